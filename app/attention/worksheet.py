@@ -1,0 +1,289 @@
+"""Worksheet files, models and wording read into frozen values; a Worksheet whose sizes are fixed is a Variant.
+
+A library is a folder: `*.toml` are worksheets, `models/*.json` hold a published config.json each with a name, a
+sentence and a link, `wording/en.toml` holds every sentence a sheet says.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from .answers import Unreadable
+from .architecture import Architecture, ConfigError, architecture_from
+from .dims import Dim
+from .tensors import AXES, TOPICS, Place, Topic
+
+
+class WorksheetError(ValueError):
+    """A worksheet or model that is not there, or a file that cannot be used; one sentence that says what to change."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model of the library: its key, its name, a sentence about it, the link to its card, and its architecture."""
+
+    key: str
+    name: str
+    about: str
+    card: str
+    architecture: Architecture
+
+
+@dataclass(frozen=True)
+class Worksheet:
+    """What an instructor wrote: which model, topic and number of tokens, and which rows are asked.
+
+    `kv_head_per_query_head` simplifies grouped queries away (G = H), and a footnote says so.
+    """
+
+    key: str
+    title: str
+    model: str
+    topic: str
+    tokens: int
+    rows: tuple[str, ...]
+    notation: str = "classic"
+    kv_head_per_query_head: bool = False
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a sheet: the tensor asked for, its letter in the sheet's notation, its name and a short note."""
+
+    key: str
+    letter: str
+    name: str
+    note: str
+
+    @property
+    def places(self) -> tuple[Place, Place]:
+        return (Place(self.key, AXES[0]), Place(self.key, AXES[1]))
+
+
+@dataclass(frozen=True)
+class Wording:
+    """The sentences of one language, by section and key."""
+
+    sections: Mapping[str, Any]
+
+    def say(self, section: str, key: str, **sizes: object) -> str:
+        return str(self.sections[section][key]).format(**sizes)
+
+    def nudge(self, topic: str, place: Place) -> str:
+        return str(self.sections["nudges"][topic][str(place)])
+
+    def unreadable(self, answer: Unreadable) -> str:
+        return self.say("unreadable", answer.reason, detail=answer.detail)
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A worksheet whose model and tokens are fixed: what a page shows, what a key holds, what answers are graded by."""
+
+    worksheet: Worksheet
+    model: Model
+    tokens: int
+    wording: Wording
+
+    @cached_property
+    def architecture(self) -> Architecture:
+        """The model's architecture as this sheet sees it, simplified where the worksheet says so."""
+        real = self.model.architecture
+        return real.with_kv_head_per_query_head() if self.worksheet.kv_head_per_query_head else real
+
+    @cached_property
+    def sizes(self) -> dict[str, int]:
+        """Every symbol that has a size on this sheet, N among them."""
+        stated = {symbol: size for symbol, size in self.architecture.sizes.items() if size is not None}
+        return {"N": self.tokens, **stated}
+
+    @property
+    def topic(self) -> Topic:
+        return TOPICS[self.worksheet.topic]
+
+    @property
+    def notation(self) -> Notation:
+        return NOTATIONS[self.worksheet.notation]
+
+    @cached_property
+    def rows(self) -> tuple[Row, ...]:
+        words = self.wording.sections["rows"][self.topic.key]
+        return tuple(Row(key, self.notation.letters[key], **words[key]) for key in self.worksheet.rows)
+
+    @property
+    def blanks(self) -> tuple[Place, ...]:
+        """Every box of the sheet, row by row."""
+        return tuple(place for row in self.rows for place in row.places)
+
+    def answer(self, place: Place) -> int:
+        """The true length of one side of one matrix."""
+        return self.topic[place.tensor].side(place.axis).size(self.sizes)
+
+    def shape(self, key: str) -> tuple[int, int]:
+        """The true rows and columns of any tensor of the topic."""
+        return (self.answer(Place(key, AXES[0])), self.answer(Place(key, AXES[1])))
+
+    @property
+    def title(self) -> str:
+        own = self.model.key == self.worksheet.model
+        return self.worksheet.title if own else self.wording.say("titles", self.topic.key, model=self.model.name)
+
+    @property
+    def description(self) -> str:
+        """What the sheet tells about the model, with every number taken from its config."""
+        return " ".join(self.wording.say("description", key, **self._words) for key in self._description_keys())
+
+    @property
+    def task(self) -> str:
+        return self.wording.say("tasks", self.topic.key)
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        return tuple(self.wording.sections["assumptions"]["sentences"])
+
+    @property
+    def footnote(self) -> str | None:
+        """What the sheet leaves out of the model's truth, None where it leaves nothing out."""
+        real = self.model.architecture
+        if self.architecture.G == real.G:
+            return None
+        return self.wording.say("footnotes", "kv-head-per-query-head", **_words(self.model, real, self.tokens))
+
+    def _description_keys(self) -> list[str]:
+        a = self.architecture
+        return [
+            "width",
+            "head-width-derived" if a.d_h * a.H == a.d else "head-width-stated",
+            *(["grouped"] if a.G != a.H else []),
+            "tokens-causal" if a.causal else "tokens-bidirectional",
+        ]
+
+    @property
+    def _words(self) -> dict[str, object]:
+        return _words(self.model, self.architecture, self.tokens)
+
+
+def _words(model: Model, architecture: Architecture, tokens: int) -> dict[str, object]:
+    sizes = {k: plain(v) for k, v in {"N": tokens, **architecture.sizes}.items() if v is not None}
+    return {"model": model.name, "share": architecture.query_heads_per_kv_head, **sizes}
+
+
+def plain(number: int) -> str:
+    """A number as sheets write it: 4096 whole, longer ones in groups of three (131,072)."""
+    return str(number) if number < 10_000 else f"{number:,}"
+
+
+@dataclass(frozen=True)
+class Notation:
+    """How one kind of course writes things: a letter for each tensor, a name for each size; `_` starts a subscript."""
+
+    letters: Mapping[str, str]
+    symbols: Mapping[str, str]
+
+    def write(self, dim: Dim) -> str:
+        """A symbolic length in this notation, such as 'H·d_head' for H*d_h."""
+        terms = (self._term(str(term)) for term in dim.terms)
+        return " + ".join(terms)
+
+    def _term(self, term: str) -> str:
+        return "·".join(self.symbols.get(piece, piece) for piece in term.split("*"))
+
+
+_LETTERS = {"input": "X", "queries": "Q", "keys": "K", "values": "V", "scores": "S", "weights": "A", "context": "C",
+            "output": "O", "W_Q": "W_Q", "W_K": "W_K", "W_V": "W_V", "W_O": "W_O"}  # fmt: skip
+_CODE = {"input": "x", "queries": "q", "keys": "k", "values": "v", "scores": "scores", "weights": "attn",
+         "context": "ctx", "output": "out", "W_Q": "wq", "W_K": "wk", "W_V": "wv", "W_O": "wo"}  # fmt: skip
+_SYMBOLS = {"d": "d_model", "d_h": "d_head", "d_v": "d_head", "G": "H_kv"}
+NOTATIONS: Mapping[str, Notation] = {
+    "classic": Notation(_LETTERS, _SYMBOLS),
+    "lecture": Notation({**_LETTERS, "input": "E"}, {"N": "T", "d_h": "d_k", "G": "H_kv"}),
+    "framework": Notation(_CODE, {"d": "dim", "H": "n_heads", "G": "n_kv_heads", "d_h": "head_dim", "d_v": "head_dim"}),
+}
+
+
+@dataclass(frozen=True)
+class Library:
+    """Everything instructors wrote: worksheets and models by key, in reading order, and the wording."""
+
+    worksheets: Mapping[str, Worksheet]
+    models: Mapping[str, Model]
+    wording: Wording
+
+    def worksheet(self, key: str) -> Worksheet:
+        """The worksheet of that key; raises WorksheetError that lists the keys there are."""
+        if key not in self.worksheets:
+            raise WorksheetError(f"There is no worksheet “{key[:60]}”; there are: {', '.join(self.worksheets)}.")
+        return self.worksheets[key]
+
+    def model(self, key: str) -> Model:
+        """The model of that key; raises WorksheetError that lists the keys there are."""
+        if key not in self.models:
+            raise WorksheetError(f"There is no model “{key[:60]}”; there are: {', '.join(self.models)}.")
+        return self.models[key]
+
+    def variant(self, worksheet: str, model: str | None = None, tokens: int | None = None) -> Variant:
+        """A sheet to fill in, with another model or number of tokens if given; raises WorksheetError, TokensError."""
+        sheet = self.worksheet(worksheet)
+        chosen = self.model(model or sheet.model)
+        count = chosen.architecture.check_tokens(sheet.tokens if tokens is None else tokens)
+        return Variant(sheet, chosen, count, self.wording)
+
+
+def load_library(folder: Path) -> Library:
+    """Read a folder of worksheets; raises WorksheetError naming the file that cannot be used."""
+    models = {path.stem: _model(path) for path in sorted(folder.glob("models/*.json"))}
+    paths = sorted(folder.glob("*.toml"), key=lambda path: path.stem)
+    sheets = {path.stem: _worksheet(path, models) for path in paths}
+    return Library(sheets, models, Wording(_toml(folder / "wording" / "en.toml")))
+
+
+def _toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise WorksheetError(f"{path.name} cannot be read: {error}") from None
+
+
+def _model(path: Path) -> Model:
+    try:
+        entry = json.loads(path.read_text(encoding="utf-8"))
+        name, about, card, config = (entry[key] for key in ("name", "about", "card", "config"))
+        return Model(path.stem, name, about, card, architecture_from(config, name))
+    except ConfigError as error:
+        raise WorksheetError(f"models/{path.name}: {error}") from None
+    except (OSError, ValueError, KeyError, TypeError):
+        raise WorksheetError(f"models/{path.name} needs one object with name, about, card and config.") from None
+
+
+def _worksheet(path: Path, models: Mapping[str, Model]) -> Worksheet:
+    entry = _toml(path)
+    try:
+        sheet = Worksheet(path.stem, **{**entry, "rows": tuple(entry["rows"])})
+    except (KeyError, TypeError):
+        raise WorksheetError(f"{path.name} needs title, model, topic, tokens and rows, and takes notation and "
+                             "kv_head_per_query_head beside them.") from None  # fmt: skip
+    _check(sheet, path.name, models)
+    return sheet
+
+
+def _check(sheet: Worksheet, file: str, models: Mapping[str, Model]) -> None:
+    for value, known, what in (
+        (sheet.topic, TOPICS, "topic"),
+        (sheet.model, models, "model"),
+        (sheet.notation, NOTATIONS, "notation"),
+    ):
+        if value not in known:
+            raise WorksheetError(f"{file}: there is no {what} “{value}”; there are: {', '.join(known)}.")
+    asked = {tensor.key for tensor in TOPICS[sheet.topic].activations}
+    if not sheet.rows or not set(sheet.rows) <= asked:
+        raise WorksheetError(f"{file}: rows must be some of {', '.join(sorted(asked))}.")
+    try:
+        models[sheet.model].architecture.check_tokens(sheet.tokens)
+    except (TypeError, ValueError) as error:
+        raise WorksheetError(f"{file}: {error}") from None

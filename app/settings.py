@@ -1,0 +1,33 @@
+"""Every setting, read from the environment, with its help sentence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+PROJECT = Path(__file__).resolve().parent.parent
+
+
+class Settings(BaseSettings):
+    """What the person who installs the app can set; the name in the environment is ATTENTION_SHAPES_ and the field."""
+
+    model_config = SettingsConfigDict(env_prefix="ATTENTION_SHAPES_", populate_by_name=True)
+
+    host: str = Field("127.0.0.1", description="Address to listen on; 0.0.0.0 lets other machines in.")
+    port: int = Field(8000, ge=0, le=65535, description="Port to listen on; 0 takes any free one.")
+    data_dir: Path = Field(PROJECT / "data", description="Folder for everything the app stores; made if missing.")
+    database_url: str = Field(
+        "",
+        validation_alias="DATABASE_URL",
+        description="PostgreSQL address (postgresql://…) for several processes; empty means SQLite in the data folder.",
+    )
+
+    @property
+    def database(self) -> str:
+        """The SQLAlchemy address of the database."""
+        if not self.database_url:
+            return f"sqlite:///{self.data_dir / 'attention-shapes.sqlite3'}"
+        scheme, _, rest = self.database_url.partition("://")
+        return f"postgresql+psycopg://{rest}" if scheme in ("postgres", "postgresql") else self.database_url

@@ -1,0 +1,193 @@
+"""The named questions the app asks of its database. SQLite and PostgreSQL answer them alike."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from alembic import command
+from alembic.config import Config
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import make_url
+
+from .tables import attempts, drafts, learners, runs
+
+Answers = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Learner:
+    """Someone who works in one browser; the token is in their cookie, only its hash is stored."""
+
+    id: int
+    token: str
+
+
+@dataclass(frozen=True)
+class Draft:
+    """What stands in the boxes of one sheet, as typed; versions grow with the browser's clock."""
+
+    answers: Answers
+    version: int
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One checked try: the texts as typed and the boxes that were right."""
+
+    answers: Answers
+    score: int
+    out_of: int
+
+
+@dataclass(frozen=True)
+class Run:
+    """One press of "Run this head": its sheet, the answers beside it, and a result or a problem once there is one."""
+
+    id: str
+    sheet: str
+    answers: Answers
+    result: dict[str, Any] | None
+    problem: str | None
+    created_at: datetime
+
+    @property
+    def seconds_waiting(self) -> float:
+        return (datetime.now(UTC) - self.created_at).total_seconds()
+
+
+class Store:
+    """An open database, brought to the newest tables."""
+
+    def __init__(self, url: str) -> None:
+        _make_folder(url)
+        self.engine = sa.create_engine(url, pool_pre_ping=not url.startswith("sqlite"))
+        if self.engine.dialect.name == "sqlite":
+            sa.event.listen(self.engine, "connect", _set_up_sqlite)
+        self._migrate()
+
+    def close(self) -> None:
+        self.engine.dispose()
+
+    def answers_at_all(self) -> bool:
+        """Whether the database can be asked anything."""
+        with self.engine.connect() as connection:
+            return connection.scalar(sa.select(1)) == 1
+
+    def add_learner(self) -> Learner:
+        """A new learner with a token of 256 random bits."""
+        token = secrets.token_urlsafe(32)
+        with self.engine.begin() as connection:
+            row = connection.execute(sa.insert(learners).values(token_hash=_hash(token), created_at=_now()))
+            return Learner(row.inserted_primary_key[0], token)  # type: ignore[index]  # one row was inserted
+
+    def find_learner(self, token: str) -> Learner | None:
+        query = sa.select(learners.c.id).where(learners.c.token_hash == _hash(token))
+        with self.engine.connect() as connection:
+            found = connection.scalar(query)
+        return None if found is None else Learner(found, token)
+
+    def save_draft(self, learner: Learner, sheet: str, draft: Draft) -> None:
+        """Keep what stands in the boxes, unless something newer is kept already; durable once this returns."""
+        values = {"answers": dict(draft.answers), "version": draft.version, "saved_at": _now()}
+        insert = self._insert(drafts).values(learner_id=learner.id, sheet=sheet, **values)
+        upsert = insert.on_conflict_do_update(
+            index_elements=[drafts.c.learner_id, drafts.c.sheet],
+            set_=values,
+            where=drafts.c.version <= draft.version,
+        )
+        with self.engine.begin() as connection:
+            connection.execute(upsert)
+
+    def find_draft(self, learner: Learner, sheet: str) -> Draft | None:
+        query = sa.select(drafts.c.answers, drafts.c.version).where(
+            drafts.c.learner_id == learner.id, drafts.c.sheet == sheet
+        )
+        with self.engine.connect() as connection:
+            row = connection.execute(query).one_or_none()
+        return Draft(*row) if row else None
+
+    def record_attempt(self, learner: Learner, sheet: str, attempt: Attempt) -> None:
+        """Keep one checked try for good."""
+        with self.engine.begin() as connection:
+            connection.execute(
+                sa.insert(attempts).values(
+                    learner_id=learner.id,
+                    sheet=sheet,
+                    answers=dict(attempt.answers),
+                    score=attempt.score,
+                    out_of=attempt.out_of,
+                    created_at=_now(),
+                )
+            )
+
+    def last_attempt(self, learner: Learner, sheet: str) -> Attempt | None:
+        query = (
+            sa.select(attempts.c.answers, attempts.c.score, attempts.c.out_of)
+            .where(attempts.c.learner_id == learner.id, attempts.c.sheet == sheet)
+            .order_by(attempts.c.id.desc())
+            .limit(1)
+        )
+        with self.engine.connect() as connection:
+            row = connection.execute(query).one_or_none()
+        return Attempt(*row) if row else None
+
+    def add_run(self, sheet: str, answers: Answers) -> Run:
+        """A run that has not finished; its id cannot be guessed, since whoever has it may look."""
+        run = Run(secrets.token_urlsafe(12), sheet, answers, None, None, _now())
+        with self.engine.begin() as connection:
+            connection.execute(
+                sa.insert(runs).values(id=run.id, sheet=sheet, answers=dict(answers), created_at=run.created_at)
+            )
+        return run
+
+    def finish_run(self, run_id: str, result: Mapping[str, Any] | None, problem: str | None = None) -> None:
+        values = {"result": None if result is None else dict(result), "problem": problem}
+        with self.engine.begin() as connection:
+            connection.execute(sa.update(runs).where(runs.c.id == run_id).values(**values))
+
+    def find_run(self, run_id: str) -> Run | None:
+        with self.engine.connect() as connection:
+            row = connection.execute(sa.select(runs).where(runs.c.id == run_id)).one_or_none()
+        if row is None:
+            return None
+        created = row.created_at if row.created_at.tzinfo else row.created_at.replace(tzinfo=UTC)
+        return Run(row.id, row.sheet, row.answers, row.result, row.problem, created)
+
+    def _insert(self, table: sa.Table) -> sqlite.Insert | postgresql.Insert:
+        return sqlite.insert(table) if self.engine.dialect.name == "sqlite" else postgresql.insert(table)
+
+    def _migrate(self) -> None:
+        config = Config()
+        config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+        with self.engine.begin() as connection:
+            if self.engine.dialect.name == "postgresql":  # several processes may start at once: one of them migrates
+                connection.execute(sa.text("SELECT pg_advisory_xact_lock(7302)"))
+            config.attributes["connection"] = connection
+            command.upgrade(config, "head")
+
+
+def _hash(token: str) -> str:
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _make_folder(url: str) -> None:
+    database = make_url(url)
+    if database.get_backend_name() == "sqlite" and database.database and database.database != ":memory:":
+        Path(database.database).parent.mkdir(parents=True, exist_ok=True)
+
+
+def _set_up_sqlite(connection: Any, _record: object) -> None:
+    # FULL: an answer that was acknowledged survives a power cut, at the price of one flush a commit.
+    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "busy_timeout=5000"):
+        connection.execute(f"PRAGMA {pragma}")
