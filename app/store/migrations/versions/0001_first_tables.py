@@ -16,7 +16,7 @@ def upgrade() -> None:
     )
     op.create_table(
         "drafts",
-        sa.Column("learner_id", sa.ForeignKey("learners.id", ondelete="CASCADE"), primary_key=True),
+        sa.Column("learner_id", sa.Integer, sa.ForeignKey("learners.id", ondelete="CASCADE"), primary_key=True),
         sa.Column("sheet", sa.String(200), primary_key=True),
         sa.Column("answers", sa.JSON, nullable=False),
         sa.Column("version", sa.BigInteger, nullable=False),
@@ -25,7 +25,7 @@ def upgrade() -> None:
     op.create_table(
         "attempts",
         sa.Column("id", sa.Integer, primary_key=True),
-        sa.Column("learner_id", sa.ForeignKey("learners.id", ondelete="CASCADE"), nullable=False),
+        sa.Column("learner_id", sa.Integer, sa.ForeignKey("learners.id", ondelete="CASCADE"), nullable=False),
         sa.Column("sheet", sa.String(200), nullable=False),
         sa.Column("answers", sa.JSON, nullable=False),
         sa.Column("score", sa.Integer, nullable=False),
