@@ -42,6 +42,11 @@ class Report:
         return len(self.marks)
 
     @property
+    def empty(self) -> int:
+        """How many boxes nothing was written into."""
+        return sum(mark.kind == "empty" for mark in self.marks.values())
+
+    @property
     def tried(self) -> bool:
         """Whether anything was answered that could be read."""
         return any(mark.read_as is not None for mark in self.marks.values())

@@ -58,6 +58,10 @@ class Run:
     created_at: datetime
 
     @property
+    def finished(self) -> bool:
+        return self.result is not None or self.problem is not None
+
+    @property
     def seconds_waiting(self) -> float:
         return (datetime.now(UTC) - self.created_at).total_seconds()
 
@@ -75,10 +79,10 @@ class Store:
     def close(self) -> None:
         self.engine.dispose()
 
-    def answers_at_all(self) -> bool:
-        """Whether the database can be asked anything."""
+    def ping(self) -> None:
+        """Ask the database the least there is to ask; raises SQLAlchemyError if it does not answer."""
         with self.engine.connect() as connection:
-            return connection.scalar(sa.select(1)) == 1
+            connection.execute(sa.select(1))
 
     def add_learner(self) -> Learner:
         """A new learner with a token of 256 random bits."""

@@ -1,0 +1,36 @@
+# make serve · make test · make check · make bench: each does all its set-up in .venv on first use.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: serve test check bench install clean
+
+serve: install
+	@$(BIN)/attention-shapes serve
+
+test: .venv/dev
+	$(BIN)/python -m pytest
+
+check: .venv/dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/djlint templates --check --lint --quiet
+
+bench: .venv/dev
+	$(BIN)/python -m benchmarks
+
+install: .venv/app
+
+.venv/app: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed: make PYTHON=python3.11" >&2; exit 2; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv || { echo "Python's venv module is missing (on Debian: apt install python3-venv)" >&2; exit 2; }
+	@echo "Installing into .venv; the first time takes some minutes."
+	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	@touch $@
+
+.venv/dev: .venv/app
+	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+clean:
+	rm -rf .venv

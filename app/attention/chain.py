@@ -1,0 +1,54 @@
+"""Shapes checked against each other along the equations, never against the answer key.
+
+>>> from .tensors import SINGLE_HEAD
+>>> typed = {Place("queries", "columns"): 128, Place("keys", "columns"): 4096}
+>>> [(gap.result, gap.first[1], gap.second[1]) for gap in gaps(SINGLE_HEAD, typed)]
+[('scores', 128, 4096)]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from .tensors import Place, Tensor, Topic
+
+Values = Mapping[Place, int]
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Two sides that one equation makes equal, and that are not: `result` names the tensor whose equation it is."""
+
+    result: str
+    first: tuple[Place, int]
+    second: tuple[Place, int]
+
+
+def gaps(topic: Topic, values: Values) -> list[Gap]:
+    """Every pair of sides that should meet and does not, in the order in which the tensors are computed."""
+    found = []
+    for tensor in topic.activations:
+        for places in _places(tensor).values():
+            known = [(place, values[place]) for place in places if place in values]
+            found += [Gap(tensor.key, known[0], other) for other in known[1:] if other[1] != known[0][1]]
+    return found
+
+
+def implied(topic: Topic, values: Values, asked: frozenset[str]) -> dict[Place, int]:
+    """The sides of matrices that were not asked, as the given ones need them to be: parameters, and rows left out.
+
+    To get from an input of 100 × 4096 to queries of 100 × 128, W_Q must be 4096 × 128.
+    """
+    known = dict(values)
+    for tensor in topic.activations:
+        for places in _places(tensor).values():
+            given = [known[place] for place in places if place in known]
+            for place in places:
+                if given and place.tensor not in asked:
+                    known.setdefault(place, given[0])
+    return {place: value for place, value in known.items() if place not in values}
+
+
+def _places(tensor: Tensor) -> dict[str, list[Place]]:
+    return tensor.equation.places(tensor.key) if tensor.equation else {}

@@ -1,0 +1,313 @@
+"""Matrices as boxes: a product is drawn in the corner layout, left operand beside the result, right operand above it.
+
+Lengths come from what was typed (or from the truth, where a key is drawn), on one scale for the whole sheet, so that
+one symbol has one length everywhere. This module makes geometry in pixels; templates turn it into SVG.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import Literal
+
+from .chain import Gap, Values, gaps, implied
+from .tensors import Place, Tensor, Topic
+from .worksheet import Notation, Variant, plain
+
+Scale = Literal["root", "true"]
+LONGEST, UNKNOWN, SHORTEST = 210.0, 42.0, 4.0  # px: the longest side given on the sheet, an unknown one, the least
+LEFT, TOP, RIGHT, BOTTOM = 62.0, 26.0, 58.0, 24.0  # px around a figure, for its labels
+CORNER, BETWEEN = 12.0, 62.0  # px between the left operand and the corner, and between results
+WIDEST = 600.0  # px a figure may take
+
+
+@dataclass(frozen=True)
+class Picture:
+    """Which matrices stand in one figure: the left operand, and the results to its right."""
+
+    key: str
+    left: str
+    results: tuple[str, ...]
+
+
+PICTURES: tuple[Picture, ...] = (
+    Picture("projections", "input", ("queries", "keys", "values")),
+    Picture("scores", "queries", ("scores", "weights")),
+    Picture("output", "weights", ("context", "output")),
+)
+
+
+@dataclass(frozen=True)
+class Box:
+    """A matrix as drawn: `hatched` ones belong to the model, `open` ones lack a side, `masked` ones hide a triangle."""
+
+    tensor: str
+    letter: str
+    role: str
+    x: float
+    y: float
+    width: float
+    height: float
+    hatched: bool = False
+    open: bool = False
+    masked: bool = False
+    transposed: bool = False
+
+    @property
+    def center(self) -> tuple[float, float]:
+        return (self.x + self.width / 2, self.y + self.height / 2)
+
+    @property
+    def masked_corner(self) -> str:
+        """The upper right triangle, as an SVG path: what the causal mask hides of the weights."""
+        right, bottom = self.x + self.width, self.y + self.height
+        return f"M{self.x:.1f} {self.y:.1f} L{right:.1f} {self.y:.1f} L{right:.1f} {bottom:.1f} Z"
+
+    @property
+    def roomy(self) -> bool:
+        """Whether the letter fits inside."""
+        return min(self.width, self.height) >= 15
+
+
+@dataclass(frozen=True)
+class Edge:
+    """One labelled side of a box. `kind` says which given size its number equals, or that it is unknown or a gap."""
+
+    place: Place
+    side: Literal["left", "right", "top", "bottom"]
+    x1: float
+    y1: float
+    x2: float
+    y2: float
+    label: str
+    kind: str
+
+    @property
+    def label_at(self) -> tuple[float, float]:
+        x, y = (self.x1 + self.x2) / 2, (self.y1 + self.y2) / 2
+        away = {"left": (-7.0, 4.0), "right": (7.0, 4.0), "top": (0.0, -7.0), "bottom": (0.0, 16.0)}[self.side]
+        return (x + away[0], y + away[1])
+
+
+@dataclass(frozen=True)
+class Arc:
+    """The swept quarter circle that carries the left operand's columns to the right operand's rows; broken at a gap."""
+
+    path: str
+    gap: bool
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One drawn product or chain of products, `width` × `height` px, with sentences below it."""
+
+    key: str
+    width: float
+    height: float
+    boxes: tuple[Box, ...]
+    edges: tuple[Edge, ...]
+    arcs: tuple[Arc, ...]
+    title: str
+    captions: tuple[str, ...]
+    broken: bool
+
+    @property
+    def wide(self) -> bool:
+        """Whether a phone shows the figure so much smaller that its labels need larger type."""
+        return self.width > 420
+
+    @property
+    def tensors(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(box.tensor for box in self.boxes))
+
+
+def draw(variant: Variant, values: Values, scale: Scale = "root") -> tuple[Figure, ...]:
+    """The figures of a sheet, drawn from the numbers in `values` alone: the truth is never looked at."""
+    asked = frozenset(variant.worksheet.rows)
+    known = {**values, **implied(variant.topic, values, asked)}
+    pen = _Pen(variant, known, gaps(variant.topic, known), scale)
+    return tuple(pen.figure(picture) for picture in PICTURES)
+
+
+def _measure(scale: Scale) -> Callable[[int], float]:
+    return math.sqrt if scale == "root" else float
+
+
+@dataclass
+class _Pen:
+    """Knows the numbers and the scale of one sheet while its figures are laid out."""
+
+    variant: Variant
+    known: Values
+    gaps: list[Gap]
+    scale: Scale
+    unit: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        measure = _measure(self.scale)
+        given = [self.variant.tokens, self.variant.architecture.d, *self.known.values()]
+        self.unit = LONGEST / measure(max(given))
+        widest = max(self._natural_width(picture) for picture in PICTURES)
+        self.unit *= min(1.0, WIDEST / widest)
+
+    @property
+    def topic(self) -> Topic:
+        return self.variant.topic
+
+    @property
+    def notation(self) -> Notation:
+        return self.variant.notation
+
+    def length(self, place: Place) -> float:
+        value = self.known.get(place)
+        return UNKNOWN if value is None else max(SHORTEST, self.unit * _measure(self.scale)(value))
+
+    def size(self, key: str) -> tuple[float, float]:
+        """Width and height of a matrix as it stands, in px."""
+        return (self.length(Place(key, "columns")), self.length(Place(key, "rows")))
+
+    def _natural_width(self, picture: Picture) -> float:
+        return self.size(picture.left)[0] + sum(self.column_width(key) for key in picture.results)
+
+    def above(self, result: str) -> Tensor | None:
+        """The right operand of a product, None where the result is made from one matrix."""
+        equation = self.topic[result].equation
+        return self.topic[equation.operands[1]] if equation and len(equation.operands) == 2 else None
+
+    def transposed(self, result: str) -> bool:
+        """Whether the right operand is turned round: its columns are summed away, as those of the keys are."""
+        equation = self.topic[result].equation
+        assert equation is not None  # noqa: S101 - every result of a picture has one
+        right = equation.einsum.split("->")[0].split(",")[1].split()
+        return right[1] not in equation.einsum.split("->")[1].split()
+
+    def size_above(self, result: str) -> tuple[float, float]:
+        tensor = self.above(result)
+        if tensor is None:
+            return (0.0, 0.0)
+        width, height = self.size(tensor.key)
+        return (height, width) if self.transposed(result) else (width, height)
+
+    def column_width(self, result: str) -> float:
+        return max(self.size(result)[0], self.size_above(result)[0])
+
+    def figure(self, picture: Picture) -> Figure:
+        top = max(self.size_above(key)[1] for key in picture.results)
+        base = TOP + top + CORNER
+        widths = [self.column_width(key) for key in picture.results]
+        left = self.size(picture.left)
+        first = LEFT + left[0] + CORNER
+        starts = list(accumulate((width + BETWEEN for width in widths[:-1]), initial=first))
+        boxes = [self.box(picture.left, LEFT, base)]
+        edges = [*self.edges(boxes[0], "left", "bottom")]
+        for key, x in zip(picture.results, starts, strict=True):
+            for box, sides in self.column(key, x, base):
+                boxes.append(box)
+                edges += self.edges(box, *sides)
+        bottom = max(box.y + box.height for box in boxes)
+        return Figure(
+            picture.key,
+            starts[-1] + widths[-1] + RIGHT,
+            bottom + BOTTOM,
+            tuple(boxes),
+            tuple(edges),
+            tuple(self.arcs(picture, boxes)),
+            self.variant.wording.say("drawing", f"{picture.key}.title"),
+            tuple(self.captions(picture)),
+            bool(self.gaps_in(picture)),
+        )
+
+    def column(self, result: str, x: float, base: float) -> Iterable[tuple[Box, tuple[str, str]]]:
+        """The result at the foot of its column, and the right operand above it."""
+        above = self.above(result)
+        if above is not None:
+            height = self.size_above(result)[1]
+            yield self.box(above.key, x, base - CORNER - height, self.transposed(result)), ("right", "top")
+        yield self.box(result, x, base), ("right", "bottom")
+
+    def box(self, key: str, x: float, y: float, transposed: bool = False) -> Box:
+        tensor = self.topic[key]
+        width, height = self.size(key)[::-1] if transposed else self.size(key)
+        missing = any(Place(key, axis) not in self.known for axis in ("rows", "columns"))
+        masked = key == "weights" and self.variant.architecture.causal
+        letter = self.notation.letters[key]
+        return Box(key, letter, tensor.role, x, y, width, height, tensor.parameter, missing, masked, transposed)
+
+    def edges(self, box: Box, upright: str, flat: str) -> list[Edge]:
+        """The labelled upright side and the labelled flat side of a box."""
+        rows, columns = Place(box.tensor, "rows"), Place(box.tensor, "columns")
+        tall, wide = (columns, rows) if box.transposed else (rows, columns)
+        x = box.x if upright == "left" else box.x + box.width
+        y = box.y if flat == "top" else box.y + box.height
+        return [
+            self.edge(tall, upright, (x, box.y, x, box.y + box.height)),
+            self.edge(wide, flat, (box.x, y, box.x + box.width, y)),
+        ]
+
+    def edge(self, place: Place, side: str, line: tuple[float, float, float, float]) -> Edge:
+        value = self.known.get(place)
+        label = "?" if value is None else plain(value)
+        return Edge(place, side, *line, label, self.kind(place, value))  # type: ignore[arg-type]  # one of four sides
+
+    def kind(self, place: Place, value: int | None) -> str:
+        """Colour follows the number that was typed, not the place it was typed in, so that it gives nothing away."""
+        if value is None:
+            return "unknown"
+        if any(gap.second[0] == place for gap in self.gaps):
+            return "gap"
+        a = self.variant.architecture
+        sizes = {a.d_h: "head", a.d: "model", self.variant.tokens: "tokens"}
+        return sizes.get(value, "other")
+
+    def arcs(self, picture: Picture, boxes: list[Box]) -> Iterable[Arc]:
+        """One arc, at the first product: later right operands are made to fit, or stand behind other boxes."""
+        above = self.above(picture.results[0])
+        equation = self.topic[picture.results[0]].equation
+        if above is None or equation is None:
+            return
+        left, right = boxes[0], boxes[1]
+        inner = Place(right.tensor, "columns" if right.transposed else "rows")
+        outer = Place(left.tensor, "columns")
+        meet = any({inner, outer} <= set(places) for places in equation.places(picture.results[0]).values())
+        if not meet or inner not in self.known or outer not in self.known:
+            return
+        pivot = (right.x - CORNER / 2, left.y - CORNER / 2)
+        if self.known[inner] == self.known[outer]:
+            yield Arc(_sweep(pivot, left.width + CORNER / 2, 180, 90), gap=False)
+        else:
+            yield Arc(_sweep(pivot, left.width + CORNER / 2, 180, 118), gap=True)
+            radius, room = right.height + CORNER / 2, left.width + LEFT / 2
+            reach = min(62.0, math.degrees(math.asin(min(1.0, room / radius))))  # no further left than the figure
+            yield Arc(_sweep(pivot, radius, 90, 90 + reach), gap=True)
+
+    def gaps_in(self, picture: Picture) -> list[Gap]:
+        return [gap for gap in self.gaps if gap.result in picture.results]
+
+    def captions(self, picture: Picture) -> Iterable[str]:
+        say = self.variant.wording.say
+        if not self.gaps_in(picture):
+            yield say("drawing", f"{picture.key}.caption")
+        for gap in self.gaps_in(picture):
+            names = {f"{side}_letter": self.notation.letters[end[0].tensor].replace("_", "")
+                     for side, end in (("first", gap.first), ("second", gap.second))}  # fmt: skip
+            axes = {
+                f"{side}_axis": say("axes", end[0].axis) for side, end in (("first", gap.first), ("second", gap.second))
+            }
+            yield say("drawing", "gap", first=plain(gap.first[1]), second=plain(gap.second[1]), **names, **axes)
+
+
+def _sweep(pivot: tuple[float, float], radius: float, start: float, end: float) -> str:
+    """An SVG arc around the corner, from one angle to another (degrees, anticlockwise from the right)."""
+    points = [
+        (pivot[0] + radius * math.cos(math.radians(angle)), pivot[1] - radius * math.sin(math.radians(angle)))
+        for angle in (start, end)
+    ]
+    clockwise = 1 if start > end else 0
+    return "M{:.1f} {:.1f} A{r:.1f} {r:.1f} 0 0 {c} {:.1f} {:.1f}".format(*points[0], *points[1], r=radius, c=clockwise)
+
+
+def sizes_by_place(variant: Variant) -> Mapping[Place, int]:
+    """The true numbers of every box, to draw a key with."""
+    return {place: variant.answer(place) for place in variant.blanks}

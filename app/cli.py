@@ -1,0 +1,224 @@
+"""The same verbs from a terminal. Exit status 0: done; 2: input that cannot be used, said in one line."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import socket
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from pydantic import ValidationError
+from sqlalchemy.exc import SQLAlchemyError
+
+from app import __version__
+from app.attention.architecture import MAX_CONFIG_BYTES, Architecture, ConfigError, TokensError, read_config
+from app.attention.describe import shapes
+from app.attention.forward import DEVICES, DTYPES, ForwardError, run_head
+from app.attention.grading import AnswersError, Report, grade
+from app.attention.worksheet import Library, WorksheetError, load_library
+from app.settings import PROJECT, Settings
+
+UNUSABLE = (ConfigError, TokensError, WorksheetError, AnswersError, ForwardError)
+
+
+class InputError(ValueError):
+    """Something typed in the terminal that cannot be used; one line that says what to change."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run one command; exits with 2 and one line on standard error if its input cannot be used."""
+    parsed = _parser().parse_args(arguments)
+    try:
+        parsed.run(parsed)
+    except (InputError, *UNUSABLE) as error:
+        _refuse(str(error))
+    except BrokenPipeError:  # the reader of a pipe has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+def _refuse(sentence: str) -> NoReturn:
+    print(f"attention-shapes: {' '.join(sentence.split())}", file=sys.stderr)
+    sys.exit(2)
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        _refuse(f"{message} (see {self.prog} --help)")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="attention-shapes", description="Worksheets on the shapes inside attention.")
+    parser.add_argument("--version", action="version", version=__version__)
+    verbs = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=_Parser)
+
+    def verb(name: str, run: Any, help_: str, *, printable: bool = True) -> argparse.ArgumentParser:
+        added = verbs.add_parser(name, help=help_, description=help_)
+        added.set_defaults(run=run)
+        if printable:
+            added.add_argument("--json", action="store_true", help="print JSON instead of a table")
+        return added
+
+    verb("models", _models, "List the models that worksheets can be made from.")
+    verb("worksheets", _worksheets, "List the worksheets.")
+    shown = verb("shapes", _shapes, "Print every shape of one head and of its layer.")
+    graded = verb("grade", _grade, "Mark answers to a worksheet.")
+    graded.add_argument("worksheet", metavar="WORKSHEET", help="key of a worksheet")
+    graded.add_argument("answers", metavar="ANSWERS.json", help='{"queries.rows": "100", …}; - reads standard input')
+    run = verb("run", _run, "Run one head in torch and print the shapes it reports.")
+    for command in (shown, run):
+        command.add_argument("model", metavar="MODEL_OR_CONFIG.json", help="key of a model, or path of a config.json")
+        command.add_argument("--tokens", default="100", help="length of the input (default 100)")
+    run.add_argument("--device", choices=DEVICES, help="where to run (default: CUDA, else MPS, else CPU)")
+    run.add_argument("--dtype", choices=DTYPES, default="float32", help="number format (default float32)")
+    run.add_argument("--head", default="0", help="which query head, counted from 0 (default 0)")
+    verb("serve", _serve, _serve_help(), printable=False)
+    return parser
+
+
+def _serve_help() -> str:
+    names = {"database_url": "DATABASE_URL"}
+    listed = (
+        f"{names.get(name, f'ATTENTION_SHAPES_{name.upper()}')}: {field.description}"
+        for name, field in Settings.model_fields.items()
+    )
+    return "Serve the pages and the API. Settings come from the environment. " + " ".join(listed).replace("%", "%%")
+
+
+def _library() -> Library:
+    return load_library(PROJECT / "worksheets")
+
+
+def _whole(text: str, what: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= 18):
+        raise InputError(f"{what} must be a whole number in digits, not “{text[:30]}”.")
+    return int(text)
+
+
+def _tokens(parsed: argparse.Namespace) -> int:
+    return _whole(parsed.tokens, "--tokens")
+
+
+def _architecture(name: str) -> Architecture:
+    library = _library()
+    if name in library.models:
+        return library.models[name].architecture
+    path = Path(name)
+    if not path.is_file():
+        raise InputError(f"There is no model and no file “{name[:60]}”; models are: {', '.join(library.models)}.")
+    return read_config(_read(path), path.parent.name if path.name == "config.json" else path.stem)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(MAX_CONFIG_BYTES + 1)
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}.") from None
+
+
+def _print_json(value: object) -> None:
+    print(json.dumps(value, ensure_ascii=False))
+
+
+def _print_table(rows: Sequence[Sequence[object]]) -> None:
+    texts = [[str(cell) for cell in row] for row in rows]
+    widths = [max(len(row[column]) for row in texts) for column in range(len(texts[0]))]
+    for row in texts:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def _models(parsed: argparse.Namespace) -> None:
+    models = _library().models.values()
+    if parsed.json:
+        _print_json([{"key": m.key, "name": m.name, "family": m.architecture.family, "card": m.card} for m in models])
+    else:
+        _print_table([(m.key, m.name, m.architecture.family, m.card) for m in models])
+
+
+def _worksheets(parsed: argparse.Namespace) -> None:
+    sheets = _library().worksheets.values()
+    if parsed.json:
+        keys = ("key", "title", "model", "topic", "tokens")
+        _print_json([{key: getattr(sheet, key) for key in keys} for sheet in sheets])
+    else:
+        _print_table([(s.key, s.title, s.model, s.topic, f"{s.tokens} tokens") for s in sheets])
+
+
+def _shapes(parsed: argparse.Namespace) -> None:
+    described: dict[str, Any] = shapes(_architecture(parsed.model), _tokens(parsed))
+    if parsed.json:
+        _print_json(described)
+        return
+    print(f"{described['model']} ({described['family']}), {described['tokens']} tokens")
+    print("  ".join(f"{symbol}={size}" for symbol, size in described["sizes"].items() if size is not None))
+    for part in ("head", "layer"):
+        print(f"\none {part}")
+        _print_table([(f"  {key}", f"{rows} × {columns}") for key, (rows, columns) in described[part].items()])
+
+
+def _grade(parsed: argparse.Namespace) -> None:
+    variant = _library().variant(parsed.worksheet)
+    report = grade(variant, _answers(parsed.answers))
+    if parsed.json:
+        _print_json(report.as_json())
+    else:
+        _print_report(report)
+
+
+def _answers(name: str) -> dict[str, str]:
+    text = sys.stdin.buffer.read(MAX_CONFIG_BYTES + 1) if name == "-" else _read(Path(name))
+    try:
+        answers = json.loads(text)
+    except (ValueError, RecursionError):
+        raise InputError(f'{name} is not JSON: write {{"queries.rows": "100", …}}.') from None
+    if not isinstance(answers, dict) or not all(isinstance(value, str) for value in answers.values()):
+        raise InputError(f'{name} must hold one object of texts: {{"queries.rows": "100", …}}.')
+    return answers
+
+
+def _print_report(report: Report) -> None:
+    _print_table([(place, mark.kind, mark.text[:40], mark.message) for place, mark in report.marks.items()])
+    print(f"{report.score} of {report.out_of}")
+
+
+def _run(parsed: argparse.Namespace) -> None:
+    head = _whole(parsed.head, "--head")
+    result = run_head(
+        _architecture(parsed.model), _tokens(parsed), head=head, device=parsed.device, dtype=parsed.dtype
+    ).as_dict()
+    if parsed.json:
+        _print_json(result)
+        return
+    print(f"{result['model']}, {result['tokens']} tokens, on {result['device_name']} in {result['dtype']}")
+    _print_table([(f"  {key}", " × ".join(map(str, shape))) for key, shape in result["shapes"].items()])
+    print("table and torch agree" if result["agrees"] else f"table and torch differ: {result['disagreements']}")
+
+
+def _serve(_parsed: argparse.Namespace) -> None:
+    import uvicorn  # here, so that the other verbs start without a web server
+
+    from app.main import create_app
+
+    try:
+        settings = Settings()
+        listening = socket.create_server((settings.host, settings.port))
+        app = create_app(settings)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise InputError(f"ATTENTION_SHAPES_{str(first['loc'][0]).upper()}: {first['msg']}.") from None
+    except SQLAlchemyError as error:
+        raise InputError(f"The database cannot be opened: {str(error.args[0]).splitlines()[0]}") from None
+    except OSError as error:
+        raise InputError(f"Cannot serve at {settings.host}:{settings.port}: {error.strerror}.") from None
+    host, port = listening.getsockname()[:2]
+    print(f"Attention Shapes is at http://{host}:{port} (Ctrl-C ends it)", flush=True)
+    config = uvicorn.Config(
+        app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=5
+    )
+    uvicorn.Server(config).run(sockets=[listening])

@@ -1,0 +1,61 @@
+"""create_app(settings): the parts put together."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.responses import Response
+from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
+
+from app import __version__
+from app.attention.worksheet import load_library
+from app.settings import PROJECT, Settings
+from app.store import Store
+from app.web import api, errors, health, run, sheet
+from app.web.guard import Guard
+from app.web.parts import Parts, make_templates
+from app.web.runner import HeadRunner
+
+
+def create_app(settings: Settings | None = None) -> FastAPI:
+    """The whole app: settings from the environment if none are given; raises WorksheetError for a broken worksheet."""
+    settings = settings or Settings()
+    library = load_library(PROJECT / "worksheets")
+    parts = Parts(settings, library, Store(settings.database), HeadRunner(), make_templates())
+
+    @asynccontextmanager
+    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        yield
+        parts.runner.close()
+        parts.store.close()
+
+    app = FastAPI(
+        title="Attention Shapes",
+        version=__version__,
+        description="Worksheets on the shapes inside attention, graded, with the true shapes from torch beside them.",
+        lifespan=lifespan,
+        docs_url=None,  # the page it would serve loads its script from another site
+        redoc_url=None,
+    )
+    app.state.parts = parts
+    for module in (sheet, run, api, health):
+        app.include_router(module.router)
+    app.mount("/static", _Static(directory=PROJECT / "static"), name="static")
+    errors.install(app)
+    app.add_middleware(GZipMiddleware, minimum_size=700)
+    app.add_middleware(Guard)
+    return app
+
+
+class _Static(StaticFiles):
+    """Vendored files carry their version in their name and never change; ours are asked for again each time."""
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        response = await super().get_response(path, scope)
+        kept = "vendor/" in path
+        response.headers["Cache-Control"] = "public, max-age=31536000, immutable" if kept else "no-cache"
+        return response

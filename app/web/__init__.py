@@ -1,0 +1,1 @@
+"""Pages and API: one module a kind of page; each parses, calls and renders."""

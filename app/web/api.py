@@ -1,0 +1,157 @@
+"""The API, version 1: models, worksheets, grading and the forward pass, for programs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, HTTPException
+from pydantic import BaseModel, ConfigDict, Field, StrictInt
+
+from app.attention.architecture import architecture_from
+from app.attention.grading import grade
+from app.attention.worksheet import Variant
+from app.web.heads import HeadProblem, run_head_for
+from app.web.parts import Part
+
+router = APIRouter(prefix="/api/v1", tags=["v1"])
+
+
+class ModelEntry(BaseModel):
+    """A model that worksheets can be made from."""
+
+    key: str
+    name: str
+    about: str
+    card: str = Field(description="Address of the model's card.")
+    family: str = Field(description="model_type of its config.json.")
+    sizes: dict[str, int | None] = Field(description="d, H, G, d_h, d_v, d_ff, V, L and C (null where none is stated).")
+
+
+class WorksheetEntry(BaseModel):
+    """A worksheet in the list."""
+
+    key: str
+    title: str
+    model: str
+    topic: str
+    tokens: int
+
+
+class RowEntry(BaseModel):
+    """One row to fill in; its two boxes are `{key}.rows` and `{key}.columns`."""
+
+    key: str
+    letter: str
+    name: str
+    note: str
+
+
+class Sheet(WorksheetEntry):
+    """A worksheet as students see it, without answers."""
+
+    description: str
+    task: str
+    assumptions: list[str]
+    footnote: str | None
+    rows: list[RowEntry]
+
+
+class GradeRequest(BaseModel):
+    """Texts by box, such as {"queries.rows": "100"}; a box left out is empty."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    worksheet: str
+    answers: dict[str, str]
+    model: str | None = Field(None, description="Another model than the worksheet's own.")
+    tokens: StrictInt | None = Field(None, description="Another number of tokens than the worksheet's own.")
+
+
+class MarkEntry(BaseModel):
+    """What one box got."""
+
+    mark: str = Field(description="right, wrong, unreadable or empty.")
+    read_as: int | None = Field(description="The number the text was read as.")
+    message: str
+
+
+class Grades(BaseModel):
+    """The marks of a sheet."""
+
+    score: int
+    out_of: int
+    marks: dict[str, MarkEntry]
+    diagnosis: None = None
+
+
+class ForwardRequest(BaseModel):
+    """A head to run: a model of the library by its key, or the object of a config.json."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    model: str | None = Field(None, description="Key of a model of the library.")
+    config: dict[str, Any] | None = Field(None, description="A config.json, in place of a model.")
+    tokens: StrictInt = Field(100, description="Length of the input.")
+    head: StrictInt = Field(0, description="Which query head, counted from 0.")
+    device: str | None = Field(None, description="cpu, cuda, mps or meta; else the best there is.")
+    dtype: str = Field("float32", description="float32, bfloat16 or float16.")
+    seed: StrictInt = Field(0, description="Seed of the random input and weights.")
+
+
+@router.get("/models")
+def list_models(parts: Part) -> list[ModelEntry]:
+    """Every model of the library."""
+    return [
+        ModelEntry(key=m.key, name=m.name, about=m.about, card=m.card, family=m.architecture.family,
+                   sizes=m.architecture.sizes)
+        for m in parts.library.models.values()
+    ]  # fmt: skip
+
+
+@router.get("/worksheets")
+def list_worksheets(parts: Part) -> list[WorksheetEntry]:
+    """Every worksheet of the library."""
+    return [WorksheetEntry(**_entry(parts.library.variant(key))) for key in parts.library.worksheets]
+
+
+@router.get("/worksheets/{key}")
+def show_worksheet(parts: Part, key: str, model: str | None = None, tokens: int | None = None) -> Sheet:
+    """One worksheet, with another model or number of tokens if given; no answers are in it."""
+    variant = parts.library.variant(key, model, tokens)
+    return Sheet(
+        **_entry(variant),
+        description=variant.description,
+        task=variant.task,
+        assumptions=list(variant.assumptions),
+        footnote=variant.footnote,
+        rows=[RowEntry(key=r.key, letter=r.letter, name=r.name, note=r.note) for r in variant.rows],
+    )
+
+
+@router.post("/grade")
+def grade_answers(parts: Part, asked: GradeRequest) -> Grades:
+    """Mark answers; nothing is stored."""
+    variant = parts.library.variant(asked.worksheet, asked.model, asked.tokens)
+    return Grades.model_validate(grade(variant, asked.answers).as_json())
+
+
+@router.post("/forward")
+def run_forward(parts: Part, asked: ForwardRequest) -> dict[str, Any]:
+    """Run one head in torch and report the shapes, time and memory observed; weights and input are random."""
+    if (asked.model is None) == (asked.config is None):
+        raise HTTPException(422, "Give either a model (its key) or a config (the object of a config.json).")
+    options = asked.model_dump(include={"head", "device", "dtype", "seed"})
+    if asked.model is not None:
+        architecture = parts.library.model(asked.model).architecture
+    else:
+        architecture = architecture_from(asked.config)
+    try:
+        return run_head_for(parts, architecture, architecture.check_tokens(asked.tokens), **options)
+    except HeadProblem as problem:
+        raise HTTPException(problem.status, str(problem)) from None
+
+
+def _entry(variant: Variant) -> dict[str, Any]:
+    sheet = variant.worksheet
+    return {"key": sheet.key, "title": variant.title, "model": variant.model.key, "topic": sheet.topic,
+            "tokens": variant.tokens}  # fmt: skip

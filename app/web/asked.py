@@ -1,0 +1,85 @@
+"""Which sheet a request is about and what was typed into it: shared by the pages that show a sheet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, cast
+from urllib.parse import urlencode
+
+from fastapi import Depends, Request
+
+from app.attention.answers import read_answer
+from app.attention.drawing import Scale
+from app.attention.grading import Report
+from app.attention.worksheet import Library, Variant
+from app.store import Attempt, Draft, Learner
+from app.web.parts import Part, Parts
+
+DEFAULT = "llama-7b"
+MAX_KEPT = 10_000  # characters of one box that are kept as typed
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a request says about a sheet: which one, what stands in its boxes, how old that is, how to draw it."""
+
+    variant: Variant
+    draft: Draft
+    scale: Scale = "root"
+
+    @property
+    def answers(self) -> Mapping[str, str]:
+        return self.draft.answers
+
+
+async def posted(request: Request, parts: Part) -> Asked:
+    """The sheet that a form was sent from, with its boxes as typed."""
+    form = {key: value for key, value in (await request.form()).items() if isinstance(value, str)}
+    choice = (form.get("worksheet", DEFAULT), form.get("model", ""), form.get("tokens", ""))
+    variant = find_variant(parts.library, *choice)
+    answers = {str(place): form.get(str(place), "")[:MAX_KEPT] for place in variant.blanks}
+    version = form.get("version", "0")
+    newest = int(version) if version.isascii() and version.isdigit() and len(version) < 17 else 0
+    return Asked(variant, Draft(answers, newest), read_scale(form.get("scale", "")))
+
+
+Posted = Annotated[Asked, Depends(posted)]
+
+
+def keep_try(parts: Parts, learner: Learner, asked: Asked, report: Report) -> None:
+    """Store the draft, and the try if anything on it could be read."""
+    key = sheet_key(asked.variant)
+    parts.store.save_draft(learner, key, asked.draft)
+    if report.tried:
+        parts.store.record_attempt(learner, key, Attempt(asked.answers, report.score, report.out_of))
+
+
+def find_variant(library: Library, worksheet: str, model: str = "", tokens: str = "") -> Variant:
+    """The sheet that was chosen; raises WorksheetError or TokensError with a sentence for the page."""
+    if not tokens.strip():
+        return library.variant(worksheet, model or None)
+    count = read_answer(tokens)
+    # 0 is refused as every impossible number is: with the numbers that this model can use.
+    return library.variant(worksheet, model or None, count if isinstance(count, int) else 0)
+
+
+def sheet_key(variant: Variant) -> str:
+    """What drafts and attempts are stored under: worksheet, model and tokens."""
+    return f"{variant.worksheet.key}/{variant.model.key}/{variant.tokens}"
+
+
+def sheet_link(variant: Variant) -> str:
+    """The address that opens this very sheet."""
+    words = {"worksheet": variant.worksheet.key, "model": variant.model.key, "tokens": str(variant.tokens)}
+    return f"/sheet?{urlencode(words)}"
+
+
+def variant_at(library: Library, key: str) -> Variant:
+    """The sheet that something was stored under; raises WorksheetError or TokensError if it is no longer there."""
+    worksheet, model, tokens = key.split("/")
+    return library.variant(worksheet, model, int(tokens))
+
+
+def read_scale(text: str) -> Scale:
+    return cast(Scale, text) if text in ("root", "true") else "root"

@@ -1,0 +1,74 @@
+"""What a visitor or a program sees when something cannot be done: one sentence, never a traceback."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import Annotated
+
+from annotated_doc import Doc
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from sqlalchemy.exc import SQLAlchemyError
+from starlette.exceptions import HTTPException
+
+from app.attention.architecture import ConfigError, TokensError
+from app.attention.grading import AnswersError
+from app.attention.worksheet import WorksheetError
+from app.web.parts import parts_of, render
+
+log = logging.getLogger("attention_shapes")
+
+STATUS: dict[type[Exception], int] = {WorksheetError: 404, TokensError: 422, ConfigError: 422, AnswersError: 422}
+
+
+@dataclass(frozen=True)
+class ErrorPage:
+    """Everything that templates/error.html shows."""
+
+    status: Annotated[int, Doc("The HTTP status.")]
+    sentence: Annotated[str, Doc("What happened and what to do.")]
+
+
+def install(app: FastAPI) -> None:
+    """Map every error to its status and sentence, on pages and in the API."""
+    for kind, status in STATUS.items():
+        app.add_exception_handler(kind, lambda request, error, status=status: _say(request, status, str(error)))
+    app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(SQLAlchemyError, _no_database)
+    app.add_exception_handler(Exception, _unexpected)
+
+
+def _say(request: Request, status: int, sentence: str, headers: dict[str, str] | None = None) -> Response:
+    if request.url.path.startswith("/api/"):
+        return JSONResponse({"detail": sentence}, status, headers)
+    response = render(parts_of(request), "error.html", ErrorPage(status, sentence), status)
+    response.headers.update(headers or {})
+    return response
+
+
+def _http(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)  # noqa: S101 - registered for this class alone
+    sentences = {404: "There is no such page here.", 405: "This address does not take that kind of request."}
+    plain = isinstance(error.detail, str) and error.detail not in ("Not Found", "Method Not Allowed")
+    sentence = error.detail if plain else sentences.get(error.status_code, error.detail)
+    return _say(request, error.status_code, sentence, dict(error.headers or {}))
+
+
+def _invalid(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)  # noqa: S101 - registered for this class alone
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"] if part not in ("body", "query", "path"))
+    return _say(request, 422, f"{where or 'The request'}: {first['msg']}.")
+
+
+def _no_database(request: Request, error: Exception) -> Response:
+    log.error("database: %s", type(error).__name__)
+    sentence = "The database does not answer just now. Nothing typed is lost: try again in a moment."
+    return _say(request, 503, sentence, {"Retry-After": "2"})
+
+
+def _unexpected(request: Request, error: Exception) -> Response:
+    return _say(request, 500, "Something went wrong on our side. Nothing typed is lost: try again.")

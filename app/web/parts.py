@@ -1,0 +1,92 @@
+"""What every page module needs: the app's parts, the learner behind a request, and templates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Annotated, Any, cast
+
+from fastapi import Depends, Request, Response
+from fastapi.responses import HTMLResponse
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from app.attention.worksheet import Library, plain
+from app.settings import PROJECT, Settings
+from app.store import Learner, Store
+from app.web.runner import HeadRunner
+
+COOKIE = "attention_shapes"
+YEAR = 365 * 24 * 3600
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The parts that create_app puts together, once for the life of the process."""
+
+    settings: Settings
+    library: Library
+    store: Store
+    runner: HeadRunner
+    templates: Environment
+
+
+def parts_of(request: Request) -> Parts:
+    return cast(Parts, request.app.state.parts)
+
+
+Part = Annotated[Parts, Depends(parts_of)]
+
+
+def learner_of(request: Request, parts: Part) -> Learner | None:
+    """Whoever works in this browser, None before anything was saved there."""
+    token = request.cookies.get(COOKIE)
+    return parts.store.find_learner(token) if token else None
+
+
+MaybeLearner = Annotated[Learner | None, Depends(learner_of)]
+
+
+def remember(request: Request, response: Response, learner: Learner) -> None:
+    """Give the browser its learner's token, which scripts cannot read and other sites cannot send along."""
+    secure = request.url.scheme == "https"
+    response.set_cookie(COOKIE, learner.token, max_age=YEAR, httponly=True, samesite="lax", secure=secure)
+
+
+def make_templates() -> Environment:
+    """Templates with the filters that write numbers and symbols as the printed sheet does."""
+    environment = Environment(
+        loader=FileSystemLoader(PROJECT / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["number"] = plain
+    environment.filters["symbol"] = symbol
+    environment.filters["svg_symbol"] = svg_symbol
+    return environment
+
+
+def render(parts: Parts, template: str, page: Any, status: int = 200) -> HTMLResponse:
+    """A page or partial from its template and the one typed object that holds its variables."""
+    variables = {field.name: getattr(page, field.name) for field in fields(page)}
+    return HTMLResponse(parts.templates.get_template(template).render(variables), status_code=status)
+
+
+def symbol(text: str) -> Markup:
+    """Symbols as mathematics: 'H·d_head' in italics, with what follows `_` as a subscript."""
+    return Markup("·").join(_symbol(piece) for piece in text.split("·"))
+
+
+def svg_symbol(text: str) -> Markup:
+    """A letter inside a drawing: as `symbol`, in the elements SVG has."""
+    base, _, below = text.partition("_")
+    tail = Markup('<tspan class="below" dy="4">{}</tspan>').format(below) if below else Markup("")
+    return escape(base) + tail
+
+
+def _symbol(text: str) -> Markup:
+    base, _, below = text.partition("_")
+    if not base.isalpha():
+        return escape(text)
+    return Markup("<i>{}</i>").format(base) + (Markup("<sub>{}</sub>").format(below) if below else "")

@@ -1,0 +1,234 @@
+"""Run this head: start a real forward pass, leave the page free, and show its shapes beside the answers."""
+
+from __future__ import annotations
+
+import io
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
+
+from annotated_doc import Doc
+from fastapi import APIRouter, Depends, Form, HTTPException, Request, Response
+from fastapi.responses import RedirectResponse
+from PIL import Image
+
+from app.attention.answers import read_answer
+from app.attention.grading import grade
+from app.attention.tensors import AXES, Place
+from app.attention.worksheet import Row, Variant, Wording
+from app.store import Answers, Run
+from app.web.asked import Asked, Posted, keep_try, sheet_key, sheet_link, variant_at
+from app.web.heads import HeadProblem, run_sheet
+from app.web.parts import MaybeLearner, Part, Parts, remember, render
+
+router = APIRouter(include_in_schema=False)
+
+LOST_AFTER_S = 900  # longer than the longest queue of runs: whoever ran it is gone
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One side of one matrix: what was typed, what torch reports, and whether they are the same."""
+
+    typed: str
+    observed: int
+    same: bool
+
+
+@dataclass(frozen=True)
+class ComparedRow:
+    """One row of the sheet, with its rows and columns compared."""
+
+    row: Row
+    sides: tuple[Compared, ...]
+
+
+@dataclass(frozen=True)
+class RunPage:
+    """Everything that templates/run.html and its partial show."""
+
+    run: Annotated[Run, Doc("The run, with its result once there is one.")]
+    variant: Annotated[Variant, Doc("The sheet it was started from.")]
+    rows: Annotated[tuple[ComparedRow, ...], Doc("Typed and observed shapes, row by row.")]
+    result: Annotated[dict[str, Any] | None, Doc("What the forward pass reported, none while it runs.")]
+    problem: Annotated[str, Doc("Why there will be no result, or nothing.")]
+    link: Annotated[str, Doc("The address of the sheet.")]
+    title: Annotated[str, Doc("The heading.")]
+    waiting: Annotated[str, Doc("What is said while it runs.")]
+    summary: Annotated[str, Doc("Which numbers are real and which random.")] = ""
+    agreement: Annotated[str, Doc("Whether torch and the table agree.")] = ""
+    facts: Annotated[tuple[tuple[str, str], ...], Doc("Device, number format, time and memory, by name.")] = ()
+    remarks: Annotated[tuple[str, ...], Doc("What else a reader should know about this run.")] = ()
+    picture_text: Annotated[str, Doc("What the picture of the weights shows.")] = ""
+
+
+@dataclass(frozen=True)
+class NoRunPage:
+    """Everything that templates/no_run.html and its partial show."""
+
+    sentence: Annotated[str, Doc("Why nothing was run, and what to do.")]
+    link: Annotated[str, Doc("The address of the sheet.")]
+
+
+def options_of(device: Annotated[str, Form()] = "", dtype: Annotated[str, Form()] = "",
+               head: Annotated[str, Form()] = "") -> dict[str, Any]:  # fmt: skip
+    """How to run, as far as the form says; what cannot be used is refused by the forward pass, with a sentence."""
+    number = int(head) if head.isascii() and head.isdigit() and len(head) < 10 else -1
+    return {"device": device or None, "dtype": dtype or "float32", "head": number if head else 0}
+
+
+RunOptions = Annotated[dict[str, Any], Depends(options_of)]
+
+
+@router.post("/runs")
+def start_run(request: Request, parts: Part, learner: MaybeLearner, asked: Posted, options: RunOptions) -> Response:
+    """Keep the answers as a try, and start a run beside them; a sheet never tried is not given away."""
+    owner = learner or parts.store.add_learner()
+    report = grade(asked.variant, asked.answers)
+    keep_try(parts, owner, asked, report)
+    tried = report.tried or parts.store.last_attempt(owner, sheet_key(asked.variant)) is not None
+    run = parts.store.add_run(sheet_key(asked.variant), asked.answers) if tried else None
+    if run:
+        threading.Thread(target=_finish, args=(parts, run, asked.variant, options), daemon=True).start()
+    response = _answer(request, parts, asked, run)
+    remember(request, response, owner)
+    return response
+
+
+@router.get("/runs/{run_id}")
+def show_run(request: Request, parts: Part, run_id: str) -> Response:
+    """The run as it stands: whoever has its address may look, come back later, or pass it on."""
+    run = _find(parts, run_id)
+    template = "_run.html" if "hx-request" in request.headers else "run.html"
+    return render(parts, template, run_page(parts, run, variant_at(parts.library, run.sheet)))
+
+
+@router.get("/runs/{run_id}/weights.png")
+def picture(parts: Part, run_id: str) -> Response:
+    """The attention weights as a picture: the darker, the larger its share of a row's largest weight."""
+    result = _find(parts, run_id).result
+    if not result or not result["picture"]:
+        raise HTTPException(404, "This run has no picture of weights.")
+    headers = {"Cache-Control": "private, max-age=31536000, immutable"}
+    return Response(_png(result["picture"]["cells"]), media_type="image/png", headers=headers)
+
+
+def run_page(parts: Parts, run: Run, variant: Variant) -> RunPage:
+    """The page of a run in whatever state it is."""
+    words = parts.library.wording
+    lost = not run.finished and run.seconds_waiting > LOST_AFTER_S
+    page = RunPage(
+        run=run,
+        variant=variant,
+        rows=(),
+        result=run.result,
+        problem=words.say("page", "lost") if lost else run.problem or "",
+        link=sheet_link(variant),
+        title=words.say("run-titles", variant.topic.key),
+        waiting=words.say("run", "waiting"),
+    )
+    return _with_result(page, words, run.result) if run.result else page
+
+
+def _with_result(page: RunPage, words: Wording, result: dict[str, Any]) -> RunPage:
+    differ = ", ".join(result["disagreements"])
+    return replace(
+        page,
+        rows=_compared(page.variant, page.run.answers, result["shapes"]),
+        summary=words.say("run", "random", seed=result["seed"]),
+        agreement=words.say("run", "agree") if result["agrees"] else words.say("run", "differ", keys=differ),
+        facts=tuple(_facts(words, result)),
+        remarks=tuple(_remarks(words, result)),
+        picture_text=_picture_text(words, result, page.variant),
+    )
+
+
+def _facts(words: Wording, result: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    yield words.say("run-facts", "device"), f"{result['device_name']} ({result['device']})"
+    yield words.say("run-facts", "dtype"), result["dtype"]
+    if result["milliseconds"] is not None:
+        yield words.say("run-facts", "time"), f"{result['milliseconds']:.3g} ms"
+    if result["peak_bytes"] is not None:
+        yield words.say("run-facts", "peak"), _bytes(result["peak_bytes"])
+    yield words.say("run-facts", "needed"), _bytes(result["needed_bytes"])
+    if result["row_sums"]:
+        least, most = (f"{end:.6f}" for end in result["row_sums"])
+        yield words.say("run-facts", "sums"), f"{least} – {most}"
+
+
+def _remarks(words: Wording, result: dict[str, Any]) -> Iterator[str]:
+    if result["head"] is not None:
+        yield words.say("run", "heads", head=result["head"], kv_head=result["kv_head"])
+    if result["device"] == "meta":
+        yield words.say("run", "meta")
+    for note in result["notes"]:
+        key, _, detail = note.partition(":")
+        yield words.say("run-notes", key, detail=detail)
+
+
+def _picture_text(words: Wording, result: dict[str, Any], variant: Variant) -> str:
+    if not result["picture"]:
+        return ""
+    side = result["picture"]["side"]
+    return " ".join(
+        [
+            words.say("run", "picture"),
+            *([words.say("run", "picture-causal")] if variant.architecture.causal else []),
+            *([words.say("run", "picture-cell", side=side)] if side > 1 else []),
+        ]
+    )
+
+
+def _bytes(count: int) -> str:
+    """Bytes as people read them: 5.6 MB of 10^6 bytes."""
+    for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if count >= size:
+            return f"{count / size:,.1f} {unit}"
+    return f"{count} bytes"
+
+
+def _answer(request: Request, parts: Parts, asked: Asked, run: Run | None) -> Response:
+    if run is None:
+        sentence = parts.library.wording.say("page", "fill-first")
+        page = NoRunPage(sentence, sheet_link(asked.variant))
+        return render(parts, "_no_run.html" if "hx-request" in request.headers else "no_run.html", page)
+    if "hx-request" in request.headers:
+        return render(parts, "_run.html", run_page(parts, run, asked.variant))
+    return RedirectResponse(f"/runs/{run.id}", 303)
+
+
+def _finish(parts: Parts, run: Run, variant: Variant, options: dict[str, Any]) -> None:
+    try:
+        result = run_sheet(parts, variant, **options)
+    except HeadProblem as problem:
+        parts.store.finish_run(run.id, None, str(problem))
+    else:
+        parts.store.finish_run(run.id, result)
+
+
+def _find(parts: Parts, run_id: str) -> Run:
+    run = parts.store.find_run(run_id)
+    if run is None:
+        raise HTTPException(404, "There is no such run here; run the head again from its sheet.")
+    return run
+
+
+def _compared(variant: Variant, answers: Answers, shapes: dict[str, list[int]]) -> tuple[ComparedRow, ...]:
+    return tuple(ComparedRow(row, tuple(_side(answers, place, shapes) for place in row.places)) for row in variant.rows)
+
+
+def _side(answers: Answers, place: Place, shapes: dict[str, list[int]]) -> Compared:
+    typed = answers.get(str(place), "")
+    observed = shapes[place.tensor][AXES.index(place.axis)]
+    return Compared(typed, observed, read_answer(typed) == observed)
+
+
+def _png(cells: list[list[float]]) -> bytes:
+    """Grey of one tone, opaque by weight, so that it stands on light and dark paper; each row by its own largest."""
+    image = Image.new("LA", (len(cells[0]), len(cells)))
+    opacity = (round(255 * (cell / (max(row) or 1)) ** 0.5) for row in cells for cell in row)
+    image.putdata([(128, alpha) for alpha in opacity])
+    file = io.BytesIO()
+    image.save(file, "PNG", optimize=True)
+    return file.getvalue()

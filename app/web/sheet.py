@@ -1,0 +1,210 @@
+"""The sheet: choose one, fill it in, have it saved, checked and, after a try, answered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated
+
+from annotated_doc import Doc
+from fastapi import APIRouter, Request, Response
+
+from app.attention.answers import read_answer
+from app.attention.architecture import TokensError
+from app.attention.drawing import Figure, Scale, draw
+from app.attention.grading import Kind, Mark, Report, grade
+from app.attention.tensors import Place
+from app.attention.worksheet import Library, Row, Variant, WorksheetError, plain
+from app.store import Draft, Learner
+from app.web.asked import DEFAULT, Asked, Posted, find_variant, keep_try, read_scale, sheet_key, sheet_link
+from app.web.parts import MaybeLearner, Part, Parts, remember, render
+
+router = APIRouter(include_in_schema=False)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One entry of a list to choose from."""
+
+    key: str
+    name: str
+    chosen: bool
+
+
+@dataclass(frozen=True)
+class Chooser:
+    """What stands above the sheet, as chosen or typed, and the sentence about what cannot be used."""
+
+    worksheets: tuple[Choice, ...]
+    models: tuple[Choice, ...]
+    tokens: str
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class BoxView:
+    """One box to fill: its place, its spoken label, its text, and what the last check said of that text."""
+
+    place: Place
+    label: str
+    text: str
+    mark: Mark | None
+
+    @property
+    def kind(self) -> Kind | None:
+        return self.mark.kind if self.mark else None
+
+    @property
+    def read_as(self) -> str:
+        """The number a sum or product was read as; nothing where the text already says it."""
+        value = self.mark.read_as if self.mark else None
+        return "" if value is None or self.text.strip() == str(value) else plain(value)
+
+
+@dataclass(frozen=True)
+class AnswerView:
+    """The true shape of a row: numbers, symbols, and the equation that makes it."""
+
+    rows: str
+    columns: str
+    rows_symbol: str
+    columns_symbol: str
+    equation: str
+
+
+@dataclass(frozen=True)
+class RowView:
+    """One row of the sheet with its two boxes, and its answer once that may be shown."""
+
+    row: Row
+    boxes: tuple[BoxView, ...]
+    answer: AnswerView | None
+
+
+@dataclass(frozen=True)
+class SheetPage:
+    """Everything that templates/sheet.html and its partials show."""
+
+    chooser: Annotated[Chooser, Doc("The lists above the sheet.")]
+    variant: Annotated[Variant | None, Doc("The sheet; none where the choice cannot be used.")] = None
+    rows: Annotated[tuple[RowView, ...], Doc("The rows to fill in.")] = ()
+    figures: Annotated[tuple[Figure, ...], Doc("What was typed, drawn.")] = ()
+    scale: Annotated[Scale, Doc("How lengths are drawn: by square root, or true.")] = "root"
+    report: Annotated[Report | None, Doc("The last check, none before one.")] = None
+    answers_shown: Annotated[bool, Doc("Whether the answers stand under the boxes.")] = False
+    notice: Annotated[str, Doc("A sentence about the last press of a button, or nothing.")] = ""
+    link: Annotated[str, Doc("The address of this very sheet, without anything typed.")] = ""
+    run_button: Annotated[str, Doc("What the button that runs the head says.")] = ""
+    saved_version: Annotated[int, Doc("The browser's clock at the newest save the server has, 0 before one.")] = 0
+
+
+@router.get("/")
+@router.get("/sheet")
+def show_sheet(
+    parts: Part,
+    learner: MaybeLearner,
+    worksheet: str = DEFAULT,
+    model: str = "",
+    tokens: str = "",
+    scale: str = "root",
+) -> Response:
+    """The sheet as it was left in this browser: what was typed, and the marks of the boxes unchanged since a check."""
+    try:
+        variant = find_variant(parts.library, worksheet, model, tokens)
+    except (WorksheetError, TokensError) as error:
+        chooser = _chooser(parts.library, worksheet, model, tokens, str(error))
+        return render(parts, "sheet.html", SheetPage(chooser), 404 if isinstance(error, WorksheetError) else 422)
+    key = sheet_key(variant)
+    draft = parts.store.find_draft(learner, key) if learner else None
+    attempt = parts.store.last_attempt(learner, key) if learner else None
+    asked = Asked(variant, draft or Draft({}, 0), read_scale(scale))
+    report = grade(variant, attempt.answers) if attempt else None
+    return render(parts, "sheet.html", sheet_page(parts, asked, report))
+
+
+@router.post("/sheet/save")
+def save_sheet(request: Request, parts: Part, learner: MaybeLearner, asked: Posted) -> Response:
+    """Keep what was typed, and give back its drawing."""
+    owner = learner or parts.store.add_learner()
+    parts.store.save_draft(owner, sheet_key(asked.variant), asked.draft)
+    response = render(parts, "_figures.html", sheet_page(parts, asked, None))
+    remember(request, response, owner)
+    return response
+
+
+@router.post("/sheet/check")
+def check_sheet(request: Request, parts: Part, learner: MaybeLearner, asked: Posted) -> Response:
+    """Mark the sheet, keep the try, and show the marks."""
+    report = grade(asked.variant, asked.answers)
+    owner = learner or parts.store.add_learner()
+    keep_try(parts, owner, asked, report)
+    return _work(request, parts, owner, sheet_page(parts, asked, report))
+
+
+@router.post("/sheet/answers")
+def show_answers(request: Request, parts: Part, learner: MaybeLearner, asked: Posted) -> Response:
+    """The answers under the boxes, with the marks of the last try; without a try, only the advice to make one."""
+    owner = learner or parts.store.add_learner()
+    key = sheet_key(asked.variant)
+    parts.store.save_draft(owner, key, asked.draft)
+    attempt = parts.store.last_attempt(owner, key)
+    report = grade(asked.variant, attempt.answers) if attempt else None
+    notice = "" if attempt else parts.library.wording.say("page", "try-first")
+    return _work(request, parts, owner, sheet_page(parts, asked, report, report is not None, notice))
+
+
+def _work(request: Request, parts: Parts, owner: Learner, page: SheetPage) -> Response:
+    """The sheet alone to a script, the whole page to a plain form."""
+    response = render(parts, "_work.html" if "hx-request" in request.headers else "sheet.html", page)
+    remember(request, response, owner)
+    return response
+
+
+def sheet_page(
+    parts: Parts, asked: Asked, report: Report | None, answers_shown: bool = False, notice: str = ""
+) -> SheetPage:
+    variant = asked.variant
+    values = {place: read_answer(asked.answers.get(str(place), "")) for place in variant.blanks}
+    known = {place: value for place, value in values.items() if isinstance(value, int)}
+    return SheetPage(
+        chooser=_chooser(parts.library, variant.worksheet.key, variant.model.key, str(variant.tokens)),
+        variant=variant,
+        rows=tuple(_row_view(variant, row, asked.answers, report, answers_shown) for row in variant.rows),
+        figures=draw(variant, known, asked.scale),
+        scale=asked.scale,
+        report=report,
+        answers_shown=answers_shown,
+        notice=notice,
+        link=sheet_link(variant),
+        run_button=variant.wording.say("run-buttons", variant.topic.key),
+        saved_version=asked.draft.version,
+    )
+
+
+def _row_view(variant: Variant, row: Row, answers: Mapping[str, str], report: Report | None, answered: bool) -> RowView:
+    boxes = tuple(_box_view(variant, row, place, answers.get(str(place), ""), report) for place in row.places)
+    return RowView(row, boxes, _answer_view(variant, row) if answered else None)
+
+
+def _box_view(variant: Variant, row: Row, place: Place, text: str, report: Report | None) -> BoxView:
+    mark = report.marks[place] if report else None
+    label = f"{row.name}, {variant.wording.say('axes', place.axis)}"
+    return BoxView(place, label, text, mark if mark and mark.text == text else None)
+
+
+def _answer_view(variant: Variant, row: Row) -> AnswerView:
+    tensor, (rows, columns) = variant.topic[row.key], variant.shape(row.key)
+    write = variant.notation.write
+    text = tensor.equation.text if tensor.equation else ""
+    return AnswerView(plain(rows), plain(columns), write(tensor.rows), write(tensor.columns), text)
+
+
+def _chooser(library: Library, worksheet: str, model: str, tokens: str, problem: str = "") -> Chooser:
+    sheet = library.worksheets.get(worksheet)
+    model = model or (sheet.model if sheet else "")
+    return Chooser(
+        tuple(Choice(key, entry.title, key == worksheet) for key, entry in library.worksheets.items()),
+        tuple(Choice(key, entry.name, key == model) for key, entry in library.models.items()),
+        tokens or (str(sheet.tokens) if sheet else ""),
+        problem,
+    )
