@@ -13,7 +13,7 @@ from itertools import accumulate
 from typing import Literal
 
 from .chain import Gap, Values, gaps, implied
-from .tensors import Place, Tensor, Topic
+from .tensors import AXES, Place, Tensor, Topic
 from .worksheet import Notation, Variant, plain
 
 Scale = Literal["root", "true"]
@@ -76,7 +76,7 @@ class Edge:
     """One labelled side of a box. `kind` says which given size its number equals, or that it is unknown or a gap."""
 
     place: Place
-    side: Literal["left", "right", "top", "bottom"]
+    side: Literal["left", "right", "top", "bottom", "under"]  # under: the bottom of the left operand
     x1: float
     y1: float
     x2: float
@@ -85,9 +85,22 @@ class Edge:
     kind: str
 
     @property
+    def cramped(self) -> bool:
+        """Whether the label is wider than its side, so that it must not reach over the corner to its neighbour's."""
+        return self.side in ("bottom", "under") and self.x2 - self.x1 < 9 * len(self.label)
+
+    @property
     def label_at(self) -> tuple[float, float]:
         x, y = (self.x1 + self.x2) / 2, (self.y1 + self.y2) / 2
-        away = {"left": (-7.0, 4.0), "right": (7.0, 4.0), "top": (0.0, -7.0), "bottom": (0.0, 16.0)}[self.side]
+        if self.cramped:
+            x = self.x2 if self.side == "under" else self.x1
+        away = {
+            "left": (-7.0, 4.0),
+            "right": (7.0, 4.0),
+            "top": (0.0, -7.0),
+            "bottom": (0.0, 16.0),
+            "under": (0.0, 16.0),
+        }[self.side]
         return (x + away[0], y + away[1])
 
 
@@ -201,7 +214,7 @@ class _Pen:
         first = LEFT + left[0] + CORNER
         starts = list(accumulate((width + BETWEEN for width in widths[:-1]), initial=first))
         boxes = [self.box(picture.left, LEFT, base)]
-        edges = [*self.edges(boxes[0], "left", "bottom")]
+        edges = [*self.edges(boxes[0], "left", "under")]
         for key, x in zip(picture.results, starts, strict=True):
             for box, sides in self.column(key, x, base):
                 boxes.append(box)
@@ -214,7 +227,7 @@ class _Pen:
             tuple(boxes),
             tuple(edges),
             tuple(self.arcs(picture, boxes)),
-            self.variant.wording.say("drawing", f"{picture.key}.title"),
+            self.described(picture, boxes),
             tuple(self.captions(picture)),
             bool(self.gaps_in(picture)),
         )
@@ -230,7 +243,7 @@ class _Pen:
     def box(self, key: str, x: float, y: float, transposed: bool = False) -> Box:
         tensor = self.topic[key]
         width, height = self.size(key)[::-1] if transposed else self.size(key)
-        missing = any(Place(key, axis) not in self.known for axis in ("rows", "columns"))
+        missing = any(Place(key, axis) not in self.known for axis in AXES)
         masked = key == "weights" and self.variant.architecture.causal
         letter = self.notation.letters[key]
         return Box(key, letter, tensor.role, x, y, width, height, tensor.parameter, missing, masked, transposed)
@@ -282,13 +295,19 @@ class _Pen:
             reach = min(62.0, math.degrees(math.asin(min(1.0, room / radius))))  # no further left than the figure
             yield Arc(_sweep(pivot, radius, 90, 90 + reach), gap=True)
 
+    def described(self, picture: Picture, boxes: list[Box]) -> str:
+        """The figure in words, for whoever cannot see it: its title, and each matrix with its two lengths."""
+        sides = {box.letter: [self.known.get(Place(box.tensor, axis)) for axis in AXES] for box in boxes}
+        shapes = (f"{key} {' × '.join('?' if n is None else plain(n) for n in pair)}" for key, pair in sides.items())
+        return f"{self.variant.wording.say('drawing-titles', picture.key)}. {', '.join(shapes)}."
+
     def gaps_in(self, picture: Picture) -> list[Gap]:
         return [gap for gap in self.gaps if gap.result in picture.results]
 
     def captions(self, picture: Picture) -> Iterable[str]:
         say = self.variant.wording.say
         if not self.gaps_in(picture):
-            yield say("drawing", f"{picture.key}.caption")
+            yield str(self.variant.wording.sections["captions"][self.topic.key][picture.key])
         for gap in self.gaps_in(picture):
             names = {f"{side}_letter": self.notation.letters[end[0].tensor].replace("_", "")
                      for side, end in (("first", gap.first), ("second", gap.second))}  # fmt: skip

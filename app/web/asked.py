@@ -36,8 +36,7 @@ class Asked:
 async def posted(request: Request, parts: Part) -> Asked:
     """The sheet that a form was sent from, with its boxes as typed."""
     form = {key: value for key, value in (await request.form()).items() if isinstance(value, str)}
-    choice = (form.get("worksheet", DEFAULT), form.get("model", ""), form.get("tokens", ""))
-    variant = find_variant(parts.library, *choice)
+    variant = find_variant(parts.library, form.get("worksheet", DEFAULT), form.get("model", ""), form.get("tokens"))
     answers = {str(place): form.get(str(place), "")[:MAX_KEPT] for place in variant.blanks}
     version = form.get("version", "0")
     newest = int(version) if version.isascii() and version.isdigit() and len(version) < 17 else 0
@@ -55,9 +54,9 @@ def keep_try(parts: Parts, learner: Learner, asked: Asked, report: Report) -> No
         parts.store.record_attempt(learner, key, Attempt(asked.answers, report.score, report.out_of))
 
 
-def find_variant(library: Library, worksheet: str, model: str = "", tokens: str = "") -> Variant:
-    """The sheet that was chosen; raises WorksheetError or TokensError with a sentence for the page."""
-    if not tokens.strip():
+def find_variant(library: Library, worksheet: str, model: str = "", tokens: str | None = None) -> Variant:
+    """The sheet that was chosen, as long as its own if no tokens are given; raises WorksheetError or TokensError."""
+    if tokens is None:
         return library.variant(worksheet, model or None)
     count = read_answer(tokens)
     # 0 is refused as every impossible number is: with the numbers that this model can use.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Annotated, Any, cast
 
@@ -64,6 +66,7 @@ def make_templates() -> Environment:
     environment.filters["number"] = plain
     environment.filters["symbol"] = symbol
     environment.filters["svg_symbol"] = svg_symbol
+    environment.filters["equation"] = equation
     return environment
 
 
@@ -81,8 +84,17 @@ def symbol(text: str) -> Markup:
 def svg_symbol(text: str) -> Markup:
     """A letter inside a drawing: as `symbol`, in the elements SVG has."""
     base, _, below = text.partition("_")
-    tail = Markup('<tspan class="below" dy="4">{}</tspan>').format(below) if below else Markup("")
+    tail = Markup('<tspan class="sub" dy="4">{}</tspan>').format(below) if below else Markup("")
     return escape(base) + tail
+
+
+def equation(text: str, letters: Mapping[str, str]) -> Markup:
+    """The words of an equation with each tensor's key as its letter: 'queries · keysᵀ' becomes Q · Kᵀ."""
+    return Markup("").join(_word(word, letters) for word in re.split(r"(\w+)", text.replace("ᵀ", "^")))
+
+
+def _word(word: str, letters: Mapping[str, str]) -> Markup:
+    return _symbol(letters[word]) if word in letters else escape(word).replace("^", Markup("<sup>T</sup>"))
 
 
 def _symbol(text: str) -> Markup:

@@ -105,7 +105,7 @@ def show_sheet(
     learner: MaybeLearner,
     worksheet: str = DEFAULT,
     model: str = "",
-    tokens: str = "",
+    tokens: str | None = None,
     scale: str = "root",
 ) -> Response:
     """The sheet as it was left in this browser: what was typed, and the marks of the boxes unchanged since a check."""
@@ -199,12 +199,12 @@ def _answer_view(variant: Variant, row: Row) -> AnswerView:
     return AnswerView(plain(rows), plain(columns), write(tensor.rows), write(tensor.columns), text)
 
 
-def _chooser(library: Library, worksheet: str, model: str, tokens: str, problem: str = "") -> Chooser:
+def _chooser(library: Library, worksheet: str, model: str, tokens: str | None, problem: str = "") -> Chooser:
     sheet = library.worksheets.get(worksheet)
     model = model or (sheet.model if sheet else "")
     return Chooser(
         tuple(Choice(key, entry.title, key == worksheet) for key, entry in library.worksheets.items()),
         tuple(Choice(key, entry.name, key == model) for key, entry in library.models.items()),
-        tokens or (str(sheet.tokens) if sheet else ""),
+        str(sheet.tokens) if tokens is None and sheet else tokens or "",
         problem,
     )

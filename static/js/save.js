@@ -65,6 +65,14 @@
     }
   });
 
+  const failed = (ctx) => {
+    if (ctx.sourceElement !== form) { // a button was pressed, and someone waits for what it does
+      const result = form.querySelector(".result");
+      result.textContent = result.dataset.unreachable;
+    }
+    again();
+  };
+
   const version = (ctx) => Number(ctx.request.body.get("version"));
   const ours = (ctx) => form.contains(ctx.sourceElement);
   document.addEventListener("htmx:before:request", ({ detail: { ctx } }) => {
@@ -72,14 +80,13 @@
   });
   document.addEventListener("htmx:after:request", ({ detail: { ctx } }) => {
     if (!ours(ctx)) return;
-    if (ctx.response.status < 400) kept(version(ctx)); else again();
+    if (ctx.response.status < 400) kept(version(ctx)); else failed(ctx);
   });
-  document.addEventListener("htmx:error", ({ detail: { ctx } }) => { if (ctx && ours(ctx)) again(); });
+  document.addEventListener("htmx:error", ({ detail: { ctx } }) => { if (ctx && ours(ctx)) failed(ctx); });
   addEventListener("online", () => { if (stored.read().waiting) form.dispatchEvent(new Event("keep")); });
   // Leaving before the pause is over: the last words go along without an answer being awaited.
   addEventListener("pagehide", () => {
     if (stored.read().waiting) navigator.sendBeacon("/sheet/save", new URLSearchParams(new FormData(form)));
   });
-  document.addEventListener("htmx:after:init", restore, { once: true });
-  if (form._htmx) restore();
+  addEventListener("load", restore);
 })();

@@ -1,0 +1,116 @@
+"""A real Chromium and a really served app: what the browser tests stand on."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Error, Page, Playwright, sync_playwright
+
+PROJECT = Path(__file__).resolve().parents[2]
+# No sandbox, for root in a container; the rest keeps the browser from looking for its maker's servers.
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+INSTALLED = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+NO_BROWSER = (
+    "The browser tests need Chromium, and none was found or could be installed. "
+    "Install it (on Debian: apt install chromium; elsewhere: .venv/bin/playwright install chromium) and run them again."
+)
+
+
+def _launch(playwright: Playwright) -> Browser:
+    """An installed browser, else playwright's own, else one that playwright can fetch now; otherwise fail plainly."""
+    for path in filter(None, map(shutil.which, INSTALLED)):
+        return playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
+    try:
+        return playwright.chromium.launch(args=ARGUMENTS)
+    except Error:
+        subprocess.run([sys.executable, "-m", "playwright", "install", "chromium"], check=False, timeout=300)
+    try:
+        return playwright.chromium.launch(args=ARGUMENTS)
+    except Error:
+        pytest.fail(NO_BROWSER, pytrace=False)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """One browser for all tests."""
+    with sync_playwright() as playwright:
+        browser = _launch(playwright)
+        yield browser
+        browser.close()
+
+
+class Served:
+    """The app in a process of its own, on a port that stays the same when it is restarted."""
+
+    def __init__(self, data: Path) -> None:
+        self.data, self.port = data, 0
+        self.process: subprocess.Popen[str] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        environment = {**os.environ, "ATTENTION_SHAPES_PORT": str(self.port), "ATTENTION_SHAPES_DATA_DIR": str(self.data)}
+        environment.pop("DATABASE_URL", None)
+        command = [sys.executable, "-c", "from app.cli import main; main(['serve'])"]
+        self.process = subprocess.Popen(command, cwd=PROJECT, env=environment, stdout=subprocess.PIPE, text=True)
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        found = re.search(r"http://127\.0\.0\.1:(\d+)", line)
+        assert found, f"serve printed {line!r} and no address"
+        self.port = int(found.group(1))
+
+    def stop(self) -> None:
+        if self.process:
+            self.process.kill()
+            self.process.wait()
+            assert self.process.stdout is not None
+            self.process.stdout.close()
+            self.process = None
+
+
+@pytest.fixture(scope="session")
+def shared_app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """One app for the tests that leave it running."""
+    served = Served(tmp_path_factory.mktemp("data"))
+    served.start()
+    yield served
+    served.stop()
+
+
+@pytest.fixture
+def own_app(tmp_path: Path) -> Iterator[Served]:
+    """An app that a test may stop and start."""
+    served = Served(tmp_path / "data")
+    served.start()
+    yield served
+    served.stop()
+
+
+@pytest.fixture
+def page(browser: Browser, shared_app: Served) -> Iterator[Page]:
+    """The sheet in a fresh browser profile, failing the test at any error a script or the console reports."""
+    context = browser.new_context(base_url=shared_app.url)
+    page = context.new_page()
+    problems: list[str] = []
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
+    page.goto("/")
+    yield page
+    context.close()
+    assert problems == []
