@@ -65,7 +65,11 @@ class Served:
         return f"http://127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        environment = {**os.environ, "ATTENTION_SHAPES_PORT": str(self.port), "ATTENTION_SHAPES_DATA_DIR": str(self.data)}
+        environment = {
+            **os.environ,
+            "ATTENTION_SHAPES_PORT": str(self.port),
+            "ATTENTION_SHAPES_DATA_DIR": str(self.data),
+        }
         environment.pop("DATABASE_URL", None)
         command = [sys.executable, "-c", "from app.cli import main; main(['serve'])"]
         self.process = subprocess.Popen(command, cwd=PROJECT, env=environment, stdout=subprocess.PIPE, text=True)

@@ -1,0 +1,88 @@
+"""axe on every page and state, with the pages' own scripts alive, light and dark, wide and narrow."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from .conftest import Served
+
+AXE = (Path(__file__).parent / "vendor" / "axe-4.14.1.min.js").read_text(encoding="utf-8")
+
+
+def violations(page: Page) -> list[Any]:
+    """What axe objects to: rule and elements."""
+    page.evaluate(AXE)
+    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
+    return [(rule["id"], [node["html"] for node in rule["nodes"]]) for rule in found]
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_on_any_page(
+    browser: Browser, shared_app: Served, scheme: Literal["light", "dark"], width: int
+) -> None:
+    """Empty, typed with a gap, checked, answered, running, run, refused and lost pages."""
+    context = browser.new_context(
+        base_url=shared_app.url, color_scheme=scheme, viewport={"width": width, "height": 800}
+    )
+    page = context.new_page()
+    page.goto("/")
+    assert violations(page) == []
+    for place, text in {
+        "queries.columns": "128",
+        "keys.columns": "4096",
+        "keys.rows": "100",
+        "values.rows": "?",
+    }.items():
+        page.fill(f'input[name="{place}"]', text)
+    expect(page.locator("path.arc.gap").first).to_be_attached()
+    assert violations(page) == []
+    page.get_by_role("button", name="Check").click()
+    page.get_by_role("button", name="Show the answers").click()
+    expect(page.locator("tr.answer").first).to_be_visible()
+    assert violations(page) == []
+    page.get_by_role("button", name="Run this head").click()
+    expect(page.locator("table.compared")).to_be_visible(timeout=60_000)
+    assert violations(page) == []
+    for address in ("/sheet?worksheet=qwen2.5-0.5b-grouped", "/sheet?tokens=0", "/nowhere", "/runs/none"):
+        page.goto(address)
+        assert violations(page) == [], address
+    context.close()
+
+
+@pytest.mark.parametrize("width", [320, 360, 640])
+def test_nothing_is_wider_than_a_phone(browser: Browser, shared_app: Served, width: int) -> None:
+    """No page scrolls sideways at 360 px, nor at 1280 px zoomed to 200 % or 400 %."""
+    context = browser.new_context(base_url=shared_app.url, viewport={"width": width, "height": 700})
+    page = context.new_page()
+    page.goto("/")
+    page.fill('input[name="queries.rows"]', "123,456,789,012")
+    page.get_by_role("button", name="Run this head").click()
+    expect(page.locator("table.compared")).to_be_visible(timeout=60_000)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    context.close()
+
+
+def test_every_box_is_labelled_for_a_screen_reader(page: Page) -> None:
+    """Each box is found by the name of its matrix and its side, and is described by what the check said of it."""
+    for name in ("Input to this head", "Queries", "Keys", "Values", "Self-attention scores", "Self-attention weights"):
+        for side in ("rows", "columns"):
+            expect(page.get_by_label(f"{name}, {side}", exact=True)).to_have_count(1)
+    page.fill('input[name="keys.columns"]', "4096")
+    page.get_by_role("button", name="Check").click()
+    expect(page.get_by_label("Keys, columns", exact=True)).to_have_accessible_description(
+        "Columns. A query and a key meet in a dot product. How long must a key be for that?"
+    )
+
+
+def test_reduced_motion_is_respected(browser: Browser, shared_app: Served) -> None:
+    """With reduced motion asked for, nothing in the drawing moves."""
+    context = browser.new_context(base_url=shared_app.url, reduced_motion="reduce")
+    page = context.new_page()
+    page.goto("/")
+    assert page.locator(".matrix rect").first.evaluate("rect => getComputedStyle(rect).transitionDuration") == "0s"
+    context.close()

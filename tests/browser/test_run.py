@@ -1,0 +1,101 @@
+"""Run this head, in a real browser and with real torch."""
+
+from __future__ import annotations
+
+import re
+
+from playwright.sync_api import Page, expect
+
+
+def start(page: Page, answers: dict[str, str]) -> None:
+    for place, text in answers.items():
+        page.fill(f'input[name="{place}"]', text)
+    page.get_by_role("button", name=re.compile("^Run this")).click()
+
+
+def test_an_untried_sheet_is_not_given_away(page: Page) -> None:
+    """With nothing filled in the button asks for a try first, and shows no shape."""
+    start(page, {})
+    expect(page.locator("#run")).to_contain_text("Write what you expect")
+    expect(page.locator("table.compared")).to_have_count(0)
+
+
+def test_torch_shapes_stand_beside_the_answers(page: Page) -> None:
+    """What torch reports for LLaMA 7B and 100 tokens, beside what was typed, with device, time, code and picture."""
+    start(page, {"queries.rows": "100", "queries.columns": "4096", "scores.rows": "100"})
+    expect(page.locator("#run")).to_contain_text("Running", timeout=5_000)
+    expect(page.locator("table.compared")).to_be_visible(timeout=60_000)
+    shapes = page.locator("table.compared code").all_inner_texts()[1:]
+    assert shapes == [
+        "(100, 4096)",
+        "(100, 128)",
+        "(100, 128)",
+        "(100, 128)",
+        "(100, 100)",
+        "(100, 100)",
+        "(100, 4096)",
+    ]
+    queries = page.locator("table.compared tr", has_text="Queries")
+    assert queries.locator(".other").inner_text().startswith("4096")
+    assert queries.locator(".same").inner_text() == "100"
+    report = page.locator("#run")
+    for said in (
+        "random (seed 0)",
+        "agree on every shape",
+        "float32",
+        "ms",
+        "Memory at most",
+        "S = Q @ K.T  # (100, 100)",
+    ):
+        expect(report).to_contain_text(said)
+    assert page.locator(".weights img").evaluate("image => image.complete && image.naturalWidth === 100")
+
+
+def test_the_picture_is_empty_above_the_diagonal(page: Page) -> None:
+    """Every pixel right of the diagonal is clear, and every row has one that is not."""
+    start(page, {"queries.rows": "100"})
+    expect(page.locator(".weights img")).to_be_visible(timeout=60_000)
+    opacity = page.locator(".weights img").evaluate(
+        """async image => {
+          await image.decode();
+          const canvas = document.createElement("canvas");
+          canvas.width = canvas.height = 100;
+          const context = canvas.getContext("2d");
+          context.drawImage(image, 0, 0);
+          return [...context.getImageData(0, 0, 100, 100).data].filter((_, index) => index % 4 === 3);
+        }"""
+    )
+    rows = [opacity[100 * row : 100 * (row + 1)] for row in range(100)]
+    assert all(max(row[index + 1 :], default=0) == 0 for index, row in enumerate(rows))
+    assert all(max(row) == 255 for row in rows)
+
+
+def test_a_run_can_be_left_and_found_again(page: Page) -> None:
+    """The run has an address of its own that shows it later, with what was typed."""
+    start(page, {"queries.rows": "99"})
+    page.get_by_role("link", name="This run has a page of its own").click()
+    expect(page.locator("table.compared")).to_be_visible(timeout=60_000)
+    page.reload()
+    expect(page.locator("table.compared")).to_contain_text("99")
+
+
+def test_too_large_a_head_is_refused_with_its_bytes_and_runs_on_meta(page: Page) -> None:
+    """A million tokens need terabytes of scores: refused with the number, then shown on the meta device."""
+    page.goto("/sheet?worksheet=llama-7b&tokens=1000000")
+    start(page, {"queries.rows": "1000000"})
+    problem = page.locator("#run .problem")
+    expect(problem).to_contain_text("bytes", timeout=60_000)
+    page.locator("#run").get_by_role("button", name="Run").click()
+    expect(page.locator("table.compared")).to_contain_text("(1000000, 1000000)", timeout=60_000)
+    expect(page.locator("#run")).to_contain_text("meta")
+
+
+def test_a_grouped_head_reads_its_own_key_value_head(page: Page) -> None:
+    """Query head 9 of Qwen2.5 0.5B, seven to a key/value head, reads key/value head 1."""
+    page.goto("/sheet?worksheet=qwen2.5-0.5b")
+    start(page, {"queries.rows": "50"})
+    expect(page.locator("table.compared")).to_be_visible(timeout=60_000)
+    page.locator("#run summary").click()
+    page.locator("#run").get_by_label("Query head").fill("9")
+    page.locator("#run").get_by_role("button", name="Run").click()
+    expect(page.locator("#run")).to_contain_text("Query head 9 reads key/value head 1", timeout=60_000)

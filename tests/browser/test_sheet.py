@@ -1,0 +1,278 @@
+"""The main job in a real browser: fill in, draw, check, answers, save."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from .conftest import Served
+
+# The classic half-sheet, worked out by hand: 100 tokens, width 4096, heads of 4096/32 = 128.
+LLAMA_KEY = {
+    "input": (100, 4096),
+    "queries": (100, 128),
+    "keys": (100, 128),
+    "values": (100, 128),
+    "scores": (100, 100),
+    "weights": (100, 100),
+    "output": (100, 4096),
+}
+
+
+def box(page: Page, place: str) -> str:
+    return f'input[name="{place}"]'
+
+
+def fill(page: Page, answers: dict[str, str]) -> None:
+    for place, text in answers.items():
+        page.fill(box(page, place), text)
+
+
+def right_answers() -> dict[str, str]:
+    return {
+        f"{key}.{axis}": str(size)
+        for key, shape in LLAMA_KEY.items()
+        for axis, size in zip(("rows", "columns"), shape, strict=True)
+    }
+
+
+def mark(page: Page, place: str) -> str | None:
+    return page.locator(f"td:has({box(page, place)})").get_attribute("data-mark")
+
+
+def test_first_screen_is_a_sheet_to_type_into(page: Page) -> None:
+    """The address without anything after it opens LLaMA 7B with 100 tokens and fourteen empty, labelled boxes."""
+    expect(page.get_by_role("heading", level=1)).to_have_text("One head of LLaMA 7B")
+    expect(page.get_by_label("Queries, rows")).to_be_editable()
+    assert page.locator("input[data-place]").count() == 14
+    assert page.locator("input[data-place]").evaluate_all("boxes => boxes.every(box => box.value === '')")
+
+
+def test_all_right_is_said_and_marked(page: Page) -> None:
+    """The key worked out by hand gets fourteen ticks."""
+    fill(page, right_answers())
+    page.get_by_role("button", name="Check").click()
+    expect(page.get_by_role("status").first).to_have_text("All 14 boxes are right.")
+    assert [mark(page, place) for place in right_answers()] == ["right"] * 14
+
+
+def test_each_kind_of_mark_is_told_apart(page: Page) -> None:
+    """A wrong box gets a nudge, an unreadable one a reason and no wrong mark, a product is read and shown."""
+    fill(page, {"queries.rows": "100", "queries.columns": "4096", "values.columns": "4096/32", "weights.rows": "many"})
+    page.get_by_role("button", name="Check").click()
+    expect(page.get_by_role("status").first).to_have_text("2 of 14 boxes are right, 10 still empty.")
+    kinds = [mark(page, f"{key}") for key in ("queries.rows", "queries.columns", "values.columns", "weights.rows")]
+    assert kinds == ["right", "wrong", "right", "unreadable"]
+    expect(page.locator("#says-queries\\.columns")).to_contain_text("How wide does one head work?")
+    expect(page.locator("#says-weights\\.rows")).to_contain_text("“many” could not be read")
+    expect(page.locator("td:has(input[name='values.columns']) .read-as")).to_have_text("= 128")
+
+
+def test_a_mark_goes_when_its_text_changes(page: Page) -> None:
+    """What was marked wrong is no longer marked once something else stands there."""
+    fill(page, {"queries.columns": "4096"})
+    page.get_by_role("button", name="Check").click()
+    expect(page.locator("#says-queries\\.columns")).not_to_be_empty()
+    page.fill(box(page, "queries.columns"), "12")
+    assert mark(page, "queries.columns") is None
+    expect(page.locator("#says-queries\\.columns")).to_be_empty()
+
+
+def test_typing_goes_on_while_a_check_is_under_way(page: Page) -> None:
+    """A box filled between the press of Check and its answer keeps its text."""
+    fill(page, {"input.rows": "100"})
+    page.route("**/sheet/check", lambda route: (page.fill(box(page, "input.columns"), "4096"), route.continue_())[1])
+    page.get_by_role("button", name="Check").click()
+    expect(page.get_by_role("status").first).to_contain_text("1 of 14")
+    assert page.input_value(box(page, "input.columns")) == "4096"
+
+
+def test_inner_edges_that_do_not_meet_show_a_gap_while_typing(page: Page) -> None:
+    """Queries 128 wide and keys 4096 wide: a broken arc and a sentence, before any check; mended, both go."""
+    fill(page, {"queries.rows": "100", "queries.columns": "128", "keys.rows": "100", "keys.columns": "4096"})
+    expect(page.locator("path.arc.gap")).to_have_count(2)
+    expect(page.locator("figcaption")).to_contain_text(["", "128 and 4096 do not meet", ""])
+    page.fill(box(page, "keys.columns"), "128")
+    expect(page.locator("path.arc.gap")).to_have_count(0)
+
+
+def test_lengths_follow_the_scale(page: Page) -> None:
+    """4096 is drawn √(4096/100) = 6.4 times as long as 100, and 40.96 times on the true scale."""
+    fill(page, {"input.rows": "100", "input.columns": "4096"})
+    expect(page.locator(".edge[data-place='input.columns'] text").first).to_have_text("4096")
+
+    def ratio() -> float:
+        sizes = page.locator("g[data-tensor='input'] rect").first.evaluate(
+            "rect => [rect.getAttribute('width'), rect.getAttribute('height')].map(Number)"
+        )
+        return float(sizes[0] / sizes[1])
+
+    assert ratio() == pytest.approx(6.4, rel=0.01)
+    page.check("input[value='true']")
+    expect(page.locator("g[data-tensor='input'] rect").first).not_to_have_attribute("height", re.compile(r"^3\d\."))
+    assert ratio() == pytest.approx(40.96, rel=0.05)
+
+
+def test_answers_come_only_after_a_try(page: Page) -> None:
+    """There is no button before a check, and after one it shows every answer with its symbols."""
+    expect(page.get_by_role("button", name="Show the answers")).to_have_count(0)
+    fill(page, {"queries.rows": "90"})
+    page.get_by_role("button", name="Check").click()
+    page.get_by_role("button", name="Show the answers").click()
+    shown = page.locator("tr.answer td:not(.times)")
+    expect(shown).to_have_count(14)
+    numbers = [int(text.split("\n")[0]) for text in shown.all_inner_texts()]
+    assert numbers == [size for shape in LLAMA_KEY.values() for size in shape]
+    assert page.input_value(box(page, "queries.rows")) == "90"
+
+
+def test_another_model_and_length_make_another_sheet(page: Page) -> None:
+    """Qwen3 0.6B with 77 tokens: its stated head width, not 1024/16, is what the sheet tells and marks by."""
+    page.get_by_role("combobox", name="Model").select_option(label="Qwen3 0.6B")
+    page.get_by_label("Tokens").fill("77")
+    page.get_by_role("button", name="Change").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("One head of Qwen3 0.6B")
+    fill(page, {"queries.rows": "77", "queries.columns": "128", "keys.columns": "64"})
+    page.get_by_role("button", name="Check").click()
+    expect(page.get_by_role("status").first).to_contain_text("2 of 14")
+
+
+def test_impossible_tokens_are_refused_beside_the_field(browser: Browser, shared_app: Served) -> None:
+    """Zero tokens: a sentence at the field, which keeps what was typed."""
+    context = browser.new_context(base_url=shared_app.url)
+    page = context.new_page()
+    page.goto("/")
+    page.get_by_label("Tokens").fill("0")
+    page.get_by_role("button", name="Change").click()
+    expect(page.get_by_role("alert")).to_contain_text("from 1 to")
+    assert page.get_by_label("Tokens").input_value() == "0"
+    context.close()
+
+
+def test_what_was_typed_survives_a_reload(page: Page) -> None:
+    """Saved on the server after a pause, it stands there again."""
+    fill(page, {"queries.rows": "100", "keys.rows": "viele"})
+    expect(page.locator("output.saved")).to_have_text("Saved")
+    page.evaluate("localStorage.clear()")
+    page.reload()
+    assert page.input_value(box(page, "keys.rows")) == "viele"
+
+
+def test_what_was_typed_in_the_last_moment_survives_leaving(page: Page) -> None:
+    """Leaving before the pause is over loses nothing."""
+    page.fill(box(page, "queries.rows"), "101")
+    page.goto("/sheet?worksheet=qwen2.5-0.5b")
+    page.goto("/")
+    assert page.input_value(box(page, "queries.rows")) == "101"
+
+
+def test_marks_come_back_after_a_reload(page: Page) -> None:
+    """The marks of the last check stand beside the texts that have not changed since."""
+    fill(page, {"queries.rows": "100", "queries.columns": "4096"})
+    page.get_by_role("button", name="Check").click()
+    expect(page.get_by_role("status").first).to_contain_text("1 of 14")
+    page.reload()
+    assert (mark(page, "queries.rows"), mark(page, "queries.columns")) == ("right", "wrong")
+
+
+def test_a_lost_connection_and_a_restarted_server_lose_nothing(browser: Browser, own_app: Served) -> None:
+    """Typed while the server is gone: said so, kept through a reload of the page, and saved once it is back."""
+    context = browser.new_context(base_url=own_app.url)
+    page = context.new_page()
+    page.goto("/")
+    page.fill('input[name="queries.rows"]', "100")
+    expect(page.locator("output.saved")).to_have_text("Saved")
+    own_app.stop()
+    page.fill('input[name="queries.columns"]', "128")
+    expect(page.locator("output.saved")).to_contain_text("kept in this browser")
+    page.get_by_role("button", name="Check").click()
+    expect(page.get_by_role("status").first).to_contain_text("could not be reached")
+    own_app.start()
+    expect(page.locator("output.saved")).to_have_text("Saved", timeout=20_000)
+    own_app.stop()
+    page.fill('input[name="keys.columns"]', "129")
+    expect(page.locator("output.saved")).to_contain_text("kept in this browser")
+    own_app.start()
+    page.reload()
+    texts = [page.input_value(f'input[name="{p}"]') for p in ("queries.rows", "queries.columns", "keys.columns")]
+    assert texts == ["100", "128", "129"]
+    context.close()
+
+
+def test_the_link_opens_the_same_sheet_without_the_answers(page: Page, browser: Browser) -> None:
+    """Someone else opens the link and finds the sheet, and nothing typed."""
+    page.goto("/sheet?worksheet=llama-7b&model=mistral-7b&tokens=64")
+    page.fill(box(page, "queries.rows"), "64")
+    expect(page.locator("output.saved")).to_have_text("Saved")
+    href = page.get_by_role("link", name="Link to this sheet").get_attribute("href")
+    context = browser.new_context(base_url=page.url)
+    other = context.new_page()
+    other.goto(str(href))
+    expect(other.get_by_role("heading", level=1)).to_have_text("One head of Mistral 7B")
+    assert other.get_by_label("Tokens").input_value() == "64"
+    assert other.input_value('input[name="queries.rows"]') == ""
+    context.close()
+
+
+def test_the_whole_job_works_with_the_keyboard_alone(page: Page) -> None:
+    """From the top of the page: skip link, tab to the first box, fill in by tabbing, Enter checks, tab to the run."""
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the sheet"
+    page.focus(box(page, "input.rows"))
+    for text in right_answers().values():
+        page.keyboard.type(text)
+        page.keyboard.press("Tab")
+    page.focus(box(page, "output.columns"))
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("status").first).to_have_text("All 14 boxes are right.")
+    for _ in range(8):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.textContent") == "Run this head":
+            break
+    page.keyboard.press("Enter")
+    expect(page.locator("table.compared")).to_be_visible(timeout=60_000)
+
+
+def test_focus_lights_the_side_in_the_drawing(page: Page) -> None:
+    """The box in focus and its side belong together, and equal numbers are seen to be equal."""
+    fill(page, {"queries.columns": "128", "keys.columns": "128"})
+    expect(page.locator(".edge[data-place='keys.columns'] text").first).to_have_text("128")
+    page.focus(box(page, "queries.columns"))
+    expect(page.locator(".edge.lit").first).to_have_attribute("data-place", "queries.columns")
+    assert page.locator(".edge.kin[data-place='keys.columns']").count() >= 1
+
+
+def test_it_works_without_script(browser: Browser, shared_app: Served) -> None:
+    """A plain form: fill in, check, answers, run, all with whole pages."""
+    context = browser.new_context(base_url=shared_app.url, java_script_enabled=False)
+    page = context.new_page()
+    page.goto("/")
+    fill(page, {"queries.rows": "100", "queries.columns": "4096"})
+    page.get_by_role("button", name="Check").click()
+    expect(page.get_by_role("status").first).to_contain_text("1 of 14 boxes are right")
+    assert mark(page, "queries.columns") == "wrong"
+    page.get_by_role("button", name="Show the answers").click()
+    assert page.locator("tr.answer").count() == 7
+    page.get_by_role("button", name="Run this head").click()
+    assert "/runs/" in page.url
+    expect(page.locator("table.compared")).to_be_visible(timeout=60_000)
+    context.close()
+
+
+def test_nothing_is_asked_of_anyone_else_and_the_first_load_is_light(browser: Browser, shared_app: Served) -> None:
+    """Every request goes to the app itself, and the first load weighs at most 100 kB as sent."""
+    context = browser.new_context(base_url=shared_app.url)
+    page = context.new_page()
+    session = context.new_cdp_session(page)
+    session.send("Network.enable")
+    sent: list[float] = []
+    session.on("Network.loadingFinished", lambda event: sent.append(event["encodedDataLength"]))
+    requests: list[str] = []
+    page.on("request", lambda request: requests.append(request.url))
+    page.goto("/", wait_until="networkidle")
+    assert len(requests) >= 5
+    assert [url for url in requests if not url.startswith(shared_app.url)] == []
+    assert 20_000 < sum(sent) <= 100_000
+    context.close()
