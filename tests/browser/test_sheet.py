@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from .conftest import Served
 
@@ -83,7 +83,12 @@ def test_a_mark_goes_when_its_text_changes(page: Page) -> None:
 def test_typing_goes_on_while_a_check_is_under_way(page: Page) -> None:
     """A box filled between the press of Check and its answer keeps its text."""
     fill(page, {"input.rows": "100"})
-    page.route("**/sheet/check", lambda route: (page.fill(box(page, "input.columns"), "4096"), route.continue_())[1])
+
+    def type_on(route: Route) -> None:
+        page.fill(box(page, "input.columns"), "4096")
+        route.continue_()
+
+    page.route("**/sheet/check", type_on)
     page.get_by_role("button", name="Check").click()
     expect(page.get_by_role("status").first).to_contain_text("1 of 14")
     assert page.input_value(box(page, "input.columns")) == "4096"

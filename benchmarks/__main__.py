@@ -1,0 +1,17 @@
+"""Print every benchmark: python -m benchmarks."""
+
+from __future__ import annotations
+
+from benchmarks import grading, head, page
+
+
+def main() -> None:
+    """One report after the other, each line as soon as it is measured."""
+    for module in (grading, page, head):
+        print(f"\n{(module.__doc__ or '').splitlines()[0]}")
+        for line in module.report():
+            print(f"  {line}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

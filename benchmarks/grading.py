@@ -1,0 +1,24 @@
+"""Grading one sheet of fourteen boxes: target 200 µs."""
+
+from __future__ import annotations
+
+import timeit
+from collections.abc import Iterator
+
+from app.attention.grading import grade
+from app.attention.worksheet import load_library
+from app.settings import PROJECT
+
+
+def report() -> Iterator[str]:
+    """Median microseconds for a right sheet, a sheet of products, and an unreadable one."""
+    variant = load_library(PROJECT / "worksheets").variant("llama-7b")
+    right = {str(place): str(variant.answer(place)) for place in variant.blanks}
+    sheets = {
+        "right numbers": right,
+        "products with spaces": {place: f"1 * {text} / 1" for place, text in right.items()},
+        "unreadable": dict.fromkeys(right, "9**9**9"),
+    }
+    for name, answers in sheets.items():
+        times = sorted(timeit.repeat(lambda a=answers: grade(variant, a), number=100, repeat=21))  # type: ignore[misc]
+        yield f"{name}: {times[10] / 100 * 1e6:.0f} µs"
