@@ -25,6 +25,8 @@ DTYPES: Mapping[str, int] = {"float32": 4, "bfloat16": 2, "float16": 2}
 DEVICES = ("cpu", "cuda", "mps", "meta")
 MAX_SEED = 2**32 - 1
 MAX_CELLS = 100
+# On a CPU, heads of at most so many tokens run twice, once unseen: at larger sizes the first use costs next to nothing.
+MAX_REHEARSED = 1024
 # Of the free bytes, how many a head may plan for: libraries take workspaces, and other programs live here too.
 USABLE = 0.9
 # Names of scalings a note may repeat; any other text in a config file stays out of notes and programs.
@@ -359,7 +361,7 @@ def run_head(
     device = _device(device)
     lines = program(architecture, tokens, head, dtype, device, seed)
     needed = _fitting(architecture, tokens, dtype, device)
-    ran = _executed(lines, device, needed)
+    ran = _executed(lines, device, needed, rehearsed=device == "cuda" or tokens <= MAX_REHEARSED)
     shapes = {tensor.key: list(ran.variables[tensor.letter].shape) for tensor in SINGLE_HEAD.tensors}
     wrong = disagreements(shapes, architecture, tokens)
     row_sums, picture = (None, None) if device == "meta" else _look(ran.variables["A"])
@@ -393,27 +395,32 @@ def disagreements(shapes: Mapping[str, list[int]], architecture: Architecture, t
     return tuple(key for key, shape in table.items() if shapes[key] != list(shape))
 
 
-def execute(lines: tuple[Line, ...], given: Mapping[str, Any] | None = None) -> Executed:
-    """Run the lines as they are; `given` holds tensors, by the table's keys, that stand in for the random ones.
+def execute(
+    lines: tuple[Line, ...],
+    given: Mapping[str, Any] | None = None,
+    *,
+    device: str = "cpu",
+    rehearsed: bool = False,
+) -> Executed:
+    """Run the lines as they are; `device` is the one they were written for.
 
+    `given` holds tensors, by the table's keys, that stand in for the random ones. `rehearsed` runs everything once
+    before: at the first use of a shape, libraries choose kernels and take workspaces that are not the head's.
     Seeds torch's own generator, as the lines say.
     """
-    import torch
-
     given = given or {}
     variables: dict[str, Any] = {SINGLE_HEAD[key].letter: tensor for key, tensor in given.items()}
     preparing = [_compiled(line) for line in lines if not line.timed and line.makes not in given]
     head = [_compiled(line) for line in lines if line.timed]
-    device = next(line.code for line in lines if line.code.startswith("device = ")).split('"')[1]
     _warm_up(device)
+    if rehearsed:
+        _run([*preparing, *head], dict(variables))
     start = start_counting(device)
     _run(preparing, variables)
-    if device == "cuda":
-        _run(head, dict(variables))  # libraries choose and load their kernels at the first use
-    _finish(torch, device)
+    _finish(device)
     began = time.perf_counter()
     _run(head, variables)
-    _finish(torch, device)
+    _finish(device)
     seconds = time.perf_counter() - began
     return Executed(variables, None if device == "meta" else seconds * 1000, bytes_since(device, start))
 
@@ -427,11 +434,11 @@ def _run(codes: list[Any], variables: dict[str, Any]) -> None:
         exec(code, variables)  # noqa: S102 - fixed text and checked numbers of program(), nothing a person typed
 
 
-def _executed(lines: tuple[Line, ...], device: str, needed: int) -> Executed:
+def _executed(lines: tuple[Line, ...], device: str, needed: int, rehearsed: bool) -> Executed:
     import torch
 
     try:
-        return execute(lines)
+        return execute(lines, device=device, rehearsed=rehearsed)
     except torch.OutOfMemoryError:
         raise _too_large(needed, available_bytes(device) or 0, device) from None
 
@@ -448,10 +455,14 @@ def _warm_up(device: str) -> None:
     torch.softmax(ones @ ones, dim=1)
 
 
-def _finish(torch: Any, device: str) -> None:
+def _finish(device: str) -> None:
     """Wait for the device: a GPU answers before it has computed."""
-    if device in ("cuda", "mps"):
-        getattr(torch, device).synchronize()
+    import torch
+
+    if device == "cuda":
+        torch.cuda.synchronize()
+    if device == "mps":
+        torch.mps.synchronize()
 
 
 def _look(weights: Any) -> tuple[tuple[float, float] | None, Picture | None]:
