@@ -61,6 +61,8 @@ def in_the_background(runner: HeadRunner) -> tuple[threading.Thread, list[BaseEx
     runner.run(LLAMA, 2)
     thread = threading.Thread(target=work)
     thread.start()
+    while not runner._inside:
+        time.sleep(0.01)
     time.sleep(0.1)
     return thread, caught
 
@@ -122,9 +124,12 @@ def test_a_refusal_comes_through_with_its_sentence(runner: HeadRunner) -> None:
 
 def test_a_fault_in_the_child_shows_nothing_of_its_insides(runner: HeadRunner) -> None:
     """An Architecture that no config can give makes the head fail: the caller learns that it failed, and no more."""
+    runner.run(LLAMA, 2)
+    first = child()
     with pytest.raises(RunnerFailed, match=r"^$"):
         runner.run(replace(LLAMA, d_h=0), 2)
     assert runner.run(LLAMA, 2)["agrees"]
+    assert child() == first
 
 
 def test_a_child_that_has_nothing_to_do_is_ended() -> None:
