@@ -1,7 +1,8 @@
 """One head of LLaMA 7B through the app's own lines against plain torch by hand, in time and in memory.
 
 `python -m benchmarks.head` prints the figures; `--layer` adds the 32-head module of the transformers library.
-Both versions get the same tensors in the same process, turn by turn; a ratio is one median over the other.
+Both versions get the same tensors in the same process, turn by turn and each first in every second round. The ratio
+is the median of the rounds' own ratios: a neighbour who slows the machine for a while slows both halves of a round.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ LLAMA_7B = {
     "max_position_embeddings": 2048,
 }
 GIVEN = {"input": "X", "W_Q": "W_Q", "W_K": "W_K", "W_V": "W_V", "W_O": "W_O"}
-ROUNDS = {100: 41, 512: 21, 2048: 11, 4096: 9}
+ROUNDS = {100: 41, 512: 21, 2048: 21, 4096: 15}
 
 
 def report(layer: bool = False) -> list[str]:
@@ -66,17 +67,27 @@ def _row(architecture: Architecture, tokens: int, device: str, dtype: str, round
     needed, peak, variables = bytes_needed(architecture, tokens, dtype), made.peak_bytes, made.variables
     given = {key: variables[letter] for key, letter in GIVEN.items()}
     tables = (variables["cos"], variables["sin"])
-    mine, hand = [], []
     assert torch.equal(variables["O"], by_hand(given, *tables)[-1])
     del made, variables
-    for _ in range(rounds):
-        mine.append(execute(lines, given, device=device).milliseconds or 0.0)
-        hand.append(_milliseconds(lambda: by_hand(given, *tables), device))
-    ours, theirs = statistics.median(mine), statistics.median(hand)
+    versions: list[Callable[[], float]] = [
+        lambda: execute(lines, given, device=device).milliseconds or 0.0,
+        lambda: _milliseconds(lambda: by_hand(given, *tables), device),
+    ]
+    pairs = [_pair(*versions, ours_first=bool(turn % 2)) for turn in range(rounds)]
+    ours, theirs = (statistics.median(times) for times in zip(*pairs, strict=True))
+    ratio = statistics.median(mine / hand for mine, hand in pairs)
     base = _bytes_by_hand(given, tables, device)
     measured = f"peak {peak or 0:>13,} B ({(peak or 0) / needed:.2f} of needed, {_ratio(peak, base)} of by hand)"
-    times = f"ours {ours:9.2f} ms, by hand {theirs:9.2f} ms, ratio {ours / theirs:.3f}"
+    times = f"ours {ours:9.2f} ms, by hand {theirs:9.2f} ms, ratio {ratio:.3f}"
     return f"{device} {dtype:8} N {tokens:>6,}: {times}; needed {needed:>13,} B, {measured}"
+
+
+def _pair(ours: Callable[[], float], theirs: Callable[[], float], ours_first: bool) -> tuple[float, float]:
+    if ours_first:
+        mine = ours()
+        return mine, theirs()
+    hand = theirs()
+    return ours(), hand
 
 
 def _bytes_by_hand(given: dict[str, Any], tables: tuple[Any, Any], device: str) -> int | None:
