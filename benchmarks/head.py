@@ -69,13 +69,16 @@ def _row(architecture: Architecture, tokens: int, device: str, dtype: str, round
     tables = (variables["cos"], variables["sin"])
     assert torch.equal(variables["O"], by_hand(given, *tables)[-1])
     del made, variables
-    versions: list[Callable[[], float]] = [
-        lambda: execute(lines, given, device=device).milliseconds or 0.0,
-        lambda: _milliseconds(lambda: by_hand(given, *tables), device),
-    ]
-    pairs = [_pair(*versions, ours_first=bool(turn % 2)) for turn in range(rounds)]
+
+    def mine() -> float:
+        return execute(lines, given, device=device).milliseconds or 0.0
+
+    def hand() -> float:
+        return _milliseconds(lambda: by_hand(given, *tables), device)
+
+    pairs = [_pair(mine, hand, ours_first=bool(turn % 2)) for turn in range(rounds)]
     ours, theirs = (statistics.median(times) for times in zip(*pairs, strict=True))
-    ratio = statistics.median(mine / hand for mine, hand in pairs)
+    ratio = statistics.median(one / other for one, other in pairs)
     base = _bytes_by_hand(given, tables, device)
     measured = f"peak {peak or 0:>13,} B ({(peak or 0) / needed:.2f} of needed, {_ratio(peak, base)} of by hand)"
     times = f"ours {ours:9.2f} ms, by hand {theirs:9.2f} ms, ratio {ratio:.3f}"
