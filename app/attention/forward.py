@@ -298,24 +298,20 @@ def notes(architecture: Architecture, tokens: int) -> tuple[str, ...]:
 
 
 def bytes_needed(architecture: Architecture, tokens: int, dtype: str = "float32") -> int:
-    """The most bytes alive at once while the program runs: the table's tensors, the mask and the rotary numbers.
+    """The most bytes alive at once while the program runs, from the table's shapes and the rotary numbers.
 
-    As in a notebook, every tensor stays until the end, so that is the widest moment unless N is very small.
+    As in a notebook, every tensor stays until the end, so that is the widest moment unless N is very small. The mask,
+    one byte a weight, is gone before the weights are made and never decides.
     """
     element = DTYPES[dtype]
-    shapes = SINGLE_HEAD.shapes(_sizes(architecture, tokens))
-    size = {key: math.prod(shape) * element for key, shape in shapes.items()}
+    cells = {key: math.prod(shape) for key, shape in SINGLE_HEAD.shapes(_sizes(architecture, tokens)).items()}
     half = tokens * _pairs(architecture)
-    # Kept to the end: positions, angles, cosines and sines, and the queries and keys from before they were turned.
-    kept = 8 * tokens + half * (8 + 2 * element) + (size["queries"] + size["keys"] if half else 0)
-    before_scores = sum(size.values()) - sum(size[key] for key in ("scores", "weights", "context", "output"))
-    moments = {
-        "turning": before_scores + 2 * size["queries"] if half else before_scores,
-        "norm": before_scores + 12 * math.prod(shapes["queries"]) if architecture.qk_norm_eps is not None else 0,
-        "masking": before_scores + size["scores"] + (math.prod(shapes["scores"]) if architecture.causal else 0),
-        "end": sum(size.values()),
-    }
-    return kept + max(moments.values())
+    # Beside the table: positions, angles, cosines and sines, and the queries and keys from before they were turned.
+    kept = 8 * tokens + half * (8 + 2 * element) + (cells["queries"] + cells["keys"] if half else 0) * element
+    not_yet_made = sum(cells[key] for key in ("scores", "weights", "context", "output")) * element
+    turning = cells["keys"] * element if half else 0  # two half results, while they are put side by side
+    norm = cells["keys"] * 12 if architecture.qk_norm_eps is not None else 0  # in 4 bytes: copy, squares, result
+    return sum(cells.values()) * element + kept + max(0, turning - not_yet_made, norm - not_yet_made)
 
 
 def available_bytes(device: str) -> int | None:

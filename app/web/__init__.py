@@ -1,1 +1,1 @@
-"""Pages and API: one module a kind of page; each parses, calls and renders."""
+"""The web app: one module a kind of page, and the runner of real heads."""

@@ -24,15 +24,15 @@ START_LIMIT_S = 120
 IDLE_LIMIT_S = 300
 
 
-class RunnerBusy(Exception):
+class RunnerBusy(Exception):  # noqa: N818 - the app answers it with 'later', it is no error
     """As many heads as may wait are waiting already."""
 
 
-class RunTooLong(Exception):
+class RunTooLong(Exception):  # noqa: N818 - a limit kept, not an error
     """The head took longer than the time limit and was stopped."""
 
 
-class RunnerFailed(Exception):
+class RunnerFailed(Exception):  # noqa: N818 - named for what the page says
     """The child ended or failed before it had a result, e.g. killed by the system for its memory."""
 
 

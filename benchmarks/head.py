@@ -1,0 +1,136 @@
+"""One head of LLaMA 7B through the app's own lines against plain torch by hand, in time and in memory.
+
+`python -m benchmarks.head` prints the figures; `--layer` adds the 32-head module of the transformers library.
+Both versions get the same tensors in the same process, turn by turn and each first in every second round. The ratio
+is the median of the rounds' own ratios: a neighbour who slows the machine for a while slows both halves of a round.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from app.attention.architecture import Architecture, architecture_from
+from app.attention.forward import bytes_needed, bytes_since, execute, program, start_counting
+
+LLAMA_7B = {
+    "model_type": "llama",
+    "hidden_size": 4096,
+    "num_attention_heads": 32,
+    "intermediate_size": 11008,
+    "vocab_size": 32000,
+    "num_hidden_layers": 32,
+    "max_position_embeddings": 2048,
+}
+GIVEN = {"input": "X", "W_Q": "W_Q", "W_K": "W_K", "W_V": "W_V", "W_O": "W_O"}
+ROUNDS = {100: 41, 512: 21, 2048: 21, 4096: 15}
+
+
+def report(layer: bool = False) -> list[str]:
+    """The lines to print: the CPU in float32, CUDA in float32 and bfloat16 where there is a GPU."""
+    architecture = architecture_from(LLAMA_7B, "LLaMA 7B")
+    lines = [f"torch {torch.__version__}, {torch.get_num_threads()} threads; milliseconds are medians"]
+    lines += [_row(architecture, tokens, "cpu", "float32", rounds) for tokens, rounds in ROUNDS.items()]
+    if torch.cuda.is_available():
+        sizes = (100, 512, 2048, 4096, 16384, 32768)
+        lines.append(torch.cuda.get_device_name())
+        lines += [_row(architecture, n, "cuda", dtype, 11) for dtype in ("float32", "bfloat16") for n in sizes]
+    return lines + ([_layer_row(tokens) for tokens in (100, 512, 2048)] if layer else [])
+
+
+def by_hand(given: dict[str, Any], cos: Any, sin: Any) -> tuple[Any, ...]:
+    """The same head as a careful person writes it once; everything made is returned, as a notebook keeps it."""
+    x, w_q, w_k, w_v, w_o = given.values()
+    q, k, v = x @ w_q, x @ w_k, x @ w_v
+    q, k = _rotated(q, cos, sin), _rotated(k, cos, sin)
+    scores = (q @ k.T).div_(q.shape[1] ** 0.5)
+    later = torch.ones(len(x), len(x), dtype=torch.bool, device=x.device).triu_(1)
+    weights = torch.softmax(scores.masked_fill_(later, float("-inf")), dim=-1)
+    context = weights @ v
+    return q, k, v, scores, weights, context, context @ w_o
+
+
+def _rotated(x: Any, cos: Any, sin: Any) -> Any:
+    left, right = x.chunk(2, dim=-1)
+    return torch.cat((left * cos - right * sin, right * cos + left * sin), dim=-1)
+
+
+def _row(architecture: Architecture, tokens: int, device: str, dtype: str, rounds: int) -> str:
+    lines = program(architecture, tokens, dtype=dtype, device=device)
+    made = execute(lines, device=device, rehearsed=True)
+    needed, peak, variables = bytes_needed(architecture, tokens, dtype), made.peak_bytes, made.variables
+    given = {key: variables[letter] for key, letter in GIVEN.items()}
+    tables = (variables["cos"], variables["sin"])
+    assert torch.equal(variables["O"], by_hand(given, *tables)[-1])
+    del made, variables
+
+    def mine() -> float:
+        return execute(lines, given, device=device).milliseconds or 0.0
+
+    def hand() -> float:
+        return _milliseconds(lambda: by_hand(given, *tables), device)
+
+    pairs = [_pair(mine, hand, ours_first=bool(turn % 2)) for turn in range(rounds)]
+    ours, theirs = (statistics.median(times) for times in zip(*pairs, strict=True))
+    ratio = statistics.median(one / other for one, other in pairs)
+    base = _bytes_by_hand(given, tables, device)
+    measured = f"peak {peak or 0:>13,} B ({(peak or 0) / needed:.2f} of needed, {_ratio(peak, base)} of by hand)"
+    times = f"ours {ours:9.2f} ms, by hand {theirs:9.2f} ms, ratio {ratio:.3f}"
+    return f"{device} {dtype:8} N {tokens:>6,}: {times}; needed {needed:>13,} B, {measured}"
+
+
+def _pair(ours: Callable[[], float], theirs: Callable[[], float], ours_first: bool) -> tuple[float, float]:
+    if ours_first:
+        mine = ours()
+        return mine, theirs()
+    hand = theirs()
+    return ours(), hand
+
+
+def _bytes_by_hand(given: dict[str, Any], tables: tuple[Any, Any], device: str) -> int | None:
+    """Peak of the version by hand, with the bytes of what it is given: ours is counted from nothing."""
+    start = start_counting(device)
+    kept = by_hand(given, *tables)
+    took = bytes_since(device, start)
+    del kept
+    return None if took is None else took + sum(t.numel() * t.element_size() for t in (*given.values(), *tables))
+
+
+def _ratio(ours: int | None, theirs: int | None) -> str:
+    return f"{ours / theirs:.2f}" if ours and theirs else "?"
+
+
+def _milliseconds(work: Callable[[], object], device: str) -> float:
+    start_counting(device)  # both versions begin with the allocator's spare memory given back
+    if device == "cuda":
+        torch.cuda.synchronize()
+    began = time.perf_counter()
+    kept = work()
+    if device == "cuda":
+        torch.cuda.synchronize()
+    took = (time.perf_counter() - began) * 1000
+    del kept  # giving memory back is not part of the head, on neither side
+    return took
+
+
+def _layer_row(tokens: int) -> str:
+    llama = importlib.import_module("transformers.models.llama.modeling_llama")
+    config = llama.LlamaConfig(**{**LLAMA_7B, "num_hidden_layers": 1}, attn_implementation="eager")
+    layer, x = llama.LlamaAttention(config, layer_idx=0).eval(), torch.randn(1, tokens, config.hidden_size)
+    with torch.no_grad():
+        turns = llama.LlamaRotaryEmbedding(config)(x, torch.arange(tokens)[None])
+        mask = torch.full((1, 1, tokens, tokens), float("-inf")).triu_(1)
+        took = [_milliseconds(lambda: layer(x, turns, mask), "cpu") for _ in range(3)]
+    return f"cpu float32  N {tokens:>6,}: LlamaAttention of transformers, 32 heads: {statistics.median(took):9.2f} ms"
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--layer", action="store_true", help="add the 32-head module of the transformers library")
+    print("\n".join(report(parser.parse_args().layer)))
