@@ -24,15 +24,15 @@ START_LIMIT_S = 120
 IDLE_LIMIT_S = 300
 
 
-class RunnerBusy(Exception):  # noqa: N818 - the app answers it with 'later', it is no error
+class RunnerBusy(Exception):
     """As many heads as may wait are waiting already."""
 
 
-class RunTooLong(Exception):  # noqa: N818 - a limit kept, not an error
+class RunTooLong(Exception):
     """The head took longer than the time limit and was stopped."""
 
 
-class RunnerFailed(Exception):  # noqa: N818 - named for what the page says
+class RunnerFailed(Exception):
     """The child ended or failed before it had a result, e.g. killed by the system for its memory."""
 
 
