@@ -198,9 +198,8 @@ class _Builder:
         layers = self.reader.required("L")
         self.windows = windows(family.windows, config, layers)
         self.stacks = tuple(self._stack(stack) for stack in self._stacks())
-        if "moe" in self.stacks[0].runs[0].flags:
-            self.flags |= {"first_moe"}
-            self.reader = self._reader(self.flags)
+        self.flags |= self._flags_of_sizes()
+        self.reader = self._reader(self.flags)
 
     def build(self, name: str) -> Architecture:
         size = self.reader.required
@@ -243,6 +242,12 @@ class _Builder:
         defaults = self.family.part_defaults if self.notes else {}
         return SizeReader(self.config, specs, flags, defaults, self.model_type)
 
+    def _flags_of_sizes(self) -> frozenset[str]:
+        """The flags that no field states: experts from the first layer on, embeddings narrower than the model."""
+        first_moe = "moe" in self.stacks[0].runs[0].flags
+        narrow = "d_emb" in self.family.sizes and self.reader.required("d_emb") != self.reader.required("d")
+        return frozenset(({"first_moe"} if first_moe else set()) | ({"narrow_embedding"} if narrow else set()))
+
     def _stacks(self) -> Iterable[Stack]:
         return (stack for stack in self.family.layout.stacks if not (stack.decoder and self.head.without_decoder))
 
@@ -280,9 +285,9 @@ class _Builder:
             raise ConfigError(f"{heads} heads cannot share {kv_heads} key/value heads evenly: check the two counts.")
 
     def _tied(self) -> frozenset[str]:
-        if self.family.tied == "always":
-            return frozenset({"tied"})
-        return frozenset({"tied"} if flag(self.config, "tie_word_embeddings", bool(self.family.tied)) else ())
+        rule = self.family.tied
+        tied = flag(self.config, "tie_word_embeddings", rule) if isinstance(rule, bool) else rule == "always"
+        return frozenset({"tied"} if tied else ())
 
     def _counted_class(self) -> tuple[str, Head]:
         """The class that "architectures" names where it is one we know, the family's usual one otherwise."""

@@ -66,7 +66,7 @@ class Family:
     """What one model_type does differently.
 
     `flags` may set several at once ("q k v": the three biases). `tied`: what an absent tie_word_embeddings means, or
-    "always". `positions`: the size that counts the positions a table holds, None where any length can be read;
+    "always" or "never". `positions`: the size that counts the positions a table holds, None where any length can be read;
     `unused_positions`: how many of them no token takes. `part_defaults`: sizes that multimodal files of this family
     leave out of their text part, and only there.
     """
@@ -401,6 +401,7 @@ FAMILIES: Mapping[str, Family] = {
         llama.MLLAMA,
         "Mllama",
         {"G": "num_key_value_heads = 8, null H", "d_h": "= d/H"},
+        tied="never",
         rotary=Rope(default_theta=5e5),
         cross_layers=listed_cross_layers,
         part_defaults=_parts(4096, 32, 14336, 128256, 40),
@@ -554,7 +555,8 @@ FAMILIES: Mapping[str, Family] = {
         _ALL_BIASES,
         tied=True,
     ),
-    # Grouped heads ("kv_n_heads" in "attn_config") are not built by transformers: every head has keys of its own.
+    # transformers builds every MPT with keys for each head and a feed-forward width of 4d, whatever "kv_n_heads" and
+    # "expansion_ratio" say; no published file says otherwise.
     "mpt": Family(
         gpt.MPT,
         "MptForCausalLM",
@@ -565,8 +567,7 @@ FAMILIES: Mapping[str, Family] = {
             "L": "n_layers num_hidden_layers",
             "G": "= H",
             "d_h": "= d/H",
-            "x": "expansion_ratio = 4",
-            "d_ff": "= x*d",
+            "d_ff": "= 4*d",
             "C": "max_seq_len = none",
         },
         tied=True,

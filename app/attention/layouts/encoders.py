@@ -41,10 +41,11 @@ def _transform(dense: str, last_norm: str, width: str = "d", *, when: str = ALWA
 
 
 def _decoder(name: str, bias: str, width: str = "d", *, when: str = ALWAYS) -> Weights:
-    """The output head: its matrix is the embedding where tied, its bias always its own."""
+    """The output head: its matrix and bias are the embedding and `bias` where tied, and parameters of their own else."""
+    own = f"{name}.bias" == bias  # then there is one bias, not two of which one may be the other
     return layer(
-        linear(name, width, "V", OUTPUT_HEAD, when=both("!tied", when)),
-        vector(bias, "V", OTHER, when=when),
+        linear(name, width, "V", OUTPUT_HEAD, bias=ALWAYS, when=both("!tied", when)),
+        vector(bias, "V", OTHER, when=both("tied", when) if own else when),
     )
 
 
@@ -305,7 +306,7 @@ DEBERTA_V2 = Layout(
     layer(
         _DEBERTA_EMBEDDINGS,
         _DEBERTA_RELATIVE,
-        norm("encoder.LayerNorm", "d", OTHER, bias=ALWAYS, when="relative relative_norm"),
+        norm("encoder.LayerNorm", "d", OTHER, bias=ALWAYS, when="relative_norm"),
         tensor("encoder.conv.conv.weight", "d, d, K", OTHER, when="convolution"),
         vector("encoder.conv.conv.bias", "d", OTHER, when="convolution"),
         norm("encoder.conv.LayerNorm", "d", OTHER, bias=ALWAYS, when="convolution"),

@@ -122,6 +122,8 @@ def _sides(name: str, *, when: str = ALWAYS) -> Weights:
 BART = Layout(
     layer(
         table("shared", "V", "d"),
+        table("encoder.embed_tokens", "V", "d", when="!tied"),
+        table("decoder.embed_tokens", "V", "d", when="!tied"),
         table("encoder.embed_positions", "P", "d"),
         table("decoder.embed_positions", "P", "d"),
         _sides("layernorm_embedding"),
