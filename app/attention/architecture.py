@@ -81,7 +81,7 @@ class Architecture:
     it limits N only where `position_table` is true. `biases` names the projections that have one (of q, k, v, o).
     `window` is the first layer's sliding window. `extra` holds the sizes that only some families have, by symbol.
     In an encoder-decoder all this is the encoder's; `decoder_symbols` has the decoder's. `model_class` is the class of
-    transformers whose parameters are counted.
+    transformers whose parameters are counted. `gated`: whether the feed-forward block has a gate (arXiv:2002.05202).
     """
 
     name: str
@@ -110,6 +110,7 @@ class Architecture:
     extra: Mapping[str, int] = field(default_factory=dict)
     flags: frozenset[str] = frozenset()
     head: Head = field(default_factory=Head)
+    gated: bool = False
     outside: tuple[Weight, ...] = ()
     layers: tuple[Layers, ...] = ()
     notes: tuple[str, ...] = ()
@@ -232,6 +233,7 @@ class _Builder:
             extra=extra,
             flags=self.flags,
             head=self.head,
+            gated=self.family.layout.has_gate(self.flags),
             outside=self.family.layout.outside,
             layers=self.stacks,
             notes=tuple(self.notes),

@@ -26,6 +26,7 @@ OUTPUT_HEAD: Bucket = "output_head"
 
 ONE = Dim.parse("1")
 ALWAYS = ""
+NEVER = "never"  # a flag that no row sets
 
 
 @dataclass(frozen=True)
@@ -81,18 +82,17 @@ class Head:
 class Layout:
     """All tensors of a family: those outside the layers, the stacks of layers, and one Head per model class.
 
-    `heads` goes by the end of the class name ("ForCausalLM"); the first is the class that is counted where a config
-    names none.
+    `heads` goes by the end of the class name ("ForCausalLM"). `gated` is the condition under which the feed-forward
+    block has a gate.
     """
 
     outside: tuple[Weight, ...]
     stacks: tuple[Stack, ...]
     heads: Mapping[str, Head] = field(default_factory=dict)
+    gated: str = NEVER
 
-    @property
-    def layer(self) -> tuple[Weight, ...]:
-        """The tensors of a layer of the first stack: the decoder's, or the encoder's where there are both."""
-        return self.stacks[0].weights
+    def has_gate(self, flags: frozenset[str]) -> bool:
+        return holds(self.gated, flags)
 
 
 def holds(when: str, flags: frozenset[str]) -> bool:

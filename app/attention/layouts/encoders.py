@@ -263,6 +263,7 @@ MODERNBERT = Layout(
         ),
         "Model": Head(),
     },
+    ALWAYS,
 )
 _DEBERTA_RELATIVE = table("encoder.rel_embeddings", "2*R", "d", when="relative")
 _DEBERTA_EMBEDDINGS = layer(

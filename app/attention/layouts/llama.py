@@ -7,6 +7,7 @@ from ..weights import (
     ATTENTION,
     ATTENTION_NORMS,
     MLP,
+    NEVER,
     OTHER,
     Layout,
     Stack,
@@ -37,11 +38,13 @@ SANDWICH = "post_attention_layernorm post_feedforward_layernorm"
 LLAMA_ATTENTION = projections(SELF, QKVO)
 
 
-def llama_like(*parts: Weights, norm_bias: str | None = None, final_norm: Weights | None = None) -> Layout:
+def llama_like(
+    *parts: Weights, norm_bias: str | None = None, final_norm: Weights | None = None, gate: str = ALWAYS
+) -> Layout:
     """A decoder under LLaMA's names: embed_tokens, layers, norm, lm_head."""
     last = norm("norm", "d", OTHER, bias=norm_bias) if final_norm is None else final_norm
     outside = layer(table("embed_tokens", "V", "d"), last)
-    return Layout(outside, (Stack("layers.{i}.", "L", layer(*parts)),), causal_heads("model.", "lm_head_bias"))
+    return Layout(outside, (Stack("layers.{i}.", "L", layer(*parts)),), causal_heads("model.", "lm_head_bias"), gate)
 
 
 LLAMA = llama_like(LLAMA_ATTENTION, gated("mlp."), norms(PRE_NORMS))
@@ -69,9 +72,11 @@ COHERE = llama_like(
     norms("input_layernorm"),
 )
 NEMOTRON = llama_like(
-    LLAMA_ATTENTION, plain("mlp.up_proj mlp.down_proj"), norms(PRE_NORMS, bias=ALWAYS), norm_bias=ALWAYS
+    LLAMA_ATTENTION, plain("mlp.up_proj mlp.down_proj"), norms(PRE_NORMS, bias=ALWAYS), norm_bias=ALWAYS, gate=NEVER
 )
-STARCODER2 = llama_like(LLAMA_ATTENTION, plain("mlp.c_fc mlp.c_proj"), norms(PRE_NORMS, bias=ALWAYS), norm_bias=ALWAYS)
+STARCODER2 = llama_like(
+    LLAMA_ATTENTION, plain("mlp.c_fc mlp.c_proj"), norms(PRE_NORMS, bias=ALWAYS), norm_bias=ALWAYS, gate=NEVER
+)
 STABLELM = llama_like(
     LLAMA_ATTENTION,
     # A norm of its own for every head.
@@ -101,6 +106,7 @@ PHI = llama_like(
     plain("mlp.fc1 mlp.fc2"),
     norms("input_layernorm", bias=ALWAYS),
     final_norm=norm("final_layernorm", "d", OTHER, bias=ALWAYS),
+    gate=NEVER,
 )
 PERSIMMON = llama_like(
     fused(SELF, "query_key_value dense"),
@@ -108,6 +114,7 @@ PERSIMMON = llama_like(
     plain("mlp.dense_h_to_4h mlp.dense_4h_to_h"),
     norms(PRE_NORMS, bias=ALWAYS),
     final_norm=norm("final_layernorm", "d", OTHER, bias=ALWAYS),
+    gate=NEVER,
 )
 
 MIXTRAL = llama_like(LLAMA_ATTENTION, mixture("mlp."), norms(PRE_NORMS))
@@ -122,7 +129,7 @@ GRANITEMOE = llama_like(LLAMA_ATTENTION, mixture("block_sparse_moe.", router="ro
 QWEN_MOE = llama_like(
     LLAMA_ATTENTION,
     qk_norms("self_attn.q_norm self_attn.k_norm"),
-    gated("mlp.", when="!moe"),
+    gated("mlp.", "d_dense", when="!moe"),
     mixture("mlp.", "d_exp", when="moe"),
     gated("mlp.shared_expert.", "d_sh", when="moe shared"),
     linear("mlp.shared_expert_gate", "d", "1", MLP, when="moe shared"),
@@ -142,7 +149,7 @@ GPT_OSS = llama_like(
 )
 LLAMA4 = llama_like(
     LLAMA_ATTENTION,
-    gated("feed_forward.", "d_ff", when="!moe"),
+    gated("feed_forward.", "d_dense", when="!moe"),
     experts("feed_forward.experts.gate_up_proj", "d", "2*d_exp", when="moe", transposed=False),
     experts("feed_forward.experts.down_proj", "d_exp", "d", when="moe", transposed=False),
     linear("feed_forward.router", "d", "E", MLP, when="moe"),
@@ -163,7 +170,7 @@ MLA = layer(
 )
 DEEPSEEK = llama_like(
     MLA,
-    gated("mlp.", when="!moe"),
+    gated("mlp.", "d_dense", when="!moe"),
     mixture("mlp.", "d_exp", when="moe"),
     gated("mlp.shared_experts.", "n_sh*d_exp", when="moe shared"),
     norms(PRE_NORMS),
@@ -189,4 +196,5 @@ MLLAMA = Layout(
         ),
     ),
     causal_heads("model."),
+    ALWAYS,
 )

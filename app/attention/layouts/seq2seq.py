@@ -89,6 +89,7 @@ T5 = Layout(
         "EncoderModel": Head(flags=frozenset({"encoder_only"}), without_decoder=True),
         "Model": Head(),
     },
+    "gated",
 )
 
 
