@@ -66,7 +66,7 @@ class Family:
     """What one model_type does differently.
 
     `flags` may set several at once ("q k v": the three biases). `tied`: what an absent tie_word_embeddings means, or
-    "always" or "never". `positions`: the size that counts the positions a table holds, None where any length can be read;
+    "always" or "never". `positions`: the size that counts the positions a table holds, None for any length;
     `unused_positions`: how many of them no token takes. `part_defaults`: sizes that multimodal files of this family
     leave out of their text part, and only there.
     """

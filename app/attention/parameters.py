@@ -1,6 +1,6 @@
 """Every parameter tensor of a model, counted from its symbols: the answer to "how can it have only 7 billion?".
 
->>> from .architecture import architecture_from
+>>> from app.attention.architecture import architecture_from
 >>> sizes = {"hidden_size": 8, "num_attention_heads": 2, "intermediate_size": 16, "num_hidden_layers": 3}
 >>> counts = parameter_counts(architecture_from({"model_type": "llama", "vocab_size": 10, **sizes}))
 >>> counts.embedding + counts.output_head + counts.other + 3 * counts.layers[0].total == counts.total

@@ -41,7 +41,7 @@ def _transform(dense: str, last_norm: str, width: str = "d", *, when: str = ALWA
 
 
 def _decoder(name: str, bias: str, width: str = "d", *, when: str = ALWAYS) -> Weights:
-    """The output head: its matrix and bias are the embedding and `bias` where tied, and parameters of their own else."""
+    """The output head: its matrix and bias are the embedding and `bias` where tied, and its own where not."""
     own = f"{name}.bias" == bias  # then there is one bias, not two of which one may be the other
     return layer(
         linear(name, width, "V", OUTPUT_HEAD, bias=ALWAYS, when=both("!tied", when)),
