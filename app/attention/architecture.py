@@ -208,9 +208,7 @@ class _Builder:
         self._check_heads(main["H"], main["G"])
         vocabulary, layers, longest = self.reader.size("V"), size("L"), self.reader.size("C")
         extra = self._extra_sizes()
-        positions = size(self.family.positions) - self.family.unused_positions if self.family.positions else None
-        if positions is not None and positions < 1:
-            raise ConfigError(f"A table of {size('P')} positions leaves no room for a token: check its length.")
+        positions = self._positions()
         return Architecture(
             name=name,
             family=self.model_type,
@@ -281,6 +279,16 @@ class _Builder:
         if extra.get("k", 1) > extra.get("E", 1):
             raise ConfigError(f"A token cannot be sent to {extra['k']} of {extra['E']} experts: check the two counts.")
         return extra
+
+    def _positions(self) -> int | None:
+        """How many tokens the position table has room for; None where there is no table."""
+        family = self.family
+        if family.positions is None or not holds(family.positions_when, self.flags):
+            return None
+        rows = self.reader.required(family.positions)
+        if rows <= family.unused_positions:
+            raise ConfigError(f"A table of {rows} positions leaves no room for a token: check its length.")
+        return rows - family.unused_positions
 
     def _check_heads(self, heads: int, kv_heads: int) -> None:
         if heads % kv_heads:

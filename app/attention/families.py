@@ -66,9 +66,9 @@ class Family:
     """What one model_type does differently.
 
     `flags` may set several at once ("q k v": the three biases). `tied`: what an absent tie_word_embeddings means, or
-    "always" or "never". `positions`: the size that counts the positions a table holds, None for any length;
-    `unused_positions`: how many of them no token takes. `part_defaults`: sizes that multimodal files of this family
-    leave out of their text part, and only there.
+    "always" or "never". `positions`: the size that counts the positions a table holds, None where there is no table,
+    as where the flags of `positions_when` do not hold; `unused_positions`: how many of them no token takes.
+    `part_defaults`: sizes that multimodal files of this family leave out of their text part, and only there.
     """
 
     layout: Layout
@@ -79,6 +79,7 @@ class Family:
     causal: bool = True
     cache: bool = True
     positions: str | None = None
+    positions_when: str = ""
     unused_positions: int = 0
     rotary: Rope | None = None
     windows: Windows | None = None
@@ -327,6 +328,7 @@ _DEBERTA = replace(
         "p2c": Flag("pos_att_type", False, _says("p2c")),
         "legacy": Flag("legacy", True),
     },
+    positions_when="positions",
 )
 _BART = Family(
     seq2seq.BART,
