@@ -1,4 +1,4 @@
-"""A published config.json read into one frozen Architecture; the only place where model families differ.
+"""A published config.json read into one frozen Architecture, through the row of its family in families.py.
 
 >>> read_config('{"model_type": "gpt2", "n_embd": 768, "n_head": 12, "n_layer": 12, "vocab_size": 50257}').d_h
 64
@@ -7,32 +7,39 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from types import MappingProxyType
 from typing import Any
 
+from .config_fields import ConfigError, Reading, SizeReader, flag, number, shown, whole_number
+from .families import FAMILIES, PART_FAMILIES, REFUSED, TEXT_PARTS, Family, Flag, Rope
+from .patterns import windows
+from .weights import Head, Stack, Weight, holds
+
+__all__ = [
+    "MAX_CONFIG_BYTES",
+    "MAX_TOKENS",
+    "Architecture",
+    "ConfigError",
+    "LayerRun",
+    "Layers",
+    "Reading",
+    "Rotary",
+    "TokensError",
+    "architecture_from",
+    "read_config",
+    "whole_number",
+]
+
 MAX_CONFIG_BYTES = 1_000_000
-MAX_SIZE = 10_000_000
 MAX_TOKENS = 2**24
-
-
-class ConfigError(ValueError):
-    """A config.json that cannot be used; the message is one sentence that says what to change."""
+MAX_NESTING = 3
 
 
 class TokensError(ValueError):
     """A number of tokens that cannot be used with this model; the message says which numbers can."""
-
-
-@dataclass(frozen=True)
-class Reading:
-    """Where one size of an Architecture came from: a config field, or the rule that filled its absence."""
-
-    symbol: str
-    value: int
-    field: str | None
-    rule: str = "stated"
 
 
 @dataclass(frozen=True)
@@ -48,13 +55,33 @@ class Rotary:
 
 
 @dataclass(frozen=True)
+class LayerRun:
+    """Neighbouring layers that are alike: how many, which flags hold for them, how many keys a window leaves them."""
+
+    count: int
+    flags: frozenset[str]
+    window: int | None = None
+
+
+@dataclass(frozen=True)
+class Layers:
+    """One stack of layers, run by run: the decoder, or the encoder and then the decoder."""
+
+    stack: Stack
+    runs: tuple[LayerRun, ...]
+
+
+@dataclass(frozen=True)
 class Architecture:
     """The named sizes of one model, all of them counts: N is not among them, it belongs to the sheet.
 
     d: width of the model. H, G: query heads and key/value heads of a layer. d_h: width of a query and a key.
-    d_v: width of a value. d_ff: width inside the feed-forward block. V: vocabulary. L: layers.
-    C: the stated maximum length, None where the config states none; it limits N only where `position_table` is true.
-    `biases` names the projections that have one (of q, k, v, o).
+    d_v: width of a value. d_ff: width inside the first layer's feed-forward block (of one expert where it has experts).
+    V: vocabulary, None where there is none. L: layers. C: the stated maximum length, None where the config states none;
+    it limits N only where `position_table` is true. `biases` names the projections that have one (of q, k, v, o).
+    `window` is the first layer's sliding window. `extra` holds the sizes that only some families have, by symbol.
+    In an encoder-decoder all this is the encoder's; `decoder_symbols` has the decoder's. `model_class` is the class of
+    transformers whose parameters are counted. `gated`: whether the feed-forward block has a gate (arXiv:2002.05202).
     """
 
     name: str
@@ -65,7 +92,7 @@ class Architecture:
     d_h: int
     d_v: int
     d_ff: int
-    V: int
+    V: int | None
     L: int
     C: int | None
     causal: bool
@@ -77,11 +104,40 @@ class Architecture:
     window: int | None
     initializer_range: float
     readings: tuple[Reading, ...]
+    model_class: str = ""
+    cache: bool = True
+    positions: int | None = None
+    extra: Mapping[str, int] = field(default_factory=dict)
+    flags: frozenset[str] = frozenset()
+    head: Head = field(default_factory=Head)
+    gated: bool = False
+    outside: tuple[Weight, ...] = ()
+    layers: tuple[Layers, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def sizes(self) -> dict[str, int | None]:
         """Every size by its symbol, in reading order."""
         return {symbol: getattr(self, symbol) for symbol in ("d", "H", "G", "d_h", "d_v", "d_ff", "V", "L", "C")}
+
+    @property
+    def symbols(self) -> dict[str, int]:
+        """Every size this model has, those of `extra` included, for Dim.size."""
+        return {**self.extra, **{symbol: size for symbol, size in self.sizes.items() if size is not None}}
+
+    @property
+    def decoder_symbols(self) -> dict[str, int]:
+        """The same for the decoder of an encoder-decoder, its heads under the names H, G, d_h and d_v."""
+        sizes = self.symbols
+        if not self.encoder_decoder:
+            return sizes
+        heads, width = sizes["H_dec"], sizes["d_h_dec"]
+        return {**sizes, "H": heads, "G": heads, "d_h": width, "d_v": width, "L": sizes["L_dec"]}
+
+    @property
+    def encoder_decoder(self) -> bool:
+        """Whether a decoder reads an encoder through cross attention (T5, BART, Whisper)."""
+        return any(part.stack.decoder for part in self.layers)
 
     @property
     def query_heads_per_kv_head(self) -> int:
@@ -90,8 +146,13 @@ class Architecture:
 
     @property
     def max_tokens(self) -> int:
-        """The longest input a sheet may ask about: the position table where there is one."""
-        return self.C if self.position_table and self.C else MAX_TOKENS
+        """The longest input a sheet may ask about: the usable rows of the position table where there is one."""
+        return self.positions if self.position_table and self.positions else MAX_TOKENS
+
+    @property
+    def max_decoder_tokens(self) -> int:
+        """The same for the decoder of an encoder-decoder."""
+        return self.extra.get("P_dec", MAX_TOKENS) if self.encoder_decoder else self.max_tokens
 
     def with_kv_head_per_query_head(self) -> Architecture:
         """The simplification of many courses: every query head has keys and values of its own (G = H)."""
@@ -101,52 +162,8 @@ class Architecture:
         """The number itself if a sheet can use it; raises TokensError otherwise."""
         if 1 <= tokens <= self.max_tokens:
             return tokens
-        why = f": {self.name} has a table of {self.C:,} positions" if self.position_table and self.C else ""
+        why = f": {self.name} has a table of {self.max_tokens:,} positions" if self.max_tokens < MAX_TOKENS else ""
         raise TokensError(f"Tokens must be a whole number from 1 to {self.max_tokens:,}{why}.")
-
-
-@dataclass(frozen=True)
-class Family:
-    """What one model_type does differently: names of its fields, and what its published configs leave unsaid.
-
-    `bias_field` is a config field that switches the biases named in `biases` on; without one they are always there.
-    """
-
-    fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    tied: bool = False
-    causal: bool = True
-    biases: str = ""
-    bias_field: str | None = None
-    position_table: bool = False
-    qk_norm: bool = False
-    rotary: bool = True
-    windowed: str | None = None
-
-
-FIELDS: Mapping[str, tuple[str, ...]] = {
-    "d": ("hidden_size",),
-    "H": ("num_attention_heads",),
-    "G": ("num_key_value_heads",),
-    "d_h": ("head_dim",),
-    "d_ff": ("intermediate_size",),
-    "V": ("vocab_size",),
-    "L": ("num_hidden_layers",),
-    "C": ("max_position_embeddings",),
-}
-
-FAMILIES: Mapping[str, Family] = {
-    "llama": Family(biases="qkvo", bias_field="attention_bias"),
-    "mistral": Family(windowed="sliding_window"),
-    "qwen2": Family(biases="qkv", windowed="use_sliding_window"),
-    "qwen3": Family(biases="qkvo", bias_field="attention_bias", qk_norm=True, windowed="use_sliding_window"),
-    "gpt2": Family(
-        fields={"d": ("n_embd",), "H": ("n_head",), "L": ("n_layer",), "d_ff": ("n_inner",), "C": ("n_positions",)},
-        tied=True,
-        biases="qkvo",
-        position_table=True,
-        rotary=False,
-    ),
-}
 
 
 def read_config(text: str | bytes, name: str = "this model") -> Architecture:
@@ -161,124 +178,210 @@ def read_config(text: str | bytes, name: str = "this model") -> Architecture:
 
 
 def architecture_from(config: object, name: str = "this model") -> Architecture:
-    """Read an already parsed config.json; raises ConfigError."""
+    """Read an already parsed config.json, of a multimodal one the text part; raises ConfigError."""
     if not isinstance(config, dict):
         raise ConfigError("A config.json holds one JSON object: { … } with the model's sizes in it.")
-    family = _family(config)
-    reader = _Reader(config, {**FIELDS, **family.fields})
-    d, heads = reader.required("d", "the width of the model"), reader.required("H", "the number of attention heads")
-    kv_heads = reader.optional("G", heads, "H")
-    if heads % kv_heads:
-        raise ConfigError(f"{heads} heads cannot share {kv_heads} key/value heads evenly: check the two counts.")
-    d_h = reader.stated("d_h") or reader.derived("d_h", _even_head_width(d, heads, reader.name_of("d_h")), "d/H")
-    eps = config.get("rms_norm_eps", 1e-6)
-    return Architecture(
-        name=name,
-        family=str(config["model_type"]),
-        d=d,
-        H=heads,
-        G=kv_heads,
-        d_h=d_h,
-        d_v=reader.derived("d_v", d_h, "d_h"),
-        d_ff=reader.optional("d_ff", 4 * d, "4*d") if family.position_table else reader.required("d_ff", "d_ff"),
-        V=reader.required("V", "the size of the vocabulary"),
-        L=reader.required("L", "the number of layers"),
-        C=reader.stated("C", most=10**9),
-        causal=family.causal,
-        position_table=family.position_table,
-        tied_embeddings=_flag(config, "tie_word_embeddings", family.tied),
-        biases=family.biases if not family.bias_field or _flag(config, family.bias_field, False) else "",
-        qk_norm_eps=_number(config, "rms_norm_eps", eps) if family.qk_norm else None,
-        rotary=_rotary(config, d_h) if family.rotary else None,
-        window=_window(config, family, reader),
-        initializer_range=_number(config, "initializer_range", 0.02),
-        readings=tuple(reader.readings),
-    )
+    part, notes = _text_part(config)
+    model_type, family = _family(part)
+    if isinstance(part.get("id2label"), dict):  # a classifier's file lists its labels instead of counting them
+        part = {**part, "id2label": len(part["id2label"]) or None}
+    return _Builder(part, family, model_type, notes).build(name)
 
 
-class _Reader:
-    """Takes sizes out of a config one by one and remembers where each came from."""
+class _Builder:
+    """Puts an Architecture together: flags first, since sizes depend on them, then layers, then sizes."""
 
-    def __init__(self, config: Mapping[str, Any], fields: Mapping[str, tuple[str, ...]]) -> None:
-        self.config, self.fields, self.readings = config, fields, list[Reading]()
+    def __init__(self, config: Mapping[str, Any], family: Family, model_type: str, notes: tuple[str, ...]) -> None:
+        self.config, self.family, self.model_type, self.notes = config, family, model_type, list(notes)
+        self.model_class, self.head = self._counted_class()
+        self.flags = frozenset(_flags(config, family)) | self.head.flags | self._tied()
+        self.reader = self._reader(self.flags)
+        layers = self.reader.required("L")
+        self.windows = windows(family.windows, config, layers)
+        self.stacks = tuple(self._stack(stack) for stack in self._stacks())
+        self.flags |= self._flags_of_sizes()
+        self.reader = self._reader(self.flags)
 
-    def name_of(self, symbol: str) -> str:
-        return self.fields[symbol][0]
+    def build(self, name: str) -> Architecture:
+        size = self.reader.required
+        main = {symbol: size(symbol) for symbol in ("d", "H", "G", "d_h", "d_v", "d_ff")}
+        self._check_heads(main["H"], main["G"])
+        vocabulary, layers, longest = self.reader.size("V"), size("L"), self.reader.size("C")
+        extra = self._extra_sizes()
+        positions = self._positions()
+        return Architecture(
+            name=name,
+            family=self.model_type,
+            **main,
+            V=vocabulary,
+            L=layers,
+            C=longest,
+            causal=self.family.causal and "bidirectional" not in self.flags,
+            position_table=positions is not None,
+            tied_embeddings="tied" in self.flags,
+            biases="".join(letter for letter in "qkvo" if letter in self.flags),
+            qk_norm_eps=number(self.config, "rms_norm_eps", 1e-6) if "rms_per_head" in self.flags else None,
+            rotary=self._rotary(),
+            window=self.windows[0],
+            initializer_range=number(self.config, "initializer_range", 0.02),
+            readings=tuple(self.reader.readings),
+            model_class=self.model_class,
+            cache=self.family.cache,
+            positions=positions,
+            extra=extra,
+            flags=self.flags,
+            head=self.head,
+            gated=self.family.layout.has_gate(self.flags),
+            outside=self.family.layout.outside,
+            layers=self.stacks,
+            notes=tuple(self.notes),
+        )
 
-    def stated(self, symbol: str, most: int = MAX_SIZE) -> int | None:
-        for name in self.fields[symbol]:
-            value = self.config.get(name)
-            if value is not None:
-                size = whole_number(value, name, most)
-                self.readings.append(Reading(symbol, size, name))
-                return size
-        return None
+    def _reader(self, flags: frozenset[str]) -> SizeReader:
+        specs = {symbol: (text,) if isinstance(text, str) else text for symbol, text in self.family.sizes.items()}
+        defaults = self.family.part_defaults if self.notes else {}
+        return SizeReader(self.config, specs, flags, defaults, self.model_type)
 
-    def required(self, symbol: str, meaning: str) -> int:
-        size = self.stated(symbol)
-        if size is None:
-            raise ConfigError(f'This config.json does not state {meaning}: add "{self.name_of(symbol)}".')
-        return size
+    def _flags_of_sizes(self) -> frozenset[str]:
+        """The flags that no field states: experts from the first layer on, embeddings narrower than the model."""
+        first_moe = "moe" in self.stacks[0].runs[0].flags
+        narrow = "d_emb" in self.family.sizes and self.reader.required("d_emb") != self.reader.required("d")
+        return frozenset(({"first_moe"} if first_moe else set()) | ({"narrow_embedding"} if narrow else set()))
 
-    def optional(self, symbol: str, default: int, rule: str) -> int:
-        return self.stated(symbol) or self.derived(symbol, default, rule)
+    def _stacks(self) -> Iterable[Stack]:
+        return (stack for stack in self.family.layout.stacks if not (stack.decoder and self.head.without_decoder))
 
-    def derived(self, symbol: str, value: int, rule: str) -> int:
-        self.readings.append(Reading(symbol, value, None, rule))
-        return value
+    def _stack(self, stack: Stack) -> Layers:
+        """The layers of one stack, those alike side by side gathered into runs."""
+        count = self.reader.required(stack.count)
+        rows = [set[str]() for _ in range(count)]
+        rows[0].add("first")
+        for word, pattern in (("moe", self.family.experts), ("cross", self.family.cross_layers)):
+            for flags, yes in zip(rows, pattern(self.config, count) if pattern else (), strict=False):
+                flags |= {word} if yes else set()
+        seen = self.windows if len(self.windows) == count else (None,) * count
+        alike = groupby(zip(rows, seen, strict=True))
+        runs = ((len(list(group)), flags, window) for (flags, window), group in alike)
+        return Layers(stack, tuple(LayerRun(n, frozenset(flags), window) for n, flags, window in runs))
+
+    def _extra_sizes(self) -> dict[str, int]:
+        """The sizes that the tensors of this model ask for and that are not among the nine every model has."""
+        weights = [w for w in (*self.family.layout.outside, *self.head.weights) if w.exists(self.flags)]
+        for part in self.stacks:
+            kinds = {self.flags | run.flags for run in part.runs}
+            weights += [w for w in part.stack.weights if any(w.exists(flags) for flags in kinds)]
+        asked = {symbol for w in weights for dim in (*w.stored, w.copies) for symbol in dim.symbols}
+        asked |= {"k"} if any(w.routed for w in weights) else set()
+        if any(part.stack.decoder for part in self.stacks):
+            asked |= {"H_dec", "d_h_dec", "L_dec"} | ({"P_dec"} & self.family.sizes.keys())
+        asked -= {"d", "H", "G", "d_h", "d_v", "d_ff", "V", "L", "C"}
+        extra = {symbol: self.reader.required(symbol) for symbol in self.family.sizes if symbol in asked}
+        if extra.get("k", 1) > extra.get("E", 1):
+            raise ConfigError(f"A token cannot be sent to {extra['k']} of {extra['E']} experts: check the two counts.")
+        return extra
+
+    def _positions(self) -> int | None:
+        """How many tokens the position table has room for; None where there is no table."""
+        family = self.family
+        if family.positions is None or not holds(family.positions_when, self.flags):
+            return None
+        rows = self.reader.required(family.positions)
+        if rows <= family.unused_positions:
+            raise ConfigError(f"A table of {rows} positions leaves no room for a token: check its length.")
+        return rows - family.unused_positions
+
+    def _check_heads(self, heads: int, kv_heads: int) -> None:
+        if heads % kv_heads:
+            raise ConfigError(f"{heads} heads cannot share {kv_heads} key/value heads evenly: check the two counts.")
+
+    def _tied(self) -> frozenset[str]:
+        rule = self.family.tied
+        tied = flag(self.config, "tie_word_embeddings", rule) if isinstance(rule, bool) else rule == "always"
+        return frozenset({"tied"} if tied else ())
+
+    def _counted_class(self) -> tuple[str, Head]:
+        """The class that "architectures" names where it is one we know, the family's usual one otherwise."""
+        heads = self.family.layout.heads
+        stated = self.config.get("architectures")
+        named = stated[0] if isinstance(stated, list) and stated and isinstance(stated[0], str) else None
+        ending = _longest_ending(named, heads) if named and not self.notes else None
+        if named and ending:
+            return named, heads[ending]
+        if named and not self.notes:
+            self.notes.append(f"{shown(named)} is not counted here: {self.family.model_class} is.")
+        return self.family.model_class, heads[_longest_ending(self.family.model_class, heads) or next(iter(heads))]
+
+    def _rotary(self) -> Rotary | None:
+        rope = self.family.rotary
+        if rope is None or not holds(rope.when, self.flags):
+            return None
+        return _rotary(self.config, rope, self.reader.required(rope.width))
 
 
-def whole_number(value: object, name: str, most: int = MAX_SIZE) -> int:
-    """The value as a size from 1 to `most`; raises ConfigError naming the field."""
-    if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= most:
-        return value
-    shown = repr(value) if len(repr(value)) < 30 else repr(value)[:27] + "…"
-    raise ConfigError(f'"{name}" must be a whole number from 1 to {most:,}, and it is {shown}.')
+def _longest_ending(name: str, endings: Iterable[str]) -> str | None:
+    return max((ending for ending in endings if name.endswith(ending)), key=len, default=None)
 
 
-def _family(config: Mapping[str, Any]) -> Family:
+def _text_part(config: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[str, ...]]:
+    """The config itself, or the language model's part of a multimodal one, with a note that says so."""
+    notes: tuple[str, ...] = ()
+    for _ in range(MAX_NESTING):
+        key = next((key for key in TEXT_PARTS if isinstance(config.get(key), dict)), None)
+        if key is None:
+            return config, notes
+        outer, part = config.get("model_type"), dict(config[key])
+        if "model_type" not in part and isinstance(outer, str) and outer in PART_FAMILIES:
+            part["model_type"] = PART_FAMILIES[outer]
+        if "tie_word_embeddings" in config:
+            part.setdefault("tie_word_embeddings", config["tie_word_embeddings"])
+        notes = (*notes, f'This file describes a multimodal model; what is read is its text part, "{key}".')
+        config = part
+    raise ConfigError("This config.json nests one text part in another too often to be read.")
+
+
+def _family(config: Mapping[str, Any]) -> tuple[str, Family]:
     model_type = config.get("model_type")
-    known = ", ".join(sorted(FAMILIES))
+    known = f"{len(FAMILIES)} are known here, among them {', '.join(_FAMOUS)}"
     if not isinstance(model_type, str):
-        raise ConfigError(f'This config.json does not state "model_type"; known here: {known}.')
+        raise ConfigError(f'This config.json does not state "model_type"; {known}.')
+    if model_type in REFUSED:
+        kind = REFUSED[model_type]
+        raise ConfigError(
+            f'Models of type "{model_type}" have {kind}, not attention with N×N scores in every layer, '
+            "so there are no such shapes to ask about."
+        )
     if model_type not in FAMILIES:
-        raise ConfigError(f'Models of type "{model_type[:40]}" are not known here yet; known are: {known}.')
-    return FAMILIES[model_type]
+        raise ConfigError(f'Models of type "{model_type[:40]}" are not known here; {known}.')
+    return model_type, FAMILIES[model_type]
 
 
-def _even_head_width(d: int, heads: int, field_name: str) -> int:
-    if d % heads:
-        raise ConfigError(f'{heads} heads do not divide the width {d} evenly, and no "{field_name}" is stated: add it.')
-    return d // heads
+_FAMOUS = ("llama", "mistral", "qwen3", "gemma3_text", "phi3", "deepseek_v3", "gpt2", "bert", "t5", "vit")
 
 
-def _rotary(config: Mapping[str, Any], d_h: int) -> Rotary:
+def _flags(config: Mapping[str, Any], family: Family) -> set[str]:
+    """The flags of a row that hold for this config."""
+    found = set[str]()
+    for names, rule in family.flags.items():
+        if _holds(rule, config, found):
+            found.update(names.split())
+    return found
+
+
+def _holds(rule: Flag, config: Mapping[str, Any], found: set[str]) -> bool:
+    default = rule.default in found if isinstance(rule.default, str) else rule.default
+    name = next((name for name in rule.fields.split() if name in config), None)
+    if name is None:
+        return default
+    if config[name] is None:
+        return default if rule.null is None else rule.null
+    return rule.test(config[name], name) if rule.test else flag(config, name, default)
+
+
+def _rotary(config: Mapping[str, Any], rope: Rope, width: int) -> Rotary:
     # transformers 5 writes "rope_parameters", with the base inside; older files keep base and scaling apart.
     scaling = config.get("rope_scaling") or config.get("rope_parameters") or {}
     if not isinstance(scaling, dict):
         raise ConfigError('"rope_scaling" must be an object { … } or null.')
-    theta = _number(config, "rope_theta", scaling.get("rope_theta", 10_000.0))
-    return Rotary(theta, d_h, MappingProxyType(scaling))
-
-
-def _window(config: Mapping[str, Any], family: Family, reader: _Reader) -> int | None:
-    if not family.windowed or not config.get(family.windowed) or config.get("sliding_window") is None:
-        return None
-    return whole_number(config["sliding_window"], "sliding_window", 10**9)
-
-
-def _flag(config: Mapping[str, Any], name: str, default: bool) -> bool:
-    value = config.get(name)
-    if value is None:
-        return default
-    if not isinstance(value, bool):
-        raise ConfigError(f'"{name}" must be true or false.')
-    return value
-
-
-def _number(config: Mapping[str, Any], name: str, default: object) -> float:
-    value = config.get(name)
-    value = default if value is None else value
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e12:
-        raise ConfigError(f'"{name}" must be a number above zero.')
-    return float(value)
+    theta = number(config, rope.theta, scaling.get("rope_theta", rope.default_theta))
+    share = number(config, rope.share, scaling.get("partial_rotary_factor", rope.default_share))
+    return Rotary(theta, max(1, int(width * min(share, 1.0))), MappingProxyType(scaling))

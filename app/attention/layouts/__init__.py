@@ -1,0 +1,1 @@
+"""Which parameter tensors the layers and the whole of a model have, family by family, under their stored names."""

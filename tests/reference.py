@@ -1,0 +1,57 @@
+"""The outside reference: models as the transformers library builds them on torch's meta device, without memory."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("TRANSFORMERS_VERBOSITY", "critical")
+
+import torch
+import transformers
+
+Shapes = dict[str, Counter[tuple[int, ...]]]
+
+# Where a layer's number stands in the name of a parameter, and how often such numbers occur: T5 numbers the parts of a
+# layer, too, and these belong to the name.
+_LAYER = re.compile(r"(?:^|\.)(?:layers|h|blocks|block|layer|albert_layer_groups)\.(\d+)(?=\.)")
+_COPY = re.compile(r"(?<=\.norms)\.\d+(?=\.)")
+
+
+def built(config: Mapping[str, Any], class_name: str) -> dict[str, tuple[int, ...]]:
+    """Every parameter of the model by name with its shape as stored; tied ones once."""
+    kind = transformers.CONFIG_MAPPING[config["model_type"]]
+    with torch.device("meta"):
+        model = getattr(transformers, class_name)(kind.from_dict(dict(config)))
+    return {name: tuple(parameter.shape) for name, parameter in model.named_parameters()}
+
+
+def by_pattern(parameters: Mapping[str, tuple[int, ...]]) -> Shapes:
+    """The same with {i} for the number of the layer, and how often each shape occurs under a name."""
+    found: Shapes = {}
+    for name, shape in parameters.items():
+        found.setdefault(layer_of(name)[1], Counter())[shape] += 1
+    return found
+
+
+def per_layer(parameters: Mapping[str, tuple[int, ...]]) -> dict[tuple[str, int], int]:
+    """How many numbers each layer holds, by the name of its stack and its place in it."""
+    sums: Counter[tuple[str, int]] = Counter()
+    for name, shape in parameters.items():
+        number, pattern = layer_of(name)
+        if number is not None:
+            sums[pattern.split("{i}")[0], number] += torch.Size(shape).numel()
+    return dict(sums)
+
+
+def layer_of(name: str) -> tuple[int | None, str]:
+    """The layer a parameter belongs to, and its name with {i} instead; None outside the layers."""
+    match = _LAYER.search(name)
+    if match is None:
+        return None, name
+    start, end = match.span(1)
+    return int(match[1]), f"{name[:start]}{{i}}{_COPY.sub('.{j}', name[end:])}"
