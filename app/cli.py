@@ -19,9 +19,13 @@ from app.attention.architecture import MAX_CONFIG_BYTES, Architecture, ConfigErr
 from app.attention.describe import shapes
 from app.attention.forward import DEVICES, DTYPES, ForwardError, run_head
 from app.attention.grading import AnswersError, Report, grade
+from app.attention.parameters import parameters_json
 from app.attention.worksheet import Library, WorksheetError, load_library
 from app.settings import PROJECT, Settings
 
+PARTS = {"head": "one head", "layer": "one layer", "decode": "one more token, with a cache", "cross": "cross attention",
+         "model": "whole model"}  # fmt: skip
+MODEL_HELP = "key of a model, or path of a config.json"
 UNUSABLE = (ConfigError, TokensError, WorksheetError, AnswersError, ForwardError)
 
 
@@ -70,10 +74,14 @@ def _parser() -> argparse.ArgumentParser:
     graded = verb("grade", _grade, "Mark answers to a worksheet.")
     graded.add_argument("worksheet", metavar="WORKSHEET", help="key of a worksheet")
     graded.add_argument("answers", metavar="ANSWERS.json", help='{"queries.rows": "100", …}; - reads standard input')
+    counted = verb("parameters", _parameters, "Count every parameter tensor of a model.")
     run = verb("run", _run, "Run one head in torch and print the shapes it reports.")
+    for command in (shown, counted):
+        command.add_argument("models", metavar="MODEL_OR_CONFIG.json", nargs="+", help=MODEL_HELP)
+    run.add_argument("model", metavar="MODEL_OR_CONFIG.json", help=MODEL_HELP)
     for command in (shown, run):
-        command.add_argument("model", metavar="MODEL_OR_CONFIG.json", help="key of a model, or path of a config.json")
         command.add_argument("--tokens", default="100", help="length of the input (default 100)")
+    shown.add_argument("--decoder-tokens", help="length of the decoder's text, for an encoder-decoder")
     run.add_argument("--device", choices=DEVICES, help="where to run (default: CUDA, else MPS, else CPU)")
     run.add_argument("--dtype", choices=DTYPES, default="float32", help="number format (default float32)")
     run.add_argument("--head", default="0", help="which query head, counted from 0 (default 0)")
@@ -151,15 +159,54 @@ def _worksheets(parsed: argparse.Namespace) -> None:
 
 
 def _shapes(parsed: argparse.Namespace) -> None:
-    described: dict[str, Any] = shapes(_architecture(parsed.model), _tokens(parsed))
-    if parsed.json:
-        _print_json(described)
-        return
-    print(f"{described['model']} ({described['family']}), {described['tokens']} tokens")
+    decoded = None if parsed.decoder_tokens is None else _whole(parsed.decoder_tokens, "--decoder-tokens")
+    for name in parsed.models:
+        architecture = _architecture(name)
+        described = shapes(architecture, _tokens(parsed), decoded)
+        if parsed.json:
+            _print_json(described)
+        else:
+            _print_shapes(architecture, described)
+
+
+def _print_shapes(architecture: Architecture, described: dict[str, Any]) -> None:
+    print(f"{architecture.name} ({described['family']}), {described['tokens']} tokens")
     print("  ".join(f"{symbol}={size}" for symbol, size in described["sizes"].items() if size is not None))
-    for part in ("head", "layer"):
-        print(f"\none {part}")
-        _print_table([(f"  {key}", f"{rows} × {columns}") for key, (rows, columns) in described[part].items()])
+    for part, title in PARTS.items():
+        if found := described.get(part):
+            print(f"\n{title}")
+            rows = [
+                (f"  {key}", " × ".join(map(str, shape))) for key, shape in found.items() if isinstance(shape, list)
+            ]
+            _print_table(rows)
+    print()
+
+
+def _parameters(parsed: argparse.Namespace) -> None:
+    for name in parsed.models:
+        architecture = _architecture(name)
+        if parsed.json:
+            _print_json(parameters_json(architecture))
+        else:
+            _print_parameters(architecture, parameters_json(architecture))
+
+
+def _print_parameters(architecture: Architecture, counted: dict[str, Any]) -> None:
+    print(f"{architecture.name} ({architecture.family}), counted as {architecture.model_class}\n")
+    _print_table(
+        [("tensor", "symbols", "shape", "numbers", "times")]
+        + [
+            (t["name"], " × ".join(t["symbols"]), " × ".join(map(str, t["shape"])), f"{t['count']:,}", t["layers"])
+            for t in counted["tensors"]
+        ]
+    )
+    print()
+    for run in counted["layers"]:
+        buckets = ", ".join(f"{key} {run[key]:,}" for key in ("attention", "attention_norms", "mlp", "norms", "other"))
+        print(f"{run['count']} layers of {run['total']:,}: {buckets}")
+    for key in ("embedding", "output_head", "other", "active", "total"):
+        print(f"{key.replace('_', ' ')}: {counted[key]:,}")
+    print()
 
 
 def _grade(parsed: argparse.Namespace) -> None:
