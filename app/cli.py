@@ -20,13 +20,14 @@ from app.attention.describe import shapes
 from app.attention.forward import DEVICES, DTYPES, ForwardError, run_head
 from app.attention.grading import AnswersError, Report, grade
 from app.attention.parameters import parameters_json
+from app.attention.topics import TopicError
 from app.attention.worksheet import Library, WorksheetError, load_library
 from app.settings import PROJECT, Settings
 
 PARTS = {"head": "one head", "layer": "one layer", "decode": "one more token, with a cache", "cross": "cross attention",
          "model": "whole model"}  # fmt: skip
 MODEL_HELP = "key of a model, or path of a config.json"
-UNUSABLE = (ConfigError, TokensError, WorksheetError, AnswersError, ForwardError)
+UNUSABLE = (ConfigError, TokensError, TopicError, WorksheetError, AnswersError, ForwardError)
 
 
 class InputError(ValueError):

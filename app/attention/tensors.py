@@ -18,14 +18,15 @@ from typing import Literal
 
 from .dims import Dim
 
-Axis = Literal["rows", "columns"]
+Axis = Literal["rows", "columns", "count"]
 AXES: tuple[Axis, Axis] = ("rows", "columns")
+COUNTED: tuple[Axis, ...] = (*AXES, "count")
 Role = Literal["input", "query", "key", "value", "score", "hidden", "output"]
 
 
 @dataclass(frozen=True, order=True)
 class Place:
-    """One side of one matrix, such as the rows of the queries: what a box on a sheet asks for."""
+    """One side of one matrix, such as the rows of the queries, or how many numbers it holds: what a box asks for."""
 
     tensor: str
     axis: Axis
@@ -56,7 +57,8 @@ class Equation:
 class Tensor:
     """One matrix of a topic: its key in files and API, its letter, its rows and columns, and what makes it.
 
-    A parameter belongs to the model and is learned; everything else is computed from the input.
+    A parameter belongs to the model and is learned; everything else is computed from the input. `axes` are what a
+    sheet asks of it: rows and columns, of a parameter the count as well.
     """
 
     key: str
@@ -75,20 +77,51 @@ class Tensor:
     def shape_text(self) -> str:
         return f"{self.rows} × {self.columns}"
 
+    @property
+    def axes(self) -> tuple[Axis, ...]:
+        return COUNTED if self.parameter else AXES
+
     def side(self, axis: Axis) -> Dim:
-        return self.rows if axis == "rows" else self.columns
+        return {"rows": self.rows, "columns": self.columns, "count": self.rows * self.columns}[axis]
+
+
+@dataclass(frozen=True)
+class Amount:
+    """A number that is no matrix: parameters, operations or bytes, as a sum of products of symbols.
+
+    `text` is the same sum as people write it, factors kept together: 'L · (attention + feed-forward + norms)'.
+    """
+
+    key: str
+    letter: str
+    total: Dim
+    text: str
+
+    @property
+    def axes(self) -> tuple[Axis, ...]:
+        return ("count",)
+
+    def side(self, axis: Axis) -> Dim:
+        return self.total
 
 
 @dataclass(frozen=True)
 class Topic:
-    """A set of tensors that belong together, in the order in which they are computed."""
+    """A set of tensors that belong together, in the order in which they are computed, and amounts counted from them."""
 
     key: str
-    tensors: tuple[Tensor, ...]
+    tensors: tuple[Tensor, ...] = ()
+    amounts: tuple[Amount, ...] = ()
 
     @cached_property
     def by_key(self) -> Mapping[str, Tensor]:
         return {tensor.key: tensor for tensor in self.tensors}
+
+    @cached_property
+    def asked(self) -> Mapping[str, Tensor | Amount]:
+        """What a sheet may ask for: the activations, or the parameters where there is nothing else; and the amounts."""
+        tensors = self.activations or self.tensors
+        return {**{tensor.key: tensor for tensor in tensors}, **{amount.key: amount for amount in self.amounts}}
 
     def __getitem__(self, key: str) -> Tensor:
         return self.by_key[key]
@@ -155,6 +188,19 @@ ATTENTION_LAYER = Topic(
         _tensor("output", "O", "N, d", "output", "context W_O", "n c, c d -> n d", "context · W_O"),
     ),
 )
+
+# The matrices of one layer, each in the x·W orientation: attention as above, then the feed-forward block with a gate
+# (Shazeer, arXiv:2002.05202) or without one (arXiv:1706.03762, section 3.3). Norms and biases are no matrices.
+_ATTENTION_PARAMETERS = tuple(tensor for tensor in ATTENTION_LAYER.tensors if tensor.parameter)
+_UP_AND_DOWN = (
+    _tensor("W_up", "W_up", "d, d_ff", "hidden", parameter=True),
+    _tensor("W_down", "W_down", "d_ff, d", "hidden", parameter=True),
+)
+LAYER_PARAMETERS = Topic(
+    "layer-parameters",
+    (*_ATTENTION_PARAMETERS, _tensor("W_gate", "W_gate", "d, d_ff", "hidden", parameter=True), *_UP_AND_DOWN),
+)
+PLAIN_LAYER_PARAMETERS = Topic("plain-layer-parameters", (*_ATTENTION_PARAMETERS, *_UP_AND_DOWN))
 
 # The same head without a mask, as in an encoder: every token may look at every other. The values change, no shape does.
 BIDIRECTIONAL_HEAD = Topic(

@@ -15,12 +15,19 @@ from starlette.exceptions import HTTPException
 
 from app.attention.architecture import ConfigError, TokensError
 from app.attention.grading import AnswersError
+from app.attention.topics import TopicError
 from app.attention.worksheet import WorksheetError
 from app.web.parts import parts_of, render
 
 log = logging.getLogger("attention_shapes")
 
-STATUS: dict[type[Exception], int] = {WorksheetError: 404, TokensError: 422, ConfigError: 422, AnswersError: 422}
+STATUS: dict[type[Exception], int] = {
+    WorksheetError: 404,
+    TokensError: 422,
+    ConfigError: 422,
+    AnswersError: 422,
+    TopicError: 422,
+}
 
 
 @dataclass(frozen=True)
