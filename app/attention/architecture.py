@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import groupby
@@ -14,7 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from .config_fields import ConfigError, Reading, SizeReader, flag, number, shown, whole_number
-from .families import FAMILIES, PART_FAMILIES, REFUSED, TEXT_PARTS, Family, Flag, Rope
+from .families import FAMILIES, ONLY, PART_FAMILIES, REFUSED, TEXT_PARTS, Family, Flag, Rope
 from .patterns import windows
 from .weights import Head, Stack, Weight, holds
 
@@ -183,6 +184,7 @@ def architecture_from(config: object, name: str = "this model") -> Architecture:
         raise ConfigError("A config.json holds one JSON object: { … } with the model's sizes in it.")
     part, notes = _text_part(config)
     model_type, family = _family(part)
+    _check_switches(part)
     if isinstance(part.get("id2label"), dict):  # a classifier's file lists its labels instead of counting them
         part = {**part, "id2label": len(part["id2label"]) or None}
     return _Builder(part, family, model_type, notes).build(name)
@@ -216,7 +218,7 @@ class _Builder:
             V=vocabulary,
             L=layers,
             C=longest,
-            causal=self.family.causal and "bidirectional" not in self.flags,
+            causal=(self.family.causal or "decoder" in self.flags) and "bidirectional" not in self.flags,
             position_table=positions is not None,
             tied_embeddings="tied" in self.flags,
             biases="".join(letter for letter in "qkvo" if letter in self.flags),
@@ -226,7 +228,7 @@ class _Builder:
             initializer_range=number(self.config, "initializer_range", 0.02),
             readings=tuple(self.reader.readings),
             model_class=self.model_class,
-            cache=self.family.cache,
+            cache=self.family.cache or "decoder" in self.flags,
             positions=positions,
             extra=extra,
             flags=self.flags,
@@ -319,7 +321,14 @@ class _Builder:
 
 
 def _longest_ending(name: str, endings: Iterable[str]) -> str | None:
-    return max((ending for ending in endings if name.endswith(ending)), key=len, default=None)
+    """The part of a class name that says what it is for: "ForCausalLM"; None where no known one is all of it."""
+    ending = max((ending for ending in endings if name.endswith(ending)), key=len, default="")
+    family = name.removesuffix(ending)
+    return ending or None if not _PURPOSE.search(family) else None
+
+
+# In "T5WithLMHeadModel" or "GPT2DoubleHeadsModel", "Model" is not all that the class is for.
+_PURPOSE = re.compile("For[A-Z]|With|Head|Encoder|Decoder")
 
 
 def _text_part(config: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[str, ...]]:
@@ -353,6 +362,13 @@ def _family(config: Mapping[str, Any]) -> tuple[str, Family]:
     if model_type not in FAMILIES:
         raise ConfigError(f'Models of type "{model_type[:40]}" are not known here; {known}.')
     return model_type, FAMILIES[model_type]
+
+
+def _check_switches(config: Mapping[str, Any]) -> None:
+    for name, allowed in ONLY.items():
+        value = config.get(name)
+        if not any(value is known or (type(value) is type(known) and value == known) for known in allowed):
+            raise ConfigError(f'"{name}" adds parts to the model that are not known here; it is {shown(value)}.')
 
 
 _FAMOUS = ("llama", "mistral", "qwen3", "gemma3_text", "phi3", "deepseek_v3", "gpt2", "bert", "t5", "vit")
