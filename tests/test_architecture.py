@@ -166,6 +166,20 @@ def test_the_class_that_is_counted_is_the_one_the_file_names() -> None:
     assert other.notes == ("'BertForJuggling' is not counted here: BertForMaskedLM is.",)
 
 
+def test_a_class_name_is_read_to_its_end() -> None:
+    """T5's first files name "T5WithLMHeadModel": that is no bare "Model"."""
+    (t5,) = (record for record in RECORDS if record["model_type"] == "t5")
+    architecture = architecture_from({**t5["config"], "architectures": ["T5WithLMHeadModel"]})
+    assert architecture.model_class == "T5ForConditionalGeneration"
+    assert shapes(architecture, 7)["model"]["logits"] == [7, 32128]
+
+
+def test_a_switch_that_adds_unknown_parts_is_refused() -> None:
+    """GPT-2 with cross attention would have more tensors than are counted here."""
+    with pytest.raises(ConfigError, match="add_cross_attention"):
+        llama(add_cross_attention=True)
+
+
 @pytest.mark.parametrize(
     ("outer", "part", "family", "sizes"),
     [
