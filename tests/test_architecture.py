@@ -164,6 +164,8 @@ def test_the_class_that_is_counted_is_the_one_the_file_names() -> None:
     other = architecture_from({**bert, "architectures": ["BertForJuggling"]})
     assert other.model_class == "BertForMaskedLM"
     assert other.notes == ("'BertForJuggling' is not counted here: BertForMaskedLM is.",)
+    with pytest.raises(ConfigError, match="does not state"):
+        architecture_from({"model_type": "llama", "architectures": ["LlamaForJuggling"]})
 
 
 def test_a_class_name_is_read_to_its_end() -> None:

@@ -44,7 +44,6 @@ _QWEN2 = decoder(
 )
 _QWEN2_VL = replace(
     _QWEN2,
-    model_class="Qwen2VLForConditionalGeneration",
     sizes={**_QWEN2.sizes, "G": "num_key_value_heads = 8, null H"},
     rotary=Rope(default_theta=1e6),
     windows=Windows(after_first("max_window_layers", 80), missing=4096, switch="use_sliding_window"),
@@ -104,12 +103,13 @@ FAMILIES: Mapping[str, Family] = {
         part_defaults=parts(4096, 32, 14336, 131072, 34),
     ),
     "qwen2": _QWEN2,
+    # Images are read by parts of their own; what is counted is the language model, which is that of Qwen 2 or 3.
     "qwen2_vl": _QWEN2_VL,
     "qwen2_vl_text": _QWEN2_VL,
-    "qwen2_5_vl": replace(_QWEN2_VL, model_class="Qwen2_5_VLForConditionalGeneration"),
-    "qwen2_5_vl_text": replace(_QWEN2_VL, model_class="Qwen2_5_VLForConditionalGeneration"),
+    "qwen2_5_vl": _QWEN2_VL,
+    "qwen2_5_vl_text": _QWEN2_VL,
     "qwen3": _QWEN3,
-    "qwen3_vl_text": replace(_QWEN3, model_class="Qwen3VLForConditionalGeneration", windows=None),
+    "qwen3_vl_text": replace(_QWEN3, windows=None),
     "gemma": _GEMMA,
     "gemma2": _GEMMA2,
     "gemma3_text": _GEMMA3,
