@@ -285,56 +285,70 @@ CROSS_ATTENTION = Topic(
     ),
 )
 
+
 # Latent attention (DeepSeek-AI, arXiv:2405.04434): the cache holds r_kv + d_rope numbers a token, for all heads
 # together, and keys (d_h = d_nope + d_rope wide) and values are made from them. u, k and c are H heads side by side.
-LATENT_ATTENTION = Topic(
+def _latent_attention(key: str, *queries: Tensor) -> Topic:
+    return Topic(
+        key,
+        (
+            _tensor("input", "X", "N, d", "input"),
+            _tensor("W_DKV", "W_DKV", "d, r_kv", "key", parameter=True),
+            _tensor("W_KR", "W_KR", "d, d_rope", "key", parameter=True),
+            _tensor("W_UK", "W_UK", "r_kv, H*d_nope", "key", parameter=True),
+            _tensor("W_UV", "W_UV", "r_kv, H*d_v", "value", parameter=True),
+            *queries,
+            _tensor("latent", "C_KV", "N, r_kv", "key", "input W_DKV", "n d, d r -> n r", "input · W_DKV"),
+            _tensor("rotary_key", "K_R", "N, d_rope", "key", "input W_KR", "n d, d p -> n p", "input · W_KR, turned"),
+            _tensor(
+                "cache",
+                "cache",
+                "N, r_kv + d_rope",
+                "key",
+                "latent rotary_key",
+                "n r, n p -> n a",
+                "latent and rotary key",
+            ),
+            _tensor("plain_keys", "K_C", "N, H*d_nope", "key", "latent W_UK", "n r, r u -> n u", "latent · W_UK"),
+            _tensor(
+                "keys",
+                "K",
+                "N, H*d_h",
+                "key",
+                "plain_keys rotary_key",
+                "n u, n p -> n k",
+                "every head's plain key, and the one rotary key after each",
+            ),
+            _tensor("values", "V", "N, H*d_v", "value", "latent W_UV", "n r, r c -> n c", "latent · W_UV"),
+            ATTENTION_LAYER["scores"],
+            ATTENTION_LAYER["weights"],
+            _tensor(
+                "context",
+                "C",
+                "N, H*d_v",
+                "value",
+                "weights values",
+                "n m, m c -> n c",
+                "weights · values, side by side",
+            ),
+            ATTENTION_LAYER["W_O"],
+            ATTENTION_LAYER["output"],
+        ),
+    )
+
+
+LATENT_ATTENTION = _latent_attention(
     "latent-attention",
-    (
-        _tensor("input", "X", "N, d", "input"),
-        _tensor("W_DQ", "W_DQ", "d, r_q", "query", parameter=True),
-        _tensor("W_UQ", "W_UQ", "r_q, H*d_h", "query", parameter=True),
-        _tensor("W_DKV", "W_DKV", "d, r_kv", "key", parameter=True),
-        _tensor("W_KR", "W_KR", "d, d_rope", "key", parameter=True),
-        _tensor("W_UK", "W_UK", "r_kv, H*d_nope", "key", parameter=True),
-        _tensor("W_UV", "W_UV", "r_kv, H*d_v", "value", parameter=True),
-        _tensor("latent_queries", "C_Q", "N, r_q", "query", "input W_DQ", "n d, d q -> n q", "input · W_DQ"),
-        _tensor("queries", "Q", "N, H*d_h", "query", "latent_queries W_UQ", "n q, q k -> n k", "latent queries · W_UQ"),
-        _tensor("latent", "C_KV", "N, r_kv", "key", "input W_DKV", "n d, d r -> n r", "input · W_DKV"),
-        _tensor("rotary_key", "K_R", "N, d_rope", "key", "input W_KR", "n d, d p -> n p", "input · W_KR, turned"),
-        _tensor(
-            "cache",
-            "cache",
-            "N, r_kv + d_rope",
-            "key",
-            "latent rotary_key",
-            "n r, n p -> n c",
-            "latent and rotary key, side by side",
-        ),
-        _tensor("plain_keys", "K_C", "N, H*d_nope", "key", "latent W_UK", "n r, r u -> n u", "latent · W_UK"),
-        _tensor(
-            "keys",
-            "K",
-            "N, H*d_h",
-            "key",
-            "plain_keys rotary_key",
-            "n u, n p -> n k",
-            "every head's plain key, and the one rotary key after each",
-        ),
-        _tensor("values", "V", "N, H*d_v", "value", "latent W_UV", "n r, r c -> n c", "latent · W_UV"),
-        _tensor("scores", "S", "N, N", "score", "queries keys", "n h*e, m h*e -> n m", "queries · keysᵀ, head by head"),
-        _tensor("weights", "A", "N, N", "score", "scores", "n m -> n m", "softmax of the masked, scaled scores"),
-        _tensor(
-            "context",
-            "C",
-            "N, H*d_v",
-            "value",
-            "weights values",
-            "n m, m c -> n c",
-            "weights · values, all heads side by side",
-        ),
-        _tensor("W_O", "W_O", "H*d_v, d", "output", parameter=True),
-        _tensor("output", "O", "N, d", "output", "context W_O", "n c, c d -> n d", "context · W_O"),
-    ),
+    _tensor("W_DQ", "W_DQ", "d, r_q", "query", parameter=True),
+    _tensor("W_UQ", "W_UQ", "r_q, H*d_h", "query", parameter=True),
+    _tensor("latent_queries", "C_Q", "N, r_q", "query", "input W_DQ", "n d, d q -> n q", "input · W_DQ"),
+    _tensor("queries", "Q", "N, H*d_h", "query", "latent_queries W_UQ", "n q, q k -> n k", "latent queries · W_UQ"),
+)
+# The same without a latent for the queries, as in DeepSeek V2 Lite.
+DIRECT_LATENT_ATTENTION = _latent_attention(
+    "direct-latent-attention",
+    _tensor("W_Q", "W_Q", "d, H*d_h", "query", parameter=True),
+    _tensor("queries", "Q", "N, H*d_h", "query", "input W_Q", "n d, d k -> n k", "input · W_Q"),
 )
 
 
@@ -415,6 +429,7 @@ TOPICS: Mapping[str, Topic] = {
         WINDOWED_DECODE_STEP,
         CROSS_ATTENTION,
         LATENT_ATTENTION,
+        DIRECT_LATENT_ATTENTION,
         WHOLE_MODEL,
         PLAIN_WHOLE_MODEL,
         ROTARY_PAIRS,
