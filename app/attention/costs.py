@@ -55,8 +55,8 @@ def _text(key: str) -> str:
 def memory_costs() -> tuple[Amount, ...]:
     """Bytes of all weights at several widths of a number, and of the key/value cache after N tokens.
 
-    `params` is the number of parameters. The cache keeps a key and a value for every token, layer and key/value head (Pope et
-    al., arXiv:2211.05102), here in 16 bits.
+    `params` is the number of parameters. The cache keeps a key and a value for every token, layer and key/value head
+    (Pope et al., arXiv:2211.05102), here in 16 bits.
     """
     weights = [
         Amount(f"weights_{bits}_bit", "P", Dim.parse("params").times(size), f"{size} bytes · parameters")

@@ -18,6 +18,7 @@ from .tensors import (
     ATTENTION_LAYER,
     BIDIRECTIONAL_HEAD,
     CROSS_ATTENTION,
+    DIRECT_LATENT_ATTENTION,
     LATENT_ATTENTION,
     LAYER_PARAMETERS,
     PLAIN_LAYER_PARAMETERS,
@@ -43,7 +44,9 @@ def _head(architecture: Architecture, _tokens: int) -> Topic:
 
 
 def _layer(architecture: Architecture, _tokens: int) -> Topic:
-    return LATENT_ATTENTION if _latent(architecture) else ATTENTION_LAYER
+    if not _latent(architecture):
+        return ATTENTION_LAYER
+    return LATENT_ATTENTION if "r_q" in architecture.symbols else DIRECT_LATENT_ATTENTION
 
 
 def _latent(architecture: Architecture) -> bool:
@@ -150,7 +153,8 @@ def sizes_for(key: str, architecture: Architecture, tokens: int, decoder_tokens:
     decodes = key in ("decode-step", "cross-attention")
     sizes = architecture.decoder_symbols if decodes else architecture.symbols
     counted = {"params": parameter_counts(architecture).total} if key == "costs" else {}
-    return {**sizes, "W": architecture.window or tokens + 1, **counted, "N": tokens, "M": decoder_tokens}
+    turned = {"pairs": architecture.rotary.width // 2} if architecture.rotary else {}
+    return {**sizes, "W": architecture.window or tokens + 1, **counted, **turned, "N": tokens, "M": decoder_tokens}
 
 
 MAKERS: Mapping[str, Callable[[Architecture, int], Topic]] = {

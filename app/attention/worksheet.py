@@ -180,8 +180,11 @@ class Variant:
     def _sentence_for(self, key: str) -> str:
         """The sentence of the description that fits this model, empty where there is nothing to tell."""
         a = self.architecture
+        even = "head-width-derived" if a.d_h * a.H == a.d else "head-width-stated"
         fitting = {
-            "heads": "head-width-derived" if a.d_h * a.H == a.d else "head-width-stated",
+            "heads": even if a.d_h == a.d_v else "head-width-latent",
+            "latent": "latent" if "r_kv" in self.sizes else "",
+            "rotary": "rotary" if a.rotary else "",
             "grouped": "grouped" if a.G != a.H else "",
             "tokens": "tokens-causal" if a.causal else "tokens-bidirectional",
             "feed-forward": "feed-forward-gated" if a.gated else "feed-forward-plain",

@@ -174,7 +174,7 @@ def sheet_page(
         answers_shown=answers_shown,
         notice=notice,
         link=sheet_link(variant),
-        run_button=variant.wording.sections["run-buttons"].get(variant.worksheet.topic, ""),
+        run_button=variant.wording.sections["run-buttons"].get(variant.topic.key, ""),
         saved_version=asked.draft.version,
     )
 
