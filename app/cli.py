@@ -155,11 +155,12 @@ def _worksheets(parsed: argparse.Namespace) -> None:
 
 
 def _shapes(parsed: argparse.Namespace) -> None:
-    described: dict[str, Any] = shapes(_architecture(parsed.model), _tokens(parsed))
+    architecture = _architecture(parsed.model)
+    described = shapes(architecture, _tokens(parsed))
     if parsed.json:
         _print_json(described)
         return
-    print(f"{described['model']} ({described['family']}), {described['tokens']} tokens")
+    print(f"{architecture.name} ({architecture.family}), {described['tokens']} tokens")
     print("  ".join(f"{symbol}={size}" for symbol, size in described["sizes"].items() if size is not None))
     for part in ("head", "layer"):
         print(f"\none {part}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -237,10 +237,11 @@ class Library:
 
 def load_library(folder: Path) -> Library:
     """Read a folder of worksheets; raises WorksheetError naming the file that cannot be used."""
+    wording = Wording(_toml(folder / "wording" / "en.toml"))
+    topics = [topic for topic in TOPICS if topic in wording.sections["topics"]]
     models = {path.stem: _model(path) for path in sorted(folder.glob("models/*.json"))}
     paths = sorted(folder.glob("*.toml"), key=lambda path: path.stem)
-    sheets = {path.stem: _worksheet(path, models) for path in paths}
-    return Library(sheets, models, Wording(_toml(folder / "wording" / "en.toml")))
+    return Library({path.stem: _worksheet(path, models, topics) for path in paths}, models, wording)
 
 
 def _toml(path: Path) -> dict[str, Any]:
@@ -268,7 +269,7 @@ _TYPES = {"title": str, "model": str, "topic": str, "tokens": int, "rows": list,
 _TYPE_NAMES = {str: "a text", int: "a whole number", list: "a list of texts", bool: "true or false"}
 
 
-def _worksheet(path: Path, models: Mapping[str, Model]) -> Worksheet:
+def _worksheet(path: Path, models: Mapping[str, Model], topics: Sequence[str]) -> Worksheet:
     entry = _toml(path)
     for key, value in entry.items():
         if key not in _TYPES:
@@ -279,13 +280,13 @@ def _worksheet(path: Path, models: Mapping[str, Model]) -> Worksheet:
         sheet = Worksheet(path.stem, **{**entry, "rows": tuple(entry["rows"])})
     except (KeyError, TypeError):
         raise WorksheetError(f"{path.name} needs title, model, topic, tokens and rows.") from None
-    _check(sheet, path.name, models)
+    _check(sheet, path.name, models, topics)
     return sheet
 
 
-def _check(sheet: Worksheet, file: str, models: Mapping[str, Model]) -> None:
+def _check(sheet: Worksheet, file: str, models: Mapping[str, Model], topics: Sequence[str]) -> None:
     for value, there_are, what in (
-        (sheet.topic, TOPICS, "topic"),
+        (sheet.topic, topics, "topic"),
         (sheet.model, models, "model"),
         (sheet.notation, NOTATIONS, "notation"),
     ):
