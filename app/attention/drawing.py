@@ -342,8 +342,3 @@ def _sweep(pivot: tuple[float, float], radius: float, start: float, end: float) 
     ]
     clockwise = 1 if start > end else 0
     return "M{:.1f} {:.1f} A{r:.1f} {r:.1f} 0 0 {c} {:.1f} {:.1f}".format(*points[0], *points[1], r=radius, c=clockwise)
-
-
-def sizes_by_place(variant: Variant) -> Mapping[Place, int]:
-    """The true numbers of every box, to draw a key with."""
-    return {place: variant.answer(place) for place in variant.blanks}

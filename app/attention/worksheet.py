@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from .answers import Unreadable
-from .architecture import Architecture, ConfigError, architecture_from
+from .architecture import Architecture, ConfigError, TokensError, architecture_from
+from .describe import check_decoder_tokens
 from .dims import Dim
 from .tensors import AXES, Axis, Place, Topic
 from .topics import MAKERS, TopicError, sizes_for, topic_for
@@ -249,6 +250,11 @@ class Library:
     models: Mapping[str, Model]
     wording: Wording
 
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """The topics there are worksheets for, in the order in which they are taught."""
+        return tuple(dict.fromkeys(sheet.topic for sheet in self.worksheets.values()))
+
     def worksheet(self, key: str) -> Worksheet:
         """The worksheet of that key; raises WorksheetError that lists the keys there are."""
         if key not in self.worksheets:
@@ -277,10 +283,11 @@ class Library:
 
 def load_library(folder: Path) -> Library:
     """Read a folder of worksheets; raises WorksheetError naming the file that cannot be used."""
+    wording = Wording(_toml(folder / "wording" / "en.toml"))
     models = {path.stem: _model(path) for path in sorted(folder.glob("models/*.json"))}
-    paths = sorted(folder.glob("*.toml"), key=lambda path: path.stem)
-    sheets = {path.stem: _worksheet(path, models) for path in paths}
-    return Library(sheets, models, Wording(_toml(folder / "wording" / "en.toml")))
+    sheets = [_worksheet(path, models, wording) for path in folder.glob("*.toml")]
+    sheets.sort(key=lambda sheet: (list(MAKERS).index(sheet.topic), sheet.key))
+    return Library({sheet.key: sheet for sheet in sheets}, models, wording)
 
 
 def _toml(path: Path) -> dict[str, Any]:
@@ -293,37 +300,51 @@ def _toml(path: Path) -> dict[str, Any]:
 def _model(path: Path) -> Model:
     try:
         entry = json.loads(path.read_text(encoding="utf-8"))
-        name, about, card, config = (entry[key] for key in ("name", "about", "card", "config"))
-        return Model(path.stem, name, about, card, architecture_from(config, name))
+        name, about, card = texts = [entry[key] for key in ("name", "about", "card")]
+        if not all(isinstance(text, str) for text in texts):
+            raise TypeError
+        return Model(path.stem, name, about, card, architecture_from(entry["config"], name))
     except ConfigError as error:
         raise WorksheetError(f"models/{path.name}: {error}") from None
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise WorksheetError(f"models/{path.name} needs one object with name, about, card and config.") from None
 
 
-def _worksheet(path: Path, models: Mapping[str, Model]) -> Worksheet:
+_TYPES = {"title": str, "model": str, "topic": str, "tokens": int, "rows": list, "notation": str,
+          "kv_head_per_query_head": bool, "decoder_tokens": int}  # fmt: skip
+_TYPE_NAMES = {str: "a text", int: "a whole number", list: "a list of texts", bool: "true or false"}
+
+
+def _worksheet(path: Path, models: Mapping[str, Model], wording: Wording) -> Worksheet:
     entry = _toml(path)
+    for key, value in entry.items():
+        if key not in _TYPES:
+            raise WorksheetError(f"{path.name}: there is no setting “{key}”; there are: {', '.join(_TYPES)}.")
+        if type(value) is not _TYPES[key]:
+            raise WorksheetError(f"{path.name}: {key} must be {_TYPE_NAMES[_TYPES[key]]}.")
     try:
         sheet = Worksheet(path.stem, **{**entry, "rows": tuple(entry["rows"])})
     except (KeyError, TypeError):
-        raise WorksheetError(f"{path.name} needs title, model, topic, tokens and rows, and takes notation and "
-                             "kv_head_per_query_head beside them.") from None  # fmt: skip
-    _check(sheet, path.name, models)
+        raise WorksheetError(f"{path.name} needs title, model, topic, tokens and rows.") from None
+    _check(sheet, path.name, models, wording)
     return sheet
 
 
-def _check(sheet: Worksheet, file: str, models: Mapping[str, Model]) -> None:
-    for value, known, what in (
+def _check(sheet: Worksheet, file: str, models: Mapping[str, Model], wording: Wording) -> None:
+    for value, there_are, what in (
         (sheet.topic, MAKERS, "topic"),
         (sheet.model, models, "model"),
         (sheet.notation, NOTATIONS, "notation"),
     ):
-        if value not in known:
-            raise WorksheetError(f"{file}: there is no {what} “{value}”; there are: {', '.join(known)}.")
+        if value not in there_are:
+            raise WorksheetError(f"{file}: there is no {what} “{value}”; there are: {', '.join(there_are)}.")
     try:
         asked = topic_for(sheet.topic, models[sheet.model].architecture, sheet.tokens).asked
         models[sheet.model].architecture.check_tokens(sheet.tokens)
-    except (TypeError, ValueError) as error:
+        if sheet.decoder_tokens is not None:
+            check_decoder_tokens(models[sheet.model].architecture, sheet.tokens, sheet.decoder_tokens)
+    except (TokensError, TopicError) as error:
         raise WorksheetError(f"{file}: {error}") from None
-    if not sheet.rows or not set(sheet.rows) <= set(asked):
-        raise WorksheetError(f"{file}: rows must be some of {', '.join(asked)}.")
+    worded = [key for key in asked if key in wording.sections["rows"][sheet.topic]]
+    if not sheet.rows or not all(row in worded and sheet.rows.count(row) == 1 for row in sheet.rows):
+        raise WorksheetError(f"{file}: rows must be some of {', '.join(worded)}, each once.")

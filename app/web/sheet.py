@@ -33,10 +33,19 @@ class Choice:
 
 
 @dataclass(frozen=True)
+class Choices:
+    """The worksheets of one topic."""
+
+    topic: str
+    entries: tuple[Choice, ...]
+
+
+@dataclass(frozen=True)
 class Chooser:
     """What stands above the sheet, as chosen or typed, and the sentence about what cannot be used."""
 
-    worksheets: tuple[Choice, ...]
+    worksheet: str
+    worksheets: tuple[Choices, ...]
     models: tuple[Choice, ...]
     tokens: str
     problem: str = ""
@@ -198,11 +207,18 @@ def _answer_view(variant: Variant, row: Row) -> AnswerView:
     return AnswerView(tuple(sides), asked.equation.text if asked.equation else "")
 
 
+def _choices(library: Library, topic: str, chosen: str) -> Choices:
+    sheets = (sheet for sheet in library.worksheets.values() if sheet.topic == topic)
+    entries = tuple(Choice(sheet.key, sheet.title, sheet.key == chosen) for sheet in sheets)
+    return Choices(library.wording.say("topics", topic), entries)
+
+
 def _chooser(library: Library, worksheet: str, model: str, tokens: str | None, problem: str = "") -> Chooser:
     sheet = library.worksheets.get(worksheet)
     model = model or (sheet.model if sheet else "")
     return Chooser(
-        tuple(Choice(key, entry.title, key == worksheet) for key, entry in library.worksheets.items()),
+        sheet.key if sheet else "",
+        tuple(_choices(library, topic, worksheet) for topic in library.topics),
         tuple(Choice(key, entry.name, key == model) for key, entry in library.models.items()),
         str(sheet.tokens) if tokens is None and sheet else tokens or "",
         problem,
