@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from .answers import Unreadable
-from .architecture import Architecture, ConfigError, architecture_from
+from .architecture import Architecture, ConfigError, TokensError, architecture_from
 from .dims import Dim
 from .tensors import AXES, Axis, Place, Topic
 from .topics import MAKERS, TopicError, sizes_for, topic_for
@@ -293,21 +293,32 @@ def _toml(path: Path) -> dict[str, Any]:
 def _model(path: Path) -> Model:
     try:
         entry = json.loads(path.read_text(encoding="utf-8"))
-        name, about, card, config = (entry[key] for key in ("name", "about", "card", "config"))
-        return Model(path.stem, name, about, card, architecture_from(config, name))
+        name, about, card = texts = [entry[key] for key in ("name", "about", "card")]
+        if not all(isinstance(text, str) for text in texts):
+            raise TypeError
+        return Model(path.stem, name, about, card, architecture_from(entry["config"], name))
     except ConfigError as error:
         raise WorksheetError(f"models/{path.name}: {error}") from None
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise WorksheetError(f"models/{path.name} needs one object with name, about, card and config.") from None
+
+
+_TYPES = {"title": str, "model": str, "topic": str, "tokens": int, "rows": list, "notation": str,
+          "kv_head_per_query_head": bool}  # fmt: skip
+_TYPE_NAMES = {str: "a text", int: "a whole number", list: "a list of texts", bool: "true or false"}
 
 
 def _worksheet(path: Path, models: Mapping[str, Model]) -> Worksheet:
     entry = _toml(path)
+    for key, value in entry.items():
+        if key not in _TYPES:
+            raise WorksheetError(f"{path.name}: there is no setting “{key}”; there are: {', '.join(_TYPES)}.")
+        if type(value) is not _TYPES[key]:
+            raise WorksheetError(f"{path.name}: {key} must be {_TYPE_NAMES[_TYPES[key]]}.")
     try:
         sheet = Worksheet(path.stem, **{**entry, "rows": tuple(entry["rows"])})
     except (KeyError, TypeError):
-        raise WorksheetError(f"{path.name} needs title, model, topic, tokens and rows, and takes notation and "
-                             "kv_head_per_query_head beside them.") from None  # fmt: skip
+        raise WorksheetError(f"{path.name} needs title, model, topic, tokens and rows.") from None
     _check(sheet, path.name, models)
     return sheet
 
@@ -323,7 +334,7 @@ def _check(sheet: Worksheet, file: str, models: Mapping[str, Model]) -> None:
     try:
         asked = topic_for(sheet.topic, models[sheet.model].architecture, sheet.tokens).asked
         models[sheet.model].architecture.check_tokens(sheet.tokens)
-    except (TypeError, ValueError) as error:
+    except (TokensError, TopicError) as error:
         raise WorksheetError(f"{file}: {error}") from None
-    if not sheet.rows or not set(sheet.rows) <= set(asked):
-        raise WorksheetError(f"{file}: rows must be some of {', '.join(asked)}.")
+    if not sheet.rows or not all(row in asked and sheet.rows.count(row) == 1 for row in sheet.rows):
+        raise WorksheetError(f"{file}: rows must be some of {', '.join(asked)}, each once.")
