@@ -17,6 +17,7 @@ from app.attention.architecture import ConfigError, TokensError
 from app.attention.grading import AnswersError
 from app.attention.topics import TopicError
 from app.attention.worksheet import WorksheetError
+from app.web.guard import HEADERS
 from app.web.parts import parts_of, render
 
 log = logging.getLogger("attention_shapes")
@@ -78,4 +79,5 @@ def _no_database(request: Request, error: Exception) -> Response:
 
 
 def _unexpected(request: Request, error: Exception) -> Response:
-    return _say(request, 500, "Something went wrong on our side. Nothing typed is lost: try again.")
+    # Starlette answers this outside of every middleware, the guard too.
+    return _say(request, 500, "Something went wrong on our side. Nothing typed is lost: try again.", HEADERS)
