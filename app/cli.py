@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
 import socket
@@ -36,6 +37,9 @@ class InputError(ValueError):
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command; exits with 2 and one line on standard error if its input cannot be used."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # whatever a terminal or a file's text cannot show
     parsed = _parser().parse_args(arguments)
     try:
         parsed.run(parsed)

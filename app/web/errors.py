@@ -50,6 +50,7 @@ def install(app: FastAPI) -> None:
 
 
 def _say(request: Request, status: int, sentence: str, headers: dict[str, str] | None = None) -> Response:
+    sentence = sentence.encode(errors="replace").decode()  # half a character from a JSON escape cannot be sent
     if request.url.path.startswith("/api/"):
         return JSONResponse({"detail": sentence}, status, headers)
     response = render(parts_of(request), "error.html", ErrorPage(status, sentence), status)
