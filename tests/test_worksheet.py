@@ -122,10 +122,20 @@ def test_another_model_gives_another_title(library: Library) -> None:
     assert library.variant("llama-7b", "gpt2").title == "One head of GPT-2"
 
 
-@pytest.mark.parametrize("topic", TOPICS.values(), ids=TOPICS)
-def test_a_topic_has_its_wording(library: Library, topic: Topic) -> None:
+def worded(library: Library) -> list[Topic]:
+    """The topics that worksheets may have."""
+    return [TOPICS[key] for key in library.wording.sections["topics"]]
+
+
+def test_the_two_first_topics_are_worded(library: Library) -> None:
+    """One head and one layer can be asked."""
+    assert {topic.key for topic in worded(library)} >= {"single-head", "attention-layer"}
+
+
+@pytest.mark.parametrize("key", load_library(PROJECT / "worksheets").wording.sections["topics"])
+def test_a_topic_has_its_wording(library: Library, key: str) -> None:
     """Title, task, buttons, a name for each row and a nudge for each box: whatever a worksheet may ask is worded."""
-    sections = library.wording.sections
+    sections, topic = library.wording.sections, TOPICS[key]
     for section in ("topics", "titles", "tasks", "run-titles", "run-buttons"):
         assert sections[section][topic.key]
     for tensor in topic.activations:
@@ -202,7 +212,8 @@ def copied(tmp_path: Path) -> Path:
 
 
 GOOD = 'title = "T"\nmodel = "llama-7b"\ntopic = "single-head"\ntokens = 5\nrows = ["input"]\n'
-CONFIG = '{"model_type": "llama", "hidden_size": 64, "num_attention_heads": 4}'
+SIZES = '"num_attention_heads": 4, "num_hidden_layers": 2, "intermediate_size": 128, "vocab_size": 100'
+CONFIG = f'{{"model_type": "llama", "hidden_size": 64, {SIZES}}}'
 
 
 def model_file(config: str, name: str = '"M"') -> str:
@@ -219,6 +230,10 @@ def model_file(config: str, name: str = '"M"') -> str:
         (GOOD.replace('"llama-7b"', '"nope"'), "no model “nope”; there are: gpt2"),
         (GOOD.replace('"llama-7b"', '["llama-7b"]'), "model"),
         (GOOD.replace("single-head", "nope"), "no topic “nope”; there are: single-head"),
+        (
+            GOOD.replace("single-head", "rotary-pairs"),
+            "no topic “rotary-pairs”; there are: single-head, attention-layer",
+        ),
         (GOOD + 'notation = "nope"', "no notation “nope”; there are: classic"),
         (GOOD.replace("= 5", "= 0"), "from 1 to"),
         (GOOD.replace("= 5", "= 1_000_000_000"), "from 1 to"),
@@ -256,9 +271,9 @@ def test_a_worksheet_file_that_cannot_be_used_is_named(tmp_path: Path, text: str
         (model_file(CONFIG, name="5"), "one object with name, about, card and config"),
         (model_file("5"), "one JSON object"),
         (model_file('{"hidden_size": 64}'), "model_type"),
-        (model_file('{"model_type": "llama", "num_attention_heads": 4}'), "hidden_size"),
-        (model_file('{"model_type": "llama", "hidden_size": -64, "num_attention_heads": 4}'), "hidden_size"),
-        (model_file('{"model_type": "llama", "hidden_size": 65, "num_attention_heads": 4}'), "divide"),
+        (model_file(CONFIG.replace('"hidden_size": 64, ', "")), "hidden_size"),
+        (model_file(CONFIG.replace("64", "-64")), "hidden_size"),
+        (model_file(CONFIG.replace("64", "65")), "65"),
     ],
 )
 def test_a_model_file_that_cannot_be_used_is_named(tmp_path: Path, text: str, said: str) -> None:

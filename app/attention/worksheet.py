@@ -304,7 +304,7 @@ def _model(path: Path) -> Model:
 
 
 _TYPES = {"title": str, "model": str, "topic": str, "tokens": int, "rows": list, "notation": str,
-          "kv_head_per_query_head": bool}  # fmt: skip
+          "kv_head_per_query_head": bool, "decoder_tokens": int}  # fmt: skip
 _TYPE_NAMES = {str: "a text", int: "a whole number", list: "a list of texts", bool: "true or false"}
 
 

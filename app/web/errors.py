@@ -69,6 +69,8 @@ def _http(request: Request, error: Exception) -> Response:
 def _invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)  # noqa: S101 - registered for this class alone
     first = error.errors()[0]
+    if first["type"] == "json_invalid":
+        return _say(request, 422, "The body of this request is not JSON.")
     where = ".".join(str(part) for part in first["loc"] if part not in ("body", "query", "path"))
     return _say(request, 422, f"{where or 'The request'}: {first['msg']}.")
 
