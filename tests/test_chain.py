@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app.attention.chain import Gap, gaps, implied
-from app.attention.tensors import ATTENTION_LAYER, SINGLE_HEAD, Axis, Place
+from app.attention.tensors import ATTENTION_LAYER, SINGLE_HEAD, TOPICS, Axis, Place
 
 
 def typed(**shapes: tuple[int | None, int | None]) -> dict[Place, int]:
@@ -103,3 +103,9 @@ def test_keys_and_scores_of_a_layer_still_meet_in_the_tokens() -> None:
     """Keys of 49 rows give scores of 49 columns, not 50."""
     found = gaps(ATTENTION_LAYER, typed(keys=(49, 128), scores=(50, 50)))
     assert [(str(gap.first[0]), str(gap.second[0])) for gap in found] == [("keys.rows", "scores.columns")]
+
+
+def test_every_side_that_differs_from_the_first_is_a_gap() -> None:
+    """Residual = embedded + attended: 5 rows, 6 rows and 7 rows are two gaps, each against the 5."""
+    found = gaps(TOPICS["whole-model"], typed(embedded=(5, None), attended=(6, None), residual=(7, None)))
+    assert [(gap.result, gap.first[1], gap.second[1]) for gap in found] == [("residual", 5, 6), ("residual", 5, 7)]

@@ -169,6 +169,17 @@ def test_queries_and_keys_of_one_width_meet_at_the_corner(library: Library) -> N
     assert keys.height == pytest.approx(queries.width)
 
 
+def test_a_product_is_laid_out_around_its_corner(library: Library) -> None:
+    """The result stands right of the left operand, row by row, and below the right operand, column by column."""
+    variant = library.variant("llama-7b")
+    queries, keys, scores, _ = draw(variant, sizes_by_place(variant))[1].boxes
+    assert (queries.y, queries.height) == (scores.y, scores.height)
+    assert (keys.x, keys.width) == (scores.x, scores.width)
+    assert keys.y + keys.height < queries.y
+    assert queries.x + queries.width < keys.x
+    assert queries.y - (keys.y + keys.height) == pytest.approx(keys.x - (queries.x + queries.width))
+
+
 def test_the_mask_hides_a_corner_of_the_weights_and_changes_no_shape(library: Library) -> None:
     """Weights alone are masked, in their whole N × N outline; parameters alone are hatched."""
     variant = library.variant("llama-7b")

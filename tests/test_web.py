@@ -464,13 +464,15 @@ def test_a_run_shows_that_it_runs_and_can_be_left(client: TestClient, runner: Fa
 
 
 def test_a_run_lost_with_the_server_says_so(client: TestClient, runner: FakeRunner) -> None:
-    """A run that began long ago and has no result is not waited for."""
+    """A run that began long ago and has no result is not waited for; one that has ended keeps its end."""
     runner.gate.clear()
     address = client.post("/runs", data={**LLAMA, "queries.rows": "1"}, follow_redirects=False).headers["location"]
     store = client.app.state.parts.store  # type: ignore[attr-defined]
     with store.engine.begin() as connection:
         connection.execute(sa.update(runs).values(created_at=sa.text("'2020-01-01 00:00:00.000000'")))
     assert "This run was lost when the server restarted." in client.get(address).text
+    store.finish_run(address.rpartition("/")[2], None, "It ended long ago.")
+    assert "It ended long ago." in client.get(address).text
     runner.gate.set()
 
 
