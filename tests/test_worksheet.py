@@ -11,7 +11,7 @@ import pytest
 
 from app.attention.architecture import TokensError
 from app.attention.dims import Dim
-from app.attention.tensors import Amount, Place, Tensor
+from app.attention.tensors import AXES, Amount, Place, Tensor
 from app.attention.topics import MAKERS, TopicError, topic_for
 from app.attention.worksheet import NOTATIONS, Library, Variant, WorksheetError, load_library, plain
 from app.settings import PROJECT
@@ -138,7 +138,10 @@ def test_another_model_gives_another_title(library: Library) -> None:
 
 @pytest.mark.parametrize("topic", MAKERS)
 def test_a_topic_has_its_wording(library: Library, topic: str) -> None:
-    """Title, task and assumptions; for every model that has the topic, a name for each row and a nudge for each box."""
+    """Title, task and assumptions; for every row that has a name, a nudge for each of its boxes.
+
+    Rows without a name cannot be asked.
+    """
     sections, asked = library.wording.sections, dict[str, Tensor | Amount]()
     for section in ("titles", "tasks", "assumptions", "description-parts"):
         assert sections[section][topic]
@@ -146,9 +149,10 @@ def test_a_topic_has_its_wording(library: Library, topic: str) -> None:
         with suppress(TopicError):
             asked |= topic_for(topic, model.architecture, 7).asked
     assert asked
-    for key, entry in asked.items():
+    assert set(sections["rows"][topic]) & set(asked)
+    for key in sections["rows"][topic]:
         assert sections["rows"][topic][key]["name"], key
-        for axis in entry.axes:
+        for axis in asked[key].axes if key in asked else AXES:
             assert library.wording.nudge(topic, Place(key, axis)), key
 
 
@@ -233,7 +237,7 @@ def model_file(config: str, name: str = '"M"') -> str:
         ("", "title, model, topic, tokens and rows"),
         (GOOD.replace("title", "titel"), "titel"),
         (GOOD.replace('"T"', "5"), "title"),
-        (GOOD.replace('"llama-7b"', '"nope"'), "no model “nope”; there are: gpt2"),
+        (GOOD.replace('"llama-7b"', '"nope"'), "no model “nope”; there are: "),
         (GOOD.replace('"llama-7b"', '["llama-7b"]'), "model"),
         (GOOD.replace("single-head", "nope"), "no topic “nope”; there are: single-head"),
         (
@@ -248,6 +252,11 @@ def model_file(config: str, name: str = '"M"') -> str:
         (GOOD.replace("= 5", "= true"), "tokens"),
         (GOOD.replace('["input"]', "[]"), "rows must be some of"),
         (GOOD.replace('["input"]', '["W_Q"]'), "rows must be some of"),
+        (
+            GOOD.replace("single-head", "whole-model").replace('["input"]', '["tokens"]'),
+            "rows must be some of embedded",
+        ),
+        (GOOD.replace("single-head", "cross-attention"), "no cross attention"),
         (GOOD.replace('["input"]', '"input"'), "rows"),
         (GOOD.replace('["input"]', '[["input"]]'), "rows must be some of"),
         (GOOD.replace('["input"]', '["input", "input"]'), "rows must be some of"),

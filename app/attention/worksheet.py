@@ -277,10 +277,10 @@ class Library:
 
 def load_library(folder: Path) -> Library:
     """Read a folder of worksheets; raises WorksheetError naming the file that cannot be used."""
+    wording = Wording(_toml(folder / "wording" / "en.toml"))
     models = {path.stem: _model(path) for path in sorted(folder.glob("models/*.json"))}
     paths = sorted(folder.glob("*.toml"), key=lambda path: path.stem)
-    sheets = {path.stem: _worksheet(path, models) for path in paths}
-    return Library(sheets, models, Wording(_toml(folder / "wording" / "en.toml")))
+    return Library({path.stem: _worksheet(path, models, wording) for path in paths}, models, wording)
 
 
 def _toml(path: Path) -> dict[str, Any]:
@@ -308,7 +308,7 @@ _TYPES = {"title": str, "model": str, "topic": str, "tokens": int, "rows": list,
 _TYPE_NAMES = {str: "a text", int: "a whole number", list: "a list of texts", bool: "true or false"}
 
 
-def _worksheet(path: Path, models: Mapping[str, Model]) -> Worksheet:
+def _worksheet(path: Path, models: Mapping[str, Model], wording: Wording) -> Worksheet:
     entry = _toml(path)
     for key, value in entry.items():
         if key not in _TYPES:
@@ -319,11 +319,11 @@ def _worksheet(path: Path, models: Mapping[str, Model]) -> Worksheet:
         sheet = Worksheet(path.stem, **{**entry, "rows": tuple(entry["rows"])})
     except (KeyError, TypeError):
         raise WorksheetError(f"{path.name} needs title, model, topic, tokens and rows.") from None
-    _check(sheet, path.name, models)
+    _check(sheet, path.name, models, wording)
     return sheet
 
 
-def _check(sheet: Worksheet, file: str, models: Mapping[str, Model]) -> None:
+def _check(sheet: Worksheet, file: str, models: Mapping[str, Model], wording: Wording) -> None:
     for value, known, what in (
         (sheet.topic, MAKERS, "topic"),
         (sheet.model, models, "model"),
@@ -336,5 +336,6 @@ def _check(sheet: Worksheet, file: str, models: Mapping[str, Model]) -> None:
         models[sheet.model].architecture.check_tokens(sheet.tokens)
     except (TokensError, TopicError) as error:
         raise WorksheetError(f"{file}: {error}") from None
-    if not sheet.rows or not all(row in asked and sheet.rows.count(row) == 1 for row in sheet.rows):
-        raise WorksheetError(f"{file}: rows must be some of {', '.join(asked)}, each once.")
+    rows = [key for key in asked if key in wording.sections["rows"][sheet.topic]]  # what has no name cannot be asked
+    if not sheet.rows or not all(row in rows and sheet.rows.count(row) == 1 for row in sheet.rows):
+        raise WorksheetError(f"{file}: rows must be some of {', '.join(rows)}, each once.")
