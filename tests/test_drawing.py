@@ -10,10 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.attention.architecture import TokensError
-from app.attention.drawing import LONGEST, SHORTEST, UNKNOWN, Figure, Scale, draw
+from app.attention.drawing import LONGEST, SHORTEST, UNKNOWN, Figure, Scale, draw, sizes_by_place
 from app.attention.tensors import Place
-from app.attention.topics import TopicError
 from app.attention.worksheet import Library, Variant, load_library
 from app.settings import PROJECT
 
@@ -21,11 +19,6 @@ LIBRARY = load_library(PROJECT / "worksheets")  # hypothesis draws many examples
 LLAMA, GROUPED = LIBRARY.variant("llama-7b"), LIBRARY.variant("qwen2.5-0.5b-grouped")
 SCALES: tuple[Scale, Scale] = ("root", "true")
 SIZES = st.one_of(st.integers(1, 300), st.integers(1, 10**18))
-
-
-def sizes_by_place(variant: Variant) -> dict[Place, int]:
-    """The sheet filled in with its key."""
-    return {place: variant.answer(place) for place in variant.blanks}
 
 
 def typed(variant: Variant) -> st.SearchStrategy[dict[Place, int]]:
@@ -117,7 +110,7 @@ def test_a_drawing_does_not_know_the_key(values: dict[Place, int], scale: Scale,
 
 
 def test_drawing_never_looks_an_answer_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With every way to the answers closed, empty, wrong and right sheets are drawn as before."""
+    """With the way to the answers closed, empty, wrong and right sheets are drawn as before."""
     right = dict(sizes_by_place(LLAMA))
     sheets: list[dict[Place, int]] = [{}, right, dict.fromkeys(right, 7)]
     before = [draw(LLAMA, sheet) for sheet in sheets]
@@ -130,25 +123,22 @@ def test_drawing_never_looks_an_answer_up(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_right_answers_leave_no_gap(library: Library) -> None:
-    """Every sheet with every model, filled in with its key, is whole.
+    """Every sheet, filled in with its key, is whole.
 
     In a layer, where context is not asked, its width follows from no other matrix by an equation: it stays open.
     """
-    unsaid = {"context.columns", "W_O.rows"}
-    for sheet in library.worksheets:
-        for model in library.models:
-            try:
-                variant = library.variant(sheet, model)
-            except (TopicError, TokensError):
-                continue
-            figures = draw(variant, sizes_by_place(variant))
-            edges = [edge for figure in figures for edge in figure.edges]
-            assert not any(figure.broken for figure in figures)
-            assert not any(arc.gap for figure in figures for arc in figure.arcs)
-            assert "gap" not in {edge.kind for edge in edges}
-            layer = variant.topic.key == "attention-layer" and "context" not in variant.worksheet.rows
-            unknown = {str(edge.place) for edge in edges if edge.kind == "unknown"}
-            assert unknown == (unsaid if layer else set())
+    open_sides = {"single-head": set[str](), "attention-layer": {"context.columns", "W_O.rows"}}
+    drawn = 0
+    for variant in (library.variant(sheet) for sheet in library.worksheets):
+        figures = draw(variant, sizes_by_place(variant))
+        edges = [edge for figure in figures for edge in figure.edges]
+        assert not any(figure.broken for figure in figures)
+        assert not any(arc.gap for figure in figures for arc in figure.arcs)
+        assert "gap" not in {edge.kind for edge in edges}
+        if variant.topic.key in open_sides and "context" not in variant.worksheet.rows:
+            assert {str(edge.place) for edge in edges if edge.kind == "unknown"} == open_sides[variant.topic.key]
+        drawn += len(figures)
+    assert drawn >= 9
 
 
 def test_an_empty_sheet_is_drawn_open(library: Library) -> None:
