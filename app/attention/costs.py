@@ -34,7 +34,7 @@ def product_flops(topic: Topic, key: str) -> Dim:
 def layer_costs(gated: bool) -> tuple[Amount, ...]:
     """The operations of each product of one layer for N tokens, all heads, nothing saved on masked entries."""
     heads = [
-        Amount(f"{key}_flops", SINGLE_HEAD[key].letter, Dim.parse(made_by) * product_flops(SINGLE_HEAD, key), text)
+        Amount(f"{key}_flops", Dim.parse(made_by) * product_flops(SINGLE_HEAD, key), text)
         for key, made_by, text in ((key, MADE_BY[key], _text(key)) for key in MADE_BY)
     ]
     matrices = [t for t in LAYER_PARAMETERS.tensors if t.role == "hidden" and (gated or t.key != "W_gate")]
@@ -43,7 +43,7 @@ def layer_costs(gated: bool) -> tuple[Amount, ...]:
         (tokens * t.rows * t.columns for t in matrices[1:]), tokens * matrices[0].rows * matrices[0].columns
     )
     names = " + ".join(t.key for t in matrices)
-    return (*heads, Amount("feed_forward_flops", "F", feed_forward, f"2 · N · ({names})"))
+    return (*heads, Amount("feed_forward_flops", feed_forward, f"2 · N · ({names})"))
 
 
 def _text(key: str) -> str:
@@ -59,8 +59,8 @@ def memory_costs() -> tuple[Amount, ...]:
     (Pope et al., arXiv:2211.05102), here in 16 bits.
     """
     weights = [
-        Amount(f"weights_{bits}_bit", "P", Dim.parse("params").times(size), f"{size} bytes · parameters")
+        Amount(f"weights_{bits}_bit", Dim.parse("params").times(size), f"{size} bytes · parameters")
         for bits, size in BYTES.items()
     ]
     kept = Dim.parse("L*N*G*d_h + L*N*G*d_v").times(2)
-    return (*weights, Amount("cache_16_bit", "K, V", kept, "2 bytes · L · N · (keys + values of G heads)"))
+    return (*weights, Amount("cache_16_bit", kept, "2 bytes · L · N · (keys + values of G heads)"))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Literal
 
@@ -80,7 +80,8 @@ class Box:
     @property
     def roomy(self) -> bool:
         """Whether the letter fits inside."""
-        return min(self.width, self.height) >= 15
+        base, _, below = self.letter.partition("_")
+        return self.height >= 15 and self.width >= 6 + 9 * len(base) + 6 * len(below)
 
 
 @dataclass(frozen=True)
@@ -95,11 +96,12 @@ class Edge:
     y2: float
     label: str
     kind: str
+    letter: str = ""  # of a box too small to hold it
 
     @property
     def cramped(self) -> bool:
         """Whether the label is wider than its side, so that it must not reach over the corner to its neighbour's."""
-        return self.side in ("bottom", "under") and self.x2 - self.x1 < 9 * len(self.label)
+        return self.side in ("bottom", "under") and self.x2 - self.x1 < 9 * len(self.label) + (18 if self.letter else 0)
 
     @property
     def label_at(self) -> tuple[float, float]:
@@ -273,7 +275,10 @@ class _Pen:
         y = box.y if flat == "top" else box.y + box.height
         return [
             self.edge(tall, upright, (x, box.y, x, box.y + box.height)),
-            self.edge(wide, flat, (box.x, y, box.x + box.width, y)),
+            replace(
+                self.edge(wide, flat, (box.x, y, box.x + box.width, y)),
+                letter="" if box.roomy else self.letter(box.tensor),
+            ),
         ]
 
     def edge(self, place: Place, side: str, line: tuple[float, float, float, float]) -> Edge:

@@ -93,9 +93,9 @@ class Amount:
     """
 
     key: str
-    letter: str
     total: Dim
     text: str
+    letter: str = ""
 
     @property
     def axes(self) -> tuple[Axis, ...]:
@@ -377,7 +377,7 @@ def _whole_model(key: str, *feed_forward: Tensor) -> Topic:
                 "residual + fed forward",
             ),
             _tensor("final", "Y'", "N, d", "output", "layer_output", "n d -> n d", "norm after the last layer"),
-            _tensor("output_head", "W_V", "d, V", "output", parameter=True),
+            _tensor("output_head", "W_out", "d, V", "output", parameter=True),
             _tensor("logits", "Z", "N, V", "output", "final output_head", "n d, d v -> n v", "final · output head"),
             _tensor("last_logits", "z", "1, V", "output", "logits", "n v -> o v", "the last row of the logits"),
         ),

@@ -97,22 +97,20 @@ def _parameter_count(architecture: Architecture, _tokens: int) -> Topic:
     norms = _sum([w for w in weights if w.bucket in ("norms", "other")])
     layer = _added(attention, feed_forward, norms)
     amounts = [
-        _amount(
-            "embedding", "E", _sum(_of(rest, "embedding")), "vocabulary · width, and positions where there is a table"
-        ),
-        _amount("attention", "a", attention, "all of one layer's projections"),
-        _amount("feed_forward", "f", feed_forward, "all of one layer's feed-forward matrices"),
-        _amount("norms", "n", norms, "all of one layer's norms"),
-        _amount("all_layers", "L", layer and layer * Dim.parse("L"), "L · (attention + feed-forward + norms)"),
-        _amount("final_norm", "n'", _sum(_of(rest, "other")), "after the last layer"),
-        _amount("output_head", "W", _sum(_of(rest, "output_head")), "its own matrix, not the embedding's"),
+        _amount("embedding", _sum(_of(rest, "embedding")), "vocabulary · width, and positions where there is a table"),
+        _amount("attention", attention, "all of one layer's projections"),
+        _amount("feed_forward", feed_forward, "all of one layer's feed-forward matrices"),
+        _amount("norms", norms, "all of one layer's norms"),
+        _amount("all_layers", layer and layer * Dim.parse("L"), "L · (attention + feed-forward + norms)"),
+        _amount("final_norm", _sum(_of(rest, "other")), "after the last layer"),
+        _amount("output_head", _sum(_of(rest, "output_head")), "its own matrix, not the embedding's"),
     ]
     kept = [amount for amount in amounts if amount]
     parts = [amount.total for amount in kept if amount.key not in ("attention", "feed_forward", "norms")]
     total = _added(*parts)
     assert total is not None  # noqa: S101 - every model has layers
     return Topic(
-        "parameter-count", (), (*kept, Amount("total", "P", total, "embedding + layers + final norm + output head"))
+        "parameter-count", (), (*kept, Amount("total", total, "embedding + layers + final norm + output head"))
     )
 
 
@@ -140,8 +138,8 @@ def _added(*dims: Dim | None) -> Dim | None:
     return total
 
 
-def _amount(key: str, letter: str, total: Dim | None, text: str) -> Amount | None:
-    return None if total is None else Amount(key, letter, total, text)
+def _amount(key: str, total: Dim | None, text: str) -> Amount | None:
+    return None if total is None else Amount(key, total, text)
 
 
 def sizes_for(key: str, architecture: Architecture, tokens: int, decoder_tokens: int) -> dict[str, int]:

@@ -225,11 +225,7 @@ class Notation:
 
     def write(self, dim: Dim) -> str:
         """A symbolic length in this notation, such as 'H·d_head' for H*d_h."""
-        terms = (self._term(str(term)) for term in dim.terms)
-        return " + ".join(terms)
-
-    def _term(self, term: str) -> str:
-        return "·".join(self.symbols.get(piece, piece) for piece in term.split("*"))
+        return str(dim.renamed(self.symbols)).replace("*", "·")
 
 
 _CODE = {"input": "x", "queries": "q", "keys": "k", "values": "v", "scores": "scores", "weights": "attn",

@@ -66,17 +66,19 @@ class BoxView:
 
     @property
     def read_as(self) -> str:
-        """The number a sum or product was read as; nothing where the text already says it."""
+        """The number a sum or product was read as; nothing where the text already says it, if in groups of digits."""
         value = self.mark.read_as if self.mark else None
-        return "" if value is None or self.text.strip() == str(value) else plain(value)
+        digits = "".join(character for character in self.text if character.isdigit())
+        return "" if value is None or digits == str(value) else plain(value)
 
 
 @dataclass(frozen=True)
 class AnswerView:
-    """The truth of a row: for each box its number and symbols, and the equation that makes it."""
+    """The truth of a row: for each box its number and symbols, and the equation that makes it or the sum in words."""
 
     sides: tuple[tuple[str, str], ...]
-    equation: str
+    equation: str = ""
+    words: str = ""
 
 
 @dataclass(frozen=True)
@@ -203,7 +205,7 @@ def _answer_view(variant: Variant, row: Row) -> AnswerView:
     asked = variant.topic.asked[row.key]
     sides = ((plain(variant.answer(p)), variant.notation.write(asked.side(p.axis))) for p in row.places)
     if isinstance(asked, Amount):
-        return AnswerView(tuple(sides), asked.text)
+        return AnswerView(tuple(sides), words=asked.text)
     return AnswerView(tuple(sides), asked.equation.text if asked.equation else "")
 
 
