@@ -22,11 +22,11 @@ class ForwardError(ValueError):
 
 @dataclass(frozen=True)
 class Line:
-    """One line of the program; a line without code is a heading.
+    """One line of the program; a line without code is a heading, and a loop is one line with its body.
 
     `makes` is the table's key of the tensor the line makes, None for helpers; `names` are the variables whose shapes
-    stand beside the line; `timed` lines are the head itself, the others prepare it. `shapes` is what torch reported
-    for `names` after a run, empty before one.
+    stand beside the line; `timed` lines are the head or layer itself, the others prepare it. `shapes` is what torch
+    reported for `names` after a run, empty before one.
     """
 
     code: str
@@ -41,7 +41,8 @@ class Line:
         """The line as a notebook takes it, e.g. 'Q = X @ W_Q  # (100, 128)'."""
         remarks = [*map(str, self.shapes), self.comment]
         said = " ".join(remark for remark in remarks if remark)
-        return "  ".join(part for part in (self.code, said and f"# {said}") if part)
+        first, *body = self.code.split("\n")
+        return "\n".join(["  ".join(part for part in (first, said and f"# {said}") if part), *body])
 
 
 def listing(lines: tuple[Line, ...]) -> str:

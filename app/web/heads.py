@@ -1,4 +1,4 @@
-"""One run of a head for a page or for the API, with a sentence and an HTTP status for everything that can stop it."""
+"""One run of a head or layer for a page or the API, with a sentence and an HTTP status for whatever can stop it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class HeadProblem(Exception):
 
 def run_sheet(parts: Parts, variant: Variant, **options: Any) -> dict[str, Any]:
     """What a sheet asks about, run as the model really is, without the sheet's simplifications; raises HeadProblem."""
-    return run_head_for(parts, variant.model.architecture, variant.tokens, **options)
+    return run_head_for(parts, variant.model.architecture, variant.tokens, topic=variant.topic.key, **options)
 
 
 def run_head_for(parts: Parts, architecture: Architecture, tokens: int, **options: Any) -> dict[str, Any]:
