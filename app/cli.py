@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
 import socket
@@ -20,13 +21,14 @@ from app.attention.describe import shapes
 from app.attention.forward import DEVICES, DTYPES, RUNNABLE, ForwardError, run_head
 from app.attention.grading import AnswersError, Report, grade
 from app.attention.parameters import parameters_json
+from app.attention.topics import TopicError
 from app.attention.worksheet import Library, WorksheetError, load_library
 from app.settings import PROJECT, Settings
 
 PARTS = {"head": "one head", "layer": "one layer", "decode": "one more token, with a cache", "cross": "cross attention",
          "model": "whole model"}  # fmt: skip
 MODEL_HELP = "key of a model, or path of a config.json"
-UNUSABLE = (ConfigError, TokensError, WorksheetError, AnswersError, ForwardError)
+UNUSABLE = (ConfigError, TokensError, TopicError, WorksheetError, AnswersError, ForwardError)
 
 
 class InputError(ValueError):
@@ -35,6 +37,9 @@ class InputError(ValueError):
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command; exits with 2 and one line on standard error if its input cannot be used."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # whatever a terminal or a file's text cannot show
     parsed = _parser().parse_args(arguments)
     try:
         parsed.run(parsed)
@@ -94,12 +99,13 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _variable(name: str) -> str:
+    """The environment variable of a setting."""
+    return "DATABASE_URL" if name.lower() == "database_url" else f"ATTENTION_SHAPES_{name.upper()}"
+
+
 def _serve_help() -> str:
-    names = {"database_url": "DATABASE_URL"}
-    listed = (
-        f"{names.get(name, f'ATTENTION_SHAPES_{name.upper()}')}: {field.description}"
-        for name, field in Settings.model_fields.items()
-    )
+    listed = (f"{_variable(name)}: {field.description}" for name, field in Settings.model_fields.items())
     return "Serve the pages and the API. Settings come from the environment. " + " ".join(listed).replace("%", "%%")
 
 
@@ -122,17 +128,25 @@ def _architecture(name: str) -> Architecture:
     if name in library.models:
         return library.models[name].architecture
     path = Path(name)
-    if not path.is_file():
+    if not _is_file(path):
         raise InputError(f"There is no model and no file “{name[:60]}”; models are: {', '.join(library.models)}.")
     return read_config(_read(path), path.parent.name if path.name == "config.json" else path.stem)
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # such as a name that is too long for any file
+        return False
 
 
 def _read(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
             return file.read(MAX_CONFIG_BYTES + 1)
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}.") from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise InputError(f"{str(path)[:60]} cannot be read: {reason}.") from None
 
 
 def _print_json(value: object) -> None:
@@ -225,6 +239,8 @@ def _grade(parsed: argparse.Namespace) -> None:
 
 def _answers(name: str) -> dict[str, str]:
     text = sys.stdin.buffer.read(MAX_CONFIG_BYTES + 1) if name == "-" else _read(Path(name))
+    if len(text) > MAX_CONFIG_BYTES:
+        raise InputError(f"{name} is longer than {MAX_CONFIG_BYTES:,} bytes: answers are short texts.")
     try:
         answers = json.loads(text)
     except (ValueError, RecursionError):
@@ -251,22 +267,33 @@ def _run(parsed: argparse.Namespace) -> None:
     print("table and torch agree" if result["agrees"] else f"table and torch differ: {result['disagreements']}")
 
 
+def _settings() -> Settings:
+    try:
+        return Settings()
+    except ValidationError as error:
+        first = error.errors()[0]
+        reason = first["msg"].removeprefix("Value error, ")
+        raise InputError(f"{_variable(str(first['loc'][0]))}: {reason}.") from None
+
+
 def _serve(_parsed: argparse.Namespace) -> None:
     import uvicorn  # here, so that the other verbs start without a web server
 
     from app.main import create_app
 
+    settings = _settings()
     try:
-        settings = Settings()
         listening = socket.create_server((settings.host, settings.port))
-        app = create_app(settings)
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise InputError(f"ATTENTION_SHAPES_{str(first['loc'][0]).upper()}: {first['msg']}.") from None
-    except SQLAlchemyError as error:
-        raise InputError(f"The database cannot be opened: {str(error.args[0]).splitlines()[0]}") from None
     except OSError as error:
         raise InputError(f"Cannot serve at {settings.host}:{settings.port}: {error.strerror}.") from None
+    try:
+        app = create_app(settings)
+    except SQLAlchemyError as error:
+        listening.close()
+        raise InputError(f"The database cannot be opened: {str(error.args[0]).splitlines()[0]}") from None
+    except OSError as error:
+        listening.close()
+        raise InputError(f"The folder {settings.data_dir} cannot be used: {error.strerror}.") from None
     host, port = listening.getsockname()[:2]
     print(f"Attention Shapes is at http://{host}:{port} (Ctrl-C ends it)", flush=True)
     config = uvicorn.Config(

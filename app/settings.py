@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pydantic import Field
+from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -23,6 +23,13 @@ class Settings(BaseSettings):
         validation_alias="DATABASE_URL",
         description="PostgreSQL address (postgresql://…) for several processes; empty means SQLite in the data folder.",
     )
+
+    @field_validator("database_url")
+    @classmethod
+    def _known_database(cls, url: str) -> str:
+        if not url or url.partition("://")[0] in ("postgres", "postgresql", "postgresql+psycopg", "sqlite"):
+            return url
+        raise ValueError("must begin with postgresql://; leave it empty for SQLite in the data folder")
 
     @property
     def database(self) -> str:

@@ -30,6 +30,18 @@ def built(config: Mapping[str, Any], class_name: str) -> dict[str, tuple[int, ..
     return {name: tuple(parameter.shape) for name, parameter in model.named_parameters()}
 
 
+def attention_of_a_step(config: Mapping[str, Any], class_name: str, tokens: int) -> tuple[list[int], list[int]]:
+    """The shape of one head's weights in the first layer of a running model: for all tokens, then for one more."""
+    kind = transformers.CONFIG_MAPPING[config["model_type"]].from_dict(dict(config))
+    kind._attn_implementation, kind._experts_implementation = "eager", "batched_mm"
+    model = getattr(transformers, class_name)(kind).eval()
+    ids = torch.randint(1, 90, (1, tokens + 1), generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        first = model(ids[:, :-1], use_cache=True, output_attentions=True)
+        then = model(ids[:, -1:], use_cache=True, output_attentions=True, past_key_values=first.past_key_values)
+    return list(first.attentions[0].shape[-2:]), list(then.attentions[0].shape[-2:])
+
+
 def by_pattern(parameters: Mapping[str, tuple[int, ...]]) -> Shapes:
     """The same with {i} for the number of the layer, and how often each shape occurs under a name."""
     found: Shapes = {}

@@ -15,7 +15,14 @@ from app.attention.config_fields import MAX_SIZE
 from app.attention.describe import decode_topic, shapes
 from app.attention.families import REFUSED
 from app.attention.parameters import parameter_counts, parameters_json
-from app.attention.tensors import ATTENTION_LAYER, LATENT_ATTENTION, TOPICS, WINDOWED_DECODE_STEP, Topic
+from app.attention.tensors import (
+    ATTENTION_LAYER,
+    DIRECT_LATENT_ATTENTION,
+    LATENT_ATTENTION,
+    TOPICS,
+    WINDOWED_DECODE_STEP,
+    Topic,
+)
 from tests.families_cases import CASES, LATENT, LLAMA, Case
 
 Record = dict[str, Any]
@@ -132,8 +139,9 @@ def test_latent_attention_keeps_a_latent_and_a_rotary_key() -> None:
     """DeepSeek: keys of 10 + 4 numbers, values of 7, and 13 + 4 numbers a token in the cache for all 9 heads."""
     architecture = architecture_from({"model_type": "deepseek_v3", **LLAMA, **LATENT, "q_lora_rank": 14})
     assert (architecture.d_h, architecture.d_v, architecture.G) == (14, 7, 9)
-    found = LATENT_ATTENTION.shapes({**architecture.symbols, "N": 100})
-    assert (found["cache"], found["keys"], found["values"]) == ((100, 17), (100, 9 * 14), (100, 9 * 7))
+    for topic in (LATENT_ATTENTION, DIRECT_LATENT_ATTENTION):
+        found = topic.shapes({**architecture.symbols, "N": 100})
+        assert (found["cache"], found["keys"], found["values"]) == ((100, 17), (100, 9 * 14), (100, 9 * 7))
 
 
 def test_null_is_not_missing() -> None:
@@ -164,6 +172,22 @@ def test_the_class_that_is_counted_is_the_one_the_file_names() -> None:
     other = architecture_from({**bert, "architectures": ["BertForJuggling"]})
     assert other.model_class == "BertForMaskedLM"
     assert other.notes == ("'BertForJuggling' is not counted here: BertForMaskedLM is.",)
+    with pytest.raises(ConfigError, match="does not state"):
+        architecture_from({"model_type": "llama", "architectures": ["LlamaForJuggling"]})
+
+
+def test_a_class_name_is_read_to_its_end() -> None:
+    """T5's first files name "T5WithLMHeadModel": that is no bare "Model"."""
+    (t5,) = (record for record in RECORDS if record["model_type"] == "t5")
+    architecture = architecture_from({**t5["config"], "architectures": ["T5WithLMHeadModel"]})
+    assert architecture.model_class == "T5ForConditionalGeneration"
+    assert shapes(architecture, 7)["model"]["logits"] == [7, 32128]
+
+
+def test_a_switch_that_adds_unknown_parts_is_refused() -> None:
+    """GPT-2 with cross attention would have more tensors than are counted here."""
+    with pytest.raises(ConfigError, match="add_cross_attention"):
+        llama(add_cross_attention=True)
 
 
 @pytest.mark.parametrize(

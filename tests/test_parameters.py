@@ -30,7 +30,7 @@ def read(record: Record) -> Architecture:
     return architecture_from(record["config"], record["name"])
 
 
-def named(records: list[Record]) -> Any:
+def named(records: list[Record]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("record", records, ids=lambda record: str(record["name"]))
 
 

@@ -93,7 +93,7 @@ def _no_token(text: str, at: int) -> _CannotReadError:
         return _CannotReadError("letters", word.group())
     if text[at] in ".,":
         return _CannotReadError("decimal", text[at])
-    return _CannotReadError("sign", text[at])
+    return _CannotReadError("sign", text[at].encode(errors="replace").decode())  # half a character cannot be shown
 
 
 def _sides(tokens: list[str]) -> list[list[str]]:

@@ -14,8 +14,9 @@ from types import MappingProxyType
 from typing import Any
 
 from .config_fields import ConfigError, Reading, SizeReader, flag, number, shown, whole_number
-from .families import FAMILIES, PART_FAMILIES, REFUSED, TEXT_PARTS, Family, Flag, Rope
+from .families import Family, Rope
 from .patterns import windows
+from .recognition import check_switches, family_of, flags_of, longest_ending, text_part
 from .weights import Head, Stack, Weight, holds
 
 __all__ = [
@@ -35,7 +36,6 @@ __all__ = [
 
 MAX_CONFIG_BYTES = 1_000_000
 MAX_TOKENS = 2**24
-MAX_NESTING = 3
 
 
 class TokensError(ValueError):
@@ -181,8 +181,9 @@ def architecture_from(config: object, name: str = "this model") -> Architecture:
     """Read an already parsed config.json, of a multimodal one the text part; raises ConfigError."""
     if not isinstance(config, dict):
         raise ConfigError("A config.json holds one JSON object: { … } with the model's sizes in it.")
-    part, notes = _text_part(config)
-    model_type, family = _family(part)
+    part, notes = text_part(config)
+    model_type, family = family_of(part)
+    check_switches(part)
     if isinstance(part.get("id2label"), dict):  # a classifier's file lists its labels instead of counting them
         part = {**part, "id2label": len(part["id2label"]) or None}
     return _Builder(part, family, model_type, notes).build(name)
@@ -192,9 +193,10 @@ class _Builder:
     """Puts an Architecture together: flags first, since sizes depend on them, then layers, then sizes."""
 
     def __init__(self, config: Mapping[str, Any], family: Family, model_type: str, notes: tuple[str, ...]) -> None:
-        self.config, self.family, self.model_type, self.notes = config, family, model_type, list(notes)
+        self.config, self.family, self.model_type = config, family, model_type
+        self.is_part, self.notes = bool(notes), list(notes)
         self.model_class, self.head = self._counted_class()
-        self.flags = frozenset(_flags(config, family)) | self.head.flags | self._tied()
+        self.flags = frozenset(flags_of(config, family)) | self.head.flags | self._tied()
         self.reader = self._reader(self.flags)
         layers = self.reader.required("L")
         self.windows = windows(family.windows, config, layers)
@@ -216,7 +218,7 @@ class _Builder:
             V=vocabulary,
             L=layers,
             C=longest,
-            causal=self.family.causal and "bidirectional" not in self.flags,
+            causal=(self.family.causal or "decoder" in self.flags) and "bidirectional" not in self.flags,
             position_table=positions is not None,
             tied_embeddings="tied" in self.flags,
             biases="".join(letter for letter in "qkvo" if letter in self.flags),
@@ -226,7 +228,7 @@ class _Builder:
             initializer_range=number(self.config, "initializer_range", 0.02),
             readings=tuple(self.reader.readings),
             model_class=self.model_class,
-            cache=self.family.cache,
+            cache=self.family.cache or "decoder" in self.flags,
             positions=positions,
             extra=extra,
             flags=self.flags,
@@ -239,7 +241,7 @@ class _Builder:
 
     def _reader(self, flags: frozenset[str]) -> SizeReader:
         specs = {symbol: (text,) if isinstance(text, str) else text for symbol, text in self.family.sizes.items()}
-        defaults = self.family.part_defaults if self.notes else {}
+        defaults = self.family.part_defaults if self.is_part else {}
         return SizeReader(self.config, specs, flags, defaults, self.model_type)
 
     def _flags_of_sizes(self) -> frozenset[str]:
@@ -304,77 +306,18 @@ class _Builder:
         heads = self.family.layout.heads
         stated = self.config.get("architectures")
         named = stated[0] if isinstance(stated, list) and stated and isinstance(stated[0], str) else None
-        ending = _longest_ending(named, heads) if named and not self.notes else None
+        ending = longest_ending(named, heads) if named and not self.is_part else None
         if named and ending:
             return named, heads[ending]
-        if named and not self.notes:
+        if named and not self.is_part:
             self.notes.append(f"{shown(named)} is not counted here: {self.family.model_class} is.")
-        return self.family.model_class, heads[_longest_ending(self.family.model_class, heads) or next(iter(heads))]
+        return self.family.model_class, heads[longest_ending(self.family.model_class, heads) or next(iter(heads))]
 
     def _rotary(self) -> Rotary | None:
         rope = self.family.rotary
         if rope is None or not holds(rope.when, self.flags):
             return None
         return _rotary(self.config, rope, self.reader.required(rope.width))
-
-
-def _longest_ending(name: str, endings: Iterable[str]) -> str | None:
-    return max((ending for ending in endings if name.endswith(ending)), key=len, default=None)
-
-
-def _text_part(config: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[str, ...]]:
-    """The config itself, or the language model's part of a multimodal one, with a note that says so."""
-    notes: tuple[str, ...] = ()
-    for _ in range(MAX_NESTING):
-        key = next((key for key in TEXT_PARTS if isinstance(config.get(key), dict)), None)
-        if key is None:
-            return config, notes
-        outer, part = config.get("model_type"), dict(config[key])
-        if "model_type" not in part and isinstance(outer, str) and outer in PART_FAMILIES:
-            part["model_type"] = PART_FAMILIES[outer]
-        if "tie_word_embeddings" in config:
-            part.setdefault("tie_word_embeddings", config["tie_word_embeddings"])
-        notes = (*notes, f'This file describes a multimodal model; what is read is its text part, "{key}".')
-        config = part
-    raise ConfigError("This config.json nests one text part in another too often to be read.")
-
-
-def _family(config: Mapping[str, Any]) -> tuple[str, Family]:
-    model_type = config.get("model_type")
-    known = f"{len(FAMILIES)} are known here, among them {', '.join(_FAMOUS)}"
-    if not isinstance(model_type, str):
-        raise ConfigError(f'This config.json does not state "model_type"; {known}.')
-    if model_type in REFUSED:
-        kind = REFUSED[model_type]
-        raise ConfigError(
-            f'Models of type "{model_type}" have {kind}, not attention with N×N scores in every layer, '
-            "so there are no such shapes to ask about."
-        )
-    if model_type not in FAMILIES:
-        raise ConfigError(f'Models of type "{model_type[:40]}" are not known here; {known}.')
-    return model_type, FAMILIES[model_type]
-
-
-_FAMOUS = ("llama", "mistral", "qwen3", "gemma3_text", "phi3", "deepseek_v3", "gpt2", "bert", "t5", "vit")
-
-
-def _flags(config: Mapping[str, Any], family: Family) -> set[str]:
-    """The flags of a row that hold for this config."""
-    found = set[str]()
-    for names, rule in family.flags.items():
-        if _holds(rule, config, found):
-            found.update(names.split())
-    return found
-
-
-def _holds(rule: Flag, config: Mapping[str, Any], found: set[str]) -> bool:
-    default = rule.default in found if isinstance(rule.default, str) else rule.default
-    name = next((name for name in rule.fields.split() if name in config), None)
-    if name is None:
-        return default
-    if config[name] is None:
-        return default if rule.null is None else rule.null
-    return rule.test(config[name], name) if rule.test else flag(config, name, default)
 
 
 def _rotary(config: Mapping[str, Any], rope: Rope, width: int) -> Rotary:

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cache
 
 _SYMBOL = re.compile(r"[A-Za-z][A-Za-z_]*")
@@ -30,12 +30,12 @@ class DimError(ValueError):
 
 @dataclass(frozen=True)
 class Term:
-    """A whole number times symbols, such as 2·G·d_h."""
+    """A number times symbols, such as 2·G·d_h; the number is a fraction where 4-bit weights take half a byte each."""
 
-    factor: int
+    factor: int | Fraction
     symbols: tuple[str, ...] = ()
 
-    def size(self, sizes: Mapping[str, int]) -> int:
+    def size(self, sizes: Mapping[str, int]) -> int | Fraction:
         return self.factor * math.prod(sizes[symbol] for symbol in self.symbols)
 
     def __str__(self) -> str:
@@ -60,11 +60,11 @@ class Dim:
         return frozenset(symbol for term in self.terms for symbol in term.symbols)
 
     def size(self, sizes: Mapping[str, int]) -> int:
-        """The length in whole numbers once every symbol has a size; raises DimError naming the one that has none."""
+        """The length once every symbol has a size, rounded up; raises DimError naming a symbol that has none."""
         missing = self.symbols - sizes.keys()
         if missing:
             raise DimError(f"no size for {', '.join(sorted(missing))}", str(self), sizes)
-        return sum(term.size(sizes) for term in self.terms)
+        return math.ceil(sum(term.size(sizes) for term in self.terms))
 
     def __mul__(self, other: Dim) -> Dim:
         products = (Term(a.factor * b.factor, a.symbols + b.symbols) for a in self.terms for b in other.terms)
@@ -73,12 +73,16 @@ class Dim:
     def __add__(self, other: Dim) -> Dim:
         return Dim(_collect(self.terms + other.terms))
 
+    def times(self, factor: int | Fraction) -> Dim:
+        """The same sum so many times."""
+        return Dim(_collect(Term(term.factor * factor, term.symbols) for term in self.terms))
+
     def __str__(self) -> str:
         return " + ".join(map(str, self.terms))
 
 
 def _parse_term(part: str, whole: str) -> Term:
-    factor, symbols = 1, []
+    factor, symbols = 1, list[str]()
     for piece in (piece.strip() for piece in part.split("*")):
         if piece.isascii() and piece.isdigit():
             factor *= int(piece)
@@ -91,8 +95,9 @@ def _parse_term(part: str, whole: str) -> Term:
 
 def _collect(terms: Iterable[Term]) -> tuple[Term, ...]:
     """Like terms added up, in one order: symbols before plain numbers, capitals first (G*d_h, N + 1)."""
-    factors: Counter[tuple[str, ...]] = Counter()
+    factors: dict[tuple[str, ...], int | Fraction] = {}
     for term in terms:
-        factors[tuple(sorted(term.symbols))] += term.factor
+        key = tuple(sorted(term.symbols))
+        factors[key] = factors.get(key, 0) + term.factor
     kept = [Term(factor, symbols) for symbols, factor in factors.items() if factor]
     return tuple(sorted(kept, key=lambda term: (not term.symbols, term.symbols))) or (Term(0),)

@@ -32,11 +32,23 @@ class Picture:
     results: tuple[str, ...]
 
 
-PICTURES: tuple[Picture, ...] = (
-    Picture("projections", "input", ("queries", "keys", "values")),
-    Picture("scores", "queries", ("scores", "weights")),
-    Picture("output", "weights", ("context", "output")),
-)
+_SCORES = Picture("scores", "queries", ("scores", "weights"))
+_OUTPUT = Picture("output", "weights", ("context", "output"))
+_HEAD = (Picture("projections", "input", ("queries", "keys", "values")), _SCORES, _OUTPUT)
+_QUERIES = Picture("projections", "input", ("queries",))
+_LOGITS = (Picture("down", "hidden", ("fed_forward",)), Picture("logits", "final", ("logits",)))
+# By table: what cannot be drawn as products of matrices, such as a sum of parameters, has no pictures.
+PICTURES: Mapping[str, tuple[Picture, ...]] = {
+    "single-head": _HEAD,
+    "bidirectional-head": _HEAD,
+    "attention-layer": _HEAD,
+    "decode-step": (Picture("projections", "input", ("queries", "new_key", "new_value")), _SCORES, _OUTPUT),
+    "windowed-decode-step": (_QUERIES, _SCORES, _OUTPUT),
+    "cross-attention": (_QUERIES, Picture("encoder", "encoded", ("keys", "values")), _SCORES, _OUTPUT),
+    "whole-model": (Picture("feed-forward", "normed_residual", ("gate", "up")), *_LOGITS),
+    "plain-whole-model": (Picture("feed-forward", "normed_residual", ("up",)), *_LOGITS),
+}
+MASKED = frozenset({"single-head", "attention-layer"})
 
 
 @dataclass(frozen=True)
@@ -140,8 +152,9 @@ def draw(variant: Variant, values: Values, scale: Scale = "root") -> tuple[Figur
     """The figures of a sheet, drawn from the numbers in `values` alone: the truth is never looked at."""
     asked = frozenset(variant.worksheet.rows)
     known = {**values, **implied(variant.topic, values, asked)}
-    pen = _Pen(variant, known, gaps(variant.topic, known), scale)
-    return tuple(pen.figure(picture) for picture in PICTURES)
+    pictures = PICTURES.get(variant.topic.key, ())
+    pen = _Pen(variant, known, gaps(variant.topic, known), scale, pictures)
+    return tuple(pen.figure(picture) for picture in pictures)
 
 
 def _measure(scale: Scale) -> Callable[[int], float]:
@@ -156,14 +169,15 @@ class _Pen:
     known: Values
     gaps: list[Gap]
     scale: Scale
+    pictures: tuple[Picture, ...]
     unit: float = field(init=False)
 
     def __post_init__(self) -> None:
         measure = _measure(self.scale)
         given = [self.variant.tokens, self.variant.architecture.d, *self.known.values()]
         self.unit = LONGEST / measure(max(given))
-        widest = max(self._natural_width(picture) for picture in PICTURES)
-        self.unit *= min(1.0, WIDEST / widest)
+        widest = max((self._natural_width(picture) for picture in self.pictures), default=0.0)
+        self.unit *= min(1.0, WIDEST / max(widest, 1.0))
 
     @property
     def topic(self) -> Topic:
@@ -172,6 +186,9 @@ class _Pen:
     @property
     def notation(self) -> Notation:
         return self.variant.notation
+
+    def letter(self, key: str) -> str:
+        return self.notation.letter(key, self.topic[key].letter)
 
     def length(self, place: Place) -> float:
         value = self.known.get(place)
@@ -244,8 +261,8 @@ class _Pen:
         tensor = self.topic[key]
         width, height = self.size(key)[::-1] if transposed else self.size(key)
         missing = any(Place(key, axis) not in self.known for axis in AXES)
-        masked = key == "weights" and self.variant.architecture.causal
-        letter = self.notation.letters[key]
+        masked = key == "weights" and self.topic.key in MASKED and self.variant.architecture.causal
+        letter = self.letter(key)
         return Box(key, letter, tensor.role, x, y, width, height, tensor.parameter, missing, masked, transposed)
 
     def edges(self, box: Box, upright: str, flat: str) -> list[Edge]:
@@ -307,9 +324,9 @@ class _Pen:
     def captions(self, picture: Picture) -> Iterable[str]:
         say = self.variant.wording.say
         if not self.gaps_in(picture):
-            yield str(self.variant.wording.sections["captions"][self.topic.key][picture.key])
+            yield str(self.variant.wording.sections["captions"][self.variant.worksheet.topic][picture.key])
         for gap in self.gaps_in(picture):
-            names = {f"{side}_letter": self.notation.letters[end[0].tensor].replace("_", "")
+            names = {f"{side}_letter": self.letter(end[0].tensor).replace("_", "")
                      for side, end in (("first", gap.first), ("second", gap.second))}  # fmt: skip
             axes = {
                 f"{side}_axis": say("axes", end[0].axis) for side, end in (("first", gap.first), ("second", gap.second))
@@ -325,8 +342,3 @@ def _sweep(pivot: tuple[float, float], radius: float, start: float, end: float) 
     ]
     clockwise = 1 if start > end else 0
     return "M{:.1f} {:.1f} A{r:.1f} {r:.1f} 0 0 {c} {:.1f} {:.1f}".format(*points[0], *points[1], r=radius, c=clockwise)
-
-
-def sizes_by_place(variant: Variant) -> Mapping[Place, int]:
-    """The true numbers of every box, to draw a key with."""
-    return {place: variant.answer(place) for place in variant.blanks}

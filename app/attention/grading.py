@@ -79,4 +79,4 @@ def _mark(variant: Variant, place: Place, text: str) -> Mark:
         return Mark("unreadable", text, None, variant.wording.unreadable(answer))
     if answer == variant.answer(place):
         return Mark("right", text, answer, "")
-    return Mark("wrong", text, answer, variant.wording.nudge(variant.topic.key, place))
+    return Mark("wrong", text, answer, variant.wording.nudge(variant.worksheet.topic, place))

@@ -18,14 +18,15 @@ from typing import Literal
 
 from .dims import Dim
 
-Axis = Literal["rows", "columns"]
+Axis = Literal["rows", "columns", "count"]
 AXES: tuple[Axis, Axis] = ("rows", "columns")
+COUNTED: tuple[Axis, ...] = (*AXES, "count")
 Role = Literal["input", "query", "key", "value", "score", "hidden", "output"]
 
 
 @dataclass(frozen=True, order=True)
 class Place:
-    """One side of one matrix, such as the rows of the queries: what a box on a sheet asks for."""
+    """One side of one matrix, such as the rows of the queries, or how many numbers it holds: what a box asks for."""
 
     tensor: str
     axis: Axis
@@ -56,7 +57,8 @@ class Equation:
 class Tensor:
     """One matrix of a topic: its key in files and API, its letter, its rows and columns, and what makes it.
 
-    A parameter belongs to the model and is learned; everything else is computed from the input.
+    A parameter belongs to the model and is learned; everything else is computed from the input. `axes` are what a
+    sheet asks of it: rows and columns, of a parameter the count as well.
     """
 
     key: str
@@ -75,20 +77,51 @@ class Tensor:
     def shape_text(self) -> str:
         return f"{self.rows} × {self.columns}"
 
+    @property
+    def axes(self) -> tuple[Axis, ...]:
+        return COUNTED if self.parameter else AXES
+
     def side(self, axis: Axis) -> Dim:
-        return self.rows if axis == "rows" else self.columns
+        return {"rows": self.rows, "columns": self.columns, "count": self.rows * self.columns}[axis]
+
+
+@dataclass(frozen=True)
+class Amount:
+    """A number that is no matrix: parameters, operations or bytes, as a sum of products of symbols.
+
+    `text` is the same sum as people write it, factors kept together: 'L · (attention + feed-forward + norms)'.
+    """
+
+    key: str
+    letter: str
+    total: Dim
+    text: str
+
+    @property
+    def axes(self) -> tuple[Axis, ...]:
+        return ("count",)
+
+    def side(self, axis: Axis) -> Dim:
+        return self.total
 
 
 @dataclass(frozen=True)
 class Topic:
-    """A set of tensors that belong together, in the order in which they are computed."""
+    """A set of tensors that belong together, in the order in which they are computed, and amounts counted from them."""
 
     key: str
-    tensors: tuple[Tensor, ...]
+    tensors: tuple[Tensor, ...] = ()
+    amounts: tuple[Amount, ...] = ()
 
     @cached_property
     def by_key(self) -> Mapping[str, Tensor]:
         return {tensor.key: tensor for tensor in self.tensors}
+
+    @cached_property
+    def asked(self) -> Mapping[str, Tensor | Amount]:
+        """What a sheet may ask for: the activations, or the parameters where there is nothing else; and the amounts."""
+        tensors = self.activations or self.tensors
+        return {**{tensor.key: tensor for tensor in tensors}, **{amount.key: amount for amount in self.amounts}}
 
     def __getitem__(self, key: str) -> Tensor:
         return self.by_key[key]
@@ -155,6 +188,19 @@ ATTENTION_LAYER = Topic(
         _tensor("output", "O", "N, d", "output", "context W_O", "n c, c d -> n d", "context · W_O"),
     ),
 )
+
+# The matrices of one layer, each in the x·W orientation: attention as above, then the feed-forward block with a gate
+# (Shazeer, arXiv:2002.05202) or without one (arXiv:1706.03762, section 3.3). Norms and biases are no matrices.
+_ATTENTION_PARAMETERS = tuple(tensor for tensor in ATTENTION_LAYER.tensors if tensor.parameter)
+_UP_AND_DOWN = (
+    _tensor("W_up", "W_up", "d, d_ff", "hidden", parameter=True),
+    _tensor("W_down", "W_down", "d_ff, d", "hidden", parameter=True),
+)
+LAYER_PARAMETERS = Topic(
+    "layer-parameters",
+    (*_ATTENTION_PARAMETERS, _tensor("W_gate", "W_gate", "d, d_ff", "hidden", parameter=True), *_UP_AND_DOWN),
+)
+PLAIN_LAYER_PARAMETERS = Topic("plain-layer-parameters", (*_ATTENTION_PARAMETERS, *_UP_AND_DOWN))
 
 # The same head without a mask, as in an encoder: every token may look at every other. The values change, no shape does.
 BIDIRECTIONAL_HEAD = Topic(
@@ -239,56 +285,70 @@ CROSS_ATTENTION = Topic(
     ),
 )
 
+
 # Latent attention (DeepSeek-AI, arXiv:2405.04434): the cache holds r_kv + d_rope numbers a token, for all heads
 # together, and keys (d_h = d_nope + d_rope wide) and values are made from them. u, k and c are H heads side by side.
-LATENT_ATTENTION = Topic(
+def _latent_attention(key: str, *queries: Tensor) -> Topic:
+    return Topic(
+        key,
+        (
+            _tensor("input", "X", "N, d", "input"),
+            _tensor("W_DKV", "W_DKV", "d, r_kv", "key", parameter=True),
+            _tensor("W_KR", "W_KR", "d, d_rope", "key", parameter=True),
+            _tensor("W_UK", "W_UK", "r_kv, H*d_nope", "key", parameter=True),
+            _tensor("W_UV", "W_UV", "r_kv, H*d_v", "value", parameter=True),
+            *queries,
+            _tensor("latent", "C_KV", "N, r_kv", "key", "input W_DKV", "n d, d r -> n r", "input · W_DKV"),
+            _tensor("rotary_key", "K_R", "N, d_rope", "key", "input W_KR", "n d, d p -> n p", "input · W_KR, turned"),
+            _tensor(
+                "cache",
+                "cache",
+                "N, r_kv + d_rope",
+                "key",
+                "latent rotary_key",
+                "n r, n p -> n a",
+                "latent and rotary key",
+            ),
+            _tensor("plain_keys", "K_C", "N, H*d_nope", "key", "latent W_UK", "n r, r u -> n u", "latent · W_UK"),
+            _tensor(
+                "keys",
+                "K",
+                "N, H*d_h",
+                "key",
+                "plain_keys rotary_key",
+                "n u, n p -> n k",
+                "every head's plain key, and the one rotary key after each",
+            ),
+            _tensor("values", "V", "N, H*d_v", "value", "latent W_UV", "n r, r c -> n c", "latent · W_UV"),
+            ATTENTION_LAYER["scores"],
+            ATTENTION_LAYER["weights"],
+            _tensor(
+                "context",
+                "C",
+                "N, H*d_v",
+                "value",
+                "weights values",
+                "n m, m c -> n c",
+                "weights · values, side by side",
+            ),
+            ATTENTION_LAYER["W_O"],
+            ATTENTION_LAYER["output"],
+        ),
+    )
+
+
+LATENT_ATTENTION = _latent_attention(
     "latent-attention",
-    (
-        _tensor("input", "X", "N, d", "input"),
-        _tensor("W_DQ", "W_DQ", "d, r_q", "query", parameter=True),
-        _tensor("W_UQ", "W_UQ", "r_q, H*d_h", "query", parameter=True),
-        _tensor("W_DKV", "W_DKV", "d, r_kv", "key", parameter=True),
-        _tensor("W_KR", "W_KR", "d, d_rope", "key", parameter=True),
-        _tensor("W_UK", "W_UK", "r_kv, H*d_nope", "key", parameter=True),
-        _tensor("W_UV", "W_UV", "r_kv, H*d_v", "value", parameter=True),
-        _tensor("latent_queries", "C_Q", "N, r_q", "query", "input W_DQ", "n d, d q -> n q", "input · W_DQ"),
-        _tensor("queries", "Q", "N, H*d_h", "query", "latent_queries W_UQ", "n q, q k -> n k", "latent queries · W_UQ"),
-        _tensor("latent", "C_KV", "N, r_kv", "key", "input W_DKV", "n d, d r -> n r", "input · W_DKV"),
-        _tensor("rotary_key", "K_R", "N, d_rope", "key", "input W_KR", "n d, d p -> n p", "input · W_KR, turned"),
-        _tensor(
-            "cache",
-            "cache",
-            "N, r_kv + d_rope",
-            "key",
-            "latent rotary_key",
-            "n r, n p -> n c",
-            "latent and rotary key, side by side",
-        ),
-        _tensor("plain_keys", "K_C", "N, H*d_nope", "key", "latent W_UK", "n r, r u -> n u", "latent · W_UK"),
-        _tensor(
-            "keys",
-            "K",
-            "N, H*d_h",
-            "key",
-            "plain_keys rotary_key",
-            "n u, n p -> n k",
-            "every head's plain key, and the one rotary key after each",
-        ),
-        _tensor("values", "V", "N, H*d_v", "value", "latent W_UV", "n r, r c -> n c", "latent · W_UV"),
-        _tensor("scores", "S", "N, N", "score", "queries keys", "n h*e, m h*e -> n m", "queries · keysᵀ, head by head"),
-        _tensor("weights", "A", "N, N", "score", "scores", "n m -> n m", "softmax of the masked, scaled scores"),
-        _tensor(
-            "context",
-            "C",
-            "N, H*d_v",
-            "value",
-            "weights values",
-            "n m, m c -> n c",
-            "weights · values, all heads side by side",
-        ),
-        _tensor("W_O", "W_O", "H*d_v, d", "output", parameter=True),
-        _tensor("output", "O", "N, d", "output", "context W_O", "n c, c d -> n d", "context · W_O"),
-    ),
+    _tensor("W_DQ", "W_DQ", "d, r_q", "query", parameter=True),
+    _tensor("W_UQ", "W_UQ", "r_q, H*d_h", "query", parameter=True),
+    _tensor("latent_queries", "C_Q", "N, r_q", "query", "input W_DQ", "n d, d q -> n q", "input · W_DQ"),
+    _tensor("queries", "Q", "N, H*d_h", "query", "latent_queries W_UQ", "n q, q k -> n k", "latent queries · W_UQ"),
+)
+# The same without a latent for the queries, as in DeepSeek V2 Lite.
+DIRECT_LATENT_ATTENTION = _latent_attention(
+    "direct-latent-attention",
+    _tensor("W_Q", "W_Q", "d, H*d_h", "query", parameter=True),
+    _tensor("queries", "Q", "N, H*d_h", "query", "input W_Q", "n d, d k -> n k", "input · W_Q"),
 )
 
 
@@ -369,6 +429,7 @@ TOPICS: Mapping[str, Topic] = {
         WINDOWED_DECODE_STEP,
         CROSS_ATTENTION,
         LATENT_ATTENTION,
+        DIRECT_LATENT_ATTENTION,
         WHOLE_MODEL,
         PLAIN_WHOLE_MODEL,
         ROTARY_PAIRS,

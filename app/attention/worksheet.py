@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from .answers import Unreadable
-from .architecture import Architecture, ConfigError, architecture_from
+from .architecture import Architecture, ConfigError, TokensError, architecture_from
+from .describe import check_decoder_tokens
 from .dims import Dim
-from .tensors import AXES, TOPICS, Place, Topic
+from .tensors import AXES, Axis, Place, Topic
+from .topics import MAKERS, TopicError, sizes_for, topic_for
 
 
 class WorksheetError(ValueError):
@@ -39,7 +41,8 @@ class Model:
 class Worksheet:
     """What an instructor wrote: which model, topic and number of tokens, and which rows are asked.
 
-    `kv_head_per_query_head` simplifies grouped queries away (G = H), and a footnote says so.
+    `kv_head_per_query_head` simplifies grouped queries away (G = H), and a footnote says so. `decoder_tokens` is the
+    length M of the decoder's text in cross attention, N where it is not given.
     """
 
     key: str
@@ -50,20 +53,23 @@ class Worksheet:
     rows: tuple[str, ...]
     notation: str = "classic"
     kv_head_per_query_head: bool = False
+    decoder_tokens: int | None = None
 
 
 @dataclass(frozen=True)
 class Row:
-    """One line of a sheet: the tensor asked for, its letter in the sheet's notation, its name and a short note."""
+    """One line of a sheet: what it asks for, its letter in the sheet's notation, its name and a short note."""
 
     key: str
     letter: str
     name: str
     note: str
 
+    axes: tuple[Axis, ...] = AXES
+
     @property
-    def places(self) -> tuple[Place, Place]:
-        return (Place(self.key, AXES[0]), Place(self.key, AXES[1]))
+    def places(self) -> tuple[Place, ...]:
+        return tuple(Place(self.key, axis) for axis in self.axes)
 
 
 @dataclass(frozen=True)
@@ -76,7 +82,9 @@ class Wording:
         return str(self.sections[section][key]).format(**sizes)
 
     def nudge(self, topic: str, place: Place) -> str:
-        return str(self.sections["nudges"][topic][str(place)])
+        """What is said beside a box that is not right: for this box, or for every box of its kind."""
+        nudges = self.sections["nudges"][topic]
+        return str(nudges.get(str(place)) or nudges[f"each.{place.axis}"])
 
     def unreadable(self, answer: Unreadable) -> str:
         return self.say("unreadable", answer.reason, detail=answer.detail)
@@ -100,12 +108,13 @@ class Variant:
     @cached_property
     def sizes(self) -> dict[str, int]:
         """Every symbol that has a size on this sheet, N among them."""
-        stated = {symbol: size for symbol, size in self.architecture.sizes.items() if size is not None}
-        return {"N": self.tokens, **stated}
+        decoded = self.worksheet.decoder_tokens or self.tokens
+        return sizes_for(self.worksheet.topic, self.architecture, self.tokens, decoded)
 
-    @property
+    @cached_property
     def topic(self) -> Topic:
-        return TOPICS[self.worksheet.topic]
+        """The table that the worksheet's topic means for this model; raises TopicError."""
+        return topic_for(self.worksheet.topic, self.architecture, self.tokens)
 
     @property
     def notation(self) -> Notation:
@@ -113,8 +122,11 @@ class Variant:
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
-        words = self.wording.sections["rows"][self.topic.key]
-        return tuple(Row(key, self.notation.letters[key], **words[key]) for key in self.worksheet.rows)
+        return tuple(self._row(key) for key in self.worksheet.rows if key in self.topic.asked)
+
+    def _row(self, key: str) -> Row:
+        words, asked = self.wording.sections["rows"][self.worksheet.topic][key], self.topic.asked[key]
+        return Row(key, self.notation.letter(key, asked.letter), words["name"], words.get("note", ""), asked.axes)
 
     @property
     def blanks(self) -> tuple[Place, ...]:
@@ -123,16 +135,23 @@ class Variant:
 
     def answer(self, place: Place) -> int:
         """The true length of one side of one matrix."""
-        return self.topic[place.tensor].side(place.axis).size(self.sizes)
+        return self.topic.asked[place.tensor].side(place.axis).size(self.sizes)
 
-    def shape(self, key: str) -> tuple[int, int]:
-        """The true rows and columns of any tensor of the topic."""
-        return (self.answer(Place(key, AXES[0])), self.answer(Place(key, AXES[1])))
+    @property
+    def axes(self) -> tuple[Axis, ...]:
+        """What the rows of this sheet ask for, between them: rows and columns, a count, or all three."""
+        return max((row.axes for row in self.rows), key=len)
+
+    @property
+    def letters(self) -> dict[str, str]:
+        """Every letter of the sheet by its key."""
+        entries = {**self.topic.by_key, **self.topic.asked}
+        return {key: self.notation.letter(key, entry.letter) for key, entry in entries.items()}
 
     @property
     def title(self) -> str:
         own = self.model.key == self.worksheet.model
-        return self.worksheet.title if own else self.wording.say("titles", self.topic.key, model=self.model.name)
+        return self.worksheet.title if own else self.wording.say("titles", self.worksheet.topic, model=self.model.name)
 
     @property
     def description(self) -> str:
@@ -141,11 +160,11 @@ class Variant:
 
     @property
     def task(self) -> str:
-        return self.wording.say("tasks", self.topic.key)
+        return self.wording.say("tasks", self.worksheet.topic)
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        return tuple(self.wording.sections["assumptions"]["sentences"])
+        return tuple(self.wording.sections["assumptions"][self.worksheet.topic])
 
     @property
     def footnote(self) -> str | None:
@@ -156,21 +175,35 @@ class Variant:
         return self.wording.say("footnotes", "kv-head-per-query-head", **_words(self.model, real, self.tokens))
 
     def _description_keys(self) -> list[str]:
+        keys = self.wording.sections["description-parts"][self.worksheet.topic]
+        return [sentence for key in keys if (sentence := self._sentence_for(key))]
+
+    def _sentence_for(self, key: str) -> str:
+        """The sentence of the description that fits this model, empty where there is nothing to tell."""
         a = self.architecture
-        return [
-            "width",
-            "head-width-derived" if a.d_h * a.H == a.d else "head-width-stated",
-            *(["grouped"] if a.G != a.H else []),
-            "tokens-causal" if a.causal else "tokens-bidirectional",
-        ]
+        even = "head-width-derived" if a.d_h * a.H == a.d else "head-width-stated"
+        fitting = {
+            "heads": even if a.d_h == a.d_v else "head-width-latent",
+            "latent": "latent" if "r_kv" in self.sizes else "",
+            "rotary": "rotary" if a.rotary else "",
+            "grouped": "grouped" if a.G != a.H else "",
+            "tokens": "tokens-causal" if a.causal else "tokens-bidirectional",
+            "feed-forward": "feed-forward-gated" if a.gated else "feed-forward-plain",
+            "positions": "positions" if a.position_table else "",
+            "tied": "tied" if a.tied_embeddings else "untied",
+            "windowed": "window" if a.window and a.window <= self.tokens else "",
+        }
+        return fitting.get(key, key)
 
     @property
     def _words(self) -> dict[str, object]:
-        return _words(self.model, self.architecture, self.tokens)
+        numbers = {symbol: plain(size) for symbol, size in self.sizes.items()}
+        return {**numbers, **_words(self.model, self.architecture, self.tokens)}
 
 
 def _words(model: Model, architecture: Architecture, tokens: int) -> dict[str, object]:
-    sizes = {k: plain(v) for k, v in {"N": tokens, **architecture.sizes}.items() if v is not None}
+    named = {"N": tokens, "W": architecture.window, **architecture.symbols}
+    sizes = {symbol: plain(size) for symbol, size in named.items() if size is not None}
     return {"model": model.name, "share": architecture.query_heads_per_kv_head, **sizes}
 
 
@@ -181,10 +214,14 @@ def plain(number: int) -> str:
 
 @dataclass(frozen=True)
 class Notation:
-    """How one kind of course writes things: a letter for each tensor, a name for each size; `_` starts a subscript."""
+    """How one kind of course writes things; `_` starts a subscript. Letters and symbols it does not name stay."""
 
     letters: Mapping[str, str]
     symbols: Mapping[str, str]
+
+    def letter(self, key: str, own: str) -> str:
+        """The letter of a tensor: this notation's, else the table's own."""
+        return self.letters.get(key, own)
 
     def write(self, dim: Dim) -> str:
         """A symbolic length in this notation, such as 'H·d_head' for H*d_h."""
@@ -195,14 +232,12 @@ class Notation:
         return "·".join(self.symbols.get(piece, piece) for piece in term.split("*"))
 
 
-_LETTERS = {"input": "X", "queries": "Q", "keys": "K", "values": "V", "scores": "S", "weights": "A", "context": "C",
-            "output": "O", "W_Q": "W_Q", "W_K": "W_K", "W_V": "W_V", "W_O": "W_O"}  # fmt: skip
 _CODE = {"input": "x", "queries": "q", "keys": "k", "values": "v", "scores": "scores", "weights": "attn",
          "context": "ctx", "output": "out", "W_Q": "wq", "W_K": "wk", "W_V": "wv", "W_O": "wo"}  # fmt: skip
 _SYMBOLS = {"d": "d_model", "d_h": "d_head", "d_v": "d_head", "G": "H_kv"}
 NOTATIONS: Mapping[str, Notation] = {
-    "classic": Notation(_LETTERS, _SYMBOLS),
-    "lecture": Notation({**_LETTERS, "input": "E"}, {"N": "T", "d_h": "d_k", "G": "H_kv"}),
+    "classic": Notation({}, _SYMBOLS),
+    "lecture": Notation({"input": "E"}, {"N": "T", "d_h": "d_k", "G": "H_kv"}),
     "framework": Notation(_CODE, {"d": "dim", "H": "n_heads", "G": "n_kv_heads", "d_h": "head_dim", "d_v": "head_dim"}),
 }
 
@@ -214,6 +249,11 @@ class Library:
     worksheets: Mapping[str, Worksheet]
     models: Mapping[str, Model]
     wording: Wording
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """The topics there are worksheets for, in the order in which they are taught."""
+        return tuple(dict.fromkeys(sheet.topic for sheet in self.worksheets.values()))
 
     def worksheet(self, key: str) -> Worksheet:
         """The worksheet of that key; raises WorksheetError that lists the keys there are."""
@@ -228,19 +268,26 @@ class Library:
         return self.models[key]
 
     def variant(self, worksheet: str, model: str | None = None, tokens: int | None = None) -> Variant:
-        """A sheet to fill in, with another model or number of tokens if given; raises WorksheetError, TokensError."""
+        """A sheet to fill in, with another model or number of tokens if given.
+
+        Raises WorksheetError, TokensError, and TopicError where the model has no such topic.
+        """
         sheet = self.worksheet(worksheet)
         chosen = self.model(model or sheet.model)
         count = chosen.architecture.check_tokens(sheet.tokens if tokens is None else tokens)
-        return Variant(sheet, chosen, count, self.wording)
+        variant = Variant(sheet, chosen, count, self.wording)
+        if not variant.rows:
+            raise TopicError(f"None of the rows of “{sheet.title}” is there in {chosen.name}.")
+        return variant
 
 
 def load_library(folder: Path) -> Library:
     """Read a folder of worksheets; raises WorksheetError naming the file that cannot be used."""
+    wording = Wording(_toml(folder / "wording" / "en.toml"))
     models = {path.stem: _model(path) for path in sorted(folder.glob("models/*.json"))}
-    paths = sorted(folder.glob("*.toml"), key=lambda path: path.stem)
-    sheets = {path.stem: _worksheet(path, models) for path in paths}
-    return Library(sheets, models, Wording(_toml(folder / "wording" / "en.toml")))
+    sheets = [_worksheet(path, models, wording) for path in folder.glob("*.toml")]
+    sheets.sort(key=lambda sheet: (list(MAKERS).index(sheet.topic), sheet.key))
+    return Library({sheet.key: sheet for sheet in sheets}, models, wording)
 
 
 def _toml(path: Path) -> dict[str, Any]:
@@ -253,37 +300,51 @@ def _toml(path: Path) -> dict[str, Any]:
 def _model(path: Path) -> Model:
     try:
         entry = json.loads(path.read_text(encoding="utf-8"))
-        name, about, card, config = (entry[key] for key in ("name", "about", "card", "config"))
-        return Model(path.stem, name, about, card, architecture_from(config, name))
+        name, about, card = texts = [entry[key] for key in ("name", "about", "card")]
+        if not all(isinstance(text, str) for text in texts):
+            raise TypeError
+        return Model(path.stem, name, about, card, architecture_from(entry["config"], name))
     except ConfigError as error:
         raise WorksheetError(f"models/{path.name}: {error}") from None
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise WorksheetError(f"models/{path.name} needs one object with name, about, card and config.") from None
 
 
-def _worksheet(path: Path, models: Mapping[str, Model]) -> Worksheet:
+_TYPES = {"title": str, "model": str, "topic": str, "tokens": int, "rows": list, "notation": str,
+          "kv_head_per_query_head": bool, "decoder_tokens": int}  # fmt: skip
+_TYPE_NAMES = {str: "a text", int: "a whole number", list: "a list of texts", bool: "true or false"}
+
+
+def _worksheet(path: Path, models: Mapping[str, Model], wording: Wording) -> Worksheet:
     entry = _toml(path)
+    for key, value in entry.items():
+        if key not in _TYPES:
+            raise WorksheetError(f"{path.name}: there is no setting “{key}”; there are: {', '.join(_TYPES)}.")
+        if type(value) is not _TYPES[key]:
+            raise WorksheetError(f"{path.name}: {key} must be {_TYPE_NAMES[_TYPES[key]]}.")
     try:
         sheet = Worksheet(path.stem, **{**entry, "rows": tuple(entry["rows"])})
     except (KeyError, TypeError):
-        raise WorksheetError(f"{path.name} needs title, model, topic, tokens and rows, and takes notation and "
-                             "kv_head_per_query_head beside them.") from None  # fmt: skip
-    _check(sheet, path.name, models)
+        raise WorksheetError(f"{path.name} needs title, model, topic, tokens and rows.") from None
+    _check(sheet, path.name, models, wording)
     return sheet
 
 
-def _check(sheet: Worksheet, file: str, models: Mapping[str, Model]) -> None:
-    for value, known, what in (
-        (sheet.topic, TOPICS, "topic"),
+def _check(sheet: Worksheet, file: str, models: Mapping[str, Model], wording: Wording) -> None:
+    for value, there_are, what in (
+        (sheet.topic, MAKERS, "topic"),
         (sheet.model, models, "model"),
         (sheet.notation, NOTATIONS, "notation"),
     ):
-        if value not in known:
-            raise WorksheetError(f"{file}: there is no {what} “{value}”; there are: {', '.join(known)}.")
-    asked = {tensor.key for tensor in TOPICS[sheet.topic].activations}
-    if not sheet.rows or not set(sheet.rows) <= asked:
-        raise WorksheetError(f"{file}: rows must be some of {', '.join(sorted(asked))}.")
+        if value not in there_are:
+            raise WorksheetError(f"{file}: there is no {what} “{value}”; there are: {', '.join(there_are)}.")
     try:
+        asked = topic_for(sheet.topic, models[sheet.model].architecture, sheet.tokens).asked
         models[sheet.model].architecture.check_tokens(sheet.tokens)
-    except (TypeError, ValueError) as error:
+        if sheet.decoder_tokens is not None:
+            check_decoder_tokens(models[sheet.model].architecture, sheet.tokens, sheet.decoder_tokens)
+    except (TokensError, TopicError) as error:
         raise WorksheetError(f"{file}: {error}") from None
+    worded = [key for key in asked if key in wording.sections["rows"][sheet.topic]]
+    if not sheet.rows or not all(row in worded and sheet.rows.count(row) == 1 for row in sheet.rows):
+        raise WorksheetError(f"{file}: rows must be some of {', '.join(worded)}, each once.")

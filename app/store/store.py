@@ -157,6 +157,8 @@ class Store:
             connection.execute(sa.update(runs).where(runs.c.id == run_id).values(**values))
 
     def find_run(self, run_id: str) -> Run | None:
+        if "\0" in run_id:  # no id has one, and PostgreSQL refuses the question
+            return None
         with self.engine.connect() as connection:
             row = connection.execute(sa.select(runs).where(runs.c.id == run_id)).one_or_none()
         if row is None:
@@ -171,8 +173,9 @@ class Store:
         config = Config()
         config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
         with self.engine.begin() as connection:
-            if self.engine.dialect.name == "postgresql":  # several processes may start at once: one of them migrates
-                connection.execute(sa.text("SELECT pg_advisory_xact_lock(7302)"))
+            # Several processes may start at once: one of them migrates, the others wait here until it is done.
+            locks = {"postgresql": "SELECT pg_advisory_xact_lock(7302)", "sqlite": "BEGIN IMMEDIATE"}
+            connection.exec_driver_sql(locks[self.engine.dialect.name])
             config.attributes["connection"] = connection
             command.upgrade(config, "head")
 
@@ -193,5 +196,5 @@ def _make_folder(url: str) -> None:
 
 def _set_up_sqlite(connection: Any, _record: object) -> None:
     # FULL: an answer that was acknowledged survives a power cut, at the price of one flush a commit.
-    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "busy_timeout=5000"):
+    for pragma in ("busy_timeout=5000", "journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
         connection.execute(f"PRAGMA {pragma}")

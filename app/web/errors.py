@@ -15,12 +15,20 @@ from starlette.exceptions import HTTPException
 
 from app.attention.architecture import ConfigError, TokensError
 from app.attention.grading import AnswersError
+from app.attention.topics import TopicError
 from app.attention.worksheet import WorksheetError
+from app.web.guard import HEADERS
 from app.web.parts import parts_of, render
 
 log = logging.getLogger("attention_shapes")
 
-STATUS: dict[type[Exception], int] = {WorksheetError: 404, TokensError: 422, ConfigError: 422, AnswersError: 422}
+STATUS: dict[type[Exception], int] = {
+    WorksheetError: 404,
+    TokensError: 422,
+    ConfigError: 422,
+    AnswersError: 422,
+    TopicError: 422,
+}
 
 
 @dataclass(frozen=True)
@@ -42,6 +50,7 @@ def install(app: FastAPI) -> None:
 
 
 def _say(request: Request, status: int, sentence: str, headers: dict[str, str] | None = None) -> Response:
+    sentence = sentence.encode(errors="replace").decode()  # half a character from a JSON escape cannot be sent
     if request.url.path.startswith("/api/"):
         return JSONResponse({"detail": sentence}, status, headers)
     response = render(parts_of(request), "error.html", ErrorPage(status, sentence), status)
@@ -60,6 +69,8 @@ def _http(request: Request, error: Exception) -> Response:
 def _invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)  # noqa: S101 - registered for this class alone
     first = error.errors()[0]
+    if first["type"] == "json_invalid":
+        return _say(request, 422, "The body of this request is not JSON.")
     where = ".".join(str(part) for part in first["loc"] if part not in ("body", "query", "path"))
     return _say(request, 422, f"{where or 'The request'}: {first['msg']}.")
 
@@ -71,4 +82,5 @@ def _no_database(request: Request, error: Exception) -> Response:
 
 
 def _unexpected(request: Request, error: Exception) -> Response:
-    return _say(request, 500, "Something went wrong on our side. Nothing typed is lost: try again.")
+    # Starlette answers this outside of every middleware, the guard too.
+    return _say(request, 500, "Something went wrong on our side. Nothing typed is lost: try again.", HEADERS)

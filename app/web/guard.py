@@ -5,7 +5,7 @@ from __future__ import annotations
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import PlainTextResponse
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 MAX_BODY = 2_000_000  # bytes; the largest honest request is a config.json of a megabyte
@@ -33,15 +33,15 @@ class Guard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        headers = Headers(scope=scope)
-        if scope["method"] not in ("GET", "HEAD", "OPTIONS") and _from_elsewhere(headers):
-            await PlainTextResponse("This form was sent from another site.", 403)(scope, receive, send)
+        send = _with_headers(send)
+        if scope["method"] not in ("GET", "HEAD", "OPTIONS") and _from_elsewhere(Headers(scope=scope)):
+            await _refusal(scope, "This form was sent from another site.", 403)(scope, receive, send)
             return
-        await self._limited(scope, receive, _with_headers(send))
+        await self._limited(scope, receive, send)
 
     async def _limited(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuse a body that is too long: by its stated length at once, otherwise as soon as too much has come."""
-        refusal = PlainTextResponse(f"A request may be at most {MAX_BODY:,} bytes long.", 413)
+        refusal = _refusal(scope, f"A request may be at most {MAX_BODY:,} bytes long.", 413)
         stated = Headers(scope=scope).get("content-length", "")
         if stated.isdigit() and int(stated) > MAX_BODY:
             await refusal(scope, receive, send)
@@ -56,10 +56,21 @@ class Guard:
                 raise _TooLargeError
             return message
 
+        async def checked(message: Message) -> None:
+            if seen > MAX_BODY and message["type"] == "http.response.start":  # the app took it for a broken body
+                raise _TooLargeError
+            await send(message)
+
         try:
-            await self.app(scope, counted, send)
+            await self.app(scope, counted, checked)
         except _TooLargeError:
             await refusal(scope, receive, send)
+
+
+def _refusal(scope: Scope, sentence: str, status: int) -> Response:
+    if scope["path"].startswith("/api/"):
+        return JSONResponse({"detail": sentence}, status)
+    return PlainTextResponse(sentence, status)
 
 
 def _from_elsewhere(headers: Headers) -> bool:

@@ -77,8 +77,9 @@ def render(parts: Parts, template: str, page: Any, status: int = 200) -> HTMLRes
 
 
 def symbol(text: str) -> Markup:
-    """Symbols as mathematics: 'H·d_head' in italics, with what follows `_` as a subscript."""
-    return Markup("·").join(_symbol(piece) for piece in text.split("·"))
+    """Symbols as mathematics: 'H·d_head + 1' in italics, with what follows `_` as a subscript."""
+    sums = (Markup("·").join(_symbol(piece) for piece in term.split("·")) for term in text.split(" + "))
+    return Markup(" + ").join(sums)
 
 
 def svg_symbol(text: str) -> Markup:

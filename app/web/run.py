@@ -125,7 +125,7 @@ def run_page(parts: Parts, run: Run, variant: Variant) -> RunPage:
         result=run.result,
         problem=words.say("page", "lost") if lost else run.problem or "",
         link=sheet_link(variant),
-        title=words.say("run-titles", variant.topic.key),
+        title=words.say("run-titles", variant.worksheet.topic),
         waiting=words.say("run", "waiting"),
     )
     return _with_result(page, words, run.result) if run.result else page

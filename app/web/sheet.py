@@ -13,7 +13,8 @@ from app.attention.answers import read_answer
 from app.attention.architecture import TokensError
 from app.attention.drawing import Figure, Scale, draw
 from app.attention.grading import Kind, Mark, Report, grade
-from app.attention.tensors import Place
+from app.attention.tensors import Amount, Place
+from app.attention.topics import TopicError
 from app.attention.worksheet import Library, Row, Variant, WorksheetError, plain
 from app.store import Draft, Learner
 from app.web.asked import DEFAULT, Asked, Posted, find_variant, keep_try, read_scale, sheet_key, sheet_link
@@ -32,10 +33,19 @@ class Choice:
 
 
 @dataclass(frozen=True)
+class Choices:
+    """The worksheets of one topic."""
+
+    topic: str
+    entries: tuple[Choice, ...]
+
+
+@dataclass(frozen=True)
 class Chooser:
     """What stands above the sheet, as chosen or typed, and the sentence about what cannot be used."""
 
-    worksheets: tuple[Choice, ...]
+    worksheet: str
+    worksheets: tuple[Choices, ...]
     models: tuple[Choice, ...]
     tokens: str
     problem: str = ""
@@ -63,12 +73,9 @@ class BoxView:
 
 @dataclass(frozen=True)
 class AnswerView:
-    """The true shape of a row: numbers, symbols, and the equation that makes it."""
+    """The truth of a row: for each box its number and symbols, and the equation that makes it."""
 
-    rows: str
-    columns: str
-    rows_symbol: str
-    columns_symbol: str
+    sides: tuple[tuple[str, str], ...]
     equation: str
 
 
@@ -111,7 +118,7 @@ def show_sheet(
     """The sheet as it was left in this browser: what was typed, and the marks of the boxes unchanged since a check."""
     try:
         variant = find_variant(parts.library, worksheet, model, tokens)
-    except (WorksheetError, TokensError) as error:
+    except (WorksheetError, TokensError, TopicError) as error:
         chooser = _chooser(parts.library, worksheet, model, tokens, str(error))
         return render(parts, "sheet.html", SheetPage(chooser), 404 if isinstance(error, WorksheetError) else 422)
     key = sheet_key(variant)
@@ -176,7 +183,7 @@ def sheet_page(
         answers_shown=answers_shown,
         notice=notice,
         link=sheet_link(variant),
-        run_button=variant.wording.say("run-buttons", variant.topic.key),
+        run_button=variant.wording.sections["run-buttons"].get(variant.topic.key, ""),
         saved_version=asked.draft.version,
     )
 
@@ -193,17 +200,25 @@ def _box_view(variant: Variant, row: Row, place: Place, text: str, report: Repor
 
 
 def _answer_view(variant: Variant, row: Row) -> AnswerView:
-    tensor, (rows, columns) = variant.topic[row.key], variant.shape(row.key)
-    write = variant.notation.write
-    text = tensor.equation.text if tensor.equation else ""
-    return AnswerView(plain(rows), plain(columns), write(tensor.rows), write(tensor.columns), text)
+    asked = variant.topic.asked[row.key]
+    sides = ((plain(variant.answer(p)), variant.notation.write(asked.side(p.axis))) for p in row.places)
+    if isinstance(asked, Amount):
+        return AnswerView(tuple(sides), asked.text)
+    return AnswerView(tuple(sides), asked.equation.text if asked.equation else "")
+
+
+def _choices(library: Library, topic: str, chosen: str) -> Choices:
+    sheets = (sheet for sheet in library.worksheets.values() if sheet.topic == topic)
+    entries = tuple(Choice(sheet.key, sheet.title, sheet.key == chosen) for sheet in sheets)
+    return Choices(library.wording.say("topics", topic), entries)
 
 
 def _chooser(library: Library, worksheet: str, model: str, tokens: str | None, problem: str = "") -> Chooser:
     sheet = library.worksheets.get(worksheet)
     model = model or (sheet.model if sheet else "")
     return Chooser(
-        tuple(Choice(key, entry.title, key == worksheet) for key, entry in library.worksheets.items()),
+        sheet.key if sheet else "",
+        tuple(_choices(library, topic, worksheet) for topic in library.topics),
         tuple(Choice(key, entry.name, key == model) for key, entry in library.models.items()),
         str(sheet.tokens) if tokens is None and sheet else tokens or "",
         problem,

@@ -1,0 +1,167 @@
+"""Which table a topic means for one model: families differ in their layers, and some topics suit only some."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from .architecture import Architecture
+from .costs import layer_costs, memory_costs
+from .describe import decode_topic, model_topic
+from .dims import Dim
+from .parameters import parameter_counts
+from .tensors import (
+    ATTENTION_LAYER,
+    BIDIRECTIONAL_HEAD,
+    CROSS_ATTENTION,
+    DIRECT_LATENT_ATTENTION,
+    LATENT_ATTENTION,
+    LAYER_PARAMETERS,
+    PLAIN_LAYER_PARAMETERS,
+    ROTARY_PAIRS,
+    SINGLE_HEAD,
+    Amount,
+    Topic,
+)
+from .weights import Bucket, Weight
+
+
+class TopicError(ValueError):
+    """A topic that this model, or this number of tokens, has no table for; one sentence that says why."""
+
+
+def topic_for(key: str, architecture: Architecture, tokens: int) -> Topic:
+    """The table of a topic for this model; raises TopicError."""
+    return MAKERS[key](architecture, tokens)
+
+
+def _head(architecture: Architecture, _tokens: int) -> Topic:
+    return SINGLE_HEAD if architecture.causal else BIDIRECTIONAL_HEAD
+
+
+def _layer(architecture: Architecture, _tokens: int) -> Topic:
+    if not _latent(architecture):
+        return ATTENTION_LAYER
+    return LATENT_ATTENTION if "r_q" in architecture.symbols else DIRECT_LATENT_ATTENTION
+
+
+def _latent(architecture: Architecture) -> bool:
+    return "r_kv" in architecture.symbols
+
+
+def _decode(architecture: Architecture, tokens: int) -> Topic:
+    topic = decode_topic(architecture, tokens)
+    if topic is None:
+        raise TopicError(
+            f"{architecture.name} has no decode step after {tokens:,} tokens: no cache, or no position left."
+        )
+    return topic
+
+
+def _cross(architecture: Architecture, _tokens: int) -> Topic:
+    if not architecture.encoder_decoder:
+        raise TopicError(f"{architecture.name} has no cross attention: choose an encoder-decoder such as T5.")
+    return CROSS_ATTENTION
+
+
+def _layer_parameters(architecture: Architecture, _tokens: int) -> Topic:
+    if _latent(architecture) or "E" in architecture.symbols:
+        raise TopicError(f"{architecture.name} has latent attention or experts; take a model with plain layers here.")
+    return LAYER_PARAMETERS if architecture.gated else PLAIN_LAYER_PARAMETERS
+
+
+def _whole_model(architecture: Architecture, _tokens: int) -> Topic:
+    if architecture.encoder_decoder or architecture.head.logits is None:
+        raise TopicError(f"{architecture.name} does not predict a next token; take a model that does here.")
+    topic = model_topic(architecture)
+    angles = (ROTARY_PAIRS["angles"],) if architecture.rotary else ()
+    return replace(topic, tensors=(*topic.tensors, *angles))
+
+
+def _costs(architecture: Architecture, tokens: int) -> Topic:
+    _layer_parameters(architecture, tokens)
+    return Topic("costs", (), (*layer_costs(architecture.gated), *memory_costs()))
+
+
+def _parameter_count(architecture: Architecture, _tokens: int) -> Topic:
+    """Parameters of the whole model as sums of products, for models whose layers are all alike."""
+    if len(architecture.layers) != 1 or len(parameter_counts(architecture).layers) != 1:
+        raise TopicError(
+            f"The layers of {architecture.name} differ from each other; take a model with layers all alike."
+        )
+    part, flags = architecture.layers[0], architecture.flags | architecture.layers[0].runs[-1].flags
+    weights = [weight for weight in part.stack.weights if weight.exists(flags)]
+    rest = [w for w in (*architecture.outside, *architecture.head.weights) if w.exists(architecture.flags)]
+    attention = _sum([w for w in weights if w.bucket in ("attention", "attention_norms")])
+    feed_forward = _sum(_of(weights, "mlp"))
+    norms = _sum([w for w in weights if w.bucket in ("norms", "other")])
+    layer = _added(attention, feed_forward, norms)
+    amounts = [
+        _amount(
+            "embedding", "E", _sum(_of(rest, "embedding")), "vocabulary · width, and positions where there is a table"
+        ),
+        _amount("attention", "a", attention, "all of one layer's projections"),
+        _amount("feed_forward", "f", feed_forward, "all of one layer's feed-forward matrices"),
+        _amount("norms", "n", norms, "all of one layer's norms"),
+        _amount("all_layers", "L", layer and layer * Dim.parse("L"), "L · (attention + feed-forward + norms)"),
+        _amount("final_norm", "n'", _sum(_of(rest, "other")), "after the last layer"),
+        _amount("output_head", "W", _sum(_of(rest, "output_head")), "its own matrix, not the embedding's"),
+    ]
+    kept = [amount for amount in amounts if amount]
+    parts = [amount.total for amount in kept if amount.key not in ("attention", "feed_forward", "norms")]
+    total = _added(*parts)
+    assert total is not None  # noqa: S101 - every model has layers
+    return Topic(
+        "parameter-count", (), (*kept, Amount("total", "P", total, "embedding + layers + final norm + output head"))
+    )
+
+
+def _of(weights: list[Weight], bucket: Bucket) -> list[Weight]:
+    return [weight for weight in weights if weight.bucket == bucket]
+
+
+def _sum(weights: list[Weight]) -> Dim | None:
+    """Every number of these tensors, in symbols; None where there are no tensors."""
+    return _added(*(_numbers(weight) for weight in weights))
+
+
+def _numbers(weight: Weight) -> Dim:
+    total = weight.copies
+    for dim in weight.stored:
+        total *= dim
+    return total
+
+
+def _added(*dims: Dim | None) -> Dim | None:
+    total: Dim | None = None
+    for dim in dims:
+        if dim is not None:
+            total = dim if total is None else total + dim
+    return total
+
+
+def _amount(key: str, letter: str, total: Dim | None, text: str) -> Amount | None:
+    return None if total is None else Amount(key, letter, total, text)
+
+
+def sizes_for(key: str, architecture: Architecture, tokens: int, decoder_tokens: int) -> dict[str, int]:
+    """A size for every symbol of the topic: N tokens, M of them decoded, the sizes of the model, W keys in a window."""
+    decodes = key in ("decode-step", "cross-attention")
+    sizes = architecture.decoder_symbols if decodes else architecture.symbols
+    counted = {"params": parameter_counts(architecture).total} if key == "costs" else {}
+    turned = {"pairs": architecture.rotary.width // 2} if architecture.rotary else {}
+    return {**sizes, "W": architecture.window or tokens + 1, **counted, **turned, "N": tokens, "M": decoder_tokens}
+
+
+# In the order in which they are taught.
+MAKERS: Mapping[str, Callable[[Architecture, int], Topic]] = {
+    "single-head": _head,
+    "bidirectional-head": lambda _architecture, _tokens: BIDIRECTIONAL_HEAD,
+    "attention-layer": _layer,
+    "decode-step": _decode,
+    "cross-attention": _cross,
+    "layer-parameters": _layer_parameters,
+    "whole-model": _whole_model,
+    "parameter-count": _parameter_count,
+    "costs": _costs,
+}

@@ -1,0 +1,450 @@
+"""The same verbs from a terminal: what they print, and the one line for input that cannot be used."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app import __version__
+from app.cli import main
+from app.settings import PROJECT, Settings
+
+ENTRY = [sys.executable, "-c", "from app.cli import main; main()"]
+CONFIG: dict[str, Any] = {
+    "model_type": "llama",
+    "hidden_size": 64,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "intermediate_size": 128,
+    "vocab_size": 100,
+    "num_hidden_layers": 2,
+}
+
+
+def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """What a command that is done prints; nothing on standard error."""
+    main(arguments)
+    said = capsys.readouterr()
+    assert said.err == ""
+    return said.out
+
+
+def printed_json(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
+    text = printed(capsys, *arguments, "--json")
+    assert text.count("\n") == 1
+    return json.loads(text)
+
+
+def refusal(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """The one line of a command whose input cannot be used: status 2, nothing on standard output."""
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.count("\n") == 1
+    assert said.err.startswith("attention-shapes: ")
+    assert len(said.err) < 1000
+    return said.err
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    """A config.json in a folder called tiny."""
+    path = tmp_path / "tiny" / "config.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps(CONFIG), encoding="utf-8")
+    return path
+
+
+def changed(config: Path, **changes: object) -> str:
+    """The path of the same config with other values, None for a field taken away."""
+    left = {key: value for key, value in {**CONFIG, **changes}.items() if value is not None}
+    config.write_text(json.dumps(left), encoding="utf-8")
+    return str(config)
+
+
+# What the verbs print
+
+
+def test_models_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    """A line each with key, name, family and card; the same as JSON."""
+    lines = printed(capsys, "models").splitlines()
+    assert "llama-7b" in {line.split()[0] for line in lines}
+    models = {entry["key"]: entry for entry in printed_json(capsys, "models")}
+    assert len(models) == len(lines)
+    assert models["gpt2"] | {"key": "gpt2", "name": "GPT-2", "family": "gpt2"} == models["gpt2"]
+    assert set(models) >= {"llama-7b", "llama-3.2-1b", "qwen2.5-0.5b", "qwen3-0.6b", "mistral-7b", "gpt2"}
+
+
+def test_worksheets_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    """A line each; as JSON the five keys of the API."""
+    lines = printed(capsys, "worksheets").splitlines()
+    sheets = printed_json(capsys, "worksheets")
+    assert len(sheets) == len(lines)
+    first = next(sheet for sheet in sheets if sheet["key"] == "llama-7b")
+    assert first == {
+        "key": "llama-7b",
+        "title": "One head of LLaMA 7B",
+        "model": "llama-7b",
+        "topic": "single-head",
+        "tokens": 100,
+    }
+
+
+def test_shapes_of_a_model_are_printed_as_promised(capsys: pytest.CaptureFixture[str]) -> None:
+    """Qwen2.5 0.5B with 50 tokens, worked by hand: 896/14 = 64 a head, 14·64 = 896 and 2·64 = 128 in the layer."""
+    described = printed_json(capsys, "shapes", "qwen2.5-0.5b", "--tokens", "50")
+    assert set(described) >= {"model", "family", "tokens", "sizes", "head", "layer"}
+    assert (described["family"], described["tokens"]) == ("qwen2", 50)
+    sizes = {"d": 896, "H": 14, "G": 2, "d_h": 64, "d_v": 64, "d_ff": 4864, "V": 151_936, "L": 24, "C": 32_768}
+    assert {symbol: described["sizes"][symbol] for symbol in sizes} == sizes
+    assert described["head"] == {
+        "input": [50, 896],
+        "queries": [50, 64],
+        "keys": [50, 64],
+        "values": [50, 64],
+        "scores": [50, 50],
+        "weights": [50, 50],
+        "context": [50, 64],
+        "output": [50, 896],
+    }
+    layer = {"queries": [50, 896], "keys": [50, 128], "values": [50, 128], "output": [50, 896]}
+    assert {key: described["layer"][key] for key in layer} == layer
+
+
+def test_shapes_are_for_a_hundred_tokens_unless_said(capsys: pytest.CaptureFixture[str]) -> None:
+    """The default of --tokens is 100."""
+    assert printed_json(capsys, "shapes", "llama-7b")["head"]["queries"] == [100, 128]
+
+
+def test_shapes_of_a_config_file_are_printed(capsys: pytest.CaptureFixture[str], config: Path) -> None:
+    """64/4 = 16 a head; a file called config.json is named after its folder, another after itself."""
+    described = printed_json(capsys, "shapes", str(config), "--tokens", "7")
+    assert described["head"]["queries"] == [7, 16]
+    assert described["layer"]["keys"] == [7, 32]
+    assert printed(capsys, "shapes", str(config)).startswith("tiny (llama), 100 tokens\n")
+    other = config.rename(config.with_name("mine.json"))
+    assert printed(capsys, "shapes", str(other)).startswith("mine (llama), 100 tokens\n")
+
+
+def test_the_table_of_shapes_is_for_people(capsys: pytest.CaptureFixture[str]) -> None:
+    """Name, sizes, and one line a matrix, of one head and of the layer."""
+    text = printed(capsys, "shapes", "llama-7b")
+    assert text.startswith("LLaMA 7B (llama), 100 tokens\n")
+    assert re.search(r"d=4096 +H=32 +G=32 +d_h=128", text)
+    assert [line.split() for line in text.splitlines() if "queries" in line][:2] == [
+        ["queries", "100", "×", "128"],
+        ["queries", "100", "×", "4096"],
+        ["queries", "1", "×", "128"],
+    ]
+
+
+def test_answers_are_graded_as_the_api_grades_them(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """One right, one wrong, one unreadable, eleven empty."""
+    path = tmp_path / "answers.json"
+    answers = {"queries.rows": "100", "queries.columns": "4 096", "keys.rows": "__import__('os')"}
+    path.write_text(json.dumps(answers), encoding="utf-8")
+    result = printed_json(capsys, "grade", "llama-7b", str(path))
+    assert set(result) == {"score", "out_of", "marks", "diagnosis"}
+    assert (result["score"], result["out_of"], result["diagnosis"]) == (1, 14, None)
+    assert result["marks"]["queries.rows"] == {"mark": "right", "read_as": 100, "message": ""}
+    kinds = [result["marks"][box]["mark"] for box in ("queries.columns", "keys.rows", "output.rows")]
+    assert kinds == ["wrong", "unreadable", "empty"]
+    lines = printed(capsys, "grade", "llama-7b", str(path)).splitlines()
+    assert lines[-1] == "1 of 14"
+    assert len(lines) == 15
+
+
+def test_answers_come_from_standard_input_too(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With - for the file."""
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b'{"scores.rows": "100"}')))
+    assert printed_json(capsys, "grade", "llama-7b", "-")["score"] == 1
+
+
+@pytest.mark.parametrize("text", ["7" * 10_000, "9**9**9", "1/0", "\x00", "\ud800", "𝟏²"])
+def test_bad_answers_are_unreadable_and_no_error(capsys: pytest.CaptureFixture[str], tmp_path: Path, text: str) -> None:
+    """Each gets its mark, in the table and in JSON, whatever a terminal can show."""
+    path = tmp_path / "answers.json"
+    path.write_text(json.dumps({"queries.rows": text}), encoding="utf-8")
+    assert printed_json(capsys, "grade", "llama-7b", str(path))["marks"]["queries.rows"]["mark"] == "unreadable"
+    assert "unreadable" in printed(capsys, "grade", "llama-7b", str(path))
+
+
+def test_a_terminal_that_knows_ascii_alone_is_printed_to(config: Path) -> None:
+    """In a C locale without UTF-8 the × is written as an escape, and the command is done."""
+    environment = {**os.environ, "LC_ALL": "C", "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    done = subprocess.run(
+        [*ENTRY, "shapes", str(config)], cwd=PROJECT, env=environment, capture_output=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert rb"100 \xd7 16" in done.stdout
+
+
+def test_a_reader_that_has_seen_enough_may_go(config: Path) -> None:
+    """A closed pipe ends the command without a word."""
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(
+        [*ENTRY, "shapes", str(config)], cwd=PROJECT, stdout=write, stderr=subprocess.PIPE, check=False
+    )
+    os.close(write)
+    assert done.stderr == b""
+
+
+def test_a_head_is_run_for_real(config: Path) -> None:
+    """On the CPU, in a process of its own: the shapes that torch reports, by hand 7 × 16 and 7 × 7, and they agree."""
+    command = [*ENTRY, "run", str(config), "--tokens", "7", "--device", "cpu", "--dtype", "bfloat16", "--head", "3"]
+    done = subprocess.run([*command, "--json"], cwd=PROJECT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    result = json.loads(done.stdout)
+    assert (result["device"], result["dtype"], result["head"], result["kv_head"]) == ("cpu", "bfloat16", 3, 1)
+    assert (result["shapes"]["queries"], result["shapes"]["scores"], result["agrees"]) == ([7, 16], [7, 7], True)
+
+
+def test_a_head_too_large_for_any_memory_is_run_on_the_meta_device() -> None:
+    """131,072 tokens of LLaMA 7B: scores of 131,072 × 131,072, and the last line says that table and torch agree."""
+    command = [*ENTRY, "run", "llama-7b", "--tokens", "131072", "--device", "meta"]
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.search(r"scores +131072 × 131072", done.stdout)
+    assert done.stdout.splitlines()[-1] == "table and torch agree"
+
+
+def test_help_and_version_are_there(capsys: pytest.CaptureFixture[str]) -> None:
+    """Every verb stands in the help, and every setting in that of serve."""
+    for arguments, wanted in (
+        (["--help"], ["models", "worksheets", "shapes", "grade", "run", "serve"]),
+        (["serve", "--help"], [f"ATTENTION_SHAPES_{name}" for name in ("HOST", "PORT", "DATA_DIR")] + ["DATABASE_URL"]),
+        (["--version"], [__version__]),
+    ):
+        with pytest.raises(SystemExit) as ended:
+            main(arguments)
+        assert ended.value.code == 0
+        text = "".join(capsys.readouterr().out.split())
+        assert [word for word in wanted if word not in text] == []
+    assert len(Settings.model_fields) == 4
+
+
+# Input that cannot be used
+
+
+@pytest.mark.parametrize("verb", ["shapes", "run"])
+@pytest.mark.parametrize("tokens", ["0", "-3", "1000000000", "1.5", "", "many", "²", "9" * 5000, "9**9", "1,000"])
+def test_tokens_that_cannot_be_used(capsys: pytest.CaptureFixture[str], verb: str, tokens: str) -> None:
+    """Zero, negative, huge, broken, empty: a sentence about tokens."""
+    assert re.search(r"[Tt]okens must be a whole number", refusal(capsys, verb, "llama-7b", "--tokens", tokens))
+
+
+def test_tokens_beyond_a_position_table(capsys: pytest.CaptureFixture[str]) -> None:
+    """GPT-2 ends at 1,024, and its table is named."""
+    assert "table of 1,024 positions" in refusal(capsys, "shapes", "gpt2", "--tokens", "1025")
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"model_type": None}, "model_type"),
+        ({"model_type": "nope"}, "nope"),
+        ({"hidden_size": None}, "hidden_size"),
+        ({"num_attention_heads": None}, "num_attention_heads"),
+        ({"num_attention_heads": 5, "num_key_value_heads": 5}, "head"),
+        ({"num_key_value_heads": 3}, "3"),
+        ({"hidden_size": 0}, "hidden_size"),
+        ({"hidden_size": -64}, "hidden_size"),
+        ({"hidden_size": 10**15}, "hidden_size"),
+        ({"hidden_size": 64.5}, "hidden_size"),
+        ({"hidden_size": True}, "hidden_size"),
+        ({"hidden_size": "64"}, "hidden_size"),
+        ({"hidden_size": [64] * 10_000}, "hidden_size"),
+        ({"head_dim": -1}, "head_dim"),
+        ({"num_attention_heads": -4}, "num_attention_heads"),
+    ],
+)
+def test_configs_that_cannot_be_used(
+    capsys: pytest.CaptureFixture[str], config: Path, changes: dict[str, object], said: str
+) -> None:
+    """The field that is missing or impossible is named."""
+    assert said in refusal(capsys, "shapes", changed(config, **changes))
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"[]", b"null", b"\xff\xfe\x00", b"[" * 100_000, b"hidden_size: 64", b'{"a": NaN}']
+)
+def test_files_that_are_no_config(capsys: pytest.CaptureFixture[str], config: Path, content: bytes) -> None:
+    """Empty, broken, deep or of another kind: one line."""
+    config.write_bytes(content)
+    refusal(capsys, "shapes", str(config))
+
+
+def test_a_stated_head_width_makes_odd_heads_possible(capsys: pytest.CaptureFixture[str], config: Path) -> None:
+    """Five heads do not divide 64, and need not where head_dim says 24."""
+    path = changed(config, num_attention_heads=5, num_key_value_heads=5, head_dim=24)
+    assert printed_json(capsys, "shapes", path)["head"]["queries"] == [100, 24]
+
+
+def test_fifty_megabytes_are_refused_unread(capsys: pytest.CaptureFixture[str], config: Path) -> None:
+    """No more than the limit is read: the line says the limit, as config and as answers."""
+    with config.open("wb") as file:
+        file.truncate(50_000_000)
+    assert "1,000,000 bytes" in refusal(capsys, "shapes", str(config))
+    assert "1,000,000 bytes" in refusal(capsys, "grade", "llama-7b", str(config))
+
+
+@pytest.mark.parametrize("name", ["nope", "nope.json", "", "x" * 5000, "a\x00b", "/", ".", "%s", "\udcff"])
+def test_models_and_files_that_are_not_there(
+    capsys: pytest.CaptureFixture[str], name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither a model nor a file, or a folder: the line lists the models, and as answers it says what is wrong."""
+    monkeypatch.chdir(tmp_path)
+    assert "llama-7b" in refusal(capsys, "shapes", name)
+    refusal(capsys, "grade", "llama-7b", name)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "not JSON"),
+        (b"{", "not JSON"),
+        (b"\xff", "not JSON"),
+        (b"[" * 100_000, "not JSON"),
+        (b"[]", "one object of texts"),
+        (b'"x"', "one object of texts"),
+        (b'{"queries.rows": 100}', "one object of texts"),
+        (b'{"queries.rows": null}', "one object of texts"),
+        (b'{"queries.rows": {}}', "one object of texts"),
+        (b'{"queries": "100"}', "is no box of this sheet"),
+        (b'{"context.rows": "100"}', "is no box of this sheet"),
+        (b'{"\\ud800": "100"}', "is no box of this sheet"),
+    ],
+)
+def test_answers_that_cannot_be_used(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, content: bytes, said: str
+) -> None:
+    """Not JSON, not texts, or for boxes that the sheet does not have."""
+    path = tmp_path / "answers.json"
+    path.write_bytes(content)
+    assert said in refusal(capsys, "grade", "llama-7b", str(path))
+
+
+def test_an_unknown_worksheet(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """The line lists the worksheets there are."""
+    path = tmp_path / "answers.json"
+    path.write_text("{}", encoding="utf-8")
+    assert re.search(r"there are: .*\bllama-7b", refusal(capsys, "grade", "nope", str(path)))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["nope"],
+        ["shapes"],
+        ["grade", "llama-7b"],
+        ["shapes", "llama-7b", "--nope"],
+        ["shapes", "llama-7b", "--tokens"],
+        ["run", "llama-7b", "--device", "tpu"],
+        ["run", "llama-7b", "--dtype", "int3"],
+        ["run", "llama-7b", "--head", "-1"],
+        ["run", "llama-7b", "--head", "x"],
+    ],
+)
+def test_commands_that_cannot_be_understood(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
+    """Missing, unknown and impossible arguments end with 2 and one line, as any other bad input."""
+    refusal(capsys, *arguments)
+
+
+# serve
+
+
+@contextlib.contextmanager
+def served(folder: Path, **environment: str) -> Iterator[tuple[str, int]]:
+    """The program as it is started from a terminal, on a free port: host and port from the address it prints."""
+    settings = {"ATTENTION_SHAPES_PORT": "0", "ATTENTION_SHAPES_DATA_DIR": str(folder / "data"), "DATABASE_URL": ""}
+    command = [sys.executable, "-X", "importtime", *ENTRY[1:], "serve"]
+    with (
+        (folder / "imports").open("w") as imports,
+        subprocess.Popen(
+            command, cwd=PROJECT, env={**os.environ, **settings, **environment}, stdout=subprocess.PIPE, stderr=imports,
+            text=True,
+        ) as process,
+    ):  # fmt: skip
+        try:
+            assert process.stdout
+            address = re.search(r"http://([\d.]+):(\d+)", process.stdout.readline())
+            assert address
+            yield address.group(1), int(address.group(2))
+        finally:
+            process.terminate()
+
+
+def asked(host: str, port: int, path: str) -> tuple[int, str]:
+    connection = http.client.HTTPConnection(host, port, timeout=20)
+    connection.request("GET", path)
+    response = connection.getresponse()
+    answer = response.status, response.read().decode()
+    connection.close()
+    return answer
+
+
+def test_serve_prints_its_address_and_serves_there_without_torch(tmp_path: Path) -> None:
+    """On a free port: /healthz and the first page answer, torch is not loaded, and the port is not given twice."""
+    with served(tmp_path) as (host, port):
+        assert host == "127.0.0.1"
+        assert asked(host, port, "/healthz") == (200, '{"status":"ok"}')
+        status, page = asked(host, port, "/")
+        assert status == 200
+        assert "One head of LLaMA 7B" in page
+        loaded = {line.rpartition("|")[2].strip() for line in (tmp_path / "imports").read_text().splitlines()}
+        assert "uvicorn" in loaded
+        assert not {name for name in loaded if name.partition(".")[0] in ("torch", "numpy")}
+        assert (tmp_path / "data" / "attention-shapes.sqlite3").is_file()
+        environment = {**os.environ, "ATTENTION_SHAPES_PORT": str(port), "ATTENTION_SHAPES_DATA_DIR": str(tmp_path)}
+        second = subprocess.run(
+            [*ENTRY, "serve"], cwd=PROJECT, env=environment, capture_output=True, text=True, check=False
+        )
+        assert (second.returncode, second.stdout) == (2, "")
+        assert second.stderr.startswith(f"attention-shapes: Cannot serve at 127.0.0.1:{port}: Address already in use")
+        assert second.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "said"),
+    [
+        ("ATTENTION_SHAPES_PORT", "http", "ATTENTION_SHAPES_PORT"),
+        ("ATTENTION_SHAPES_PORT", "65536", "ATTENTION_SHAPES_PORT"),
+        ("ATTENTION_SHAPES_PORT", "-1", "ATTENTION_SHAPES_PORT"),
+        ("ATTENTION_SHAPES_PORT", "", "ATTENTION_SHAPES_PORT"),
+        ("ATTENTION_SHAPES_HOST", "no such host", "Cannot serve at no such host:0"),
+        ("ATTENTION_SHAPES_DATA_DIR", str(PROJECT / "README.md"), "README.md cannot be used"),
+        ("DATABASE_URL", "nonsense", "DATABASE_URL"),
+        ("DATABASE_URL", "mysql://h/d", "DATABASE_URL"),
+        ("DATABASE_URL", "postgresql://127.0.0.1:1/d", "The database cannot be opened"),
+    ],
+)
+def test_settings_that_cannot_be_used(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    variable: str,
+    value: str,
+    said: str,
+) -> None:
+    """One line that names the setting, and nothing is served."""
+    monkeypatch.setenv("ATTENTION_SHAPES_PORT", "0")
+    monkeypatch.setenv("ATTENTION_SHAPES_DATA_DIR", str(tmp_path))
+    monkeypatch.setenv(variable, value)
+    assert said in refusal(capsys, "serve")

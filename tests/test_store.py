@@ -1,0 +1,234 @@
+"""What is kept, asked of SQLite and of a real PostgreSQL alike."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+
+from app.settings import PROJECT, Settings
+from app.store import Attempt, Draft, Store
+from app.store.tables import learners, metadata, runs
+
+SHEET = "llama-7b/llama-7b/100"
+ODD = {"queries.rows": "4 096 × 2\u2009", "keys.rows": "\x00", "values.rows": "\ud800", "scores.rows": "🙂" * 500}
+
+
+def test_the_store_stands_on_the_database_it_was_given(store: Store, database_url: str) -> None:
+    """One of the two runs is on SQLite, the other on PostgreSQL."""
+    assert store.engine.dialect.name == database_url.partition(":")[0].partition("+")[0]
+    store.ping()
+
+
+def test_a_learner_is_found_by_their_token_alone(store: Store) -> None:
+    """Two learners have two tokens of 43 characters (256 bits), and no other token finds anybody."""
+    first, second = store.add_learner(), store.add_learner()
+    assert first.id != second.id
+    assert len(first.token) == 43
+    assert store.find_learner(first.token) == first
+    assert store.find_learner(second.token) == second
+    for other in ("", first.token[:-1], first.token.lower() + "x", "\x00", "\ud800", "x" * 10_000):
+        assert store.find_learner(other) is None
+
+
+def test_tokens_are_not_stored_in_clear(store: Store) -> None:
+    """No column of the learner's row holds the cookie: whoever reads the database cannot pose as a learner."""
+    learner = store.add_learner()
+    with store.engine.connect() as connection:
+        row = connection.execute(sa.select(learners)).one()
+    assert learner.token not in " ".join(str(value) for value in row)
+    assert len(row.token_hash) == 64
+
+
+def test_a_draft_is_kept_as_typed(store: Store) -> None:
+    """Texts come back character by character, NUL and lone surrogates too, each sheet and learner apart."""
+    learner, other = store.add_learner(), store.add_learner()
+    store.save_draft(learner, SHEET, Draft(ODD, 1))
+    assert store.find_draft(learner, SHEET) == Draft(ODD, 1)
+    assert store.find_draft(learner, "qwen2.5-0.5b/qwen2.5-0.5b/50") is None
+    assert store.find_draft(other, SHEET) is None
+
+
+def test_the_newest_draft_wins(store: Store) -> None:
+    """A later version replaces an earlier one, and so does the same version saved again."""
+    learner = store.add_learner()
+    for version, text in ((1, "1"), (1_760_000_000_000, "2"), (1_760_000_000_000, "3"), (9_999_999_999_999_999, "4")):
+        store.save_draft(learner, SHEET, Draft({"queries.rows": text}, version))
+        assert store.find_draft(learner, SHEET) == Draft({"queries.rows": text}, version)
+
+
+def test_an_older_save_that_comes_late_does_not_cover_a_newer_one(store: Store) -> None:
+    """A request held up on the way brings version 4 after version 5: version 5 stays."""
+    learner = store.add_learner()
+    store.save_draft(learner, SHEET, Draft({"queries.rows": "new"}, 5))
+    store.save_draft(learner, SHEET, Draft({"queries.rows": "old"}, 4))
+    assert store.find_draft(learner, SHEET) == Draft({"queries.rows": "new"}, 5)
+
+
+def test_saves_at_the_same_time_leave_the_newest(store: Store) -> None:
+    """Eight threads save eight versions in any order; none fails, and the highest is there afterwards."""
+    learner = store.add_learner()
+    problems: list[Exception] = []
+
+    def save(version: int) -> None:
+        try:
+            store.save_draft(learner, SHEET, Draft({"queries.rows": str(version)}, version))
+        except Exception as problem:
+            problems.append(problem)
+
+    threads = [threading.Thread(target=save, args=(version,)) for version in (3, 8, 1, 6, 2, 7, 5, 4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert problems == []
+    assert store.find_draft(learner, SHEET) == Draft({"queries.rows": "8"}, 8)
+
+
+def test_the_last_attempt_is_the_last_one_recorded(store: Store) -> None:
+    """Every try is kept; the last of this learner on this sheet is given back."""
+    learner, other = store.add_learner(), store.add_learner()
+    assert store.last_attempt(learner, SHEET) is None
+    for score in (14, 3):
+        store.record_attempt(learner, SHEET, Attempt({"queries.rows": str(score)}, score, 14))
+    store.record_attempt(other, SHEET, Attempt({}, 9, 14))
+    store.record_attempt(learner, "another/sheet/1", Attempt({}, 8, 14))
+    assert store.last_attempt(learner, SHEET) == Attempt({"queries.rows": "3"}, 3, 14)
+    with store.engine.connect() as connection:
+        assert connection.scalar(sa.text("SELECT count(*) FROM attempts")) == 4
+
+
+def test_a_run_is_waiting_until_it_is_finished(store: Store) -> None:
+    """A new run has neither result nor problem, and knows since when it waits."""
+    run = store.add_run(SHEET, ODD)
+    found = store.find_run(run.id)
+    assert found == run
+    assert not run.finished
+    assert 0 <= found.seconds_waiting < 60
+    assert abs(found.created_at - datetime.now(UTC)) < timedelta(minutes=1)
+
+
+def test_a_finished_run_has_its_result(store: Store) -> None:
+    """Nested data come back as they were given, numbers as numbers."""
+    run = store.add_run(SHEET, {})
+    result = {"shapes": {"queries": [100, 128]}, "milliseconds": 5.25, "row_sums": None, "agrees": True}
+    store.finish_run(run.id, result)
+    found = store.find_run(run.id)
+    assert found is not None
+    assert (found.result, found.problem, found.finished) == (result, None, True)
+
+
+def test_a_run_that_failed_has_its_sentence(store: Store) -> None:
+    """A problem finishes a run as a result does."""
+    run = store.add_run(SHEET, {})
+    store.finish_run(run.id, None, "It took too long.")
+    found = store.find_run(run.id)
+    assert found is not None
+    assert (found.result, found.problem, found.finished) == (None, "It took too long.", True)
+
+
+def test_runs_have_ids_that_cannot_be_guessed(store: Store) -> None:
+    """96 random bits each; an id that was not given out finds nothing, whatever characters it has."""
+    ids = {store.add_run(SHEET, {}).id for _ in range(20)}
+    assert len(ids) == 20
+    assert {len(run_id) for run_id in ids} == {16}
+    for other in ("", "1", "x" * 10_000, "é🙂", "a\x00b"):
+        assert store.find_run(other) is None
+
+
+def test_what_was_kept_is_there_after_a_restart(store: Store, database_url: str) -> None:
+    """A second store on the same address finds what the first one kept."""
+    learner = store.add_learner()
+    store.save_draft(learner, SHEET, Draft({"queries.rows": "100"}, 1))
+    store.close()
+    again = Store(database_url)
+    found = again.find_learner(learner.token)
+    assert found == learner
+    assert again.find_draft(found, SHEET) == Draft({"queries.rows": "100"}, 1)
+    again.close()
+
+
+def test_a_learner_that_goes_takes_their_work_along(store: Store) -> None:
+    """Deleting a learner's row deletes drafts and attempts: foreign keys are kept on both databases."""
+    learner = store.add_learner()
+    store.save_draft(learner, SHEET, Draft({}, 1))
+    store.record_attempt(learner, SHEET, Attempt({}, 0, 14))
+    with store.engine.begin() as connection:
+        connection.execute(sa.delete(learners))
+    assert store.find_draft(learner, SHEET) is None
+    assert store.last_attempt(learner, SHEET) is None
+
+
+def test_the_migrations_lead_to_the_tables_of_the_code(store: Store) -> None:
+    """Alembic finds no difference between the migrated database and tables.metadata."""
+    with store.engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        assert compare_metadata(context, metadata) == []
+        assert context.get_current_revision()
+
+
+def test_a_difference_would_be_seen(store: Store) -> None:
+    """The comparison above is no empty one: with a column taken away it finds the difference."""
+    with store.engine.begin() as connection:
+        connection.execute(sa.text("ALTER TABLE runs DROP COLUMN problem"))
+    with store.engine.connect() as connection:
+        found = compare_metadata(MigrationContext.configure(connection), metadata)
+    assert [(kind, table, column.name) for kind, _, table, column in found] == [
+        ("add_column", "runs", runs.c.problem.name)
+    ]
+
+
+def test_stores_that_open_one_new_database_at_once_all_work(database_url: str) -> None:
+    """Four threads open it together: one migrates, the others wait, and each can add a learner."""
+    barrier, opened, problems = threading.Barrier(4), list[Store](), list[Exception]()
+
+    def open_it() -> None:
+        barrier.wait()
+        try:
+            store = Store(database_url)
+            opened.append(store)
+            store.add_learner()
+        except Exception as problem:
+            problems.append(problem)
+
+    threads = [threading.Thread(target=open_it) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for store in opened:
+        store.close()
+    assert problems == []
+    assert len(opened) == 4
+
+
+def test_processes_that_open_one_new_database_at_once_all_work(database_url: str) -> None:
+    """The same with three processes, as several workers of one machine start."""
+    command = "import sys; from app.store import Store; s = Store(sys.argv[1]); s.add_learner(); s.close()"
+    started = [
+        subprocess.Popen([sys.executable, "-c", command, database_url], cwd=PROJECT, stderr=subprocess.PIPE, text=True)
+        for _ in range(3)
+    ]
+    assert [process.communicate(timeout=60)[1] for process in started] == ["", "", ""]
+    assert [process.returncode for process in started] == [0, 0, 0]
+
+
+def test_the_folder_of_a_new_database_is_made(tmp_path: Path) -> None:
+    """SQLite does not make folders; the store does."""
+    store = Store(Settings(data_dir=tmp_path / "a" / "b", database_url="").database)
+    store.ping()
+    store.close()
+    assert (tmp_path / "a" / "b" / "attention-shapes.sqlite3").is_file()
+
+
+@pytest.mark.parametrize("url", ["postgres://u:p@h/d", "postgresql://u:p@h/d", "postgresql+psycopg://u:p@h/d"])
+def test_a_postgresql_address_is_read_as_hosters_write_it(url: str) -> None:
+    """postgres:// and postgresql:// both mean the driver that is installed."""
+    assert Settings(database_url=url).database == "postgresql+psycopg://u:p@h/d"
