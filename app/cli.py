@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+from alembic.util import CommandError
 from pydantic import ValidationError
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -288,6 +289,9 @@ def _serve(_parsed: argparse.Namespace) -> None:
         raise InputError(f"Cannot serve at {settings.host}:{settings.port}: {error.strerror}.") from None
     try:
         app = create_app(settings)
+    except CommandError:
+        listening.close()
+        raise InputError("The database was made by a newer version of this program: update, or name another.") from None
     except SQLAlchemyError as error:
         listening.close()
         raise InputError(f"The database cannot be opened: {str(error.args[0]).splitlines()[0]}") from None

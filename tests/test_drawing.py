@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.attention.drawing import LONGEST, SHORTEST, UNKNOWN, Figure, Scale, draw, sizes_by_place
+from app.attention.drawing import LONGEST, SHORTEST, UNKNOWN, Figure, Scale, draw
 from app.attention.tensors import Place
 from app.attention.worksheet import Library, Variant, load_library
 from app.settings import PROJECT
@@ -19,6 +19,11 @@ LIBRARY = load_library(PROJECT / "worksheets")  # hypothesis draws many examples
 LLAMA, GROUPED = LIBRARY.variant("llama-7b"), LIBRARY.variant("qwen2.5-0.5b-grouped")
 SCALES: tuple[Scale, Scale] = ("root", "true")
 SIZES = st.one_of(st.integers(1, 300), st.integers(1, 10**18))
+
+
+def sizes_by_place(variant: Variant) -> dict[Place, int]:
+    """The sheet filled in with its key."""
+    return {place: variant.answer(place) for place in variant.blanks}
 
 
 def typed(variant: Variant) -> st.SearchStrategy[dict[Place, int]]:

@@ -242,7 +242,7 @@ def model_file(config: str, name: str = '"M"') -> str:
         (GOOD.replace("single-head", "nope"), "no topic “nope”; there are: single-head"),
         (
             GOOD.replace("single-head", "rotary-pairs"),
-            "no topic “rotary-pairs”; there are: single-head, attention-layer",
+            "no topic “rotary-pairs”; there are: single-head, bidirectional-head",
         ),
         (GOOD + 'notation = "nope"', "no notation “nope”; there are: classic"),
         (GOOD.replace("= 5", "= 0"), "from 1 to"),

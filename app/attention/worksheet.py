@@ -345,6 +345,6 @@ def _check(sheet: Worksheet, file: str, models: Mapping[str, Model], wording: Wo
             check_decoder_tokens(models[sheet.model].architecture, sheet.tokens, sheet.decoder_tokens)
     except (TokensError, TopicError) as error:
         raise WorksheetError(f"{file}: {error}") from None
-    worded = [key for key in asked if key in wording.sections["rows"][sheet.topic]]
+    worded = [key for key in asked if key in wording.sections["rows"].get(sheet.topic, {})]  # without a name, unasked
     if not sheet.rows or not all(row in worded and sheet.rows.count(row) == 1 for row in sheet.rows):
         raise WorksheetError(f"{file}: rows must be some of {', '.join(worded)}, each once.")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+import sqlite3
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -196,5 +198,19 @@ def _make_folder(url: str) -> None:
 
 def _set_up_sqlite(connection: Any, _record: object) -> None:
     # FULL: an answer that was acknowledged survives a power cut, at the price of one flush a commit.
-    for pragma in ("busy_timeout=5000", "journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+    for pragma in ("busy_timeout=5000", "synchronous=FULL", "foreign_keys=ON"):
         connection.execute(f"PRAGMA {pragma}")
+    _use_wal(connection)
+
+
+def _use_wal(connection: Any) -> None:
+    """Turn the write-ahead log on; of several who open a new file at once, SQLite lets only one, and none wait."""
+    for wait in (*[0.05] * 100, None):
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError:
+            if wait is None:
+                raise
+            time.sleep(wait)
+        else:
+            return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -23,6 +24,7 @@ from app.web.heads import HeadProblem, run_sheet
 from app.web.parts import MaybeLearner, Part, Parts, remember, render
 
 router = APIRouter(include_in_schema=False)
+log = logging.getLogger("attention_shapes")
 
 LOST_AFTER_S = 900  # longer than the longest queue of runs: whoever ran it is gone
 
@@ -204,6 +206,9 @@ def _finish(parts: Parts, run: Run, variant: Variant, options: dict[str, Any]) -
         result = run_sheet(parts, variant, **options)
     except HeadProblem as problem:
         parts.store.finish_run(run.id, None, str(problem))
+    except Exception:  # nobody stands behind this thread to hear of it, and someone waits for the page
+        log.exception("a run failed")
+        parts.store.finish_run(run.id, None, parts.library.wording.say("page", "stopped"))
     else:
         parts.store.finish_run(run.id, result)
 
