@@ -21,7 +21,7 @@ from app.attention import forward
 from app.attention.architecture import Architecture, Rotary, architecture_from
 from app.attention.forward import ForwardError, bytes_needed, execute, listing, program, run_head
 from app.attention.tensors import ATTENTION_LAYER
-from app.attention.worksheet import load_library
+from app.attention.worksheet import Variant, load_library
 from app.cli import main
 from app.settings import PROJECT
 from app.web.heads import run_sheet
@@ -379,11 +379,17 @@ class Here:
         return run_head(architecture, tokens, **options).as_dict()
 
 
-def test_a_sheet_on_a_layer_runs_the_layer() -> None:
-    """Qwen2.5 0.5B as the published config says, 14 query heads on 2 key/value heads, 50 tokens."""
+def sheet_of_a_layer(**changes: Any) -> tuple[Any, Variant]:
+    """The grouped sheet on Qwen2.5 0.5B, 14 query heads on 2 key/value heads, 50 tokens, and the parts to run it."""
     library = load_library(PROJECT / "worksheets")
-    parts: Any = type("Parts", (), {"runner": Here(), "library": library})()
     variant = library.variant("qwen2.5-0.5b-grouped")
+    parts = type("Parts", (), {"runner": Here(), "library": library})()
+    return parts, replace(variant, worksheet=replace(variant.worksheet, **changes))
+
+
+def test_a_sheet_on_a_layer_runs_the_layer() -> None:
+    """The shapes beside the answers are the layer's, and the answers' own."""
+    parts, variant = sheet_of_a_layer()
     result = run_sheet(parts, variant, head=9, device="cpu")
     observed = {row.key: tuple(result["shapes"][row.key]) for row in variant.rows}
     assert observed == {
@@ -396,7 +402,14 @@ def test_a_sheet_on_a_layer_runs_the_layer() -> None:
         "output": (50, 896),
     }
     assert result["agrees"]
-    assert {key: tuple(result["shapes"][key]) for key in observed} == {key: variant.shape(key) for key in observed}
+    assert observed == {row.key: tuple(map(variant.answer, row.places)) for row in variant.rows}
+
+
+def test_a_simplified_sheet_on_a_layer_runs_the_layer_it_asks_about() -> None:
+    """With keys and values for every query head the answers are 50 × 896, and so is what stands beside them."""
+    parts, variant = sheet_of_a_layer(kv_head_per_query_head=True)
+    result = run_sheet(parts, variant, device="meta")
+    assert (result["shapes"]["keys"], result["agrees"]) == ([50, 896], True)
 
 
 def test_the_terminal_runs_a_layer(capsys: pytest.CaptureFixture[str]) -> None:
