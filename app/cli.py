@@ -19,7 +19,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from app import __version__
 from app.attention.architecture import MAX_CONFIG_BYTES, Architecture, ConfigError, TokensError, read_config
 from app.attention.describe import shapes
-from app.attention.forward import DEVICES, DTYPES, ForwardError, run_head
+from app.attention.forward import DEVICES, DTYPES, RUNNABLE, ForwardError, run_head
 from app.attention.grading import AnswersError, Report, grade
 from app.attention.parameters import parameters_json
 from app.attention.topics import TopicError
@@ -81,16 +81,21 @@ def _parser() -> argparse.ArgumentParser:
     graded.add_argument("worksheet", metavar="WORKSHEET", help="key of a worksheet")
     graded.add_argument("answers", metavar="ANSWERS.json", help='{"queries.rows": "100", …}; - reads standard input')
     counted = verb("parameters", _parameters, "Count every parameter tensor of a model.")
-    run = verb("run", _run, "Run one head in torch and print the shapes it reports.")
+    run = verb("run", _run, "Run one head, or a layer, in torch and print the shapes it reports.")
     for command in (shown, counted):
         command.add_argument("models", metavar="MODEL_OR_CONFIG.json", nargs="+", help=MODEL_HELP)
     run.add_argument("model", metavar="MODEL_OR_CONFIG.json", help=MODEL_HELP)
     for command in (shown, run):
         command.add_argument("--tokens", default="100", help="length of the input (default 100)")
     shown.add_argument("--decoder-tokens", help="length of the decoder's text, for an encoder-decoder")
+    run.add_argument(
+        "--topic", choices=tuple(RUNNABLE), default="single-head", help="what to run (default single-head)"
+    )
     run.add_argument("--device", choices=DEVICES, help="where to run (default: CUDA, else MPS, else CPU)")
     run.add_argument("--dtype", choices=DTYPES, default="float32", help="number format (default float32)")
-    run.add_argument("--head", default="0", help="which query head, counted from 0 (default 0)")
+    run.add_argument(
+        "--head", default="0", help="which query head, counted from 0; of a layer, the one pictured (default 0)"
+    )
     verb("serve", _serve, _serve_help(), printable=False)
     return parser
 
@@ -253,9 +258,8 @@ def _print_report(report: Report) -> None:
 
 def _run(parsed: argparse.Namespace) -> None:
     head = _whole(parsed.head, "--head")
-    result = run_head(
-        _architecture(parsed.model), _tokens(parsed), head=head, device=parsed.device, dtype=parsed.dtype
-    ).as_dict()
+    options = {"topic": parsed.topic, "head": head, "device": parsed.device, "dtype": parsed.dtype}
+    result = run_head(_architecture(parsed.model), _tokens(parsed), **options).as_dict()
     if parsed.json:
         _print_json(result)
         return

@@ -85,14 +85,15 @@ class Grades(BaseModel):
 
 
 class ForwardRequest(BaseModel):
-    """A head to run: a model of the library by its key, or the object of a config.json."""
+    """A head or layer to run: a model of the library by its key, or the object of a config.json."""
 
     model_config = ConfigDict(extra="forbid")
 
     model: str | None = Field(None, description="Key of a model of the library.")
     config: dict[str, Any] | None = Field(None, description="A config.json, in place of a model.")
     tokens: StrictInt = Field(100, description="Length of the input.")
-    head: StrictInt = Field(0, description="Which query head, counted from 0.")
+    topic: str = Field("single-head", description="single-head, or attention-layer for all heads of a layer.")
+    head: StrictInt = Field(0, description="Which query head, counted from 0; of a layer, the one pictured.")
     device: str | None = Field(None, description="cpu, cuda, mps or meta; else the best there is.")
     dtype: str = Field("float32", description="float32, bfloat16 or float16.")
     seed: StrictInt = Field(0, description="Seed of the random input and weights.")
@@ -137,10 +138,10 @@ def grade_answers(parts: Part, asked: GradeRequest) -> Grades:
 
 @router.post("/forward")
 def run_forward(parts: Part, asked: ForwardRequest) -> dict[str, Any]:
-    """Run one head in torch and report the shapes, time and memory observed; weights and input are random."""
+    """Run one head or layer in torch and report the shapes, time and memory observed; weights and input are random."""
     if (asked.model is None) == (asked.config is None):
         raise HTTPException(422, "Give either a model (its key) or a config (the object of a config.json).")
-    options = asked.model_dump(include={"head", "device", "dtype", "seed"})
+    options = asked.model_dump(include={"topic", "head", "device", "dtype", "seed"})
     if asked.model is not None:
         architecture = parts.library.model(asked.model).architecture
     else:

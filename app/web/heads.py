@@ -1,4 +1,4 @@
-"""One run of a head for a page or for the API, with a sentence and an HTTP status for everything that can stop it."""
+"""One run of a head or layer for a page or the API, with a sentence and an HTTP status for whatever can stop it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 from app.attention.architecture import Architecture
 from app.attention.forward import ForwardError
+from app.attention.tensors import ATTENTION_LAYER
 from app.attention.worksheet import Variant
 from app.web.parts import Parts
 from app.web.runner import RunnerBusy, RunnerFailed, RunTooLong
@@ -27,8 +28,10 @@ class HeadProblem(Exception):
 
 
 def run_sheet(parts: Parts, variant: Variant, **options: Any) -> dict[str, Any]:
-    """What a sheet asks about, run as the model really is, without the sheet's simplifications; raises HeadProblem."""
-    return run_head_for(parts, variant.model.architecture, variant.tokens, **options)
+    """What a sheet asks about, run as the model really is where no shape tells the difference; raises HeadProblem."""
+    # One head has the same shapes with keys of its own and with shared ones; a layer has not.
+    architecture = variant.architecture if variant.topic is ATTENTION_LAYER else variant.model.architecture
+    return run_head_for(parts, architecture, variant.tokens, topic=variant.topic.key, **options)
 
 
 def run_head_for(parts: Parts, architecture: Architecture, tokens: int, **options: Any) -> dict[str, Any]:

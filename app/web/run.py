@@ -176,6 +176,7 @@ def _picture_text(words: Wording, result: dict[str, Any], variant: Variant) -> s
     return " ".join(
         [
             words.say("run", "picture"),
+            *([words.say("run", "picture-head", head=result["picture"]["head"])] if result["head"] is None else []),
             *([words.say("run", "picture-causal")] if variant.architecture.causal else []),
             *([words.say("run", "picture-cell", side=side)] if side > 1 else []),
         ]
