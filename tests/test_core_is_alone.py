@@ -98,9 +98,11 @@ def test_page_modules_never_import_each_other() -> None:
 
 @pytest.mark.parametrize("wanted", ["torch", "numpy"])
 def test_torch_is_imported_where_a_head_is_run_and_nowhere_else(wanted: str) -> None:
-    """Of the core forward.py alone imports torch, of the app the child process of the runner; nothing imports numpy."""
+    """Of the core forward.py and devices.py alone import torch, of the app the child process of the runner; nothing imports numpy."""
     users = {name for name, tree in modules() if wanted in {other.partition(".")[0] for other in imported(name, tree)}}
-    assert users <= ({"app.attention.forward", "app.web.runner"} if wanted == "torch" else set())
+    assert users <= (
+        {"app.attention.forward", "app.attention.devices", "app.web.runner"} if wanted == "torch" else set()
+    )
 
 
 def test_no_module_evaluates_text_but_the_forward_pass() -> None:

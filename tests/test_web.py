@@ -374,7 +374,7 @@ def test_the_head_is_run_beside_what_was_typed(client: TestClient, runner: FakeR
     page = Page(text)
     architecture, tokens, options = runner.calls[0]
     assert (architecture.name, tokens) == ("LLaMA 7B", 100)
-    assert options == {"device": None, "dtype": "float32", "head": 0}
+    assert options == {"topic": "single-head", "device": None, "dtype": "float32", "head": 0}
     rows = {row.split()[0]: row for _, row in page.find("tr")}
     assert "(100, 128)" in rows["QQueries"]
     assert "4096 (not what torch reports)" in rows["QQueries"]
@@ -403,7 +403,7 @@ def test_a_run_on_the_meta_device_has_shapes_and_no_numbers(client: TestClient, 
     """No picture, no time, no memory measured, and a sentence that says why."""
     runner.changes = {"device": "meta", "milliseconds": None, "peak_bytes": None, "row_sums": None, "picture": None}
     text = finished(client, {**LLAMA, "queries.rows": "100", "device": "meta", "head": "3", "dtype": "bfloat16"})
-    assert runner.calls[0][2] == {"device": "meta", "dtype": "bfloat16", "head": 3}
+    assert runner.calls[0][2] == {"topic": "single-head", "device": "meta", "dtype": "bfloat16", "head": 3}
     assert "meta device keeps shapes" in text
     assert "<img" not in text
     assert " ms" not in text

@@ -77,11 +77,6 @@ class Dim:
         """The same sum so many times."""
         return Dim(_collect(Term(term.factor * factor, term.symbols) for term in self.terms))
 
-    def renamed(self, names: Mapping[str, str]) -> Dim:
-        """The same sum under other names; terms that become alike are added up."""
-        pairs = ((term.factor, tuple(names.get(symbol, symbol) for symbol in term.symbols)) for term in self.terms)
-        return Dim(_collect(Term(factor, symbols) for factor, symbols in pairs))
-
     def __str__(self) -> str:
         return " + ".join(map(str, self.terms))
 

@@ -10,6 +10,7 @@ import json
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from typing import Any
 from .answers import Unreadable
 from .architecture import Architecture, ConfigError, TokensError, architecture_from
 from .describe import check_decoder_tokens
-from .dims import Dim
+from .dims import Dim, Term
 from .tensors import AXES, Axis, Place, Topic
 from .topics import MAKERS, TopicError, sizes_for, topic_for
 
@@ -225,7 +226,14 @@ class Notation:
 
     def write(self, dim: Dim) -> str:
         """A symbolic length in this notation, such as 'H·d_head' for H*d_h."""
-        return str(dim.renamed(self.symbols)).replace("*", "·")
+        factors: dict[tuple[str, ...], int | Fraction] = {}
+        spelled: dict[tuple[str, ...], tuple[str, ...]] = {}
+        for term in dim.terms:  # under these names some terms may be alike, where d_h and d_v are one d_head
+            names = tuple(self.symbols.get(symbol, symbol) for symbol in term.symbols)
+            alike = tuple(sorted(names))
+            spelled.setdefault(alike, names)
+            factors[alike] = factors.get(alike, 0) + term.factor
+        return " + ".join(str(Term(factor, spelled[alike])).replace("*", "·") for alike, factor in factors.items())
 
 
 _CODE = {"input": "x", "queries": "q", "keys": "k", "values": "v", "scores": "scores", "weights": "attn",
