@@ -98,7 +98,7 @@ def test_page_modules_never_import_each_other() -> None:
 
 @pytest.mark.parametrize("wanted", ["torch", "numpy"])
 def test_torch_is_imported_where_a_head_is_run_and_nowhere_else(wanted: str) -> None:
-    """Of the core forward.py and devices.py alone import torch, of the app the child process of the runner; nothing imports numpy."""
+    """Torch is for forward.py and devices.py of the core, and for the runner's child process; numpy for nothing."""
     users = {name for name, tree in modules() if wanted in {other.partition(".")[0] for other in imported(name, tree)}}
     assert users <= (
         {"app.attention.forward", "app.attention.devices", "app.web.runner"} if wanted == "torch" else set()

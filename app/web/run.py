@@ -108,7 +108,7 @@ def show_run(request: Request, parts: Part, run_id: str) -> Response:
 
 @router.get("/runs/{run_id}/weights.png")
 def picture(parts: Part, run_id: str) -> Response:
-    """The attention weights as a picture: the darker, the larger its share of a row's largest weight."""
+    """The attention weights as a picture: the stronger the tone, the larger its share of a row's largest weight."""
     result = _find(parts, run_id).result
     if not result or not result["picture"]:
         raise HTTPException(404, "This run has no picture of weights.")
