@@ -56,11 +56,17 @@ def memory_costs() -> tuple[Amount, ...]:
     """Bytes of all weights at several widths of a number, and of the key/value cache after N tokens.
 
     `params` is the number of parameters. The cache keeps a key and a value for every token, layer and key/value head
-    (Pope et al., arXiv:2211.05102), here in 16 bits.
+    (Pope et al., arXiv:2211.05102).
     """
     weights = [
         Amount(f"weights_{bits}_bit", Dim.parse("params").times(size), f"{size} bytes · parameters")
         for bits, size in BYTES.items()
     ]
-    kept = Dim.parse("L*N*G*d_h + L*N*G*d_v").times(2)
-    return (*weights, Amount("cache_16_bit", kept, "2 bytes · L · N · (keys + values of G heads)"))
+    kept = Dim.parse("L*N*G*d_h + L*N*G*d_v")
+    cache = [
+        Amount(
+            f"cache_{bits}_bit", kept.times(BYTES[bits]), f"{BYTES[bits]} bytes · L · N · (keys + values of G heads)"
+        )
+        for bits in ("16", "8")
+    ]
+    return (*weights, *cache)
