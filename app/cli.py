@@ -17,19 +17,27 @@ from pydantic import ValidationError
 from sqlalchemy.exc import SQLAlchemyError
 
 from app import __version__
-from app.attention.architecture import MAX_CONFIG_BYTES, Architecture, ConfigError, TokensError, read_config
+from app.attention.architecture import (
+    MAX_CONFIG_BYTES,
+    Architecture,
+    ConfigError,
+    TokensError,
+    architecture_from,
+    read_config,
+)
 from app.attention.describe import shapes
 from app.attention.forward import DEVICES, DTYPES, RUNNABLE, ForwardError, run_head
 from app.attention.grading import AnswersError, Report, grade
 from app.attention.parameters import parameters_json
 from app.attention.topics import TopicError
 from app.attention.worksheet import Library, WorksheetError, load_library
+from app.exchange.hub import HubError, fetch_config, repository
 from app.settings import PROJECT, Settings
 
 PARTS = {"head": "one head", "layer": "one layer", "decode": "one more token, with a cache", "cross": "cross attention",
          "model": "whole model"}  # fmt: skip
-MODEL_HELP = "key of a model, or path of a config.json"
-UNUSABLE = (ConfigError, TokensError, TopicError, WorksheetError, AnswersError, ForwardError)
+MODEL_HELP = "key of a model, path of a config.json, or org/name on the Hugging Face Hub"
+UNUSABLE = (ConfigError, TokensError, TopicError, WorksheetError, AnswersError, ForwardError, HubError)
 
 
 class InputError(ValueError):
@@ -130,6 +138,8 @@ def _architecture(name: str) -> Architecture:
         return library.models[name].architecture
     path = Path(name)
     if not _is_file(path):
+        if repository(name) and not name.endswith(".json"):
+            return _from_hub(name)
         raise InputError(f"There is no model and no file “{name[:60]}”; models are: {', '.join(library.models)}.")
     return read_config(_read(path), path.parent.name if path.name == "config.json" else path.stem)
 
@@ -139,6 +149,12 @@ def _is_file(path: Path) -> bool:
         return path.is_file()
     except OSError:  # such as a name that is too long for any file
         return False
+
+
+def _from_hub(name: str) -> Architecture:
+    settings = _settings()
+    config = fetch_config(name, settings.data_dir / "hub", allowed=settings.hub)
+    return architecture_from(config, name)
 
 
 def _read(path: Path) -> bytes:

@@ -24,6 +24,12 @@ class Settings(BaseSettings):
         description="PostgreSQL address (postgresql://…) for several processes; empty means SQLite in the data folder.",
     )
 
+    hub: bool = Field(
+        True,
+        description="Whether people may fetch a model's config.json from the Hugging Face Hub by its name; "
+        "nothing is fetched unless they do.",
+    )
+
     @field_validator("database_url")
     @classmethod
     def _known_database(cls, url: str) -> str:

@@ -30,6 +30,7 @@ __all__ = [
     "Rotary",
     "TokensError",
     "architecture_from",
+    "parse_config",
     "read_config",
     "whole_number",
 ]
@@ -168,13 +169,17 @@ class Architecture:
 
 def read_config(text: str | bytes, name: str = "this model") -> Architecture:
     """Read the text of a config.json; raises ConfigError, with one sentence on what to change."""
+    return architecture_from(parse_config(text), name)
+
+
+def parse_config(text: str | bytes) -> object:
+    """The value that the text of a config.json holds; raises ConfigError for what is too long or no JSON."""
     if len(text) > MAX_CONFIG_BYTES:
         raise ConfigError(f"A config.json is at most {MAX_CONFIG_BYTES:,} bytes long; this one has {len(text):,}.")
     try:
-        config = json.loads(text)
+        return json.loads(text)
     except (ValueError, RecursionError):
         raise ConfigError("This is not JSON: paste the whole config.json, from its first { to its last }.") from None
-    return architecture_from(config, name)
 
 
 def architecture_from(config: object, name: str = "this model") -> Architecture:

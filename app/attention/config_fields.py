@@ -38,12 +38,16 @@ class ConfigError(ValueError):
 
 @dataclass(frozen=True)
 class Reading:
-    """Where one size of an Architecture came from: a config field, or the rule that filled its absence."""
+    """Where one size of an Architecture came from: a config field, or the rule that filled its absence.
+
+    `fields` are those that may state it, none where it always follows from other sizes.
+    """
 
     symbol: str
     value: int
     field: str | None
     rule: str = "stated"
+    fields: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -111,22 +115,25 @@ class SizeReader:
             value = self.config.get(name)
             if value is not None:
                 size = whole_number(value, name, _MOST.get(symbol, MAX_SIZE))
-                return self._note(symbol, size, name, "stated")
+                return self._note(spec.names, symbol, size, name, "stated")
         null_name = next((name for name in spec.names if name in self.config), None)
         rule = spec.null if null_name else spec.missing
         if rule is None:
             return self._default(symbol, spec)
         if rule == "none":
             return None
-        return self._note(symbol, self._by_rule(symbol, rule, spec), None, f"null: {rule}" if null_name else rule)
+        value = self._by_rule(symbol, rule, spec)
+        if null_name:
+            return self._note((null_name,), symbol, value, None, f"null: {rule}")
+        return self._note(spec.names, symbol, value, None, rule)
 
     def _default(self, symbol: str, spec: SizeSpec) -> int:
         if symbol not in self.defaults:
             raise self._missing(symbol, spec.names[0] if spec.names else symbol)
-        return self._note(symbol, self.defaults[symbol], None, f"default of {self.family}")
+        return self._note(spec.names, symbol, self.defaults[symbol], None, f"default of {self.family}")
 
-    def _note(self, symbol: str, size: int, field: str | None, rule: str) -> int:
-        self.readings.append(Reading(symbol, size, field, rule))
+    def _note(self, names: tuple[str, ...], symbol: str, size: int, field: str | None, rule: str) -> int:
+        self.readings.append(Reading(symbol, size, field, rule, names))
         return size
 
     def _missing(self, symbol: str, name: str) -> ConfigError:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import re
 import secrets
 import sqlite3
 import time
@@ -18,9 +20,10 @@ from alembic.config import Config
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import make_url
 
-from .tables import attempts, drafts, learners, runs
+from .tables import attempts, drafts, learners, models, runs
 
 Answers = Mapping[str, str]
+_MODEL_KEY = re.compile(r"cfg-[0-9a-f]{20}")
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,16 @@ class Run:
     @property
     def seconds_waiting(self) -> float:
         return (datetime.now(UTC) - self.created_at).total_seconds()
+
+
+@dataclass(frozen=True)
+class KeptModel:
+    """An imported model: its config as JSON text, and whether that was "pasted", a "file", or which name on the Hub."""
+
+    key: str
+    name: str
+    config: str
+    source: str
 
 
 class Store:
@@ -167,6 +180,23 @@ class Store:
             return None
         created = row.created_at if row.created_at.tzinfo else row.created_at.replace(tzinfo=UTC)
         return Run(row.id, row.sheet, row.answers, row.result, row.problem, created)
+
+    def keep_model(self, name: str, config: Any, source: str) -> KeptModel:
+        """Keep a parsed config.json; one that is there already stays as it was first imported, name and all."""
+        text = json.dumps(config, sort_keys=True, separators=(",", ":"))
+        key = f"cfg-{_hash(text)[:20]}"
+        row = {"key": key, "name": name[:100], "config": text, "source": source[:200], "created_at": _now()}
+        with self.engine.begin() as connection:
+            connection.execute(self._insert(models).values(row).on_conflict_do_nothing(index_elements=[models.c.key]))
+        return self.find_model(key) or KeptModel(key, name, text, source)
+
+    def find_model(self, key: str) -> KeptModel | None:
+        if not _MODEL_KEY.fullmatch(key):  # so that no other key costs a question
+            return None
+        query = sa.select(models.c.key, models.c.name, models.c.config, models.c.source).where(models.c.key == key)
+        with self.engine.connect() as connection:
+            row = connection.execute(query).one_or_none()
+        return KeptModel(*row) if row else None
 
     def _insert(self, table: sa.Table) -> sqlite.Insert | postgresql.Insert:
         return sqlite.insert(table) if self.engine.dialect.name == "sqlite" else postgresql.insert(table)

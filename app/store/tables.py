@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import JSON, BigInteger, Column, DateTime, ForeignKey, Index, Integer, MetaData, String, Table
+from sqlalchemy import JSON, BigInteger, Column, DateTime, ForeignKey, Index, Integer, MetaData, String, Table, Text
 
 metadata = MetaData(
     naming_convention={"ix": "ix_%(table_name)s_%(column_0_N_name)s", "fk": "fk_%(table_name)s_%(column_0_N_name)s",
@@ -48,5 +48,15 @@ runs = Table(
     Column("answers", JSON, nullable=False),  # what stood on the sheet when the head was run
     Column("result", JSON),  # null until it is there
     Column("problem", String(500)),  # the sentence shown where there is no result
+    Column("created_at", DateTime(timezone=True), nullable=False),
+)
+
+models = Table(
+    "models",
+    metadata,
+    Column("key", String(32), primary_key=True),  # the beginning of the config's hash: one config, one key
+    Column("name", String(100), nullable=False),
+    Column("config", Text, nullable=False),  # JSON in one order of keys and in ASCII, as it was hashed
+    Column("source", String(200), nullable=False),  # pasted, file, or the model's name on the Hub
     Column("created_at", DateTime(timezone=True), nullable=False),
 )

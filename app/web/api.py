@@ -1,4 +1,4 @@
-"""The API, version 1: models, worksheets, grading and the forward pass, for programs."""
+"""The API, version 1: models, imports, worksheets, grading and the forward pass, for programs."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ from fastapi import APIRouter, HTTPException
 from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
 from app.attention.architecture import architecture_from
+from app.attention.describe import shapes
 from app.attention.grading import grade
-from app.attention.worksheet import Variant
+from app.attention.parameters import parameters_json
+from app.attention.worksheet import Model, Variant
 from app.web.heads import HeadProblem, run_head_for
+from app.web.imports import import_config, import_from_hub, library_with
 from app.web.parts import Part
 
 router = APIRouter(prefix="/api/v1", tags=["v1"])
@@ -22,9 +25,35 @@ class ModelEntry(BaseModel):
     key: str
     name: str
     about: str
-    card: str = Field(description="Address of the model's card.")
+    card: str = Field(description="Address of the model's card; empty where it was imported.")
     family: str = Field(description="model_type of its config.json.")
     sizes: dict[str, int | None] = Field(description="d, H, G, d_h, d_v, d_ff, V, L and C (null where none is stated).")
+
+
+class ReadingEntry(BaseModel):
+    """Where one size came from."""
+
+    symbol: str
+    value: int
+    field: str | None = Field(description="The field of the config.json that states it, null where none does.")
+    rule: str = Field(description="stated, or what stands in its place: a number, another size, a product or quotient.")
+
+
+class ModelDetail(ModelEntry):
+    """A model with all that was read from its config.json."""
+
+    readings: list[ReadingEntry] = Field(description="Every size, and where it came from.")
+    notes: list[str] = Field(description="What was left out or taken as something else.")
+
+
+class ImportRequest(BaseModel):
+    """A model to import: the object of a config.json, or a name on the Hugging Face Hub."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    config: dict[str, Any] | None = Field(None, description="A config.json.")
+    hub: str | None = Field(None, description="A name on the Hub, such as org/name, in place of a config.")
+    name: str = Field("", description="What sheets call it; else the name on the Hub or in the config.")
 
 
 class WorksheetEntry(BaseModel):
@@ -85,11 +114,11 @@ class Grades(BaseModel):
 
 
 class ForwardRequest(BaseModel):
-    """A head or layer to run: a model of the library by its key, or the object of a config.json."""
+    """A head or layer to run: a model by its key, or the object of a config.json."""
 
     model_config = ConfigDict(extra="forbid")
 
-    model: str | None = Field(None, description="Key of a model of the library.")
+    model: str | None = Field(None, description="Key of a model, of the library or imported.")
     config: dict[str, Any] | None = Field(None, description="A config.json, in place of a model.")
     tokens: StrictInt = Field(100, description="Length of the input.")
     topic: str = Field("single-head", description="single-head, or attention-layer for all heads of a layer.")
@@ -101,12 +130,36 @@ class ForwardRequest(BaseModel):
 
 @router.get("/models")
 def list_models(parts: Part) -> list[ModelEntry]:
-    """Every model of the library."""
-    return [
-        ModelEntry(key=m.key, name=m.name, about=m.about, card=m.card, family=m.architecture.family,
-                   sizes=m.architecture.sizes)
-        for m in parts.library.models.values()
-    ]  # fmt: skip
+    """Every model of the library; imported ones are found by their key alone."""
+    return [ModelEntry(**_model_entry(model)) for model in parts.library.models.values()]
+
+
+@router.post("/models")
+def import_model(parts: Part, asked: ImportRequest) -> ModelDetail:
+    """Import a config.json, or a model of the Hub by its name; the same config always gets the same key."""
+    if asked.hub is not None and asked.config is None:
+        return _model_detail(import_from_hub(parts, asked.hub, asked.name))
+    if asked.config is not None and asked.hub is None:
+        return _model_detail(import_config(parts, asked.config, "pasted", asked.name))
+    raise HTTPException(422, "Give either a config (the object of a config.json) or a hub (a name such as org/name).")
+
+
+@router.get("/models/{key}")
+def show_model(parts: Part, key: str) -> ModelDetail:
+    """One model, of the library or imported, with where each of its sizes came from."""
+    return _model_detail(library_with(parts, key).model(key))
+
+
+@router.get("/models/{key}/parameters")
+def count_parameters(parts: Part, key: str) -> dict[str, Any]:
+    """Every parameter tensor, and the sums, as `parameters --json` prints them."""
+    return parameters_json(library_with(parts, key).model(key).architecture)
+
+
+@router.get("/models/{key}/shapes")
+def show_shapes(parts: Part, key: str, tokens: int = 100, decoder_tokens: int | None = None) -> dict[str, Any]:
+    """Every shape for a number of tokens, as `shapes --json` prints them."""
+    return shapes(library_with(parts, key).model(key).architecture, tokens, decoder_tokens)
 
 
 @router.get("/worksheets")
@@ -118,7 +171,7 @@ def list_worksheets(parts: Part) -> list[WorksheetEntry]:
 @router.get("/worksheets/{key}")
 def show_worksheet(parts: Part, key: str, model: str | None = None, tokens: int | None = None) -> Sheet:
     """One worksheet, with another model or number of tokens if given; no answers are in it."""
-    variant = parts.library.variant(key, model, tokens)
+    variant = library_with(parts, model).variant(key, model, tokens)
     return Sheet(
         **_entry(variant),
         description=variant.description,
@@ -132,7 +185,7 @@ def show_worksheet(parts: Part, key: str, model: str | None = None, tokens: int 
 @router.post("/grade")
 def grade_answers(parts: Part, asked: GradeRequest) -> Grades:
     """Mark answers; nothing is stored."""
-    variant = parts.library.variant(asked.worksheet, asked.model, asked.tokens)
+    variant = library_with(parts, asked.model).variant(asked.worksheet, asked.model, asked.tokens)
     return Grades.model_validate(grade(variant, asked.answers).as_json())
 
 
@@ -143,13 +196,26 @@ def run_forward(parts: Part, asked: ForwardRequest) -> dict[str, Any]:
         raise HTTPException(422, "Give either a model (its key) or a config (the object of a config.json).")
     options = asked.model_dump(include={"topic", "head", "device", "dtype", "seed"})
     if asked.model is not None:
-        architecture = parts.library.model(asked.model).architecture
+        architecture = library_with(parts, asked.model).model(asked.model).architecture
     else:
         architecture = architecture_from(asked.config)
     try:
         return run_head_for(parts, architecture, architecture.check_tokens(asked.tokens), **options)
     except HeadProblem as problem:
         raise HTTPException(problem.status, str(problem)) from None
+
+
+def _model_entry(model: Model) -> dict[str, Any]:
+    architecture = model.architecture
+    return {"key": model.key, "name": model.name, "about": model.about, "card": model.card,
+            "family": architecture.family, "sizes": architecture.sizes}  # fmt: skip
+
+
+def _model_detail(model: Model) -> ModelDetail:
+    readings = [
+        ReadingEntry(symbol=r.symbol, value=r.value, field=r.field, rule=r.rule) for r in model.architecture.readings
+    ]
+    return ModelDetail(**_model_entry(model), readings=readings, notes=list(model.architecture.notes))
 
 
 def _entry(variant: Variant) -> dict[str, Any]:

@@ -8,12 +8,14 @@ from typing import Annotated, cast
 from urllib.parse import urlencode
 
 from fastapi import Depends, Request
+from starlette.concurrency import run_in_threadpool
 
 from app.attention.answers import read_answer
 from app.attention.drawing import Scale
 from app.attention.grading import Report
 from app.attention.worksheet import Library, Variant
 from app.store import Attempt, Draft, Learner
+from app.web.imports import library_with
 from app.web.parts import Part, Parts
 
 DEFAULT = "llama-7b"
@@ -36,7 +38,9 @@ class Asked:
 async def posted(request: Request, parts: Part) -> Asked:
     """The sheet that a form was sent from, with its boxes as typed."""
     form = {key: value for key, value in (await request.form()).items() if isinstance(value, str)}
-    variant = find_variant(parts.library, form.get("worksheet", DEFAULT), form.get("model", ""), form.get("tokens"))
+    model = form.get("model", "")
+    library = await run_in_threadpool(library_with, parts, model)
+    variant = find_variant(library, form.get("worksheet", DEFAULT), model, form.get("tokens"))
     answers = {str(place): form.get(str(place), "")[:MAX_KEPT] for place in variant.blanks}
     version = form.get("version", "0")
     newest = int(version) if version.isascii() and version.isdigit() and len(version) < 17 else 0
@@ -74,10 +78,10 @@ def sheet_link(variant: Variant) -> str:
     return f"/sheet?{urlencode(words)}"
 
 
-def variant_at(library: Library, key: str) -> Variant:
+def variant_at(parts: Parts, key: str) -> Variant:
     """The sheet that something was stored under; raises WorksheetError or TokensError if it is no longer there."""
     worksheet, model, tokens = key.split("/")
-    return library.variant(worksheet, model, int(tokens))
+    return library_with(parts, model).variant(worksheet, model, int(tokens))
 
 
 def read_scale(text: str) -> Scale:

@@ -17,6 +17,7 @@ from app.attention.architecture import ConfigError, TokensError
 from app.attention.grading import AnswersError
 from app.attention.topics import TopicError
 from app.attention.worksheet import WorksheetError
+from app.exchange.hub import HubError
 from app.web.guard import HEADERS
 from app.web.parts import parts_of, render
 
@@ -43,6 +44,7 @@ def install(app: FastAPI) -> None:
     """Map every error to its status and sentence, on pages and in the API."""
     for kind, status in STATUS.items():
         app.add_exception_handler(kind, lambda request, error, status=status: _say(request, status, str(error)))
+    app.add_exception_handler(HubError, _no_config)
     app.add_exception_handler(HTTPException, _http)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(SQLAlchemyError, _no_database)
@@ -64,6 +66,11 @@ def _http(request: Request, error: Exception) -> Response:
     plain = isinstance(error.detail, str) and error.detail not in ("Not Found", "Method Not Allowed")
     sentence = error.detail if plain else sentences.get(error.status_code, error.detail)
     return _say(request, error.status_code, sentence, dict(error.headers or {}))
+
+
+def _no_config(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HubError)  # noqa: S101 - registered for this class alone
+    return _say(request, error.status, str(error))
 
 
 def _invalid(request: Request, error: Exception) -> Response:

@@ -67,6 +67,7 @@ def make_templates() -> Environment:
     environment.filters["symbol"] = symbol
     environment.filters["svg_symbol"] = svg_symbol
     environment.filters["equation"] = equation
+    environment.filters["expression"] = expression
     return environment
 
 
@@ -92,6 +93,11 @@ def svg_symbol(text: str) -> Markup:
 def equation(text: str, letters: Mapping[str, str]) -> Markup:
     """The words of an equation with each tensor's key as its letter: 'queries · keysᵀ' becomes Q · Kᵀ."""
     return Markup("").join(_word(word, letters) for word in re.split(r"(\w+)", text.replace("ᵀ", "^")))
+
+
+def expression(text: str) -> Markup:
+    """Every symbol in a sum of products as mathematics, the rest as it is: 'L·(4·d·d + d_ff)'."""
+    return Markup("").join(_symbol(piece) for piece in re.split(r"([A-Za-z]\w*)", text))
 
 
 def _word(word: str, letters: Mapping[str, str]) -> Markup:

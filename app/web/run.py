@@ -103,7 +103,7 @@ def show_run(request: Request, parts: Part, run_id: str) -> Response:
     """The run as it stands: whoever has its address may look, come back later, or pass it on."""
     run = _find(parts, run_id)
     template = "_run.html" if "hx-request" in request.headers else "run.html"
-    return render(parts, template, run_page(parts, run, variant_at(parts.library, run.sheet)))
+    return render(parts, template, run_page(parts, run, variant_at(parts, run.sheet)))
 
 
 @router.get("/runs/{run_id}/weights.png")

@@ -18,6 +18,7 @@ from app.attention.topics import TopicError
 from app.attention.worksheet import Library, Row, Variant, WorksheetError, plain
 from app.store import Draft, Learner
 from app.web.asked import DEFAULT, Asked, Posted, find_variant, keep_try, read_scale, sheet_key, sheet_link
+from app.web.imports import library_with
 from app.web.parts import MaybeLearner, Part, Parts, remember, render
 
 router = APIRouter(include_in_schema=False)
@@ -118,10 +119,11 @@ def show_sheet(
     scale: str = "root",
 ) -> Response:
     """The sheet as it was left in this browser: what was typed, and the marks of the boxes unchanged since a check."""
+    library = library_with(parts, model)
     try:
-        variant = find_variant(parts.library, worksheet, model, tokens)
+        variant = find_variant(library, worksheet, model, tokens)
     except (WorksheetError, TokensError, TopicError) as error:
-        chooser = _chooser(parts.library, worksheet, model, tokens, str(error))
+        chooser = _chooser(library, worksheet, model, tokens, str(error))
         return render(parts, "sheet.html", SheetPage(chooser), 404 if isinstance(error, WorksheetError) else 422)
     key = sheet_key(variant)
     draft = parts.store.find_draft(learner, key) if learner else None
@@ -173,10 +175,11 @@ def sheet_page(
     parts: Parts, asked: Asked, report: Report | None, answers_shown: bool = False, notice: str = ""
 ) -> SheetPage:
     variant = asked.variant
+    library = library_with(parts, variant.model.key)
     values = {place: read_answer(asked.answers.get(str(place), "")) for place in variant.blanks}
     known = {place: value for place, value in values.items() if isinstance(value, int)}
     return SheetPage(
-        chooser=_chooser(parts.library, variant.worksheet.key, variant.model.key, str(variant.tokens)),
+        chooser=_chooser(library, variant.worksheet.key, variant.model.key, str(variant.tokens)),
         variant=variant,
         rows=tuple(_row_view(variant, row, asked.answers, report, answers_shown) for row in variant.rows),
         figures=draw(variant, known, asked.scale),

@@ -1,0 +1,1 @@
+"""The formats and services of other systems: for now, configs from the Hugging Face Hub."""
