@@ -14,6 +14,8 @@ from jinja2 import meta
 import app.web
 from app.settings import PROJECT, Settings
 from app.web.errors import ErrorPage
+from app.web.model import ModelPage
+from app.web.models import ModelsPage
 from app.web.parts import make_templates
 from app.web.run import NoRunPage, RunPage
 from app.web.sheet import SheetPage
@@ -27,6 +29,8 @@ PAGES: dict[str, type[Any]] = {
     "_run.html": RunPage,
     "no_run.html": NoRunPage,
     "_no_run.html": NoRunPage,
+    "models.html": ModelsPage,
+    "model.html": ModelPage,
     "error.html": ErrorPage,
 }
 

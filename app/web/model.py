@@ -15,7 +15,7 @@ from app.attention.parameters import ParameterCounts, parameter_counts, paramete
 from app.attention.sums import ParameterSum, Piece, in_numbers, parameter_sum
 from app.attention.sums import Part as Summand
 from app.attention.topics import TopicError
-from app.attention.worksheet import Library, Model, Wording, Worksheet, WorksheetError, plain
+from app.attention.worksheet import Library, Model, Variant, Wording, WorksheetError, plain
 from app.web.asked import sheet_link
 from app.web.imports import library_with
 from app.web.parts import Part, render
@@ -214,24 +214,27 @@ def _output_head(a: Architecture) -> str:
 
 
 def _sheets(library: Library, model: Model) -> Iterator[SheetChoice]:
-    """One sheet a topic, as long as its worksheet's own or as this model allows; topics that do not fit it are left."""
-    for topic in dict.fromkeys(sheet.topic for sheet in library.worksheets.values()):
-        sheets = [sheet for sheet in library.worksheets.values() if sheet.topic == topic]
-        sheet = min(sheets, key=lambda sheet: _distance(sheet, model))
+    """One sheet a table that this model has, as long as the worksheet's own or as the model allows."""
+    found = dict[str, list[Variant]]()
+    for sheet in library.worksheets.values():
         try:
             variant = library.variant(sheet.key, model.key, min(sheet.tokens, model.architecture.max_tokens))
-        except (WorksheetError, TokensError, TopicError):
+        except (WorksheetError, TokensError, TopicError):  # this model has no such thing
             continue
-        yield SheetChoice(library.wording.say("topics", topic), sheet_link(variant))
+        found.setdefault(variant.topic.key, []).append(variant)
+    for variants in found.values():
+        variant = min(variants, key=_distance)
+        yield SheetChoice(library.wording.say("topics", variant.worksheet.topic), sheet_link(variant))
 
 
-def _distance(sheet: Worksheet, model: Model) -> tuple[bool, bool]:
-    """Least for the model's own sheet, most for one that simplifies what this model does not have so."""
-    return (sheet.kv_head_per_query_head and sheet.model != model.key, sheet.model != model.key)
+def _distance(variant: Variant) -> tuple[bool, bool, bool]:
+    """Least for the model's own sheet, most for one that simplifies away what this model has."""
+    sheet, own = variant.worksheet, variant.worksheet.model == variant.model.key
+    return (sheet.kv_head_per_query_head, not own, sheet.topic != variant.topic.key)
 
 
 def _summand(words: Wording, part: Summand, total: ParameterSum) -> SummandLine:
-    names = {"other": "layer-other"} if part.layers else {}
+    names = {"other": "decoder-other" if part.decoder else "layer-other"} if part.layers else {}
     pieces = tuple(
         PieceLine(words.say("buckets", names.get(piece.bucket, piece.bucket)), piece) for piece in part.pieces
     )

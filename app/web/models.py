@@ -121,7 +121,7 @@ def _models_page(parts: Parts, typed: Typed, problems: Mapping[str, str]) -> Mod
     return ModelsPage(
         lines=tuple(_model_line(model) for model in parts.library.models.values()),
         typed=replace(typed, file=b""),
-        problems=problems,
+        problems={way: problems.get(way, "") for way in WAYS},
         hub_host=hub.host() if parts.settings.hub else "",
         hub_off=str(hub.HubError("off")),
     )

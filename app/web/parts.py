@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
 from typing import Annotated, Any, cast
 
@@ -95,9 +95,13 @@ def equation(text: str, letters: Mapping[str, str]) -> Markup:
     return Markup("").join(_word(word, letters) for word in re.split(r"(\w+)", text.replace("ᵀ", "^")))
 
 
-def expression(text: str) -> Markup:
-    """Every symbol in a sum of products as mathematics, the rest as it is: 'L·(4·d·d + d_ff)'."""
-    return Markup("").join(_symbol(piece) for piece in re.split(r"([A-Za-z]\w*)", text))
+def expression(text: str, known: Collection[str] | None = None) -> Markup:
+    """Every symbol in a sum of products as mathematics, the rest as it is: 'L·(4·d·d + d_ff)'.
+
+    In a sentence only the `known` symbols are taken for such.
+    """
+    pieces = re.split(r"([A-Za-z]\w*)", text)
+    return Markup("").join(_symbol(piece) if known is None or piece in known else escape(piece) for piece in pieces)
 
 
 def _word(word: str, letters: Mapping[str, str]) -> Markup:
