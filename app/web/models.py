@@ -58,17 +58,17 @@ class ModelsPage:
 
 async def posted(request: Request) -> Typed:
     """The import form; a pasted config may be as long as the whole request."""
-    form = await request.form(max_part_size=MAX_BODY)
-    upload = form.get("file")
-    chosen = upload if isinstance(upload, UploadFile) and upload.filename else None
-    return Typed(
-        _text(form, "way"),
-        _text(form, "hub"),
-        _text(form, "text"),
-        _text(form, "name"),
-        file=await chosen.read() if chosen else b"",
-        file_name=(chosen.filename or "") if chosen else "",
-    )
+    async with request.form(max_part_size=MAX_BODY) as form:
+        upload = form.get("file")
+        chosen = upload if isinstance(upload, UploadFile) and upload.filename else None
+        return Typed(
+            _text(form, "way"),
+            _text(form, "hub"),
+            _text(form, "text"),
+            _text(form, "name"),
+            file=await chosen.read() if chosen else b"",
+            file_name=(chosen.filename or "") if chosen else "",
+        )
 
 
 @router.get("/models")
@@ -103,10 +103,11 @@ def _filled(typed: Typed, way: str) -> bool:
 
 
 def _way(typed: Typed) -> str:
-    """The button pressed; where its field is empty and one other is not, that one: Enter presses the first button."""
-    pressed = typed.way if typed.way in WAYS else WAYS[0]
+    """The button pressed; of the first one, which Enter presses in any field, the only field that is filled."""
+    if typed.way in WAYS[1:]:
+        return typed.way
     filled = [way for way in WAYS if _filled(typed, way)]
-    return filled[0] if pressed not in filled and len(filled) == 1 else pressed
+    return filled[0] if len(filled) == 1 else WAYS[0]
 
 
 def _imported(parts: Parts, typed: Typed, way: str) -> Model:

@@ -1,0 +1,337 @@
+"""Fetching a config.json from the Hub, against a small server that speaks its protocol; nothing leaves this machine."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from app import cli, main
+from app.exchange import hub
+from app.exchange.hub import HubError, fetch_config, repository
+from app.settings import Settings
+
+CONFIG = {
+    "model_type": "llama", "hidden_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2,
+    "intermediate_size": 128, "vocab_size": 100, "num_hidden_layers": 2,
+}  # fmt: skip
+GOOD = json.dumps(CONFIG).encode()
+REFUSALS = {
+    "org/gone": (404, "RepoNotFound"),
+    "org/private": (401, "RepoNotFound"),
+    "org/hidden": (401, ""),
+    "org/gated": (401, "GatedRepo"),
+    "org/gated-too": (403, "GatedRepo"),
+    "org/forbidden": (403, ""),
+    "org/weights-only": (404, "EntryNotFound"),
+    "org/broken": (500, ""),
+    "org/down": (503, ""),
+}
+
+
+class FakeHub(ThreadingHTTPServer):
+    """Answers HEAD and GET of /{org}/{name}/resolve/main/config.json as the Hub does; `asked` keeps what it was asked.
+
+    `files` holds what models have; `stated` the length that HEAD states where it lies about a file.
+    """
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.files: dict[str, bytes] = {"org/good": GOOD, "org/prose": b"no JSON at all"}
+        self.stated: dict[str, int] = {}
+        self.asked: list[tuple[str, str, dict[str, str]]] = []
+        self.wait = 0.0
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: FakeHub
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, format: str, *args: Any) -> None: ...  # noqa: A002 - the name it has in the standard library
+
+    def do_HEAD(self) -> None:
+        self.answer()
+
+    def do_GET(self) -> None:
+        self.answer()
+
+    def answer(self) -> None:
+        hub = self.server
+        hub.asked.append((self.command, self.path, {name.lower(): value for name, value in self.headers.items()}))
+        time.sleep(hub.wait)
+        name = self.path.partition("/resolve/main/config.json")[0].strip("/")
+        if name == "org/renamed":
+            return self.send(307, b"", {"Location": "/org/good/resolve/main/config.json"})
+        if name in REFUSALS:
+            status, code = REFUSALS[name]
+            return self.send(status, b"", {"X-Error-Code": code} if code else {})
+        if name not in hub.files:
+            return self.send(404, b"", {"X-Error-Code": "RepoNotFound"})
+        text = hub.files[name]
+        length = hub.stated.get(name, len(text)) if self.command == "HEAD" else len(text)
+        digest = hashlib.sha1(text, usedforsecurity=False).hexdigest()
+        headers = {"ETag": f'"{digest}"', "X-Repo-Commit": digest[::-1], "Accept-Ranges": "bytes"}
+        return self.send(200, text, headers, length)
+
+    def send(self, status: int, text: bytes, headers: dict[str, str], length: int | None = None) -> None:
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(text) if length is None else length))
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(text)
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
+    """A hub of our own, named by HF_ENDPOINT."""
+    from huggingface_hub import constants
+
+    server = FakeHub()
+    monkeypatch.setenv("HF_ENDPOINT", server.url)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)  # other tests keep the library from the network
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def unreachable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hub that no one serves."""
+    from huggingface_hub import constants
+
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+
+
+def problem(name: str, cache: Path, *, allowed: bool = True) -> HubError:
+    with pytest.raises(HubError) as refused:
+        fetch_config(name, cache, allowed=allowed)
+    assert "\n" not in str(refused.value)
+    return refused.value
+
+
+def test_a_config_comes_by_its_name(fake: FakeHub, tmp_path: Path) -> None:
+    """The parsed file, asked for at HF_ENDPOINT, and no other file of the model."""
+    assert fetch_config("org/good", tmp_path, allowed=True) == CONFIG
+    assert {path for _, path, _ in fake.asked} == {"/org/good/resolve/main/config.json"}
+
+
+def test_no_token_is_sent(fake: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the server's owner may read is not what its visitors may read."""
+    monkeypatch.setenv("HF_TOKEN", "hf_of_the_owner")
+    fetch_config("org/good", tmp_path, allowed=True)
+    assert [headers for _, _, headers in fake.asked if "authorization" in headers] == []
+
+
+def test_a_renamed_model_is_followed(fake: FakeHub, tmp_path: Path) -> None:
+    """The Hub answers the old name with the address of the new one."""
+    assert fetch_config("org/renamed", tmp_path, allowed=True) == CONFIG
+
+
+def test_an_unchanged_file_is_downloaded_once(fake: FakeHub, tmp_path: Path) -> None:
+    """The second time the hub is only asked whether the file is still the same."""
+    for _ in range(2):
+        fetch_config("org/good", tmp_path, allowed=True)
+    assert [command for command, _, _ in fake.asked].count("GET") == 1
+
+
+def test_a_changed_file_is_downloaded_again(fake: FakeHub, tmp_path: Path) -> None:
+    """What the hub has now is what is read."""
+    fetch_config("org/good", tmp_path, allowed=True)
+    fake.files["org/good"] = json.dumps({**CONFIG, "hidden_size": 128}).encode()
+    assert fetch_config("org/good", tmp_path, allowed=True) == {**CONFIG, "hidden_size": 128}
+
+
+@pytest.mark.parametrize("down", [True, False])
+def test_what_was_fetched_before_is_there_without_the_hub(
+    fake: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, down: bool
+) -> None:
+    """A hub that cannot be reached, or is in trouble, does not take away what is in the cache."""
+    fetch_config("org/good", tmp_path, allowed=True)
+    if down:
+        monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    else:
+        monkeypatch.setitem(REFUSALS, "org/good", (503, ""))
+    assert fetch_config("org/good", tmp_path, allowed=True) == CONFIG
+
+
+@pytest.mark.parametrize(
+    ("name", "status", "said"),
+    [
+        ("org/gone", 404, "no model “org/gone”"),
+        ("org/unheard-of", 404, "no model"),
+        ("org/private", 404, "private"),
+        ("org/hidden", 404, "private"),
+        ("org/gated", 403, "gated"),
+        ("org/gated-too", 403, "gated"),
+        ("org/forbidden", 403, "gated"),
+        ("org/weights-only", 404, "no config.json"),
+        ("org/broken", 502, "error (500)"),
+        ("org/down", 502, "error (503)"),
+        ("org/prose", 422, "not JSON"),
+    ],
+)
+def test_each_refusal_is_one_sentence_with_its_status(
+    fake: FakeHub, tmp_path: Path, name: str, status: int, said: str
+) -> None:
+    """What the hub says, in words that a person can act on."""
+    refused = problem(name, tmp_path)
+    assert said in str(refused)
+    assert refused.status == status
+
+
+@pytest.mark.parametrize("lying", [False, True])
+def test_a_huge_file_is_not_read(fake: FakeHub, tmp_path: Path, lying: bool) -> None:
+    """Neither where its length is stated, nor where it goes on after the length that was stated."""
+    fake.files["org/huge"] = b"{" + b" " * 12_000_000 + b"}"
+    if lying:
+        fake.stated["org/huge"] = 100
+    assert problem("org/huge", tmp_path).problem == "too-large"
+    assert [command for command, _, _ in fake.asked].count("GET") == int(lying)
+    assert sum(path.stat().st_size for path in tmp_path.rglob("*") if path.is_file()) < 100_000
+
+
+def test_an_unreachable_hub_is_said_soon(unreachable: None, tmp_path: Path) -> None:
+    """Within seconds, with the host that was tried."""
+    began = time.monotonic()
+    refused = problem("org/good", tmp_path)
+    assert (refused.status, "127.0.0.1:9" in str(refused)) == (503, True)
+    assert time.monotonic() - began < hub.ANSWER_SECONDS
+
+
+def test_a_hub_that_does_not_answer_is_given_up(fake: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the seconds it has, however slowly it sends."""
+    monkeypatch.setattr(hub, "WHOLE_SECONDS", 0.2)
+    fake.wait = 0.6
+    assert problem("org/good", tmp_path).problem == "unreachable"
+    time.sleep(2)  # until the thread that waits for it has ended
+
+
+def test_too_many_at_once_are_asked_to_wait(fake: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one after the last place is refused at once."""
+    monkeypatch.setattr(hub, "_turns", threading.BoundedSemaphore(1))
+    fake.wait = 0.5
+    first = threading.Thread(target=fetch_config, args=("org/good", tmp_path), kwargs={"allowed": True})
+    first.start()
+    time.sleep(0.1)
+    assert problem("org/good", tmp_path).problem == "busy"
+    first.join()
+
+
+def test_a_cache_that_cannot_be_written_is_said(fake: FakeHub, tmp_path: Path) -> None:
+    """Where a file stands in the place of the folder."""
+    (tmp_path / "hub").write_text("in the way")
+    refused = problem("org/good", tmp_path / "hub")
+    assert (refused.problem, refused.status) == ("no-room", 503)
+
+
+@pytest.mark.parametrize(
+    "typed",
+    ["", "llama", "a/b/c", "org/", "/name", "../etc/passwd", "org/na me", "org/..", "org/a--b", "ö/x", "x" * 97 + "/y",
+     "http://elsewhere/org/name", "-org/name"],
+)  # fmt: skip
+def test_what_is_no_name_is_refused_without_asking(fake: FakeHub, tmp_path: Path, typed: str) -> None:
+    """422, and the hub hears nothing of it."""
+    assert problem(typed, tmp_path).status == 422
+    assert fake.asked == []
+
+
+@pytest.mark.parametrize("typed", ["org/good", " org/good ", "https://huggingface.co/org/good/tree/main"])
+def test_a_name_may_be_the_address_of_its_page(typed: str) -> None:
+    """As it is copied from a browser."""
+    assert repository(typed) == "org/good"
+
+
+def test_nothing_is_asked_where_the_setting_is_off(fake: FakeHub, tmp_path: Path) -> None:
+    """403, and the hub hears nothing of it."""
+    refused = problem("org/good", tmp_path, allowed=False)
+    assert (refused.status, fake.asked) == (403, [])
+    assert "switched off" in str(refused)
+
+
+def test_the_setting_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On unless ATTENTION_SHAPES_HUB says false."""
+    monkeypatch.delenv("ATTENTION_SHAPES_HUB", raising=False)
+    assert Settings().hub
+    monkeypatch.setenv("ATTENTION_SHAPES_HUB", "false")
+    assert not Settings().hub
+
+
+# Through the page, the API and the terminal
+
+
+def test_the_page_imports_by_name_and_goes_to_the_model(fake: FakeHub, client: TestClient) -> None:
+    """The model is called what the Hub calls it, and says where it came from."""
+    answer = client.post("/models", data={"way": "hub", "hub": "org/good"}, files={"file": ("", b"")})
+    assert answer.status_code == 200
+    assert answer.url.path.startswith("/models/cfg-")
+    assert "<h1>org/good</h1>" in answer.text
+    assert "where it is called org/good" in answer.text
+
+
+@pytest.mark.parametrize(("name", "status"), [("org/gated", 403), ("org/gone", 404), ("no name", 422)])
+def test_the_page_says_beside_the_field_why_not(fake: FakeHub, client: TestClient, name: str, status: int) -> None:
+    """With the name still in its field, and everything else that was typed."""
+    answer = client.post("/models", data={"way": "hub", "hub": name, "text": "kept <so>", "name": "N"})
+    assert answer.status_code == status
+    assert 'id="hub-problem" role="alert"' in answer.text
+    assert f'value="{name}"' in answer.text
+    assert "kept &lt;so&gt;" in answer.text
+
+
+def test_the_api_imports_by_name(fake: FakeHub, client: TestClient) -> None:
+    """The entry with its readings; the same config as an object gets the same key."""
+    entry = client.post("/api/v1/models", json={"hub": "org/good"}).json()
+    assert (entry["name"], entry["sizes"]["d"]) == ("org/good", 64)
+    assert client.post("/api/v1/models", json={"config": CONFIG}).json()["key"] == entry["key"]
+    refused = client.post("/api/v1/models", json={"hub": "org/gated"})
+    assert (refused.status_code, list(refused.json())) == (403, ["detail"])
+
+
+def test_page_and_api_say_where_it_is_off(fake: FakeHub, tmp_path: Path) -> None:
+    """The page has no field for a name then; the API answers 403."""
+    app = main.create_app(Settings(data_dir=tmp_path, database_url="", hub=False))
+    with TestClient(app) as client:
+        page = client.get("/models").text
+        assert 'name="hub"' not in page
+        assert "switched off" in page
+        assert client.post("/api/v1/models", json={"hub": "org/good"}).status_code == 403
+        assert client.post("/models", data={"way": "hub", "hub": "org/good"}).status_code == 403
+    assert fake.asked == []
+
+
+def test_the_terminal_takes_a_name(
+    fake: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where no such file exists; a path that ends in .json is never asked for."""
+    monkeypatch.setenv("ATTENTION_SHAPES_DATA_DIR", str(tmp_path))
+    cli.main(["shapes", "org/good", "--tokens", "7", "--json"])
+    assert json.loads(capsys.readouterr().out)["head"]["queries"] == [7, 16]
+    for name, said in (("org/gone", "no model “org/gone” on the Hub"), ("org/missing.json", "no file")):
+        with pytest.raises(SystemExit) as ended:
+            cli.main(["shapes", name])
+        assert ended.value.code == 2
+        assert said in capsys.readouterr().err
+    monkeypatch.setenv("ATTENTION_SHAPES_HUB", "false")
+    with pytest.raises(SystemExit):
+        cli.main(["shapes", "org/good"])
+    assert "switched off" in capsys.readouterr().err
