@@ -223,14 +223,19 @@ def _sheets(library: Library, model: Model) -> Iterator[SheetChoice]:
             continue
         found.setdefault(variant.topic.key, []).append(variant)
     for variants in found.values():
-        variant = min(variants, key=_distance)
+        variant = min(variants, key=lambda variant: _distance(library, variant))
         yield SheetChoice(library.wording.say("topics", variant.worksheet.topic), sheet_link(variant))
 
 
-def _distance(variant: Variant) -> tuple[bool, bool, bool]:
-    """Least for the model's own sheet, most for one that simplifies away what this model has."""
-    sheet, own = variant.worksheet, variant.worksheet.model == variant.model.key
-    return (sheet.kv_head_per_query_head, not own, sheet.topic != variant.topic.key)
+def _distance(library: Library, variant: Variant) -> tuple[bool, ...]:
+    """Least for the model's own sheet, then for those written for models like it; most for one that simplifies."""
+    sheet, written_for = variant.worksheet, library.variant(variant.worksheet.key)
+    return (
+        sheet.kv_head_per_query_head,
+        sheet.model != variant.model.key,
+        written_for.topic.key != variant.topic.key,
+        written_for.model.architecture.family != variant.model.architecture.family,
+    )
 
 
 def _summand(words: Wording, part: Summand, total: ParameterSum) -> SummandLine:

@@ -1,0 +1,128 @@
+"""Models in a real browser: imported as text and from a file, read, and made into a sheet that is checked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+import pytest
+from playwright.sync_api import Browser, FilePayload, Page, expect
+
+from .conftest import Served
+from .test_accessibility import violations
+
+CONFIG = {
+    "model_type": "llama", "hidden_size": 96, "num_attention_heads": 6, "num_key_value_heads": 2,
+    "intermediate_size": 256, "vocab_size": 1000, "num_hidden_layers": 4,
+}  # fmt: skip
+TEXT = json.dumps(CONFIG, indent=2)
+
+
+@pytest.fixture(scope="module")
+def shared_app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """The app, with a Hub that no one serves."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+        served = Served(tmp_path_factory.mktemp("data"))
+        served.start()
+    yield served
+    served.stop()
+
+
+def test_pasted_text_becomes_a_sheet_that_is_checked(page: Page) -> None:
+    """From the header to the form, the model's page, a sheet of one head, and six right boxes."""
+    page.get_by_role("link", name="Models").click()
+    page.get_by_label("As text").fill(TEXT)
+    page.get_by_label("What to call it").fill("A tiny model")
+    page.get_by_role("button", name="Read").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("A tiny model")
+    expect(page.get_by_role("row", name="key/value heads of a layer")).to_contain_text("num_key_value_heads")
+    page.get_by_role("link", name="One head", exact=True).click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("One head of A tiny model")
+    expect(page.locator('select[name="model"] option:checked')).to_have_text("A tiny model")
+    for place, text in {"input": ("100", "96"), "queries": ("100", "96/6"), "scores": ("100", "100")}.items():
+        page.fill(f'input[name="{place}.rows"]', text[0])
+        page.fill(f'input[name="{place}.columns"]', text[1])
+    page.get_by_role("button", name="Check").click()
+    expect(page.get_by_role("status").first).to_contain_text("6 of 14 boxes are right")
+    page.get_by_role("link", name="How it was read").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("A tiny model")
+
+
+def test_a_file_is_opened(page: Page, tmp_path: Path) -> None:
+    """Its name is the model's name."""
+    (tmp_path / "tiny-96.json").write_text(json.dumps({**CONFIG, "vocab_size": 1001}), encoding="utf-8")
+    page.goto("/models")
+    page.get_by_label("From a file").set_input_files(tmp_path / "tiny-96.json")
+    page.get_by_role("button", name="Open").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("tiny-96")
+
+
+def test_what_cannot_be_imported_is_said_beside_its_field(browser: Browser, shared_app: Served) -> None:
+    """Each way says its own sentence, and what was typed in the others stays; Enter in the name's field fetches."""
+    context = browser.new_context(base_url=shared_app.url)
+    page = context.new_page()
+    page.goto("/models")
+    page.get_by_label("As text").fill('{"model_type": "mamba"}')
+    page.get_by_label("From the Hub, by name").fill("org/name")
+    page.get_by_role("button", name="Read").click()
+    field = page.get_by_label("As text")
+    expect(field).to_have_value('{"model_type": "mamba"}')
+    expect(field).to_have_accessible_description(
+        'Models of type "mamba" have state-space layers, not attention with N×N scores in every layer, '
+        "so there are no such shapes to ask about."
+    )
+    page.get_by_label("From the Hub, by name").press("Enter")
+    expect(page.locator("#hub-problem")).to_contain_text("The Hub at 127.0.0.1:9 could not be reached")
+    expect(field).to_have_value('{"model_type": "mamba"}')
+    image: FilePayload = {"name": "photo.png", "mimeType": "image/png", "buffer": b"\x89PNG"}
+    page.get_by_label("From a file").set_input_files(image)
+    page.get_by_role("button", name="Open").click()
+    expect(page.locator("#file-problem")).to_contain_text("photo.png: This is not JSON")
+    context.close()
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_on_the_pages_of_models(
+    browser: Browser, shared_app: Served, scheme: Literal["light", "dark"], width: int
+) -> None:
+    """The list, a refusal, and models of several kinds; none of them is wider than the screen."""
+    context = browser.new_context(
+        base_url=shared_app.url, color_scheme=scheme, viewport={"width": width, "height": 800}
+    )
+    page = context.new_page()
+    for address in ("/models", "/models/llama-7b", "/models/gpt2", "/models/t5-small", "/models/deepseek-v2-lite"):
+        page.goto(address)
+        assert violations(page) == [], address
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, address
+    page.goto("/models")
+    page.get_by_label("As text").fill("{")
+    page.get_by_role("button", name="Read").click()
+    expect(page.locator("#text-problem")).to_be_visible()
+    assert violations(page) == []
+    context.close()
+
+
+def test_the_pages_fit_a_screen_of_320_pixels(browser: Browser, shared_app: Served) -> None:
+    """As 1280 pixels are at 400 % zoom; long tables scroll inside their own box."""
+    context = browser.new_context(base_url=shared_app.url, viewport={"width": 320, "height": 700})
+    page = context.new_page()
+    for address in ("/models", "/models/llama-7b", "/models/deepseek-v2-lite"):
+        page.goto(address)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 320, address
+    context.close()
+
+
+def test_importing_works_without_script(browser: Browser, shared_app: Served) -> None:
+    """Plain forms and links alone."""
+    context = browser.new_context(base_url=shared_app.url, java_script_enabled=False)
+    page = context.new_page()
+    page.goto("/models")
+    page.get_by_label("As text").fill(TEXT)
+    page.get_by_role("button", name="Read").click()
+    expect(page).to_have_url(f"{shared_app.url}/models/{page.url.rpartition('/')[2]}")
+    expect(page.get_by_role("heading", name="How its config was read")).to_be_visible()
+    context.close()
