@@ -39,6 +39,12 @@ def _head(architecture: Architecture, _tokens: int) -> Topic:
     return SINGLE_HEAD if architecture.causal else BIDIRECTIONAL_HEAD
 
 
+def _bidirectional(architecture: Architecture, _tokens: int) -> Topic:
+    if architecture.causal:
+        raise TopicError(f"{architecture.name} hides later tokens; take a model that looks both ways, such as BERT.")
+    return BIDIRECTIONAL_HEAD
+
+
 def _layer(architecture: Architecture, _tokens: int) -> Topic:
     if not _latent(architecture):
         return ATTENTION_LAYER
@@ -154,7 +160,7 @@ def sizes_for(key: str, architecture: Architecture, tokens: int, decoder_tokens:
 # In the order in which they are taught.
 MAKERS: Mapping[str, Callable[[Architecture, int], Topic]] = {
     "single-head": _head,
-    "bidirectional-head": lambda _architecture, _tokens: BIDIRECTIONAL_HEAD,
+    "bidirectional-head": _bidirectional,
     "attention-layer": _layer,
     "decode-step": _decode,
     "cross-attention": _cross,
