@@ -21,6 +21,7 @@ LONGEST, UNKNOWN, SHORTEST = 210.0, 42.0, 4.0  # px: the longest side given on t
 LEFT, TOP, RIGHT, BOTTOM = 62.0, 26.0, 58.0, 24.0  # px around a figure, for its labels
 CORNER, BETWEEN = 12.0, 62.0  # px between the left operand and the corner, and between results
 WIDEST = 600.0  # px a figure may take
+TURNED = 40.0  # px more to the left of a mirrored figure, for labels that stood above
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,7 @@ class Box:
     open: bool = False
     masked: bool = False
     transposed: bool = False
+    turned: bool = False
 
     @property
     def center(self) -> tuple[float, float]:
@@ -73,9 +75,10 @@ class Box:
 
     @property
     def masked_corner(self) -> str:
-        """The upper right triangle, as an SVG path: what the causal mask hides of the weights."""
+        """The triangle that the causal mask hides of the weights, as an SVG path: upper right, or mirrored."""
         right, bottom = self.x + self.width, self.y + self.height
-        return f"M{self.x:.1f} {self.y:.1f} L{right:.1f} {self.y:.1f} L{right:.1f} {bottom:.1f} Z"
+        corner = f"{self.x:.1f} {bottom:.1f}" if self.turned else f"{right:.1f} {self.y:.1f}"
+        return f"M{self.x:.1f} {self.y:.1f} L{corner} L{right:.1f} {bottom:.1f} Z"
 
     @property
     def roomy(self) -> bool:
@@ -122,8 +125,16 @@ class Edge:
 class Arc:
     """The swept quarter circle that carries the left operand's columns to the right operand's rows; broken at a gap."""
 
-    path: str
+    start: tuple[float, float]
+    end: tuple[float, float]
+    radius: float
+    clockwise: bool
     gap: bool
+
+    @property
+    def path(self) -> str:
+        (x1, y1), (x2, y2), r = self.start, self.end, self.radius
+        return f"M{x1:.1f} {y1:.1f} A{r:.1f} {r:.1f} 0 0 {int(self.clockwise)} {x2:.1f} {y2:.1f}"
 
 
 @dataclass(frozen=True)
@@ -153,10 +164,12 @@ class Figure:
 def draw(variant: Variant, values: Values, scale: Scale = "root") -> tuple[Figure, ...]:
     """The figures of a sheet, drawn from the numbers in `values` alone: the truth is never looked at."""
     asked = frozenset(variant.worksheet.rows)
-    known = {**values, **implied(variant.topic, values, asked)}
+    upright = {variant.upright(place): value for place, value in values.items()}
+    known = {**upright, **implied(variant.topic, upright, asked)}
     pictures = PICTURES.get(variant.topic.key, ())
     pen = _Pen(variant, known, gaps(variant.topic, known), scale, pictures)
-    return tuple(pen.figure(picture) for picture in pictures)
+    figures = tuple(pen.figure(picture) for picture in pictures)
+    return tuple(map(_turned, figures)) if variant.worksheet.tokens_are == "columns" else figures
 
 
 def _measure(scale: Scale) -> Callable[[int], float]:
@@ -310,16 +323,17 @@ class _Pen:
             return
         pivot = (right.x - CORNER / 2, left.y - CORNER / 2)
         if self.known[inner] == self.known[outer]:
-            yield Arc(_sweep(pivot, left.width + CORNER / 2, 180, 90), gap=False)
+            yield _sweep(pivot, left.width + CORNER / 2, 180, 90, gap=False)
         else:
-            yield Arc(_sweep(pivot, left.width + CORNER / 2, 180, 118), gap=True)
+            yield _sweep(pivot, left.width + CORNER / 2, 180, 118, gap=True)
             radius, room = right.height + CORNER / 2, left.width + LEFT / 2
             reach = min(62.0, math.degrees(math.asin(min(1.0, room / radius))))  # no further left than the figure
-            yield Arc(_sweep(pivot, radius, 90, 90 + reach), gap=True)
+            yield _sweep(pivot, radius, 90, 90 + reach, gap=True)
 
     def described(self, picture: Picture, boxes: list[Box]) -> str:
         """The figure in words, for whoever cannot see it: its title, and each matrix with its two lengths."""
-        sides = {box.letter: [self.known.get(Place(box.tensor, axis)) for axis in AXES] for box in boxes}
+        axes = [self.variant.upright(Place("", axis)).axis for axis in AXES]
+        sides = {box.letter: [self.known.get(Place(box.tensor, axis)) for axis in axes] for box in boxes}
         shapes = (f"{key} {' × '.join('?' if n is None else plain(n) for n in pair)}" for key, pair in sides.items())
         return f"{self.variant.wording.say('drawing-titles', picture.key)}. {', '.join(shapes)}."
 
@@ -329,21 +343,58 @@ class _Pen:
     def captions(self, picture: Picture) -> Iterable[str]:
         say = self.variant.wording.say
         if not self.gaps_in(picture):
-            yield str(self.variant.wording.sections["captions"][self.variant.worksheet.topic][picture.key])
+            sheet = self.variant.worksheet
+            told = sheet.topic if sheet.tokens_are == "rows" else "turned"
+            yield str(self.variant.wording.sections["captions"][told][picture.key])
         for gap in self.gaps_in(picture):
             names = {f"{side}_letter": self.letter(end[0].tensor).replace("_", "")
                      for side, end in (("first", gap.first), ("second", gap.second))}  # fmt: skip
-            axes = {
-                f"{side}_axis": say("axes", end[0].axis) for side, end in (("first", gap.first), ("second", gap.second))
-            }
+            places = {"first": self.variant.upright(gap.first[0]), "second": self.variant.upright(gap.second[0])}
+            axes = {f"{side}_axis": say("axes", place.axis) for side, place in places.items()}
             yield say("drawing", "gap", first=plain(gap.first[1]), second=plain(gap.second[1]), **names, **axes)
 
 
-def _sweep(pivot: tuple[float, float], radius: float, start: float, end: float) -> str:
-    """An SVG arc around the corner, from one angle to another (degrees, anticlockwise from the right)."""
-    points = [
-        (pivot[0] + radius * math.cos(math.radians(angle)), pivot[1] - radius * math.sin(math.radians(angle)))
-        for angle in (start, end)
-    ]
-    clockwise = 1 if start > end else 0
-    return "M{:.1f} {:.1f} A{r:.1f} {r:.1f} 0 0 {c} {:.1f} {:.1f}".format(*points[0], *points[1], r=radius, c=clockwise)
+def _sweep(pivot: tuple[float, float], radius: float, start: float, end: float, *, gap: bool) -> Arc:
+    """An arc around the corner, from one angle to another (degrees, anticlockwise from the right)."""
+
+    def at(angle: float) -> tuple[float, float]:
+        return (pivot[0] + radius * math.cos(math.radians(angle)), pivot[1] - radius * math.sin(math.radians(angle)))
+
+    return Arc(at(start), at(end), radius, start > end, gap)
+
+
+_TURNED_SIDES = {"left": "top", "under": "right", "right": "bottom", "bottom": "right", "top": "left"}
+
+
+def _turned(figure: Figure) -> Figure:
+    """The figure of the transposed product: (A·B)ᵀ = Bᵀ·Aᵀ is its mirror image, with rows for columns."""
+
+    def point(x: float, y: float) -> tuple[float, float]:
+        return (y + TURNED, x)
+
+    def box(b: Box) -> Box:
+        x, y = point(b.x, b.y)
+        return replace(b, x=x, y=y, width=b.height, height=b.width, turned=True)
+
+    def edge(e: Edge) -> Edge:
+        (x1, y1), (x2, y2) = point(e.x1, e.y1), point(e.x2, e.y2)
+        side = _TURNED_SIDES[e.side]
+        return replace(e, place=_other(e.place), side=side, x1=x1, y1=y1, x2=x2, y2=y2)  # type: ignore[arg-type]
+
+    def arc(a: Arc) -> Arc:
+        return replace(a, start=point(*a.start), end=point(*a.end), clockwise=not a.clockwise)
+
+    return replace(
+        figure,
+        width=figure.height + TURNED + RIGHT,
+        height=figure.width,
+        boxes=tuple(map(box, figure.boxes)),
+        edges=tuple(map(edge, figure.edges)),
+        arcs=tuple(
+            replace(a, start=point(*a.start), end=point(*a.end), clockwise=not a.clockwise) for a in figure.arcs
+        ),
+    )
+
+
+def _other(place: Place) -> Place:
+    return Place(place.tensor, AXES[1 - AXES.index(place.axis)])

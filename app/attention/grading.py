@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from .answers import Unreadable, read_answer
+from .answers import Unreadable
 from .tensors import Place
 from .worksheet import Variant
 
@@ -72,11 +72,17 @@ def grade(variant: Variant, answers: Mapping[str, str]) -> Report:
 
 
 def _mark(variant: Variant, place: Place, text: str) -> Mark:
-    answer = read_answer(text)
-    if answer is None:
+    typed = variant.read(text)
+    if typed is None:
         return Mark("empty", text, None, "")
-    if isinstance(answer, Unreadable):
-        return Mark("unreadable", text, None, variant.wording.unreadable(answer))
-    if answer == variant.answer(place):
-        return Mark("right", text, answer, "")
-    return Mark("wrong", text, answer, variant.wording.nudge(variant.worksheet.topic, place))
+    if isinstance(typed, Unreadable):
+        return Mark("unreadable", text, None, variant.wording.unreadable(typed))
+    if variant.is_right(place, typed):
+        return Mark("right", text, typed.value, "")
+    return Mark("wrong", text, typed.value, _nudge(variant, place))
+
+
+def _nudge(variant: Variant, place: Place) -> str:
+    if variant.worksheet.tokens_are == "columns":
+        return variant.wording.nudge_turned(place)
+    return variant.wording.nudge(variant.worksheet.topic, place)

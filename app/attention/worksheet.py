@@ -15,10 +15,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from .answers import Unreadable
+from .answers import Unreadable, read_answer
 from .architecture import Architecture, ConfigError, TokensError, architecture_from
 from .describe import check_decoder_tokens
 from .dims import Dim, Term
+from .letters import Expression, read_letters
 from .tensors import AXES, Axis, Place, Topic
 from .topics import MAKERS, TopicError, sizes_for, topic_for
 
@@ -43,7 +44,8 @@ class Worksheet:
     """What an instructor wrote: which model, topic and number of tokens, and which rows are asked.
 
     `kv_head_per_query_head` simplifies grouped queries away (G = H), and a footnote says so. `decoder_tokens` is the
-    length M of the decoder's text in cross attention, N where it is not given.
+    length M of the decoder's text in cross attention, N where it is not given. `answers` are asked as "numbers" or in
+    "letters"; `tokens_are` "rows" of every matrix or, as some courses have it, "columns".
     """
 
     key: str
@@ -55,6 +57,8 @@ class Worksheet:
     notation: str = "classic"
     kv_head_per_query_head: bool = False
     decoder_tokens: int | None = None
+    answers: str = "numbers"
+    tokens_are: str = "rows"
 
 
 @dataclass(frozen=True)
@@ -74,6 +78,14 @@ class Row:
 
 
 @dataclass(frozen=True)
+class Typed:
+    """What a text in a box was read as: the number it comes to and, on a sheet in letters, what it means."""
+
+    value: int
+    meaning: Expression | None = None
+
+
+@dataclass(frozen=True)
 class Wording:
     """The sentences of one language, by section and key."""
 
@@ -86,6 +98,10 @@ class Wording:
         """What is said beside a box that is not right: for this box, or for every box of its kind."""
         nudges = self.sections["nudges"][topic]
         return str(nudges.get(str(place)) or nudges[f"each.{place.axis}"])
+
+    def nudge_turned(self, place: Place) -> str:
+        """The same on a sheet whose tokens are columns."""
+        return self.say("nudges-turned", place.axis)
 
     def unreadable(self, answer: Unreadable) -> str:
         return self.say("unreadable", answer.reason, detail=answer.detail)
@@ -134,9 +150,56 @@ class Variant:
         """Every box of the sheet, row by row."""
         return tuple(place for row in self.rows for place in row.places)
 
+    def upright(self, place: Place) -> Place:
+        """The same side in the table, where tokens are rows: on a sheet whose tokens are columns, the other one."""
+        turned = self.worksheet.tokens_are == "columns" and place.axis in AXES
+        return Place(place.tensor, AXES[1 - AXES.index(place.axis)]) if turned else place
+
+    def side(self, place: Place) -> Dim:
+        """The true length of one side of one matrix, in symbols."""
+        upright = self.upright(place)
+        return self.topic.asked[upright.tensor].side(upright.axis)
+
     def answer(self, place: Place) -> int:
         """The true length of one side of one matrix."""
-        return self.topic.asked[place.tensor].side(place.axis).size(self.sizes)
+        return self.side(place).size(self.sizes)
+
+    def read(self, text: str) -> Typed | Unreadable | None:
+        """What a text in a box means on this sheet, None for an empty box."""
+        if self.worksheet.answers == "numbers":
+            number = read_answer(text)
+            return Typed(number) if isinstance(number, int) else number
+        meaning = read_letters(text, self.names)
+        if not isinstance(meaning, Expression):
+            return meaning
+        value = meaning.value(self.sizes)
+        if value.denominator != 1 or value < 1:
+            return Unreadable("no-length")
+        return Typed(int(value), meaning)
+
+    def is_right(self, place: Place, typed: Typed) -> bool:
+        """Whether it is the answer: by its number, or on a sheet in letters by what it means in this model."""
+        if typed.meaning is None:
+            return typed.value == self.answer(place)
+        truth = Expression.from_dim(self.side(place))
+        return typed.meaning.replaced(self._same) == truth.replaced(self._same)
+
+    @cached_property
+    def names(self) -> dict[str, str]:
+        """Every name that may be written on a sheet in letters, and the symbol it stands for."""
+        written = {self.notation.symbols.get(symbol, symbol): symbol for symbol in reversed(self.sizes)}
+        return {symbol: symbol for symbol in self.sizes} | written
+
+    @cached_property
+    def _same(self) -> dict[str, Expression]:
+        """What is the same in this model by its making: d = H·d_h, G = H, d_v = d_h, where that holds."""
+        a, symbol = self.architecture, Expression.symbol
+        holds = {
+            "d": (a.d == a.H * a.d_h, symbol("H") * symbol("d_h")),
+            "G": (a.G == a.H, symbol("H")),
+            "d_v": (a.d_v == a.d_h, symbol("d_h")),
+        }
+        return {name: meaning for name, (true, meaning) in holds.items() if true}
 
     @property
     def axes(self) -> tuple[Axis, ...]:
@@ -161,7 +224,15 @@ class Variant:
 
     @property
     def task(self) -> str:
-        return self.wording.say("tasks", self.worksheet.topic)
+        """What is to be written, and how: in numbers or letters, tokens as rows or as columns."""
+        sheet, say = self.worksheet, self.wording.say
+        written = {symbol: self.notation.symbols.get(symbol, symbol) for symbol in ("N", "d", "H", "d_h", "G")}
+        parts = [say("tasks", sheet.topic)]
+        if "rows" in self.axes and sheet.topic != "layer-parameters":
+            parts.append(say("tokens-are", sheet.tokens_are))
+        if sheet.answers == "letters":
+            parts.append(say("answers", "letters", **written))
+        return " ".join(parts)
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -238,11 +309,15 @@ class Notation:
 
 _CODE = {"input": "x", "queries": "q", "keys": "k", "values": "v", "scores": "scores", "weights": "attn",
          "context": "ctx", "output": "out", "W_Q": "wq", "W_K": "wk", "W_V": "wv", "W_O": "wo"}  # fmt: skip
-_SYMBOLS = {"d": "d_model", "d_h": "d_head", "d_v": "d_head", "G": "H_kv"}
+_CLASSIC = {"d": "d_model", "d_h": "d_head", "d_v": "d_head", "G": "H_kv"}
+_LECTURE = {"N": "T", "H": "h", "G": "h_kv"}
+_FRAMEWORK = {"N": "seq_len", "d": "hidden_size", "H": "n_heads", "G": "n_kv_heads", "d_h": "head_dim",
+              "d_v": "head_dim", "d_ff": "intermediate_size", "V": "vocab_size", "L": "n_layers"}  # fmt: skip
+_PRIMED = {"input": "E", "W_Q": "W'_Q", "W_K": "W'_K", "W_V": "W'_V", "W_O": "W'_O"}
 NOTATIONS: Mapping[str, Notation] = {
-    "classic": Notation({}, _SYMBOLS),
-    "lecture": Notation({"input": "E"}, {"N": "T", "d_h": "d_k", "G": "H_kv"}),
-    "framework": Notation(_CODE, {"d": "dim", "H": "n_heads", "G": "n_kv_heads", "d_h": "head_dim", "d_v": "head_dim"}),
+    "classic": Notation({}, _CLASSIC),
+    "lecture": Notation(_PRIMED, _LECTURE),
+    "framework": Notation(_CODE, _FRAMEWORK),
 }
 
 
@@ -315,7 +390,7 @@ def _model(path: Path) -> Model:
 
 
 _TYPES = {"title": str, "model": str, "topic": str, "tokens": int, "rows": list, "notation": str,
-          "kv_head_per_query_head": bool, "decoder_tokens": int}  # fmt: skip
+          "kv_head_per_query_head": bool, "decoder_tokens": int, "answers": str, "tokens_are": str}  # fmt: skip
 _TYPE_NAMES = {str: "a text", int: "a whole number", list: "a list of texts", bool: "true or false"}
 
 
@@ -339,6 +414,8 @@ def _check(sheet: Worksheet, file: str, models: Mapping[str, Model], wording: Wo
         (sheet.topic, MAKERS, "topic"),
         (sheet.model, models, "model"),
         (sheet.notation, NOTATIONS, "notation"),
+        (sheet.answers, ("numbers", "letters"), "kind of answers"),
+        (sheet.tokens_are, AXES, "way tokens can be"),
     ):
         if value not in there_are:
             raise WorksheetError(f"{file}: there is no {what} “{value}”; there are: {', '.join(there_are)}.")

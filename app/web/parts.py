@@ -110,6 +110,6 @@ def _word(word: str, letters: Mapping[str, str]) -> Markup:
 
 def _symbol(text: str) -> Markup:
     base, _, below = text.partition("_")
-    if not base.isalpha():
+    if not base.replace("'", "").isalpha():
         return escape(text)
     return Markup("<i>{}</i>").format(base) + (Markup("<sub>{}</sub>").format(below) if below else "")

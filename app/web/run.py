@@ -14,10 +14,9 @@ from fastapi import APIRouter, Depends, Form, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
 from PIL import Image
 
-from app.attention.answers import read_answer
 from app.attention.grading import grade
 from app.attention.tensors import AXES, Place
-from app.attention.worksheet import Row, Variant, Wording
+from app.attention.worksheet import Row, Typed, Variant, Wording
 from app.store import Answers, Run
 from app.web.asked import Asked, Posted, keep_try, sheet_key, sheet_link, variant_at
 from app.web.heads import HeadProblem, run_sheet
@@ -221,13 +220,16 @@ def _find(parts: Parts, run_id: str) -> Run:
 
 
 def _compared(variant: Variant, answers: Answers, shapes: dict[str, list[int]]) -> tuple[ComparedRow, ...]:
-    return tuple(ComparedRow(row, tuple(_side(answers, place, shapes) for place in row.places)) for row in variant.rows)
+    return tuple(
+        ComparedRow(row, tuple(_side(variant, answers, place, shapes) for place in row.places)) for row in variant.rows
+    )
 
 
-def _side(answers: Answers, place: Place, shapes: dict[str, list[int]]) -> Compared:
-    typed = answers.get(str(place), "")
-    observed = shapes[place.tensor][AXES.index(place.axis)]
-    return Compared(typed, observed, read_answer(typed) == observed)
+def _side(variant: Variant, answers: Answers, place: Place, shapes: dict[str, list[int]]) -> Compared:
+    typed, upright = answers.get(str(place), ""), variant.upright(place)
+    observed = shapes[upright.tensor][AXES.index(upright.axis)]
+    read = variant.read(typed)
+    return Compared(typed, observed, isinstance(read, Typed) and read.value == observed)
 
 
 def _png(cells: list[list[float]]) -> bytes:

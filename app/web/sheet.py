@@ -9,13 +9,12 @@ from typing import Annotated
 from annotated_doc import Doc
 from fastapi import APIRouter, Request, Response
 
-from app.attention.answers import read_answer
 from app.attention.architecture import TokensError
 from app.attention.drawing import Figure, Scale, draw
 from app.attention.grading import Kind, Mark, Report, grade
 from app.attention.tensors import Amount, Place
 from app.attention.topics import TopicError
-from app.attention.worksheet import Library, Row, Variant, WorksheetError, plain
+from app.attention.worksheet import Library, Row, Typed, Variant, WorksheetError, plain
 from app.store import Draft, Learner
 from app.web.asked import DEFAULT, Asked, Posted, find_variant, keep_try, read_scale, sheet_key, sheet_link
 from app.web.imports import library_with
@@ -69,6 +68,10 @@ class BoxView:
     def read_as(self) -> str:
         """The number a sum or product was read as; nothing where the text already says it, if in groups of digits."""
         value = self.mark.read_as if self.mark else None
+        if not any(
+            character.isdigit() for character in self.text
+        ):  # letters are not read as a number, but as a meaning
+            return ""
         digits = "".join(character for character in self.text if character.isdigit())
         return "" if value is None or digits == str(value) else plain(value)
 
@@ -176,8 +179,8 @@ def sheet_page(
 ) -> SheetPage:
     variant = asked.variant
     library = library_with(parts, variant.model.key)
-    values = {place: read_answer(asked.answers.get(str(place), "")) for place in variant.blanks}
-    known = {place: value for place, value in values.items() if isinstance(value, int)}
+    typed = {place: variant.read(asked.answers.get(str(place), "")) for place in variant.blanks}
+    known = {place: read.value for place, read in typed.items() if isinstance(read, Typed)}
     return SheetPage(
         chooser=_chooser(library, variant.worksheet.key, variant.model.key, str(variant.tokens)),
         variant=variant,
@@ -206,10 +209,11 @@ def _box_view(variant: Variant, row: Row, place: Place, text: str, report: Repor
 
 def _answer_view(variant: Variant, row: Row) -> AnswerView:
     asked = variant.topic.asked[row.key]
-    sides = ((plain(variant.answer(p)), variant.notation.write(asked.side(p.axis))) for p in row.places)
+    sides = ((plain(variant.answer(p)), variant.notation.write(variant.side(p))) for p in row.places)
     if isinstance(asked, Amount):
         return AnswerView(tuple(sides), words=asked.text)
-    return AnswerView(tuple(sides), asked.equation.text if asked.equation else "")
+    told = asked.equation is not None and variant.worksheet.tokens_are == "rows"
+    return AnswerView(tuple(sides), asked.equation.text if told and asked.equation else "")
 
 
 def _choices(library: Library, topic: str, chosen: str) -> Choices:
