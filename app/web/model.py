@@ -228,10 +228,10 @@ def _sheets(library: Library, model: Model) -> Iterator[SheetChoice]:
 
 
 def _distance(library: Library, variant: Variant) -> tuple[bool, ...]:
-    """Least for the model's own sheet, then for those written for models like it; most for one that simplifies."""
+    """Least for the model's own sheet, then for those written for models like it; most for one out of the ordinary."""
     sheet, written_for = variant.worksheet, library.variant(variant.worksheet.key)
     return (
-        sheet.kv_head_per_query_head,
+        sheet.kv_head_per_query_head or sheet.answers != "numbers" or sheet.tokens_are != "rows",
         sheet.model != variant.model.key,
         written_for.topic.key != variant.topic.key,
         written_for.model.architecture.family != variant.model.architecture.family,
