@@ -161,8 +161,8 @@ KINDS = st.sampled_from(["right", "wrong", "unreadable", "empty", "left out"])
 def test_the_score_counts_the_boxes_that_are_right(wanted: dict[str, str]) -> None:
     """Texts made to be right, wrong, unreadable or empty are marked so, and counted apart from the grader."""
     texts = {
-        box: {"right": f"{2 * LLAMA[box]}/2", "wrong": str(3 * LLAMA[box]), "unreadable": "N²", "empty": " "}[kind]
-        for box, kind in wanted.items()
+        box: {"right": f"{2 * LLAMA[box]}/2", "wrong": str(3 * LLAMA[box] + at), "unreadable": "N²", "empty": " "}[kind]
+        for at, (box, kind) in enumerate(wanted.items())
         if kind != "left out"
     }
     report = grade(LIBRARY.variant("llama-7b"), texts)

@@ -50,5 +50,20 @@ def implied(topic: Topic, values: Values, asked: frozenset[str]) -> dict[Place, 
     return {place: value for place, value in known.items() if place not in values}
 
 
+def sources(topic: Topic, asked: frozenset[str]) -> dict[Place, frozenset[Place]]:
+    """For each side that an equation makes, in the order of computation: the sides of asked tensors it is made from.
+
+    What was not asked is looked through: without a row for the context, the output has the rows of the weights.
+    """
+    found: dict[Place, frozenset[Place]] = {}
+    for tensor in topic.activations:
+        for places in _places(tensor).values():
+            made = [place for place in places if place.tensor == tensor.key]
+            given = [place for place in places if place.tensor != tensor.key]
+            through = ({place} if place.tensor in asked else found.get(place, frozenset()) for place in given)
+            found.update(dict.fromkeys(made, frozenset[Place]().union(*through)))
+    return found
+
+
 def _places(tensor: Tensor) -> dict[str, list[Place]]:
     return tensor.equation.places(tensor.key) if tensor.equation else {}

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from .answers import Unreadable, read_answer
-from .tensors import Place
+from .chain import Values
+from .tensors import AXES, Place
 from .worksheet import Variant
 
-Kind = Literal["right", "wrong", "unreadable", "empty"]
+Kind = Literal["right", "follows", "wrong", "unreadable", "empty"]
 
 
 class AnswersError(ValueError):
@@ -29,13 +30,16 @@ class Mark:
 
 @dataclass(frozen=True)
 class Report:
-    """The marks of a whole sheet. `score` counts the boxes that are right, of `out_of` boxes."""
+    """The marks of a whole sheet, and what a box that follows from earlier answers is worth."""
 
     marks: Mapping[Place, Mark]
+    follow_share: float = 0.5
 
     @property
-    def score(self) -> int:
-        return sum(mark.kind == "right" for mark in self.marks.values())
+    def score(self) -> float:
+        """The boxes that are right, of `out_of`, and a share of those that follow; whole wherever it can be."""
+        score = round(self._count("right") + self.follow_share * self._count("follows"), 6)
+        return int(score) if score == int(score) else score
 
     @property
     def out_of(self) -> int:
@@ -44,12 +48,15 @@ class Report:
     @property
     def empty(self) -> int:
         """How many boxes nothing was written into."""
-        return sum(mark.kind == "empty" for mark in self.marks.values())
+        return self._count("empty")
 
     @property
     def tried(self) -> bool:
         """Whether anything was answered that could be read."""
         return any(mark.read_as is not None for mark in self.marks.values())
+
+    def _count(self, kind: Kind) -> int:
+        return sum(mark.kind == kind for mark in self.marks.values())
 
     def as_json(self) -> dict[str, object]:
         """The report as API and terminal print it."""
@@ -68,15 +75,57 @@ def grade(variant: Variant, answers: Mapping[str, str]) -> Report:
     known = {str(place) for place in variant.blanks}
     if unknown := sorted(set(answers) - known):
         raise AnswersError(f"“{unknown[0][:60]}” is no box of this sheet; its boxes are: {', '.join(sorted(known))}.")
-    return Report({place: _mark(variant, place, answers.get(str(place), "")) for place in variant.blanks})
+    texts = {place: answers.get(str(place), "") for place in variant.blanks}
+    read = {place: read_answer(text) for place, text in texts.items()}
+    carried = following(variant, {place: answer for place, answer in read.items() if isinstance(answer, int)})
+    marks = {place: _mark(variant, place, text, read[place], place in carried) for place, text in texts.items()}
+    return Report(marks, variant.worksheet.follow_share)
 
 
-def _mark(variant: Variant, place: Place, text: str) -> Mark:
-    answer = read_answer(text)
+def _mark(variant: Variant, place: Place, text: str, answer: int | Unreadable | None, follows: bool) -> Mark:
     if answer is None:
         return Mark("empty", text, None, "")
     if isinstance(answer, Unreadable):
         return Mark("unreadable", text, None, variant.wording.unreadable(answer))
-    if answer == variant.answer(place):
+    if answer == variant.key[place]:
         return Mark("right", text, answer, "")
+    if follows:
+        return Mark("follows", text, answer, variant.wording.say("marks", "follows"))
     return Mark("wrong", text, answer, variant.wording.nudge(variant.worksheet.topic, place))
+
+
+def following(variant: Variant, values: Values) -> set[Place]:
+    """The boxes that are wrong by the key and right given the student's own earlier answers.
+
+    A number that is the only one with which anything was right, or that stands on a sheet where nothing is right,
+    earns nothing by standing in many boxes.
+    """
+    wrong = {place: value for place, value in values.items() if value != variant.key[place]}
+    right = {value for place, value in values.items() if place not in wrong}
+    carried = {*_carried_along(variant.sources, wrong), *_multiplied(values, wrong)}
+    return {place for place in carried if right - {wrong[place]}}
+
+
+def _carried_along(made_from: Mapping[Place, frozenset[Place]], wrong: Values) -> Iterator[Place]:
+    """Sides with the same wrong number as a side they are made from, or as an earlier one made from the same.
+
+    The second keeps a repaired answer from costing marks: with an input of the right length, queries and keys of one
+    wrong length are one mistake made once, as they were before the input was put right.
+    """
+    earlier = list[Place]()
+    for place, sources in made_from.items():
+        if (value := wrong.get(place)) is None:
+            continue
+        siblings = (other for other in earlier if made_from[other] & sources)
+        if any(wrong.get(other) == value for other in (*sources, *siblings)):
+            yield place
+        earlier.append(place)
+
+
+def _multiplied(values: Values, wrong: Values) -> Iterator[Place]:
+    """Counts that are the product of the rows and columns as typed."""
+    for place in wrong:
+        sides = [Place(place.tensor, axis) for axis in AXES]
+        known = [values[side] for side in sides if side in values]
+        if place.axis == "count" and len(known) == 2 and values[place] == known[0] * known[1]:
+            yield place

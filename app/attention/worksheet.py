@@ -17,6 +17,7 @@ from typing import Any
 
 from .answers import Unreadable
 from .architecture import Architecture, ConfigError, TokensError, architecture_from
+from .chain import sources
 from .describe import check_decoder_tokens
 from .dims import Dim, Term
 from .tensors import AXES, Axis, Place, Topic
@@ -43,7 +44,8 @@ class Worksheet:
     """What an instructor wrote: which model, topic and number of tokens, and which rows are asked.
 
     `kv_head_per_query_head` simplifies grouped queries away (G = H), and a footnote says so. `decoder_tokens` is the
-    length M of the decoder's text in cross attention, N where it is not given.
+    length M of the decoder's text in cross attention, N where it is not given. `follow_share` is what a box is worth
+    that is right given the student's own earlier answers, as a share of a right one.
     """
 
     key: str
@@ -55,6 +57,7 @@ class Worksheet:
     notation: str = "classic"
     kv_head_per_query_head: bool = False
     decoder_tokens: int | None = None
+    follow_share: float = 0.5
 
 
 @dataclass(frozen=True)
@@ -133,6 +136,16 @@ class Variant:
     def blanks(self) -> tuple[Place, ...]:
         """Every box of the sheet, row by row."""
         return tuple(place for row in self.rows for place in row.places)
+
+    @cached_property
+    def key(self) -> Mapping[Place, int]:
+        """The true number of every box."""
+        return {place: self.answer(place) for place in self.blanks}
+
+    @cached_property
+    def sources(self) -> Mapping[Place, frozenset[Place]]:
+        """The boxes that a side is made from along the equations, in the order of computation."""
+        return sources(self.topic, frozenset(self.worksheet.rows))
 
     def answer(self, place: Place) -> int:
         """The true length of one side of one matrix."""
@@ -315,8 +328,8 @@ def _model(path: Path) -> Model:
 
 
 _TYPES = {"title": str, "model": str, "topic": str, "tokens": int, "rows": list, "notation": str,
-          "kv_head_per_query_head": bool, "decoder_tokens": int}  # fmt: skip
-_TYPE_NAMES = {str: "a text", int: "a whole number", list: "a list of texts", bool: "true or false"}
+          "kv_head_per_query_head": bool, "decoder_tokens": int, "follow_share": float}  # fmt: skip
+_TYPE_NAMES = {str: "a text", int: "a whole number", float: "a number", list: "a list of texts", bool: "true or false"}
 
 
 def _worksheet(path: Path, models: Mapping[str, Model], wording: Wording) -> Worksheet:
@@ -324,7 +337,7 @@ def _worksheet(path: Path, models: Mapping[str, Model], wording: Wording) -> Wor
     for key, value in entry.items():
         if key not in _TYPES:
             raise WorksheetError(f"{path.name}: there is no setting “{key}”; there are: {', '.join(_TYPES)}.")
-        if type(value) is not _TYPES[key]:
+        if not (type(value) is _TYPES[key] or (_TYPES[key] is float and type(value) is int)):
             raise WorksheetError(f"{path.name}: {key} must be {_TYPE_NAMES[_TYPES[key]]}.")
     try:
         sheet = Worksheet(path.stem, **{**entry, "rows": tuple(entry["rows"])})
@@ -342,6 +355,8 @@ def _check(sheet: Worksheet, file: str, models: Mapping[str, Model], wording: Wo
     ):
         if value not in there_are:
             raise WorksheetError(f"{file}: there is no {what} “{value}”; there are: {', '.join(there_are)}.")
+    if not 0 <= sheet.follow_share <= 1:
+        raise WorksheetError(f"{file}: follow_share must be a number from 0 to 1.")
     try:
         asked = topic_for(sheet.topic, models[sheet.model].architecture, sheet.tokens).asked
         models[sheet.model].architecture.check_tokens(sheet.tokens)

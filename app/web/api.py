@@ -70,7 +70,7 @@ class GradeRequest(BaseModel):
 class MarkEntry(BaseModel):
     """What one box got."""
 
-    mark: str = Field(description="right, wrong, unreadable or empty.")
+    mark: str = Field(description="right, follows (from earlier answers), wrong, unreadable or empty.")
     read_as: int | None = Field(description="The number the text was read as.")
     message: str
 
@@ -78,7 +78,7 @@ class MarkEntry(BaseModel):
 class Grades(BaseModel):
     """The marks of a sheet."""
 
-    score: int
+    score: int | float = Field(description="Right boxes, and a share of those that follow.")
     out_of: int
     marks: dict[str, MarkEntry]
     diagnosis: None = None
