@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from .answers import Unreadable, read_answer
-from .chain import Values
+from .chain import Values, gaps, implied
 from .tensors import AXES, Place
-from .worksheet import Variant
+from .worksheet import Variant, plain
 
 Kind = Literal["right", "follows", "wrong", "unreadable", "empty"]
 
@@ -29,11 +29,25 @@ class Mark:
 
 
 @dataclass(frozen=True)
+class Break:
+    """The first link of the chain that does not fit: the matrix whose equation breaks, its two sides, a sentence."""
+
+    at: str
+    left: Place
+    right: Place
+    message: str
+
+    def as_json(self) -> dict[str, str]:
+        return {"at": self.at, "left": str(self.left), "right": str(self.right), "message": self.message}
+
+
+@dataclass(frozen=True)
 class Report:
-    """The marks of a whole sheet, and what a box that follows from earlier answers is worth."""
+    """The marks of a whole sheet, what a box that follows from earlier answers is worth, and the first broken link."""
 
     marks: Mapping[Place, Mark]
     follow_share: float = 0.5
+    first_break: Break | None = None
 
     @property
     def score(self) -> float:
@@ -64,7 +78,14 @@ class Report:
             str(place): {"mark": mark.kind, "read_as": mark.read_as, "message": mark.message}
             for place, mark in self.marks.items()
         }
-        return {"score": self.score, "out_of": self.out_of, "marks": marks, "diagnosis": None}
+        first_break = self.first_break.as_json() if self.first_break else None
+        return {
+            "score": self.score,
+            "out_of": self.out_of,
+            "marks": marks,
+            "first_break": first_break,
+            "diagnosis": None,
+        }
 
 
 def grade(variant: Variant, answers: Mapping[str, str]) -> Report:
@@ -77,9 +98,10 @@ def grade(variant: Variant, answers: Mapping[str, str]) -> Report:
         raise AnswersError(f"“{unknown[0][:60]}” is no box of this sheet; its boxes are: {', '.join(sorted(known))}.")
     texts = {place: answers.get(str(place), "") for place in variant.blanks}
     read = {place: read_answer(text) for place, text in texts.items()}
-    carried = following(variant, {place: answer for place, answer in read.items() if isinstance(answer, int)})
+    values = {place: answer for place, answer in read.items() if isinstance(answer, int)}
+    carried = following(variant, values)
     marks = {place: _mark(variant, place, text, read[place], place in carried) for place, text in texts.items()}
-    return Report(marks, variant.worksheet.follow_share)
+    return Report(marks, variant.worksheet.follow_share, first_break(variant, values))
 
 
 def _mark(variant: Variant, place: Place, text: str, answer: int | Unreadable | None, follows: bool) -> Mark:
@@ -92,6 +114,29 @@ def _mark(variant: Variant, place: Place, text: str, answer: int | Unreadable | 
     if follows:
         return Mark("follows", text, answer, variant.wording.say("marks", "follows"))
     return Mark("wrong", text, answer, variant.wording.nudge(variant.worksheet.topic, place))
+
+
+def first_break(variant: Variant, values: Values) -> Break | None:
+    """The first gap in order of computation, from what was typed alone: the key is never asked."""
+    asked = frozenset(variant.worksheet.rows)
+    known = {**values, **implied(variant.topic, values, asked)}
+    for gap in gaps(variant.topic, known):
+        left, right = (_typed(variant, values, place, value) for place, value in (gap.first, gap.second))
+        message = variant.wording.say("chain", "gap", **_side(variant, "left", left, gap.first[1]),
+                                      **_side(variant, "right", right, gap.second[1]))  # fmt: skip
+        return Break(gap.result, left, right, message)
+    return None
+
+
+def _typed(variant: Variant, values: Values, place: Place, value: int) -> Place:
+    """The box that a side which was not asked has its number from."""
+    return place if place in values else next((p for p in variant.sources[place] if values.get(p) == value), place)
+
+
+def _side(variant: Variant, name: str, place: Place, value: int) -> dict[str, str]:
+    words = variant.wording.sections["rows"][variant.worksheet.topic][place.tensor]
+    count = variant.wording.say("lengths" if value > 1 else "length-one", place.axis, length=plain(value))
+    return {name: words["name"], f"{name}_length": count}
 
 
 def following(variant: Variant, values: Values) -> set[Place]:

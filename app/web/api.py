@@ -75,12 +75,22 @@ class MarkEntry(BaseModel):
     message: str
 
 
+class BreakEntry(BaseModel):
+    """The first two sides, in order of computation, that should be equal and were not typed so."""
+
+    at: str = Field(description="Key of the matrix whose equation makes them equal.")
+    left: str
+    right: str
+    message: str
+
+
 class Grades(BaseModel):
     """The marks of a sheet."""
 
     score: int | float = Field(description="Right boxes, and a share of those that follow.")
     out_of: int
     marks: dict[str, MarkEntry]
+    first_break: BreakEntry | None
     diagnosis: None = None
 
 
