@@ -27,16 +27,16 @@ def kinds(report: Report, kind: str) -> set[str]:
 
 
 def test_scores_follow_queries_and_keys(library: Library) -> None:
-    """Queries and keys of 90 × 128 give scores of 90 × 90; the queries are the first mistake, and it stays one."""
+    """Queries and keys of 90 × 128 give scores of 90 × 90; neither follows from the other."""
     shapes = {"queries": (90, 128), "keys": (90, 128), "scores": (90, 90)}
     answers = {
         f"{key}.{axis}": n for key, pair in shapes.items() for axis, n in zip(("rows", "columns"), pair, strict=True)
     }
     report = marked(library.variant("llama-7b"), answers)
-    assert kinds(report, "wrong") == {"queries.rows"}
-    assert kinds(report, "follows") == {"keys.rows", "scores.rows", "scores.columns"}
+    assert kinds(report, "wrong") == {"queries.rows", "keys.rows"}
+    assert kinds(report, "follows") == {"scores.rows", "scores.columns"}
     assert kinds(report, "right") == {"queries.columns", "keys.columns"}
-    assert report.score == 2 + 3 * 0.5
+    assert report.score == 2 + 2 * 0.5
     assert {mark.message for mark in report.marks.values() if mark.kind == "follows"} == {
         "Right, given your earlier answers."
     }
@@ -48,6 +48,14 @@ def test_a_wrong_input_length_costs_one_box(library: Library) -> None:
     assert kinds(report, "wrong") == {"input.rows"}
     assert len(kinds(report, "follows")) == 8
     assert (report.score, type(report.score)) == (5 + 4, int)
+
+
+def test_putting_the_input_right_costs_nothing(library: Library) -> None:
+    """The same sheet with the right input: the queries are the first mistake, and keys and values make it no second."""
+    answers = {box: 90 if size == 100 else size for box, size in LLAMA.items()} | {"input.rows": 100}
+    report = marked(library.variant("llama-7b"), answers)
+    assert kinds(report, "wrong") == {"queries.rows"}
+    assert report.score == 6 + 7 * 0.5
 
 
 def test_an_answer_does_not_follow_from_another_side(library: Library) -> None:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from .answers import Unreadable, read_answer
-from .chain import Values, gaps, implied
+from .chain import Values, gaps, origins
+from .misconceptions import Diagnosis, diagnose
 from .tensors import AXES, Place
 from .worksheet import Variant, plain
 
@@ -43,11 +44,12 @@ class Break:
 
 @dataclass(frozen=True)
 class Report:
-    """The marks of a whole sheet, what a box that follows from earlier answers is worth, and the first broken link."""
+    """The marks of a whole sheet, what a box that follows is worth, the first broken link, the diagnosis if any."""
 
     marks: Mapping[Place, Mark]
     follow_share: float = 0.5
     first_break: Break | None = None
+    diagnosis: Diagnosis | None = None
 
     @property
     def score(self) -> float:
@@ -84,7 +86,7 @@ class Report:
             "out_of": self.out_of,
             "marks": marks,
             "first_break": first_break,
-            "diagnosis": None,
+            "diagnosis": self.diagnosis.as_json() if self.diagnosis else None,
         }
 
 
@@ -101,7 +103,7 @@ def grade(variant: Variant, answers: Mapping[str, str]) -> Report:
     values = {place: answer for place, answer in read.items() if isinstance(answer, int)}
     carried = following(variant, values)
     marks = {place: _mark(variant, place, text, read[place], place in carried) for place, text in texts.items()}
-    return Report(marks, variant.worksheet.follow_share, first_break(variant, values))
+    return Report(marks, variant.worksheet.follow_share, first_break(variant, values), diagnose(variant, values))
 
 
 def _mark(variant: Variant, place: Place, text: str, answer: int | Unreadable | None, follows: bool) -> Mark:
@@ -118,19 +120,17 @@ def _mark(variant: Variant, place: Place, text: str, answer: int | Unreadable | 
 
 def first_break(variant: Variant, values: Values) -> Break | None:
     """The first gap in order of computation, from what was typed alone: the key is never asked."""
-    asked = frozenset(variant.worksheet.rows)
-    known = {**values, **implied(variant.topic, values, asked)}
-    for gap in gaps(variant.topic, known):
-        left, right = (_typed(variant, values, place, value) for place, value in (gap.first, gap.second))
-        message = variant.wording.say("chain", "gap", **_side(variant, "left", left, gap.first[1]),
-                                      **_side(variant, "right", right, gap.second[1]))  # fmt: skip
+    typed = origins(variant.topic, values, frozenset(variant.worksheet.rows))
+    for gap in gaps(variant.topic, {place: values[origin] for place, origin in typed.items()}):
+        left, right = typed[gap.first[0]], typed[gap.second[0]]
+        message = variant.wording.say(
+            "chain",
+            "gap",
+            **_side(variant, "left", left, gap.first[1]),
+            **_side(variant, "right", right, gap.second[1]),
+        )
         return Break(gap.result, left, right, message)
     return None
-
-
-def _typed(variant: Variant, values: Values, place: Place, value: int) -> Place:
-    """The box that a side which was not asked has its number from."""
-    return place if place in values else next((p for p in variant.sources[place] if values.get(p) == value), place)
 
 
 def _side(variant: Variant, name: str, place: Place, value: int) -> dict[str, str]:
@@ -147,12 +147,12 @@ def following(variant: Variant, values: Values) -> set[Place]:
     """
     wrong = {place: value for place, value in values.items() if value != variant.key[place]}
     right = {value for place, value in values.items() if place not in wrong}
-    carried = {*_carried_along(variant.sources, wrong), *_multiplied(values, wrong)}
+    carried = {*_carried_along(variant.sources, values, wrong), *_multiplied(values, wrong)}
     return {place for place in carried if right - {wrong[place]}}
 
 
-def _carried_along(made_from: Mapping[Place, frozenset[Place]], wrong: Values) -> Iterator[Place]:
-    """Sides with the same wrong number as a side they are made from, or as an earlier one made from the same.
+def _carried_along(made_from: Mapping[Place, frozenset[Place]], values: Values, wrong: Values) -> Iterator[Place]:
+    """Sides with the same wrong number as a side they are made from, or as an earlier one made from the same right one.
 
     The second keeps a repaired answer from costing marks: with an input of the right length, queries and keys of one
     wrong length are one mistake made once, as they were before the input was put right.
@@ -161,7 +161,8 @@ def _carried_along(made_from: Mapping[Place, frozenset[Place]], wrong: Values) -
     for place, sources in made_from.items():
         if (value := wrong.get(place)) is None:
             continue
-        siblings = (other for other in earlier if made_from[other] & sources)
+        right = {source for source in sources if source in values and source not in wrong}
+        siblings = (other for other in earlier if made_from[other] & right)
         if any(wrong.get(other) == value for other in (*sources, *siblings)):
             yield place
         earlier.append(place)

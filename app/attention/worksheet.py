@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from .architecture import Architecture, ConfigError, TokensError, architecture_f
 from .chain import sources
 from .describe import check_decoder_tokens
 from .dims import Dim, Term
+from .misconceptions import Expectation, expectations
 from .tensors import AXES, Axis, Place, Topic
 from .topics import MAKERS, TopicError, sizes_for, topic_for
 
@@ -90,6 +91,10 @@ class Wording:
         nudges = self.sections["nudges"][topic]
         return str(nudges.get(str(place)) or nudges[f"each.{place.axis}"])
 
+    def belief(self, key: str, sentence: str) -> str:
+        """The nudge of a belief, which points without telling, or its explanation."""
+        return str(self.sections["beliefs"][key][sentence])
+
     def unreadable(self, answer: Unreadable) -> str:
         return self.say("unreadable", answer.reason, detail=answer.detail)
 
@@ -146,6 +151,11 @@ class Variant:
     def sources(self) -> Mapping[Place, frozenset[Place]]:
         """The boxes that a side is made from along the equations, in the order of computation."""
         return sources(self.topic, frozenset(self.worksheet.rows))
+
+    @cached_property
+    def expectations(self) -> tuple[Expectation, ...]:
+        """What each belief makes a student write here."""
+        return expectations(self)
 
     def answer(self, place: Place) -> int:
         """The true length of one side of one matrix."""
@@ -285,10 +295,17 @@ class Library:
         return self.models[key]
 
     def variant(self, worksheet: str, model: str | None = None, tokens: int | None = None) -> Variant:
-        """A sheet to fill in, with another model or number of tokens if given.
+        """A sheet to fill in, with another model or number of tokens if given; the latest ones are kept.
 
         Raises WorksheetError, TokensError, and TopicError where the model has no such topic.
         """
+        return self._variants(worksheet, model, tokens)
+
+    @cached_property
+    def _variants(self) -> Callable[[str, str | None, int | None], Variant]:
+        return lru_cache(maxsize=256)(self._variant)
+
+    def _variant(self, worksheet: str, model: str | None, tokens: int | None) -> Variant:
         sheet = self.worksheet(worksheet)
         chosen = self.model(model or sheet.model)
         count = chosen.architecture.check_tokens(sheet.tokens if tokens is None else tokens)

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
 from app.attention.architecture import architecture_from
 from app.attention.grading import grade
+from app.attention.misconceptions import BELIEFS
 from app.attention.worksheet import Variant
 from app.web.heads import HeadProblem, run_head_for
 from app.web.parts import Part
@@ -84,6 +85,23 @@ class BreakEntry(BaseModel):
     message: str
 
 
+class DiagnosisEntry(BaseModel):
+    """The belief that explains what is wrong on the sheet as a whole."""
+
+    key: str
+    message: str
+    explains: list[str] = Field(description="The boxes it explains.")
+    also: list[str] = Field(description="Further beliefs held at the same time.")
+
+
+class BeliefEntry(BaseModel):
+    """A belief of the catalogue; on sheets of other topics it does not show."""
+
+    key: str
+    topics: list[str]
+    nudge: str
+
+
 class Grades(BaseModel):
     """The marks of a sheet."""
 
@@ -91,7 +109,7 @@ class Grades(BaseModel):
     out_of: int
     marks: dict[str, MarkEntry]
     first_break: BreakEntry | None
-    diagnosis: None = None
+    diagnosis: DiagnosisEntry | None
 
 
 class ForwardRequest(BaseModel):
@@ -137,6 +155,13 @@ def show_worksheet(parts: Part, key: str, model: str | None = None, tokens: int 
         footnote=variant.footnote,
         rows=[RowEntry(key=r.key, letter=r.letter, name=r.name, note=r.note) for r in variant.rows],
     )
+
+
+@router.get("/beliefs")
+def list_beliefs(parts: Part) -> list[BeliefEntry]:
+    """Every belief that sheets are diagnosed by."""
+    say = parts.library.wording.belief
+    return [BeliefEntry(key=b.key, topics=list(b.topics), nudge=say(b.key, "nudge")) for b in BELIEFS]
 
 
 @router.post("/grade")
