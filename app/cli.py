@@ -270,6 +270,8 @@ def _answers(name: str) -> dict[str, str]:
 def _print_report(report: Report) -> None:
     _print_table([(place, mark.kind, mark.text[:40], mark.message) for place, mark in report.marks.items()])
     print(f"{report.score} of {report.out_of}")
+    if report.diagnosis:
+        print(report.diagnosis.message)
 
 
 def _run(parsed: argparse.Namespace) -> None:

@@ -147,10 +147,15 @@ def graded(client: TestClient, answers: dict[str, str], **more: Any) -> dict[str
 
 
 def test_grades_have_the_promised_shape(client: TestClient) -> None:
-    """One right, one wrong, one unreadable, eleven empty; the diagnosis is null for now."""
+    """One right, one wrong, one unreadable, eleven empty; the wrong one is as wide as the model."""
     result = graded(client, {"queries.rows": "100", "queries.columns": "4,096", "keys.rows": "many"})
-    assert set(result) == {"score", "out_of", "marks", "diagnosis"}
-    assert (result["score"], result["out_of"], result["diagnosis"]) == (1, 14, None)
+    assert set(result) == {"score", "out_of", "marks", "first_break", "diagnosis"}
+    assert (result["score"], result["out_of"], result["first_break"]) == (1, 14, None)
+    assert set(result["diagnosis"]) == {"key", "message", "explains", "also"}
+    assert (result["diagnosis"]["key"], result["diagnosis"]["explains"]) == (
+        "head-as-wide-as-model",
+        ["queries.columns"],
+    )
     assert list(result["marks"]) == BOXES
     assert {tuple(mark) for mark in result["marks"].values()} == {("mark", "read_as", "message")}
     assert result["marks"]["queries.rows"] == {"mark": "right", "read_as": 100, "message": ""}
@@ -163,6 +168,23 @@ def test_grades_have_the_promised_shape(client: TestClient) -> None:
     assert result["marks"]["output.rows"] == {"mark": "empty", "read_as": None, "message": ""}
 
 
+def test_a_break_is_named_in_the_grades(client: TestClient) -> None:
+    """Queries of 128 columns cannot meet keys of 64; a sheet without wrong boxes has neither break nor diagnosis."""
+    result = graded(client, {"queries.columns": "128", "keys.columns": "64"})
+    assert (result["first_break"]["at"], result["first_break"]["right"]) == ("scores", "keys.columns")
+    result = graded(client, {"queries.columns": "128"})
+    assert (result["first_break"], result["diagnosis"]) == (None, None)
+
+
+def test_the_beliefs_are_listed(client: TestClient) -> None:
+    """Thirty, each with the topics of the sheets it shows on, and a nudge without a digit."""
+    beliefs = client.get("/api/v1/beliefs").json()
+    assert len(beliefs) == 30
+    assert {tuple(belief) for belief in beliefs} == {("key", "topics", "nudge")}
+    assert not [belief for belief in beliefs if any(character.isdigit() for character in belief["nudge"])]
+    assert {belief["key"]: belief["topics"] for belief in beliefs}["decode-step-square"] == ["decode-step"]
+
+
 def test_a_sheet_worked_by_hand_gets_all_marks(client: TestClient) -> None:
     """LLaMA 7B, one head, 100 tokens: 4096/32 = 128."""
     shapes = {"input": (100, 4096), "queries": (100, 128), "keys": (100, 128), "values": (100, 128),
@@ -170,7 +192,8 @@ def test_a_sheet_worked_by_hand_gets_all_marks(client: TestClient) -> None:
     answers = {f"{key}.rows": str(rows) for key, (rows, _) in shapes.items()}
     answers |= {f"{key}.columns": str(columns) for key, (_, columns) in shapes.items()}
     assert graded(client, answers)["score"] == 14
-    assert graded(client, answers, tokens=101)["score"] == 14 - 9  # every side of N: seven rows, two more columns
+    # Nine sides have N, seven rows and two more columns: the first is wrong, eight follow for a half each.
+    assert graded(client, answers, tokens=101)["score"] == 14 - 9 + 4
 
 
 @pytest.mark.parametrize("text", ["9**9**9", "__import__('os')", "1/0", "7" * 10_000, "\x00", "１２８²"])
@@ -329,7 +352,7 @@ def test_a_run_that_ends_without_result_has_its_status(
 
 
 def test_openapi_lists_every_route_of_the_api(client: TestClient) -> None:
-    """The five promised routes with a sentence each, every field of a request described by its type, no page."""
+    """The six promised routes with a sentence each, every field of a request described by its type, no page."""
     description = client.get("/openapi.json").json()
     routes = {
         (method, path): what for path, methods in description["paths"].items() for method, what in methods.items()
@@ -338,6 +361,7 @@ def test_openapi_lists_every_route_of_the_api(client: TestClient) -> None:
         ("get", "/api/v1/models"),
         ("get", "/api/v1/worksheets"),
         ("get", "/api/v1/worksheets/{key}"),
+        ("get", "/api/v1/beliefs"),
         ("post", "/api/v1/grade"),
         ("post", "/api/v1/forward"),
     }
@@ -347,5 +371,6 @@ def test_openapi_lists_every_route_of_the_api(client: TestClient) -> None:
         "score",
         "out_of",
         "marks",
+        "first_break",
         "diagnosis",
     }

@@ -157,14 +157,15 @@ def test_answers_are_graded_as_the_api_grades_them(capsys: pytest.CaptureFixture
     answers = {"queries.rows": "100", "queries.columns": "4 096", "keys.rows": "__import__('os')"}
     path.write_text(json.dumps(answers), encoding="utf-8")
     result = printed_json(capsys, "grade", "llama-7b", str(path))
-    assert set(result) == {"score", "out_of", "marks", "diagnosis"}
-    assert (result["score"], result["out_of"], result["diagnosis"]) == (1, 14, None)
+    assert set(result) == {"score", "out_of", "marks", "first_break", "diagnosis"}
+    assert (result["score"], result["out_of"], result["first_break"]) == (1, 14, None)
+    assert result["diagnosis"]["key"] == "head-as-wide-as-model"
     assert result["marks"]["queries.rows"] == {"mark": "right", "read_as": 100, "message": ""}
     kinds = [result["marks"][box]["mark"] for box in ("queries.columns", "keys.rows", "output.rows")]
     assert kinds == ["wrong", "unreadable", "empty"]
     lines = printed(capsys, "grade", "llama-7b", str(path)).splitlines()
-    assert lines[-1] == "1 of 14"
-    assert len(lines) == 15
+    assert lines[-2:] == ["1 of 14", result["diagnosis"]["message"]]
+    assert len(lines) == 16
 
 
 def test_answers_come_from_standard_input_too(

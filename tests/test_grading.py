@@ -135,10 +135,10 @@ def test_a_box_that_is_not_on_the_sheet_is_refused(library: Library, box: str) -
 
 
 def test_the_report_as_json_has_the_promised_shape(library: Library) -> None:
-    """Score, out_of, marks by box with mark, read_as and message, and a diagnosis that is null for now."""
+    """Score, out_of, marks by box with mark, read_as and message, the first broken link and a diagnosis."""
     report = grade(library.variant("llama-7b"), {"queries.rows": "100", "queries.columns": "4096"}).as_json()
-    assert set(report) == {"score", "out_of", "marks", "diagnosis"}
-    assert (report["score"], report["out_of"], report["diagnosis"]) == (1, 14, None)
+    assert set(report) == {"score", "out_of", "marks", "first_break", "diagnosis"}
+    assert (report["score"], report["out_of"], report["first_break"]) == (1, 14, None)
     marks = report["marks"]
     assert isinstance(marks, dict)
     assert list(marks) == list(LLAMA)
@@ -161,8 +161,8 @@ KINDS = st.sampled_from(["right", "wrong", "unreadable", "empty", "left out"])
 def test_the_score_counts_the_boxes_that_are_right(wanted: dict[str, str]) -> None:
     """Texts made to be right, wrong, unreadable or empty are marked so, and counted apart from the grader."""
     texts = {
-        box: {"right": f"{2 * LLAMA[box]}/2", "wrong": str(3 * LLAMA[box]), "unreadable": "N²", "empty": " "}[kind]
-        for box, kind in wanted.items()
+        box: {"right": f"{2 * LLAMA[box]}/2", "wrong": str(3 * LLAMA[box] + at), "unreadable": "N²", "empty": " "}[kind]
+        for at, (box, kind) in enumerate(wanted.items())
         if kind != "left out"
     }
     report = grade(LIBRARY.variant("llama-7b"), texts)

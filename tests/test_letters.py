@@ -112,3 +112,21 @@ def test_a_turned_sheet_is_drawn_as_the_mirror_image(library: Library) -> None:
     assert all(box.x >= 0 and box.x + box.width <= figure.width for figure in figures for box in figure.boxes)
     turned = {**right, Place("input", "rows"): 45, Place("input", "columns"): 1024}
     assert any(figure.broken for figure in draw(variant, turned))
+
+
+def test_a_turned_sheet_is_diagnosed_and_followed_in_its_own_places(library: Library) -> None:
+    """Queries, keys and values as wide as the model: their rows are what the belief explains where tokens are columns.
+
+    Scores of 40 tokens after queries and keys of 40 follow.
+    """
+    variant = library.variant("columns-qwen3-0.6b")
+    right = {str(place): str(variant.answer(place)) for place in variant.blanks}
+    wide = grade(variant, {**right, "queries.rows": "1024", "keys.rows": "1024", "values.rows": "1024"})
+    assert wide.diagnosis is not None
+    assert wide.diagnosis.key == "head-as-wide-as-model"
+    assert {str(place) for place in wide.diagnosis.explains} == {"queries.rows", "keys.rows", "values.rows"}
+    forty = grade(variant, {**right, **dict.fromkeys(("queries.columns", "scores.rows", "scores.columns"), "40")})
+    kinds = {str(place): mark.kind for place, mark in forty.marks.items() if mark.kind != "right"}
+    assert kinds == {"queries.columns": "wrong", "scores.columns": "follows", "scores.rows": "wrong"}
+    assert forty.first_break is not None
+    assert str(forty.first_break.left).endswith("columns")

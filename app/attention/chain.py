@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from .tensors import Place, Tensor, Topic
+from .tensors import Place, Topic
 
 Values = Mapping[Place, int]
 
@@ -28,10 +28,10 @@ class Gap:
 def gaps(topic: Topic, values: Values) -> list[Gap]:
     """Every pair of sides that should meet and does not, in the order in which the tensors are computed."""
     found = []
-    for tensor in topic.activations:
-        for places in _places(tensor).values():
+    for key, meeting in topic.meeting.items():
+        for places in meeting:
             known = [(place, values[place]) for place in places if place in values]
-            found += [Gap(tensor.key, known[0], other) for other in known[1:] if other[1] != known[0][1]]
+            found += [Gap(key, known[0], other) for other in known[1:] if other[1] != known[0][1]]
     return found
 
 
@@ -40,15 +40,31 @@ def implied(topic: Topic, values: Values, asked: frozenset[str]) -> dict[Place, 
 
     To get from an input of 100 × 4096 to queries of 100 × 128, W_Q must be 4096 × 128.
     """
-    known = dict(values)
-    for tensor in topic.activations:
-        for places in _places(tensor).values():
-            given = [known[place] for place in places if place in known]
+    return {place: values[origin] for place, origin in origins(topic, values, asked).items() if place not in values}
+
+
+def origins(topic: Topic, values: Values, asked: frozenset[str]) -> dict[Place, Place]:
+    """For each given side itself, and for each implied one the given side that it has its number from."""
+    found = {place: place for place in values}
+    for meeting in topic.meeting.values():
+        for places in meeting:
+            given = [found[place] for place in places if place in found]
             for place in places:
                 if given and place.tensor not in asked:
-                    known.setdefault(place, given[0])
-    return {place: value for place, value in known.items() if place not in values}
+                    found.setdefault(place, given[0])
+    return found
 
 
-def _places(tensor: Tensor) -> dict[str, list[Place]]:
-    return tensor.equation.places(tensor.key) if tensor.equation else {}
+def sources(topic: Topic, asked: frozenset[str]) -> dict[Place, frozenset[Place]]:
+    """For each side that an equation makes, in the order of computation: the sides of asked tensors it is made from.
+
+    What was not asked is looked through: without a row for the context, the output has the rows of the weights.
+    """
+    found: dict[Place, frozenset[Place]] = {}
+    for key, meeting in topic.meeting.items():
+        for places in meeting:
+            made = [place for place in places if place.tensor == key]
+            given = [place for place in places if place.tensor != key]
+            through = ({place} if place.tensor in asked else found.get(place, frozenset()) for place in given)
+            found.update(dict.fromkeys(made, frozenset[Place]().union(*through)))
+    return found

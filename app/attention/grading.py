@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from .answers import Unreadable
-from .tensors import Place
-from .worksheet import Variant
+from .chain import Values, gaps, origins
+from .misconceptions import Diagnosis, diagnose
+from .tensors import AXES, Place
+from .worksheet import Typed, Variant, plain
 
-Kind = Literal["right", "wrong", "unreadable", "empty"]
+Kind = Literal["right", "follows", "wrong", "unreadable", "empty"]
 
 
 class AnswersError(ValueError):
@@ -28,14 +30,32 @@ class Mark:
 
 
 @dataclass(frozen=True)
+class Break:
+    """The first link of the chain that does not fit: the matrix whose equation breaks, its two sides, a sentence."""
+
+    at: str
+    left: Place
+    right: Place
+    message: str
+
+    def as_json(self) -> dict[str, str]:
+        return {"at": self.at, "left": str(self.left), "right": str(self.right), "message": self.message}
+
+
+@dataclass(frozen=True)
 class Report:
-    """The marks of a whole sheet. `score` counts the boxes that are right, of `out_of` boxes."""
+    """The marks of a whole sheet, what a box that follows is worth, the first broken link, the diagnosis if any."""
 
     marks: Mapping[Place, Mark]
+    follow_share: float = 0.5
+    first_break: Break | None = None
+    diagnosis: Diagnosis | None = None
 
     @property
-    def score(self) -> int:
-        return sum(mark.kind == "right" for mark in self.marks.values())
+    def score(self) -> float:
+        """The boxes that are right, of `out_of`, and a share of those that follow; whole wherever it can be."""
+        score = round(self._count("right") + self.follow_share * self._count("follows"), 6)
+        return int(score) if score == int(score) else score
 
     @property
     def out_of(self) -> int:
@@ -44,12 +64,15 @@ class Report:
     @property
     def empty(self) -> int:
         """How many boxes nothing was written into."""
-        return sum(mark.kind == "empty" for mark in self.marks.values())
+        return self._count("empty")
 
     @property
     def tried(self) -> bool:
         """Whether anything was answered that could be read."""
         return any(mark.read_as is not None for mark in self.marks.values())
+
+    def _count(self, kind: Kind) -> int:
+        return sum(mark.kind == kind for mark in self.marks.values())
 
     def as_json(self) -> dict[str, object]:
         """The report as API and terminal print it."""
@@ -57,7 +80,14 @@ class Report:
             str(place): {"mark": mark.kind, "read_as": mark.read_as, "message": mark.message}
             for place, mark in self.marks.items()
         }
-        return {"score": self.score, "out_of": self.out_of, "marks": marks, "diagnosis": None}
+        first_break = self.first_break.as_json() if self.first_break else None
+        return {
+            "score": self.score,
+            "out_of": self.out_of,
+            "marks": marks,
+            "first_break": first_break,
+            "diagnosis": self.diagnosis.as_json() if self.diagnosis else None,
+        }
 
 
 def grade(variant: Variant, answers: Mapping[str, str]) -> Report:
@@ -68,17 +98,23 @@ def grade(variant: Variant, answers: Mapping[str, str]) -> Report:
     known = {str(place) for place in variant.blanks}
     if unknown := sorted(set(answers) - known):
         raise AnswersError(f"“{unknown[0][:60]}” is no box of this sheet; its boxes are: {', '.join(sorted(known))}.")
-    return Report({place: _mark(variant, place, answers.get(str(place), "")) for place in variant.blanks})
+    texts = {place: answers.get(str(place), "") for place in variant.blanks}
+    read = {place: variant.read(text) for place, text in texts.items()}
+    values = {variant.upright(place): typed.value for place, typed in read.items() if isinstance(typed, Typed)}
+    carried = {variant.upright(place) for place in following(variant.standing, values)}
+    marks = {place: _mark(variant, place, text, read[place], place in carried) for place, text in texts.items()}
+    return Report(marks, variant.worksheet.follow_share, first_break(variant, values), _diagnosis(variant, values))
 
 
-def _mark(variant: Variant, place: Place, text: str) -> Mark:
-    typed = variant.read(text)
+def _mark(variant: Variant, place: Place, text: str, typed: Typed | Unreadable | None, follows: bool) -> Mark:
     if typed is None:
         return Mark("empty", text, None, "")
     if isinstance(typed, Unreadable):
         return Mark("unreadable", text, None, variant.wording.unreadable(typed))
     if variant.is_right(place, typed):
         return Mark("right", text, typed.value, "")
+    if follows:
+        return Mark("follows", text, typed.value, variant.wording.say("marks", "follows"))
     return Mark("wrong", text, typed.value, _nudge(variant, place))
 
 
@@ -86,3 +122,70 @@ def _nudge(variant: Variant, place: Place) -> str:
     if variant.worksheet.tokens_are == "columns":
         return variant.wording.nudge_turned(place)
     return variant.wording.nudge(variant.worksheet.topic, place)
+
+
+def _diagnosis(variant: Variant, values: Values) -> Diagnosis | None:
+    found = diagnose(variant.standing, values)
+    return found and replace(found, explains=tuple(map(variant.upright, found.explains)))
+
+
+def first_break(variant: Variant, values: Values) -> Break | None:
+    """The first gap in order of computation, from what was typed alone: the key is never asked.
+
+    The values stand by the table's places, tokens as rows; the break names the sheet's.
+    """
+    typed = origins(variant.topic, values, frozenset(variant.worksheet.rows))
+    for gap in gaps(variant.topic, {place: values[origin] for place, origin in typed.items()}):
+        left, right = variant.upright(typed[gap.first[0]]), variant.upright(typed[gap.second[0]])
+        message = variant.wording.say(
+            "chain",
+            "gap",
+            **_side(variant, "left", left, gap.first[1]),
+            **_side(variant, "right", right, gap.second[1]),
+        )
+        return Break(gap.result, left, right, message)
+    return None
+
+
+def _side(variant: Variant, name: str, place: Place, value: int) -> dict[str, str]:
+    words = variant.wording.sections["rows"][variant.worksheet.topic][place.tensor]
+    count = variant.wording.say("lengths" if value > 1 else "length-one", place.axis, length=plain(value))
+    return {name: words["name"], f"{name}_length": count}
+
+
+def following(variant: Variant, values: Values) -> set[Place]:
+    """The boxes that are wrong by the key and right given the student's own earlier answers.
+
+    A number that is the only one with which anything was right, or that stands on a sheet where nothing is right,
+    earns nothing by standing in many boxes.
+    """
+    wrong = {place: value for place, value in values.items() if value != variant.key[place]}
+    right = {value for place, value in values.items() if place not in wrong}
+    carried = {*_carried_along(variant.sources, values, wrong), *_multiplied(values, wrong)}
+    return {place for place in carried if right - {wrong[place]}}
+
+
+def _carried_along(made_from: Mapping[Place, frozenset[Place]], values: Values, wrong: Values) -> Iterator[Place]:
+    """Sides with the same wrong number as a side they are made from, or as an earlier one made from the same right one.
+
+    The second keeps a repaired answer from costing marks: with an input of the right length, queries and keys of one
+    wrong length are one mistake made once, as they were before the input was put right.
+    """
+    earlier = list[Place]()
+    for place, sources in made_from.items():
+        if (value := wrong.get(place)) is None:
+            continue
+        right = {source for source in sources if source in values and source not in wrong}
+        siblings = (other for other in earlier if made_from[other] & right)
+        if any(wrong.get(other) == value for other in (*sources, *siblings)):
+            yield place
+        earlier.append(place)
+
+
+def _multiplied(values: Values, wrong: Values) -> Iterator[Place]:
+    """Counts that are the product of the rows and columns as typed."""
+    for place in wrong:
+        sides = [Place(place.tensor, axis) for axis in AXES]
+        known = [values[side] for side in sides if side in values]
+        if place.axis == "count" and len(known) == 2 and values[place] == known[0] * known[1]:
+            yield place

@@ -118,6 +118,12 @@ class Topic:
         return {tensor.key: tensor for tensor in self.tensors}
 
     @cached_property
+    def meeting(self) -> Mapping[str, tuple[list[Place], ...]]:
+        """By activation, in the order of computation: the sides that its equation makes equal, letter by letter."""
+        made = {tensor.key: tensor.equation for tensor in self.activations}
+        return {key: tuple(equation.places(key).values()) if equation else () for key, equation in made.items()}
+
+    @cached_property
     def asked(self) -> Mapping[str, Tensor | Amount]:
         """What a sheet may ask for: the activations, or the parameters where there is nothing else; and the amounts."""
         tensors = self.activations or self.tensors

@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
 from .answers import Unreadable, read_answer
 from .architecture import Architecture, ConfigError, TokensError, architecture_from
+from .chain import sources
 from .describe import check_decoder_tokens
 from .dims import Dim, Term
 from .letters import Expression, read_letters
+from .misconceptions import Expectation, expectations
 from .tensors import AXES, Axis, Place, Topic
 from .topics import MAKERS, TopicError, sizes_for, topic_for
 
@@ -45,7 +47,8 @@ class Worksheet:
 
     `kv_head_per_query_head` simplifies grouped queries away (G = H), and a footnote says so. `decoder_tokens` is the
     length M of the decoder's text in cross attention, N where it is not given. `answers` are asked as "numbers" or in
-    "letters"; `tokens_are` "rows" of every matrix or, as some courses have it, "columns".
+    "letters"; `tokens_are` "rows" of every matrix or, as some courses have it, "columns". `follow_share` is what a box
+    is worth that is right given the student's own earlier answers, as a share of a right one.
     """
 
     key: str
@@ -59,6 +62,7 @@ class Worksheet:
     decoder_tokens: int | None = None
     answers: str = "numbers"
     tokens_are: str = "rows"
+    follow_share: float = 0.5
 
 
 @dataclass(frozen=True)
@@ -89,7 +93,7 @@ class Typed:
 class Wording:
     """The sentences of one language, by section and key."""
 
-    sections: Mapping[str, Any]
+    sections: Mapping[str, Any] = field(repr=False)
 
     def say(self, section: str, key: str, **sizes: object) -> str:
         return str(self.sections[section][key]).format(**sizes)
@@ -102,6 +106,10 @@ class Wording:
     def nudge_turned(self, place: Place) -> str:
         """The same on a sheet whose tokens are columns."""
         return self.say("nudges-turned", place.axis)
+
+    def belief(self, key: str, sentence: str) -> str:
+        """The nudge of a belief, which points without telling, or its explanation."""
+        return str(self.sections["beliefs"][key][sentence])
 
     def unreadable(self, answer: Unreadable) -> str:
         return self.say("unreadable", answer.reason, detail=answer.detail)
@@ -159,6 +167,28 @@ class Variant:
         """The true length of one side of one matrix, in symbols."""
         upright = self.upright(place)
         return self.topic.asked[upright.tensor].side(upright.axis)
+
+    @cached_property
+    def standing(self) -> Variant:
+        """The same sheet with its tokens as rows, as the table has them."""
+        if self.worksheet.tokens_are == "rows":
+            return self
+        return replace(self, worksheet=replace(self.worksheet, tokens_are="rows"))
+
+    @cached_property
+    def key(self) -> Mapping[Place, int]:
+        """The true number of every box."""
+        return {place: self.answer(place) for place in self.blanks}
+
+    @cached_property
+    def sources(self) -> Mapping[Place, frozenset[Place]]:
+        """The boxes that a side is made from along the equations, in the order of computation."""
+        return sources(self.topic, frozenset(self.worksheet.rows))
+
+    @cached_property
+    def expectations(self) -> tuple[Expectation, ...]:
+        """What each belief makes a student write here."""
+        return expectations(self)
 
     def answer(self, place: Place) -> int:
         """The true length of one side of one matrix."""
@@ -347,10 +377,17 @@ class Library:
         return self.models[key]
 
     def variant(self, worksheet: str, model: str | None = None, tokens: int | None = None) -> Variant:
-        """A sheet to fill in, with another model or number of tokens if given.
+        """A sheet to fill in, with another model or number of tokens if given; the latest ones are kept.
 
         Raises WorksheetError, TokensError, and TopicError where the model has no such topic.
         """
+        return self._variants(worksheet, model, tokens)
+
+    @cached_property
+    def _variants(self) -> Callable[[str, str | None, int | None], Variant]:
+        return lru_cache(maxsize=256)(self._variant)
+
+    def _variant(self, worksheet: str, model: str | None, tokens: int | None) -> Variant:
         sheet = self.worksheet(worksheet)
         chosen = self.model(model or sheet.model)
         count = chosen.architecture.check_tokens(sheet.tokens if tokens is None else tokens)
@@ -390,8 +427,9 @@ def _model(path: Path) -> Model:
 
 
 _TYPES = {"title": str, "model": str, "topic": str, "tokens": int, "rows": list, "notation": str,
-          "kv_head_per_query_head": bool, "decoder_tokens": int, "answers": str, "tokens_are": str}  # fmt: skip
-_TYPE_NAMES = {str: "a text", int: "a whole number", list: "a list of texts", bool: "true or false"}
+          "kv_head_per_query_head": bool, "decoder_tokens": int, "answers": str, "tokens_are": str,
+          "follow_share": float}  # fmt: skip
+_TYPE_NAMES = {str: "a text", int: "a whole number", float: "a number", list: "a list of texts", bool: "true or false"}
 
 
 def _worksheet(path: Path, models: Mapping[str, Model], wording: Wording) -> Worksheet:
@@ -399,7 +437,7 @@ def _worksheet(path: Path, models: Mapping[str, Model], wording: Wording) -> Wor
     for key, value in entry.items():
         if key not in _TYPES:
             raise WorksheetError(f"{path.name}: there is no setting “{key}”; there are: {', '.join(_TYPES)}.")
-        if type(value) is not _TYPES[key]:
+        if not (type(value) is _TYPES[key] or (_TYPES[key] is float and type(value) is int)):
             raise WorksheetError(f"{path.name}: {key} must be {_TYPE_NAMES[_TYPES[key]]}.")
     try:
         sheet = Worksheet(path.stem, **{**entry, "rows": tuple(entry["rows"])})
@@ -419,6 +457,8 @@ def _check(sheet: Worksheet, file: str, models: Mapping[str, Model], wording: Wo
     ):
         if value not in there_are:
             raise WorksheetError(f"{file}: there is no {what} “{value}”; there are: {', '.join(there_are)}.")
+    if not 0 <= sheet.follow_share <= 1:
+        raise WorksheetError(f"{file}: follow_share must be a number from 0 to 1.")
     try:
         asked = topic_for(sheet.topic, models[sheet.model].architecture, sheet.tokens).asked
         models[sheet.model].architecture.check_tokens(sheet.tokens)

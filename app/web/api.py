@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictInt
 from app.attention.architecture import architecture_from
 from app.attention.describe import shapes
 from app.attention.grading import grade
+from app.attention.misconceptions import BELIEFS
 from app.attention.parameters import parameters_json
 from app.attention.worksheet import Model, Variant
 from app.web.heads import HeadProblem, run_head_for
@@ -99,18 +100,45 @@ class GradeRequest(BaseModel):
 class MarkEntry(BaseModel):
     """What one box got."""
 
-    mark: str = Field(description="right, wrong, unreadable or empty.")
+    mark: str = Field(description="right, follows (from earlier answers), wrong, unreadable or empty.")
     read_as: int | None = Field(description="The number the text was read as.")
     message: str
+
+
+class BreakEntry(BaseModel):
+    """The first two sides, in order of computation, that should be equal and were not typed so."""
+
+    at: str = Field(description="Key of the matrix whose equation makes them equal.")
+    left: str
+    right: str
+    message: str
+
+
+class DiagnosisEntry(BaseModel):
+    """The belief that explains what is wrong on the sheet as a whole."""
+
+    key: str
+    message: str
+    explains: list[str] = Field(description="The boxes it explains.")
+    also: list[str] = Field(description="Further beliefs held at the same time.")
+
+
+class BeliefEntry(BaseModel):
+    """A belief of the catalogue; on sheets of other topics it does not show."""
+
+    key: str
+    topics: list[str]
+    nudge: str
 
 
 class Grades(BaseModel):
     """The marks of a sheet."""
 
-    score: int
+    score: int | float = Field(description="Right boxes, and a share of those that follow.")
     out_of: int
     marks: dict[str, MarkEntry]
-    diagnosis: None = None
+    first_break: BreakEntry | None
+    diagnosis: DiagnosisEntry | None
 
 
 class ForwardRequest(BaseModel):
@@ -180,6 +208,13 @@ def show_worksheet(parts: Part, key: str, model: str | None = None, tokens: int 
         footnote=variant.footnote,
         rows=[RowEntry(key=r.key, letter=r.letter, name=r.name, note=r.note) for r in variant.rows],
     )
+
+
+@router.get("/beliefs")
+def list_beliefs(parts: Part) -> list[BeliefEntry]:
+    """Every belief that sheets are diagnosed by."""
+    say = parts.library.wording.belief
+    return [BeliefEntry(key=b.key, topics=list(b.topics), nudge=say(b.key, "nudge")) for b in BELIEFS]
 
 
 @router.post("/grade")

@@ -1,0 +1,239 @@
+"""Students who hold one belief, made by hand: which boxes they write differently, from the sizes alone.
+
+Nothing here comes from the catalogue that diagnoses. `s` holds the sizes; a box that is not asked is left out.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from types import SimpleNamespace
+
+from app.attention.worksheet import Variant
+
+Sizes = SimpleNamespace
+Boxes = dict[str, int]
+Student = Callable[[Sizes], Boxes]
+
+
+def shape(rows: int, columns: int, *keys: str) -> Boxes:
+    return {f"{key}.{axis}": n for key in keys for axis, n in (("rows", rows), ("columns", columns))}
+
+
+def columns(n: int, *keys: str) -> Boxes:
+    return {f"{key}.columns": n for key in keys}
+
+
+def rows(n: int, *keys: str) -> Boxes:
+    return {f"{key}.rows": n for key in keys}
+
+
+def matrix(height: int, width: int, key: str) -> Boxes:
+    return {**shape(height, width, key), f"{key}.count": height * width}
+
+
+QKV = ("queries", "keys", "values")
+SCORES = ("scores", "weights")
+
+# One head with N tokens that ask (M in cross attention, 1 in a decode step) and K keys.
+HEAD: Mapping[str, Student] = {
+    "head-as-wide-as-model": lambda s: columns(s.d, *QKV),
+    "heads-multiply-width": lambda s: columns(s.H * s.d, *QKV),
+    "input-sliced": lambda s: columns(s.d_h, "input", "encoded"),
+    "input-repeated": lambda s: columns(s.H * s.d, "input", "encoded"),
+    "transposed-product": lambda s: shape(s.d_h, s.d_h, *SCORES),
+    "model-wide-scores": lambda s: shape(s.d, s.d, *SCORES),
+    "elementwise-product": lambda s: shape(s.asking, s.d_h, *SCORES),
+    "keys-already-transposed": lambda s: shape(s.d_h, s.met, "keys"),
+    "columns-are-tokens": lambda s: {
+        **shape(s.d, s.asking, "input", "output"),
+        **shape(s.d, s.met, "encoded"),
+        **shape(s.d_h, s.asking, "queries", "context"),
+        **shape(s.d_h, s.met, "keys", "values"),
+        **shape(s.met, s.asking, *SCORES),
+    },
+    "weights-for-activations": lambda s: shape(s.d, s.d_h, *QKV),
+    "stored-layout": lambda s: shape(s.d_h, s.d, *QKV),
+    "no-output-projection": lambda s: columns(s.d_h, "output"),
+    "full-width-values": lambda s: columns(s.d, "values"),
+    "wider-kv-heads": lambda s: columns(s.d // s.G, "keys", "values"),
+    "all-kv-heads-in-one": lambda s: columns(s.G * s.d_h, "keys", "values") if s.G < s.H else {},
+    "width-always-divided": lambda s: columns(s.d // s.H, *QKV, "context"),
+    "embedding-table-as-input": lambda s: rows(s.V, "input"),
+    "all-heads-stacked": lambda s: shape(s.H * s.asking, s.met, *SCORES),
+    "softmax-collapses": lambda s: columns(1, "weights"),
+}
+PLAIN_HEAD: Mapping[str, Student] = {
+    **HEAD,
+    "context-for-tokens": lambda s: rows(s.C, "input", *QKV, "output") | shape(s.C, s.C, *SCORES) if s.C else {},
+}
+DECODE: Mapping[str, Student] = {**HEAD, "decode-step-square": lambda s: shape(s.N, s.N, *SCORES)}
+DECODE_ONES: Mapping[str, Student] = {"decode-step-square": lambda s: shape(1, 1, *SCORES)}
+LAYER: Mapping[str, Student] = {
+    **{key: HEAD[key] for key in ("transposed-product", "model-wide-scores", "elementwise-product", "all-heads-stacked",
+                                  "softmax-collapses", "embedding-table-as-input", "input-sliced", "input-repeated")},
+    "heads-multiply-width": lambda s: (
+        columns(s.H * s.d, "queries", "context") | columns(s.G * s.d, "keys", "values")
+    ),
+    "keys-already-transposed": lambda s: shape(s.G * s.d_h, s.N, "keys"),
+    "columns-are-tokens": lambda s: {
+        **shape(s.d, s.N, "input", "output"),
+        **shape(s.H * s.d_h, s.N, "queries"),
+        **shape(s.H * s.d_v, s.N, "context"),
+        **shape(s.G * s.d_h, s.N, "keys"),
+        **shape(s.G * s.d_v, s.N, "values"),
+        **(shape(s.r_kv, s.N, "latent") | shape(s.d_rope, s.N, "rotary_key") | shape(s.r_kv + s.d_rope, s.N, "cache")
+           if hasattr(s, "r_kv") else {}),
+    },
+    "weights-for-activations": lambda s: rows(s.d, *QKV),
+    "stored-layout": lambda s: {
+        **shape(s.H * s.d_h, s.d, "queries"),
+        **shape(s.G * s.d_h, s.d, "keys"),
+        **shape(s.G * s.d_v, s.d, "values"),
+    },
+    "full-width-values": lambda s: columns(s.d, "values"),
+    "one-kv-per-query-head": lambda s: columns(s.H * s.d_h, "keys") | columns(s.H * s.d_v, "values"),
+    "width-always-divided": lambda s: (
+        columns(s.d, "queries", "context") | columns(s.G * (s.d // s.H), "keys", "values")
+    ),
+    "context-for-tokens": lambda s: (
+        rows(s.C, "input", *QKV, "latent", "rotary_key", "cache", "context", "output") | shape(s.C, s.C, *SCORES)
+    ),
+}  # fmt: skip
+MATRICES: Mapping[str, Student] = {
+    "heads-multiply-width": lambda s: {
+        **matrix(s.d, s.H * s.d, "W_Q"),
+        **matrix(s.d, s.G * s.d, "W_K"),
+        **matrix(s.d, s.G * s.d, "W_V"),
+        **matrix(s.H * s.d, s.d, "W_O"),
+    },
+    "stored-layout": lambda s: {
+        **shape(s.H * s.d_h, s.d, "W_Q"),
+        **shape(s.G * s.d_h, s.d, "W_K", "W_V"),
+        **shape(s.d, s.H * s.d_h, "W_O"),
+        **shape(s.d_ff, s.d, "W_gate", "W_up"),
+        **shape(s.d, s.d_ff, "W_down"),
+    },
+    "one-kv-per-query-head": lambda s: matrix(s.d, s.H * s.d_h, "W_K") | matrix(s.d, s.H * s.d_h, "W_V"),
+    "shrunken-output-projection": lambda s: matrix(s.G * s.d_h, s.d, "W_O"),
+    "heads-change-parameters": lambda s: {
+        "W_Q.count": s.H * s.d * s.H * s.d_h,
+        "W_K.count": s.H * s.d * s.G * s.d_h,
+        "W_V.count": s.H * s.d * s.G * s.d_h,
+        "W_O.count": s.H * s.H * s.d_h * s.d,
+    },
+}
+WALK: Mapping[str, Student] = {
+    "columns-are-tokens": lambda s: {
+        **shape(s.d, s.N, "embedded", "attended", "residual", "fed_forward", "layer_output", "final"),
+        **shape(s.d_ff, s.N, "gate", "up", "hidden"),
+        **shape(s.V, s.N, "logits"),
+        **shape(s.V, 1, "last_logits"),
+        **(shape(s.pairs, s.N, "angles") if hasattr(s, "pairs") else {}),
+    },
+    "context-for-tokens": lambda s: rows(
+        s.C, "embedded", "angles", "attended", "residual", "gate", "up", "hidden", "fed_forward", "layer_output",
+        "final", "logits",
+    ),
+    "embedding-table-as-input": lambda s: rows(s.V, "embedded"),
+}  # fmt: skip
+
+
+def counted(s: Sizes, attention: int, embedding: int = 0, tied: int = 0) -> Boxes:
+    """A parameter count with another attention, a larger embedding, or the output matrix once more."""
+    more = s.L * (attention - s.attention)
+    layers = {"attention.count": attention, "all_layers.count": s.all_layers + more}
+    return {**layers, "embedding.count": s.embedding + embedding, "total.count": s.total + more + embedding + tied}
+
+
+COUNT: Mapping[str, Student] = {
+    "one-kv-per-query-head": lambda s: counted(s, 4 * s.d * s.H * s.d_h + (3 * s.H * s.d_h if s.biased else 0)),
+    "shrunken-output-projection": lambda s: counted(s, s.attention - s.d * s.d_h * (s.H - s.G)),
+    "positions-are-parameters": lambda s: counted(s, s.attention, embedding=s.C * s.d),
+    "tied-embedding-twice": lambda s: counted(s, s.attention, tied=s.V * s.d) if s.tied else {},
+}
+COSTS: Mapping[str, Student] = {
+    "heads-multiply-width": lambda s: {
+        "queries_flops.count": 2 * s.N * s.d * s.H * s.d,
+        "keys_flops.count": 2 * s.N * s.d * s.G * s.d,
+        "scores_flops.count": 2 * s.H * s.N * s.N * s.d,
+        "context_flops.count": 2 * s.H * s.N * s.N * s.d,
+        "output_flops.count": 2 * s.N * s.d * s.H * s.d,
+        "cache_16_bit.count": 2 * 2 * s.L * s.N * s.G * s.d,
+        "cache_8_bit.count": 2 * s.L * s.N * s.G * s.d,
+    },
+    "one-kv-per-query-head": lambda s: {
+        "keys_flops.count": 2 * s.N * s.d * s.H * s.d_h,
+        "cache_16_bit.count": 4 * s.L * s.N * s.H * s.d_h,
+        "cache_8_bit.count": 2 * s.L * s.N * s.H * s.d_h,
+    },
+    "shrunken-output-projection": lambda s: {"output_flops.count": 2 * s.N * s.G * s.d_h * s.d},
+    "context-for-tokens": lambda s: {
+        "queries_flops.count": 2 * s.C * s.d * s.H * s.d_h,
+        "keys_flops.count": 2 * s.C * s.d * s.G * s.d_h,
+        "scores_flops.count": 2 * s.H * s.C * s.C * s.d_h,
+        "context_flops.count": 2 * s.H * s.C * s.C * s.d_h,
+        "output_flops.count": 2 * s.C * s.d * s.H * s.d_h,
+        "feed_forward_flops.count": 6 * s.C * s.d * s.d_ff,
+        "cache_16_bit.count": 4 * s.L * s.C * s.G * s.d_h,
+        "cache_8_bit.count": 2 * s.L * s.C * s.G * s.d_h,
+    },
+    "cache-forgets-factor": lambda s: {
+        "cache_16_bit.count": 2 * s.L * s.N * s.G * s.d_h,
+        "cache_8_bit.count": s.L * s.N * s.G * s.d_h,
+    },
+    "flops-are-macs": lambda s: {
+        "queries_flops.count": s.N * s.d * s.H * s.d_h,
+        "keys_flops.count": s.N * s.d * s.G * s.d_h,
+        "scores_flops.count": s.H * s.N * s.N * s.d_h,
+        "context_flops.count": s.H * s.N * s.N * s.d_h,
+        "output_flops.count": s.N * s.d * s.H * s.d_h,
+        "feed_forward_flops.count": 3 * s.N * s.d * s.d_ff,
+    },
+}
+CACHE_FOR_ALL_HEADS: Mapping[str, Student] = {
+    "cache-forgets-factor": lambda s: {
+        "cache_16_bit.count": 4 * s.L * s.N * s.H * s.d_h,
+        "cache_8_bit.count": 2 * s.L * s.N * s.H * s.d_h,
+    }
+}
+STUDENTS: Mapping[str, tuple[Mapping[str, Student], ...]] = {
+    "single-head": (PLAIN_HEAD,),
+    "bidirectional-head": (PLAIN_HEAD,),
+    "cross-attention": (HEAD,),
+    "decode-step": (DECODE, DECODE_ONES),
+    "attention-layer": (LAYER,),
+    "layer-parameters": (MATRICES,),
+    "whole-model": (WALK,),
+    "parameter-count": (COUNT,),
+    "costs": (COSTS, CACHE_FOR_ALL_HEADS),
+}
+
+
+def right(variant: Variant) -> Boxes:
+    return {str(place): variant.answer(place) for place in variant.blanks}
+
+
+def sizes(variant: Variant) -> Sizes:
+    architecture, own = variant.architecture, dict(variant.sizes)
+    own["asking"] = {"decode-step": 1, "cross-attention": own["M"]}.get(variant.worksheet.topic, own["N"])
+    own["met"] = own["N"] + (variant.worksheet.topic == "decode-step")
+    amounts = {box.removesuffix(".count"): n for box, n in right(variant).items() if box.endswith(".count")}
+    facts = {"C": architecture.C, "tied": architecture.tied_embeddings, "biased": bool(architecture.biases)}
+    return Sizes(**{**amounts, **own, **facts})
+
+
+def students(variant: Variant) -> list[tuple[str, Boxes]]:
+    """Each belief and the sheet it fills in, where that differs from the truth."""
+    true, s = right(variant), sizes(variant)
+    made = [(key, student(s)) for group in STUDENTS[variant.worksheet.topic] for key, student in group.items()]
+    filled = [(key, {**true, **{box: n for box, n in boxes.items() if box in true}}) for key, boxes in made]
+    return [(key, boxes) for key, boxes in filled if boxes != true]
+
+
+def with_slip(boxes: Boxes, box: str, chance: random.Random) -> Boxes:
+    """One digit of one box mistyped; the number stays above zero."""
+    digits = list(str(boxes[box]))
+    at = chance.randrange(len(digits))
+    digits[at] = chance.choice([c for c in "123456789" if c != digits[at]])
+    return {**boxes, box: int("".join(digits))}
