@@ -54,7 +54,7 @@ HEAD: Mapping[str, Student] = {
     },
     "weights-for-activations": lambda s: shape(s.d, s.d_h, *QKV),
     "stored-layout": lambda s: shape(s.d_h, s.d, *QKV),
-    "no-output-projection": lambda s: columns(s.d_h, "output"),
+    "no-output-projection": lambda s: columns(s.d_v, "output"),
     "full-width-values": lambda s: columns(s.d, "values"),
     "wider-kv-heads": lambda s: columns(s.d // s.G, "keys", "values"),
     "all-kv-heads-in-one": lambda s: columns(s.G * s.d_h, "keys", "values") if s.G < s.H else {},
@@ -98,7 +98,7 @@ LAYER: Mapping[str, Student] = {
     ),
     "context-for-tokens": lambda s: (
         rows(s.C, "input", *QKV, "latent", "rotary_key", "cache", "context", "output") | shape(s.C, s.C, *SCORES)
-    ),
+    ) if s.C else {},
 }  # fmt: skip
 MATRICES: Mapping[str, Student] = {
     "heads-multiply-width": lambda s: {
@@ -134,7 +134,7 @@ WALK: Mapping[str, Student] = {
     "context-for-tokens": lambda s: rows(
         s.C, "embedded", "angles", "attended", "residual", "gate", "up", "hidden", "fed_forward", "layer_output",
         "final", "logits",
-    ),
+    ) if s.C else {},
     "embedding-table-as-input": lambda s: rows(s.V, "embedded"),
 }  # fmt: skip
 
@@ -147,7 +147,7 @@ def counted(s: Sizes, attention: int, embedding: int = 0, tied: int = 0) -> Boxe
 
 
 COUNT: Mapping[str, Student] = {
-    "one-kv-per-query-head": lambda s: counted(s, 4 * s.d * s.H * s.d_h + (3 * s.H * s.d_h if s.biased else 0)),
+    "one-kv-per-query-head": lambda s: counted(s, s.attention + 2 * (s.H - s.G) * s.d_h * (s.d + s.biased)),
     "shrunken-output-projection": lambda s: counted(s, s.attention - s.d * s.d_h * (s.H - s.G)),
     "positions-are-parameters": lambda s: counted(s, s.attention, embedding=s.C * s.d),
     "tied-embedding-twice": lambda s: counted(s, s.attention, tied=s.V * s.d) if s.tied else {},
@@ -168,16 +168,20 @@ COSTS: Mapping[str, Student] = {
         "cache_8_bit.count": 2 * s.L * s.N * s.H * s.d_h,
     },
     "shrunken-output-projection": lambda s: {"output_flops.count": 2 * s.N * s.G * s.d_h * s.d},
-    "context-for-tokens": lambda s: {
-        "queries_flops.count": 2 * s.C * s.d * s.H * s.d_h,
-        "keys_flops.count": 2 * s.C * s.d * s.G * s.d_h,
-        "scores_flops.count": 2 * s.H * s.C * s.C * s.d_h,
-        "context_flops.count": 2 * s.H * s.C * s.C * s.d_h,
-        "output_flops.count": 2 * s.C * s.d * s.H * s.d_h,
-        "feed_forward_flops.count": 6 * s.C * s.d * s.d_ff,
-        "cache_16_bit.count": 4 * s.L * s.C * s.G * s.d_h,
-        "cache_8_bit.count": 2 * s.L * s.C * s.G * s.d_h,
-    },
+    "context-for-tokens": lambda s: (
+        {
+            "queries_flops.count": 2 * s.C * s.d * s.H * s.d_h,
+            "keys_flops.count": 2 * s.C * s.d * s.G * s.d_h,
+            "scores_flops.count": 2 * s.H * s.C * s.C * s.d_h,
+            "context_flops.count": 2 * s.H * s.C * s.C * s.d_h,
+            "output_flops.count": 2 * s.C * s.d * s.H * s.d_h,
+            "feed_forward_flops.count": 6 * s.C * s.d * s.d_ff,
+            "cache_16_bit.count": 4 * s.L * s.C * s.G * s.d_h,
+            "cache_8_bit.count": 2 * s.L * s.C * s.G * s.d_h,
+        }
+        if s.C
+        else {}
+    ),
     "cache-forgets-factor": lambda s: {
         "cache_16_bit.count": 2 * s.L * s.N * s.G * s.d_h,
         "cache_8_bit.count": s.L * s.N * s.G * s.d_h,
@@ -219,7 +223,7 @@ def sizes(variant: Variant) -> Sizes:
     own["asking"] = {"decode-step": 1, "cross-attention": own["M"]}.get(variant.worksheet.topic, own["N"])
     own["met"] = own["N"] + (variant.worksheet.topic == "decode-step")
     amounts = {box.removesuffix(".count"): n for box, n in right(variant).items() if box.endswith(".count")}
-    facts = {"C": architecture.C, "tied": architecture.tied_embeddings, "biased": bool(architecture.biases)}
+    facts = {"C": architecture.C, "tied": architecture.tied_embeddings, "biased": "k" in architecture.biases}
     return Sizes(**{**amounts, **own, **facts})
 
 

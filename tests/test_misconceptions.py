@@ -7,10 +7,11 @@ import re
 
 import pytest
 
+from app.attention.architecture import TokensError
 from app.attention.grading import grade
 from app.attention.misconceptions import BELIEFS, Diagnosis, cannot_tell_apart, diagnose
 from app.attention.tensors import Place
-from app.attention.topics import MAKERS
+from app.attention.topics import MAKERS, TopicError
 from app.attention.worksheet import Library, Variant, load_library
 from app.settings import PROJECT
 from tests.students import Boxes, right, students, with_slip
@@ -93,6 +94,21 @@ def test_a_sheet_filled_in_by_a_belief_is_diagnosed_as_it(sheet: Variant) -> Non
         assert found is not None, key
         assert (found.key, found.also) == (key, ())
         assert {str(place) for place in found.explains} == {box for box, n in right(sheet).items() if n != boxes[box]}
+
+
+@ON_EACH_SHEET
+def test_other_models_and_lengths_are_diagnosed_alike(sheet: Variant) -> None:
+    """Every model that the worksheet can be made for, at a random length: beliefs named, a right sheet left alone."""
+    chance = random.Random(sheet.worksheet.key)  # noqa: S311 - a simulated student
+    for model in LIBRARY.models:
+        try:
+            variant = LIBRARY.variant(sheet.worksheet.key, model, chance.randrange(3, 500))
+        except (TokensError, TopicError):
+            continue
+        assert diagnosed(variant, right(variant)) is None
+        for key, boxes in told_apart(variant) if variant.topic.key != "windowed-decode-step" else ():
+            found = diagnosed(variant, boxes)
+            assert (model, found and (found.key, found.also)) == (model, (key, ()))
 
 
 @ON_EACH_SHEET
