@@ -54,12 +54,22 @@ class Report:
     @property
     def score(self) -> float:
         """The boxes that are right, of `out_of`, and a share of those that follow; whole wherever it can be."""
-        score = round(self._count("right") + self.follow_share * self._count("follows"), 6)
+        score = round(self.right + self.follow_share * self.follows, 6)
         return int(score) if score == int(score) else score
 
     @property
     def out_of(self) -> int:
         return len(self.marks)
+
+    @property
+    def right(self) -> int:
+        """How many boxes are right by the key."""
+        return self._count("right")
+
+    @property
+    def follows(self) -> int:
+        """How many boxes are right given earlier answers alone."""
+        return self._count("follows")
 
     @property
     def empty(self) -> int:

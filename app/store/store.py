@@ -44,10 +44,10 @@ class Draft:
 
 @dataclass(frozen=True)
 class Attempt:
-    """One checked try: the texts as typed and the boxes that were right."""
+    """One checked try: the texts as typed, and its score: boxes that are right, and shares of those that follow."""
 
     answers: Answers
-    score: int
+    score: float
     out_of: int
 
 

@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from sqlalchemy import JSON, BigInteger, Column, DateTime, ForeignKey, Index, Integer, MetaData, String, Table, Text
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Column,
+    DateTime,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+)
 
 metadata = MetaData(
     naming_convention={"ix": "ix_%(table_name)s_%(column_0_N_name)s", "fk": "fk_%(table_name)s_%(column_0_N_name)s",
@@ -34,7 +47,7 @@ attempts = Table(
     Column("learner_id", ForeignKey("learners.id", ondelete="CASCADE"), nullable=False),
     Column("sheet", String(200), nullable=False),
     Column("answers", JSON, nullable=False),
-    Column("score", Integer, nullable=False),
+    Column("score", Float, nullable=False),
     Column("out_of", Integer, nullable=False),
     Column("created_at", DateTime(timezone=True), nullable=False),
 )

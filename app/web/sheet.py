@@ -60,6 +60,8 @@ class BoxView:
     text: str
     mark: Mark | None
 
+    explained: bool = False  # by the diagnosis, which then speaks for this box too
+
     @property
     def kind(self) -> Kind | None:
         return self.mark.kind if self.mark else None
@@ -204,7 +206,9 @@ def _row_view(variant: Variant, row: Row, answers: Mapping[str, str], report: Re
 def _box_view(variant: Variant, row: Row, place: Place, text: str, report: Report | None) -> BoxView:
     mark = report.marks[place] if report else None
     label = f"{row.name}, {variant.wording.say('axes', place.axis)}"
-    return BoxView(place, label, text, mark if mark and mark.text == text else None)
+    explains = report.diagnosis.explains if report and report.diagnosis else ()
+    explained = place in explains and len(explains) > 1  # one sentence in place of several
+    return BoxView(place, label, text, mark if mark and mark.text == text else None, explained)
 
 
 def _answer_view(variant: Variant, row: Row) -> AnswerView:

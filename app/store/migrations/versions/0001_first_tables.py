@@ -28,7 +28,7 @@ def upgrade() -> None:
         sa.Column("learner_id", sa.Integer, sa.ForeignKey("learners.id", ondelete="CASCADE"), nullable=False),
         sa.Column("sheet", sa.String(200), nullable=False),
         sa.Column("answers", sa.JSON, nullable=False),
-        sa.Column("score", sa.Integer, nullable=False),
+        sa.Column("score", sa.Float, nullable=False),
         sa.Column("out_of", sa.Integer, nullable=False),
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
     )
