@@ -176,20 +176,21 @@ def following(variant: Variant, values: Values) -> set[Place]:
 
 
 def _carried_along(made_from: Mapping[Place, frozenset[Place]], values: Values, wrong: Values) -> Iterator[Place]:
-    """Sides with the same wrong number as a side they are made from, or as an earlier one made from the same right one.
+    """Sides with the wrong number of a side they are made from, or of a first mistake made from the same right side.
 
     The second keeps a repaired answer from costing marks: with an input of the right length, queries and keys of one
     wrong length are one mistake made once, as they were before the input was put right.
     """
-    earlier = list[Place]()
+    first = list[Place]()  # wrong, and following from nothing
     for place, sources in made_from.items():
         if (value := wrong.get(place)) is None:
             continue
         right = {source for source in sources if source in values and source not in wrong}
-        siblings = (other for other in earlier if made_from[other] & right)
+        siblings = (other for other in first if made_from[other] & right)
         if any(wrong.get(other) == value for other in (*sources, *siblings)):
             yield place
-        earlier.append(place)
+        else:
+            first.append(place)
 
 
 def _multiplied(values: Values, wrong: Values) -> Iterator[Place]:

@@ -55,7 +55,7 @@ def keep_try(parts: Parts, learner: Learner, asked: Asked, report: Report) -> No
     key = sheet_key(asked.variant)
     parts.store.save_draft(learner, key, asked.draft)
     if report.tried:
-        parts.store.record_attempt(learner, key, Attempt(asked.answers, int(report.score), report.out_of))
+        parts.store.record_attempt(learner, key, Attempt(asked.answers, report.score, report.out_of))
 
 
 def find_variant(library: Library, worksheet: str, model: str = "", tokens: str | None = None) -> Variant:
