@@ -4,9 +4,9 @@
 >>> sizes = {"hidden_size": 8, "num_attention_heads": 2, "intermediate_size": 16, "num_hidden_layers": 3}
 >>> found = parameter_sum(architecture_from({"model_type": "llama", "vocab_size": 10, **sizes}))
 >>> found.symbols
-'V·d + L·(3·d·d_ff + 4·d·d + 2·d) + d + V·d'
+'V·d + L·(4·d·d + 3·d·d_ff + 2·d) + d + V·d'
 >>> found.numbers
-'10·8 + 3·(3·8·16 + 4·8·8 + 2·8) + 8 + 10·8'
+'10·8 + 3·(4·8·8 + 3·8·16 + 2·8) + 8 + 10·8'
 """
 
 from __future__ import annotations
