@@ -224,7 +224,7 @@ def test_the_link_opens_the_same_sheet_without_the_answers(page: Page, browser: 
 def test_the_whole_job_works_with_the_keyboard_alone(page: Page) -> None:
     """From the top of the page: skip link, tab to the first box, fill in by tabbing, Enter checks, tab to the run."""
     page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.textContent") == "Skip to the sheet"
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
     page.focus(box(page, "input.rows"))
     for text in right_answers().values():
         page.keyboard.type(text)
