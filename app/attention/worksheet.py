@@ -153,7 +153,7 @@ class Variant:
         words, asked = self.wording.sections["rows"][self.worksheet.topic][key], self.topic.asked[key]
         return Row(key, self.notation.letter(key, asked.letter), words["name"], words.get("note", ""), asked.axes)
 
-    @property
+    @cached_property
     def blanks(self) -> tuple[Place, ...]:
         """Every box of the sheet, row by row."""
         return tuple(place for row in self.rows for place in row.places)
@@ -210,7 +210,7 @@ class Variant:
     def is_right(self, place: Place, typed: Typed) -> bool:
         """Whether it is the answer: by its number, or on a sheet in letters by what it means in this model."""
         if typed.meaning is None:
-            return typed.value == self.answer(place)
+            return typed.value == self.key[place]
         truth = Expression.from_dim(self.side(place))
         return typed.meaning.replaced(self._same) == truth.replaced(self._same)
 
