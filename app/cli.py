@@ -28,9 +28,10 @@ from app.attention.architecture import (
 from app.attention.describe import shapes
 from app.attention.forward import DEVICES, DTYPES, RUNNABLE, ForwardError, run_head
 from app.attention.grading import AnswersError, Report, grade
+from app.attention.library import Library, load_library
 from app.attention.parameters import parameters_json
 from app.attention.topics import TopicError
-from app.attention.worksheet import Library, WorksheetError, load_library
+from app.attention.worksheet import WorksheetError
 from app.exchange.hub import HubError, fetch_config, repository
 from app.settings import PROJECT, Settings
 

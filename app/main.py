@@ -12,7 +12,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from app import __version__
-from app.attention.worksheet import load_library
+from app.attention.library import load_library
 from app.settings import PROJECT, Settings
 from app.store import Store
 from app.web import api, errors, health, model, models, run, sheet

@@ -6,7 +6,7 @@ import timeit
 from collections.abc import Iterator
 
 from app.attention.grading import grade
-from app.attention.worksheet import load_library
+from app.attention.library import load_library
 from app.settings import PROJECT
 
 

@@ -18,7 +18,7 @@ from starlette.testclient import TestClient
 
 from app import main
 from app.attention.architecture import Architecture
-from app.attention.worksheet import Library, load_library
+from app.attention.library import Library, load_library
 from app.settings import PROJECT, Settings
 from app.store import Store
 from app.web.runner import HeadRunner

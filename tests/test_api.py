@@ -10,7 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from app.attention.forward import ForwardError
-from app.attention.worksheet import Library
+from app.attention.library import Library
 from app.web.guard import MAX_BODY
 from app.web.runner import RunnerBusy, RunnerFailed, RunTooLong
 

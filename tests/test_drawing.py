@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.attention.drawing import LONGEST, SHORTEST, UNKNOWN, Figure, Scale, draw
+from app.attention.library import Library, load_library
 from app.attention.tensors import Place
-from app.attention.worksheet import Library, Variant, load_library
+from app.attention.worksheet import Variant
 from app.settings import PROJECT
 
 LIBRARY = load_library(PROJECT / "worksheets")  # hypothesis draws many examples from one library

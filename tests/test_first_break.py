@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.attention.grading import grade
-from app.attention.worksheet import Library, Variant, load_library
+from app.attention.library import Library, load_library
+from app.attention.worksheet import Variant
 from app.settings import PROJECT
 from tests.test_grading import LLAMA
 

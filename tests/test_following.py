@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.attention.grading import Report, grade
-from app.attention.worksheet import Library, Variant, WorksheetError, load_library
+from app.attention.library import Library, load_library
+from app.attention.worksheet import Variant, WorksheetError
 from app.settings import PROJECT
 from tests.test_grading import LLAMA
 

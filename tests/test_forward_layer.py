@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 from app.attention import forward
 from app.attention.architecture import Architecture, Rotary, architecture_from
 from app.attention.forward import ForwardError, bytes_needed, execute, listing, program, run_head
+from app.attention.library import load_library
 from app.attention.tensors import ATTENTION_LAYER
-from app.attention.worksheet import Variant, load_library
+from app.attention.worksheet import Variant
 from app.cli import main
 from app.settings import PROJECT
 from app.web.heads import run_sheet

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.attention.grading import AnswersError, grade
+from app.attention.library import Library, load_library
 from app.attention.tensors import Place
-from app.attention.worksheet import Library, load_library
 from app.settings import PROJECT
 
 LIBRARY = load_library(PROJECT / "worksheets")  # hypothesis draws many examples from one library

@@ -12,8 +12,9 @@ from app.attention.answers import Unreadable
 from app.attention.drawing import draw
 from app.attention.grading import grade
 from app.attention.letters import Expression, read_letters
+from app.attention.library import Library, load_library
 from app.attention.tensors import Place
-from app.attention.worksheet import Library, Variant, load_library
+from app.attention.worksheet import Variant
 from app.settings import PROJECT
 
 LIBRARY = load_library(PROJECT / "worksheets")

@@ -9,10 +9,11 @@ import pytest
 
 from app.attention.architecture import TokensError
 from app.attention.grading import grade
+from app.attention.library import Library, load_library
 from app.attention.misconceptions import BELIEFS, Diagnosis, cannot_tell_apart, diagnose
 from app.attention.tensors import Place
 from app.attention.topics import MAKERS, TopicError
-from app.attention.worksheet import Library, Variant, load_library
+from app.attention.worksheet import Variant
 from app.settings import PROJECT
 from tests.students import Boxes, right, students, with_slip
 from tests.test_grading import LLAMA

@@ -10,8 +10,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from app.attention.architecture import MAX_CONFIG_BYTES
+from app.attention.library import Library
 from app.attention.parameters import parameters_json
-from app.attention.worksheet import Library
 from app.store import Store
 from tests.families_cases import CASES
 

@@ -12,9 +12,9 @@ import pytest
 
 from app.attention.architecture import Architecture, architecture_from
 from app.attention.families import FAMILIES
+from app.attention.library import Library
 from app.attention.parameters import parameter_counts
 from app.attention.sums import in_numbers, length_symbols, parameter_sum
-from app.attention.worksheet import Library
 from tests.families_cases import CASES
 
 RECORDS: list[dict[str, Any]] = json.loads(

@@ -541,7 +541,7 @@ def broken(client: TestClient, monkeypatch: pytest.MonkeyPatch, problem: Excepti
     def fail(*_arguments: object, **_named: object) -> None:
         raise problem
 
-    monkeypatch.setattr("app.attention.worksheet.Library.variant", fail)
+    monkeypatch.setattr("app.attention.library.Library.variant", fail)
 
 
 @pytest.mark.parametrize("address", ["/", "/api/v1/worksheets"])

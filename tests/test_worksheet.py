@@ -11,9 +11,10 @@ import pytest
 
 from app.attention.architecture import TokensError
 from app.attention.dims import Dim
+from app.attention.library import Library, load_library
 from app.attention.tensors import AXES, Amount, Place, Tensor
 from app.attention.topics import MAKERS, TopicError, topic_for
-from app.attention.worksheet import NOTATIONS, Library, Variant, WorksheetError, load_library, plain
+from app.attention.worksheet import NOTATIONS, Variant, WorksheetError, plain
 from app.settings import PROJECT
 
 CLASSIC_ROWS = ["input", "queries", "keys", "values", "scores", "weights", "output"]

@@ -1,29 +1,21 @@
-"""Worksheet files, models and wording read into frozen values; a Worksheet whose sizes are fixed is a Variant.
-
-A library is a folder: `*.toml` are worksheets, `models/*.json` hold a published config.json each with a name, a
-sentence and a link, `wording/en.toml` holds every sentence a sheet says.
-"""
+"""A Worksheet as an instructor wrote it; with a model and a number of tokens it is a Variant, whose sizes are fixed."""
 
 from __future__ import annotations
 
-import json
-import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cached_property, lru_cache
-from pathlib import Path
+from functools import cached_property
 from typing import Any
 
 from .answers import Unreadable, read_answer
-from .architecture import Architecture, ConfigError, TokensError, architecture_from
+from .architecture import Architecture
 from .chain import sources
-from .describe import check_decoder_tokens
 from .dims import Dim, Term
 from .letters import Expression, read_letters
 from .misconceptions import Expectation, expectations
 from .tensors import AXES, Axis, Place, Topic
-from .topics import MAKERS, TopicError, sizes_for, topic_for
+from .topics import sizes_for, topic_for
 
 
 class WorksheetError(ValueError):
@@ -349,123 +341,3 @@ NOTATIONS: Mapping[str, Notation] = {
     "lecture": Notation(_PRIMED, _LECTURE),
     "framework": Notation(_CODE, _FRAMEWORK),
 }
-
-
-@dataclass(frozen=True)
-class Library:
-    """Everything instructors wrote: worksheets and models by key, in reading order, and the wording."""
-
-    worksheets: Mapping[str, Worksheet]
-    models: Mapping[str, Model]
-    wording: Wording
-
-    @property
-    def topics(self) -> tuple[str, ...]:
-        """The topics there are worksheets for, in the order in which they are taught."""
-        return tuple(dict.fromkeys(sheet.topic for sheet in self.worksheets.values()))
-
-    def worksheet(self, key: str) -> Worksheet:
-        """The worksheet of that key; raises WorksheetError that lists the keys there are."""
-        if key not in self.worksheets:
-            raise WorksheetError(f"There is no worksheet “{key[:60]}”; there are: {', '.join(self.worksheets)}.")
-        return self.worksheets[key]
-
-    def model(self, key: str) -> Model:
-        """The model of that key; raises WorksheetError that lists the keys there are."""
-        if key not in self.models:
-            raise WorksheetError(f"There is no model “{key[:60]}”; there are: {', '.join(self.models)}.")
-        return self.models[key]
-
-    def variant(self, worksheet: str, model: str | None = None, tokens: int | None = None) -> Variant:
-        """A sheet to fill in, with another model or number of tokens if given; the latest ones are kept.
-
-        Raises WorksheetError, TokensError, and TopicError where the model has no such topic.
-        """
-        return self._variants(worksheet, model, tokens)
-
-    @cached_property
-    def _variants(self) -> Callable[[str, str | None, int | None], Variant]:
-        return lru_cache(maxsize=256)(self._variant)
-
-    def _variant(self, worksheet: str, model: str | None, tokens: int | None) -> Variant:
-        sheet = self.worksheet(worksheet)
-        chosen = self.model(model or sheet.model)
-        count = chosen.architecture.check_tokens(sheet.tokens if tokens is None else tokens)
-        variant = Variant(sheet, chosen, count, self.wording)
-        if not variant.rows:
-            raise TopicError(f"None of the rows of “{sheet.title}” is there in {chosen.name}.")
-        return variant
-
-
-def load_library(folder: Path) -> Library:
-    """Read a folder of worksheets; raises WorksheetError naming the file that cannot be used."""
-    wording = Wording(_toml(folder / "wording" / "en.toml"))
-    models = {path.stem: _model(path) for path in sorted(folder.glob("models/*.json"))}
-    sheets = [_worksheet(path, models, wording) for path in folder.glob("*.toml")]
-    sheets.sort(key=lambda sheet: (list(MAKERS).index(sheet.topic), sheet.key))
-    return Library({sheet.key: sheet for sheet in sheets}, models, wording)
-
-
-def _toml(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise WorksheetError(f"{path.name} cannot be read: {error}") from None
-
-
-def _model(path: Path) -> Model:
-    try:
-        entry = json.loads(path.read_text(encoding="utf-8"))
-        name, about, card = texts = [entry[key] for key in ("name", "about", "card")]
-        if not all(isinstance(text, str) for text in texts):
-            raise TypeError
-        return Model(path.stem, name, about, card, architecture_from(entry["config"], name))
-    except ConfigError as error:
-        raise WorksheetError(f"models/{path.name}: {error}") from None
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        raise WorksheetError(f"models/{path.name} needs one object with name, about, card and config.") from None
-
-
-_TYPES = {"title": str, "model": str, "topic": str, "tokens": int, "rows": list, "notation": str,
-          "kv_head_per_query_head": bool, "decoder_tokens": int, "answers": str, "tokens_are": str,
-          "follow_share": float}  # fmt: skip
-_TYPE_NAMES = {str: "a text", int: "a whole number", float: "a number", list: "a list of texts", bool: "true or false"}
-
-
-def _worksheet(path: Path, models: Mapping[str, Model], wording: Wording) -> Worksheet:
-    entry = _toml(path)
-    for key, value in entry.items():
-        if key not in _TYPES:
-            raise WorksheetError(f"{path.name}: there is no setting “{key}”; there are: {', '.join(_TYPES)}.")
-        if not (type(value) is _TYPES[key] or (_TYPES[key] is float and type(value) is int)):
-            raise WorksheetError(f"{path.name}: {key} must be {_TYPE_NAMES[_TYPES[key]]}.")
-    try:
-        sheet = Worksheet(path.stem, **{**entry, "rows": tuple(entry["rows"])})
-    except (KeyError, TypeError):
-        raise WorksheetError(f"{path.name} needs title, model, topic, tokens and rows.") from None
-    _check(sheet, path.name, models, wording)
-    return sheet
-
-
-def _check(sheet: Worksheet, file: str, models: Mapping[str, Model], wording: Wording) -> None:
-    for value, there_are, what in (
-        (sheet.topic, MAKERS, "topic"),
-        (sheet.model, models, "model"),
-        (sheet.notation, NOTATIONS, "notation"),
-        (sheet.answers, ("numbers", "letters"), "kind of answers"),
-        (sheet.tokens_are, AXES, "way tokens can be"),
-    ):
-        if value not in there_are:
-            raise WorksheetError(f"{file}: there is no {what} “{value}”; there are: {', '.join(there_are)}.")
-    if not 0 <= sheet.follow_share <= 1:
-        raise WorksheetError(f"{file}: follow_share must be a number from 0 to 1.")
-    try:
-        asked = topic_for(sheet.topic, models[sheet.model].architecture, sheet.tokens).asked
-        models[sheet.model].architecture.check_tokens(sheet.tokens)
-        if sheet.decoder_tokens is not None:
-            check_decoder_tokens(models[sheet.model].architecture, sheet.tokens, sheet.decoder_tokens)
-    except (TokensError, TopicError) as error:
-        raise WorksheetError(f"{file}: {error}") from None
-    worded = [key for key in asked if key in wording.sections["rows"].get(sheet.topic, {})]  # without a name, unasked
-    if not sheet.rows or not all(row in worded and sheet.rows.count(row) == 1 for row in sheet.rows):
-        raise WorksheetError(f"{file}: rows must be some of {', '.join(worded)}, each once.")

@@ -13,7 +13,8 @@ from starlette.concurrency import run_in_threadpool
 from app.attention.answers import read_answer
 from app.attention.drawing import Scale
 from app.attention.grading import Report
-from app.attention.worksheet import Library, Variant
+from app.attention.library import Library
+from app.attention.worksheet import Variant
 from app.store import Attempt, Draft, Learner
 from app.web.imports import library_with
 from app.web.parts import Part, Parts

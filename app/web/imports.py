@@ -9,7 +9,8 @@ from pathlib import PurePath
 from typing import Any
 
 from app.attention.architecture import Architecture, architecture_from, parse_config, read_config
-from app.attention.worksheet import Library, Model, Wording
+from app.attention.library import Library
+from app.attention.worksheet import Model, Wording
 from app.exchange.hub import fetch_config, repository
 from app.store import KeptModel
 from app.web.parts import Parts

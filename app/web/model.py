@@ -11,11 +11,12 @@ from annotated_doc import Doc
 from fastapi import APIRouter, Response
 
 from app.attention.architecture import MAX_TOKENS, Architecture, Reading, TokensError
+from app.attention.library import Library
 from app.attention.parameters import ParameterCounts, parameter_counts, parameter_tensors
 from app.attention.sums import ParameterSum, Piece, in_numbers, parameter_sum
 from app.attention.sums import Part as Summand
 from app.attention.topics import TopicError
-from app.attention.worksheet import Library, Model, Variant, Wording, WorksheetError, plain
+from app.attention.worksheet import Model, Variant, Wording, WorksheetError, plain
 from app.web.asked import sheet_link
 from app.web.imports import library_with
 from app.web.parts import Part, render

@@ -12,7 +12,8 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from app.attention.worksheet import Library, plain
+from app.attention.library import Library
+from app.attention.worksheet import plain
 from app.settings import PROJECT, Settings
 from app.store import Learner, Store
 from app.web.runner import HeadRunner

@@ -12,9 +12,10 @@ from fastapi import APIRouter, Request, Response
 from app.attention.architecture import TokensError
 from app.attention.drawing import Figure, Scale, draw
 from app.attention.grading import Kind, Mark, Report, grade
+from app.attention.library import Library
 from app.attention.tensors import Amount, Place
 from app.attention.topics import TopicError
-from app.attention.worksheet import Library, Row, Typed, Variant, WorksheetError, plain
+from app.attention.worksheet import Row, Typed, Variant, WorksheetError, plain
 from app.store import Draft, Learner
 from app.web.asked import DEFAULT, Asked, Posted, find_variant, keep_try, read_scale, sheet_key, sheet_link
 from app.web.imports import library_with
