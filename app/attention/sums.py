@@ -15,12 +15,12 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import reduce
-from operator import add, mul
+from operator import add
 
 from .architecture import Architecture, Layers
 from .dims import Dim, Term
 from .parameters import LAYER_BUCKETS
-from .weights import ONE, Bucket, Weight
+from .weights import Bucket, Weight
 
 # A size that is written as another where the model has them equal, so that the sum stays short; see `Equality`.
 EQUAL = (("d_v", "d_h"), ("G", "H"), ("H_dec", "H"), ("d_h_dec", "d_h"), ("d_ff_dec", "d_ff"), ("d_emb", "d"))
@@ -175,7 +175,7 @@ class _Writer:
         return str(term).replace("*", "·")
 
     def piece(self, bucket: Bucket, weights: Iterable[Weight]) -> Piece:
-        dim = self.short(reduce(add, (reduce(mul, weight.stored, ONE) * weight.copies for weight in weights)))
+        dim = self.short(reduce(add, (weight.numbers for weight in weights)))
         return Piece(bucket, dim, self.symbols(dim), self.numbers(dim), dim.size(self.sizes))
 
 

@@ -3,8 +3,8 @@
 This is the only place where a shape is known; worksheets, answer keys, drawings and the checks around the real
 forward pass are read off it. Shapes are written rows first, tokens as rows, and without a batch dimension.
 
->>> SINGLE_HEAD["scores"].shape_text
-'N × N'
+>>> [str(side) for side in SINGLE_HEAD["scores"].shape]
+['N', 'N']
 >>> SINGLE_HEAD["scores"].equation.text
 'queries · keysᵀ'
 """
@@ -72,10 +72,6 @@ class Tensor:
     @property
     def shape(self) -> tuple[Dim, Dim]:
         return (self.rows, self.columns)
-
-    @property
-    def shape_text(self) -> str:
-        return f"{self.rows} × {self.columns}"
 
     @property
     def axes(self) -> tuple[Axis, ...]:

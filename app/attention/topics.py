@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import reduce
+from operator import add
 
 from .architecture import Architecture
 from .costs import layer_costs, memory_costs
@@ -24,6 +26,8 @@ from .tensors import (
     Topic,
 )
 from .weights import Bucket, Weight
+
+ZERO = Dim.parse("0")
 
 
 class TopicError(ValueError):
@@ -96,56 +100,29 @@ def _parameter_count(architecture: Architecture, _tokens: int) -> Topic:
             f"The layers of {architecture.name} differ from each other; take a model with layers all alike."
         )
     part, flags = architecture.layers[0], architecture.flags | architecture.layers[0].runs[-1].flags
-    weights = [weight for weight in part.stack.weights if weight.exists(flags)]
+    layer = [weight for weight in part.stack.weights if weight.exists(flags)]
     rest = [w for w in (*architecture.outside, *architecture.head.weights) if w.exists(architecture.flags)]
-    attention = _sum([w for w in weights if w.bucket in ("attention", "attention_norms")])
-    feed_forward = _sum(_of(weights, "mlp"))
-    norms = _sum([w for w in weights if w.bucket in ("norms", "other")])
-    layer = _added(attention, feed_forward, norms)
-    amounts = [
-        _amount("embedding", _sum(_of(rest, "embedding")), "vocabulary · width, and positions where there is a table"),
-        _amount("attention", attention, "all of one layer's projections"),
-        _amount("feed_forward", feed_forward, "all of one layer's feed-forward matrices"),
-        _amount("norms", norms, "all of one layer's norms"),
-        _amount("all_layers", layer and layer * Dim.parse("L"), "L · (attention + feed-forward + norms)"),
-        _amount("final_norm", _sum(_of(rest, "other")), "after the last layer"),
-        _amount("output_head", _sum(_of(rest, "output_head")), "its own matrix, not the embedding's"),
-    ]
-    kept = [amount for amount in amounts if amount]
-    parts = [amount.total for amount in kept if amount.key not in ("attention", "feed_forward", "norms")]
-    total = _added(*parts)
-    assert total is not None  # noqa: S101 - every model has layers
+    parts = {
+        "embedding": (_sum(rest, "embedding"), "vocabulary · width, and positions where there is a table"),
+        "all_layers": (_sum(layer) * Dim.parse("L"), "L · (attention + feed-forward + norms)"),
+        "final_norm": (_sum(rest, "other"), "after the last layer"),
+        "output_head": (_sum(rest, "output_head"), "its own matrix, not the embedding's"),
+    }
+    amounts = {
+        **parts,
+        "attention": (_sum(layer, "attention", "attention_norms"), "all of one layer's projections"),
+        "feed_forward": (_sum(layer, "mlp"), "all of one layer's feed-forward matrices"),
+        "norms": (_sum(layer, "norms", "other"), "all of one layer's norms"),
+        "total": (reduce(add, (dim for dim, _ in parts.values())), "embedding + layers + final norm + output head"),
+    }
     return Topic(
-        "parameter-count", (), (*kept, Amount("total", total, "embedding + layers + final norm + output head"))
+        "parameter-count", (), tuple(Amount(key, *amount) for key, amount in amounts.items() if amount[0] != ZERO)
     )
 
 
-def _of(weights: list[Weight], bucket: Bucket) -> list[Weight]:
-    return [weight for weight in weights if weight.bucket == bucket]
-
-
-def _sum(weights: list[Weight]) -> Dim | None:
-    """Every number of these tensors, in symbols; None where there are no tensors."""
-    return _added(*(_numbers(weight) for weight in weights))
-
-
-def _numbers(weight: Weight) -> Dim:
-    total = weight.copies
-    for dim in weight.stored:
-        total *= dim
-    return total
-
-
-def _added(*dims: Dim | None) -> Dim | None:
-    total: Dim | None = None
-    for dim in dims:
-        if dim is not None:
-            total = dim if total is None else total + dim
-    return total
-
-
-def _amount(key: str, total: Dim | None, text: str) -> Amount | None:
-    return None if total is None else Amount(key, total, text)
+def _sum(weights: list[Weight], *buckets: Bucket) -> Dim:
+    """The numbers in these tensors, in symbols: in those of the named buckets, or in all of them."""
+    return reduce(add, (weight.numbers for weight in weights if not buckets or weight.bucket in buckets), ZERO)
 
 
 def sizes_for(key: str, architecture: Architecture, tokens: int, decoder_tokens: int) -> dict[str, int]:

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import mul
 from typing import Literal
 
 from .dims import Dim
@@ -49,6 +51,11 @@ class Weight:
 
     def exists(self, flags: frozenset[str]) -> bool:
         return holds(self.when, flags)
+
+    @property
+    def numbers(self) -> Dim:
+        """How many numbers one layer, or the model outside the layers, holds in such tensors."""
+        return reduce(mul, self.stored, self.copies)
 
     def __str__(self) -> str:
         return f"{self.name} ({', '.join(map(str, self.stored))})"

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictInt
 from app.attention.architecture import architecture_from
 from app.attention.describe import shapes
 from app.attention.grading import grade
-from app.attention.misconceptions import BELIEFS
+from app.attention.misconceptions import BELIEFS, cannot_tell_apart
 from app.attention.parameters import parameters_json
 from app.attention.worksheet import Model, Variant
 from app.web.heads import HeadProblem, run_head_for
@@ -84,6 +84,7 @@ class Sheet(WorksheetEntry):
     assumptions: list[str]
     footnote: str | None
     rows: list[RowEntry]
+    cannot_tell_apart: list[tuple[str, str]] = Field(description="Beliefs that look alike here, or like right.")
 
 
 class GradeRequest(BaseModel):
@@ -206,6 +207,7 @@ def show_worksheet(parts: Part, key: str, model: str | None = None, tokens: int 
         task=variant.task,
         assumptions=list(variant.assumptions),
         footnote=variant.footnote,
+        cannot_tell_apart=list(cannot_tell_apart(variant.standing)),
         rows=[RowEntry(key=r.key, letter=r.letter, name=r.name, note=r.note) for r in variant.rows],
     )
 

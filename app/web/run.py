@@ -30,19 +30,19 @@ LOST_AFTER_S = 900  # longer than the longest queue of runs: whoever ran it is g
 
 @dataclass(frozen=True)
 class Compared:
-    """One side of one matrix: what was typed, what torch reports, and whether they are the same."""
+    """One side of one matrix: what was typed, and whether torch reports the same."""
 
     typed: str
-    observed: int
     same: bool
 
 
 @dataclass(frozen=True)
 class ComparedRow:
-    """One row of the sheet, with its rows and columns compared."""
+    """One row of the sheet, its rows and columns compared with the shape as torch reported it."""
 
     row: Row
     sides: tuple[Compared, ...]
+    shape: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ def _with_result(page: RunPage, words: Wording, result: dict[str, Any]) -> RunPa
         summary=words.say("run", "random", seed=result["seed"]),
         agreement=words.say("run", "agree") if result["agrees"] else words.say("run", "differ", keys=differ),
         facts=tuple(_facts(words, result)),
-        remarks=tuple(_remarks(words, result)),
+        remarks=(*_turned(words, page.variant), *_remarks(words, result)),
         picture_text=_picture_text(words, result, page.variant),
     )
 
@@ -156,6 +156,11 @@ def _facts(words: Wording, result: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if result["row_sums"]:
         least, most = (f"{end:.6f}" for end in result["row_sums"])
         yield words.say("run-facts", "sums"), f"{least} – {most}"
+
+
+def _turned(words: Wording, variant: Variant) -> Iterator[str]:
+    if variant.standing is not variant:
+        yield words.say("run", "turned")
 
 
 def _remarks(words: Wording, result: dict[str, Any]) -> Iterator[str]:
@@ -221,7 +226,8 @@ def _find(parts: Parts, run_id: str) -> Run:
 
 def _compared(variant: Variant, answers: Answers, shapes: dict[str, list[int]]) -> tuple[ComparedRow, ...]:
     return tuple(
-        ComparedRow(row, tuple(_side(variant, answers, place, shapes) for place in row.places)) for row in variant.rows
+        ComparedRow(row, tuple(_side(variant, answers, p, shapes) for p in row.places), tuple(shapes[row.key]))
+        for row in variant.rows
     )
 
 
@@ -229,7 +235,7 @@ def _side(variant: Variant, answers: Answers, place: Place, shapes: dict[str, li
     typed, upright = answers.get(str(place), ""), variant.upright(place)
     observed = shapes[upright.tensor][AXES.index(upright.axis)]
     read = variant.read(typed)
-    return Compared(typed, observed, isinstance(read, Typed) and read.value == observed)
+    return Compared(typed, isinstance(read, Typed) and read.value == observed)
 
 
 def _png(cells: list[list[float]]) -> bytes:

@@ -99,3 +99,15 @@ def test_a_grouped_head_reads_its_own_key_value_head(page: Page) -> None:
     page.locator("#run").get_by_label("Query head").fill("9")
     page.locator("#run").get_by_role("button", name="Run").click()
     expect(page.locator("#run")).to_contain_text("Query head 9 reads key/value head 1", timeout=60_000)
+
+
+def test_a_turned_sheet_stands_beside_torchs_own_shapes(page: Page) -> None:
+    """Tokens are columns on the sheet and rows in the code: torch's (45, 128) agrees with 128 × 45, as is said."""
+    page.goto("/sheet?worksheet=columns-qwen3-0.6b")
+    start(page, {"queries.rows": "128", "queries.columns": "45", "keys.rows": "45"})
+    expect(page.locator("table.compared")).to_be_visible(timeout=60_000)
+    queries = page.locator("table.compared tr", has_text="Queries")
+    assert queries.locator("code").inner_text() == "(45, 128)"
+    assert queries.locator(".same").all_inner_texts() == ["128", "45"]
+    assert page.locator("table.compared tr", has_text="Keys").locator(".other").count() == 1
+    expect(page.locator("#run")).to_contain_text("the other way round from this sheet")
