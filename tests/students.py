@@ -313,8 +313,14 @@ def students(variant: Variant) -> list[tuple[str, Boxes]]:
 
 
 def with_slip(boxes: Boxes, box: str, chance: random.Random) -> Boxes:
-    """One digit of one box mistyped; the number stays above zero."""
-    digits = list(str(boxes[box]))
+    """One slip in one box: a digit mistyped, left out, doubled or changed round; the number stays above zero."""
+    return {**boxes, box: chance.choice([n for n in _slips(str(boxes[box]), chance) if n not in (0, boxes[box])])}
+
+
+def _slips(digits: str, chance: random.Random) -> list[int]:
+    """A digit mistyped, as often as all else together: at one place left out, doubled, changed round with the next."""
     at = chance.randrange(len(digits))
-    digits[at] = chance.choice([c for c in "123456789" if c != digits[at]])
-    return {**boxes, box: int("".join(digits))}
+    before, digit, after = digits[:at], digits[at], digits[at + 1 :]
+    mistyped = [before + chance.choice([c for c in "123456789" if c != digit]) + after] * 3
+    slips = [*mistyped, before + after, before + 2 * digit + after, before + after[:1] + digit + after[1:]]
+    return [int(slip or 0) for slip in slips]
