@@ -227,28 +227,30 @@ BELIEFS: tuple[Belief, ...] = (
 def expectations(variant: Variant) -> tuple[Expectation, ...]:
     """Every belief that shows on this sheet, once for each way in which its boxes differ from the truth."""
     found = list[Expectation]()
+    sizes = variant.sizes | _aside(variant.architecture)
     for belief in BELIEFS:
         for way in belief.ways.get(variant.worksheet.topic, ()) if belief.holds(variant.architecture) else ():
-            expectation = Expectation(belief.key, _changed(variant, way), way.turned)
+            expectation = Expectation(belief.key, _changed(variant, way, sizes), way.turned)
             if expectation.changed and expectation not in found:
                 found.append(expectation)
     return tuple(found)
 
 
-def _changed(variant: Variant, way: Way) -> dict[Place, int]:
+def _changed(variant: Variant, way: Way, sizes: dict[str, int]) -> dict[Place, int]:
     """The boxes that differ from the truth; none where the model lacks a size, or has none that is whole."""
-    sizes = {**variant.sizes, **_aside(variant.architecture)}
     try:
         taken = sizes | {symbol: sizes[other] for symbol, other in way.taken.items()}
-        touched = variant.blanks if way.taken else [p for p in variant.blanks if _touches(way, p)]
-        written = {place: _written(variant, way, place, taken) for place in touched}
+        written = {place: _written(variant, way, place, taken) for place in _touched(variant, way)}
     except (DimError, KeyError):
         return {}
     return {place: size for place, size in written.items() if size != variant.key[place]}
 
 
-def _touches(way: Way, place: Place) -> bool:
-    return str(place) in way.boxes or place.tensor in way.turned or "*" in way.turned
+def _touched(variant: Variant, way: Way) -> Iterable[Place]:
+    if way.taken or "*" in way.turned:
+        return variant.blanks
+    turned = [place for place in variant.blanks if place.tensor in way.turned] if way.turned else ()
+    return (*turned, *(variant.boxes[box] for box in way.boxes if box in variant.boxes))
 
 
 def _aside(architecture: Architecture) -> dict[str, int]:
@@ -260,11 +262,11 @@ def _aside(architecture: Architecture) -> dict[str, int]:
 
 
 def _written(variant: Variant, way: Way, place: Place, sizes: Mapping[str, int]) -> int:
-    if str(place) in way.boxes:
-        return Dim.parse(way.boxes[str(place)]).size({**sizes, **_own_sizes(variant, place)})
-    asked = variant.topic.asked[place.tensor]
-    turned = place.tensor in way.turned or "*" in way.turned
-    return asked.side(_turned(place).axis if turned else place.axis).size(sizes)
+    if text := way.boxes.get(str(place)):
+        size = Dim.parse(text)
+        return size.size(sizes if size.symbols <= sizes.keys() else {**sizes, **_own_sizes(variant, place)})
+    turned = way.turned and (place.tensor in way.turned or "*" in way.turned)
+    return variant.topic.asked[place.tensor].side(_turned(place).axis if turned else place.axis).size(sizes)
 
 
 def _own_sizes(variant: Variant, place: Place) -> dict[str, int]:
@@ -397,9 +399,11 @@ def _fit(
     changed = {place for e in held for place in e.changed}
     contradicted = sum(place in values and place not in wrong for place in changed)
     left = [place for place in wrong if place not in explained]
+    if len(left) - 1 > len(explained) // 3 or contradicted > len(explained) // 2:
+        return
     slipped = any(_is_slip(wrong[p], meant) for p in left for meant in _meant(variant, p, held))
     unexplained = len(left) - slipped
-    if unexplained > len(explained) // 3 or contradicted > len(explained) // 2:
+    if unexplained > len(explained) // 3:
         return
     cost = SLIP * slipped + CONTRADICTED * contradicted + UNEXPLAINED * unexplained + SECOND_BELIEF * (len(held) - 1)
     unseen = sum(values.get(place) != size for e in held for place, size in e.changed.items())
