@@ -226,14 +226,18 @@ BELIEFS: tuple[Belief, ...] = (
 
 def expectations(variant: Variant) -> tuple[Expectation, ...]:
     """Every belief that shows on this sheet, once for each way in which its boxes differ from the truth."""
-    found = list[Expectation]()
     sizes = variant.sizes | _aside(variant.architecture)
-    for belief in BELIEFS:
-        for way in belief.ways.get(variant.worksheet.topic, ()) if belief.holds(variant.architecture) else ():
-            expectation = Expectation(belief.key, _changed(variant, way, sizes), way.turned)
-            if expectation.changed and expectation not in found:
-                found.append(expectation)
-    return tuple(found)
+    held = (b for b in BELIEFS if variant.worksheet.topic in b.ways and b.holds(variant.architecture))
+    return tuple(expectation for belief in held for expectation in _expected(variant, belief, sizes))
+
+
+def _expected(variant: Variant, belief: Belief, sizes: dict[str, int]) -> list[Expectation]:
+    found = list[Expectation]()
+    for way in belief.ways[variant.worksheet.topic]:
+        changed = _changed(variant, way, sizes)
+        if changed and all(other.changed != changed for other in found):
+            found.append(Expectation(belief.key, changed, way.turned))
+    return found
 
 
 def _changed(variant: Variant, way: Way, sizes: dict[str, int]) -> dict[Place, int]:
@@ -247,10 +251,13 @@ def _changed(variant: Variant, way: Way, sizes: dict[str, int]) -> dict[Place, i
 
 
 def _touched(variant: Variant, way: Way) -> Iterable[Place]:
-    if way.taken or "*" in way.turned:
+    """The boxes that a way may change, in the table's own places."""
+    if "*" in way.turned:
         return variant.blanks
     turned = [place for place in variant.blanks if place.tensor in way.turned] if way.turned else ()
-    return (*turned, *(variant.boxes[box] for box in way.boxes if box in variant.boxes))
+    asked = variant.topic.asked
+    taken = [p for p in variant.blanks if way.taken.keys() & asked[p.tensor].side(p.axis).symbols] if way.taken else ()
+    return (*turned, *taken, *(variant.boxes[box] for box in way.boxes if box in variant.boxes))
 
 
 def _aside(architecture: Architecture) -> dict[str, int]:
