@@ -59,9 +59,17 @@ class Dim:
     def symbols(self) -> frozenset[str]:
         return frozenset(symbol for term in self.terms for symbol in term.symbols)
 
+    @cached_property
+    def _symbol(self) -> str | None:
+        """The one symbol that this is, where it is nothing else."""
+        term = self.terms[0]
+        return term.symbols[0] if len(self.terms) == len(term.symbols) == term.factor == 1 else None
+
     def size(self, sizes: Mapping[str, int]) -> int:
         """The length once every symbol has a size, rounded up; raises DimError naming a symbol that has none."""
         try:
+            if self._symbol:
+                return sizes[self._symbol]
             return math.ceil(sum([term.size(sizes) for term in self.terms]))
         except KeyError:
             missing = ", ".join(sorted(self.symbols - sizes.keys()))

@@ -32,8 +32,8 @@ MATRICES, COUNT, COSTS, WALK = "layer-parameters", "parameter-count", "costs", "
 class Way:
     """One way in which a belief fills in a sheet.
 
-    `boxes` are changed to other sizes, `taken` symbols for others everywhere, `turned` matrices have rows and columns
-    changed round (* is all of them). Beside the sheet's own symbols a size may use those of `_own_sizes`.
+    `boxes` are changed to other sizes, `taken` symbols for others everywhere; or `turned` matrices have rows and
+    columns changed round (* is all of them). Beside the sheet's own symbols a size may use those of `_own_sizes`.
     """
 
     boxes: Mapping[str, str] = field(default_factory=dict)
@@ -272,8 +272,9 @@ def _written(variant: Variant, way: Way, place: Place, sizes: Mapping[str, int])
     if text := way.boxes.get(str(place)):
         size = Dim.parse(text)
         return size.size(sizes if size.symbols <= sizes.keys() else {**sizes, **_own_sizes(variant, place)})
-    turned = way.turned and (place.tensor in way.turned or "*" in way.turned)
-    return variant.topic.asked[place.tensor].side(_turned(place).axis if turned else place.axis).size(sizes)
+    if way.turned:
+        return variant.key[_turned(place)]
+    return variant.topic.asked[place.tensor].side(place.axis).size(sizes)
 
 
 def _own_sizes(variant: Variant, place: Place) -> dict[str, int]:
