@@ -7,7 +7,7 @@ one symbol has one length everywhere. This module makes geometry in pixels; temp
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Literal
@@ -138,6 +138,16 @@ class Arc:
 
 
 @dataclass(frozen=True)
+class Outline:
+    """The size that a matrix would need to be added to another, drawn around it where the two differ."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+@dataclass(frozen=True)
 class Figure:
     """One drawn product or chain of products, `width` × `height` px, with sentences below it."""
 
@@ -150,6 +160,7 @@ class Figure:
     title: str
     captions: tuple[str, ...]
     broken: bool
+    outlines: tuple[Outline, ...] = ()
 
     @property
     def wide(self) -> bool:
@@ -236,7 +247,24 @@ class _Pen:
         return (height, width) if self.transposed(result) else (width, height)
 
     def column_width(self, result: str) -> float:
-        return max(self.size(result)[0], self.size_above(result)[0])
+        return max(self.size(result)[0], self.size_above(result)[0], self.size_needed(result)[0])
+
+    def size_needed(self, result: str) -> tuple[float, float]:
+        """The size a result would need to be added to what came in, where the two differ; nothing elsewhere."""
+        needed = {gap.second[0].axis: gap.first[0] for gap in self.gaps if gap.added and gap.result == result}
+        if not needed:
+            return (0.0, 0.0)
+        return (
+            self.length(needed.get("columns", Place(result, "columns"))),
+            self.length(needed.get("rows", Place(result, "rows"))),
+        )
+
+    def outlines(self, boxes: Iterable[Box]) -> Iterator[Outline]:
+        """What came in, laid over what leaves, where the one cannot be added to the other."""
+        for box in boxes:
+            width, height = self.size_needed(box.tensor)
+            if width:
+                yield Outline(box.x, box.y, width, height)
 
     def figure(self, picture: Picture) -> Figure:
         top = max(self.size_above(key)[1] for key in picture.results)
@@ -251,7 +279,8 @@ class _Pen:
             for box, sides in self.column(key, x, base):
                 boxes.append(box)
                 edges += self.edges(box, *sides)
-        bottom = max(box.y + box.height for box in boxes)
+        outlines = tuple(self.outlines(boxes))
+        bottom = max(*(box.y + box.height for box in boxes), *(o.y + o.height for o in outlines))
         return Figure(
             picture.key,
             starts[-1] + widths[-1] + RIGHT,
@@ -262,6 +291,7 @@ class _Pen:
             self.described(picture, boxes),
             tuple(self.captions(picture)),
             bool(self.gaps_in(picture)),
+            outlines,
         )
 
     def column(self, result: str, x: float, base: float) -> Iterable[tuple[Box, tuple[str, str]]]:
@@ -351,7 +381,14 @@ class _Pen:
                      for side, end in (("first", gap.first), ("second", gap.second))}  # fmt: skip
             places = {"first": self.variant.upright(gap.first[0]), "second": self.variant.upright(gap.second[0])}
             axes = {f"{side}_axis": say("axes", place.axis) for side, place in places.items()}
-            yield say("drawing", "gap", first=plain(gap.first[1]), second=plain(gap.second[1]), **names, **axes)
+            yield say(
+                "drawing",
+                "added" if gap.added else "gap",
+                first=plain(gap.first[1]),
+                second=plain(gap.second[1]),
+                **names,
+                **axes,
+            )
 
 
 def _sweep(pivot: tuple[float, float], radius: float, start: float, end: float, *, gap: bool) -> Arc:
@@ -384,15 +421,17 @@ def _turned(figure: Figure) -> Figure:
     def arc(a: Arc) -> Arc:
         return replace(a, start=point(*a.start), end=point(*a.end), clockwise=not a.clockwise)
 
+    def outline(o: Outline) -> Outline:
+        return Outline(*point(o.x, o.y), o.height, o.width)
+
     return replace(
         figure,
         width=figure.height + TURNED + RIGHT,
         height=figure.width,
         boxes=tuple(map(box, figure.boxes)),
         edges=tuple(map(edge, figure.edges)),
-        arcs=tuple(
-            replace(a, start=point(*a.start), end=point(*a.end), clockwise=not a.clockwise) for a in figure.arcs
-        ),
+        arcs=tuple(map(arc, figure.arcs)),
+        outlines=tuple(map(outline, figure.outlines)),
     )
 
 

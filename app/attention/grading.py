@@ -149,7 +149,7 @@ def first_break(variant: Variant, values: Values) -> Break | None:
         left, right = variant.upright(typed[gap.first[0]]), variant.upright(typed[gap.second[0]])
         message = variant.wording.say(
             "chain",
-            "gap",
+            "added" if gap.added and left.tensor == gap.first[0].tensor else "gap",
             **_side(variant, "left", left, gap.first[1]),
             **_side(variant, "right", right, gap.second[1]),
         )

@@ -103,6 +103,17 @@ def test_inner_edges_that_do_not_meet_show_a_gap_while_typing(page: Page) -> Non
     expect(page.locator("path.arc.gap")).to_have_count(0)
 
 
+def test_an_output_that_cannot_be_added_back_shows_while_typing(page: Page) -> None:
+    """An output as narrow as a head, an input as wide as the model: outline and sentence; mended, both go."""
+    fill(page, {"input.rows": "100", "input.columns": "4096", "output.rows": "100", "output.columns": "128"})
+    expect(page.locator("rect.needed")).to_have_count(1)
+    expect(page.locator("figcaption").last).to_contain_text("O cannot be added to X")
+    expect(page.locator(".edge.gap")).to_have_attribute("data-place", "output.columns")
+    page.fill(box(page, "output.columns"), "4096")
+    expect(page.locator("rect.needed")).to_have_count(0)
+    expect(page.locator("figcaption .gap")).to_have_count(0)
+
+
 def test_lengths_follow_the_scale(page: Page) -> None:
     """4096 is drawn √(4096/100) = 6.4 times as long as 100, and 40.96 times on the true scale."""
     fill(page, {"input.rows": "100", "input.columns": "4096"})
