@@ -10,6 +10,7 @@ from .answers import Unreadable
 from .chain import Values, gaps, origins
 from .misconceptions import Diagnosis, diagnose
 from .tensors import AXES, Place
+from .totals import made_from_typed
 from .worksheet import Typed, Variant, plain
 
 Kind = Literal["right", "follows", "wrong", "unreadable", "empty"]
@@ -171,7 +172,11 @@ def following(variant: Variant, values: Values) -> set[Place]:
     """
     wrong = {place: value for place, value in values.items() if value != variant.key[place]}
     right = {value for place, value in values.items() if place not in wrong}
-    carried = {*_carried_along(variant.sources, values, wrong), *_multiplied(values, wrong)}
+    carried = {
+        *_carried_along(variant.sources, values, wrong),
+        *_multiplied(values, wrong),
+        *_added_up(variant, values, wrong),
+    }
     return {place for place in carried if right - {wrong[place]}}
 
 
@@ -199,4 +204,11 @@ def _multiplied(values: Values, wrong: Values) -> Iterator[Place]:
         sides = [Place(place.tensor, axis) for axis in AXES]
         known = [values[side] for side in sides if side in values]
         if place.axis == "count" and len(known) == 2 and values[place] == known[0] * known[1]:
+            yield place
+
+
+def _added_up(variant: Variant, values: Values, wrong: Values) -> Iterator[Place]:
+    """Totals of their parts as typed."""
+    for place, value in wrong.items():
+        if value == made_from_typed(variant.topic, variant.sizes, variant.worksheet.rows, values, place):
             yield place
