@@ -28,6 +28,7 @@ from app.attention.architecture import (
 from app.attention.describe import shapes
 from app.attention.forward import DEVICES, DTYPES, RUNNABLE, ForwardError, run_head
 from app.attention.grading import AnswersError, Report, grade
+from app.attention.hints import LEVELS, Hint, hint
 from app.attention.library import Library, load_library
 from app.attention.parameters import parameters_json
 from app.attention.topics import TopicError
@@ -89,6 +90,7 @@ def _parser() -> argparse.ArgumentParser:
     graded = verb("grade", _grade, "Mark answers to a worksheet.")
     graded.add_argument("worksheet", metavar="WORKSHEET", help="key of a worksheet")
     graded.add_argument("answers", metavar="ANSWERS.json", help='{"queries.rows": "100", …}; - reads standard input')
+    graded.add_argument("--hint", type=int, choices=LEVELS, help="a hint as well; a higher level goes further")
     counted = verb("parameters", _parameters, "Count every parameter tensor of a model.")
     run = verb("run", _run, "Run one head, or a layer, in torch and print the shapes it reports.")
     for command in (shown, counted):
@@ -249,10 +251,12 @@ def _print_parameters(architecture: Architecture, counted: dict[str, Any]) -> No
 def _grade(parsed: argparse.Namespace) -> None:
     variant = _library().variant(parsed.worksheet)
     report = grade(variant, _answers(parsed.answers))
+    hinted = hint(variant, report, parsed.hint) if parsed.hint else None
     if parsed.json:
-        _print_json(report.as_json())
+        asked = {"hint": hinted and hinted.as_json()} if parsed.hint else {}
+        _print_json({**report.as_json(), **asked})
     else:
-        _print_report(report)
+        _print_report(report, hinted)
 
 
 def _answers(name: str) -> dict[str, str]:
@@ -268,11 +272,13 @@ def _answers(name: str) -> dict[str, str]:
     return answers
 
 
-def _print_report(report: Report) -> None:
+def _print_report(report: Report, hinted: Hint | None) -> None:
     _print_table([(place, mark.kind, mark.text[:40], mark.message) for place, mark in report.marks.items()])
     print(f"{report.score} of {report.out_of}")
     if report.diagnosis:
         print(report.diagnosis.message)
+    if hinted and not (report.diagnosis and hinted.message == report.diagnosis.message):
+        print(hinted.message)
 
 
 def _run(parsed: argparse.Namespace) -> None:

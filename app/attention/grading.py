@@ -8,7 +8,7 @@ from typing import Literal
 
 from .answers import Unreadable
 from .chain import Values, gaps, origins
-from .misconceptions import Diagnosis, diagnose
+from .misconceptions import Diagnosis, diagnose, sentence
 from .tensors import AXES, Place
 from .totals import made_from_typed
 from .worksheet import Typed, Variant, plain
@@ -126,10 +126,11 @@ def _mark(variant: Variant, place: Place, text: str, typed: Typed | Unreadable |
         return Mark("right", text, typed.value, "")
     if follows:
         return Mark("follows", text, typed.value, variant.wording.say("marks", "follows"))
-    return Mark("wrong", text, typed.value, _nudge(variant, place))
+    return Mark("wrong", text, typed.value, nudge(variant, place))
 
 
-def _nudge(variant: Variant, place: Place) -> str:
+def nudge(variant: Variant, place: Place) -> str:
+    """What is said beside a wrong box: a question that points, and no number of the sheet."""
     if variant.worksheet.tokens_are == "columns":
         return variant.wording.nudge_turned(place)
     return variant.wording.nudge(variant.worksheet.topic, place)
@@ -137,7 +138,10 @@ def _nudge(variant: Variant, place: Place) -> str:
 
 def _diagnosis(variant: Variant, values: Values) -> Diagnosis | None:
     found = diagnose(variant.standing, values)
-    return found and replace(found, explains=tuple(map(variant.upright, found.explains)))
+    if found is None:
+        return None
+    message = sentence(variant, found.key, "nudge")
+    return replace(found, message=message, explains=tuple(map(variant.upright, found.explains)))
 
 
 def first_break(variant: Variant, values: Values) -> Break | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from fastapi import APIRouter, HTTPException
 from pydantic import BaseModel, ConfigDict, Field, StrictInt
@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictInt
 from app.attention.architecture import architecture_from
 from app.attention.describe import shapes
 from app.attention.grading import grade
+from app.attention.hints import hint
 from app.attention.misconceptions import BELIEFS, cannot_tell_apart
 from app.attention.parameters import parameters_json
 from app.attention.worksheet import Model, Variant
@@ -96,6 +97,7 @@ class GradeRequest(BaseModel):
     answers: dict[str, str]
     model: str | None = Field(None, description="Another model than the worksheet's own.")
     tokens: StrictInt | None = Field(None, description="Another number of tokens than the worksheet's own.")
+    hint: Literal[1, 2, 3] | None = Field(None, description="Ask for a hint; a higher level goes further.")
 
 
 class MarkEntry(BaseModel):
@@ -124,6 +126,14 @@ class DiagnosisEntry(BaseModel):
     also: list[str] = Field(description="Further beliefs held at the same time.")
 
 
+class HintEntry(BaseModel):
+    """A hint on what to look at; it never holds a right number of the sheet."""
+
+    level: int
+    message: str
+    boxes: list[str] = Field(description="The boxes it points to, if it points to some.")
+
+
 class BeliefEntry(BaseModel):
     """A belief of the catalogue; on sheets of other topics it does not show."""
 
@@ -140,6 +150,7 @@ class Grades(BaseModel):
     marks: dict[str, MarkEntry]
     first_break: BreakEntry | None
     diagnosis: DiagnosisEntry | None
+    hint: HintEntry | None = Field(None, description="Where asked for; null if all is right or nothing was tried.")
 
 
 class ForwardRequest(BaseModel):
@@ -219,11 +230,15 @@ def list_beliefs(parts: Part) -> list[BeliefEntry]:
     return [BeliefEntry(key=b.key, topics=list(b.topics), nudge=say(b.key, "nudge")) for b in BELIEFS]
 
 
-@router.post("/grade")
+@router.post("/grade", response_model_exclude_unset=True)
 def grade_answers(parts: Part, asked: GradeRequest) -> Grades:
-    """Mark answers; nothing is stored."""
+    """Mark answers; nothing is stored. A hint comes where one is asked for."""
     variant = library_with(parts, asked.model).variant(asked.worksheet, asked.model, asked.tokens)
-    return Grades.model_validate(grade(variant, asked.answers).as_json())
+    report = grade(variant, asked.answers)
+    if asked.hint is None:
+        return Grades.model_validate(report.as_json())
+    hinted = hint(variant, report, asked.hint)
+    return Grades.model_validate({**report.as_json(), "hint": hinted and hinted.as_json()})
 
 
 @router.post("/forward")
