@@ -390,4 +390,5 @@ def test_openapi_lists_every_route_of_the_api(client: TestClient) -> None:
         "marks",
         "first_break",
         "diagnosis",
+        "hint",
     }

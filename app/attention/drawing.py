@@ -168,19 +168,37 @@ class Figure:
         return self.width > 420
 
     @property
+    def shapes(self) -> frozenset[tuple[Place, str]]:
+        """What the figure says of each side, however it is scaled."""
+        return frozenset((edge.place, edge.label) for edge in self.edges)
+
+    @property
     def tensors(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(box.tensor for box in self.boxes))
 
 
 def draw(variant: Variant, values: Values, scale: Scale = "root") -> tuple[Figure, ...]:
     """The figures of a sheet, drawn from the numbers in `values` alone: the truth is never looked at."""
+    return _pen(variant, values, scale).figures()
+
+
+def draw_beside(
+    variant: Variant, one: Values, other: Values, scale: Scale = "root"
+) -> tuple[tuple[Figure, Figure], ...]:
+    """The figures in which two ways of filling in a sheet differ, in pairs, all of them on one scale."""
+    pens = [_pen(variant, values, scale) for values in (one, other)]
+    unit = min(pen.unit for pen in pens)
+    for pen in pens:
+        pen.unit = unit
+    pairs = zip(*(pen.figures() for pen in pens), strict=True)
+    return tuple((left, right) for left, right in pairs if left.shapes != right.shapes)
+
+
+def _pen(variant: Variant, values: Values, scale: Scale) -> _Pen:
     asked = frozenset(variant.worksheet.rows)
     upright = {variant.upright(place): value for place, value in values.items()}
     known = {**upright, **implied(variant.topic, upright, asked)}
-    pictures = PICTURES.get(variant.topic.key, ())
-    pen = _Pen(variant, known, gaps(variant.topic, known), scale, pictures)
-    figures = tuple(pen.figure(picture) for picture in pictures)
-    return tuple(map(_turned, figures)) if variant.worksheet.tokens_are == "columns" else figures
+    return _Pen(variant, known, gaps(variant.topic, known), scale, PICTURES.get(variant.topic.key, ()))
 
 
 def _measure(scale: Scale) -> Callable[[int], float]:
@@ -204,6 +222,10 @@ class _Pen:
         self.unit = LONGEST / measure(max(given))
         widest = max((self._natural_width(picture) for picture in self.pictures), default=0.0)
         self.unit *= min(1.0, WIDEST / max(widest, 1.0))
+
+    def figures(self) -> tuple[Figure, ...]:
+        figures = tuple(map(self.figure, self.pictures))
+        return tuple(map(_turned, figures)) if self.variant.worksheet.tokens_are == "columns" else figures
 
     @property
     def topic(self) -> Topic:

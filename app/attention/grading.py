@@ -78,6 +78,11 @@ class Report:
         return self._count("empty")
 
     @property
+    def complete(self) -> bool:
+        """Whether every box is right."""
+        return self.right == self.out_of
+
+    @property
     def tried(self) -> bool:
         """Whether anything was answered that could be read."""
         return any(mark.read_as is not None for mark in self.marks.values())
