@@ -32,8 +32,11 @@ def explain(variant: Variant, report: Report, scale: Scale = "root") -> Explanat
 
 
 def _pairs(drawn: tuple[tuple[Figure, Figure], ...]) -> tuple[tuple[Figure, Figure], ...]:
-    """The same figures with nothing below them but the gaps."""
+    """The same figures, each pair in frames of one width, with nothing below them but the gaps."""
     return tuple(
-        (replace(left, captions=left.captions if left.broken else ()), replace(right, captions=()))
+        (
+            replace(left, width=max(left.width, right.width), captions=left.captions if left.broken else ()),
+            replace(right, width=max(left.width, right.width), captions=()),
+        )
         for left, right in drawn
     )
