@@ -731,7 +731,7 @@ WIDE = {"queries__columns": "4096", "keys__columns": "4096", "values__columns": 
 
 
 def hint_of(page: Page) -> str:
-    return page.text("p", class_="hint")
+    return next((text for _, text in page.find("p", class_="hint")), "")
 
 
 def next_level(page: Page) -> str | None:
@@ -797,6 +797,8 @@ def test_the_first_broken_link_is_said_once(client: TestClient) -> None:
     assert page.find("p", class_="diagnosis") == []
     page = Page(client.post("/sheet/check", data=filled(output__columns="128")).text)
     assert [said in text for _, text in page.find("p", class_="diagnosis")] == [False]
+    page = Page(client.post("/sheet/hint", data={**filled(**WIDE), "values.rows": "31", "hint": "2"}).text)
+    assert [" leave a gap" in text for _, text in page.find("p", class_="diagnosis")] == [False, True]
 
 
 def test_the_idea_behind_an_earlier_try_is_explained_once_all_is_right(client: TestClient, library: Library) -> None:

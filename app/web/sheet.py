@@ -237,7 +237,7 @@ def sheet_page(
         report=report,
         answers_shown=answers_shown,
         notice=notice,
-        gap="" if hinted or not report else _gap(report),
+        gap=_gap(report, hinted) if report else "",
         hint=hinted,
         next_hint=None if answers_shown else _next_hint(report, hinted),
         parameters=tuple(tensor.letter for tensor in variant.topic.tensors if tensor.parameter),
@@ -247,10 +247,11 @@ def sheet_page(
     )
 
 
-def _gap(report: Report) -> str:
-    """The first broken link in words, where the diagnosis is not about one of its two sides."""
-    apart, explains = report.first_break, report.diagnosis.explains if report.diagnosis else ()
-    return apart.message if apart and apart.left not in explains and apart.right not in explains else ""
+def _gap(report: Report, hinted: Hint | None) -> str:
+    """The first broken link in words, where neither diagnosis nor hint is about one of its two sides."""
+    told = {*(report.diagnosis.explains if report.diagnosis else ()), *(hinted.boxes if hinted else ())}
+    apart = report.first_break
+    return apart.message if apart and not {apart.left, apart.right} & told else ""
 
 
 def _next_hint(report: Report | None, hinted: Hint | None) -> Level | None:
