@@ -95,7 +95,7 @@ def test_what_tells_is_found(library: Library) -> None:
 
 @ON_EACH_SHEET
 def test_each_level_says_something_else(sheet: Variant) -> None:
-    """Three different sentences; the first is the diagnosis' own, and the last names the boxes it explains."""
+    """Three different sentences; the first is the diagnosis' own, the last names the boxes it explains."""
     for _key, report in held(sheet):
         hints = hinted(sheet, report)
         assert [found.level for found in hints] == [1, 2, 3]
@@ -103,7 +103,8 @@ def test_each_level_says_something_else(sheet: Variant) -> None:
         if report.diagnosis:
             assert hints[0].message == report.diagnosis.message
             assert hints[1].message != hints[0].message
-            assert hints[2].boxes == report.diagnosis.explains
+            explained = [place for place in report.diagnosis.explains if report.marks[place].kind == "wrong"]
+            assert hints[2].boxes == tuple(explained)
 
 
 def test_every_belief_has_a_hint_of_its_own(library: Library) -> None:
@@ -128,6 +129,15 @@ def test_hints_on_a_belief(library: Library) -> None:
         "Look again at “Output of this head” (columns). The columns of “Output of this head” have to be as many as the "
         "columns of “Input to this head”.",
     ]
+
+
+def test_a_hint_leaves_out_what_follows(library: Library) -> None:
+    """Scores as wide as a head, and weights after them: the scores are to be looked at, not the weights."""
+    variant = library.variant("llama-7b")
+    assert said(variant, LLAMA | {"scores.columns": 128, "weights.columns": 128})[2] == (
+        "Look again at “Self-attention scores” (columns). "
+        "The columns of “Self-attention scores” have to be as many as the rows of “Keys”."
+    )
 
 
 def test_hints_where_nothing_explains_the_sheet(library: Library) -> None:

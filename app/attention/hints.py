@@ -65,7 +65,8 @@ class _Words:
     def of_belief(self, belief: str, explains: tuple[Place, ...], level: Level) -> Hint:
         if level < 3:
             return Hint(level, sentence(self.variant, belief, "nudge" if level == 1 else "hint"))
-        return self.look(explains)
+        wrong = tuple(place for place in explains if self.report.marks[place].kind == "wrong")
+        return self.look(wrong or explains)  # what follows from a mistake is right again with it
 
     def of_box(self, place: Place, wrong: tuple[Place, ...], level: Level) -> Hint:
         if level == 1:
