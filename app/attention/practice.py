@@ -15,7 +15,7 @@ from typing import Literal
 from .ideas import IDEAS, idea_of
 from .library import Library
 from .misconceptions import cannot_tell_apart
-from .record import KEPT, LARGEST, Record, RecordError, Result
+from .record import KEPT, Record, RecordError, Result
 from .worksheet import Variant, Worksheet, WorksheetError
 
 STEP_UP = 2  # right sheets in a row on one level
@@ -89,7 +89,7 @@ def after(library: Library, record: Record, result: Result) -> Record:
     if streak >= STEP_UP and level != levels[-1]:
         level, streak = levels[levels.index(level) + 1], 0
     results = (*record.results, result)[-KEPT:]
-    return Record(record.start, min(record.drawn + 1, LARGEST), level.key, min(streak, STEP_UP), results)
+    return Record(record.start, record.next_draw, level.key, min(streak, STEP_UP), results)
 
 
 def next_sheet(library: Library, record: Record) -> Next:

@@ -7,7 +7,7 @@ what names no sheet or belief is left out when the record is used.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +15,7 @@ from .codes import read_code
 from .grading import grade
 from .ideas import IDEAS, idea_of
 from .misconceptions import BELIEFS, Expectation
-from .worksheet import Variant
+from .worksheet import Typed, Variant
 
 KEPT = 120  # results; older ones are forgotten
 LONGEST = 12_000  # characters of a record in JSON
@@ -51,13 +51,28 @@ class Record:
     streak: int = 0
     results: tuple[Result, ...] = ()
 
+    @property
+    def next_draw(self) -> int:
+        """The count with one more sheet; it begins anew where numbers end."""
+        return (self.drawn + 1) % LARGEST
+
     def skipped(self) -> Record:
         """The same for a sheet that was left without a try: another one is drawn, and nothing else changes."""
-        return replace(self, drawn=self.drawn + 1)
+        return replace(self, drawn=self.next_draw)
 
     def chosen(self, level: str) -> Record:
         """The same on a level that the learner chose."""
-        return replace(self, drawn=self.drawn + 1, level=level, streak=0)
+        return replace(self, drawn=self.next_draw, level=level, streak=0)
+
+
+def first_answers(variant: Variant, tries: Iterable[Mapping[str, str]]) -> dict[str, str]:
+    """For every box what was written there first that could be read; the tries in the order in which they were made."""
+    first = dict[str, str]()
+    for answers in tries:
+        for box in map(str, variant.blanks):
+            if box not in first and isinstance(variant.read(answers.get(box, "")), Typed):
+                first[box] = answers[box]
+    return first
 
 
 def result_of(variant: Variant, answers: Mapping[str, str]) -> Result | None:
