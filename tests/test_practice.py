@@ -198,6 +198,19 @@ def test_a_belief_comes_back_within_two_sheets_and_is_made_good(start: int, beli
     assert first.variant.code not in [coming.variant.code for coming, _, _ in following]
 
 
+@given(STARTS, st.sampled_from(LEVELS), st.lists(st.sampled_from(["", *SHOWN]), min_size=8, max_size=16))
+@settings(max_examples=25, deadline=None)
+def test_whatever_is_missed_comes_back_within_two_sheets(start: int, level: str, held: list[str]) -> None:
+    """Also where each sheet is filled in by another belief, and several wait to come back."""
+    record, steps = Record(start, level=level), list[tuple[Next, Result]]()
+    for belief in held:
+        coming, result, record = next(practise(record, believing(belief), 1))
+        steps.append((coming, result))
+    for at, (_, result) in enumerate(steps[:-2]):
+        shown = clear(steps[at + 1][0].variant) | clear(steps[at + 2][0].variant)
+        assert set(result.held) <= shown
+
+
 def test_a_level_that_was_chosen_is_what_comes_even_before_what_was_missed() -> None:
     """A decode step cannot be missed in costs: costs come first, then the step comes back."""
     record = Record(3, level="decode-step")

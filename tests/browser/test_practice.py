@@ -97,7 +97,7 @@ def test_practice_works_without_script(browser: Browser, shared_app: Served, lib
     page.get_by_label("Practise").select_option("costs")
     page.get_by_role("button", name="Go").click()
     assert sheet_on(page, library).worksheet.topic == "costs"
-    page.get_by_text("The record is in a cookie").click()
+    page.get_by_text("This record is kept in a cookie").click()
     page.get_by_role("button", name="Forget it and begin anew").click()
     assert sheet_on(page, library).worksheet.topic == "single-head"
     assert state(page, "What a head reads") == "new"
@@ -121,7 +121,7 @@ def test_axe_finds_nothing_and_nothing_is_too_wide(
     assert violations(page) == []
     page.get_by_role("button", name="Another one").click()
     expect(page.locator(".why")).to_contain_text("comes back")
-    page.get_by_text("The record is in a cookie").click()
+    page.get_by_text("This record is kept in a cookie").click()
     assert violations(page) == []
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     context.close()
