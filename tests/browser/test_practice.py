@@ -82,6 +82,7 @@ def test_practice_works_with_the_keyboard_alone(page: Page, library: Library) ->
             break
     page.keyboard.press("Enter")
     expect(page.locator(".share a").first).not_to_have_text(variant.code)
+    page.wait_for_load_state()  # the browser starts at the content once the page is there
     page.keyboard.press("Tab")
     expect(page.get_by_label("Practise")).to_be_focused()
 
