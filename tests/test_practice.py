@@ -101,7 +101,7 @@ def test_the_first_sheet_is_one_head_in_numbers() -> None:
 
 
 @given(records)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_any_record_gives_a_sheet_and_the_same_one_again(record: Record) -> None:
     """In this library and in another; it is not the sheet before, and the ideas have a state each."""
     coming = next_sheet(LIBRARY, record)
@@ -125,7 +125,6 @@ garbage = st.recursive(
 
 
 @given(st.text() | garbage.map(json.dumps) | st.tuples(STARTS, STARTS, garbage, STARTS, garbage).map(json.dumps))
-@settings(deadline=None)
 def test_a_forged_record_is_refused_in_words_or_gives_a_sheet(text: str) -> None:
     """No text does anything else."""
     try:
@@ -146,7 +145,7 @@ def test_a_record_beyond_all_bounds_is_refused(text: str) -> None:
 
 
 @given(STARTS)
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 def test_a_learner_who_is_right_climbs_to_the_last_level(start: int) -> None:
     """Two sheets a level, no sheet twice, no level downwards; then a mixture of all levels."""
     steps = list(practise(Record(start), learned, STEP_UP * len(LEVELS) + 12))
@@ -183,7 +182,7 @@ def test_who_always_holds_a_belief_meets_it_again_and_climbs_no_further(belief: 
 
 
 @given(STARTS, st.sampled_from(SHOWN), st.sampled_from(LEVELS))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_a_belief_comes_back_within_two_sheets_and_is_made_good(start: int, belief: str, level: str) -> None:
     """Whoever drops it after the first diagnosis is shown it once more, and then goes on."""
     first, result, record = next(practise(Record(start, level=level), believing(belief), 1))
@@ -199,7 +198,7 @@ def test_a_belief_comes_back_within_two_sheets_and_is_made_good(start: int, beli
 
 
 @given(STARTS, st.sampled_from(LEVELS), st.lists(st.sampled_from(["", *SHOWN]), min_size=8, max_size=16))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_whatever_is_missed_comes_back_within_two_sheets(start: int, level: str, held: list[str]) -> None:
     """Also where each sheet is filled in by another belief, and several wait to come back."""
     record, steps = Record(start, level=level), list[tuple[Next, Result]]()
