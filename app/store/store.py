@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import secrets
@@ -17,9 +16,13 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import command
 from alembic.config import Config
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import make_url
 
+from .activities import Activities
+from .classwork import Classwork
+from .courses import Courses
+from .people import People
+from .questions import Questions, hashed, now
 from .tables import attempts, drafts, learners, models, runs
 
 Answers = Mapping[str, str]
@@ -81,15 +84,20 @@ class KeptModel:
     source: str
 
 
-class Store:
-    """An open database, brought to the newest tables."""
+class Store(Questions):
+    """An open database, brought to the newest tables.
+
+    Practice is asked of the store itself, a class of its `people`, `courses`, `activities` and `classwork`.
+    """
 
     def __init__(self, url: str) -> None:
         _make_folder(url)
-        self.engine = sa.create_engine(url, pool_pre_ping=not url.startswith("sqlite"))
+        super().__init__(sa.create_engine(url, pool_pre_ping=not url.startswith("sqlite")))
         if self.engine.dialect.name == "sqlite":
             sa.event.listen(self.engine, "connect", _set_up_sqlite)
         self._migrate()
+        self.people, self.courses = People(self.engine), Courses(self.engine)
+        self.activities, self.classwork = Activities(self.engine), Classwork(self.engine)
 
     def close(self) -> None:
         self.engine.dispose()
@@ -103,18 +111,18 @@ class Store:
         """A new learner with a token of 256 random bits."""
         token = secrets.token_urlsafe(32)
         with self.engine.begin() as connection:
-            row = connection.execute(sa.insert(learners).values(token_hash=_hash(token), created_at=_now()))
+            row = connection.execute(sa.insert(learners).values(token_hash=hashed(token), created_at=now()))
             return Learner(row.inserted_primary_key[0], token)  # type: ignore[index]  # one row was inserted
 
     def find_learner(self, token: str) -> Learner | None:
-        query = sa.select(learners.c.id).where(learners.c.token_hash == _hash(token))
+        query = sa.select(learners.c.id).where(learners.c.token_hash == hashed(token))
         with self.engine.connect() as connection:
             found = connection.scalar(query)
         return None if found is None else Learner(found, token)
 
     def save_draft(self, learner: Learner, sheet: str, draft: Draft) -> None:
         """Keep what stands in the boxes, unless something newer is kept already; durable once this returns."""
-        values = {"answers": dict(draft.answers), "version": draft.version, "saved_at": _now()}
+        values = {"answers": dict(draft.answers), "version": draft.version, "saved_at": now()}
         insert = self._insert(drafts).values(learner_id=learner.id, sheet=sheet, **values)
         upsert = insert.on_conflict_do_update(
             index_elements=[drafts.c.learner_id, drafts.c.sheet],
@@ -142,7 +150,7 @@ class Store:
                     answers=dict(attempt.answers),
                     score=attempt.score,
                     out_of=attempt.out_of,
-                    created_at=_now(),
+                    created_at=now(),
                 )
             )
 
@@ -159,7 +167,7 @@ class Store:
 
     def add_run(self, sheet: str, answers: Answers) -> Run:
         """A run that has not finished; its id cannot be guessed, since whoever has it may look."""
-        run = Run(secrets.token_urlsafe(12), sheet, answers, None, None, _now())
+        run = Run(secrets.token_urlsafe(12), sheet, answers, None, None, now())
         with self.engine.begin() as connection:
             connection.execute(
                 sa.insert(runs).values(id=run.id, sheet=sheet, answers=dict(answers), created_at=run.created_at)
@@ -184,8 +192,8 @@ class Store:
     def keep_model(self, name: str, config: Any, source: str) -> KeptModel:
         """Keep a parsed config.json; one that is there already stays as it was first imported, name and all."""
         text = json.dumps(config, sort_keys=True, separators=(",", ":"))
-        key = f"cfg-{_hash(text)[:20]}"
-        row = {"key": key, "name": name[:100], "config": text, "source": source[:200], "created_at": _now()}
+        key = f"cfg-{hashed(text)[:20]}"
+        row = {"key": key, "name": name[:100], "config": text, "source": source[:200], "created_at": now()}
         with self.engine.begin() as connection:
             connection.execute(self._insert(models).values(row).on_conflict_do_nothing(index_elements=[models.c.key]))
         return self.find_model(key) or KeptModel(key, name, text, source)
@@ -198,9 +206,6 @@ class Store:
             row = connection.execute(query).one_or_none()
         return KeptModel(*row) if row else None
 
-    def _insert(self, table: sa.Table) -> sqlite.Insert | postgresql.Insert:
-        return sqlite.insert(table) if self.engine.dialect.name == "sqlite" else postgresql.insert(table)
-
     def _migrate(self) -> None:
         config = Config()
         config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
@@ -210,14 +215,6 @@ class Store:
             connection.exec_driver_sql(locks[self.engine.dialect.name])
             config.attributes["connection"] = connection
             command.upgrade(config, "head")
-
-
-def _hash(token: str) -> str:
-    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
 
 
 def _make_folder(url: str) -> None:
