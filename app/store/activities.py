@@ -59,6 +59,12 @@ class Policies:
         if not 0 <= self.follow_share <= 1:
             raise PoliciesError("follow_share")
 
+    def tells(self, phase: Phase, handed_in: bool) -> bool:
+        """Whether the marks of a try may be seen."""
+        if self.feedback == "after_hand_in" and handed_in:
+            return True
+        return self.feedback == "at_once" or phase == "closed"
+
     @classmethod
     def from_json(cls, kept: Mapping[str, Any]) -> Policies:
         """As they were kept; what was not there then has its default."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -17,6 +18,7 @@ LinkKind = Literal["setup", "invite", "reset"]
 
 IDLE = timedelta(hours=12)
 LONGEST = timedelta(days=30)
+_EMAIL = re.compile(r"[^@\s]+@[^@\s]+")
 LINK_LASTS: dict[LinkKind, timedelta] = {
     "setup": timedelta(days=7),
     "invite": timedelta(days=14),
@@ -156,3 +158,9 @@ class People(Questions):
     def note(self, who: str, what: str, about: str = "") -> None:
         """Write one line into the log: numbers, never names or answers."""
         self._write(sa.insert(log).values(at=now(), who=who[:40], what=what[:40], object=about[:100]))
+
+
+def as_email(text: str) -> str | None:
+    """An e-mail address in lower case, None for what is none."""
+    plain = text.strip().lower()
+    return plain if len(plain) <= 254 and plain.isprintable() and _EMAIL.fullmatch(plain) else None
