@@ -154,6 +154,7 @@ def show_sheet(parts: Part, at: AtSheet, scale: str = "root") -> Response:
     desk, number, found = at
     if desk.activity.phase() == "waiting":
         return RedirectResponse(f"/class/{desk.activity.id}", 303)
+    parts.store.classwork.arrive(desk.activity.id, desk.student.id)
     draft = parts.store.classwork.draft(found.spot) or Draft({}, 0, found.fixed)
     sheet = Sheet(desk, number, found, draft, read_scale(scale), "")
     return render(parts, "class_sheet.html", _page(parts, sheet))
