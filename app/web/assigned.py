@@ -8,10 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
+from app.attention.grading import Report
 from app.attention.library import Library
 from app.attention.tickets import Ticket as TicketFile
 from app.attention.worksheet import Variant, Wording, Worksheet
-from app.store import Activity, Content, Fixed, Item, Spot, Student, Ticket
+from app.store import Activity, Content, Fixed, Graded, Item, Spot, Student, Ticket
 from app.web.imports import library_with
 from app.web.parts import Parts
 
@@ -51,6 +52,13 @@ def fix(parts: Parts, worksheet: Worksheet, fixed: Fixed) -> Variant:
     """A worksheet with the sizes that were kept of it."""
     model = library_with(parts, fixed.model).model(fixed.model)
     return Variant(replace(worksheet, decoder_tokens=fixed.decoder_tokens), model, fixed.tokens, parts.library.wording)
+
+
+def graded(report: Report) -> Graded:
+    """What of a report is kept with a try."""
+    marks = {str(place): mark.kind for place, mark in report.marks.items()}
+    found = report.diagnosis
+    return Graded(marks, (found.key, *found.also) if found else (), report.score, report.out_of)
 
 
 def titles(parts: Parts, content: Content) -> tuple[str, ...]:

@@ -19,11 +19,11 @@ from fastapi.responses import RedirectResponse
 from app.attention.drawing import Figure, Scale
 from app.attention.grading import Report, grade
 from app.attention.worksheet import Variant
-from app.store import Activity, Graded, Phase, Progress, Ticket, TriesUsedUpError, Try
+from app.store import Activity, Phase, Progress, Ticket, TriesUsedUpError, Try
 from app.store.classwork import Draft
 from app.web import doors
 from app.web.asked import MAX_KEPT, read_scale
-from app.web.assigned import Assigned, assigned, titles
+from app.web.assigned import Assigned, assigned, graded, titles
 from app.web.doors import AtDesk
 from app.web.forms import LONGEST_TEXT, Fields, Sent
 from app.web.parts import Part, Parts, render
@@ -248,12 +248,9 @@ def _still_open(parts: Parts, activity: Activity) -> None:
 
 
 def _record(parts: Parts, sheet: Sheet, report: Report, *, handed_in: bool) -> Try:
-    marks = {str(place): mark.kind for place, mark in report.marks.items()}
-    found = report.diagnosis
-    graded = Graded(marks, (found.key, *found.also) if found else (), report.score, report.out_of)
     allowed = sheet.desk.activity.policies.tries
     return parts.store.classwork.record(
-        sheet.assigned.spot, sheet.client_id, sheet.sent, graded, handed_in=handed_in, allowed=allowed
+        sheet.assigned.spot, sheet.client_id, sheet.sent, graded(report), handed_in=handed_in, allowed=allowed
     )
 
 
