@@ -411,6 +411,21 @@ def test_each_student_may_have_numbers_of_their_own(room: Room) -> None:
     assert [str(found.variant.tokens) for found in kept] == lengths
 
 
+def test_both_lengths_of_a_cross_attention_sheet_are_a_students_own(room: Room) -> None:
+    """Queries have a row for each token of the decoder, keys one for each of the encoder, as the page says them."""
+    activity = room.world.activity(room.course, Policies("per_student"), ("cross-t5-small",), "")
+    for number in range(4):
+        _, browser = room.seat(f"S{number}")
+        text = Page(browser.get(f"/class/{activity.id}/1").text).text("div", class_="intro")
+        said = re.search(r"encoder has turned ([\d,]+) tokens into vectors. The decoder has ([\d,]+) tokens", text)
+        assert said
+        answers = {"queries.rows": said[2], "keys.rows": said[1]}
+        marks = Page(send(browser, activity, "check", answers).text).marks()
+        assert (marks["queries.rows"], marks["keys.rows"]) == ("right", "right")
+        kept = room.world.parts.store.classwork.tries_of_activity(activity.id)[-1]
+        assert (str(kept.variant.decoder_tokens), str(kept.variant.tokens)) == (said[2], said[1])
+
+
 def test_a_student_sees_their_own_work_alone(room: Room) -> None:
     """Two students of one activity: neither page holds what the other typed."""
     activity = room.open()

@@ -51,7 +51,8 @@ def assigned(parts: Parts, activity: Activity, student: Student, number: int) ->
 def fix(parts: Parts, worksheet: Worksheet, fixed: Fixed) -> Variant:
     """A worksheet with the sizes that were kept of it."""
     model = library_with(parts, fixed.model).model(fixed.model)
-    return Variant(replace(worksheet, decoder_tokens=fixed.decoder_tokens), model, fixed.tokens, parts.library.wording)
+    decoded = fixed.decoder_tokens if fixed.decoder_tokens != worksheet.decoder_tokens else None
+    return Variant(worksheet, model, fixed.tokens, parts.library.wording, decoded)
 
 
 def graded(report: Report) -> Graded:
@@ -75,7 +76,7 @@ def seed(activity: Activity, student: Student) -> int:
 def _fixed(parts: Parts, activity: Activity, student: Student, worksheet: Worksheet) -> Fixed:
     if activity.policies.variants == "per_student" and worksheet.key in parts.library.worksheets:
         made = parts.library.seeded(worksheet.key, seed(activity, student))
-        return Fixed(made.model.key, made.tokens, made.worksheet.decoder_tokens)
+        return Fixed(made.model.key, made.tokens, made.decoder_tokens or worksheet.decoder_tokens)
     return Fixed(worksheet.model, worksheet.tokens, worksheet.decoder_tokens)
 
 
