@@ -22,6 +22,7 @@ Row = tuple[int, int, int, int, int, int]
 
 # What each role gets. 303 to the sign-in form where nobody is signed in, 401 where something was to be done.
 ALL_200: Row = (200, 200, 200, 200, 200, 200)
+ALL_303: Row = (303, 303, 303, 303, 303, 303)
 ALL_404: Row = (404, 404, 404, 404, 404, 404)
 ALL_422: Row = (422, 422, 422, 422, 422, 422)
 STAFF_SEES: Row = (303, 303, 303, 200, 404, 200)
@@ -60,6 +61,10 @@ TABLE: dict[str, Row] = {
     "POST /api/v1/variants": ALL_422,
     "GET /api/v1/beliefs": ALL_200,
     "POST /api/v1/forward": ALL_422,
+    "GET /practice": ALL_303,
+    "POST /practice": ALL_303,
+    "POST /practice/level": ALL_303,
+    "POST /practice/forget": ALL_303,
     # Signing in.
     "GET /sign-in": (200, 200, 200, 303, 303, 303),
     "POST /sign-in": ALL_422,
