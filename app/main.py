@@ -13,9 +13,24 @@ from starlette.types import Scope
 
 from app import __version__
 from app.attention.library import load_library
+from app.attention.tickets import load_tickets
 from app.settings import PROJECT, Settings
 from app.store import Store
-from app.web import api, errors, health, model, models, practice, run, sheet
+from app.web import (
+    activities,
+    api,
+    classroom,
+    courses,
+    errors,
+    health,
+    join,
+    model,
+    models,
+    practice,
+    run,
+    sheet,
+    signin,
+)
 from app.web.guard import Guard
 from app.web.parts import Parts, make_templates
 from app.web.runner import HeadRunner
@@ -25,7 +40,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     """The whole app: settings from the environment if none are given; raises WorksheetError for a broken worksheet."""
     settings = settings or Settings()
     library = load_library(PROJECT / "worksheets")
-    parts = Parts(settings, library, Store(settings.database), HeadRunner(), make_templates())
+    tickets = load_tickets(PROJECT / "worksheets")
+    parts = Parts(settings, library, Store(settings.database), HeadRunner(), make_templates(), tickets)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
@@ -42,7 +58,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         redoc_url=None,
     )
     app.state.parts = parts
-    for module in (sheet, practice, run, models, model, api, health):
+    for module in (sheet, practice, run, models, model, api, health, signin, courses, activities, join, classroom):
         app.include_router(module.router)
     app.mount("/static", _Static(directory=PROJECT / "static"), name="static")
     errors.install(app)

@@ -24,6 +24,11 @@ class Settings(BaseSettings):
         description="PostgreSQL address (postgresql://…) for several processes; empty means SQLite in the data folder.",
     )
 
+    address: str = Field(
+        "",
+        description="Address that people type to get here, such as https://shapes.example.org; for links that are "
+        "passed on. Empty: as the browser or the terminal has it.",
+    )
     hub: bool = Field(
         True,
         description="Whether people may fetch a model's config.json from the Hugging Face Hub by its name; "
