@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 
 from alembic.util import CommandError
 from pydantic import ValidationError
+from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from app import __version__
@@ -36,6 +37,8 @@ from app.attention.worksheet import WorksheetError
 from app.exchange.hub import HubError, fetch_config, repository
 from app.settings import PROJECT, Settings
 from app.store import Store
+from app.store.backup import BackupError, check_backup, restore_backup, write_backup
+from app.store.database import open_engine
 from app.store.people import as_email
 
 PARTS = {"head": "one head", "layer": "one layer", "decode": "one more token, with a cache", "cross": "cross attention",
@@ -112,6 +115,13 @@ def _parser() -> argparse.ArgumentParser:
     teacher.add_argument("action", choices=("add", "reset"), help="add one, or make a link that sets a new password")
     teacher.add_argument("email", metavar="EMAIL")
     teacher.add_argument("--name", default="", help="what colleagues see")
+    backed = verb(
+        "backup", _backup, "Write everything in the database into one file; safe while running.", printable=False
+    )
+    restored = verb("restore", _restore, "Put a backup in the place of everything in the database.", printable=False)
+    for command in (backed, restored):
+        command.add_argument("file", metavar="FILE", type=Path)
+    restored.add_argument("--replace", action="store_true", help="even where there is data, which is gone then")
     verb("serve", _serve, _serve_help(), printable=False)
     return parser
 
@@ -315,6 +325,57 @@ def _teacher(parsed: argparse.Namespace) -> None:
         token = store.people.add_link("reset", email)
         store.people.note("terminal", f"teacher {parsed.action}")
     print(f"With this link, once and within two days, {email} sets a password:\n{_link(settings, token)}")
+
+
+def _backup(parsed: argparse.Namespace) -> None:
+    with _database() as engine, _told(parsed.file):
+        try:
+            contents = write_backup(engine, parsed.file)
+        except OSError as error:
+            raise InputError(f"{parsed.file} cannot be written: {error.strerror}.") from None
+    tables = sum(1 for table in contents.tables.values() if table.rows)
+    print(f"{contents.rows:,} rows of {tables} tables are in {parsed.file}; it holds names and answers: keep it safe.")
+
+
+def _restore(parsed: argparse.Namespace) -> None:
+    with _told(parsed.file):
+        try:
+            check_backup(parsed.file)  # before anything is made
+        except OSError as error:
+            raise InputError(f"{parsed.file} cannot be read: {error.strerror}.") from None
+        with _database() as engine:
+            contents = restore_backup(engine, parsed.file, replace=parsed.replace)
+    print(f"{contents.rows:,} rows are restored, as they were on {contents.made_at[:16].replace('T', ' at ')} UTC.")
+
+
+BACKUP_PROBLEMS = {
+    "empty": "There is nothing to back up: the database has no tables yet.",
+    "newer": "{file} or the database was made by a newer version of this program: update.",
+    "no-backup": "{file} is no backup, or was cut short.",
+    "damaged": "{file} is damaged: what is in it is not what was written. Nothing was changed; take another backup.",
+    "not-empty": "There is data in the database already; restore --replace {file} puts the backup in its place.",
+    "misfit": "{file} does not fit together with what it says of itself. Nothing was changed; take another backup.",
+}
+
+
+@contextmanager
+def _told(file: Path) -> Iterator[None]:
+    try:
+        yield
+    except BackupError as error:
+        raise InputError(BACKUP_PROBLEMS[error.reason].format(file=file)) from None
+
+
+@contextmanager
+def _database() -> Iterator[Engine]:
+    """The database as it is, whatever its tables."""
+    settings = _settings()
+    with _opening(settings):
+        engine = open_engine(settings.database)
+        try:
+            yield engine
+        finally:
+            engine.dispose()
 
 
 @contextmanager

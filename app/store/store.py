@@ -5,22 +5,17 @@ from __future__ import annotations
 import json
 import re
 import secrets
-import sqlite3
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
-from alembic import command
-from alembic.config import Config
-from sqlalchemy.engine import make_url
 
 from .activities import Activities
 from .classwork import Classwork
 from .courses import Courses
+from .database import migrating, open_engine, upgrade
 from .people import People
 from .questions import Questions, hashed, now
 from .tables import attempts, drafts, learners, models, runs
@@ -91,11 +86,9 @@ class Store(Questions):
     """
 
     def __init__(self, url: str) -> None:
-        _make_folder(url)
-        super().__init__(sa.create_engine(url, pool_pre_ping=not url.startswith("sqlite")))
-        if self.engine.dialect.name == "sqlite":
-            sa.event.listen(self.engine, "connect", _set_up_sqlite)
-        self._migrate()
+        super().__init__(open_engine(url))
+        with migrating(self.engine) as connection:
+            upgrade(connection)
         self.people, self.courses = People(self.engine), Courses(self.engine)
         self.activities, self.classwork = Activities(self.engine), Classwork(self.engine)
 
@@ -205,39 +198,3 @@ class Store(Questions):
         with self.engine.connect() as connection:
             row = connection.execute(query).one_or_none()
         return KeptModel(*row) if row else None
-
-    def _migrate(self) -> None:
-        config = Config()
-        config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
-        with self.engine.begin() as connection:
-            # Several processes may start at once: one of them migrates, the others wait here until it is done.
-            locks = {"postgresql": "SELECT pg_advisory_xact_lock(7302)", "sqlite": "BEGIN IMMEDIATE"}
-            connection.exec_driver_sql(locks[self.engine.dialect.name])
-            config.attributes["connection"] = connection
-            command.upgrade(config, "head")
-
-
-def _make_folder(url: str) -> None:
-    database = make_url(url)
-    if database.get_backend_name() == "sqlite" and database.database and database.database != ":memory:":
-        Path(database.database).parent.mkdir(parents=True, exist_ok=True)
-
-
-def _set_up_sqlite(connection: Any, _record: object) -> None:
-    # FULL: an answer that was acknowledged survives a power cut, at the price of one flush a commit.
-    for pragma in ("busy_timeout=5000", "synchronous=FULL", "foreign_keys=ON"):
-        connection.execute(f"PRAGMA {pragma}")
-    _use_wal(connection)
-
-
-def _use_wal(connection: Any) -> None:
-    """Turn the write-ahead log on; of several who open a new file at once, SQLite lets only one, and none wait."""
-    for wait in (*[0.05] * 100, None):
-        try:
-            connection.execute("PRAGMA journal_mode=WAL")
-        except sqlite3.OperationalError:
-            if wait is None:
-                raise
-            time.sleep(wait)
-        else:
-            return
