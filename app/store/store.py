@@ -198,3 +198,9 @@ class Store(Questions):
         with self.engine.connect() as connection:
             row = connection.execute(query).one_or_none()
         return KeptModel(*row) if row else None
+
+    def models_beginning(self, prefix: str) -> list[str]:
+        """The keys of imported models that begin so, a hundred at most."""
+        query = sa.select(models.c.key).where(models.c.key.startswith(prefix, autoescape=True)).limit(100)
+        with self.engine.connect() as connection:
+            return list(connection.scalars(query))

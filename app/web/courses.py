@@ -95,7 +95,8 @@ def add_students(parts: Part, door: LedCourse, sent: Sent) -> Response:
         page = _course_page(parts, door, problem=problem, about="roster", roster=sent.raw("roster"))
         return render(parts, "course.html", page, 422)
     added = parts.store.courses.add_students(door.course, entries)
-    notice = words.say("class", "roster-added", added=added, there=len(entries) - added)
+    there = len(entries) - added
+    notice = words.say("class", "roster-added-some" if there else "roster-added", added=added, there=there)
     return render(parts, "course.html", _course_page(parts, door, notice=notice))
 
 
@@ -118,9 +119,9 @@ def free_student(parts: Part, door: LedStudent) -> Response:
 @router.post("/courses/{course_id:int}/staff")
 def invite(request: Request, parts: Part, door: LedCourse, sent: Sent) -> Response:
     """A link that brings somebody onto the staff."""
-    email = as_email(sent.line("email", 254))
+    email = as_email(sent.line("email", 300))
     if email is None:
-        problem, typed = parts.library.wording.say("class", "no-email"), sent.line("email", 254)
+        problem, typed = parts.library.wording.say("class", "no-email"), sent.line("email", 300)
         page = _course_page(parts, door, problem=problem, about="staff", email=typed)
         return render(parts, "course.html", page, 422)
     role: Role = "instructor" if sent.raw("role") == "instructor" else "assistant"
