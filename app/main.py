@@ -16,7 +16,21 @@ from app.attention.library import load_library
 from app.attention.tickets import load_tickets
 from app.settings import PROJECT, Settings
 from app.store import Store
-from app.web import activities, api, classroom, courses, errors, health, join, model, models, run, sheet, signin
+from app.web import (
+    activities,
+    api,
+    classroom,
+    courses,
+    errors,
+    exports,
+    health,
+    join,
+    model,
+    models,
+    run,
+    sheet,
+    signin,
+)
 from app.web.guard import Guard
 from app.web.parts import Parts, make_templates
 from app.web.runner import HeadRunner
@@ -44,7 +58,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         redoc_url=None,
     )
     app.state.parts = parts
-    for module in (sheet, run, models, model, api, health, signin, courses, activities, join, classroom):
+    for module in (sheet, run, models, model, api, health, signin, courses, activities, join, classroom, exports):
         app.include_router(module.router)
     app.mount("/static", _Static(directory=PROJECT / "static"), name="static")
     errors.install(app)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from datetime import UTC, datetime
 from typing import Any
@@ -45,6 +45,11 @@ def added_id(connection: sa.Connection, table: sa.Table, values: dict[str, Any])
     row = connection.execute(sa.insert(table).values(values)).inserted_primary_key
     assert row is not None  # noqa: S101 - one row was inserted
     return int(row[0])
+
+
+def batches(values: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
+    """Values in groups of a size."""
+    return (values[at : at + size] for at in range(0, len(values), size))
 
 
 def hashed(secret: str) -> str:
