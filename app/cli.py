@@ -35,15 +35,17 @@ from app.attention.library import Library, load_library
 from app.attention.lint import findings
 from app.attention.misconceptions import cannot_tell_apart
 from app.attention.parameters import parameters_json
+from app.attention.tickets import load_tickets
 from app.attention.topics import TopicError
 from app.attention.variants import SeedError, variant_json
 from app.attention.worksheet import Variant, WorksheetError, plain
 from app.exchange.hub import HubError, fetch_config, repository
 from app.settings import PROJECT, Settings
-from app.store import Store
+from app.store import Store, Teacher
 from app.store.backup import BackupError, check_backup, restore_backup, write_backup
 from app.store.database import open_engine
 from app.store.people import as_email
+from app.web.simulated import make_sample
 
 PARTS = {"head": "one head", "layer": "one layer", "decode": "one more token, with a cache", "cross": "cross attention",
          "model": "whole model"}  # fmt: skip
@@ -131,6 +133,9 @@ def _parser() -> argparse.ArgumentParser:
     teacher.add_argument("action", choices=("add", "reset"), help="add one, or make a link that sets a new password")
     teacher.add_argument("email", metavar="EMAIL")
     teacher.add_argument("--name", default="", help="what colleagues see")
+    sample = verb("sample-course", _sample, "Make a course with simulated students, to look around.", printable=False)
+    sample.add_argument("--teacher", metavar="EMAIL", help="whose it is; needed where there are several accounts")
+    sample.add_argument("--remove", action="store_true", help="remove it instead")
     backed = verb(
         "backup", _backup, "Write everything in the database into one file; safe while running.", printable=False
     )
@@ -392,6 +397,37 @@ def _teacher(parsed: argparse.Namespace) -> None:
         token = store.people.add_link("reset", email)
         store.people.note("terminal", f"teacher {parsed.action}")
     print(f"With this link, once and within two days, {email} sets a password:\n{_link(settings, token)}")
+
+
+def _sample(parsed: argparse.Namespace) -> None:
+    with _store(_settings()) as store:
+        teacher = _whose(store, parsed.teacher)
+        if parsed.remove:
+            _remove_samples(store, teacher)
+            return
+        course = make_sample(_library(), load_tickets(PROJECT / "worksheets"), store, teacher)
+        store.people.note("terminal", "sample course made", f"course {course.id}")
+        print(f"“{course.title}” is in the list of {teacher.email}; sample-course --remove removes it.")
+
+
+def _remove_samples(store: Store, teacher: Teacher) -> None:
+    found = [taught.course for taught in store.courses.taught_by(teacher) if taught.course.sample]
+    for course in found:
+        store.courses.delete(course)
+        store.people.note("terminal", "sample course removed", f"course {course.id}")
+    print("It is removed." if found else f"There is no sample course in the list of {teacher.email}.")
+
+
+def _whose(store: Store, email: str | None) -> Teacher:
+    """The teacher of that address, or the only one there is."""
+    everybody = store.people.teachers()
+    if email is None and len(everybody) != 1:
+        several = "Several people teach here: say whose it is with --teacher EMAIL."
+        raise InputError(several if everybody else "Nobody has an account yet: teacher add EMAIL makes one.")
+    found = store.people.find_teacher(email) if email else everybody[0]
+    if found is None:
+        raise InputError(f"Nobody has the address {str(email)[:60]}; teacher add makes an account.")
+    return found
 
 
 def _backup(parsed: argparse.Namespace) -> None:

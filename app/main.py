@@ -28,6 +28,7 @@ from app.web import (
     model,
     models,
     run,
+    samples,
     sheet,
     signin,
 )
@@ -58,7 +59,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         redoc_url=None,
     )
     app.state.parts = parts
-    for module in (sheet, run, models, model, api, health, signin, courses, activities, join, classroom, exports):
+    practice, teaching = (sheet, run, models, model, api, health), (signin, courses, activities, exports, samples)
+    for module in (*practice, *teaching, join, classroom):
         app.include_router(module.router)
     app.mount("/static", _Static(directory=PROJECT / "static"), name="static")
     errors.install(app)

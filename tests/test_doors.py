@@ -80,6 +80,8 @@ TABLE: dict[str, Row] = {
     "POST /courses/{course_id:int}/archive": INSTRUCTOR_DOES,
     "POST /courses/{course_id:int}/bring-back": INSTRUCTOR_DOES,
     "POST /courses/{course_id:int}/delete": INSTRUCTOR_IS_TOLD,
+    "POST /courses/sample": (401, 401, 401, 303, 303, 303),
+    "POST /courses/{course_id:int}/remove-sample": (401, 401, 401, 403, 404, 404),  # it is no sample
     # Activities.
     "GET /courses/{course_id:int}/activities/new": INSTRUCTOR_SEES,
     "POST /courses/{course_id:int}/activities": INSTRUCTOR_IS_TOLD,

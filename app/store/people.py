@@ -70,6 +70,10 @@ class People(Questions):
         row = self._one(sa.select(*columns(teachers, Teacher)).where(teachers.c.email == email.lower()))
         return Teacher(*row) if row else None
 
+    def teachers(self) -> tuple[Teacher, ...]:
+        """Everybody with an account, the first one first."""
+        return tuple(Teacher(*row) for row in self._all(sa.select(*columns(teachers, Teacher)).order_by(teachers.c.id)))
+
     def add_teacher(self, email: str, name: str) -> Teacher | None:
         """A teacher without a password; None if the address is taken."""
         values = {"email": email.lower(), "name": name, "created_at": now()}

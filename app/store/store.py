@@ -18,6 +18,7 @@ from .courses import Courses
 from .database import migrating, open_engine, upgrade
 from .people import People
 from .questions import Questions, hashed, now
+from .samples import Samples
 from .tables import attempts, drafts, learners, models, runs
 
 Answers = Mapping[str, str]
@@ -82,7 +83,8 @@ class KeptModel:
 class Store(Questions):
     """An open database, brought to the newest tables.
 
-    Practice is asked of the store itself, a class of its `people`, `courses`, `activities` and `classwork`.
+    Practice is asked of the store itself, a class of its `people`, `courses`, `activities` and `classwork`;
+    `samples` fills sample courses.
     """
 
     def __init__(self, url: str) -> None:
@@ -91,6 +93,7 @@ class Store(Questions):
             upgrade(connection)
         self.people, self.courses = People(self.engine), Courses(self.engine)
         self.activities, self.classwork = Activities(self.engine), Classwork(self.engine)
+        self.samples = Samples(self.engine)
 
     def close(self) -> None:
         self.engine.dispose()
