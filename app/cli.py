@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from alembic.util import CommandError
 from pydantic import ValidationError
@@ -44,8 +44,12 @@ from app.settings import PROJECT, Settings
 from app.store import Store, Teacher
 from app.store.backup import BackupError, check_backup, restore_backup, write_backup
 from app.store.database import open_engine
+from app.store.housekeeping import tidy
 from app.store.people import as_email
 from app.web.simulated import make_sample
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
 
 PARTS = {"head": "one head", "layer": "one layer", "decode": "one more token, with a cache", "cross": "cross attention",
          "model": "whole model"}  # fmt: skip
@@ -512,9 +516,7 @@ def _link(settings: Settings, token: str, host: str = "", port: int = 0) -> str:
 
 
 def _serve(_parsed: argparse.Namespace) -> None:
-    import uvicorn  # here, so that the other verbs start without a web server
-
-    from app.main import create_app
+    from app.main import create_app  # here, so that the other verbs start without a web server
 
     settings = _settings()
     try:
@@ -524,16 +526,40 @@ def _serve(_parsed: argparse.Namespace) -> None:
     try:
         with _opening(settings):
             app = create_app(settings)
+            tidy(app.state.parts.store.engine)
     except InputError:
         listening.close()
         raise
-    host, port = listening.getsockname()[:2]
+    _greet(settings, app.state.parts.store, *listening.getsockname()[:2])
+    _serve_at(listening, app, settings)
+
+
+def _greet(settings: Settings, store: Store, host: str, port: int) -> None:
+    """Say where the app is, and while nobody has an account, how the first one is made."""
     print(f"Attention Shapes is at http://{host}:{port} (Ctrl-C ends it)", flush=True)
-    people = app.state.parts.store.people
-    if not people.has_teacher():
-        link = _link(settings, people.add_link("setup"), host, port)
+    if not store.people.has_teacher():
+        link = _link(settings, store.people.add_link("setup"), host, port)
         print(f"The first teacher's account is made here, once: {link}", flush=True)
+
+
+def _serve_at(listening: socket.socket, app: FastAPI, settings: Settings) -> None:
+    """Serve until the process is ended: here, or in as many processes as are set, each with an app of its own."""
+    import uvicorn
+    from uvicorn.supervisors import Multiprocess
+
+    several = settings.workers > 1
     config = uvicorn.Config(
-        app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=5
+        "app.main:create_app" if several else app,
+        factory=several,
+        workers=settings.workers,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=5,
+        forwarded_allow_ips=settings.proxies,
     )
-    uvicorn.Server(config).run(sockets=[listening])
+    if several:
+        app.state.parts.store.close()
+        Multiprocess(config, [listening]).run()
+    else:
+        uvicorn.Server(config).run(sockets=[listening])
