@@ -31,6 +31,7 @@ from app.attention.codes import read_code
 from app.attention.describe import shapes
 from app.attention.forward import DEVICES, DTYPES, RUNNABLE, ForwardError, run_head
 from app.attention.grading import AnswersError, Report, grade
+from app.attention.hints import LEVELS, Hint, hint
 from app.attention.library import Library, load_library
 from app.attention.lint import findings
 from app.attention.misconceptions import cannot_tell_apart
@@ -110,6 +111,7 @@ def _parser() -> argparse.ArgumentParser:
     for command in (drawn, graded):
         command.add_argument("--seed", help="a whole number; without one, the worksheet as it was written")
     graded.add_argument("answers", metavar="ANSWERS.json", help='{"queries.rows": "100", …}; - reads standard input')
+    graded.add_argument("--hint", type=int, choices=LEVELS, help="a hint as well; a higher level goes further")
     counted = verb("parameters", _parameters, "Count every parameter tensor of a model.")
     checked = verb("check-worksheets", _check_worksheets, "Report what an author should mend in worksheet files.")
     checked.add_argument(
@@ -138,7 +140,7 @@ def _parser() -> argparse.ArgumentParser:
     teacher.add_argument("email", metavar="EMAIL")
     teacher.add_argument("--name", default="", help="what colleagues see")
     sample = verb("sample-course", _sample, "Make a course with simulated students, to look around.", printable=False)
-    sample.add_argument("--teacher", metavar="EMAIL", help="whose it is; needed where there are several accounts")
+    sample.add_argument("email", metavar="EMAIL", nargs="?", help="whose it is; may be left out where one teacher is")
     sample.add_argument("--remove", action="store_true", help="remove it instead")
     backed = verb(
         "backup", _backup, "Write everything in the database into one file; safe while running.", printable=False
@@ -341,11 +343,14 @@ def _check_worksheets(parsed: argparse.Namespace) -> None:
 
 
 def _grade(parsed: argparse.Namespace) -> None:
-    report = grade(_sheet(parsed), _answers(parsed.answers))
+    variant = _sheet(parsed)
+    report = grade(variant, _answers(parsed.answers))
+    hinted = hint(variant, report, parsed.hint) if parsed.hint else None
     if parsed.json:
-        _print_json(report.as_json())
+        asked = {"hint": hinted and hinted.as_json()} if parsed.hint else {}
+        _print_json({**report.as_json(), **asked})
     else:
-        _print_report(report)
+        _print_report(report, hinted)
 
 
 def _answers(name: str) -> dict[str, str]:
@@ -361,11 +366,13 @@ def _answers(name: str) -> dict[str, str]:
     return answers
 
 
-def _print_report(report: Report) -> None:
+def _print_report(report: Report, hinted: Hint | None) -> None:
     _print_table([(place, mark.kind, mark.text[:40], mark.message) for place, mark in report.marks.items()])
     print(f"{report.score} of {report.out_of}")
     if report.diagnosis:
         print(report.diagnosis.message)
+    if hinted and not (report.diagnosis and hinted.message == report.diagnosis.message):
+        print(hinted.message)
 
 
 def _run(parsed: argparse.Namespace) -> None:
@@ -405,7 +412,7 @@ def _teacher(parsed: argparse.Namespace) -> None:
 
 def _sample(parsed: argparse.Namespace) -> None:
     with _store(_settings()) as store:
-        teacher = _whose(store, parsed.teacher)
+        teacher = _whose(store, parsed.email)
         if parsed.remove:
             _remove_samples(store, teacher)
             return
@@ -424,13 +431,9 @@ def _remove_samples(store: Store, teacher: Teacher) -> None:
 
 def _whose(store: Store, email: str | None) -> Teacher:
     """The teacher of that address, or the only one there is."""
-    everybody = store.people.teachers()
-    if email is None and len(everybody) != 1:
-        several = "Several people teach here: say whose it is with --teacher EMAIL."
-        raise InputError(several if everybody else "Nobody has an account yet: teacher add EMAIL makes one.")
-    found = store.people.find_teacher(email) if email else everybody[0]
+    found = store.people.find_teacher(email) if email else store.people.only_teacher()
     if found is None:
-        raise InputError(f"Nobody has the address {str(email)[:60]}; teacher add makes an account.")
+        raise InputError("Say whose it is: sample-course EMAIL, of somebody with an account (teacher add makes one).")
     return found
 
 

@@ -168,6 +168,18 @@ def test_answers_are_graded_as_the_api_grades_them(capsys: pytest.CaptureFixture
     assert len(lines) == 16
 
 
+def test_a_hint_is_printed_where_it_is_asked_for(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Below the diagnosis, and in JSON; the first level is the diagnosis itself, and another level is refused."""
+    path = tmp_path / "answers.json"
+    path.write_text('{"queries.rows": "100", "queries.columns": "4096"}', encoding="utf-8")
+    plain = printed(capsys, "grade", "llama-7b", str(path))
+    assert printed(capsys, "grade", "llama-7b", str(path), "--hint", "1") == plain
+    found = printed_json(capsys, "grade", "llama-7b", str(path), "--hint", "3")["hint"]
+    assert (found["level"], found["boxes"]) == (3, ["queries.columns"])
+    assert printed(capsys, "grade", "llama-7b", str(path), "--hint", "3") == f"{plain.rstrip()}\n{found['message']}\n"
+    refusal(capsys, "grade", "llama-7b", str(path), "--hint", "4")
+
+
 def test_answers_come_from_standard_input_too(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -228,7 +240,7 @@ def test_a_head_too_large_for_any_memory_is_run_on_the_meta_device() -> None:
 def test_help_and_version_are_there(capsys: pytest.CaptureFixture[str]) -> None:
     """Every verb stands in the help, and every setting in that of serve."""
     for arguments, wanted in (
-        (["--help"], ["models", "worksheets", "shapes", "grade", "run", "teacher", "serve"]),
+        (["--help"], ["models", "worksheets", "shapes", "grade", "run", "teacher", "sample-course", "serve"]),
         (["serve", "--help"], [f"ATTENTION_SHAPES_{name}" for name in ("HOST", "PORT", "DATA_DIR", "HUB")]),
         (["serve", "--help"], ["DATABASE_URL"]),
         (["--version"], [__version__]),

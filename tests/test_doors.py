@@ -40,6 +40,7 @@ TABLE: dict[str, Row] = {
     "POST /sheet/save": ALL_200,
     "POST /sheet/check": ALL_200,
     "POST /sheet/answers": ALL_200,
+    "POST /sheet/hint": ALL_200,
     "POST /runs": ALL_200,
     "GET /runs/{run_id}": ALL_404,
     "GET /runs/{run_id}/weights.png": ALL_404,
@@ -70,6 +71,8 @@ TABLE: dict[str, Row] = {
     "POST /courses": (401, 401, 401, 422, 422, 422),
     "GET /courses/{course_id:int}": STAFF_SEES,
     "POST /courses/{course_id:int}": INSTRUCTOR_IS_TOLD,
+    "POST /courses/sample": (401, 401, 401, 303, 303, 303),
+    "POST /courses/{course_id:int}/remove-sample": (401, 401, 401, 403, 404, 404),  # this one is no sample
     "POST /courses/{course_id:int}/students": INSTRUCTOR_IS_TOLD,
     "POST /courses/{course_id:int}/students/{student_id:int}/remove": INSTRUCTOR_DOES,
     "POST /courses/{course_id:int}/students/{student_id:int}/free": INSTRUCTOR_DOES,
@@ -80,8 +83,6 @@ TABLE: dict[str, Row] = {
     "POST /courses/{course_id:int}/archive": INSTRUCTOR_DOES,
     "POST /courses/{course_id:int}/bring-back": INSTRUCTOR_DOES,
     "POST /courses/{course_id:int}/delete": INSTRUCTOR_IS_TOLD,
-    "POST /courses/sample": (401, 401, 401, 303, 303, 303),
-    "POST /courses/{course_id:int}/remove-sample": (401, 401, 401, 403, 404, 404),  # it is no sample
     # Activities.
     "GET /courses/{course_id:int}/activities/new": INSTRUCTOR_SEES,
     "POST /courses/{course_id:int}/activities": INSTRUCTOR_IS_TOLD,
@@ -106,6 +107,7 @@ TABLE: dict[str, Row] = {
     "POST /class/{activity_id:int}/{number:int}/save": STUDENT_SEES,
     "POST /class/{activity_id:int}/{number:int}/check": STUDENT_SEES,
     "POST /class/{activity_id:int}/{number:int}/hand-in": STUDENT_SEES,
+    "POST /class/{activity_id:int}/{number:int}/hint": (404, 404, 409, 404, 404, 404),  # nothing was checked yet
     "GET /class/{activity_id:int}/ticket": STUDENT_SEES,
     "POST /class/{activity_id:int}/ticket": (404, 404, 422, 404, 404, 404),
 }

@@ -16,7 +16,7 @@ from starlette.testclient import TestClient
 from app import main
 from app.cli import main as command
 from app.settings import Settings
-from app.store import Teacher
+from app.store import Store, Teacher
 from app.store.tables import log
 from app.web.doors import SESSION_COOKIE
 from app.web.limits import BUCKETS, Limits, TooManyGuessesError
@@ -346,3 +346,23 @@ def test_sign_ins_are_logged_without_names(
     assert rows == [("nobody", "sign-in refused"), (teacher, "sign-in"), (teacher, "sign-out")]
     ours = [record.getMessage() for record in caplog.records if record.name.startswith(("attention_shapes", "app"))]
     assert not any(word in line for line in ours for word in (ADA, "Ada", PASSWORD))
+
+
+def test_the_terminal_makes_and_removes_a_sample_course(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """For the only teacher without saying whose it is; without any, one line says what to write."""
+    monkeypatch.setenv("ATTENTION_SHAPES_DATA_DIR", str(tmp_path))
+    monkeypatch.delenv("DATABASE_URL", raising=False)
+    with pytest.raises(SystemExit):
+        command(("sample-course",))
+    assert "sample-course EMAIL" in capsys.readouterr().err
+    command(("teacher", "add", ADA))
+    command(("sample-course",))
+    store = Store(Settings(data_dir=tmp_path, database_url="").database)
+    ada = store.people.find_teacher(ADA)
+    assert ada
+    assert [taught.course.sample for taught in store.courses.taught_by(ada)] == [True]
+    command(("sample-course", ADA, "--remove"))
+    assert store.courses.taught_by(ada) == ()
+    store.close()

@@ -70,15 +70,16 @@ class People(Questions):
         row = self._one(sa.select(*columns(teachers, Teacher)).where(teachers.c.email == email.lower()))
         return Teacher(*row) if row else None
 
-    def teachers(self) -> tuple[Teacher, ...]:
-        """Everybody with an account, the first one first."""
-        return tuple(Teacher(*row) for row in self._all(sa.select(*columns(teachers, Teacher)).order_by(teachers.c.id)))
+    def only_teacher(self) -> Teacher | None:
+        """The teacher, where there is one alone."""
+        rows = self._all(sa.select(*columns(teachers, Teacher)).limit(2))
+        return Teacher(*rows[0]) if len(rows) == 1 else None
 
     def add_teacher(self, email: str, name: str) -> Teacher | None:
         """A teacher without a password; None if the address is taken."""
         values = {"email": email.lower(), "name": name, "created_at": now()}
         insert = self._insert(teachers).values(values).on_conflict_do_nothing(index_elements=[teachers.c.email])
-        with self.engine.begin() as connection:
+        with self._writing() as connection:
             added = connection.scalar(insert.returning(teachers.c.id))
         return None if added is None else self.find_teacher(email)
 
@@ -87,7 +88,7 @@ class People(Questions):
         token = secrets.token_urlsafe(32)
         values = {"kind": kind, "token_hash": hashed(token), "email": email.lower(), "course_id": course_id,
                   "role": role, "expires_at": now() + LINK_LASTS[kind]}  # fmt: skip
-        with self.engine.begin() as connection:
+        with self._writing() as connection:
             if kind != "invite":
                 same = (links.c.kind == kind, links.c.email == email.lower(), links.c.used_at.is_(None))
                 connection.execute(sa.update(links).where(*same).values(used_at=now()))
@@ -105,7 +106,7 @@ class People(Questions):
 
         Without a password the teacher must be there. None if somebody else followed the link just before.
         """
-        with self.engine.begin() as connection:
+        with self._writing() as connection:
             used = sa.update(links).where(links.c.id == link.id, links.c.used_at.is_(None)).values(used_at=now())
             if not connection.execute(used).rowcount:
                 return None

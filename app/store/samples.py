@@ -47,7 +47,7 @@ class Samples(Questions):
     def fill(self, course: Course, names: Sequence[str], came: Iterable[Simulated]) -> None:
         """Put students into a course, with all they did; `Simulated.student` is a place among the names."""
         at = now()
-        with self.engine.begin() as connection:
+        with self._writing() as connection:
             rows = [{"course_id": course.id, "name": name, "joined_at": at, "created_at": at} for name in names]
             ids = [added_id(connection, students, row) for row in rows]
             for one in came:

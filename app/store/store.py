@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import secrets
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -88,12 +89,14 @@ class Store(Questions):
     """
 
     def __init__(self, url: str) -> None:
-        super().__init__(open_engine(url))
-        with migrating(self.engine) as connection:
+        engine = open_engine(url)
+        super().__init__(engine, threading.Lock() if engine.dialect.name == "sqlite" else None)
+        with migrating(engine) as connection:
             upgrade(connection)
-        self.people, self.courses = People(self.engine), Courses(self.engine)
-        self.activities, self.classwork = Activities(self.engine), Classwork(self.engine)
-        self.samples = Samples(self.engine)
+        parts = self.engine, self._turn
+        self.people, self.courses = People(*parts), Courses(*parts)
+        self.activities, self.classwork = Activities(*parts), Classwork(*parts)
+        self.samples = Samples(*parts)
 
     def close(self) -> None:
         self.engine.dispose()
@@ -106,7 +109,7 @@ class Store(Questions):
     def add_learner(self) -> Learner:
         """A new learner with a token of 256 random bits."""
         token = secrets.token_urlsafe(32)
-        with self.engine.begin() as connection:
+        with self._writing() as connection:
             row = connection.execute(sa.insert(learners).values(token_hash=hashed(token), created_at=now()))
             return Learner(row.inserted_primary_key[0], token)  # type: ignore[index]  # one row was inserted
 
@@ -125,7 +128,7 @@ class Store(Questions):
             set_=values,
             where=drafts.c.version <= draft.version,
         )
-        with self.engine.begin() as connection:
+        with self._writing() as connection:
             connection.execute(upsert)
 
     def find_draft(self, learner: Learner, sheet: str) -> Draft | None:
@@ -138,7 +141,7 @@ class Store(Questions):
 
     def record_attempt(self, learner: Learner, sheet: str, attempt: Attempt) -> None:
         """Keep one checked try for good."""
-        with self.engine.begin() as connection:
+        with self._writing() as connection:
             connection.execute(
                 sa.insert(attempts).values(
                     learner_id=learner.id,
@@ -151,20 +154,23 @@ class Store(Questions):
             )
 
     def last_attempt(self, learner: Learner, sheet: str) -> Attempt | None:
+        return next(iter(self.latest_attempts(learner, sheet, 1)), None)
+
+    def latest_attempts(self, learner: Learner, sheet: str, most: int) -> list[Attempt]:
+        """The newest checked tries of a sheet, newest first, so many at most."""
         query = (
             sa.select(attempts.c.answers, attempts.c.score, attempts.c.out_of)
             .where(attempts.c.learner_id == learner.id, attempts.c.sheet == sheet)
             .order_by(attempts.c.id.desc())
-            .limit(1)
+            .limit(most)
         )
         with self.engine.connect() as connection:
-            row = connection.execute(query).one_or_none()
-        return Attempt(*row) if row else None
+            return [Attempt(*row) for row in connection.execute(query)]
 
     def add_run(self, sheet: str, answers: Answers) -> Run:
         """A run that has not finished; its id cannot be guessed, since whoever has it may look."""
         run = Run(secrets.token_urlsafe(12), sheet, answers, None, None, now())
-        with self.engine.begin() as connection:
+        with self._writing() as connection:
             connection.execute(
                 sa.insert(runs).values(id=run.id, sheet=sheet, answers=dict(answers), created_at=run.created_at)
             )
@@ -172,7 +178,7 @@ class Store(Questions):
 
     def finish_run(self, run_id: str, result: Mapping[str, Any] | None, problem: str | None = None) -> None:
         values = {"result": None if result is None else dict(result), "problem": problem}
-        with self.engine.begin() as connection:
+        with self._writing() as connection:
             connection.execute(sa.update(runs).where(runs.c.id == run_id).values(**values))
 
     def find_run(self, run_id: str) -> Run | None:
@@ -190,7 +196,7 @@ class Store(Questions):
         text = json.dumps(config, sort_keys=True, separators=(",", ":"))
         key = f"cfg-{hashed(text)[:20]}"
         row = {"key": key, "name": name[:100], "config": text, "source": source[:200], "created_at": now()}
-        with self.engine.begin() as connection:
+        with self._writing() as connection:
             connection.execute(self._insert(models).values(row).on_conflict_do_nothing(index_elements=[models.c.key]))
         return self.find_model(key) or KeptModel(key, name, text, source)
 

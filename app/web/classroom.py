@@ -18,12 +18,13 @@ from fastapi.responses import RedirectResponse
 
 from app.attention.drawing import Figure, Scale
 from app.attention.grading import Report, grade
+from app.attention.hints import LEVELS, Hint, Level, hint
 from app.attention.worksheet import Variant
-from app.store import Activity, Graded, Phase, Spot, Ticket, TriesUsedUpError, Try
+from app.store import Activity, Phase, Progress, Ticket, TriesUsedUpError, Try
 from app.store.classwork import Draft
 from app.web import doors
 from app.web.asked import MAX_KEPT, read_scale
-from app.web.assigned import Assigned, assigned, titles
+from app.web.assigned import Assigned, assigned, graded, titles
 from app.web.doors import AtDesk
 from app.web.forms import LONGEST_TEXT, Fields, Sent
 from app.web.parts import Part, Parts, render
@@ -69,6 +70,9 @@ class ClassSheetPage:
     figures: Annotated[tuple[Figure, ...], Doc("What was typed, drawn.")]
     scale: Annotated[Scale, Doc("How lengths are drawn: by square root, or true.")]
     report: Annotated[Report | None, Doc("The last try's marks, none where they may not be seen yet.")]
+    hint: Annotated[Hint | None, Doc("The hint that was asked for.")]
+    next_hint: Annotated[Level | None, Doc("How far the next hint goes; none where there is none to have.")]
+    parameters: Annotated[tuple[str, ...], Doc("The letters of the model's matrices, as hints write them.")]
     last: Annotated[Try | None, Doc("The last try, which counts.")]
     tries_left: Annotated[int | None, Doc("How many tries are left, none where any number is allowed.")]
     locked: Annotated[bool, Doc("Whether nothing can be typed any more.")]
@@ -92,6 +96,13 @@ class TicketPage:
     form_id: Annotated[str, Doc("What tells a request that is sent again.")] = ""
     typed: Annotated[Mapping[str, str], Doc("The answers as typed.")] = field(default_factory=dict)
     problem: Annotated[str, Doc("Why nothing was handed in, or nothing.")] = ""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Everything that templates/_figures.html shows."""
+
+    figures: tuple[Figure, ...]
 
 
 @dataclass(frozen=True)
@@ -154,6 +165,7 @@ def show_sheet(parts: Part, at: AtSheet, scale: str = "root") -> Response:
     desk, number, found = at
     if desk.activity.phase() == "waiting":
         return RedirectResponse(f"/class/{desk.activity.id}", 303)
+    parts.store.classwork.arrive(desk.activity.id, desk.student.id)
     draft = parts.store.classwork.draft(found.spot) or Draft({}, 0, found.fixed)
     sheet = Sheet(desk, number, found, draft, read_scale(scale), "")
     return render(parts, "class_sheet.html", _page(parts, sheet))
@@ -164,7 +176,7 @@ def save_sheet(parts: Part, sheet: Posted) -> Response:
     """Keep what was typed, and give back its drawing."""
     _still_open(parts, sheet.desk.activity)
     parts.store.classwork.save(sheet.assigned.spot, sheet.sent)
-    return render(parts, "_figures.html", _page(parts, sheet))
+    return render(parts, "_figures.html", Drawn(drawn(sheet.assigned.variant, sheet.sent.answers, sheet.scale)))
 
 
 @router.post("/class/{activity_id:int}/{number:int}/check")
@@ -183,6 +195,20 @@ def check_sheet(request: Request, parts: Part, sheet: Posted) -> Response:
     except TriesUsedUpError:
         return _work(request, parts, sheet, words.say("class", "tries-up"))
     return _work(request, parts, sheet)
+
+
+@router.post("/class/{activity_id:int}/{number:int}/hint")
+def show_hint(request: Request, parts: Part, sheet: Posted, sent: Sent) -> Response:
+    """A hint on the last try, where the activity has hints and its marks may be seen; asking costs no try."""
+    words, activity = parts.library.wording, sheet.desk.activity
+    _still_open(parts, activity)
+    last = parts.store.classwork.last_try(sheet.assigned.spot)
+    if not activity.policies.hints or last is None or not activity.policies.tells(activity.phase(), last.handed_in):
+        raise HTTPException(409, words.say("class", "no-hint"))
+    parts.store.classwork.save(sheet.assigned.spot, sheet.sent)
+    level = next((known for known in LEVELS if str(known) == sent.raw("hint")), LEVELS[0])
+    found = hint(sheet.assigned.variant, grade(sheet.assigned.variant, last.answers), level)
+    return _work(request, parts, sheet, hinted=found)
 
 
 @router.post("/class/{activity_id:int}/{number:int}/hand-in")
@@ -240,40 +266,42 @@ def _still_open(parts: Parts, activity: Activity) -> None:
 
 
 def _record(parts: Parts, sheet: Sheet, report: Report, *, handed_in: bool) -> Try:
-    marks = {str(place): mark.kind for place, mark in report.marks.items()}
-    found = report.diagnosis
-    graded = Graded(marks, (found.key, *found.also) if found else (), report.score, report.out_of)
     allowed = sheet.desk.activity.policies.tries
     return parts.store.classwork.record(
-        sheet.assigned.spot, sheet.client_id, sheet.sent, graded, handed_in=handed_in, allowed=allowed
+        sheet.assigned.spot, sheet.client_id, sheet.sent, graded(report), handed_in=handed_in, allowed=allowed
     )
 
 
-def _work(request: Request, parts: Parts, sheet: Sheet, notice: str = "") -> Response:
+def _work(request: Request, parts: Parts, sheet: Sheet, notice: str = "", hinted: Hint | None = None) -> Response:
     """The sheet alone to a script, the whole page to a plain form."""
     template = "_class_work.html" if "hx-request" in request.headers else "class_sheet.html"
-    return render(parts, template, _page(parts, sheet, notice))
+    return render(parts, template, _page(parts, sheet, notice, hinted))
 
 
-def _page(parts: Parts, sheet: Sheet, notice: str = "") -> ClassSheetPage:
+def _page(parts: Parts, sheet: Sheet, notice: str = "", hinted: Hint | None = None) -> ClassSheetPage:
     desk, variant, answers = sheet.desk, sheet.assigned.variant, sheet.sent.answers
     policies, phase = desk.activity.policies, desk.activity.phase()
-    tries = parts.store.classwork.tries(sheet.assigned.spot)
-    last = tries[-1] if tries else None
-    left = max(policies.tries - len(tries), 0) if policies.tries else None
+    progress = parts.store.classwork.progress(desk.activity.id, desk.student.id)
+    tries = progress[sheet.assigned.spot.sheet].tries if sheet.assigned.spot.sheet in progress else 0
+    last = parts.store.classwork.last_try(sheet.assigned.spot) if tries else None
+    left = max(policies.tries - tries, 0) if policies.tries else None
     told = last is not None and policies.tells(phase, last.handed_in)
+    report = grade(variant, last.answers) if last and told else None
     handed_in = last is not None and last.handed_in
     return ClassSheetPage(
         desk=desk,
-        steps=_steps(parts, desk, sheet.number),
+        steps=_steps(parts, desk, progress, sheet.number),
         ticket_in=_ticket_in(parts, desk),
         action=sheet.action,
         keep=f"{sheet.action} {desk.student.id} {sheet.assigned.spot.sheet}",
         variant=variant,
-        rows=row_views(variant, answers, grade(variant, last.answers) if last and told else None, phase == "closed"),
+        rows=row_views(variant, answers, report, answered=phase == "closed", pointed_at=hinted.boxes if hinted else ()),
         figures=drawn(variant, answers, sheet.scale),
         scale=sheet.scale,
-        report=grade(variant, last.answers) if last and told else None,
+        report=report,
+        hint=hinted,
+        next_hint=_next_hint(report, hinted) if policies.hints and phase == "open" and left != 0 else None,
+        parameters=tuple(tensor.letter for tensor in variant.topic.tensors if tensor.parameter),
         last=last,
         tries_left=left,
         locked=phase != "open" or left == 0,
@@ -281,25 +309,40 @@ def _page(parts: Parts, sheet: Sheet, notice: str = "") -> ClassSheetPage:
         notice=notice,
         form_id=secrets.token_urlsafe(16),
         saved_version=sheet.sent.version,
-        run_button=_run_button(variant, policies.run == "before" or bool(tries)),
+        run_button=_run_button(variant, policies.run == "before" or tries > 0),
     )
+
+
+def _next_hint(report: Report | None, hinted: Hint | None) -> Level | None:
+    """The first level is what a check says anyway, so a press of the button begins with the second."""
+    if report is None or report.complete or not report.tried:
+        return None
+    return next((level for level in LEVELS if level > (hinted.level if hinted else 1)), None)
 
 
 def _run_button(variant: Variant, allowed: bool) -> str:
     return str(variant.wording.sections["run-buttons"].get(variant.topic.key, "")) if allowed else ""
 
 
-def _steps(parts: Parts, desk: doors.Desk, here: int = -1) -> tuple[Step, ...]:
-    activity, classwork = desk.activity, parts.store.classwork
-    found = list[Step]()
-    for number, (item, title) in enumerate(zip(activity.content.items, titles(parts, activity.content), strict=True)):
-        spot = Spot(desk.student.id, activity.id, activity.revision, number, item.sheet)
-        last = classwork.last_try(spot)
-        state: Literal["new", "begun", "checked", "handed-in"] = "begun" if classwork.draft(spot) else "new"
-        if last:
-            state = "handed-in" if last.handed_in else "checked"
-        found.append(Step(f"/class/{activity.id}/{number + 1}", title, state, number == here))
-    return tuple(found)
+def _steps(
+    parts: Parts, desk: doors.Desk, progress: Mapping[str, Progress] | None = None, here: int = -1
+) -> tuple[Step, ...]:
+    """The sheets of the activity, each with how far the student is."""
+    activity = desk.activity
+    found = parts.store.classwork.progress(activity.id, desk.student.id) if progress is None else progress
+    sheets = zip(activity.content.items, titles(parts, activity.content), strict=True)
+    return tuple(
+        Step(f"/class/{activity.id}/{number + 1}", title, _state(found.get(item.sheet)), number == here)
+        for number, (item, title) in enumerate(sheets)
+    )
+
+
+def _state(progress: Progress | None) -> Literal["new", "begun", "checked", "handed-in"]:
+    if progress is None:
+        return "new"
+    if progress.handed_in:
+        return "handed-in"
+    return "checked" if progress.tries else "begun"
 
 
 def _ticket_in(parts: Parts, desk: doors.Desk) -> bool:

@@ -13,9 +13,9 @@ from app.attention.grading import grade
 from app.attention.library import Library
 from app.attention.tickets import Ticket
 from app.attention.worksheet import Variant
-from app.store import Activity, Answers, Course, Fixed, Graded, Plan, Policies, State, Store, Teacher
+from app.store import Activity, Answers, Course, Fixed, Plan, Policies, State, Store, Teacher
 from app.store.samples import Simulated, SimulatedTry
-from app.web.assigned import freeze
+from app.web.assigned import freeze, graded
 
 YESTERDAY, TODAY = ("llama-7b", "qwen2.5-0.5b-grouped"), ("layer-mistral-7b",)
 # How many hold the first belief that shows on a sheet, the second, and so on; the others have it right.
@@ -96,11 +96,7 @@ def _belief(variant: Variant, student: int) -> Mapping[Any, int] | None:
 
 
 def _try(variant: Variant, item: int, answers: Answers, at: datetime, *, handed_in: bool) -> SimulatedTry:
-    report = grade(variant, answers)
-    marks = {str(place): mark.kind for place, mark in report.marks.items()}
-    found = report.diagnosis
-    graded = Graded(marks, (found.key, *found.also) if found else (), report.score, report.out_of)
-    return SimulatedTry(item, _fixed(variant), answers, graded, at, handed_in)
+    return SimulatedTry(item, _fixed(variant), answers, graded(grade(variant, answers)), at, handed_in)
 
 
 def _fixed(variant: Variant) -> Fixed:
