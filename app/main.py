@@ -27,6 +27,7 @@ from app.web import (
     join,
     model,
     models,
+    practice,
     run,
     samples,
     sheet,
@@ -59,8 +60,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         redoc_url=None,
     )
     app.state.parts = parts
-    practice, teaching = (sheet, run, models, model, api, health), (signin, courses, activities, exports, samples)
-    for module in (*practice, *teaching, join, classroom):
+    learning = (sheet, practice, run, models, model, api, health, join, classroom)
+    for module in (*learning, signin, courses, activities, exports, samples):
         app.include_router(module.router)
     app.mount("/static", _Static(directory=PROJECT / "static"), name="static")
     errors.install(app)
