@@ -22,12 +22,14 @@ from app.web import (
     classroom,
     courses,
     errors,
+    exports,
     health,
     join,
     model,
     models,
     practice,
     run,
+    samples,
     sheet,
     signin,
 )
@@ -58,7 +60,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         redoc_url=None,
     )
     app.state.parts = parts
-    for module in (sheet, practice, run, models, model, api, health, signin, courses, activities, join, classroom):
+    learning = (sheet, practice, run, models, model, api, health, join, classroom)
+    for module in (*learning, signin, courses, activities, exports, samples):
         app.include_router(module.router)
     app.mount("/static", _Static(directory=PROJECT / "static"), name="static")
     errors.install(app)

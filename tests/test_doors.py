@@ -42,6 +42,10 @@ TABLE: dict[str, Row] = {
     "POST /sheet/check": ALL_200,
     "POST /sheet/answers": ALL_200,
     "POST /sheet/hint": ALL_200,
+    "GET /practice": ALL_303,
+    "POST /practice": ALL_303,
+    "POST /practice/level": ALL_303,
+    "POST /practice/forget": ALL_303,
     "POST /runs": ALL_200,
     "GET /runs/{run_id}": ALL_404,
     "GET /runs/{run_id}/weights.png": ALL_404,
@@ -83,6 +87,11 @@ TABLE: dict[str, Row] = {
     "POST /courses/{course_id:int}/students/{student_id:int}/free": INSTRUCTOR_DOES,
     "POST /courses/{course_id:int}/staff": INSTRUCTOR_IS_TOLD,
     "POST /courses/{course_id:int}/staff/{teacher_id:int}/remove": INSTRUCTOR_DOES,
+    "GET /courses/{course_id:int}/exports": INSTRUCTOR_SEES,
+    "GET /courses/{course_id:int}/exports/{name}": INSTRUCTOR_SEES,
+    "POST /courses/{course_id:int}/archive": INSTRUCTOR_DOES,
+    "POST /courses/{course_id:int}/bring-back": INSTRUCTOR_DOES,
+    "POST /courses/{course_id:int}/delete": INSTRUCTOR_IS_TOLD,
     # Activities.
     "GET /courses/{course_id:int}/activities/new": INSTRUCTOR_SEES,
     "POST /courses/{course_id:int}/activities": INSTRUCTOR_IS_TOLD,
@@ -132,7 +141,7 @@ class Cast:
         self.values = {
             "{course_id:int}": course.id, "{student_id:int}": kim.id, "{teacher_id:int}": bo.id, "{number:int}": 1,
             "{activity_id:int}": self.activity.id, "{code}": self.activity.join_code, "{key}": "gpt2",
-            "{token}": "no-such-link", "{run_id}": "no-such-run",
+            "{name}": "answers.csv", "{token}": "no-such-link", "{run_id}": "no-such-run",
         }  # fmt: skip
 
     def path(self, route: str) -> str:

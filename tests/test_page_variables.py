@@ -17,6 +17,7 @@ from app.web.activities import ActivityFormPage, ActivityPage
 from app.web.classroom import ClassSheetPage, OverviewPage, TicketPage
 from app.web.courses import CoursePage, CoursesPage
 from app.web.errors import ErrorPage
+from app.web.exports import ExportsPage
 from app.web.join import JoinedPage, JoinPage, MinePage, NamePage, ResumePage
 from app.web.model import ModelPage
 from app.web.models import ModelsPage
@@ -52,6 +53,7 @@ PAGES: dict[str, type[Any]] = {
     "class_sheet.html": ClassSheetPage,
     "_class_work.html": ClassSheetPage,
     "ticket.html": TicketPage,
+    "exports.html": ExportsPage,
 }
 
 

@@ -62,6 +62,13 @@ def graded(report: Report) -> Graded:
     return Graded(marks, (found.key, *found.also) if found else (), report.score, report.out_of)
 
 
+def boxes(parts: Parts, content: Content) -> tuple[int, ...]:
+    """How many boxes each worksheet of an activity has, with the sizes it is defined with."""
+    sheets = [_worksheet(item.worksheet) for item in content.items]
+    usual = [Fixed(sheet.model, sheet.tokens, sheet.decoder_tokens) for sheet in sheets]
+    return tuple(len(fix(parts, sheet, sizes).blanks) for sheet, sizes in zip(sheets, usual, strict=True))
+
+
 def titles(parts: Parts, content: Content) -> tuple[str, ...]:
     """What the worksheets of an activity are called."""
     return tuple(str(item.worksheet["title"]) for item in content.items)
