@@ -65,10 +65,6 @@ TABLE: dict[str, Row] = {
     "POST /api/v1/variants": ALL_422,
     "GET /api/v1/beliefs": ALL_200,
     "POST /api/v1/forward": ALL_422,
-    "GET /practice": ALL_303,
-    "POST /practice": ALL_303,
-    "POST /practice/level": ALL_303,
-    "POST /practice/forget": ALL_303,
     # Signing in.
     "GET /sign-in": (200, 200, 200, 303, 303, 303),
     "POST /sign-in": ALL_422,
