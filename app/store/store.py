@@ -21,8 +21,10 @@ from sqlalchemy.engine import make_url
 from .activities import Activities
 from .classwork import Classwork
 from .courses import Courses
+from .live import Live
 from .people import People
 from .questions import Questions, hashed, now
+from .regrades import Regrades
 from .tables import attempts, drafts, learners, models, runs
 
 Answers = Mapping[str, str]
@@ -87,7 +89,8 @@ class KeptModel:
 class Store(Questions):
     """An open database, brought to the newest tables.
 
-    Practice is asked of the store itself, a class of its `people`, `courses`, `activities` and `classwork`.
+    Practice is asked of the store itself, a class of its `people`, `courses`, `activities`,
+    `classwork`, `live` and `regrades`.
     """
 
     def __init__(self, url: str) -> None:
@@ -98,6 +101,7 @@ class Store(Questions):
         self._migrate()
         self.people, self.courses = People(self.engine), Courses(self.engine)
         self.activities, self.classwork = Activities(self.engine), Classwork(self.engine)
+        self.live, self.regrades = Live(self.engine), Regrades(self.engine)
 
     def close(self) -> None:
         self.engine.dispose()

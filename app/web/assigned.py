@@ -11,7 +11,7 @@ from typing import Any
 from app.attention.library import Library
 from app.attention.tickets import Ticket as TicketFile
 from app.attention.worksheet import Variant, Wording, Worksheet
-from app.store import Activity, Content, Fixed, Item, Spot, Student, Ticket
+from app.store import Activity, Content, Fixed, Item, Policies, Spot, Student, Ticket
 from app.web.imports import library_with
 from app.web.parts import Parts
 
@@ -42,7 +42,7 @@ def assigned(parts: Parts, activity: Activity, student: Student, number: int) ->
     item = activity.content.items[number]
     spot = Spot(student.id, activity.id, activity.revision, number, item.sheet)
     draft = parts.store.classwork.draft(spot)
-    worksheet = replace(_worksheet(item.worksheet), follow_share=activity.policies.follow_share)
+    worksheet = worksheet_of(item, activity.policies)
     fixed = draft.variant if draft else _fixed(parts, activity, student, worksheet)
     return Assigned(spot, fixed, fix(parts, worksheet, fixed))
 
@@ -51,6 +51,17 @@ def fix(parts: Parts, worksheet: Worksheet, fixed: Fixed) -> Variant:
     """A worksheet with the sizes that were kept of it."""
     model = library_with(parts, fixed.model).model(fixed.model)
     return Variant(replace(worksheet, decoder_tokens=fixed.decoder_tokens), model, fixed.tokens, parts.library.wording)
+
+
+def worksheet_of(item: Item, policies: Policies) -> Worksheet:
+    """A frozen worksheet, with what the activity says a box is worth that follows."""
+    return replace(_worksheet(item.worksheet), follow_share=policies.follow_share)
+
+
+def frozen_variant(parts: Parts, activity: Activity, number: int) -> Variant:
+    """The sheet of that number, from 0, with the worksheet's own model and lengths: what its rows are called."""
+    worksheet = worksheet_of(activity.content.items[number], activity.policies)
+    return fix(parts, worksheet, Fixed(worksheet.model, worksheet.tokens, worksheet.decoder_tokens))
 
 
 def titles(parts: Parts, content: Content) -> tuple[str, ...]:
