@@ -35,6 +35,8 @@ TABLE: dict[str, Row] = {
     # Practice, models, the API: for everybody.
     "GET /": ALL_200,
     "GET /sheet": ALL_200,
+    "GET /v": ALL_404,  # without a code
+    "GET /v/{code}": ALL_404,  # the code of an activity is none of a sheet
     "POST /sheet/save": ALL_200,
     "POST /sheet/check": ALL_200,
     "POST /sheet/answers": ALL_200,
@@ -54,6 +56,7 @@ TABLE: dict[str, Row] = {
     "GET /api/v1/worksheets": ALL_200,
     "GET /api/v1/worksheets/{key}": ALL_404,  # the key of a model is none of a worksheet
     "POST /api/v1/grade": ALL_422,
+    "POST /api/v1/variants": ALL_422,
     "GET /api/v1/beliefs": ALL_200,
     "POST /api/v1/forward": ALL_422,
     # Signing in.

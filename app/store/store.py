@@ -210,6 +210,12 @@ class Store(Questions):
             row = connection.execute(query).one_or_none()
         return KeptModel(*row) if row else None
 
+    def models_beginning(self, prefix: str) -> list[str]:
+        """The keys of imported models that begin so, a hundred at most."""
+        query = sa.select(models.c.key).where(models.c.key.startswith(prefix, autoescape=True)).limit(100)
+        with self.engine.connect() as connection:
+            return list(connection.scalars(query))
+
     def _migrate(self) -> None:
         config = Config()
         config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
@@ -76,20 +76,19 @@ def seed(activity: Activity, student: Student) -> int:
 
 
 def _fixed(parts: Parts, activity: Activity, student: Student, worksheet: Worksheet) -> Fixed:
-    seeded = getattr(parts.library, "seeded", None)
-    if seeded and activity.policies.variants == "per_student" and worksheet.key in parts.library.worksheets:
-        made = seeded(worksheet.key, seed(activity, student))
+    if activity.policies.variants == "per_student" and worksheet.key in parts.library.worksheets:
+        made = parts.library.seeded(worksheet.key, seed(activity, student))
         return Fixed(made.model.key, made.tokens, made.worksheet.decoder_tokens)
     return Fixed(worksheet.model, worksheet.tokens, worksheet.decoder_tokens)
 
 
 def _as_json(worksheet: Worksheet) -> dict[str, Any]:
-    return {**asdict(worksheet), "rows": list(worksheet.rows)}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(worksheet).items()}
 
 
-def _worksheet(kept: dict[str, Any] | Any) -> Worksheet:
-    known = {name: value for name, value in kept.items() if name in _FIELDS}
-    return Worksheet(**{**known, "rows": tuple(kept["rows"])})
+def _worksheet(kept: Mapping[str, Any]) -> Worksheet:
+    known: dict[str, Any] = {n: tuple(value) if isinstance(value, list) else value for n, value in kept.items()}
+    return Worksheet(**{name: value for name, value in known.items() if name in _FIELDS})
 
 
 def _wording_version(wording: Wording) -> str:
