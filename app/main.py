@@ -16,9 +16,24 @@ from app.attention.library import load_library
 from app.attention.tickets import load_tickets
 from app.settings import PROJECT, Settings
 from app.store import Store
-from app.web import activities, api, classroom, courses, errors, health, join, model, models, run, sheet, signin
+from app.web import (
+    activities,
+    api,
+    classroom,
+    courses,
+    errors,
+    health,
+    join,
+    live,
+    model,
+    models,
+    run,
+    sheet,
+    signin,
+)
 from app.web.guard import Guard
 from app.web.parts import Parts, make_templates
+from app.web.rooms import Rooms
 from app.web.runner import HeadRunner
 
 
@@ -43,8 +58,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         docs_url=None,  # the page it would serve loads its script from another site
         redoc_url=None,
     )
-    app.state.parts = parts
-    for module in (sheet, run, models, model, api, health, signin, courses, activities, join, classroom):
+    app.state.parts, app.state.rooms = parts, Rooms()
+    for module in (sheet, run, models, model, api, health, signin, courses, activities, join, classroom, live):
         app.include_router(module.router)
     app.mount("/static", _Static(directory=PROJECT / "static"), name="static")
     errors.install(app)
