@@ -22,11 +22,14 @@ from app.web import (
     classroom,
     courses,
     errors,
+    exit_tickets,
     health,
     join,
     live,
     model,
     models,
+    regrading,
+    results,
     run,
     sheet,
     signin,
@@ -59,7 +62,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         redoc_url=None,
     )
     app.state.parts, app.state.rooms = parts, Rooms()
-    for module in (sheet, run, models, model, api, health, signin, courses, activities, join, classroom, live):
+    for module in (sheet, run, models, model, api, health, signin, courses, activities, join, classroom, live, results,
+                   exit_tickets, regrading):  # fmt: skip
         app.include_router(module.router)
     app.mount("/static", _Static(directory=PROJECT / "static"), name="static")
     errors.install(app)

@@ -32,11 +32,16 @@ AllRooms = Annotated[Rooms, Depends(rooms_of)]
 
 @dataclass(frozen=True)
 class Segment:
-    """One piece of a bar, in hundredths of it."""
+    """One piece of a bar, in hundredths of its length; what is not right is lower, so that colour is not needed."""
 
     kind: str
     start: float
     width: float
+    height: float
+
+    @property
+    def top(self) -> float:
+        return round(1 - self.height, 2)
 
 
 @dataclass(frozen=True)
@@ -186,9 +191,9 @@ def _row_bars(sheet: SheetRoom) -> tuple[RowBar, ...]:
     found = list[RowBar]()
     for count in sheet.rows:
         pieces, start = list[Segment](), 0.0
-        for kind in ("right", "follows", "wrong"):
+        for kind, height in (("right", 1.0), ("follows", 0.7), ("wrong", 0.4)):
             width = 100 * getattr(count, kind) / max(sheet.begun, 1)
-            pieces.append(Segment(kind, round(start, 2), round(width, 2)))
+            pieces.append(Segment(kind, round(start, 2), round(width, 2), height))
             start += width
         found.append(RowBar(count, count.row, sheet.begun, tuple(piece for piece in pieces if piece.width)))
     return tuple(found)

@@ -10,9 +10,7 @@ down_revision = "0003"
 def upgrade() -> None:
     op.create_table(
         "spotlights",
-        sa.Column(
-            "activity_id", sa.Integer, sa.ForeignKey("activities.id", ondelete="CASCADE"), primary_key=True
-        ),
+        sa.Column("activity_id", sa.Integer, sa.ForeignKey("activities.id", ondelete="CASCADE"), primary_key=True),
         sa.Column("item", sa.Integer, nullable=False),
         sa.Column("belief", sa.String(80), nullable=False),
         sa.Column("drawn", sa.Boolean, nullable=False),
