@@ -79,7 +79,7 @@ def test_shares_count_first_tries_and_last_ones_apart() -> None:
 
 
 def test_a_row_is_compared_with_the_rest_of_the_sheet_without_itself() -> None:
-    """Twelve students: the keys go with the queries, the total against both; numpy's correlations of one with the rest."""
+    """Twelve students, in numpy's correlations of each row with the others: keys go with queries, the total against."""
     table = np.array([[1, 1, 0]] * 5 + [[0, 0, 1]] * 4 + [[1, 0, 1], [0, 1, 0], [1, 1, 1]])
     first = [sheet(*("right" if hit else "wrong" for hit in student)) for student in table]
     for column, row in enumerate(row_statistics(ROWS, first, first)):

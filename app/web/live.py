@@ -231,13 +231,13 @@ def _explained(parts: Parts, door: doors.TaughtActivity) -> tuple[Explained | No
 
 
 def _beside(variant: Variant, belief: str) -> tuple[Figure, ...]:
-    """The pictures in which a belief shows, each followed by the same as it is."""
+    """The first picture in which a belief shows, and the same as it is; nothing where it shows in none."""
     changed = next((e.changed for e in variant.standing.expectations if e.belief == belief), {})
     mistaken = {**variant.key, **{variant.upright(place): size for place, size in changed.items()}}
-    found, say = list[Figure](), variant.wording.say
+    say = variant.wording.say
     for left, right in zip(draw(variant, mistaken), draw(variant, variant.key), strict=True):
         if [edge.label for edge in left.edges] != [edge.label for edge in right.edges]:
             gap = left.captions if left.broken else ()
-            found.append(replace(left, captions=(say("live", "as-believed") + ".", *gap)))
-            found.append(replace(right, captions=(say("live", "as-it-is") + ".",)))
-    return tuple(found)
+            believed = replace(left, captions=(say("live", "as-believed"), *gap))
+            return (believed, replace(right, captions=(say("live", "as-it-is"),)))
+    return ()

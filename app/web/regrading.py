@@ -1,4 +1,4 @@
-"""Marking again after a worksheet or a share was corrected: first what would change, then the change, kept with the old."""
+"""Marking again after a worksheet or a share was corrected: first what would change, then the change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What came of an activity: the table of students, what is known of each row, each student's tries, and one page of it."""
+"""What came of an activity: students and rows in tables, each student's tries, and one page for the next meeting."""
 
 from __future__ import annotations
 
