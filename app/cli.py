@@ -34,6 +34,7 @@ from app.attention.library import Library, load_library
 from app.attention.lint import findings
 from app.attention.misconceptions import cannot_tell_apart
 from app.attention.parameters import parameters_json
+from app.attention.tickets import load_tickets
 from app.attention.topics import TopicError
 from app.attention.variants import SeedError, variant_json
 from app.attention.worksheet import Variant, WorksheetError, plain
@@ -128,6 +129,9 @@ def _parser() -> argparse.ArgumentParser:
     teacher.add_argument("action", choices=("add", "reset"), help="add one, or make a link that sets a new password")
     teacher.add_argument("email", metavar="EMAIL")
     teacher.add_argument("--name", default="", help="what colleagues see")
+    sample = verb("sample-course", _sample, "Make a course of simulated students to look around in.", printable=False)
+    sample.add_argument("email", metavar="EMAIL", nargs="?", help="whose it is; may be left out where one teacher is")
+    sample.add_argument("--remove", action="store_true", help="take the sample courses away again")
     verb("serve", _serve, _serve_help(), printable=False)
     return parser
 
@@ -382,6 +386,23 @@ def _teacher(parsed: argparse.Namespace) -> None:
         token = store.people.add_link("reset", email)
         store.people.note("terminal", f"teacher {parsed.action}")
     print(f"With this link, once and within two days, {email} sets a password:\n{_link(settings, token)}")
+
+
+def _sample(parsed: argparse.Namespace) -> None:
+    from app.web.sample import make_sample  # here, so that the other verbs start without what pages need
+
+    with _store(_settings()) as store:
+        teacher = store.people.find_teacher(parsed.email) if parsed.email else store.people.only_teacher()
+        if teacher is None:
+            raise InputError("Say whose it is, by the e-mail address of somebody who teaches: sample-course EMAIL.")
+        samples = [taught.course for taught in store.courses.taught_by(teacher) if taught.course.sample]
+        if parsed.remove:
+            for course in samples:
+                store.courses.delete(course)
+            print(f"Removed: {len(samples)}.")
+        else:
+            make_sample(_library(), load_tickets(PROJECT / "worksheets"), store, teacher)
+            print("Made. It is under “Teach”; sample-course --remove takes it away again.")
 
 
 @contextmanager

@@ -234,7 +234,7 @@ def test_one_page_for_the_next_meeting(app: FastAPI) -> None:
 
 
 def test_a_changed_share_is_shown_first_then_applied_with_the_old_marks_kept(database_url: str, tmp_path: Path) -> None:
-    """Lou's following box loses its half: told before, then applied, logged and shown; a second time nothing is left."""
+    """Lou's following box loses its half: told before, then applied and logged; a second time nothing is left."""
     made = create_app(Settings(data_dir=tmp_path, database_url=database_url))
     with TestClient(made):
         room = Class(made)

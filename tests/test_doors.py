@@ -70,6 +70,8 @@ TABLE: dict[str, Row] = {
     "POST /courses": (401, 401, 401, 422, 422, 422),
     "GET /courses/{course_id:int}": STAFF_SEES,
     "POST /courses/{course_id:int}": INSTRUCTOR_IS_TOLD,
+    "POST /courses/sample": (401, 401, 401, 303, 303, 303),
+    "POST /courses/{course_id:int}/remove-sample": (401, 401, 401, 403, 404, 404),  # this one is no sample
     "POST /courses/{course_id:int}/students": INSTRUCTOR_IS_TOLD,
     "POST /courses/{course_id:int}/students/{student_id:int}/remove": INSTRUCTOR_DOES,
     "POST /courses/{course_id:int}/students/{student_id:int}/free": INSTRUCTOR_DOES,

@@ -76,6 +76,14 @@ class Try:
 
 
 @dataclass(frozen=True)
+class Progress:
+    """How far a student is with one sheet: how many tries, and whether one of them was handed in."""
+
+    tries: int
+    handed_in: bool
+
+
+@dataclass(frozen=True)
 class Attendance:
     """That a student came to an activity, and whether their exit ticket is in."""
 
@@ -106,7 +114,10 @@ class Classwork(Questions):
     """What students do."""
 
     def arrive(self, activity_id: int, student_id: int) -> None:
-        """Note that a student came; once is enough."""
+        """Note that a student came; once is enough, and then costs no write."""
+        ours = (attendance.c.activity_id == activity_id, attendance.c.student_id == student_id)
+        if self._one(sa.select(attendance.c.student_id).where(*ours)):
+            return
         row = {"activity_id": activity_id, "student_id": student_id, "arrived_at": now(), "ticket_in": False}
         place = [attendance.c.activity_id, attendance.c.student_id]
         self._write(self._insert(attendance).values(row).on_conflict_do_nothing(index_elements=place))
@@ -189,7 +200,20 @@ class Classwork(Questions):
 
     def last_try(self, spot: Spot) -> Try | None:
         """The newest try of one student on one sheet: the one that counts."""
-        return next(iter(self.tries(spot)[-1:]), None)
+        row = self._one(sa.select(*columns(tries, Try)).where(*_on(spot)).order_by(tries.c.id.desc()).limit(1))
+        return _try(row) if row else None
+
+    def progress(self, activity_id: int, student_id: int) -> dict[str, Progress]:
+        """How far a student is in an activity, by sheet; what was not begun is missing."""
+        begun = sa.select(work.c.sheet).where(work.c.activity_id == activity_id, work.c.student_id == student_id)
+        ever = sa.func.max(sa.cast(tries.c.handed_in, sa.Integer))
+        tried = (
+            sa.select(tries.c.sheet, sa.func.count(), ever)
+            .where(tries.c.activity_id == activity_id, tries.c.student_id == student_id)
+            .group_by(tries.c.sheet)
+        )
+        found = {row[0]: Progress(0, False) for row in self._all(begun)}
+        return found | {row[0]: Progress(row[1], bool(row[2])) for row in self._all(tried)}
 
     def tries_of_activity(self, activity_id: int) -> tuple[Try, ...]:
         """Every try of everybody, the first one first."""

@@ -84,6 +84,10 @@ class Courses(Questions):
     def change(self, course: Course, title: str, time_zone: str) -> None:
         self._write(sa.update(courses).where(courses.c.id == course.id).values(title=title, time_zone=time_zone))
 
+    def delete(self, course: Course) -> None:
+        """Delete a course with everything in it, for good."""
+        self._write(sa.delete(courses).where(courses.c.id == course.id))
+
     def taught_by(self, teacher: Teacher) -> tuple[TaughtCourse, ...]:
         """The courses somebody teaches or assists, the newest first."""
         counted = sa.select(sa.func.count()).where(students.c.course_id == courses.c.id).scalar_subquery()
@@ -161,13 +165,14 @@ class Courses(Questions):
 
     # Seats
 
-    def enrol(self, course: Course, name: str, learner_id: int) -> tuple[Student, str]:
-        """Somebody new under a name of their own, sitting in this browser, and their resume code."""
+    def enrol(self, course: Course, name: str, learner_id: int | None = None) -> tuple[Student, str]:
+        """Somebody new under a name of their own, sitting in this browser if one is given, and their resume code."""
         code, at = new_code(), now()
         row = {"course_id": course.id, "name": name, "resume_hash": hashed(code), "joined_at": at, "created_at": at}
         with self.engine.begin() as connection:
             student = Student(added_id(connection, students, row), course.id, name, None, at)
-            self._sit(connection, student, learner_id)
+            if learner_id is not None:
+                self._sit(connection, student, learner_id)
         return student, code
 
     def take(self, student: Student, learner_id: int) -> str | None:

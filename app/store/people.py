@@ -59,6 +59,11 @@ class People(Questions):
         row = self._one(sa.select(*columns(teachers, Teacher)).where(teachers.c.email == email.lower()))
         return Teacher(*row) if row else None
 
+    def only_teacher(self) -> Teacher | None:
+        """The teacher, where there is one alone."""
+        rows = self._all(sa.select(*columns(teachers, Teacher)).limit(2))
+        return Teacher(*rows[0]) if len(rows) == 1 else None
+
     def add_teacher(self, email: str, name: str) -> Teacher | None:
         """A teacher without a password; None if the address is taken."""
         values = {"email": email.lower(), "name": name, "created_at": now()}

@@ -8,10 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
+from app.attention.grading import Report
 from app.attention.library import Library
 from app.attention.tickets import Ticket as TicketFile
 from app.attention.worksheet import Variant, Wording, Worksheet
-from app.store import Activity, Content, Fixed, Item, Policies, Spot, Student, Ticket
+from app.store import Activity, Content, Fixed, Graded, Item, Policies, Spot, Student, Ticket
 from app.web.imports import library_with
 from app.web.parts import Parts
 
@@ -50,7 +51,15 @@ def assigned(parts: Parts, activity: Activity, student: Student, number: int) ->
 def fix(parts: Parts, worksheet: Worksheet, fixed: Fixed) -> Variant:
     """A worksheet with the sizes that were kept of it."""
     model = library_with(parts, fixed.model).model(fixed.model)
-    return Variant(replace(worksheet, decoder_tokens=fixed.decoder_tokens), model, fixed.tokens, parts.library.wording)
+    decoded = fixed.decoder_tokens if fixed.decoder_tokens != worksheet.decoder_tokens else None
+    return Variant(worksheet, model, fixed.tokens, parts.library.wording, decoded)
+
+
+def graded(report: Report) -> Graded:
+    """What of a report is kept with a try."""
+    marks = {str(place): mark.kind for place, mark in report.marks.items()}
+    found = report.diagnosis
+    return Graded(marks, (found.key, *found.also) if found else (), report.score, report.out_of)
 
 
 def worksheet_of(item: Item, policies: Policies) -> Worksheet:
@@ -78,7 +87,7 @@ def seed(activity: Activity, student: Student) -> int:
 def _fixed(parts: Parts, activity: Activity, student: Student, worksheet: Worksheet) -> Fixed:
     if activity.policies.variants == "per_student" and worksheet.key in parts.library.worksheets:
         made = parts.library.seeded(worksheet.key, seed(activity, student))
-        return Fixed(made.model.key, made.tokens, made.worksheet.decoder_tokens)
+        return Fixed(made.model.key, made.tokens, made.decoder_tokens or worksheet.decoder_tokens)
     return Fixed(worksheet.model, worksheet.tokens, worksheet.decoder_tokens)
 
 

@@ -19,11 +19,11 @@ from fastapi.responses import RedirectResponse
 from app.attention.drawing import Figure, Scale
 from app.attention.grading import Report, grade
 from app.attention.worksheet import Variant
-from app.store import Activity, Graded, Phase, Spot, Ticket, TriesUsedUpError, Try
+from app.store import Activity, Phase, Progress, Ticket, TriesUsedUpError, Try
 from app.store.classwork import Draft
 from app.web import doors
 from app.web.asked import MAX_KEPT, read_scale
-from app.web.assigned import Assigned, assigned, titles
+from app.web.assigned import Assigned, assigned, graded, titles
 from app.web.doors import AtDesk
 from app.web.forms import LONGEST_TEXT, Fields, Sent
 from app.web.parts import Part, Parts, render
@@ -95,6 +95,13 @@ class TicketPage:
 
 
 @dataclass(frozen=True)
+class Drawn:
+    """Everything that templates/_figures.html shows."""
+
+    figures: tuple[Figure, ...]
+
+
+@dataclass(frozen=True)
 class Sheet:
     """A sheet on a student's desk, with what a request says about it."""
 
@@ -154,6 +161,7 @@ def show_sheet(parts: Part, at: AtSheet, scale: str = "root") -> Response:
     desk, number, found = at
     if desk.activity.phase() == "waiting":
         return RedirectResponse(f"/class/{desk.activity.id}", 303)
+    parts.store.classwork.arrive(desk.activity.id, desk.student.id)
     draft = parts.store.classwork.draft(found.spot) or Draft({}, 0, found.fixed)
     sheet = Sheet(desk, number, found, draft, read_scale(scale), "")
     return render(parts, "class_sheet.html", _page(parts, sheet))
@@ -164,7 +172,7 @@ def save_sheet(parts: Part, sheet: Posted) -> Response:
     """Keep what was typed, and give back its drawing."""
     _still_open(parts, sheet.desk.activity)
     parts.store.classwork.save(sheet.assigned.spot, sheet.sent)
-    return render(parts, "_figures.html", _page(parts, sheet))
+    return render(parts, "_figures.html", Drawn(drawn(sheet.assigned.variant, sheet.sent.answers, sheet.scale)))
 
 
 @router.post("/class/{activity_id:int}/{number:int}/check")
@@ -240,12 +248,9 @@ def _still_open(parts: Parts, activity: Activity) -> None:
 
 
 def _record(parts: Parts, sheet: Sheet, report: Report, *, handed_in: bool) -> Try:
-    marks = {str(place): mark.kind for place, mark in report.marks.items()}
-    found = report.diagnosis
-    graded = Graded(marks, (found.key, *found.also) if found else (), report.score, report.out_of)
     allowed = sheet.desk.activity.policies.tries
     return parts.store.classwork.record(
-        sheet.assigned.spot, sheet.client_id, sheet.sent, graded, handed_in=handed_in, allowed=allowed
+        sheet.assigned.spot, sheet.client_id, sheet.sent, graded(report), handed_in=handed_in, allowed=allowed
     )
 
 
@@ -258,22 +263,24 @@ def _work(request: Request, parts: Parts, sheet: Sheet, notice: str = "") -> Res
 def _page(parts: Parts, sheet: Sheet, notice: str = "") -> ClassSheetPage:
     desk, variant, answers = sheet.desk, sheet.assigned.variant, sheet.sent.answers
     policies, phase = desk.activity.policies, desk.activity.phase()
-    tries = parts.store.classwork.tries(sheet.assigned.spot)
-    last = tries[-1] if tries else None
-    left = max(policies.tries - len(tries), 0) if policies.tries else None
+    progress = parts.store.classwork.progress(desk.activity.id, desk.student.id)
+    tries = progress[sheet.assigned.spot.sheet].tries if sheet.assigned.spot.sheet in progress else 0
+    last = parts.store.classwork.last_try(sheet.assigned.spot) if tries else None
+    left = max(policies.tries - tries, 0) if policies.tries else None
     told = last is not None and policies.tells(phase, last.handed_in)
+    report = grade(variant, last.answers) if last and told else None
     handed_in = last is not None and last.handed_in
     return ClassSheetPage(
         desk=desk,
-        steps=_steps(parts, desk, sheet.number),
+        steps=_steps(parts, desk, progress, sheet.number),
         ticket_in=_ticket_in(parts, desk),
         action=sheet.action,
         keep=f"{sheet.action} {desk.student.id} {sheet.assigned.spot.sheet}",
         variant=variant,
-        rows=row_views(variant, answers, grade(variant, last.answers) if last and told else None, phase == "closed"),
+        rows=row_views(variant, answers, report, phase == "closed"),
         figures=drawn(variant, answers, sheet.scale),
         scale=sheet.scale,
-        report=grade(variant, last.answers) if last and told else None,
+        report=report,
         last=last,
         tries_left=left,
         locked=phase != "open" or left == 0,
@@ -281,7 +288,7 @@ def _page(parts: Parts, sheet: Sheet, notice: str = "") -> ClassSheetPage:
         notice=notice,
         form_id=secrets.token_urlsafe(16),
         saved_version=sheet.sent.version,
-        run_button=_run_button(variant, policies.run == "before" or bool(tries)),
+        run_button=_run_button(variant, policies.run == "before" or tries > 0),
     )
 
 
@@ -289,17 +296,25 @@ def _run_button(variant: Variant, allowed: bool) -> str:
     return str(variant.wording.sections["run-buttons"].get(variant.topic.key, "")) if allowed else ""
 
 
-def _steps(parts: Parts, desk: doors.Desk, here: int = -1) -> tuple[Step, ...]:
-    activity, classwork = desk.activity, parts.store.classwork
-    found = list[Step]()
-    for number, (item, title) in enumerate(zip(activity.content.items, titles(parts, activity.content), strict=True)):
-        spot = Spot(desk.student.id, activity.id, activity.revision, number, item.sheet)
-        last = classwork.last_try(spot)
-        state: Literal["new", "begun", "checked", "handed-in"] = "begun" if classwork.draft(spot) else "new"
-        if last:
-            state = "handed-in" if last.handed_in else "checked"
-        found.append(Step(f"/class/{activity.id}/{number + 1}", title, state, number == here))
-    return tuple(found)
+def _steps(
+    parts: Parts, desk: doors.Desk, progress: Mapping[str, Progress] | None = None, here: int = -1
+) -> tuple[Step, ...]:
+    """The sheets of the activity, each with how far the student is."""
+    activity = desk.activity
+    found = parts.store.classwork.progress(activity.id, desk.student.id) if progress is None else progress
+    sheets = zip(activity.content.items, titles(parts, activity.content), strict=True)
+    return tuple(
+        Step(f"/class/{activity.id}/{number + 1}", title, _state(found.get(item.sheet)), number == here)
+        for number, (item, title) in enumerate(sheets)
+    )
+
+
+def _state(progress: Progress | None) -> Literal["new", "begun", "checked", "handed-in"]:
+    if progress is None:
+        return "new"
+    if progress.handed_in:
+        return "handed-in"
+    return "checked" if progress.tries else "begun"
 
 
 def _ticket_in(parts: Parts, desk: doors.Desk) -> bool:

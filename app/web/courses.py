@@ -17,6 +17,7 @@ from app.web import doors
 from app.web.doors import LedCourse, LedStudent, SeenCourse, SignedIn, address
 from app.web.forms import Sent
 from app.web.parts import Part, Parts, render
+from app.web.sample import make_sample
 
 router = APIRouter(include_in_schema=False)
 
@@ -67,6 +68,23 @@ def add_course(parts: Part, teacher: SignedIn, sent: Sent) -> Response:
     return RedirectResponse(f"/courses/{course.id}", 303)
 
 
+@router.post("/courses/sample")
+def add_sample(parts: Part, teacher: SignedIn) -> Response:
+    """A course of simulated students, to look around in."""
+    course = make_sample(parts.library, parts.tickets, parts.store, teacher)
+    return RedirectResponse(f"/courses/{course.id}", 303)
+
+
+@router.post("/courses/{course_id:int}/remove-sample")
+def remove_sample(parts: Part, door: LedCourse) -> Response:
+    """Delete a course of simulated students; any other is 404."""
+    if not door.course.sample:
+        raise HTTPException(404)
+    parts.store.courses.delete(door.course)
+    parts.store.people.note(f"teacher {door.teacher.id}", "sample removed", f"course {door.course.id}")
+    return RedirectResponse("/courses", 303)
+
+
 @router.get("/courses/{course_id:int}")
 def show_course(parts: Part, door: SeenCourse) -> Response:
     """A course with its activities, roster and staff."""
@@ -95,7 +113,8 @@ def add_students(parts: Part, door: LedCourse, sent: Sent) -> Response:
         page = _course_page(parts, door, problem=problem, about="roster", roster=sent.raw("roster"))
         return render(parts, "course.html", page, 422)
     added = parts.store.courses.add_students(door.course, entries)
-    notice = words.say("class", "roster-added", added=added, there=len(entries) - added)
+    there = len(entries) - added
+    notice = words.say("class", "roster-added-some" if there else "roster-added", added=added, there=there)
     return render(parts, "course.html", _course_page(parts, door, notice=notice))
 
 
@@ -118,9 +137,9 @@ def free_student(parts: Part, door: LedStudent) -> Response:
 @router.post("/courses/{course_id:int}/staff")
 def invite(request: Request, parts: Part, door: LedCourse, sent: Sent) -> Response:
     """A link that brings somebody onto the staff."""
-    email = as_email(sent.line("email", 254))
+    email = as_email(sent.line("email", 300))
     if email is None:
-        problem, typed = parts.library.wording.say("class", "no-email"), sent.line("email", 254)
+        problem, typed = parts.library.wording.say("class", "no-email"), sent.line("email", 300)
         page = _course_page(parts, door, problem=problem, about="staff", email=typed)
         return render(parts, "course.html", page, 422)
     role: Role = "instructor" if sent.raw("role") == "instructor" else "assistant"

@@ -16,6 +16,7 @@ from app.attention.grading import grade
 from app.attention.worksheet import Variant
 from app.store import Fixed, Graded, Try
 from app.web import doors
+from app.web.assigned import graded
 from app.web.doors import LedActivity, SeenActivity
 from app.web.forms import Sent
 from app.web.outcomes import corrected, item_of
@@ -141,10 +142,7 @@ def _changes(parts: Parts, door: doors.TaughtActivity, tries: Sequence[Try]) -> 
 
 def _marked_again(variant: Variant, one: Try) -> Graded:
     boxes = {str(place) for place in variant.blanks}
-    report = grade(variant, {box: text for box, text in one.answers.items() if box in boxes})
-    marks = {str(place): mark.kind for place, mark in report.marks.items()}
-    held = report.diagnosis
-    return Graded(marks, (held.key, *held.also) if held else (), report.score, report.out_of)
+    return graded(grade(variant, {box: text for box, text in one.answers.items() if box in boxes}))
 
 
 def _mark(found: Sequence[Change]) -> str:

@@ -19,7 +19,7 @@ from app.attention.grading import grade
 from app.attention.worksheet import Row, Variant
 from app.store import Activity, Attendance, Fixed, LastTry
 from app.store.live import Whose
-from app.web.assigned import fix, frozen_variant, worksheet_of
+from app.web.assigned import fix, frozen_variant, graded, worksheet_of
 from app.web.parts import Parts
 
 SECONDS, KEPT = 1.0, 100  # a count is good for that long; rooms that are remembered
@@ -152,10 +152,8 @@ def _grade_drafts(parts: Parts, activity: Activity, seen: _Seen, versions: Mappi
             seen.variants[place] = fix(parts, worksheet_of(items[whose[1]], activity.policies), draft.variant)
         variant = seen.variants[place]
         boxes = {str(blank) for blank in variant.blanks}
-        report = grade(variant, {box: text for box, text in draft.answers.items() if box in boxes})
-        marks = {str(blank): mark.kind for blank, mark in report.marks.items()}
-        held = (report.diagnosis.key, *report.diagnosis.also) if report.diagnosis else ()
-        seen.drafts[whose] = (draft.version, Standing("typing", _states(marks), held))
+        found = graded(grade(variant, {box: text for box, text in draft.answers.items() if box in boxes}))
+        seen.drafts[whose] = (draft.version, Standing("typing", _states(found.marks), found.beliefs))
     for gone in set(seen.drafts) - set(versions):
         del seen.drafts[gone]
 

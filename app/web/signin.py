@@ -55,7 +55,7 @@ def show_sign_in(parts: Part, teacher: MaybeTeacher, next: str = "") -> Response
 @router.post("/sign-in")
 def sign_in(request: Request, parts: Part, sent: Sent) -> Response:
     """Start a session; the same answer for an unknown address as for a wrong password, after the same work."""
-    email, after = sent.line("email", 254), _local(sent.raw("next"))
+    email, after = sent.line("email", 300), _local(sent.raw("next"))
     guesses = (("account", email.lower()), ("sign-in", address_of(request)))
     for kind, key in guesses:
         parts.limits.check(kind, key)  # type: ignore[arg-type]  # a tuple's texts are taken for any text
@@ -96,7 +96,7 @@ def follow_link(request: Request, parts: Part, teacher: MaybeTeacher, sent: Sent
     if link.kind == "invite" and teacher:
         followed = parts.store.people.follow_link(link, teacher.email)
         return RedirectResponse(_after(link), 303) if followed else _void(parts)
-    email = link.email or sent.line("email", 254)
+    email = link.email or sent.line("email", 300)
     if problem := _problem(parts, link, email, sent):
         page = _link_page(request, parts, teacher, link, email, sent.line("name", 100), problem)
         return render(parts, "link.html", page, 422)
