@@ -80,6 +80,11 @@ def counts(page: Page, kind: str) -> dict[str, str]:
     return found
 
 
+def explain(text: str) -> list[tuple[dict[str, str], str]]:
+    """The buttons that explain a belief."""
+    return [found for found in Page(text).find("button") if found[0].get("id", "").startswith("explain-")]
+
+
 @pytest.fixture(scope="module")
 def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FastAPI]:
     made = create_app(Settings(data_dir=tmp_path_factory.mktemp("live"), database_url=""))
@@ -179,14 +184,15 @@ def test_a_belief_is_explained_to_the_class_and_taken_away(app: FastAPI, library
     explanation = library.wording.belief("head-as-wide-as-model", "explanation")
     action = f"{room.path}/live/explain?sheet=1"
     with room.world.browser(teacher=room.ada) as ada, room.world.browser(teacher=bo) as assistant:
-        assert ada.get(f"{room.path}/live").text.count("Explain: ") == 1
+        assert [button["aria-pressed"] for button, _ in explain(ada.get(f"{room.path}/live").text)] == ["false"]
         assert explanation not in ada.get(f"{room.path}/live").text
         back = ada.post(action, data={"belief": "head-as-wide-as-model"})
         assert (back.status_code, back.headers["location"]) == (303, f"{room.path}/live?sheet=1")
+        assert [button["aria-pressed"] for button, _ in explain(ada.get(f"{room.path}/live").text)] == ["true"]
         theirs = assistant.get(f"{room.path}/live").text
         assert explanation in theirs
         assert "<figure" not in theirs
-        assert "Explain: " not in theirs
+        assert explain(theirs) == []
         assert "Take it away" not in theirs
         drawn = ada.post(action, data={"belief": "head-as-wide-as-model", "drawn": "yes"}, headers=SCRIPT).text
         assert drawn.count("<figure") == 2

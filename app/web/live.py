@@ -238,6 +238,7 @@ def _beside(variant: Variant, belief: str) -> tuple[Figure, ...]:
     for left, right in zip(draw(variant, mistaken), draw(variant, variant.key), strict=True):
         if [edge.label for edge in left.edges] != [edge.label for edge in right.edges]:
             gap = left.captions if left.broken else ()
-            believed = replace(left, captions=(say("live", "as-believed"), *gap))
-            return (believed, replace(right, captions=(say("live", "as-it-is"),)))
+            width = max(left.width, right.width)  # so that both are shown at one size
+            believed = replace(left, width=width, captions=(say("live", "as-believed"), *gap))
+            return (believed, replace(right, width=width, captions=(say("live", "as-it-is"),)))
     return ()
