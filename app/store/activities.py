@@ -164,7 +164,7 @@ class Activities(Questions):
         """A draft with a join code of its own and its first revision."""
         while True:
             try:
-                with self.engine.begin() as connection:
+                with self._writing() as connection:
                     row = {"course_id": course.id, "join_code": new_code(JOIN_LENGTH), "state": "draft",
                            "created_at": now(), **_planned(plan)}  # fmt: skip
                     activity_id = added_id(connection, activities, row)
@@ -198,7 +198,7 @@ class Activities(Questions):
         """
         if content.as_json() == activity.content.as_json():
             return activity.revision
-        with self.engine.begin() as connection:
+        with self._writing() as connection:
             if activity.state == "draft":
                 this = (revisions.c.activity_id == activity.id, revisions.c.number == activity.revision)
                 frozen = {"content": content.as_json(), "created_at": now()}

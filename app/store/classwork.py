@@ -136,7 +136,7 @@ class Classwork(Questions):
 
     def save(self, spot: Spot, draft: Draft) -> None:
         """Keep what stands in the boxes, unless something newer is kept already; durable once this returns."""
-        with self.engine.begin() as connection:
+        with self._writing() as connection:
             self._save(connection, spot, draft)
 
     def _save(self, connection: sa.Connection, spot: Spot, draft: Draft) -> None:
@@ -165,7 +165,7 @@ class Classwork(Questions):
         The same `client_id` again gives back the try that is there. Raises TriesUsedUpError where more than `allowed`
         tries would be there on this sheet (0 allows any number); then nothing is kept.
         """
-        with self.engine.begin() as connection:
+        with self._writing() as connection:
             self._one_at_a_time(connection, spot.student_id)
             self._save(connection, spot, draft)
             row = {**asdict(spot), **asdict(graded), "client_id": client_id, "variant": asdict(draft.variant),
@@ -244,7 +244,7 @@ class Classwork(Questions):
         """
         ours = (attendance.c.activity_id == activity_id, attendance.c.student_id == student_id)
         came = sa.update(attendance).where(*ours, attendance.c.ticket_in.is_(False)).values(ticket_in=True)
-        with self.engine.begin() as connection:
+        with self._writing() as connection:
             if not connection.execute(came).rowcount:
                 return False
             for question, text in answers.items():

@@ -72,7 +72,7 @@ class Courses(Questions):
     def add(self, title: str, time_zone: str, teacher: Teacher, sample: bool = False) -> Course:
         """A new course with its first instructor."""
         row = {"title": title, "time_zone": time_zone, "sample": sample, "created_at": now()}
-        with self.engine.begin() as connection:
+        with self._writing() as connection:
             course_id = added_id(connection, courses, row)
             connection.execute(sa.insert(staff).values(course_id=course_id, teacher_id=teacher.id, role="instructor"))
         return Course(course_id, title, time_zone, sample, None)
@@ -139,7 +139,7 @@ class Courses(Questions):
             keys.add(key) if key else names.add(name.casefold())
             rows.append({"course_id": course.id, "name": name, "roster_key": key, "created_at": now()})
         if rows:
-            with self.engine.begin() as connection:
+            with self._writing() as connection:
                 connection.execute(sa.insert(students), rows)
         return len(rows)
 
@@ -158,7 +158,7 @@ class Courses(Questions):
 
     def free_student(self, student: Student) -> None:
         """Let a name be taken again: nobody sits as this student any more, and the resume code is void."""
-        with self.engine.begin() as connection:
+        with self._writing() as connection:
             connection.execute(sa.delete(seats).where(seats.c.student_id == student.id))
             freed = sa.update(students).where(students.c.id == student.id)
             connection.execute(freed.values(joined_at=None, resume_hash=None))
@@ -169,7 +169,7 @@ class Courses(Questions):
         """Somebody new under a name of their own, sitting in this browser if one is given, and their resume code."""
         code, at = new_code(), now()
         row = {"course_id": course.id, "name": name, "resume_hash": hashed(code), "joined_at": at, "created_at": at}
-        with self.engine.begin() as connection:
+        with self._writing() as connection:
             student = Student(added_id(connection, students, row), course.id, name, None, at)
             if learner_id is not None:
                 self._sit(connection, student, learner_id)
@@ -179,7 +179,7 @@ class Courses(Questions):
         """Take a name of the roster: the resume code, None if somebody took it before."""
         code = new_code()
         free = (students.c.id == student.id, students.c.joined_at.is_(None))
-        with self.engine.begin() as connection:
+        with self._writing() as connection:
             taken = sa.update(students).where(*free).values(joined_at=now(), resume_hash=hashed(code))
             if not connection.execute(taken).rowcount:
                 return None
@@ -191,7 +191,7 @@ class Courses(Questions):
         row = self._one(sa.select(*columns(students, Student)).where(students.c.resume_hash == hashed(as_code(code))))
         if row is None:
             return None
-        with self.engine.begin() as connection:
+        with self._writing() as connection:
             self._sit(connection, Student(*row), learner_id)
         return Student(*row)
 

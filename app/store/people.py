@@ -68,7 +68,7 @@ class People(Questions):
         """A teacher without a password; None if the address is taken."""
         values = {"email": email.lower(), "name": name, "created_at": now()}
         insert = self._insert(teachers).values(values).on_conflict_do_nothing(index_elements=[teachers.c.email])
-        with self.engine.begin() as connection:
+        with self._writing() as connection:
             added = connection.scalar(insert.returning(teachers.c.id))
         return None if added is None else self.find_teacher(email)
 
@@ -77,7 +77,7 @@ class People(Questions):
         token = secrets.token_urlsafe(32)
         values = {"kind": kind, "token_hash": hashed(token), "email": email.lower(), "course_id": course_id,
                   "role": role, "expires_at": now() + LINK_LASTS[kind]}  # fmt: skip
-        with self.engine.begin() as connection:
+        with self._writing() as connection:
             if kind != "invite":
                 same = (links.c.kind == kind, links.c.email == email.lower(), links.c.used_at.is_(None))
                 connection.execute(sa.update(links).where(*same).values(used_at=now()))
@@ -95,7 +95,7 @@ class People(Questions):
 
         Without a password the teacher must be there. None if somebody else followed the link just before.
         """
-        with self.engine.begin() as connection:
+        with self._writing() as connection:
             used = sa.update(links).where(links.c.id == link.id, links.c.used_at.is_(None)).values(used_at=now())
             if not connection.execute(used).rowcount:
                 return None

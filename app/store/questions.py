@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import fields
 from datetime import UTC, datetime
 from typing import Any
@@ -13,10 +14,21 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 
 class Questions:
-    """A group of questions about one part of the database."""
+    """A group of questions about one part of the database.
 
-    def __init__(self, engine: sa.Engine) -> None:
+    `turn` is what those who write wait for: SQLite lets one write at a time, and a queue here is fair and quick, where
+    its own way of waiting is to sleep and try again.
+    """
+
+    def __init__(self, engine: sa.Engine, turn: AbstractContextManager[Any] | None = None) -> None:
         self.engine = engine
+        self._turn = turn or nullcontext()
+
+    @contextmanager
+    def _writing(self) -> Iterator[sa.Connection]:
+        """A transaction that is durable once it is left, and as if it had never been where an exception leaves it."""
+        with self._turn, self.engine.begin() as connection:
+            yield connection
 
     def _one(self, query: sa.Select[Any]) -> Any:  # a row, or None
         with self.engine.connect() as connection:
@@ -28,7 +40,7 @@ class Questions:
 
     def _write(self, statement: sa.UpdateBase) -> int:
         """Execute one statement for good; the number of rows it changed."""
-        with self.engine.begin() as connection:
+        with self._writing() as connection:
             return connection.execute(statement).rowcount
 
     def _insert(self, table: sa.Table) -> sqlite.Insert | postgresql.Insert:

@@ -38,7 +38,7 @@ class Regrades(Questions):
 
     def apply(self, activity_id: int, teacher_id: int, new: Mapping[int, Graded]) -> int:
         """Give tries of an activity other marks, and keep what they had; the number of this regrade."""
-        with self.engine.begin() as connection:
+        with self._writing() as connection:
             row = {"activity_id": activity_id, "teacher_id": teacher_id, "at": now()}
             regrade_id = added_id(connection, regrades, row)
             for try_id, graded in sorted(new.items()):

@@ -6,6 +6,7 @@ import json
 import re
 import secrets
 import sqlite3
+import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -95,13 +96,15 @@ class Store(Questions):
 
     def __init__(self, url: str) -> None:
         _make_folder(url)
-        super().__init__(sa.create_engine(url, pool_pre_ping=not url.startswith("sqlite")))
+        on_sqlite = url.startswith("sqlite")
+        super().__init__(sa.create_engine(url, pool_pre_ping=not on_sqlite), threading.Lock() if on_sqlite else None)
         if self.engine.dialect.name == "sqlite":
             sa.event.listen(self.engine, "connect", _set_up_sqlite)
         self._migrate()
-        self.people, self.courses = People(self.engine), Courses(self.engine)
-        self.activities, self.classwork = Activities(self.engine), Classwork(self.engine)
-        self.live, self.regrades = Live(self.engine), Regrades(self.engine)
+        parts = self.engine, self._turn
+        self.people, self.courses = People(*parts), Courses(*parts)
+        self.activities, self.classwork = Activities(*parts), Classwork(*parts)
+        self.live, self.regrades = Live(*parts), Regrades(*parts)
 
     def close(self) -> None:
         self.engine.dispose()
@@ -114,7 +117,7 @@ class Store(Questions):
     def add_learner(self) -> Learner:
         """A new learner with a token of 256 random bits."""
         token = secrets.token_urlsafe(32)
-        with self.engine.begin() as connection:
+        with self._writing() as connection:
             row = connection.execute(sa.insert(learners).values(token_hash=hashed(token), created_at=now()))
             return Learner(row.inserted_primary_key[0], token)  # type: ignore[index]  # one row was inserted
 
@@ -133,7 +136,7 @@ class Store(Questions):
             set_=values,
             where=drafts.c.version <= draft.version,
         )
-        with self.engine.begin() as connection:
+        with self._writing() as connection:
             connection.execute(upsert)
 
     def find_draft(self, learner: Learner, sheet: str) -> Draft | None:
@@ -146,7 +149,7 @@ class Store(Questions):
 
     def record_attempt(self, learner: Learner, sheet: str, attempt: Attempt) -> None:
         """Keep one checked try for good."""
-        with self.engine.begin() as connection:
+        with self._writing() as connection:
             connection.execute(
                 sa.insert(attempts).values(
                     learner_id=learner.id,
@@ -172,7 +175,7 @@ class Store(Questions):
     def add_run(self, sheet: str, answers: Answers) -> Run:
         """A run that has not finished; its id cannot be guessed, since whoever has it may look."""
         run = Run(secrets.token_urlsafe(12), sheet, answers, None, None, now())
-        with self.engine.begin() as connection:
+        with self._writing() as connection:
             connection.execute(
                 sa.insert(runs).values(id=run.id, sheet=sheet, answers=dict(answers), created_at=run.created_at)
             )
@@ -180,7 +183,7 @@ class Store(Questions):
 
     def finish_run(self, run_id: str, result: Mapping[str, Any] | None, problem: str | None = None) -> None:
         values = {"result": None if result is None else dict(result), "problem": problem}
-        with self.engine.begin() as connection:
+        with self._writing() as connection:
             connection.execute(sa.update(runs).where(runs.c.id == run_id).values(**values))
 
     def find_run(self, run_id: str) -> Run | None:
@@ -198,7 +201,7 @@ class Store(Questions):
         text = json.dumps(config, sort_keys=True, separators=(",", ":"))
         key = f"cfg-{hashed(text)[:20]}"
         row = {"key": key, "name": name[:100], "config": text, "source": source[:200], "created_at": now()}
-        with self.engine.begin() as connection:
+        with self._writing() as connection:
             connection.execute(self._insert(models).values(row).on_conflict_do_nothing(index_elements=[models.c.key]))
         return self.find_model(key) or KeptModel(key, name, text, source)
 
