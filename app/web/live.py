@@ -10,8 +10,9 @@ from annotated_doc import Doc
 from fastapi import APIRouter, Depends, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
 
-from app.attention.drawing import Figure, draw
-from app.attention.worksheet import Row, Variant
+from app.attention.drawing import Figure
+from app.attention.explanations import explain_belief
+from app.attention.worksheet import Row
 from app.store import Phase, Spotlight
 from app.web import doors
 from app.web.assigned import frozen_variant, titles
@@ -66,13 +67,13 @@ class BeliefBar:
 
 @dataclass(frozen=True)
 class Explained:
-    """The belief that is explained to the class, and whether the drawing that tells answers stands below."""
+    """The belief that is explained to the class, and the picture of it beside the truth where that is shown."""
 
     key: str
     name: str
     message: str
     can_draw: bool
-    drawn: bool
+    pairs: tuple[tuple[Figure, Figure], ...]
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,6 @@ class LivePage:
     rows: Annotated[tuple[RowBar, ...], Doc("Its rows.")]
     beliefs: Annotated[tuple[BeliefBar, ...], Doc("What is believed, the commonest first.")]
     explained: Annotated[Explained | None, Doc("The belief that is explained to the class.")]
-    figures: Annotated[tuple[Figure, ...], Doc("The belief drawn, each picture followed by the same as it is.")]
     named: Annotated[bool, Doc("Whether names were asked for.")]
     people: Annotated[tuple[Person, ...], Doc("Everybody who came, by name; nobody unless names were asked for.")]
     reloads: Annotated[bool, Doc("Whether the page loads itself again, for browsers without script.")]
@@ -165,7 +165,6 @@ def _page(request: Request, parts: Parts, rooms: Rooms, look: Look) -> LivePage:
     door, activity = look.door, look.door.activity
     room = rooms.look(parts, activity)
     sheet = room.sheets[look.number - 1] if 0 < look.number <= len(room.sheets) else None
-    explained, figures = _explained(parts, door)
     page = LivePage(
         door=door,
         phase=activity.phase(),
@@ -176,8 +175,7 @@ def _page(request: Request, parts: Parts, rooms: Rooms, look: Look) -> LivePage:
         sheet=sheet,
         rows=_row_bars(sheet) if sheet else (),
         beliefs=_belief_bars(parts, sheet) if sheet else (),
-        explained=explained,
-        figures=figures,
+        explained=_explained(parts, door),
         named=look.named,
         people=_people(parts, door, room, sheet) if look.named else (),
         reloads=look.reloads,
@@ -219,26 +217,10 @@ def _people(parts: Parts, door: doors.TaughtActivity, room: Room, sheet: SheetRo
     return tuple(found)
 
 
-def _explained(parts: Parts, door: doors.TaughtActivity) -> tuple[Explained | None, tuple[Figure, ...]]:
+def _explained(parts: Parts, door: doors.TaughtActivity) -> Explained | None:
     light, words = parts.store.live.spotlight(door.activity.id), parts.library.wording
     if light is None or light.item >= len(door.activity.content.items) or light.belief not in words.sections["beliefs"]:
-        return None, ()
-    figures = _beside(frozen_variant(parts, door.activity, light.item), light.belief)
+        return None
+    found = explain_belief(frozen_variant(parts, door.activity, light.item), light.belief)
     name = words.sections["belief-names"].get(light.belief, light.belief)
-    message = words.belief(light.belief, "explanation")
-    drawn = light.drawn and bool(figures)
-    return Explained(light.belief, name, message, bool(figures), drawn), figures if drawn else ()
-
-
-def _beside(variant: Variant, belief: str) -> tuple[Figure, ...]:
-    """The first picture in which a belief shows, and the same as it is; nothing where it shows in none."""
-    changed = next((e.changed for e in variant.standing.expectations if e.belief == belief), {})
-    mistaken = {**variant.key, **{variant.upright(place): size for place, size in changed.items()}}
-    say = variant.wording.say
-    for left, right in zip(draw(variant, mistaken), draw(variant, variant.key), strict=True):
-        if [edge.label for edge in left.edges] != [edge.label for edge in right.edges]:
-            gap = left.captions if left.broken else ()
-            width = max(left.width, right.width)  # so that both are shown at one size
-            believed = replace(left, width=width, captions=(say("live", "as-believed"), *gap))
-            return (believed, replace(right, width=width, captions=(say("live", "as-it-is"),)))
-    return ()
+    return Explained(light.belief, name, found.message, bool(found.figures), found.figures[:1] if light.drawn else ())
