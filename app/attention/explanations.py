@@ -32,7 +32,7 @@ def explain(variant: Variant, report: Report, scale: Scale = "root") -> Explanat
 
 
 def explain_belief(variant: Variant, belief: str, scale: Scale = "root") -> Explanation:
-    """The explanation of a belief that nobody's sheet need show; without figures where none of this sheet's shows it."""
+    """The explanation of a belief that nobody need have shown; without figures where this sheet cannot show it."""
     message = sentence(variant, belief, "explanation")
     if not any(e.belief == belief for e in variant.standing.expectations):
         return Explanation(belief, message, ())
