@@ -80,6 +80,22 @@ def test_the_room_changes_by_itself_and_a_belief_is_explained_by_keyboard(browse
     context.close()
 
 
+def test_old_numbers_are_called_old(browser: Browser, taught: Taught) -> None:
+    """While the server cannot be reached or refuses, a sentence says so; it goes when the numbers are new again."""
+    context = browser.new_context(base_url=taught.url)
+    page = taught.sign_in(context)
+    page.goto(f"{taught.path}/live")
+    sign = page.get_by_text("these numbers may be old")
+    expect(sign).to_be_hidden()
+    context.route("**/live/now*", lambda route: route.abort())
+    expect(sign).to_be_visible()
+    context.unroute("**/live/now*")
+    expect(sign).to_be_hidden()
+    context.clear_cookies()
+    expect(sign).to_be_visible()
+    context.close()
+
+
 @pytest.mark.parametrize(("scheme", "width"), [("light", 360), ("dark", 1280)])
 def test_axe_finds_nothing_on_the_pages_of_a_class(
     browser: Browser, taught: Taught, scheme: Literal["light", "dark"], width: int
