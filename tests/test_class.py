@@ -294,6 +294,22 @@ def test_tries_are_limited(room: Room) -> None:
     assert tries(room, activity) == [(False, 1), (True, 2)]
 
 
+def test_hints_are_given_where_the_activity_has_them(room: Room) -> None:
+    """On what was checked, without costing a try; 409 before a check, and where there are none."""
+    _, browser = room.seat()
+    wide = {**KEY, "queries.columns": "4096", "keys.columns": "4096", "values.columns": "4096"}
+    activity, without = room.open(tries=3), room.open(hints=False)
+    assert send(browser, activity, "hint", wide).status_code == 409
+    for one in (activity, without):
+        page = Page(send(browser, one, "check", wide).text)
+        assert ("Hint" in [text for _, text in page.find("button")]) == (one is activity)
+    assert send(browser, without, "hint", wide).status_code == 409
+    page = Page(send(browser, activity, "hint", wide, hint="3").text)
+    assert page.text("p", class_="hint")
+    assert len(page.find("td", class_="hinted")) == 3
+    assert len(tries(room, activity)) == 1
+
+
 def test_nothing_typed_is_no_try(room: Room) -> None:
     """Check of an empty sheet says so and costs nothing."""
     activity = room.open(tries=1)

@@ -40,6 +40,7 @@ TABLE: dict[str, Row] = {
     "POST /sheet/save": ALL_200,
     "POST /sheet/check": ALL_200,
     "POST /sheet/answers": ALL_200,
+    "POST /sheet/hint": ALL_200,
     "POST /runs": ALL_200,
     "GET /runs/{run_id}": ALL_404,
     "GET /runs/{run_id}/weights.png": ALL_404,
@@ -112,6 +113,7 @@ TABLE: dict[str, Row] = {
     "POST /class/{activity_id:int}/{number:int}/save": STUDENT_SEES,
     "POST /class/{activity_id:int}/{number:int}/check": STUDENT_SEES,
     "POST /class/{activity_id:int}/{number:int}/hand-in": STUDENT_SEES,
+    "POST /class/{activity_id:int}/{number:int}/hint": (404, 404, 409, 404, 404, 404),  # nothing was checked yet
     "GET /class/{activity_id:int}/ticket": STUDENT_SEES,
     "POST /class/{activity_id:int}/ticket": (404, 404, 422, 404, 404, 404),
 }

@@ -18,6 +18,7 @@ from fastapi.responses import RedirectResponse
 
 from app.attention.drawing import Figure, Scale
 from app.attention.grading import Report, grade
+from app.attention.hints import LEVELS, Hint, Level, hint
 from app.attention.worksheet import Variant
 from app.store import Activity, Phase, Progress, Ticket, TriesUsedUpError, Try
 from app.store.classwork import Draft
@@ -69,6 +70,9 @@ class ClassSheetPage:
     figures: Annotated[tuple[Figure, ...], Doc("What was typed, drawn.")]
     scale: Annotated[Scale, Doc("How lengths are drawn: by square root, or true.")]
     report: Annotated[Report | None, Doc("The last try's marks, none where they may not be seen yet.")]
+    hint: Annotated[Hint | None, Doc("The hint that was asked for.")]
+    next_hint: Annotated[Level | None, Doc("How far the next hint goes; none where there is none to have.")]
+    parameters: Annotated[tuple[str, ...], Doc("The letters of the model's matrices, as hints write them.")]
     last: Annotated[Try | None, Doc("The last try, which counts.")]
     tries_left: Annotated[int | None, Doc("How many tries are left, none where any number is allowed.")]
     locked: Annotated[bool, Doc("Whether nothing can be typed any more.")]
@@ -193,6 +197,20 @@ def check_sheet(request: Request, parts: Part, sheet: Posted) -> Response:
     return _work(request, parts, sheet)
 
 
+@router.post("/class/{activity_id:int}/{number:int}/hint")
+def show_hint(request: Request, parts: Part, sheet: Posted, sent: Sent) -> Response:
+    """A hint on the last try, where the activity has hints and its marks may be seen; asking costs no try."""
+    words, activity = parts.library.wording, sheet.desk.activity
+    _still_open(parts, activity)
+    last = parts.store.classwork.last_try(sheet.assigned.spot)
+    if not activity.policies.hints or last is None or not activity.policies.tells(activity.phase(), last.handed_in):
+        raise HTTPException(409, words.say("class", "no-hint"))
+    parts.store.classwork.save(sheet.assigned.spot, sheet.sent)
+    level = next((known for known in LEVELS if str(known) == sent.raw("hint")), LEVELS[0])
+    found = hint(sheet.assigned.variant, grade(sheet.assigned.variant, last.answers), level)
+    return _work(request, parts, sheet, hinted=found)
+
+
 @router.post("/class/{activity_id:int}/{number:int}/hand-in")
 def hand_in(request: Request, parts: Part, sheet: Posted) -> Response:
     """Hand the sheet in: as the try that was just checked, or as one more; without a try left, the last one."""
@@ -254,13 +272,13 @@ def _record(parts: Parts, sheet: Sheet, report: Report, *, handed_in: bool) -> T
     )
 
 
-def _work(request: Request, parts: Parts, sheet: Sheet, notice: str = "") -> Response:
+def _work(request: Request, parts: Parts, sheet: Sheet, notice: str = "", hinted: Hint | None = None) -> Response:
     """The sheet alone to a script, the whole page to a plain form."""
     template = "_class_work.html" if "hx-request" in request.headers else "class_sheet.html"
-    return render(parts, template, _page(parts, sheet, notice))
+    return render(parts, template, _page(parts, sheet, notice, hinted))
 
 
-def _page(parts: Parts, sheet: Sheet, notice: str = "") -> ClassSheetPage:
+def _page(parts: Parts, sheet: Sheet, notice: str = "", hinted: Hint | None = None) -> ClassSheetPage:
     desk, variant, answers = sheet.desk, sheet.assigned.variant, sheet.sent.answers
     policies, phase = desk.activity.policies, desk.activity.phase()
     progress = parts.store.classwork.progress(desk.activity.id, desk.student.id)
@@ -277,10 +295,13 @@ def _page(parts: Parts, sheet: Sheet, notice: str = "") -> ClassSheetPage:
         action=sheet.action,
         keep=f"{sheet.action} {desk.student.id} {sheet.assigned.spot.sheet}",
         variant=variant,
-        rows=row_views(variant, answers, report, phase == "closed"),
+        rows=row_views(variant, answers, report, answered=phase == "closed", pointed_at=hinted.boxes if hinted else ()),
         figures=drawn(variant, answers, sheet.scale),
         scale=sheet.scale,
         report=report,
+        hint=hinted,
+        next_hint=_next_hint(report, hinted) if policies.hints and phase == "open" and left != 0 else None,
+        parameters=tuple(tensor.letter for tensor in variant.topic.tensors if tensor.parameter),
         last=last,
         tries_left=left,
         locked=phase != "open" or left == 0,
@@ -290,6 +311,13 @@ def _page(parts: Parts, sheet: Sheet, notice: str = "") -> ClassSheetPage:
         saved_version=sheet.sent.version,
         run_button=_run_button(variant, policies.run == "before" or tries > 0),
     )
+
+
+def _next_hint(report: Report | None, hinted: Hint | None) -> Level | None:
+    """The first level is what a check says anyway, so a press of the button begins with the second."""
+    if report is None or report.complete or not report.tried:
+        return None
+    return next((level for level in LEVELS if level > (hinted.level if hinted else 1)), None)
 
 
 def _run_button(variant: Variant, allowed: bool) -> str:

@@ -17,7 +17,7 @@ from typing import Literal
 from app.attention.class_statistics import RowState, belief_counts, row_state
 from app.attention.grading import grade
 from app.attention.worksheet import Row, Variant
-from app.store import Activity, Attendance, Fixed, LastTry
+from app.store import Activity, Fixed, LastTry
 from app.store.live import Whose
 from app.web.assigned import fix, frozen_variant, graded, worksheet_of
 from app.web.parts import Parts
@@ -74,7 +74,7 @@ class SheetRoom:
 
 @dataclass(frozen=True)
 class Room:
-    """An activity at one moment: who came, how many exit tickets are in, and each of its sheets."""
+    """An activity at one moment: who came or has work in it, how many exit tickets are in, and each of its sheets."""
 
     came: tuple[int, ...]
     tickets: int
@@ -127,10 +127,11 @@ def _count(parts: Parts, activity: Activity, seen: _Seen) -> Room:
     sheets = {item.sheet for item in activity.content.items}
     _read_tries(parts, activity, seen, [last.id for whose, last in tries.items() if whose[1] in sheets])
     _grade_drafts(parts, activity, seen, {w: v for w, v in drafts.items() if w not in tries and w[1] in sheets})
+    there = tuple(dict.fromkeys([one.student_id for one in came] + [student for student, _ in (*tries, *drafts)]))
     return Room(
-        tuple(there.student_id for there in came),
-        sum(there.ticket_in for there in came),
-        tuple(_sheet(parts, activity, number, seen, came, tries) for number in range(len(activity.content.items))),
+        there,
+        sum(one.ticket_in for one in came),
+        tuple(_sheet(parts, activity, number, seen, there, tries) for number in range(len(activity.content.items))),
     )
 
 
@@ -171,11 +172,11 @@ def _sheet(
     activity: Activity,
     number: int,
     seen: _Seen,
-    came: Sequence[Attendance],
+    came: Sequence[int],
     tries: Mapping[Whose, LastTry],
 ) -> SheetRoom:
     sheet = activity.content.items[number].sheet
-    standings = {there.student_id: _standing(seen, (there.student_id, sheet), tries) for there in came}
+    standings = {student_id: _standing(seen, (student_id, sheet), tries) for student_id in came}
     begun = [standing for standing in standings.values() if standing.progress != "nothing"]
     rows = frozen_variant(parts, activity, number).rows
     return SheetRoom(

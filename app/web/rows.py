@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 
 from app.attention.drawing import Figure, Scale, draw
 from app.attention.grading import Kind, Mark, Report
@@ -20,6 +20,7 @@ class BoxView:
     text: str
     mark: Mark | None
     explained: bool = False  # by the diagnosis, which then speaks for this box too
+    hinted: bool = False  # the hint names this box
 
     @property
     def kind(self) -> Kind | None:
@@ -52,13 +53,21 @@ class RowView:
 
 
 def row_views(
-    variant: Variant, answers: Mapping[str, str], report: Report | None, answered: bool
+    variant: Variant,
+    answers: Mapping[str, str],
+    report: Report | None,
+    *,
+    answered: bool = False,
+    pointed_at: Collection[Place] = (),
 ) -> tuple[RowView, ...]:
     """Every row of a sheet with what stands in its boxes; a mark stands only beside the text that it was given for."""
     return tuple(
         RowView(
             row,
-            tuple(_box(variant, row, place, answers.get(str(place), ""), report) for place in row.places),
+            tuple(
+                replace(_box(variant, row, place, answers.get(str(place), ""), report), hinted=place in pointed_at)
+                for place in row.places
+            ),
             _answer(variant, row) if answered else None,
         )
         for row in variant.rows
