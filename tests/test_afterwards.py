@@ -148,6 +148,33 @@ def test_ten_students_are_enough_to_say_how_a_row_discriminates(app: FastAPI) ->
     assert table["Input to this head X"][3] == "all alike"
 
 
+def test_wrong_answers_of_different_numbers_are_counted_by_their_symbol(app: FastAPI) -> None:
+    """Three students with numbers of their own who all took the model's width for the head's gave one answer."""
+    room = Class(app, Policies(variants="per_student"))
+    typed = set[str]()
+    for number in range(3):
+        student = room.student(f"S{number}")
+        variant = assigned(room.world.parts, room.activity, student, 0).variant
+        wide = {str(place): str(variant.answer(place)) for place in variant.blanks}
+        wide |= {f"{row}.columns": str(variant.sizes["d"]) for row in ("queries", "keys", "values")}
+        room.tries(student, wide)
+        typed.add(str(variant.tokens))
+    assert len(typed) > 1
+    table = {line[0]: line[1:] for line in lines(room.page("/results"))}
+    assert table["Queries Q"] == ["", "0 %", "0 of 3", "too few", "columns d_model × 3"]
+    assert table["A head is as wide as the model"] == ["3", "3"]
+    assert "All 3 tries would keep" in str(room.page("/regrade").find("p"))
+
+
+def test_a_student_of_another_course_has_no_page_here(app: FastAPI) -> None:
+    """Their number under one's own activity is 404, as a number that nobody has is."""
+    room, other = Class(app), Class(app)
+    stranger = other.student("Lou")
+    with room.world.browser(teacher=room.ada) as browser:
+        for number in (stranger.id, 999_999, 10**30):
+            assert browser.get(f"{room.path}/results/{number}").status_code == 404
+
+
 # Exit tickets
 
 
