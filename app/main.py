@@ -28,6 +28,7 @@ from app.web import (
     live,
     model,
     models,
+    practice,
     regrading,
     results,
     run,
@@ -62,8 +63,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         redoc_url=None,
     )
     app.state.parts, app.state.rooms = parts, Rooms()
-    for module in (sheet, run, models, model, api, health, signin, courses, activities, join, classroom, live, results,
-                   exit_tickets, regrading):  # fmt: skip
+    for module in (sheet, practice, run, models, model, api, health, signin, courses, activities, join, classroom, live,
+                   results, exit_tickets, regrading):  # fmt: skip
         app.include_router(module.router)
     app.mount("/static", _Static(directory=PROJECT / "static"), name="static")
     errors.install(app)

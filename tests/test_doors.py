@@ -22,6 +22,7 @@ Row = tuple[int, int, int, int, int, int]
 
 # What each role gets. 303 to the sign-in form where nobody is signed in, 401 where something was to be done.
 ALL_200: Row = (200, 200, 200, 200, 200, 200)
+ALL_303: Row = (303, 303, 303, 303, 303, 303)
 ALL_404: Row = (404, 404, 404, 404, 404, 404)
 ALL_422: Row = (422, 422, 422, 422, 422, 422)
 STAFF_SEES: Row = (303, 303, 303, 200, 404, 200)
@@ -41,6 +42,10 @@ TABLE: dict[str, Row] = {
     "POST /sheet/check": ALL_200,
     "POST /sheet/answers": ALL_200,
     "POST /sheet/hint": ALL_200,
+    "GET /practice": ALL_303,
+    "POST /practice": ALL_303,
+    "POST /practice/level": ALL_303,
+    "POST /practice/forget": ALL_303,
     "POST /runs": ALL_200,
     "GET /runs/{run_id}": ALL_404,
     "GET /runs/{run_id}/weights.png": ALL_404,
