@@ -43,7 +43,12 @@ def parts_of(request: Request) -> Parts:
     return cast(Parts, request.app.state.parts)
 
 
-Part = Annotated[Parts, Depends(parts_of)]
+async def _asked_for(request: Request) -> Parts:
+    """The same for a handler; async, so that it takes no turn in the pool of threads."""
+    return parts_of(request)
+
+
+Part = Annotated[Parts, Depends(_asked_for)]
 
 
 def learner_of(request: Request, parts: Part) -> Learner | None:
