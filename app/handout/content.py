@@ -1,0 +1,160 @@
+"""A handout as the one JSON object that templates/handout.typ sets: texts, numbers and geometry, never markup."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from app.attention.drawing import Arc, Box, Edge, Figure, draw
+from app.attention.worksheet import Row, Variant
+
+from .keys import answer_text, given_sizes, key_rows
+from .mathematics import Piece, Pieces
+from .options import Options, one_line
+from .roster import language_of
+from .sheets import Sheet
+from .tickets import Ticket
+
+
+def content(
+    options: Options, sheets: Sequence[Sheet], tickets: Mapping[str, Ticket], address: str = ""
+) -> dict[str, Any]:
+    """Everything the template shows; `address` is where the app can be reached, empty to print codes alone."""
+    variants = {sheet.variant.code: sheet.variant for sheet in sheets}
+    order = {code: at for at, code in enumerate(variants)}
+    ticket = tickets.get(options.back)
+    return {
+        "lang": "en",
+        "title": sheets[0].variant.title,
+        "course": one_line(options.course),
+        "date": one_line(options.date),
+        "layout": options.panels,
+        "paper": options.paper,
+        "large": options.large,
+        "figures": options.figures,
+        "back": {"title": ticket.title, "advice": ticket.advice, "questions": ticket.questions} if ticket else None,
+        "variants": [_variant(variant, options, address) for variant in variants.values()],
+        "sheets": [] if options.key == "only" else [_entry(sheet, order) for sheet in sheets],
+        "keys": [] if options.key == "none" else [_key(variants[code], sheets, order) for code in variants],
+        "table": None if options.key == "none" or len(variants) < 2 else _table(variants, sheets),
+    }
+
+
+def _entry(sheet: Sheet, order: Mapping[str, int]) -> dict[str, Any]:
+    return {"variant": order[sheet.variant.code], "name": _named(sheet.name) if sheet.name else None}
+
+
+def _named(name: str) -> dict[str, str | None]:
+    language, region = language_of(name)
+    return {"text": name, "lang": language, "region": region}
+
+
+def _variant(variant: Variant, options: Options, address: str) -> dict[str, Any]:
+    pieces = Pieces(variant.worksheet.notation)
+    link = f"{address.rstrip('/')}/v/{variant.code}" if address else ""
+    rows = [_row(variant, row, pieces) for row in variant.rows]
+    return {
+        "code": variant.code,
+        "link": link,
+        "qr": _qr(link) if link else None,
+        "title": variant.title,
+        "about": variant.model.about,
+        "card": variant.model.card,
+        "description": variant.description,
+        "task": _task(variant, pieces),
+        "assumptions": variant.assumptions,
+        "footnote": variant.footnote,
+        "axes": variant.axes,
+        "letter-width": max((_width(row["letter"]) for row in rows), default=0),
+        "rows": rows,
+        "figures": [] if options.figures == "none" else [_figure(f, pieces) for f in draw(variant, variant.key)],
+    }
+
+
+def _row(variant: Variant, row: Row, pieces: Pieces) -> dict[str, Any]:
+    return {"letter": pieces.symbols(row.letter), "name": row.name, "note": row.note, "axes": row.axes}
+
+
+def _task(variant: Variant, pieces: Pieces) -> list[Piece]:
+    """What is to be written; where letters are asked for, they are set as letters."""
+    if variant.worksheet.answers != "letters":
+        return [variant.task]
+    return pieces.sentence(variant.task, frozenset(variant.notation.symbols.get(s, s) for s in variant.sizes) - {"a"})
+
+
+def _width(letter: Sequence[Piece]) -> float:
+    """How wide the letters of a sheet are at most, in em, so that all names begin at one line."""
+    widths = (0.6 * len(p["code"]) if "code" in p else 0.75 * len(p["base"]) + 0.42 * len(p["below"])
+              for p in letter if isinstance(p, dict))  # fmt: skip
+    return sum(widths)
+
+
+def _qr(link: str) -> str:
+    import segno  # where a code is drawn, so that the app starts without it
+
+    return str(segno.make(link, error="m", micro=False).svg_inline(border=4, omitsize=True))
+
+
+def _figure(figure: Figure, pieces: Pieces) -> dict[str, Any]:
+    return {
+        "title": figure.title,
+        "width": figure.width,
+        "height": figure.height,
+        "boxes": [_box(box, pieces) for box in figure.boxes],
+        "edges": [_edge(edge) for edge in figure.edges],
+        "arcs": [_arc(arc) for arc in figure.arcs],
+    }
+
+
+def _box(box: Box, pieces: Pieces) -> dict[str, Any]:
+    letter = pieces.symbols(box.letter) if box.roomy else None
+    if letter and box.transposed:
+        letter = [*letter, {"base": "", "below": "", "above": "T"}]
+    right, bottom = box.x + box.width, box.y + box.height
+    corner = (box.x, bottom) if box.turned else (right, box.y)
+    masked = ((box.x, box.y), corner, (right, bottom)) if box.masked else None
+    sides = {"x": box.x, "y": box.y, "width": box.width, "height": box.height}
+    return {**sides, "hatched": box.hatched, "letter": letter, "masked": masked}
+
+
+def _edge(edge: Edge) -> dict[str, float]:
+    x, y = edge.label_at
+    away = {"left": -8.0, "right": 8.0}.get(edge.side, 0.0)
+    return {"x": x + away, "y": y - 4.0}
+
+
+def _arc(arc: Arc) -> dict[str, float]:
+    """A quarter of a circle by its ends and the corner that it bends towards."""
+    (x1, y1), (x2, y2) = arc.start, arc.end
+    around_start = (x2 - x1 == y2 - y1) == arc.clockwise
+    corner = (x2, y1) if around_start else (x1, y2)
+    return {"x1": x1, "y1": y1, "x2": x2, "y2": y2, "cx": corner[0], "cy": corner[1]}
+
+
+def _names_of(sheets: Sequence[Sheet], code: str) -> list[dict[str, str | None]]:
+    return [_named(sheet.name) for sheet in sheets if sheet.name and sheet.variant.code == code]
+
+
+def _key(variant: Variant, sheets: Sequence[Sheet], order: Mapping[str, int]) -> dict[str, Any]:
+    return {
+        "variant": order[variant.code],
+        "names": _names_of(sheets, variant.code),
+        "sizes": given_sizes(variant),
+        "rows": key_rows(variant),
+    }
+
+
+def _table(variants: Mapping[str, Variant], sheets: Sequence[Sheet]) -> dict[str, Any]:
+    """One line a variant with nothing but its numbers, for marking by hand."""
+    first = next(iter(variants.values()))
+    pieces = Pieces(first.worksheet.notation)
+    columns = [
+        {"letter": pieces.symbols(row.letter) or [row.name], "axis": place.axis, "first": place is row.places[0]}
+        for row in first.rows
+        for place in row.places
+    ]
+    lines = [
+        {"code": code, "names": _names_of(sheets, code), "numbers": [answer_text(v, place) for place in v.blanks]}
+        for code, v in variants.items()
+    ]
+    return {"columns": columns, "lines": lines}
