@@ -92,7 +92,7 @@ def _width(letter: Sequence[Piece]) -> float:
 def _qr(link: str) -> str:
     import segno  # where a code is drawn, so that the app starts without it
 
-    return str(segno.make(link, error="m", micro=False).svg_inline(border=4, omitsize=True))
+    return str(segno.make(link, error="m", micro=False, mask=4).svg_inline(border=4, omitsize=True))
 
 
 def _figure(figure: Figure, pieces: Pieces) -> dict[str, Any]:
@@ -117,10 +117,9 @@ def _box(box: Box, pieces: Pieces) -> dict[str, Any]:
     return {**sides, "hatched": box.hatched, "letter": letter, "masked": masked}
 
 
-def _edge(edge: Edge) -> dict[str, float]:
-    x, y = edge.label_at
-    away = {"left": -8.0, "right": 8.0}.get(edge.side, 0.0)
-    return {"x": x + away, "y": y - 4.0}
+def _edge(edge: Edge) -> dict[str, float | str]:
+    side = "bottom" if edge.side == "under" else edge.side
+    return {"x": (edge.x1 + edge.x2) / 2, "y": (edge.y1 + edge.y2) / 2, "side": side}
 
 
 def _arc(arc: Arc) -> dict[str, float]:
