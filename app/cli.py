@@ -25,20 +25,24 @@ from app.attention.architecture import (
     architecture_from,
     read_config,
 )
+from app.attention.codes import read_code
 from app.attention.describe import shapes
 from app.attention.forward import DEVICES, DTYPES, RUNNABLE, ForwardError, run_head
 from app.attention.grading import AnswersError, Report, grade
 from app.attention.library import Library, load_library
+from app.attention.lint import findings
+from app.attention.misconceptions import cannot_tell_apart
 from app.attention.parameters import parameters_json
 from app.attention.topics import TopicError
-from app.attention.worksheet import WorksheetError
+from app.attention.variants import SeedError, variant_json
+from app.attention.worksheet import Variant, WorksheetError, plain
 from app.exchange.hub import HubError, fetch_config, repository
 from app.settings import PROJECT, Settings
 
 PARTS = {"head": "one head", "layer": "one layer", "decode": "one more token, with a cache", "cross": "cross attention",
          "model": "whole model"}  # fmt: skip
 MODEL_HELP = "key of a model, path of a config.json, or org/name on the Hugging Face Hub"
-UNUSABLE = (ConfigError, TokensError, TopicError, WorksheetError, AnswersError, ForwardError, HubError)
+UNUSABLE = (ConfigError, TokensError, TopicError, WorksheetError, SeedError, AnswersError, ForwardError, HubError)
 
 
 class InputError(ValueError):
@@ -87,9 +91,21 @@ def _parser() -> argparse.ArgumentParser:
     verb("worksheets", _worksheets, "List the worksheets.")
     shown = verb("shapes", _shapes, "Print every shape of one head and of its layer.")
     graded = verb("grade", _grade, "Mark answers to a worksheet.")
-    graded.add_argument("worksheet", metavar="WORKSHEET", help="key of a worksheet")
+    drawn = verb("variant", _variant, "Print the sheet that a seed draws: the same seed, the same sheet.")
+    drawn.add_argument("worksheet", metavar="WORKSHEET_OR_CODE", help="key of a worksheet, or the code of a sheet")
+    drawn.add_argument("--key", action="store_true", help="print the answers too")
+    graded.add_argument("worksheet", metavar="WORKSHEET_OR_CODE", help="key of a worksheet, or the code of a sheet")
+    for command in (drawn, graded):
+        command.add_argument("--seed", help="a whole number; without one, the worksheet as it was written")
     graded.add_argument("answers", metavar="ANSWERS.json", help='{"queries.rows": "100", …}; - reads standard input')
     counted = verb("parameters", _parameters, "Count every parameter tensor of a model.")
+    checked = verb("check-worksheets", _check_worksheets, "Report what an author should mend in worksheet files.")
+    checked.add_argument(
+        "folder",
+        metavar="FOLDER",
+        nargs="?",
+        help="folder with worksheets, models/ and wording/ (default: the app's own)",
+    )
     run = verb("run", _run, "Run one head, or a layer, in torch and print the shapes it reports.")
     for command in (shown, counted):
         command.add_argument("models", metavar="MODEL_OR_CONFIG.json", nargs="+", help=MODEL_HELP)
@@ -119,8 +135,8 @@ def _serve_help() -> str:
     return "Serve the pages and the API. Settings come from the environment. " + " ".join(listed).replace("%", "%%")
 
 
-def _library() -> Library:
-    return load_library(PROJECT / "worksheets")
+def _library(folder: Path = PROJECT / "worksheets") -> Library:
+    return load_library(folder)
 
 
 def _whole(text: str, what: str) -> int:
@@ -246,9 +262,60 @@ def _print_parameters(architecture: Architecture, counted: dict[str, Any]) -> No
     print()
 
 
+def _sheet(parsed: argparse.Namespace) -> Variant:
+    """The sheet of a worksheet and seed, or of a code."""
+    library, name = _library(), parsed.worksheet
+    if name not in library.worksheets and read_code(name):
+        if parsed.seed is not None:
+            raise InputError("A code says all sizes of its sheet: leave out --seed.")
+        return library.coded(name)
+    return library.variant(name) if parsed.seed is None else library.seeded(name, _whole(parsed.seed, "--seed"))
+
+
+def _variant(parsed: argparse.Namespace) -> None:
+    variant = _sheet(parsed)
+    if parsed.json:
+        answers = {"key": {str(place): size for place, size in variant.key.items()}} if parsed.key else {}
+        seed = None if parsed.seed is None else _whole(parsed.seed, "--seed")
+        _print_json({**variant_json(variant), "seed": seed, **answers})
+    else:
+        _print_variant(variant, parsed.key)
+
+
+def _print_variant(variant: Variant, key: bool) -> None:
+    print(f"{variant.title}   {variant.code}\n\n{variant.description}\n{variant.task}\n")
+    rows = [("", *variant.axes)]
+    for row in variant.rows:
+        sides = [
+            f"{plain(variant.answer(p))} = {variant.notation.write(variant.side(p))}" if key else "____"
+            for p in row.places
+        ]
+        note = f" ({row.note})" if row.note else ""
+        rows.append((f"{row.letter}  {row.name}{note}", *sides))
+    _print_table([[*row, *[""] * (len(variant.axes) + 1 - len(row))] for row in rows])
+    for one, other in cannot_tell_apart(variant.standing):
+        print(f"cannot tell apart: {one}, {other}")
+
+
+def _check_worksheets(parsed: argparse.Namespace) -> None:
+    """Exit status 1 where something is to be mended."""
+    library = _library(Path(parsed.folder)) if parsed.folder else _library()
+    if not library.worksheets:
+        raise InputError(f"There is no worksheet (*.toml) in {str(parsed.folder)[:60]}.")
+    found = list(findings(library))
+    if parsed.json:
+        _print_json([{"worksheet": f.worksheet, "kind": f.kind, "message": f.message} for f in found])
+    else:
+        for finding in found:
+            print(f"{finding.worksheet}: {finding.message}")
+        mend = len({finding.worksheet for finding in found if finding.to_mend})
+        print(f"{len(library.worksheets)} worksheets read, {mend} with something to mend.")
+    if any(finding.to_mend for finding in found):
+        sys.exit(1)
+
+
 def _grade(parsed: argparse.Namespace) -> None:
-    variant = _library().variant(parsed.worksheet)
-    report = grade(variant, _answers(parsed.answers))
+    report = grade(_sheet(parsed), _answers(parsed.answers))
     if parsed.json:
         _print_json(report.as_json())
     else:

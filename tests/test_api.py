@@ -95,7 +95,7 @@ def test_a_worksheet_has_no_answers_in_it(client: TestClient, library: Library, 
         "weights",
         "output",
     ]
-    assert {tuple(row) for row in shown["rows"]} == {("key", "letter", "name", "note")}
+    assert {tuple(row) for row in shown["rows"]} == {("key", "letter", "name", "note", "boxes")}
     variant = library.variant(sheet, model or None)
     key = {str(variant.answer(place)) for place in variant.blanks}
     for path, value in values(shown):
@@ -374,3 +374,62 @@ def test_openapi_lists_every_route_of_the_api(client: TestClient) -> None:
         "first_break",
         "diagnosis",
     }
+
+
+def test_a_seed_draws_a_sheet_without_answers(client: TestClient, library: Library) -> None:
+    """The same twice; every box is named, and no number of the key stands in the rows."""
+    asked = {"worksheet": "cross-bart-base", "seed": 7}
+    drawn, again = (client.post("/api/v1/variants", json=asked).json() for _ in range(2))
+    assert drawn == again
+    variant = library.seeded("cross-bart-base", 7)
+    told = ("code", "worksheet", "seed", "model", "topic", "tokens", "decoder_tokens")
+    assert [drawn[key] for key in told] == [
+        variant.code, "cross-bart-base", 7, "bart-base", "cross-attention", variant.tokens, variant.sizes["M"]
+    ]  # fmt: skip
+    assert [box for row in drawn["rows"] for box in row["boxes"]] == [str(place) for place in variant.blanks]
+    assert not re.search(r"\d", " ".join(f"{row['letter']} {row['name']} {row['note']}" for row in drawn["rows"]))
+    assert ["width-always-divided", "right"] in drawn["cannot_tell_apart"]
+
+
+@pytest.mark.parametrize("model", [None, "bert-base"])
+def test_a_drawn_sheet_is_graded_by_its_seed_and_by_its_code(client: TestClient, model: str | None) -> None:
+    """97 rows are right on the sheet of 97 tokens alone: by seed and by code the same marks."""
+    asked = {"worksheet": "head-of-a-model", "seed": 7, "model": model}
+    drawn = client.post("/api/v1/variants", json=asked).json()
+    answers = {"input.rows": str(drawn["tokens"]), "scores.columns": str(drawn["tokens"]), "keys.rows": "1000"}
+    by_seed = client.post("/api/v1/grade", json={**asked, "answers": answers}).json()
+    by_code = client.post("/api/v1/grade", json={"code": drawn["code"], "answers": answers}).json()
+    assert by_seed == by_code
+    assert by_seed["score"] == 2
+
+
+def test_a_code_of_an_imported_model_is_graded(client: TestClient) -> None:
+    """Its letters lead to the stored config: 64 wide, heads of 16."""
+    key = client.post("/api/v1/models", json={"config": LLAMA, "name": "Mine"}).json()["key"]
+    drawn = client.post("/api/v1/variants", json={"worksheet": "llama-7b", "seed": 1, "model": key}).json()
+    answers = {"queries.columns": "16", "input.columns": "64"}
+    graded = client.post("/api/v1/grade", json={"code": drawn["code"].lower(), "answers": answers}).json()
+    assert graded["score"] == 2
+
+
+@pytest.mark.parametrize(
+    ("asked", "status", "said"),
+    [
+        ({}, 422, "either a worksheet"),
+        ({"worksheet": "llama-7b", "code": "BHR-KQ-RM"}, 422, "either a worksheet"),
+        ({"code": "BHR-KQ-RM", "seed": 1}, 422, "leave out seed"),
+        ({"worksheet": "llama-7b", "seed": 1, "tokens": 5}, 422, "one or the other"),
+        ({"worksheet": "llama-7b", "seed": -1}, 422, "from 0 to"),
+        ({"worksheet": "llama-7b", "seed": 2**70}, 422, "from 0 to"),
+        ({"worksheet": "nothing", "seed": 1}, 404, "no worksheet"),
+        ({"worksheet": "llama-7b", "seed": 1, "model": "nothing"}, 404, "no model"),
+        ({"code": "BHR-KQ-RN"}, 404, "mistyped"),
+        ({"code": "BHR-KQ-XBBBBB-RN"}, 404, "mistyped"),
+        ({"code": "12"}, 404, "letters such as"),
+    ],
+)
+def test_a_sheet_that_cannot_be_found_is_refused(
+    client: TestClient, asked: dict[str, Any], status: int, said: str
+) -> None:
+    """With what to give instead."""
+    assert said in refused(client, "POST", "/api/v1/grade", status, json={**asked, "answers": {}})

@@ -450,3 +450,52 @@ def test_settings_that_cannot_be_used(
     monkeypatch.setenv("ATTENTION_SHAPES_DATA_DIR", str(tmp_path))
     monkeypatch.setenv(variable, value)
     assert said in refusal(capsys, "serve")
+
+
+def test_a_variant_is_printed_as_the_api_gives_it(capsys: pytest.CaptureFixture[str]) -> None:
+    """By its seed and by its code: the same sheet; the answers only where they are asked for."""
+    drawn = printed_json(capsys, "variant", "llama-7b", "--seed", "7")
+    coded = printed_json(capsys, "variant", drawn["code"].lower())
+    assert drawn["seed"] == 7
+    assert {**coded, "seed": 7} == drawn
+    assert "key" not in drawn
+    keyed = printed_json(capsys, "variant", "llama-7b", "--seed", "7", "--key")["key"]
+    assert keyed["scores.columns"] == drawn["tokens"]
+    assert keyed["queries.columns"] == 128
+
+
+def test_a_printed_variant_shows_answers_only_with_its_key(capsys: pytest.CaptureFixture[str]) -> None:
+    """Blanks on the sheet; on the key 4096 = d_model."""
+    assert "4096 = d_model" not in (sheet := printed(capsys, "variant", "llama-7b", "--seed", "7"))
+    assert sheet.count("____") == 14
+    assert "4096 = d_model" in printed(capsys, "variant", "llama-7b", "--seed", "7", "--key")
+
+
+def test_answers_to_a_variant_are_graded(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """By seed and by code."""
+    drawn = printed_json(capsys, "variant", "llama-7b", "--seed", "7", "--key")
+    answers = tmp_path / "answers.json"
+    answers.write_text(json.dumps({box: str(size) for box, size in drawn["key"].items()}))
+    assert printed_json(capsys, "grade", "llama-7b", str(answers), "--seed", "7")["score"] == 14
+    assert printed_json(capsys, "grade", drawn["code"], str(answers))["score"] == 14
+    assert printed_json(capsys, "grade", "llama-7b", str(answers))["score"] < 14
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("llama-7b", "--seed", "x"), "--seed must be a whole number"),
+        (("llama-7b", "--seed", str(10**17)), None),
+        (("BHR-KQ-RM", "--seed", "1"), "leave out --seed"),
+        (("BHR-KQ-RN",), "mistyped letter"),
+        (("nothing",), "There is no worksheet"),
+    ],
+)
+def test_a_variant_that_cannot_be_drawn_is_refused(
+    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], said: str | None
+) -> None:
+    """In one line; a long seed is a seed like any other."""
+    if said is None:
+        assert printed(capsys, "variant", *arguments)
+    else:
+        assert said in refusal(capsys, "variant", *arguments)

@@ -11,6 +11,7 @@ from typing import Any
 from .answers import Unreadable, read_answer
 from .architecture import Architecture
 from .chain import sources
+from .codes import write_code
 from .dims import Dim, Term
 from .letters import Expression, read_letters
 from .misconceptions import Expectation, expectations
@@ -38,7 +39,8 @@ class Worksheet:
     """What an instructor wrote: which model, topic and number of tokens, and which rows are asked.
 
     `kv_head_per_query_head` simplifies grouped queries away (G = H), and a footnote says so. `decoder_tokens` is the
-    length M of the decoder's text in cross attention, N where it is not given. `answers` are asked as "numbers" or in
+    length M of the decoder's text in cross attention, N where it is not given. `models` are those a seed may draw
+    from, the worksheet's own among them or not. `answers` are asked as "numbers" or in
     "letters"; `tokens_are` "rows" of every matrix or, as some courses have it, "columns". `follow_share` is what a box
     is worth that is right given the student's own earlier answers, as a share of a right one.
     """
@@ -52,6 +54,7 @@ class Worksheet:
     notation: str = "classic"
     kv_head_per_query_head: bool = False
     decoder_tokens: int | None = None
+    models: tuple[str, ...] = ()
     answers: str = "numbers"
     tokens_are: str = "rows"
     follow_share: float = 0.5
@@ -109,12 +112,21 @@ class Wording:
 
 @dataclass(frozen=True)
 class Variant:
-    """A worksheet whose model and tokens are fixed: what a page shows, what a key holds, what answers are graded by."""
+    """A worksheet whose sizes are fixed: what a page shows, what a key holds, what answers are graded by.
+
+    `decoder_tokens` are given where they are not the worksheet's own.
+    """
 
     worksheet: Worksheet
     model: Model
     tokens: int
     wording: Wording
+    decoder_tokens: int | None = None
+
+    @cached_property
+    def code(self) -> str:
+        """The letters that open this very sheet."""
+        return write_code(self)
 
     @cached_property
     def architecture(self) -> Architecture:
@@ -125,7 +137,7 @@ class Variant:
     @cached_property
     def sizes(self) -> dict[str, int]:
         """Every symbol that has a size on this sheet, N among them."""
-        decoded = self.worksheet.decoder_tokens or self.tokens
+        decoded = self.decoder_tokens or self.worksheet.decoder_tokens or self.tokens
         return sizes_for(self.worksheet.topic, self.architecture, self.tokens, decoded)
 
     @cached_property
@@ -222,6 +234,11 @@ class Variant:
             "d_v": (a.d_v == a.d_h, symbol("d_h")),
         }
         return {name: meaning for name, (true, meaning) in holds.items() if true}
+
+    def same(self, one: str, other: str) -> bool:
+        """Whether two symbols are one by the making of this model, as G and H are without grouped queries."""
+        first, second = (Expression.symbol(symbol).replaced(self._same) for symbol in (one, other))
+        return first == second
 
     @property
     def axes(self) -> tuple[Axis, ...]:

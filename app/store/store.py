@@ -198,6 +198,12 @@ class Store:
             row = connection.execute(query).one_or_none()
         return KeptModel(*row) if row else None
 
+    def models_beginning(self, prefix: str) -> list[str]:
+        """The keys of imported models that begin so, a hundred at most."""
+        query = sa.select(models.c.key).where(models.c.key.startswith(prefix, autoescape=True)).limit(100)
+        with self.engine.connect() as connection:
+            return list(connection.scalars(query))
+
     def _insert(self, table: sa.Table) -> sqlite.Insert | postgresql.Insert:
         return sqlite.insert(table) if self.engine.dialect.name == "sqlite" else postgresql.insert(table)
 

@@ -10,12 +10,14 @@ from pydantic import BaseModel, ConfigDict, Field, StrictInt
 from app.attention.architecture import architecture_from
 from app.attention.describe import shapes
 from app.attention.grading import grade
-from app.attention.misconceptions import BELIEFS, cannot_tell_apart
+from app.attention.misconceptions import BELIEFS
 from app.attention.parameters import parameters_json
+from app.attention.variants import variant_json
 from app.attention.worksheet import Model, Variant
+from app.web.asked import variant_coded
 from app.web.heads import HeadProblem, run_head_for
 from app.web.imports import import_config, import_from_hub, library_with
-from app.web.parts import Part
+from app.web.parts import Part, Parts
 
 router = APIRouter(prefix="/api/v1", tags=["v1"])
 
@@ -68,12 +70,13 @@ class WorksheetEntry(BaseModel):
 
 
 class RowEntry(BaseModel):
-    """One row to fill in; its two boxes are `{key}.rows` and `{key}.columns`."""
+    """One row to fill in."""
 
     key: str
     letter: str
     name: str
     note: str
+    boxes: list[str] = Field(description="What answers are given by: {key}.rows, {key}.columns, {key}.count.")
 
 
 class Sheet(WorksheetEntry):
@@ -87,12 +90,43 @@ class Sheet(WorksheetEntry):
     cannot_tell_apart: list[tuple[str, str]] = Field(description="Beliefs that look alike here, or like right.")
 
 
-class GradeRequest(BaseModel):
-    """Texts by box, such as {"queries.rows": "100"}; a box left out is empty."""
+class VariantRequest(BaseModel):
+    """A worksheet and the seed that draws its sizes."""
 
     model_config = ConfigDict(extra="forbid")
 
     worksheet: str
+    seed: StrictInt = Field(description="The same seed always draws the same sheet, on screen, on paper and here.")
+    model: str | None = Field(None, description="Draw for this model only.")
+
+
+class VariantEntry(BaseModel):
+    """A sheet without its answers."""
+
+    code: str = Field(description="Letters that open this very sheet: at /v/{code}, and in grade.")
+    worksheet: str
+    seed: int
+    model: str
+    topic: str
+    tokens: int
+    decoder_tokens: int | None = Field(description="Length of the decoder's text; null where none is read.")
+    title: str
+    description: str
+    task: str
+    assumptions: list[str]
+    footnote: str | None
+    rows: list[RowEntry]
+    cannot_tell_apart: list[tuple[str, str]] = Field(description="Beliefs that look alike here, or like right.")
+
+
+class GradeRequest(BaseModel):
+    """Texts by box, such as {"queries.rows": "100"}; a box left out is empty. The sheet is a worksheet or a code."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    worksheet: str | None = None
+    code: str | None = Field(None, description="The code of a sheet, in place of a worksheet.")
+    seed: StrictInt | None = Field(None, description="The seed that drew the worksheet's sizes.")
     answers: dict[str, str]
     model: str | None = Field(None, description="Another model than the worksheet's own.")
     tokens: StrictInt | None = Field(None, description="Another number of tokens than the worksheet's own.")
@@ -201,15 +235,14 @@ def list_worksheets(parts: Part) -> list[WorksheetEntry]:
 def show_worksheet(parts: Part, key: str, model: str | None = None, tokens: int | None = None) -> Sheet:
     """One worksheet, with another model or number of tokens if given; no answers are in it."""
     variant = library_with(parts, model).variant(key, model, tokens)
-    return Sheet(
-        **_entry(variant),
-        description=variant.description,
-        task=variant.task,
-        assumptions=list(variant.assumptions),
-        footnote=variant.footnote,
-        cannot_tell_apart=list(cannot_tell_apart(variant.standing)),
-        rows=[RowEntry(key=r.key, letter=r.letter, name=r.name, note=r.note) for r in variant.rows],
-    )
+    return Sheet(**_entry(variant), **_told(variant))
+
+
+@router.post("/variants")
+def draw_variant(parts: Part, asked: VariantRequest) -> VariantEntry:
+    """The sheet that a seed draws, without answers: sizes on which no belief hides that need not."""
+    variant = library_with(parts, asked.model).seeded(asked.worksheet, asked.seed, asked.model)
+    return VariantEntry(seed=asked.seed, **variant_json(variant))
 
 
 @router.get("/beliefs")
@@ -222,8 +255,22 @@ def list_beliefs(parts: Part) -> list[BeliefEntry]:
 @router.post("/grade")
 def grade_answers(parts: Part, asked: GradeRequest) -> Grades:
     """Mark answers; nothing is stored."""
-    variant = library_with(parts, asked.model).variant(asked.worksheet, asked.model, asked.tokens)
-    return Grades.model_validate(grade(variant, asked.answers).as_json())
+    return Grades.model_validate(grade(_variant(parts, asked), asked.answers).as_json())
+
+
+def _variant(parts: Parts, asked: GradeRequest) -> Variant:
+    if (asked.worksheet is None) == (asked.code is None):
+        raise HTTPException(422, "Give either a worksheet (its key) or the code of a sheet.")
+    if asked.code is not None:
+        if (asked.seed, asked.model, asked.tokens) != (None, None, None):
+            raise HTTPException(422, "A code says all sizes of its sheet: leave out seed, model and tokens.")
+        return variant_coded(parts, asked.code)
+    worksheet, library = asked.worksheet or "", library_with(parts, asked.model)
+    if asked.seed is None:
+        return library.variant(worksheet, asked.model, asked.tokens)
+    if asked.tokens is not None:
+        raise HTTPException(422, "A seed draws the tokens: give one or the other.")
+    return library.seeded(worksheet, asked.seed, asked.model)
 
 
 @router.post("/forward")
@@ -253,6 +300,12 @@ def _model_detail(model: Model) -> ModelDetail:
         ReadingEntry(symbol=r.symbol, value=r.value, field=r.field, rule=r.rule) for r in model.architecture.readings
     ]
     return ModelDetail(**_model_entry(model), readings=readings, notes=list(model.architecture.notes))
+
+
+def _told(variant: Variant) -> dict[str, Any]:
+    """What a sheet tells and asks."""
+    told = variant_json(variant)
+    return {key: told[key] for key in ("description", "task", "assumptions", "footnote", "rows", "cannot_tell_apart")}
 
 
 def _entry(variant: Variant) -> dict[str, Any]:

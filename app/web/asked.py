@@ -11,6 +11,7 @@ from fastapi import Depends, Request
 from starlette.concurrency import run_in_threadpool
 
 from app.attention.answers import read_answer
+from app.attention.codes import imported_prefix, read_code
 from app.attention.drawing import Scale
 from app.attention.grading import Report
 from app.attention.library import Library
@@ -41,7 +42,7 @@ async def posted(request: Request, parts: Part) -> Asked:
     form = {key: value for key, value in (await request.form()).items() if isinstance(value, str)}
     model = form.get("model", "")
     library = await run_in_threadpool(library_with, parts, model)
-    variant = find_variant(library, form.get("worksheet", DEFAULT), model, form.get("tokens"))
+    variant = find_variant(library, form.get("worksheet", DEFAULT), model, form.get("tokens"), form.get("decoded", ""))
     answers = {str(place): form.get(str(place), "")[:MAX_KEPT] for place in variant.blanks}
     version = form.get("version", "0")
     newest = int(version) if version.isascii() and version.isdigit() and len(version) < 17 else 0
@@ -59,30 +60,48 @@ def keep_try(parts: Parts, learner: Learner, asked: Asked, report: Report) -> No
         parts.store.record_attempt(learner, key, Attempt(asked.answers, report.score, report.out_of))
 
 
-def find_variant(library: Library, worksheet: str, model: str = "", tokens: str | None = None) -> Variant:
+def find_variant(
+    library: Library, worksheet: str, model: str = "", tokens: str | None = None, decoded: str = ""
+) -> Variant:
     """The sheet that was chosen, as long as its own if no tokens are given; raises WorksheetError or TokensError."""
-    if tokens is None:
-        return library.variant(worksheet, model or None)
-    count = read_answer(tokens)
-    # 0 is refused as every impossible number is: with the numbers that this model can use.
-    return library.variant(worksheet, model or None, count if isinstance(count, int) else 0)
+    lengths = (None if tokens is None else _length(tokens), _length(decoded) if decoded else None)
+    return library.variant(worksheet, model or None, *lengths)
+
+
+def _length(text: str) -> int:
+    """A number as typed, or else 0: it is refused as every impossible one is, with the numbers that can be used."""
+    count = read_answer(text)
+    return count if isinstance(count, int) else 0
 
 
 def sheet_key(variant: Variant) -> str:
-    """What drafts and attempts are stored under: worksheet, model and tokens."""
-    return f"{variant.worksheet.key}/{variant.model.key}/{variant.tokens}"
+    """What drafts and attempts are stored under: worksheet, model and tokens, and the decoder's if not its own."""
+    decoded = f"/{variant.decoder_tokens}" if variant.decoder_tokens else ""
+    return f"{variant.worksheet.key}/{variant.model.key}/{variant.tokens}{decoded}"
 
 
 def sheet_link(variant: Variant) -> str:
     """The address that opens this very sheet."""
     words = {"worksheet": variant.worksheet.key, "model": variant.model.key, "tokens": str(variant.tokens)}
+    if variant.decoder_tokens:
+        words["decoded"] = str(variant.decoder_tokens)
     return f"/sheet?{urlencode(words)}"
 
 
 def variant_at(parts: Parts, key: str) -> Variant:
     """The sheet that something was stored under; raises WorksheetError or TokensError if it is no longer there."""
-    worksheet, model, tokens = key.split("/")
-    return library_with(parts, model).variant(worksheet, model, int(tokens))
+    worksheet, model, *lengths = key.split("/")
+    return library_with(parts, model).variant(worksheet, model, *map(int, lengths))
+
+
+def variant_coded(parts: Parts, text: str) -> Variant:
+    """The sheet that a code names, of an imported model too; raises WorksheetError for a code that names none."""
+    code = read_code(text)
+    found = parts.store.models_beginning(imported_prefix(code.model)) if code and code.model else ()
+    library = parts.library
+    for key in found:
+        library = library_with(parts, key, library)
+    return library.coded(text)
 
 
 def read_scale(text: str) -> Scale:

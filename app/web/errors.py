@@ -16,6 +16,7 @@ from starlette.exceptions import HTTPException
 from app.attention.architecture import ConfigError, TokensError
 from app.attention.grading import AnswersError
 from app.attention.topics import TopicError
+from app.attention.variants import SeedError
 from app.attention.worksheet import WorksheetError
 from app.exchange.hub import HubError
 from app.web.guard import HEADERS
@@ -29,6 +30,7 @@ STATUS: dict[type[Exception], int] = {
     ConfigError: 422,
     AnswersError: 422,
     TopicError: 422,
+    SeedError: 422,
 }
 
 

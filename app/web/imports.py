@@ -19,9 +19,9 @@ LONGEST_NAME = 80
 _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 
 
-def library_with(parts: Parts, key: str | None) -> Library:
+def library_with(parts: Parts, key: str | None, library: Library | None = None) -> Library:
     """The library, and the imported model of that key among its models if it is one; raises ConfigError."""
-    library = parts.library
+    library = library or parts.library
     if not key or key in library.models:
         return library
     kept = parts.store.find_model(key)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from annotated_doc import Doc
 from fastapi import APIRouter, Request, Response
+from fastapi.responses import RedirectResponse
 
 from app.attention.architecture import TokensError
 from app.attention.drawing import Figure, Scale, draw
@@ -17,7 +18,17 @@ from app.attention.tensors import Amount, Place
 from app.attention.topics import TopicError
 from app.attention.worksheet import Row, Typed, Variant, WorksheetError, plain
 from app.store import Draft, Learner
-from app.web.asked import DEFAULT, Asked, Posted, find_variant, keep_try, read_scale, sheet_key, sheet_link
+from app.web.asked import (
+    DEFAULT,
+    Asked,
+    Posted,
+    find_variant,
+    keep_try,
+    read_scale,
+    sheet_key,
+    sheet_link,
+    variant_coded,
+)
 from app.web.imports import library_with
 from app.web.parts import MaybeLearner, Part, Parts, remember, render
 
@@ -43,13 +54,15 @@ class Choices:
 
 @dataclass(frozen=True)
 class Chooser:
-    """What stands above the sheet, as chosen or typed, and the sentence about what cannot be used."""
+    """What stands above the sheet, as chosen or typed, and the sentences about what cannot be used."""
 
     worksheet: str
     worksheets: tuple[Choices, ...]
     models: tuple[Choice, ...]
     tokens: str
     problem: str = ""
+    code: str = ""
+    code_problem: str = ""
 
 
 @dataclass(frozen=True)
@@ -122,12 +135,13 @@ def show_sheet(
     worksheet: str = DEFAULT,
     model: str = "",
     tokens: str | None = None,
+    decoded: str = "",
     scale: str = "root",
 ) -> Response:
     """The sheet as it was left in this browser: what was typed, and the marks of the boxes unchanged since a check."""
     library = library_with(parts, model)
     try:
-        variant = find_variant(library, worksheet, model, tokens)
+        variant = find_variant(library, worksheet, model, tokens, decoded)
     except (WorksheetError, TokensError, TopicError) as error:
         chooser = _chooser(library, worksheet, model, tokens, str(error))
         return render(parts, "sheet.html", SheetPage(chooser), 404 if isinstance(error, WorksheetError) else 422)
@@ -137,6 +151,22 @@ def show_sheet(
     asked = Asked(variant, draft or Draft({}, 0), read_scale(scale))
     report = grade(variant, attempt.answers) if attempt else None
     return render(parts, "sheet.html", sheet_page(parts, asked, report))
+
+
+@router.get("/v/{code}")
+def open_code(parts: Part, code: str) -> Response:
+    """The sheet that a code on paper names."""
+    return RedirectResponse(sheet_link(variant_coded(parts, code)), 303)
+
+
+@router.get("/v")
+def find_code(parts: Part, code: str = "") -> Response:
+    """The same for a code that was typed; what cannot be one comes back to be mended."""
+    try:
+        return RedirectResponse(sheet_link(variant_coded(parts, code)), 303)
+    except WorksheetError as error:
+        chooser = replace(_chooser(parts.library, DEFAULT, "", None), code=code[:60], code_problem=str(error))
+        return render(parts, "sheet.html", SheetPage(chooser), 404)
 
 
 @router.post("/sheet/save")
