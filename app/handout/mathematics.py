@@ -67,5 +67,5 @@ def _share(variant: Variant, symbol: str) -> str:
     """The width of a head as a share of the model's, where that is what it is."""
     a = variant.architecture
     if symbol in ("d_h", "d_v") and variant.sizes[symbol] * a.H == a.d:
-        return f"{plain(a.d)}/{a.H}"
+        return f"{plain(a.d)}/{a.H} = {plain(variant.sizes[symbol])}"
     return ""

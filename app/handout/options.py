@@ -61,8 +61,8 @@ class Options:
             if chosen not in there_are:
                 raise HandoutError(f"There is no {name} “{chosen[:40]}”; there are: {', '.join(there_are)}.")
         self._check_numbers()
-        if self.variants and (self.tokens is not None or self.model):
-            raise HandoutError("Versions choose their own sizes: leave out the number of tokens and the model.")
+        if self.variants and self.tokens is not None:
+            raise HandoutError("Versions differ in their number of tokens: leave it out, or ask for copies.")
         return self
 
     def _check_numbers(self) -> None:

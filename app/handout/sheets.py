@@ -32,7 +32,7 @@ def plan(
     A version follows from the seed and the name alone, so that it stays when the class list is put in another order.
     Raises HandoutError, and what Library raises for a worksheet, model or length that cannot be used.
     """
-    if names and (options.same or options.tokens is not None or options.model):
+    if names and (options.same or options.tokens is not None):
         one = _one(library, options)
         return tuple(Sheet(one, name) for name in names)
     if names:
@@ -54,7 +54,7 @@ def _for_names(
     for name in names:
         seed = _seed(options, f"{name}/{seen[name]}")
         seen[name] += 1
-        sheets.append(Sheet(library.seeded(options.worksheet, seed), name))
+        sheets.append(Sheet(library.seeded(options.worksheet, seed, options.model or None), name))
         if progress:
             progress(len(sheets), len(names))
     return sheets
@@ -65,7 +65,7 @@ def _versions(library: Library, options: Options, progress: Progress | None) -> 
     found: dict[str, Sheet] = {}
     missed = at = 0
     while len(found) < options.variants:
-        variant = library.seeded(options.worksheet, _seed(options, str(at)))
+        variant = library.seeded(options.worksheet, _seed(options, str(at)), options.model or None)
         at += 1
         missed = missed + 1 if variant.code in found else 0
         if missed > TRIES + options.variants:

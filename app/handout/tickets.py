@@ -25,8 +25,8 @@ class Ticket:
 
 
 def load_tickets(folder: Path) -> Mapping[str, Ticket]:
-    """Every `*.toml` of the folder by its name, classic first; raises HandoutError naming a file it cannot use."""
-    paths = sorted(folder.glob("*.toml"), key=lambda path: (path.stem != "classic", path.stem))
+    """Every `*.toml` of the folder by its name, exit-ticket first; raises HandoutError naming a file it cannot use."""
+    paths = sorted(folder.glob("*.toml"), key=lambda path: (path.stem != "exit-ticket", path.stem))
     return {path.stem: _ticket(path) for path in paths}
 
 
