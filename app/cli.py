@@ -37,7 +37,7 @@ from app.attention.topics import TopicError
 from app.attention.variants import SeedError, variant_json
 from app.attention.worksheet import Variant, WorksheetError, plain
 from app.exchange.hub import HubError, fetch_config, repository
-from app.handout.content import content
+from app.handout.content import parts
 from app.handout.options import FIGURES, LAYOUTS, NO_BACK, PAPERS, HandoutError, Options
 from app.handout.roster import LARGEST_ROSTER, read_roster
 from app.handout.sheets import Progress, plan
@@ -400,8 +400,8 @@ def _handout(parsed: argparse.Namespace) -> None:
     options = _handout_of(parsed).checked(tickets)
     names = _roster(parsed.roster) if parsed.roster else ()
     sheets = plan(_library(), options, names, _progress("sheets"))
-    made = content(options, sheets, tickets, settings.public_address)
-    _write(parsed.output, Press(settings.data_dir / "fonts").pdf(made))
+    made = parts(options, sheets, tickets, settings.public_address)
+    _write(parsed.output, Press(settings.data_dir / "fonts").pdf(made, _progress("parts set")))
 
 
 def _handout_of(parsed: argparse.Namespace) -> Options:
@@ -422,7 +422,7 @@ def _progress(what: str) -> Progress | None:
         return None
 
     def tell(done: int, of: int) -> None:
-        if of >= 50 and (done % 50 == 0 or done == of):
+        if of > 1 and (of < 50 or done % 50 == 0 or done == of):
             print(f"\r{done} of {of} {what}", end="\n" if done == of else "", file=sys.stderr, flush=True)
 
     return tell

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from types import MappingProxyType
+from typing import Any, TypeVar
 
 from app.attention.drawing import Arc, Box, Edge, Figure, draw
 from app.attention.worksheet import Row, Variant
 
+from .binding import MOST_PARTS
 from .keys import answer_text, given_sizes, key_rows
 from .mathematics import Piece, Pieces
 from .options import Options, one_line
@@ -15,17 +18,46 @@ from .roster import language_of
 from .sheets import Sheet
 from .tickets import Ticket
 
+Content = dict[str, Any]
+Named = dict[str, str | None]
+Names = Mapping[str, Sequence[Named]]
+T = TypeVar("T")
 
-def content(
+PART = 100  # sheets, or keys, that are set at once: more take more memory
+
+
+def parts(
     options: Options, sheets: Sequence[Sheet], tickets: Mapping[str, Ticket], address: str = ""
-) -> dict[str, Any]:
-    """Everything the template shows; `address` is where the app can be reached, empty to print codes alone."""
+) -> list[Callable[[], Content]]:
+    """The parts of a handout in their order, each made when it is its turn: sheets, the table of keys, the keys.
+
+    `address` is where the app can be reached, empty to print codes alone.
+    """
     variants = {sheet.variant.code: sheet.variant for sheet in sheets}
-    order = {code: at for at, code in enumerate(variants)}
+    said = _said(options, sheets[0].variant, tickets)
+    whole = partial(_part, options, address, said)
+    made: list[Callable[[], Content]] = []
+    if options.key != "only":
+        made += [partial(whole, sheets=some) for some in _chunks(sheets)]
+    if options.key != "none":
+        named = _names(sheets)
+        if len(variants) > 1:
+            made.append(partial(whole, table=tuple(variants.values()), names=named))
+        made += [partial(whole, keys=some, names=named) for some in _chunks(tuple(variants.values()))]
+    return made
+
+
+def _chunks(things: Sequence[T]) -> list[Sequence[T]]:
+    size = max(PART, 4 * len(things) // MOST_PARTS)
+    return [things[at : at + size] for at in range(0, len(things), size)]
+
+
+def _said(options: Options, first: Variant, tickets: Mapping[str, Ticket]) -> Content:
+    """What is the same in every part."""
     ticket = tickets.get(options.back)
     return {
         "lang": "en",
-        "title": sheets[0].variant.title,
+        "title": first.title,
         "course": one_line(options.course),
         "date": one_line(options.date),
         "layout": options.panels,
@@ -33,23 +65,48 @@ def content(
         "large": options.large,
         "figures": options.figures,
         "back": {"title": ticket.title, "advice": ticket.advice, "questions": ticket.questions} if ticket else None,
-        "variants": [_variant(variant, options, address) for variant in variants.values()],
-        "sheets": [] if options.key == "only" else [_entry(sheet, order) for sheet in sheets],
-        "keys": [] if options.key == "none" else [_key(variants[code], sheets, order) for code in variants],
-        "table": None if options.key == "none" or len(variants) < 2 else _table(variants, sheets),
     }
 
 
-def _entry(sheet: Sheet, order: Mapping[str, int]) -> dict[str, Any]:
+def _part(
+    options: Options,
+    address: str,
+    said: Content,
+    sheets: Sequence[Sheet] = (),
+    table: Sequence[Variant] = (),
+    keys: Sequence[Variant] = (),
+    names: Names = MappingProxyType({}),
+) -> Content:
+    variants = {v.code: v for v in (*(sheet.variant for sheet in sheets), *keys)}
+    order = {code: at for at, code in enumerate(variants)}
+    return {
+        **said,
+        "variants": [_variant(variant, options, address) for variant in variants.values()],
+        "sheets": [_entry(sheet, order) for sheet in sheets],
+        "table": _table(table, names) if table else None,
+        "keys": [_key(variant, names, order) for variant in keys],
+    }
+
+
+def _names(sheets: Sequence[Sheet]) -> Names:
+    """Who has which variant."""
+    found: dict[str, list[Named]] = {}
+    for sheet in sheets:
+        if sheet.name:
+            found.setdefault(sheet.variant.code, []).append(_named(sheet.name))
+    return found
+
+
+def _entry(sheet: Sheet, order: Mapping[str, int]) -> Content:
     return {"variant": order[sheet.variant.code], "name": _named(sheet.name) if sheet.name else None}
 
 
-def _named(name: str) -> dict[str, str | None]:
+def _named(name: str) -> Named:
     language, region = language_of(name)
     return {"text": name, "lang": language, "region": region}
 
 
-def _variant(variant: Variant, options: Options, address: str) -> dict[str, Any]:
+def _variant(variant: Variant, options: Options, address: str) -> Content:
     pieces = Pieces(variant.worksheet.notation)
     link = f"{address.rstrip('/')}/v/{variant.code}" if address else ""
     rows = [_row(variant, row, pieces) for row in variant.rows]
@@ -71,7 +128,7 @@ def _variant(variant: Variant, options: Options, address: str) -> dict[str, Any]
     }
 
 
-def _row(variant: Variant, row: Row, pieces: Pieces) -> dict[str, Any]:
+def _row(variant: Variant, row: Row, pieces: Pieces) -> Content:
     return {"letter": pieces.symbols(row.letter), "name": row.name, "note": row.note, "axes": row.axes}
 
 
@@ -95,7 +152,7 @@ def _qr(link: str) -> str:
     return str(segno.make(link, error="m", micro=False, mask=4).svg_inline(border=4, omitsize=True))
 
 
-def _figure(figure: Figure, pieces: Pieces) -> dict[str, Any]:
+def _figure(figure: Figure, pieces: Pieces) -> Content:
     return {
         "title": figure.title,
         "width": figure.width,
@@ -106,7 +163,7 @@ def _figure(figure: Figure, pieces: Pieces) -> dict[str, Any]:
     }
 
 
-def _box(box: Box, pieces: Pieces) -> dict[str, Any]:
+def _box(box: Box, pieces: Pieces) -> Content:
     letter = pieces.symbols(box.letter) if box.roomy else None
     if letter and box.transposed:
         letter = [*letter, {"base": "", "below": "", "above": "T"}]
@@ -130,30 +187,25 @@ def _arc(arc: Arc) -> dict[str, float]:
     return {"x1": x1, "y1": y1, "x2": x2, "y2": y2, "cx": corner[0], "cy": corner[1]}
 
 
-def _names_of(sheets: Sequence[Sheet], code: str) -> list[dict[str, str | None]]:
-    return [_named(sheet.name) for sheet in sheets if sheet.name and sheet.variant.code == code]
-
-
-def _key(variant: Variant, sheets: Sequence[Sheet], order: Mapping[str, int]) -> dict[str, Any]:
+def _key(variant: Variant, names: Names, order: Mapping[str, int]) -> Content:
     return {
         "variant": order[variant.code],
-        "names": _names_of(sheets, variant.code),
+        "names": names.get(variant.code, []),
         "sizes": given_sizes(variant),
         "rows": key_rows(variant),
     }
 
 
-def _table(variants: Mapping[str, Variant], sheets: Sequence[Sheet]) -> dict[str, Any]:
+def _table(variants: Sequence[Variant], names: Names) -> Content:
     """One line a variant with nothing but its numbers, for marking by hand."""
-    first = next(iter(variants.values()))
-    pieces = Pieces(first.worksheet.notation)
+    pieces = Pieces(variants[0].worksheet.notation)
     columns = [
         {"letter": pieces.symbols(row.letter) or [row.name], "axis": place.axis, "first": place is row.places[0]}
-        for row in first.rows
+        for row in variants[0].rows
         for place in row.places
     ]
     lines = [
-        {"code": code, "names": _names_of(sheets, code), "numbers": [answer_text(v, place) for place in v.blanks]}
-        for code, v in variants.items()
+        {"code": v.code, "names": names.get(v.code, []), "numbers": [answer_text(v, place) for place in v.blanks]}
+        for v in variants
     ]
     return {"columns": columns, "lines": lines}

@@ -10,12 +10,14 @@ import importlib.util
 import json
 import re
 import threading
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .binding import bind
+from .content import Content
 from .options import HandoutError
+from .sheets import Progress
 
 if TYPE_CHECKING:
     from typst import Compiler
@@ -24,6 +26,7 @@ TEMPLATE = Path(__file__).resolve().parents[2] / "templates" / "handout.typ"
 # Typst brings Libertinus Serif (Latin, Greek, Cyrillic, Hebrew) and DejaVu Sans Mono; these packages the other letters.
 FONT_PACKAGES = {"fontpkg_amiri": "Amiri", "cvttf_NotoSansCJK_Regular": "Noto Sans CJK TC"}
 SERIF = "Libertinus Serif"
+RUNS_KEPT = 10  # of the compiler, after which it drops what it has not used again
 _MISSING = re.compile(r'the text `"(.*?)"` could not be displayed')
 
 
@@ -36,26 +39,41 @@ class Press:
         self._compiler: Compiler | None = None
         self._families: list[str] = []
 
-    def pdf(self, content: Mapping[str, Any]) -> bytes:
-        """A tagged PDF (PDF/UA-1); raises HandoutError naming letters that no font has."""
-        made = self._compile(content, format="pdf", pdf_standards=["ua-1"], timestamp=0)
-        return bytes(made)
+    def pdf(self, parts: Sequence[Callable[[], Content]], progress: Progress | None = None) -> bytes:
+        """One tagged PDF (PDF/UA-1) of all parts; raises HandoutError naming letters that no font has."""
+        made = list[bytes]()
+        for part in parts:
+            made.append(self._set(part(), format="pdf", pdf_standards=["ua-1"], timestamp=0))
+            if len(parts) > 1:
+                self._forget()
+            if progress:
+                progress(len(made), len(parts))
+        return bind(made)
 
-    def pages(self, content: Mapping[str, Any]) -> list[bytes]:
-        """Every page as an SVG picture, in order."""
-        made = self._compile(content, format="svg")
+    def pages(self, part: Content) -> list[bytes]:
+        """Every page of one part as an SVG picture, in order."""
+        made = self._set(part, format="svg")
         return made if isinstance(made, list) else [made]
 
-    def _compile(self, content: Mapping[str, Any], **how: Any) -> Any:
+    def _set(self, part: Content, **how: Any) -> Any:
         from typst import TypstError  # where something is set, so that the app starts without it
 
         with self._turn:
             compiler = self._ready()
-            data = json.dumps({**content, "fonts": self._families}, ensure_ascii=False)
+            data = json.dumps({**part, "fonts": self._families}, ensure_ascii=False)
             try:
                 return compiler.compile(sys_inputs={"data": data}, **how)
             except TypstError as error:
                 raise _explained(error) from error
+
+    @staticmethod
+    def _forget() -> None:
+        """Let go of what the compiler keeps of a part: it drops what was of no use in its last few runs."""
+        from typst import Compiler
+
+        other = Compiler(str(TEMPLATE), ignore_system_fonts=True)
+        for _ in range(RUNS_KEPT + 1):
+            other.compile(input=b"nothing", format="svg")
 
     def _ready(self) -> Compiler:
         if self._compiler is None:
@@ -86,9 +104,3 @@ def _explained(error: Exception) -> Exception:
         f"No installed font has the letters “{letters}” ({points}): put a font that has them into the folder "
         "“fonts” beside the app's data, or change the text."
     )
-
-
-@cache
-def default_press() -> Press:
-    """The press of this process, with the fonts that are installed with the app."""
-    return Press()
