@@ -14,6 +14,8 @@ from jinja2 import meta
 import app.web
 from app.settings import PROJECT, Settings
 from app.web.errors import ErrorPage
+from app.web.handout import HandoutPage, JobPage
+from app.web.marking import MarkingPage
 from app.web.model import ModelPage
 from app.web.models import ModelsPage
 from app.web.parts import make_templates
@@ -31,6 +33,11 @@ PAGES: dict[str, type[Any]] = {
     "_no_run.html": NoRunPage,
     "models.html": ModelsPage,
     "model.html": ModelPage,
+    "handout.html": HandoutPage,
+    "_handout_pages.html": HandoutPage,
+    "handout_job.html": JobPage,
+    "_handout_job.html": JobPage,
+    "marking.html": MarkingPage,
     "error.html": ErrorPage,
 }
 

@@ -19,6 +19,7 @@ from app.attention.topics import TopicError
 from app.attention.variants import SeedError
 from app.attention.worksheet import WorksheetError
 from app.exchange.hub import HubError
+from app.handout.options import HandoutError
 from app.web.guard import HEADERS
 from app.web.parts import parts_of, render
 
@@ -30,6 +31,7 @@ STATUS: dict[type[Exception], int] = {
     ConfigError: 422,
     AnswersError: 422,
     TopicError: 422,
+    HandoutError: 422,
     SeedError: 422,
 }
 
