@@ -47,6 +47,14 @@ def parts(
     return made
 
 
+def trial(names: Sequence[str], course: str) -> Content:
+    """A part that holds nothing but these texts, to try whether every letter can be set."""
+    usual = {"lang": "en", "title": "–", "course": "", "date": "", "layout": "full", "paper": "a4", "large": False}
+    tried = [_named(name) for name in dict.fromkeys((*names, course)) if name]
+    empty = {"figures": "none", "back": None, "variants": [], "sheets": [], "table": None, "keys": []}
+    return {**usual, **empty, "tried": tried}
+
+
 def _chunks(things: Sequence[T]) -> list[Sequence[T]]:
     size = max(PART, 4 * len(things) // MOST_PARTS)
     return [things[at : at + size] for at in range(0, len(things), size)]
@@ -85,6 +93,7 @@ def _part(
         "sheets": [_entry(sheet, order) for sheet in sheets],
         "table": _table(table, names) if table else None,
         "keys": [_key(variant, names, order) for variant in keys],
+        "tried": [],
     }
 
 

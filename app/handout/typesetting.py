@@ -100,7 +100,9 @@ def _explained(error: Exception) -> Exception:
         return error
     letters = missing.group(1)[:40]
     points = ", ".join(f"U+{ord(char):04X}" for char in dict.fromkeys(letters[:4]))
+    absent = [package for package in FONT_PACKAGES if importlib.util.find_spec(package) is None]
+    installed = f"install {' and '.join(absent)}, or " if absent else ""
     return HandoutError(
-        f"No installed font has the letters “{letters}” ({points}): put a font that has them into the folder "
-        "“fonts” beside the app's data, or change the text."
+        f"No installed font has the letters “{letters}” ({points}): {installed}put a font that has them into the folder "
+        "“fonts” in the app's data folder, or change the text."
     )

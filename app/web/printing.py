@@ -8,7 +8,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import cast
 from urllib.parse import urlencode
@@ -16,8 +16,8 @@ from urllib.parse import urlencode
 from fastapi import Request
 
 from app.attention.library import Library
-from app.handout.content import parts
-from app.handout.options import MOST_SHEETS, HandoutError, Options
+from app.handout.content import parts, trial
+from app.handout.options import MOST_SHEETS, HandoutError, Options, one_line
 from app.handout.sheets import Sheet, plan
 from app.handout.tickets import Ticket, load_tickets
 from app.handout.typesetting import Press
@@ -135,7 +135,8 @@ class Printing:
         return self._press.pdf(parts(options, sheets, self.tickets, address), job.tell if job else None)
 
     def start(self, library: Library, options: Options, names: Sequence[str], address: str) -> Job:
-        """Begin a large handout and give back its job; raises HandoutError where too many are being made."""
+        """Begin a large handout and give back its job; raises HandoutError for letters without a font."""
+        self._preview.pdf([partial(trial, names, one_line(options.course))])
         title = library.worksheet(options.worksheet).title
         job = Job(title, len(names) or options.variants or options.copies)
         with self._lock:
