@@ -150,7 +150,9 @@ def _handout_options(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--course", default="", help="what stands above the title")
     verb.add_argument("--date", default="", help="any text; without it no date is printed")
     wanted = verb.add_mutually_exclusive_group()
-    wanted.add_argument("--roster", metavar="NAMES.csv", help="class list: a version for each name; - is standard input")
+    wanted.add_argument(
+        "--roster", metavar="NAMES.csv", help="class list: a version for each name; - is standard input"
+    )
     wanted.add_argument("--variants", metavar="K", default="0", help="K versions that differ")
     wanted.add_argument("--copies", metavar="K", default="2", help="the same sheet K times (default 2)")
     verb.add_argument("--same", action="store_true", help="with --roster: the same sheet for everyone")
@@ -405,11 +407,23 @@ def _handout(parsed: argparse.Namespace) -> None:
 
 
 def _handout_of(parsed: argparse.Namespace) -> Options:
-    tokens = None if parsed.tokens is None else _whole(parsed.tokens, "--tokens")
-    numbers = {name: _whole(getattr(parsed, name), f"--{name}") for name in ("copies", "variants", "seed")}
-    texts = {name: getattr(parsed, name) for name in ("worksheet", "model", "course", "date")}
-    chosen = {name: getattr(parsed, name) for name in ("same", "layout", "paper", "key", "figures", "back")}
-    return Options(tokens=tokens, large=parsed.large_print, **numbers, **texts, **chosen)
+    return Options(
+        worksheet=parsed.worksheet,
+        model=parsed.model,
+        tokens=None if parsed.tokens is None else _whole(parsed.tokens, "--tokens"),
+        course=parsed.course,
+        date=parsed.date,
+        copies=_whole(parsed.copies, "--copies"),
+        variants=_whole(parsed.variants, "--variants"),
+        same=parsed.same,
+        seed=_whole(parsed.seed, "--seed"),
+        layout=parsed.layout,
+        paper=parsed.paper,
+        back=parsed.back,
+        key=parsed.key,
+        large=parsed.large_print,
+        figures=parsed.figures,
+    )
 
 
 def _roster(name: str) -> tuple[str, ...]:

@@ -58,7 +58,7 @@ def rest_of(page: Printed, edge: float) -> bool:
     """Whether the edges of the page are empty, but for the cutting line in their middle."""
     picture = page.picture().astype(int)
     high, wide = picture.shape
-    middle = np_range(high), np_range(wide)
+    middle = middle_of(high), middle_of(wide)
     rows = [at for at in range(high) if at not in middle[0]]
     columns = [at for at in range(wide) if at not in middle[1]]
     m = int(edge)
@@ -66,7 +66,7 @@ def rest_of(page: Printed, edge: float) -> bool:
     return all((side == 255).all() for side in sides)
 
 
-def np_range(length: int) -> range:
+def middle_of(length: int) -> range:
     return range(length // 2 - 3, length // 2 + 4)
 
 
@@ -234,13 +234,17 @@ def test_every_worksheet_has_a_key_with_every_answer(key: str) -> None:
         assert rest_of(page, 20)
 
 
-@pytest.mark.parametrize(("key", "count"), [("head-of-a-model", 30), ("matrices-of-a-model", 5), ("layer-of-a-model", 30)])
+@pytest.mark.parametrize(
+    ("key", "count"), [("head-of-a-model", 30), ("matrices-of-a-model", 5), ("layer-of-a-model", 30)]
+)
 def test_one_table_marks_a_class(key: str, count: int) -> None:
     """All versions stand in one table on one page, each with its code and its numbers in the order of the boxes."""
     options = Options(worksheet=key, variants=count, key="only")
     first = printed(made(options))[0]
     for sheet in plan(LIBRARY, options):
-        line = " ".join((sheet.variant.code, *(f"{n:,}" if n >= 10_000 else str(n) for n in sheet.variant.key.values())))
+        line = " ".join(
+            (sheet.variant.code, *(f"{n:,}" if n >= 10_000 else str(n) for n in sheet.variant.key.values()))
+        )
         assert squeezed(line) in squeezed(first.text)
     assert_inside_halves(first, "full")
     assert rest_of(first, 14)
@@ -274,7 +278,9 @@ def test_a_pdf_is_tagged_for_reading_machines() -> None:
         heads = [e for e in elements if e.S == "/TH"]
         assert all(any(a.get("/Scope") == "/Column" for a in e.A) for e in heads)
         figures = [e for e in elements if e.S == "/Figure"]
-        assert [str(e.Alt) for e in figures] == [f"QR code that opens {ADDRESS}/v/{LIBRARY.variant('llama-7b').code}"] * 2
+        assert [str(e.Alt) for e in figures] == [
+            f"QR code that opens {ADDRESS}/v/{LIBRARY.variant('llama-7b').code}"
+        ] * 2
         assert kinds.index("/H1") < kinds.index("/Table")
 
 

@@ -35,7 +35,7 @@ def bind(parts: Sequence[bytes]) -> bytes:
 
 
 def _renamed(part: bytes, letter: int) -> bytes:
-    """The part with another first letter in the names of its header cells: as long as before, so that it stays whole."""
+    """The part with another first letter in the names of its header cells; no byte moves, so that it stays whole."""
     return _CELL.sub(b"(" + bytes([letter]) + rb"\1)", part)
 
 

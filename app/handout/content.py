@@ -47,12 +47,14 @@ def parts(
     return made
 
 
+_NOTHING: Content = {"variants": [], "sheets": [], "table": None, "keys": []}
+
+
 def trial(names: Sequence[str], course: str) -> Content:
     """A part that holds nothing but these texts, to try whether every letter can be set."""
-    usual = {"lang": "en", "title": "–", "course": "", "date": "", "layout": "full", "paper": "a4", "large": False}
     tried = [_named(name) for name in dict.fromkeys((*names, course)) if name]
-    empty = {"figures": "none", "back": None, "variants": [], "sheets": [], "table": None, "keys": []}
-    return {**usual, **empty, "tried": tried}
+    page = {"lang": "en", "title": "–", "course": "", "date": "", "layout": "full", "paper": "a4", "large": False}
+    return {**page, "figures": "none", "back": None, **_NOTHING, "tried": tried}
 
 
 def _chunks(things: Sequence[T]) -> list[Sequence[T]]:

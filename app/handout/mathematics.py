@@ -29,8 +29,7 @@ class Pieces:
         return [self._symbol(piece) if _NAME.fullmatch(piece) else piece for piece in _NAME.split(text) if piece]
 
     def sentence(self, text: str, known: frozenset[str]) -> list[Piece]:
-        """A sentence with those of its words that are `known` symbols set as such, where they hold a `_`, or one letter
-        that is no word."""
+        """A sentence with those of its words that are `known` symbols set as such."""
         return [self._symbol(piece) if piece in known else piece for piece in _SPOKEN.findall(text)]
 
     def _symbol(self, text: str) -> Piece:

@@ -46,8 +46,8 @@ def _paper(variant: Variant, line: str, at: int) -> Paper:
     texts = tuple("" if text in EMPTY else text for text in rest.split())
     if len(texts) > len(variant.blanks):
         raise HandoutError(
-            f"Line {at} has {len(texts)} answers, and the sheet has {len(variant.blanks)} boxes: write no spaces inside "
-            "an answer, and a colon after the name."
+            f"Line {at} has {len(texts)} answers, and the sheet has {len(variant.blanks)} boxes: "
+            "write no spaces inside an answer, and a colon after the name."
         )
     answers = dict(zip(map(str, variant.blanks), texts, strict=False))
     filled = texts + ("",) * (len(variant.blanks) - len(texts))

@@ -78,8 +78,16 @@ def _name(line: Sequence[str], columns: Sequence[int]) -> str:
 
 
 # The language a script is set in, so that shared characters get the right forms: by the names Unicode gives letters.
-_LANGUAGES = (("HIRAGANA", "ja", "jp"), ("KATAKANA", "ja", "jp"), ("HANGUL", "ko", "kr"), ("CJK", "zh", "cn"),
-              ("ARABIC", "ar", None), ("HEBREW", "he", None), ("GREEK", "el", None), ("CYRILLIC", "ru", None))  # fmt: skip
+_LANGUAGES = (
+    ("HIRAGANA", "ja", "jp"),
+    ("KATAKANA", "ja", "jp"),
+    ("HANGUL", "ko", "kr"),
+    ("CJK", "zh", "cn"),
+    ("ARABIC", "ar", None),
+    ("HEBREW", "he", None),
+    ("GREEK", "el", None),
+    ("CYRILLIC", "ru", None),
+)
 
 
 def language_of(name: str) -> tuple[str, str | None]:

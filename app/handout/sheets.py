@@ -46,9 +46,7 @@ def _one(library: Library, options: Options) -> Variant:
     return library.variant(options.worksheet, options.model or None, options.tokens)
 
 
-def _for_names(
-    library: Library, options: Options, names: Sequence[str], progress: Progress | None
-) -> list[Sheet]:
+def _for_names(library: Library, options: Options, names: Sequence[str], progress: Progress | None) -> list[Sheet]:
     seen = Counter[str]()
     sheets = list[Sheet]()
     for name in names:

@@ -103,6 +103,6 @@ def _explained(error: Exception) -> Exception:
     absent = [package for package in FONT_PACKAGES if importlib.util.find_spec(package) is None]
     installed = f"install {' and '.join(absent)}, or " if absent else ""
     return HandoutError(
-        f"No installed font has the letters “{letters}” ({points}): {installed}put a font that has them into the folder "
-        "“fonts” in the app's data folder, or change the text."
+        f"No installed font has the letters “{letters}” ({points}): {installed}put a font that has them into "
+        "the folder “fonts” in the app's data folder, or change the text."
     )

@@ -176,7 +176,9 @@ def _page(request: Request, parts: Parts, printing: Printing, wish: Wish, **more
         options = wish.options(printing.tickets)
         pages = printing.preview(library, options, address)
     except REFUSED as error:
-        return HandoutPage(tickets=tickets, problem=str(error), **said), 404 if isinstance(error, WorksheetError) else 422
+        return HandoutPage(tickets=tickets, problem=str(error), **said), 404 if isinstance(
+            error, WorksheetError
+        ) else 422
     count = options.variants or options.copies
     shown = tuple(range(1, len(pages) + 1))
     return HandoutPage(tickets=tickets, pages=shown, sheets=count, at_once=count <= AT_ONCE, **said), 200

@@ -108,7 +108,7 @@ class Job:
 
 
 class Printing:
-    """Previews and jobs of one process; names of students are held in memory, for as long as their job, and stored nowhere."""
+    """Previews and jobs of one process; names of students are held in memory with their job, and stored nowhere."""
 
     def __init__(self, fonts: Path) -> None:
         self.tickets: Mapping[str, Ticket] = load_tickets(PROJECT / "worksheets" / "exit-tickets")
