@@ -153,8 +153,8 @@ def _handout_options(verb: argparse.ArgumentParser) -> None:
     wanted.add_argument(
         "--roster", metavar="NAMES.csv", help="class list: a version for each name; - is standard input"
     )
-    wanted.add_argument("--variants", metavar="K", default="0", help="K versions that differ")
-    wanted.add_argument("--copies", metavar="K", default="2", help="the same sheet K times (default 2)")
+    wanted.add_argument("--variants", metavar="K", help="K versions that differ")
+    wanted.add_argument("--copies", metavar="K", help="the same sheet K times (default 2)")
     verb.add_argument("--same", action="store_true", help="with --roster: the same sheet for everyone")
     verb.add_argument("--seed", default="0", help="another seed, other versions (default 0)")
     for name, choices in (("layout", LAYOUTS), ("paper", PAPERS), ("figures", FIGURES)):
@@ -413,8 +413,8 @@ def _handout_of(parsed: argparse.Namespace) -> Options:
         tokens=None if parsed.tokens is None else _whole(parsed.tokens, "--tokens"),
         course=parsed.course,
         date=parsed.date,
-        copies=_whole(parsed.copies, "--copies"),
-        variants=_whole(parsed.variants, "--variants"),
+        copies=_whole(parsed.copies or "2", "--copies"),
+        variants=_whole(parsed.variants or "0", "--variants"),
         same=parsed.same,
         seed=_whole(parsed.seed, "--seed"),
         layout=parsed.layout,

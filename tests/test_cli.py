@@ -229,7 +229,10 @@ def test_help_and_version_are_there(capsys: pytest.CaptureFixture[str]) -> None:
     """Every verb stands in the help, and every setting in that of serve."""
     for arguments, wanted in (
         (["--help"], ["models", "worksheets", "shapes", "grade", "run", "serve"]),
-        (["serve", "--help"], [f"ATTENTION_SHAPES_{name}" for name in ("HOST", "PORT", "DATA_DIR", "HUB")]),
+        (
+            ["serve", "--help"],
+            [f"ATTENTION_SHAPES_{name}" for name in ("HOST", "PORT", "DATA_DIR", "HUB", "PUBLIC_ADDRESS")],
+        ),
         (["serve", "--help"], ["DATABASE_URL"]),
         (["--version"], [__version__]),
     ):
@@ -238,7 +241,7 @@ def test_help_and_version_are_there(capsys: pytest.CaptureFixture[str]) -> None:
         assert ended.value.code == 0
         text = "".join(capsys.readouterr().out.split())
         assert [word for word in wanted if word not in text] == []
-    assert len(Settings.model_fields) == 5
+    assert len(Settings.model_fields) == 6
 
 
 # Input that cannot be used

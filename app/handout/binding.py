@@ -40,6 +40,8 @@ def _renamed(part: bytes, letter: int) -> bytes:
 
 
 def _append(whole: Pdf, more: Pdf) -> None:
+    from pikepdf import Name
+
     tree = whole.Root.StructTreeRoot
     moved = int(tree.ParentTreeNextKey)
     for page in more.pages:
@@ -48,12 +50,10 @@ def _append(whole: Pdf, more: Pdf) -> None:
             note.StructParent = int(note.StructParent) + moved
     whole.pages.extend(more.pages)
     theirs = whole.copy_foreign(more.Root.StructTreeRoot)  # its pages are already here, and found again
-    ours = tree.K[0]
-    for element in theirs.K[0].K:
-        element.P = ours
-        ours.K.append(element)
-    for at, entry in enumerate(theirs.ParentTree.Nums):
-        tree.ParentTree.Nums.append(int(entry) + moved if at % 2 == 0 else entry)
+    chapter = theirs.K[0]
+    chapter.S, chapter.P = Name.Part, tree.K[0]
+    tree.K[0].K.append(chapter)
+    numbered = list(theirs.ParentTree.Nums)
+    tree.ParentTree.Nums.extend(int(entry) + moved if at % 2 == 0 else entry for at, entry in enumerate(numbered))
     tree.ParentTreeNextKey = moved + int(theirs.ParentTreeNextKey)
-    for entry in theirs.IDTree.Names:
-        tree.IDTree.Names.append(entry)
+    tree.IDTree.Names.extend(theirs.IDTree.Names)

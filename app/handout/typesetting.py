@@ -9,9 +9,11 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
-import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from pathlib import Path
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from .binding import bind
@@ -26,28 +28,35 @@ TEMPLATE = Path(__file__).resolve().parents[2] / "templates" / "handout.typ"
 # Typst brings Libertinus Serif (Latin, Greek, Cyrillic, Hebrew) and DejaVu Sans Mono; these packages the other letters.
 FONT_PACKAGES = {"fontpkg_amiri": "Amiri", "cvttf_NotoSansCJK_Regular": "Noto Sans CJK TC"}
 SERIF = "Libertinus Serif"
+AT_ONCE = 2  # compilers of one press
 RUNS_KEPT = 10  # of the compiler, after which it drops what it has not used again
 _MISSING = re.compile(r'the text `"(.*?)"` could not be displayed')
 
 
 class Press:
-    """One compiler and its fonts; a thread waits for its turn, and other threads of the app go on meanwhile."""
+    """Compilers and their fonts, kept; a thread waits for a free one, and other threads of the app go on meanwhile."""
 
     def __init__(self, fonts: Path | None = None) -> None:
-        self._fonts = fonts
-        self._turn = threading.Lock()
-        self._compiler: Compiler | None = None
-        self._families: list[str] = []
+        self._paths = _font_folders(fonts)
+        self._free: SimpleQueue[Compiler | None] = SimpleQueue()
+        for _ in range(AT_ONCE):
+            self._free.put(None)  # a compiler is made when one is first needed
 
     def pdf(self, parts: Sequence[Callable[[], Content]], progress: Progress | None = None) -> bytes:
         """One tagged PDF (PDF/UA-1) of all parts; raises HandoutError naming letters that no font has."""
+        if len(parts) == 1:
+            return bind([self._tagged(parts[0])])
         made = list[bytes]()
-        for part in parts:
-            made.append(self._set(part(), format="pdf", pdf_standards=["ua-1"], timestamp=0))
-            if len(parts) > 1:
-                self._forget()
-            if progress:
-                progress(len(made), len(parts))
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            waiting = [pool.submit(self._tagged, part, forget=True) for part in parts]
+            try:
+                for part in waiting:
+                    made.append(part.result())
+                    if progress:
+                        progress(len(made), len(parts))
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
         return bind(made)
 
     def pages(self, part: Content) -> list[bytes]:
@@ -55,36 +64,42 @@ class Press:
         made = self._set(part, format="svg")
         return made if isinstance(made, list) else [made]
 
+    def _tagged(self, part: Callable[[], Content], *, forget: bool = False) -> bytes:
+        made = self._set(part(), format="pdf", pdf_standards=["ua-1"], timestamp=0)
+        if forget:
+            _forget()
+        return bytes(made)
+
     def _set(self, part: Content, **how: Any) -> Any:
-        from typst import TypstError  # where something is set, so that the app starts without it
+        from typst import Compiler, TypstError  # where something is set, so that the app starts without it
 
-        with self._turn:
-            compiler = self._ready()
-            data = json.dumps({**part, "fonts": self._families}, ensure_ascii=False)
-            try:
-                return compiler.compile(sys_inputs={"data": data}, **how)
-            except TypstError as error:
-                raise _explained(error) from error
+        data = json.dumps({**part, "fonts": self._families}, ensure_ascii=False)
+        compiler = self._free.get()
+        try:
+            compiler = compiler or Compiler(str(TEMPLATE), font_paths=self._paths, ignore_system_fonts=True)
+            return compiler.compile(sys_inputs={"data": data}, **how)
+        except TypstError as error:
+            raise _explained(error) from error
+        finally:
+            self._free.put(compiler)
 
-    @staticmethod
-    def _forget() -> None:
-        """Let go of what the compiler keeps of a part: it drops what was of no use in its last few runs."""
-        from typst import Compiler
+    @cached_property
+    def _families(self) -> list[str]:
+        """The fonts that are looked through for a letter, in this order."""
+        from typst import Fonts
 
-        other = Compiler(str(TEMPLATE), ignore_system_fonts=True)
-        for _ in range(RUNS_KEPT + 1):
-            other.compile(input=b"nothing", format="svg")
+        found = {font.family for font in Fonts(font_paths=self._paths, include_system_fonts=False).fonts() if font.path}
+        known = [family for family in FONT_PACKAGES.values() if family in found]
+        return [SERIF, *known, *sorted(found - set(known))]
 
-    def _ready(self) -> Compiler:
-        if self._compiler is None:
-            from typst import Compiler, Fonts
 
-            paths = _font_folders(self._fonts)
-            self._compiler = Compiler(str(TEMPLATE), font_paths=paths, ignore_system_fonts=True)
-            found = {font.family for font in Fonts(font_paths=paths, include_system_fonts=False).fonts() if font.path}
-            known = [family for family in FONT_PACKAGES.values() if family in found]
-            self._families = [SERIF, *known, *sorted(found - set(known))]
-        return self._compiler
+def _forget() -> None:
+    """Let go of what the compilers keep of a part: they drop what was of no use in their last few runs."""
+    from typst import Compiler
+
+    other = Compiler(str(TEMPLATE), ignore_system_fonts=True)
+    for _ in range(RUNS_KEPT + 1):
+        other.compile(input=b"nothing", format="svg")
 
 
 def _font_folders(own: Path | None) -> list[str]:
