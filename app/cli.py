@@ -29,6 +29,7 @@ from app.attention.codes import read_code
 from app.attention.describe import shapes
 from app.attention.forward import DEVICES, DTYPES, RUNNABLE, ForwardError, run_head
 from app.attention.grading import AnswersError, Report, grade
+from app.attention.hints import LEVELS, Hint, hint
 from app.attention.library import Library, load_library
 from app.attention.lint import findings
 from app.attention.misconceptions import cannot_tell_apart
@@ -114,6 +115,7 @@ def _parser() -> argparse.ArgumentParser:
     for command in (drawn, graded):
         command.add_argument("--seed", help="a whole number; without one, the worksheet as it was written")
     graded.add_argument("answers", metavar="ANSWERS.json", help='{"queries.rows": "100", …}; - reads standard input')
+    graded.add_argument("--hint", type=int, choices=LEVELS, help="a hint as well; a higher level goes further")
     counted = verb("parameters", _parameters, "Count every parameter tensor of a model.")
     checked = verb("check-worksheets", _check_worksheets, "Report what an author should mend in worksheet files.")
     checked.add_argument(
@@ -357,11 +359,14 @@ def _check_worksheets(parsed: argparse.Namespace) -> None:
 
 
 def _grade(parsed: argparse.Namespace) -> None:
-    report = grade(_sheet(parsed), _answers(parsed.answers))
+    variant = _sheet(parsed)
+    report = grade(variant, _answers(parsed.answers))
+    hinted = hint(variant, report, parsed.hint) if parsed.hint else None
     if parsed.json:
-        _print_json(report.as_json())
+        asked = {"hint": hinted and hinted.as_json()} if parsed.hint else {}
+        _print_json({**report.as_json(), **asked})
     else:
-        _print_report(report)
+        _print_report(report, hinted)
 
 
 def _answers(name: str) -> dict[str, str]:
@@ -377,11 +382,13 @@ def _answers(name: str) -> dict[str, str]:
     return answers
 
 
-def _print_report(report: Report) -> None:
+def _print_report(report: Report, hinted: Hint | None) -> None:
     _print_table([(place, mark.kind, mark.text[:40], mark.message) for place, mark in report.marks.items()])
     print(f"{report.score} of {report.out_of}")
     if report.diagnosis:
         print(report.diagnosis.message)
+    if hinted and not (report.diagnosis and hinted.message == report.diagnosis.message):
+        print(hinted.message)
 
 
 def _run(parsed: argparse.Namespace) -> None:

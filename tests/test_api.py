@@ -176,6 +176,23 @@ def test_a_break_is_named_in_the_grades(client: TestClient) -> None:
     assert (result["first_break"], result["diagnosis"]) == (None, None)
 
 
+def test_a_hint_comes_where_it_is_asked_for(client: TestClient) -> None:
+    """Three levels of one belief; null where all is right, nothing was tried, and no key where none was asked."""
+    wide = dict.fromkeys(("queries.columns", "keys.columns", "values.columns"), "4096")
+    hints = [graded(client, wide, hint=level)["hint"] for level in (1, 2, 3)]
+    assert [found["level"] for found in hints] == [1, 2, 3]
+    assert hints[0]["message"] == graded(client, wide)["diagnosis"]["message"]
+    assert [found["boxes"] for found in hints] == [[], [], list(wide)]
+    assert graded(client, {"input.rows": "many"}, hint=3)["hint"] is None
+    assert "hint" not in graded(client, wide)
+
+
+@pytest.mark.parametrize("level", [0, 4, -1, "2", 1.5, [1]])
+def test_a_hint_of_another_level_is_refused(client: TestClient, level: object) -> None:
+    """422 with one sentence."""
+    refused(client, "POST", "/api/v1/grade", 422, json={"worksheet": "llama-7b", "answers": {}, "hint": level})
+
+
 def test_the_beliefs_are_listed(client: TestClient) -> None:
     """Thirty, each with the topics of the sheets it shows on, and a nudge without a digit."""
     beliefs = client.get("/api/v1/beliefs").json()
@@ -373,6 +390,7 @@ def test_openapi_lists_every_route_of_the_api(client: TestClient) -> None:
         "marks",
         "first_break",
         "diagnosis",
+        "hint",
     }
 
 

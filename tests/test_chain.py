@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from app.attention.chain import Gap, gaps, implied
+import pytest
+
+from app.attention.chain import Gap, gaps, implied, sources
 from app.attention.tensors import ATTENTION_LAYER, SINGLE_HEAD, TOPICS, Axis, Place
 
 
@@ -55,9 +57,9 @@ def test_scores_that_kept_the_head_width_fit_nowhere() -> None:
 
 
 def test_gaps_come_in_the_order_of_computation() -> None:
-    """An input of 99 rows breaks the three projections first; columns of the input meet nothing that was typed."""
+    """An input of 99 rows breaks the three projections first, and the sum with the output last."""
     found = [(gap.result, gap.first[1], gap.second[1]) for gap in gaps(SINGLE_HEAD, RIGHT | typed(input=(99, 4096)))]
-    assert found == [("queries", 99, 100), ("keys", 99, 100), ("values", 99, 100)]
+    assert found == [("queries", 99, 100), ("keys", 99, 100), ("values", 99, 100), ("output", 99, 100)]
 
 
 def test_half_a_shape_is_compared_as_far_as_it_goes() -> None:
@@ -109,3 +111,32 @@ def test_every_side_that_differs_from_the_first_is_a_gap() -> None:
     """Residual = embedded + attended: 5 rows, 6 rows and 7 rows are two gaps, each against the 5."""
     found = gaps(TOPICS["whole-model"], typed(embedded=(5, None), attended=(6, None), residual=(7, None)))
     assert [(gap.result, gap.first[1], gap.second[1]) for gap in found] == [("residual", 5, 6), ("residual", 5, 7)]
+
+
+def test_a_narrow_output_cannot_be_added_to_the_input() -> None:
+    """An output of 100 × 128 beside an input of 100 × 4096: every product fits, the sum at the end does not."""
+    found = gaps(SINGLE_HEAD, RIGHT | typed(output=(100, 128)))
+    assert found == [Gap("output", (Place("input", "columns"), 4096), (Place("output", "columns"), 128), added=True)]
+
+
+@pytest.mark.parametrize(
+    "topic", ["single-head", "bidirectional-head", "attention-layer", "decode-step", "windowed-decode-step"]
+)
+def test_output_and_input_are_compared_side_by_side(topic: str) -> None:
+    """Rows with rows, columns with columns; one number in the other's place is a gap twice."""
+    found = gaps(TOPICS[topic], typed(input=(5, 7), output=(7, 5)))
+    assert [(gap.first[1], gap.second[1], gap.added) for gap in found] == [(5, 7, True), (7, 5, True)]
+
+
+def test_what_leaves_a_decoder_s_head_is_added_to_the_decoder_s_tokens() -> None:
+    """Twelve tokens ask thirty: an output of 12 rows fits the input and not the encoder; one of 30 rows is a gap."""
+    sheet = typed(input=(12, 512), encoded=(30, 512), output=(12, 512))
+    assert gaps(TOPICS["cross-attention"], sheet) == []
+    found = gaps(TOPICS["cross-attention"], sheet | typed(output=(30, 512)))
+    assert [(str(gap.first[0]), gap.second[1]) for gap in found] == [("input.rows", 30)]
+
+
+def test_the_sum_at_the_end_makes_no_side_of_the_output() -> None:
+    """An input of 4096 columns neither fills in the output's nor counts as what they are made from."""
+    assert Place("output", "columns") not in implied(SINGLE_HEAD, typed(input=(100, 4096)), ASKED - {"output"})
+    assert sources(SINGLE_HEAD, ASKED)[Place("output", "columns")] == frozenset()

@@ -168,6 +168,18 @@ def test_answers_are_graded_as_the_api_grades_them(capsys: pytest.CaptureFixture
     assert len(lines) == 16
 
 
+def test_a_hint_is_printed_where_it_is_asked_for(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Below the diagnosis, and in JSON; the first level is the diagnosis itself, and another level is refused."""
+    path = tmp_path / "answers.json"
+    path.write_text('{"queries.rows": "100", "queries.columns": "4096"}', encoding="utf-8")
+    plain = printed(capsys, "grade", "llama-7b", str(path))
+    assert printed(capsys, "grade", "llama-7b", str(path), "--hint", "1") == plain
+    found = printed_json(capsys, "grade", "llama-7b", str(path), "--hint", "3")["hint"]
+    assert (found["level"], found["boxes"]) == (3, ["queries.columns"])
+    assert printed(capsys, "grade", "llama-7b", str(path), "--hint", "3") == f"{plain.rstrip()}\n{found['message']}\n"
+    refusal(capsys, "grade", "llama-7b", str(path), "--hint", "4")
+
+
 def test_answers_come_from_standard_input_too(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -166,6 +166,25 @@ def test_a_gap_is_drawn_and_named_by_what_was_typed(library: Library) -> None:
     assert {str(edge.place) for edge in broken[0].edges if edge.kind == "gap"} == {"keys.columns"}
 
 
+@pytest.mark.parametrize("key", ["llama-7b", "columns-qwen3-0.6b"])
+def test_an_output_that_cannot_be_added_stands_in_the_outline_of_the_input(library: Library, key: str) -> None:
+    """As narrow as a head: around it, from its corner, the size of the input; beside a right output, none."""
+    variant = library.variant(key)
+    right = sizes_by_place(variant)
+    assert not any(figure.outlines for figure in draw(variant, right))
+    wide = Place("output", "columns" if variant.standing is variant else "rows")
+    figures = {figure.key: figure for figure in draw(variant, right | {wide: 128})}
+    (outline,) = figures["output"].outlines
+    before = next(box for box in figures["projections"].boxes if box.tensor == "input")
+    after = next(box for box in figures["output"].boxes if box.tensor == "output")
+    assert (outline.x, outline.y) == (after.x, after.y)
+    assert (outline.width, outline.height) == pytest.approx((before.width, before.height))
+    assert outline.x + outline.width < figures["output"].width
+    assert outline.y + outline.height < figures["output"].height
+    assert {str(edge.place) for edge in figures["output"].edges if edge.kind == "gap"} == {str(wide)}
+    assert any("cannot be added" in sentence for sentence in figures["output"].captions)
+
+
 def test_queries_and_keys_of_one_width_meet_at_the_corner(library: Library) -> None:
     """Both 128: one whole arc carries the columns of Q over to the rows of Kᵀ."""
     values = {Place("queries", "columns"): 128, Place("keys", "columns"): 128}

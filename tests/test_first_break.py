@@ -52,6 +52,43 @@ def test_a_row_left_out_is_named_by_the_box_it_comes_from(library: Library) -> N
     assert (found["at"], found["left"], found["right"]) == ("output", "weights.rows", "output.rows")
 
 
+def mixed(variant: Variant) -> int:
+    """How wide mixtures of values are before any projection: one head's, or all heads' of a layer side by side."""
+    s = variant.sizes
+    return s["H"] * s["d_v"] if variant.worksheet.topic == "attention-layer" else s["d_v"]
+
+
+ADDED = [
+    variant
+    for variant in map(LIBRARY.variant, LIBRARY.worksheets)
+    if {"input", "output"} <= set(variant.worksheet.rows) and mixed(variant) != variant.sizes["d"]
+]
+
+
+@pytest.mark.parametrize("variant", ADDED, ids=lambda variant: variant.worksheet.key)
+def test_without_the_projection_back_the_output_cannot_be_added(variant: Variant) -> None:
+    """The belief that a head's mixtures leave as they are breaks this one link, whatever the sheet."""
+    axis = "columns" if variant.worksheet.tokens_are == "rows" else "rows"
+    if variant.worksheet.answers == "letters":
+        right = {str(place): variant.notation.write(variant.side(place)) for place in variant.blanks}
+        report = grade(variant, right | {f"output.{axis}": "d/h"})
+    else:
+        right = {str(place): str(size) for place, size in variant.key.items()}
+        report = grade(variant, right | {f"output.{axis}": str(mixed(variant))})
+    assert report.first_break is not None
+    found = report.first_break
+    assert (found.at, str(found.left), str(found.right)) == ("output", f"input.{axis}", f"output.{axis}")
+    assert "cannot be added" in found.message
+
+
+def test_a_sum_is_named_by_what_was_asked(library: Library) -> None:
+    """Where the input is not asked, the queries stand for its rows, and the sentence speaks of edges that meet."""
+    found = broken(library.variant("decode-gpt2"), {"queries.rows": 1, "output.rows": 5})
+    assert isinstance(found, dict)
+    assert (found["left"], found["right"]) == ("queries.rows", "output.rows")
+    assert "cannot be added" not in found["message"]
+
+
 @pytest.mark.parametrize("key", LIBRARY.worksheets)
 def test_no_key_has_a_break(library: Library, key: str) -> None:
     """The truth of every shipped worksheet fits together."""

@@ -87,6 +87,63 @@ def test_a_count_follows_from_its_rows_and_columns(library: Library) -> None:
     assert (kinds(report, "wrong"), kinds(report, "follows")) == ({"W_Q.columns"}, {"W_Q.count"})
 
 
+def counts(**amounts: int) -> dict[str, int]:
+    return {f"{key}.count": n for key, n in amounts.items()}
+
+
+# LLaMA 7B by hand: V·d = 32000·4096, 4·d·d, 3·d·d_ff with d_ff = 11008, two norms, 32 layers, one more norm.
+LLAMA_COUNT = counts(
+    embedding=131_072_000,
+    attention=67_108_864,
+    feed_forward=135_266_304,
+    norms=8192,
+    all_layers=6_476_267_520,
+    final_norm=4096,
+    output_head=131_072_000,
+    total=6_738_415_616,
+)
+
+
+def test_a_total_follows_from_its_parts_as_typed(library: Library) -> None:
+    """Attention counted with three matrices, not four: one layer is 16,777,216 short, all layers 32 times that."""
+    short = {"attention": 3 * 4096 * 4096, "all_layers": 5_939_396_608, "total": 6_201_544_704}
+    report = marked(library.variant("count-llama-7b"), LLAMA_COUNT | counts(**short))
+    assert kinds(report, "wrong") == {"attention.count"}
+    assert kinds(report, "follows") == {"all_layers.count", "total.count"}
+    assert report.score == 5 + 2 * 0.5
+
+
+def test_a_total_does_not_follow_where_a_part_is_missing(library: Library) -> None:
+    """The same total with the last norm left empty, or with parts that come to another number, is wrong."""
+    short = counts(embedding=131_072_001, total=6_738_415_617)
+    variant = library.variant("count-llama-7b")
+    assert kinds(marked(variant, LLAMA_COUNT | short), "follows") == {"total.count"}
+    without = {box: n for box, n in (LLAMA_COUNT | short).items() if box != "final_norm.count"}
+    assert kinds(marked(variant, without), "follows") == set()
+    assert kinds(marked(variant, LLAMA_COUNT | short | counts(norms=8193)), "follows") == {"total.count"}
+    assert kinds(marked(variant, LLAMA_COUNT | short | counts(final_norm=1)), "follows") == set()
+
+
+def test_a_part_that_a_sheet_does_not_ask_is_taken_as_it_is(library: Library) -> None:
+    """Without a row for all layers and the last norm, the total still follows from one layer as typed."""
+    variant = library.variant("count-llama-7b")
+    rows = ("embedding", "attention", "feed_forward", "norms", "output_head", "total")
+    variant = replace(variant, worksheet=replace(variant.worksheet, rows=rows))
+    short = counts(attention=3 * 4096 * 4096, total=6_201_544_704)
+    answers = {box: n for box, n in (LLAMA_COUNT | short).items() if box.split(".")[0] in rows}
+    assert kinds(marked(variant, answers), "follows") == {"total.count"}
+
+
+def test_half_as_many_bits_follow_as_half_the_bytes(library: Library) -> None:
+    """A cache without its values, 26,214,400 bytes for 100 tokens: at eight bits half of that, given the first."""
+    truth = {str(place): size for place, size in library.variant("costs-llama-7b").key.items()}
+    assert truth["cache_16_bit.count"] == 52_428_800
+    wrong = counts(cache_16_bit=26_214_400, cache_8_bit=13_107_200, weights_16_bit=7, weights_8_bit=4, weights_4_bit=2)
+    report = marked(library.variant("costs-llama-7b"), truth | wrong)
+    assert kinds(report, "wrong") == {"cache_16_bit.count", "weights_16_bit.count"}
+    assert kinds(report, "follows") == {"cache_8_bit.count", "weights_8_bit.count", "weights_4_bit.count"}
+
+
 @pytest.mark.parametrize("sheet", SHEETS, ids=lambda sheet: sheet.worksheet.key)
 def test_one_number_everywhere_earns_nothing_by_following(sheet: Variant) -> None:
     """All ones, all seven, or any number of the sheet in every box: right where it is right, and nothing follows."""
@@ -128,7 +185,43 @@ def sheets(draw: st.DrawFn) -> tuple[Variant, dict[str, int]]:
     near = sorted({*variant.key.values(), *(size + 1 for size in variant.key.values())})
     few = draw(st.lists(st.sampled_from(near), min_size=1, max_size=4))
     boxes = {str(place): st.sampled_from([*few, size]) for place, size in variant.key.items()}
-    return variant, draw(st.fixed_dictionaries({}, optional=boxes))
+    answers = draw(st.fixed_dictionaries({}, optional=boxes))
+    return variant, added_up(variant, answers) if draw(st.booleans()) else answers
+
+
+def added_up(variant: Variant, answers: dict[str, int]) -> dict[str, int]:
+    """The same sheet with its totals worked out from the numbers in the other boxes, by hand; empty ones count as 0."""
+    a = {key: answers.get(f"{key}.count", 0) for key in [place.tensor for place in variant.blanks]}
+    a["all_layers"] = variant.sizes["L"] * sum(a.get(key, 0) for key in ("attention", "feed_forward", "norms"))
+    a["total"] = sum(a.get(key, 0) for key in ("embedding", "all_layers", "final_norm", "output_head"))
+    for whole, half in (("weights_16", "weights_8"), ("weights_8", "weights_4"), ("cache_16", "cache_8")):
+        a[f"{half}_bit"] = (a.get(f"{whole}_bit", 0) + 1) // 2
+    return answers | {box: a[box.split(".")[0]] for box in TOTALS if box in answers and a[box.split(".")[0]]}
+
+
+TOTALS = {f"{key}.count" for key in ("all_layers", "total", "weights_8_bit", "weights_4_bit", "cache_8_bit")}
+TOTALLED = [sheet for sheet in SHEETS if sheet.worksheet.topic in ("parameter-count", "costs")]
+
+
+@pytest.mark.parametrize("sheet", TOTALLED, ids=lambda sheet: sheet.worksheet.key)
+def test_right_parts_add_up_to_the_right_totals(sheet: Variant) -> None:
+    """The truth of every shipped sheet is what these tests add up by hand."""
+    key = {str(place): size for place, size in sheet.key.items()}
+    assert added_up(sheet, key) == key
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data())
+def test_a_sheet_added_up_rightly_keeps_its_totals(data: st.DataObject) -> None:
+    """However wrong the parts: every total that is their sum, beside a right box of another number, is not wrong."""
+    variant = data.draw(st.sampled_from(TOTALLED))
+    key = {str(place): size for place, size in variant.key.items()}
+    parts = {box: data.draw(st.sampled_from([size, size + 1, 2 * size])) for box, size in key.items()}
+    answers = added_up(variant, parts)
+    report = marked(variant, answers)
+    right = {answers[box] for box in key if answers[box] == key[box]}
+    made = TOTALS & key.keys()
+    assert not {box for box in made if right - {answers[box]}} & kinds(report, "wrong")
 
 
 @settings(max_examples=300, deadline=None)
@@ -153,3 +246,17 @@ def test_putting_an_answer_right_never_costs_marks(filled: tuple[Variant, dict[s
     if wrong := sorted(box for box, size in answers.items() if size != key[box]):
         box = data.draw(st.sampled_from(wrong))
         assert marked(variant, answers | {box: key[box]}).score >= marked(variant, answers).score
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data())
+def test_putting_a_part_right_never_costs_more_than_its_total(data: st.DataObject) -> None:
+    """On a sheet added up from wrong parts, each repair in turn, in any order, leaves the score no lower."""
+    variant = data.draw(st.sampled_from(TOTALLED))
+    key = {str(place): size for place, size in variant.key.items()}
+    answers = added_up(variant, {box: size + data.draw(st.integers(0, 1)) for box, size in key.items()})
+    score = marked(variant, answers).score
+    for box in data.draw(st.permutations(sorted(key))):
+        answers = answers | {box: key[box]}
+        score, before = marked(variant, answers).score, score
+        assert score >= before

@@ -105,6 +105,18 @@ def test_the_last_attempt_is_the_last_one_recorded(store: Store) -> None:
         assert connection.scalar(sa.text("SELECT count(*) FROM attempts")) == 4
 
 
+def test_the_latest_attempts_come_newest_first_and_no_more_than_asked(store: Store) -> None:
+    """Of one learner and one sheet."""
+    learner, other = store.add_learner(), store.add_learner()
+    for score in range(4):
+        store.record_attempt(learner, SHEET, Attempt({"queries.rows": str(score)}, score, 14))
+    store.record_attempt(learner, "qwen2.5-0.5b/qwen2.5-0.5b/50", Attempt({}, 9, 14))
+    store.record_attempt(other, SHEET, Attempt({}, 9, 14))
+    assert [attempt.score for attempt in store.latest_attempts(learner, SHEET, 3)] == [3, 2, 1]
+    assert [attempt.score for attempt in store.latest_attempts(learner, SHEET, 20)] == [3, 2, 1, 0]
+    assert store.latest_attempts(other, "nothing/here/1", 20) == []
+
+
 def test_a_run_is_waiting_until_it_is_finished(store: Store) -> None:
     """A new run has neither result nor problem, and knows since when it waits."""
     run = store.add_run(SHEET, ODD)

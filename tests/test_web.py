@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
 import threading
 import time
 from collections.abc import Iterator
@@ -25,6 +26,7 @@ from app.web.parts import COOKIE
 from app.web.runner import RunnerBusy, RunnerFailed, RunTooLong
 
 if TYPE_CHECKING:
+    from app.attention.library import Library
     from tests.conftest import FakeRunner
 
 SCRIPT = {"HX-Request": "true"}
@@ -719,3 +721,118 @@ def test_openapi_is_json(client: TestClient) -> None:
     text = client.get("/openapi.json").text
     assert "https://" not in text
     assert json.loads(text)["info"]["title"] == "Attention Shapes"
+
+
+# Hints, and what is said once the sheet is done
+
+
+TITLES = ("As that idea has it", "As it is")
+WIDE = {"queries__columns": "4096", "keys__columns": "4096", "values__columns": "4096"}
+
+
+def hint_of(page: Page) -> str:
+    return next((text for _, text in page.find("p", class_="hint")), "")
+
+
+def next_level(page: Page) -> str | None:
+    """The level that the button for a hint sends; None where there is no button."""
+    return next((attrs["value"] for attrs, _ in page.find("button") if attrs.get("name") == "hint"), None)
+
+
+def test_hints_go_further_with_every_press(client: TestClient, library: Library) -> None:
+    """A check says the first level and offers the second; the second offers the third; after that there is none."""
+    page = Page(client.post("/sheet/check", data=filled(**WIDE)).text)
+    assert page.text("p", class_="diagnosis") == library.wording.belief("head-as-wide-as-model", "nudge")
+    assert (hint_of(page), next_level(page)) == ("", "2")
+    page = Page(client.post("/sheet/hint", data={**filled(**WIDE), "hint": "2"}).text)
+    assert hint_of(page) == library.wording.belief("head-as-wide-as-model", "hint")
+    assert (next_level(page), page.find("td", class_="hinted")) == ("3", [])
+    page = Page(client.post("/sheet/hint", data={**filled(**WIDE), "hint": "3"}).text)
+    assert hint_of(page).startswith("Look again at “Queries” (columns), “Keys” (columns) and “Values” (columns).")
+    assert (next_level(page), len(page.find("td", class_="hinted"))) == (None, 3)
+    assert page.marks()["queries.columns"] == "explained"
+
+
+@pytest.mark.parametrize("level", ["0", "4", "9" * 5000, "two", "", "²", "\x00"])
+def test_a_hint_of_no_level_is_the_first(client: TestClient, library: Library, level: str) -> None:
+    """Whatever a form says, there is a hint."""
+    page = Page(client.post("/sheet/hint", data={**filled(**WIDE), "hint": level}).text)
+    assert hint_of(page) == library.wording.belief("head-as-wide-as-model", "nudge")
+
+
+def test_a_hint_is_a_check_of_what_has_changed_alone(client: TestClient, tmp_path: Path) -> None:
+    """Marked and kept as a try like a check: the same texts, checked before or hinted at before, are no new try."""
+
+    def tries() -> list[float]:
+        with sqlite3.connect(tmp_path / "data" / "attention-shapes.sqlite3") as connection:
+            return [score for (score,) in connection.execute("SELECT score FROM attempts ORDER BY id")]
+
+    client.post("/sheet/check", data=filled(**WIDE))
+    client.post("/sheet/hint", data={**filled(**WIDE), "hint": "2"})
+    assert tries() == [11]
+    page = Page(client.post("/sheet/hint", data={**filled(weights__columns="1"), "hint": "2"}).text)
+    assert page.marks()["weights.columns"] == "wrong"
+    client.post("/sheet/hint", data={**filled(weights__columns="1"), "hint": "3"})
+    assert tries() == [11, 13]
+
+
+def test_there_is_no_hint_to_press_for_where_there_is_none(client: TestClient) -> None:
+    """Before a check, where nothing could be read, where all is right, and beside the answers."""
+    assert next_level(Page(client.get("/").text)) is None
+    assert next_level(Page(client.post("/sheet/check", data={**LLAMA, "queries.rows": "some"}).text)) is None
+    assert next_level(Page(client.post("/sheet/check", data=filled()).text)) is None
+    client.post("/sheet/check", data=filled(**WIDE))
+    assert next_level(Page(client.post("/sheet/answers", data=filled(**WIDE)).text)) is None
+
+
+def test_the_first_broken_link_is_said_once(client: TestClient) -> None:
+    """In words after a check; not where the diagnosis is about one of its sides, nor beside a hint that names it."""
+    said = "cannot be added to"
+    narrow = {"values.rows": "31", "scores.columns": "77"}
+    page = Page(client.post("/sheet/check", data={**filled(), **narrow}).text)
+    assert [text for _, text in page.find("p", class_="diagnosis")] == [
+        "“Input to this head” with 100 rows and “Values” with 31 rows leave a gap: these two edges have to meet."
+    ]
+    page = Page(client.post("/sheet/hint", data={**filled(), **narrow, "hint": "2"}).text)
+    assert page.find("p", class_="diagnosis") == []
+    page = Page(client.post("/sheet/check", data=filled(output__columns="128")).text)
+    assert [said in text for _, text in page.find("p", class_="diagnosis")] == [False]
+    page = Page(client.post("/sheet/hint", data={**filled(**WIDE), "values.rows": "31", "hint": "2"}).text)
+    assert [" leave a gap" in text for _, text in page.find("p", class_="diagnosis")] == [False, True]
+
+
+def test_the_idea_behind_an_earlier_try_is_explained_once_all_is_right(client: TestClient, library: Library) -> None:
+    """Not before: the newest try with a diagnosis counts, its figures stand as believed and as they are."""
+    explanation = library.wording.belief("no-output-projection", "explanation")
+    client.post("/sheet/check", data=filled(**WIDE))
+    text = client.post("/sheet/check", data=filled(output__columns="128")).text
+    assert (explanation in text, Page(text).find("section", class_="explanation")) == (False, [])
+    client.post("/sheet/check", data=filled(scores__rows="99"))
+    for text in (client.post("/sheet/check", data=filled()).text, client.get("/").text):
+        assert explanation in text
+        figures = [said for _, said in Page(text).find("figure")][3:]
+        assert [said.startswith(title) for said, title in zip(figures, TITLES, strict=True)] == [True, True]
+        assert "cannot be added" in figures[0]
+        assert "cannot be added" not in figures[1]
+
+
+def test_it_is_explained_beside_the_answers_too(client: TestClient, library: Library) -> None:
+    """With the answers shown; a learner without a diagnosis, and another learner, get none."""
+    client.post("/sheet/check", data=filled(**WIDE))
+    text = client.post("/sheet/answers", data=filled(**WIDE)).text
+    assert library.wording.belief("head-as-wide-as-model", "explanation") in text
+    assert len(Page(text).find("div", class_="pair")) == 3
+    client.cookies.clear()
+    client.post("/sheet/check", data=filled(queries__rows="99"))
+    assert Page(client.post("/sheet/answers", data=filled()).text).find("section", class_="explanation") == []
+
+
+def test_an_explanation_without_a_drawing_is_words_alone(client: TestClient) -> None:
+    """A count of parameters is not drawn, and what its belief is about still is explained."""
+    sheet = {"worksheet": "count-llama-7b", "model": "llama-7b", "tokens": "100"}
+    wrong = {"embedding.count": "139460608", "total.count": "6746804224"}
+    right = {"attention.count": "4*4096*4096", "final_norm.count": "4096"}
+    client.post("/sheet/check", data={**sheet, **right, **wrong})
+    page = Page(client.post("/sheet/answers", data={**sheet, **right, **wrong}).text)
+    assert "Rotary positions" in page.text("section", class_="explanation")
+    assert page.find("figure") == []

@@ -8,21 +8,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from .tensors import Place, Topic
+from .tensors import AXES, Place, Topic
 
 Values = Mapping[Place, int]
+# What leaves a head or a layer is added to what came in. The sum is no tensor of their tables, so it is checked here,
+# and nothing is made from it: it says what the output must fit, not where its size comes from.
+ADDED_BACK = ("input", "output")
 
 
 @dataclass(frozen=True)
 class Gap:
-    """Two sides that one equation makes equal, and that are not: `result` names the tensor whose equation it is."""
+    """Two sides that one equation makes equal, and that are not: `result` names the tensor whose equation it is.
+
+    Where they are `added`, it is the result itself that cannot be added to the other matrix.
+    """
 
     result: str
     first: tuple[Place, int]
     second: tuple[Place, int]
+    added: bool = False
 
 
 def gaps(topic: Topic, values: Values) -> list[Gap]:
@@ -32,7 +39,24 @@ def gaps(topic: Topic, values: Values) -> list[Gap]:
         for places in meeting:
             known = [(place, values[place]) for place in places if place in values]
             found += [Gap(key, known[0], other) for other in known[1:] if other[1] != known[0][1]]
-    return found
+    return [*found, *_not_added(topic, values)]
+
+
+def added_back(topic: Topic) -> list[tuple[Place, Place]]:
+    """The sides that must be equal so that the output can be added to the input: rows with rows, columns with columns.
+
+    Nothing in a table that has no input or no output.
+    """
+    before, after = ADDED_BACK
+    if not {before, after} <= topic.meeting.keys():
+        return []
+    return [(Place(before, axis), Place(after, axis)) for axis in AXES]
+
+
+def _not_added(topic: Topic, values: Values) -> Iterator[Gap]:
+    for before, after in added_back(topic):
+        if before in values and after in values and values[before] != values[after]:
+            yield Gap(after.tensor, (before, values[before]), (after, values[after]), added=True)
 
 
 def implied(topic: Topic, values: Values, asked: frozenset[str]) -> dict[Place, int]:

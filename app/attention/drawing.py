@@ -7,7 +7,7 @@ one symbol has one length everywhere. This module makes geometry in pixels; temp
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Literal
@@ -138,6 +138,16 @@ class Arc:
 
 
 @dataclass(frozen=True)
+class Outline:
+    """The size that a matrix would need to be added to another, drawn around it where the two differ."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+@dataclass(frozen=True)
 class Figure:
     """One drawn product or chain of products, `width` × `height` px, with sentences below it."""
 
@@ -150,11 +160,17 @@ class Figure:
     title: str
     captions: tuple[str, ...]
     broken: bool
+    outlines: tuple[Outline, ...] = ()
 
     @property
     def wide(self) -> bool:
         """Whether a phone shows the figure so much smaller that its labels need larger type."""
         return self.width > 420
+
+    @property
+    def shapes(self) -> frozenset[tuple[Place, str]]:
+        """What the figure says of each side, however it is scaled."""
+        return frozenset((edge.place, edge.label) for edge in self.edges)
 
     @property
     def tensors(self) -> tuple[str, ...]:
@@ -163,13 +179,26 @@ class Figure:
 
 def draw(variant: Variant, values: Values, scale: Scale = "root") -> tuple[Figure, ...]:
     """The figures of a sheet, drawn from the numbers in `values` alone: the truth is never looked at."""
+    return _pen(variant, values, scale).figures()
+
+
+def draw_beside(
+    variant: Variant, one: Values, other: Values, scale: Scale = "root"
+) -> tuple[tuple[Figure, Figure], ...]:
+    """The figures in which two ways of filling in a sheet differ, in pairs, all of them on one scale."""
+    pens = [_pen(variant, values, scale) for values in (one, other)]
+    unit = min(pen.unit for pen in pens)
+    for pen in pens:
+        pen.unit = unit
+    pairs = zip(*(pen.figures() for pen in pens), strict=True)
+    return tuple((left, right) for left, right in pairs if left.shapes != right.shapes)
+
+
+def _pen(variant: Variant, values: Values, scale: Scale) -> _Pen:
     asked = frozenset(variant.worksheet.rows)
     upright = {variant.upright(place): value for place, value in values.items()}
     known = {**upright, **implied(variant.topic, upright, asked)}
-    pictures = PICTURES.get(variant.topic.key, ())
-    pen = _Pen(variant, known, gaps(variant.topic, known), scale, pictures)
-    figures = tuple(pen.figure(picture) for picture in pictures)
-    return tuple(map(_turned, figures)) if variant.worksheet.tokens_are == "columns" else figures
+    return _Pen(variant, known, gaps(variant.topic, known), scale, PICTURES.get(variant.topic.key, ()))
 
 
 def _measure(scale: Scale) -> Callable[[int], float]:
@@ -193,6 +222,10 @@ class _Pen:
         self.unit = LONGEST / measure(max(given))
         widest = max((self._natural_width(picture) for picture in self.pictures), default=0.0)
         self.unit *= min(1.0, WIDEST / max(widest, 1.0))
+
+    def figures(self) -> tuple[Figure, ...]:
+        figures = tuple(map(self.figure, self.pictures))
+        return tuple(map(_turned, figures)) if self.variant.worksheet.tokens_are == "columns" else figures
 
     @property
     def topic(self) -> Topic:
@@ -236,7 +269,24 @@ class _Pen:
         return (height, width) if self.transposed(result) else (width, height)
 
     def column_width(self, result: str) -> float:
-        return max(self.size(result)[0], self.size_above(result)[0])
+        return max(self.size(result)[0], self.size_above(result)[0], self.size_needed(result)[0])
+
+    def size_needed(self, result: str) -> tuple[float, float]:
+        """The size a result would need to be added to what came in, where the two differ; nothing elsewhere."""
+        needed = {gap.second[0].axis: gap.first[0] for gap in self.gaps if gap.added and gap.result == result}
+        if not needed:
+            return (0.0, 0.0)
+        return (
+            self.length(needed.get("columns", Place(result, "columns"))),
+            self.length(needed.get("rows", Place(result, "rows"))),
+        )
+
+    def outlines(self, boxes: Iterable[Box]) -> Iterator[Outline]:
+        """What came in, laid over what leaves, where the one cannot be added to the other."""
+        for box in boxes:
+            width, height = self.size_needed(box.tensor)
+            if width:
+                yield Outline(box.x, box.y, width, height)
 
     def figure(self, picture: Picture) -> Figure:
         top = max(self.size_above(key)[1] for key in picture.results)
@@ -251,7 +301,8 @@ class _Pen:
             for box, sides in self.column(key, x, base):
                 boxes.append(box)
                 edges += self.edges(box, *sides)
-        bottom = max(box.y + box.height for box in boxes)
+        outlines = tuple(self.outlines(boxes))
+        bottom = max(*(box.y + box.height for box in boxes), *(o.y + o.height for o in outlines))
         return Figure(
             picture.key,
             starts[-1] + widths[-1] + RIGHT,
@@ -262,6 +313,7 @@ class _Pen:
             self.described(picture, boxes),
             tuple(self.captions(picture)),
             bool(self.gaps_in(picture)),
+            outlines,
         )
 
     def column(self, result: str, x: float, base: float) -> Iterable[tuple[Box, tuple[str, str]]]:
@@ -351,7 +403,14 @@ class _Pen:
                      for side, end in (("first", gap.first), ("second", gap.second))}  # fmt: skip
             places = {"first": self.variant.upright(gap.first[0]), "second": self.variant.upright(gap.second[0])}
             axes = {f"{side}_axis": say("axes", place.axis) for side, place in places.items()}
-            yield say("drawing", "gap", first=plain(gap.first[1]), second=plain(gap.second[1]), **names, **axes)
+            yield say(
+                "drawing",
+                "added" if gap.added else "gap",
+                first=plain(gap.first[1]),
+                second=plain(gap.second[1]),
+                **names,
+                **axes,
+            )
 
 
 def _sweep(pivot: tuple[float, float], radius: float, start: float, end: float, *, gap: bool) -> Arc:
@@ -384,15 +443,17 @@ def _turned(figure: Figure) -> Figure:
     def arc(a: Arc) -> Arc:
         return replace(a, start=point(*a.start), end=point(*a.end), clockwise=not a.clockwise)
 
+    def outline(o: Outline) -> Outline:
+        return Outline(*point(o.x, o.y), o.height, o.width)
+
     return replace(
         figure,
         width=figure.height + TURNED + RIGHT,
         height=figure.width,
         boxes=tuple(map(box, figure.boxes)),
         edges=tuple(map(edge, figure.edges)),
-        arcs=tuple(
-            replace(a, start=point(*a.start), end=point(*a.end), clockwise=not a.clockwise) for a in figure.arcs
-        ),
+        arcs=tuple(map(arc, figure.arcs)),
+        outlines=tuple(map(outline, figure.outlines)),
     )
 
 

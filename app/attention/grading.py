@@ -8,8 +8,9 @@ from typing import Literal
 
 from .answers import Unreadable
 from .chain import Values, gaps, origins
-from .misconceptions import Diagnosis, diagnose
+from .misconceptions import Diagnosis, diagnose, sentence
 from .tensors import AXES, Place
+from .totals import made_from_typed
 from .worksheet import Typed, Variant, plain
 
 Kind = Literal["right", "follows", "wrong", "unreadable", "empty"]
@@ -77,6 +78,11 @@ class Report:
         return self._count("empty")
 
     @property
+    def complete(self) -> bool:
+        """Whether every box is right."""
+        return self.right == self.out_of
+
+    @property
     def tried(self) -> bool:
         """Whether anything was answered that could be read."""
         return any(mark.read_as is not None for mark in self.marks.values())
@@ -125,10 +131,11 @@ def _mark(variant: Variant, place: Place, text: str, typed: Typed | Unreadable |
         return Mark("right", text, typed.value, "")
     if follows:
         return Mark("follows", text, typed.value, variant.wording.say("marks", "follows"))
-    return Mark("wrong", text, typed.value, _nudge(variant, place))
+    return Mark("wrong", text, typed.value, nudge(variant, place))
 
 
-def _nudge(variant: Variant, place: Place) -> str:
+def nudge(variant: Variant, place: Place) -> str:
+    """What is said beside a wrong box: a question that points, and no number of the sheet."""
     if variant.worksheet.tokens_are == "columns":
         return variant.wording.nudge_turned(place)
     return variant.wording.nudge(variant.worksheet.topic, place)
@@ -136,7 +143,10 @@ def _nudge(variant: Variant, place: Place) -> str:
 
 def _diagnosis(variant: Variant, values: Values) -> Diagnosis | None:
     found = diagnose(variant.standing, values)
-    return found and replace(found, explains=tuple(map(variant.upright, found.explains)))
+    if found is None:
+        return None
+    message = sentence(variant, found.key, "nudge")
+    return replace(found, message=message, explains=tuple(map(variant.upright, found.explains)))
 
 
 def first_break(variant: Variant, values: Values) -> Break | None:
@@ -149,7 +159,7 @@ def first_break(variant: Variant, values: Values) -> Break | None:
         left, right = variant.upright(typed[gap.first[0]]), variant.upright(typed[gap.second[0]])
         message = variant.wording.say(
             "chain",
-            "gap",
+            "added" if gap.added and left.tensor == gap.first[0].tensor else "gap",
             **_side(variant, "left", left, gap.first[1]),
             **_side(variant, "right", right, gap.second[1]),
         )
@@ -171,7 +181,11 @@ def following(variant: Variant, values: Values) -> set[Place]:
     """
     wrong = {place: value for place, value in values.items() if value != variant.key[place]}
     right = {value for place, value in values.items() if place not in wrong}
-    carried = {*_carried_along(variant.sources, values, wrong), *_multiplied(values, wrong)}
+    carried = {
+        *_carried_along(variant.sources, values, wrong),
+        *_multiplied(values, wrong),
+        *_added_up(variant, values, wrong),
+    }
     return {place for place in carried if right - {wrong[place]}}
 
 
@@ -199,4 +213,11 @@ def _multiplied(values: Values, wrong: Values) -> Iterator[Place]:
         sides = [Place(place.tensor, axis) for axis in AXES]
         known = [values[side] for side in sides if side in values]
         if place.axis == "count" and len(known) == 2 and values[place] == known[0] * known[1]:
+            yield place
+
+
+def _added_up(variant: Variant, values: Values, wrong: Values) -> Iterator[Place]:
+    """Totals of their parts as typed."""
+    for place, value in wrong.items():
+        if value == made_from_typed(variant.topic, variant.sizes, variant.worksheet.rows, values, place):
             yield place

@@ -311,10 +311,27 @@ def diagnose(variant: Variant, values: Values) -> Diagnosis | None:
     return _diagnosis(variant, best) if best else None
 
 
+def believed(variant: Variant, values: Values, belief: str) -> Mapping[Place, int]:
+    """A whole sheet as a belief fills it in, in the way in which these answers come nearest to it."""
+    ways = [e.changed for e in variant.expectations if e.belief == belief]
+    nearest = max(ways, key=lambda changed: sum(values.get(place) == size for place, size in changed.items()))
+    return {**variant.key, **nearest}
+
+
+def sentence(variant: Variant, belief: str, kind: str) -> str:
+    """A belief's nudge, hint or explanation, as it is said on a sheet whose tokens stand as they do here."""
+    turned = variant.wording.sections["beliefs"][belief].get("turned", {})
+    return (
+        str(turned[kind])
+        if variant.worksheet.tokens_are == "columns" and turned
+        else variant.wording.belief(belief, kind)
+    )
+
+
 def _diagnosis(variant: Variant, fit: Fit) -> Diagnosis:
     explains = tuple(place for place in variant.blanks if place in fit.explained)
     first, *others = sorted(fit.held, key=lambda e: -sum(place in fit.explained for place in e.changed))
-    message = variant.wording.belief(first.belief, "nudge")
+    message = sentence(variant, first.belief, "nudge")
     return Diagnosis(first.belief, message, explains, tuple(other.belief for other in others))
 
 

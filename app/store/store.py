@@ -147,15 +147,18 @@ class Store:
             )
 
     def last_attempt(self, learner: Learner, sheet: str) -> Attempt | None:
+        return next(iter(self.latest_attempts(learner, sheet, 1)), None)
+
+    def latest_attempts(self, learner: Learner, sheet: str, most: int) -> list[Attempt]:
+        """The newest checked tries of a sheet, newest first, so many at most."""
         query = (
             sa.select(attempts.c.answers, attempts.c.score, attempts.c.out_of)
             .where(attempts.c.learner_id == learner.id, attempts.c.sheet == sheet)
             .order_by(attempts.c.id.desc())
-            .limit(1)
+            .limit(most)
         )
         with self.engine.connect() as connection:
-            row = connection.execute(query).one_or_none()
-        return Attempt(*row) if row else None
+            return [Attempt(*row) for row in connection.execute(query)]
 
     def add_run(self, sheet: str, answers: Answers) -> Run:
         """A run that has not finished; its id cannot be guessed, since whoever has it may look."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from fastapi import APIRouter, HTTPException
 from pydantic import BaseModel, ConfigDict, Field, StrictInt
@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictInt
 from app.attention.architecture import architecture_from
 from app.attention.describe import shapes
 from app.attention.grading import grade
+from app.attention.hints import hint
 from app.attention.misconceptions import BELIEFS
 from app.attention.parameters import parameters_json
 from app.attention.variants import variant_json
@@ -130,6 +131,7 @@ class GradeRequest(BaseModel):
     answers: dict[str, str]
     model: str | None = Field(None, description="Another model than the worksheet's own.")
     tokens: StrictInt | None = Field(None, description="Another number of tokens than the worksheet's own.")
+    hint: Literal[1, 2, 3] | None = Field(None, description="Ask for a hint; a higher level goes further.")
 
 
 class MarkEntry(BaseModel):
@@ -158,6 +160,14 @@ class DiagnosisEntry(BaseModel):
     also: list[str] = Field(description="Further beliefs held at the same time.")
 
 
+class HintEntry(BaseModel):
+    """A hint on what to look at; it never holds a right number of the sheet."""
+
+    level: int
+    message: str
+    boxes: list[str] = Field(description="The boxes it points to, if it points to some.")
+
+
 class BeliefEntry(BaseModel):
     """A belief of the catalogue; on sheets of other topics it does not show."""
 
@@ -174,6 +184,7 @@ class Grades(BaseModel):
     marks: dict[str, MarkEntry]
     first_break: BreakEntry | None
     diagnosis: DiagnosisEntry | None
+    hint: HintEntry | None = Field(None, description="Where asked for; null if all is right or nothing was tried.")
 
 
 class ForwardRequest(BaseModel):
@@ -252,10 +263,15 @@ def list_beliefs(parts: Part) -> list[BeliefEntry]:
     return [BeliefEntry(key=b.key, topics=list(b.topics), nudge=say(b.key, "nudge")) for b in BELIEFS]
 
 
-@router.post("/grade")
+@router.post("/grade", response_model_exclude_unset=True)
 def grade_answers(parts: Part, asked: GradeRequest) -> Grades:
-    """Mark answers; nothing is stored."""
-    return Grades.model_validate(grade(_variant(parts, asked), asked.answers).as_json())
+    """Mark answers; nothing is stored. A hint comes where one is asked for."""
+    variant = _variant(parts, asked)
+    report = grade(variant, asked.answers)
+    if asked.hint is None:
+        return Grades.model_validate(report.as_json())
+    hinted = hint(variant, report, asked.hint)
+    return Grades.model_validate({**report.as_json(), "hint": hinted and hinted.as_json()})
 
 
 def _variant(parts: Parts, asked: GradeRequest) -> Variant:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated
 
 from annotated_doc import Doc
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import RedirectResponse
 
 from app.attention.architecture import TokensError
 from app.attention.drawing import Figure, Scale, draw
+from app.attention.explanations import Explanation, explain
 from app.attention.grading import Kind, Mark, Report, grade
+from app.attention.hints import LEVELS, Hint, Level, hint
 from app.attention.library import Library
 from app.attention.tensors import Amount, Place
 from app.attention.topics import TopicError
@@ -33,6 +34,7 @@ from app.web.imports import library_with
 from app.web.parts import MaybeLearner, Part, Parts, remember, render
 
 router = APIRouter(include_in_schema=False)
+LOOKED_BACK = 20  # tries that are looked through for a belief to explain
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,7 @@ class BoxView:
     mark: Mark | None
 
     explained: bool = False  # by the diagnosis, which then speaks for this box too
+    hinted: bool = False  # the hint names this box
 
     @property
     def kind(self) -> Kind | None:
@@ -122,6 +125,11 @@ class SheetPage:
     report: Annotated[Report | None, Doc("The last check, none before one.")] = None
     answers_shown: Annotated[bool, Doc("Whether the answers stand under the boxes.")] = False
     notice: Annotated[str, Doc("A sentence about the last press of a button, or nothing.")] = ""
+    gap: Annotated[str, Doc("The first link that does not fit, in words, where nothing else here says so.")] = ""
+    hint: Annotated[Hint | None, Doc("The hint that was asked for.")] = None
+    next_hint: Annotated[Level | None, Doc("How far the next hint goes; none where there is no further one.")] = None
+    parameters: Annotated[tuple[str, ...], Doc("The letters of the model's matrices, as hints write them.")] = ()
+    explanation: Annotated[Explanation | None, Doc("What an earlier try believed, once the sheet is done.")] = None
     link: Annotated[str, Doc("The address of this very sheet, without anything typed.")] = ""
     run_button: Annotated[str, Doc("What the button that runs the head says.")] = ""
     saved_version: Annotated[int, Doc("The browser's clock at the newest save the server has, 0 before one.")] = 0
@@ -150,7 +158,8 @@ def show_sheet(
     attempt = parts.store.last_attempt(learner, key) if learner else None
     asked = Asked(variant, draft or Draft({}, 0), read_scale(scale))
     report = grade(variant, attempt.answers) if attempt else None
-    return render(parts, "sheet.html", sheet_page(parts, asked, report))
+    page = sheet_page(parts, asked, report)
+    return render(parts, "sheet.html", _looking_back(parts, learner, page) if learner else page)
 
 
 @router.get("/v/{code}")
@@ -188,6 +197,25 @@ def check_sheet(request: Request, parts: Part, learner: MaybeLearner, asked: Pos
     return _work(request, parts, owner, sheet_page(parts, asked, report))
 
 
+async def pressed(request: Request) -> Level:
+    """How far the hint goes that was asked for: 1 to 3, the first where the form says nothing that can be used."""
+    level = (await request.form()).get("hint")
+    return next((known for known in LEVELS if str(known) == level), LEVELS[0])
+
+
+@router.post("/sheet/hint")
+def show_hint(
+    request: Request, parts: Part, learner: MaybeLearner, asked: Posted, level: Annotated[Level, Depends(pressed)]
+) -> Response:
+    """Mark the sheet as a check does, with a hint; what was checked already is no second try."""
+    report = grade(asked.variant, asked.answers)
+    owner = learner or parts.store.add_learner()
+    last = parts.store.last_attempt(owner, sheet_key(asked.variant))
+    if last is None or dict(last.answers) != dict(asked.answers):
+        keep_try(parts, owner, asked, report)
+    return _work(request, parts, owner, sheet_page(parts, asked, report, hinted=hint(asked.variant, report, level)))
+
+
 @router.post("/sheet/answers")
 def show_answers(request: Request, parts: Part, learner: MaybeLearner, asked: Posted) -> Response:
     """The answers under the boxes, with the marks of the last try; without a try, only the advice to make one."""
@@ -202,13 +230,29 @@ def show_answers(request: Request, parts: Part, learner: MaybeLearner, asked: Po
 
 def _work(request: Request, parts: Parts, owner: Learner, page: SheetPage) -> Response:
     """The sheet alone to a script, the whole page to a plain form."""
-    response = render(parts, "_work.html" if "hx-request" in request.headers else "sheet.html", page)
+    template = "_work.html" if "hx-request" in request.headers else "sheet.html"
+    response = render(parts, template, _looking_back(parts, owner, page))
     remember(request, response, owner)
     return response
 
 
+def _looking_back(parts: Parts, learner: Learner, page: SheetPage) -> SheetPage:
+    """With the explanation of the belief that the learner's tries of this sheet showed last, once the sheet is done."""
+    variant, report = page.variant, page.report
+    if variant is None or not (page.answers_shown or (report and report.complete)):
+        return page
+    tries = parts.store.latest_attempts(learner, sheet_key(variant), LOOKED_BACK)
+    told = (explain(variant, grade(variant, attempt.answers), page.scale) for attempt in tries)
+    return replace(page, explanation=next(filter(None, told), None))
+
+
 def sheet_page(
-    parts: Parts, asked: Asked, report: Report | None, answers_shown: bool = False, notice: str = ""
+    parts: Parts,
+    asked: Asked,
+    report: Report | None,
+    answers_shown: bool = False,
+    notice: str = "",
+    hinted: Hint | None = None,
 ) -> SheetPage:
     variant = asked.variant
     library = library_with(parts, variant.model.key)
@@ -217,21 +261,41 @@ def sheet_page(
     return SheetPage(
         chooser=_chooser(library, variant.worksheet.key, variant.model.key, str(variant.tokens)),
         variant=variant,
-        rows=tuple(_row_view(variant, row, asked.answers, report, answers_shown) for row in variant.rows),
+        rows=tuple(_row_view(asked, row, report, answers_shown, hinted) for row in variant.rows),
         figures=draw(variant, known, asked.scale),
         scale=asked.scale,
         report=report,
         answers_shown=answers_shown,
         notice=notice,
+        gap=_gap(report, hinted) if report else "",
+        hint=hinted,
+        next_hint=None if answers_shown else _next_hint(report, hinted),
+        parameters=tuple(tensor.letter for tensor in variant.topic.tensors if tensor.parameter),
         link=sheet_link(variant),
         run_button=variant.wording.sections["run-buttons"].get(variant.topic.key, ""),
         saved_version=asked.draft.version,
     )
 
 
-def _row_view(variant: Variant, row: Row, answers: Mapping[str, str], report: Report | None, answered: bool) -> RowView:
-    boxes = tuple(_box_view(variant, row, place, answers.get(str(place), ""), report) for place in row.places)
-    return RowView(row, boxes, _answer_view(variant, row) if answered else None)
+def _gap(report: Report, hinted: Hint | None) -> str:
+    """The first broken link in words, where neither diagnosis nor hint is about one of its two sides."""
+    told = {*(report.diagnosis.explains if report.diagnosis else ()), *(hinted.boxes if hinted else ())}
+    apart = report.first_break
+    return apart.message if apart and not {apart.left, apart.right} & told else ""
+
+
+def _next_hint(report: Report | None, hinted: Hint | None) -> Level | None:
+    """The first level is what a check says anyway, so a press of the button begins with the second."""
+    if report is None or report.complete or not report.tried:
+        return None
+    return next((level for level in LEVELS if level > (hinted.level if hinted else 1)), None)
+
+
+def _row_view(asked: Asked, row: Row, report: Report | None, answered: bool, hinted: Hint | None) -> RowView:
+    boxes = (_box_view(asked.variant, row, place, asked.answers.get(str(place), ""), report) for place in row.places)
+    pointed_at = hinted.boxes if hinted else ()
+    boxes = (replace(box, hinted=box.place in pointed_at) for box in boxes)
+    return RowView(row, tuple(boxes), _answer_view(asked.variant, row) if answered else None)
 
 
 def _box_view(variant: Variant, row: Row, place: Place, text: str, report: Report | None) -> BoxView:

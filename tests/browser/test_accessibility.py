@@ -25,7 +25,7 @@ def violations(page: Page) -> list[Any]:
 def test_axe_finds_nothing_on_any_page(
     browser: Browser, shared_app: Served, scheme: Literal["light", "dark"], width: int
 ) -> None:
-    """Empty, typed with a gap, checked, answered, running, run, refused and lost pages."""
+    """Empty, typed with a gap, checked with a hint, answered and explained, running, run, refused and lost pages."""
     context = browser.new_context(
         base_url=shared_app.url, color_scheme=scheme, viewport={"width": width, "height": 800}
     )
@@ -41,9 +41,16 @@ def test_axe_finds_nothing_on_any_page(
         page.fill(f'input[name="{place}"]', text)
     expect(page.locator("path.arc.gap").first).to_be_attached()
     assert violations(page) == []
+    for place in ("queries.columns", "values.columns"):
+        page.fill(f'input[name="{place}"]', "4096")
     page.get_by_role("button", name="Check").click()
+    page.get_by_role("button", name="Hint").click()
+    page.get_by_role("button", name="Another hint").click()
+    expect(page.locator("td.hinted")).to_have_count(3)
+    assert violations(page) == []
     page.get_by_role("button", name="Show the answers").click()
     expect(page.locator("tr.answer").first).to_be_visible()
+    expect(page.locator("section.explanation")).to_be_visible()
     assert violations(page) == []
     page.get_by_role("button", name="Run this head").click()
     expect(page.locator("table.compared")).to_be_visible(timeout=60_000)

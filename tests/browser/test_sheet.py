@@ -103,6 +103,17 @@ def test_inner_edges_that_do_not_meet_show_a_gap_while_typing(page: Page) -> Non
     expect(page.locator("path.arc.gap")).to_have_count(0)
 
 
+def test_an_output_that_cannot_be_added_back_shows_while_typing(page: Page) -> None:
+    """An output as narrow as a head, an input as wide as the model: outline and sentence; mended, both go."""
+    fill(page, {"input.rows": "100", "input.columns": "4096", "output.rows": "100", "output.columns": "128"})
+    expect(page.locator("rect.needed")).to_have_count(1)
+    expect(page.locator("figcaption").last).to_contain_text("O cannot be added to X")
+    expect(page.locator(".edge.gap")).to_have_attribute("data-place", "output.columns")
+    page.fill(box(page, "output.columns"), "4096")
+    expect(page.locator("rect.needed")).to_have_count(0)
+    expect(page.locator("figcaption .gap")).to_have_count(0)
+
+
 def test_lengths_follow_the_scale(page: Page) -> None:
     """4096 is drawn √(4096/100) = 6.4 times as long as 100, and 40.96 times on the true scale."""
     fill(page, {"input.rows": "100", "input.columns": "4096"})
@@ -221,6 +232,47 @@ def test_the_link_opens_the_same_sheet_without_the_answers(page: Page, browser: 
     context.close()
 
 
+def test_hints_go_further_and_never_tell(page: Page) -> None:
+    """By the keyboard, the focus staying on the button: two hints beyond the nudge, no right number in any."""
+    fill(page, right_answers() | dict.fromkeys(("queries.columns", "keys.columns", "values.columns"), "4096"))
+    page.get_by_role("button", name="Check").click()
+    said = [page.locator("p.diagnosis").inner_text()]
+    page.get_by_role("button", name="Hint").press("Enter")
+    spoken = page.get_by_role("status").nth(1)
+    expect(spoken).to_contain_text("Look at the projections")
+    said.append(spoken.inner_text())
+    expect(page.get_by_role("button", name="Another hint")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(spoken).to_contain_text("Look again at “Queries” (columns)")
+    said.append(spoken.inner_text())
+    assert page.locator("td.hinted input").evaluate_all("boxes => boxes.map(box => box.name)") == [
+        "queries.columns",
+        "keys.columns",
+        "values.columns",
+    ]
+    expect(page.get_by_role("button", name="hint")).to_have_count(0)
+    assert [sentence for sentence in said if re.search(r"100|128|4,?096", sentence)] == []
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Run this head"
+
+
+def test_the_buttons_still_do_what_they_say_after_the_last_hint(page: Page) -> None:
+    """A button that goes leaves the others as they were: Check checks, and the run's button runs nothing else."""
+    fill(page, right_answers() | {"output.columns": "128"})
+    page.get_by_role("button", name="Check").click()
+    page.get_by_role("button", name="Hint").click()
+    page.get_by_role("button", name="Another hint").click()
+    expect(page.locator("td.hinted")).to_have_count(1)
+    page.fill(box(page, "output.columns"), "4096")
+    page.get_by_role("button", name="Check").click()
+    expect(page.get_by_role("status").first).to_have_text("All 14 boxes are right.")
+    expect(page.get_by_role("status").nth(1)).to_be_empty()
+    expect(page.locator("section.explanation figure")).to_have_count(2)
+    expect(page.locator("section.explanation rect.needed")).to_have_count(1)
+    page.reload()
+    expect(page.locator("section.explanation figure")).to_have_count(2)
+
+
 def test_the_whole_job_works_with_the_keyboard_alone(page: Page) -> None:
     """From the top of the page: skip link, tab to the first box, fill in by tabbing, Enter checks, tab to the run."""
     page.keyboard.press("Tab")
@@ -258,8 +310,12 @@ def test_it_works_without_script(browser: Browser, shared_app: Served) -> None:
     page.get_by_role("button", name="Check").click()
     expect(page.get_by_role("status").first).to_contain_text("1 of 14 boxes are right")
     assert mark(page, "queries.columns") == "wrong"
+    page.get_by_role("button", name="Hint").click()
+    page.get_by_role("button", name="Another hint").click()
+    expect(page.locator("p.hint")).to_contain_text("Look again at “Queries” (columns).")
     page.get_by_role("button", name="Show the answers").click()
     assert page.locator("tr.answer").count() == 7
+    expect(page.get_by_role("heading", name="The idea behind an earlier try")).to_be_visible()
     page.get_by_role("button", name="Run this head").click()
     assert "/runs/" in page.url
     expect(page.locator("table.compared")).to_be_visible(timeout=60_000)
