@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pikepdf import Pdf
@@ -53,7 +53,8 @@ def _append(whole: Pdf, more: Pdf) -> None:
     chapter = theirs.K[0]
     chapter.S, chapter.P = Name.Part, tree.K[0]
     tree.K[0].K.append(chapter)
-    numbered = list(theirs.ParentTree.Nums)
-    tree.ParentTree.Nums.extend(int(entry) + moved if at % 2 == 0 else entry for at, entry in enumerate(numbered))
+    numbered: list[Any] = list(theirs.ParentTree.Nums)
+    moved_up: list[Any] = [int(entry) + moved if at % 2 == 0 else entry for at, entry in enumerate(numbered)]
+    tree.ParentTree.Nums.extend(moved_up)
     tree.ParentTreeNextKey = moved + int(theirs.ParentTreeNextKey)
     tree.IDTree.Names.extend(theirs.IDTree.Names)

@@ -58,7 +58,7 @@ def trial(names: Sequence[str], course: str) -> Content:
 
 
 def _chunks(things: Sequence[T]) -> list[Sequence[T]]:
-    size = max(PART, 4 * len(things) // MOST_PARTS)
+    size = max(PART, 2 * len(things) // (MOST_PARTS - 2) + 1)  # sheets and keys together fill all parts at most
     return [things[at : at + size] for at in range(0, len(things), size)]
 
 
@@ -152,7 +152,7 @@ def _task(variant: Variant, pieces: Pieces) -> list[Piece]:
 
 def _width(letter: Sequence[Piece]) -> float:
     """How wide the letters of a sheet are at most, in em, so that all names begin at one line."""
-    widths = (0.6 * len(p["code"]) if "code" in p else 0.75 * len(p["base"]) + 0.42 * len(p["below"])
+    widths = (0.6 * len(p["code"]) if "code" in p else 0.9 * len(p["base"]) + 0.46 * len(p["below"])
               for p in letter if isinstance(p, dict))  # fmt: skip
     return sum(widths)
 
