@@ -132,6 +132,28 @@ def test_names_that_cannot_be_printed_come_back(client: TestClient, names: str, 
     assert 'value="COS"' in answer.text
 
 
+def test_too_many_at_once_are_told_to_come_back(client: TestClient) -> None:
+    """Other pages keep their threads: beyond a dozen requests that wait, one sentence and 503."""
+    printing = client.app.state.printing  # type: ignore[attr-defined]
+    for _ in range(12):
+        assert printing._turns.acquire(blocking=False)
+    for address in ("/handout.pdf?seed=77", "/handout?seed=78"):
+        answer = client.get(address)
+        assert answer.status_code == 503
+        assert "try again in a minute" in answer.text
+    printing._turns.release()
+    assert client.get("/handout.pdf?seed=77").status_code == 200
+
+
+def test_a_qr_code_leads_to_where_the_page_was_asked_for(client: TestClient) -> None:
+    """Unless that is this machine alone, the address of the page is the address on the sheets."""
+    [here] = printed(client.get("/handout.pdf").content)
+    assert here.codes == []
+    [there] = printed(client.get("/handout.pdf", headers={"host": "shapes.example.org"}).content)
+    assert len(there.codes) == 2
+    assert all(code.startswith("http://shapes.example.org/v/") for code in there.codes)
+
+
 def test_an_old_job_is_told(client: TestClient) -> None:
     """A handout that is no longer kept has a sentence of its own."""
     answer = client.get("/handout/jobs/none")

@@ -22,6 +22,7 @@ from app.exchange.hub import HubError
 from app.handout.options import HandoutError
 from app.web.guard import HEADERS
 from app.web.parts import parts_of, render
+from app.web.printing import PrintingBusy
 
 log = logging.getLogger("attention_shapes")
 
@@ -32,6 +33,7 @@ STATUS: dict[type[Exception], int] = {
     AnswersError: 422,
     TopicError: 422,
     HandoutError: 422,
+    PrintingBusy: 503,
     SeedError: 422,
 }
 

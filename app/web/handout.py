@@ -19,11 +19,10 @@ from app.attention.variants import SeedError
 from app.attention.worksheet import Model, Worksheet, WorksheetError
 from app.handout.options import HandoutError, Options
 from app.handout.roster import LARGEST_ROSTER, read_roster
-from app.handout.sheets import plan
 from app.handout.tickets import Ticket
 from app.web.imports import library_with
 from app.web.parts import Part, Parts, render
-from app.web.printing import AT_ONCE, Job, Printing, Wish, address_of, printing_of
+from app.web.printing import AT_ONCE, Job, Printing, PrintingBusy, Wish, address_of, printing_of
 
 router = APIRouter(include_in_schema=False)
 
@@ -96,7 +95,7 @@ def download(request: Request, parts: Part, printing: Print) -> Response:
     options, library = _asked(parts, printing, wish)
     if max(options.copies, options.variants) > AT_ONCE:
         raise HandoutError(f"More than {AT_ONCE} sheets are made from the page of this handout, with progress shown.")
-    made = printing.pdf(plan(library, options), options, address_of(request, parts.settings.public_address))
+    made = printing.pdf_now(library, options, address_of(request, parts.settings.public_address))
     return _pdf(made, options.worksheet)
 
 
@@ -113,7 +112,7 @@ def make_for_class(
         job = printing.start(library, options, names, address)
     except REFUSED as error:
         page, _ = _page(request, parts, printing, form.wish, names=form.names, names_problem=str(error))
-        return render(parts, "handout.html", page, 422)
+        return render(parts, "handout.html", page, _status(error))
     return RedirectResponse(f"/handout/jobs/{job.key}", 303)
 
 
@@ -163,6 +162,10 @@ def _check_first(library: Library, options: Options) -> None:
         library.seeded(options.worksheet, 0, options.model or None)
 
 
+def _status(error: Exception) -> int:
+    return {WorksheetError: 404, PrintingBusy: 503}.get(type(error), 422)
+
+
 def _page(request: Request, parts: Parts, printing: Printing, wish: Wish, **more: Any) -> tuple[HandoutPage, int]:
     library = library_with(parts, wish.model)
     address = address_of(request, parts.settings.public_address)
@@ -176,9 +179,7 @@ def _page(request: Request, parts: Parts, printing: Printing, wish: Wish, **more
         options = wish.options(printing.tickets)
         pages = printing.preview(library, options, address)
     except REFUSED as error:
-        return HandoutPage(tickets=tickets, problem=str(error), **said), 404 if isinstance(
-            error, WorksheetError
-        ) else 422
+        return HandoutPage(tickets=tickets, problem=str(error), **said), _status(error)
     count = options.variants or options.copies
     shown = tuple(range(1, len(pages) + 1))
     return HandoutPage(tickets=tickets, pages=shown, sheets=count, at_once=count <= AT_ONCE, **said), 200

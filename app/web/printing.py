@@ -6,7 +6,8 @@ import re
 import secrets
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache, partial
 from pathlib import Path
@@ -26,6 +27,7 @@ from app.settings import PROJECT
 SHOWN = 6  # pages of a preview
 AT_ONCE = 100  # sheets that a download makes while the browser waits
 MOST_JOBS = 8
+MOST_WAITING = 12  # requests that wait for a compiler at once; other pages need threads too
 LOCAL = ("localhost", "127.0.0.1", "::1", "testserver")
 _HOST = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+")
 
@@ -90,6 +92,13 @@ def _whole(text: str, what: str, least: int = 0, most: int = 10**9) -> int:
     raise HandoutError(f"The {what} must be a whole number from {least:,} to {most:,}, not “{digits[:30]}”.")
 
 
+class PrintingBusy(HandoutError):
+    """Too many handouts are being made just now; one sentence that says when to try again."""
+
+    def __init__(self) -> None:
+        super().__init__("Many handouts are being made just now: try again in a minute.")
+
+
 class Job:
     """One large handout in the making: how far it is, and in the end the PDF or the sentence about what stopped it."""
 
@@ -115,6 +124,7 @@ class Printing:
         self._preview, self._press = Press(fonts), Press(fonts)
         self._jobs: OrderedDict[str, Job] = OrderedDict()
         self._lock = threading.Lock()
+        self._turns = threading.BoundedSemaphore(MOST_WAITING)
         self._shown = lru_cache(maxsize=12)(self._set_preview)
 
     def preview(self, library: Library, options: Options, address: str) -> tuple[bytes, ...]:
@@ -125,10 +135,25 @@ class Printing:
     def _set_preview(self, shelf: _Shelf, options: Options, address: str) -> tuple[bytes, ...]:
         made = parts(options, plan(shelf.library, options), self.tickets, address)
         pages = list[bytes]()
-        for part in made:
-            if len(pages) < SHOWN:
-                pages += self._preview.pages(part())
+        with self._turn():
+            for part in made:
+                if len(pages) < SHOWN:
+                    pages += self._preview.pages(part())
         return tuple(pages[:SHOWN])
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        if not self._turns.acquire(blocking=False):
+            raise PrintingBusy
+        try:
+            yield
+        finally:
+            self._turns.release()
+
+    def pdf_now(self, library: Library, options: Options, address: str) -> bytes:
+        """The whole of a small handout while the browser waits; raises HandoutError and what Library raises."""
+        with self._turn():
+            return self.pdf(plan(library, options), options, address)
 
     def pdf(self, sheets: Sequence[Sheet], options: Options, address: str, job: Job | None = None) -> bytes:
         """The whole handout; raises HandoutError."""
@@ -142,7 +167,7 @@ class Printing:
         with self._lock:
             waiting = sum(not (other.pdf or other.problem) for other in self._jobs.values())
             if waiting >= MOST_JOBS:
-                raise HandoutError("Many large handouts are being made just now: try again in a minute.")
+                raise PrintingBusy
             while len(self._jobs) >= 2 * MOST_JOBS:
                 self._jobs.popitem(last=False)
             self._jobs[job.key] = job
