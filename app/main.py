@@ -15,7 +15,7 @@ from app import __version__
 from app.attention.library import load_library
 from app.settings import PROJECT, Settings
 from app.store import Store
-from app.web import api, errors, handout, health, marking, model, models, run, sheet
+from app.web import api, errors, handout, health, marking, model, models, practice, run, sheet
 from app.web.guard import Guard
 from app.web.parts import Parts, make_templates
 from app.web.printing import Printing
@@ -44,7 +44,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     )
     app.state.parts = parts
     app.state.printing = Printing(settings.data_dir / "fonts")
-    for module in (sheet, run, models, model, handout, marking, api, health):
+    for module in (sheet, practice, run, models, model, handout, marking, api, health):
         app.include_router(module.router)
     app.mount("/static", _Static(directory=PROJECT / "static"), name="static")
     errors.install(app)

@@ -14,6 +14,7 @@ from typing import Any
 import psutil
 import pytest
 import sqlalchemy as sa
+from hypothesis import settings
 from starlette.testclient import TestClient
 
 from app import main
@@ -22,6 +23,9 @@ from app.attention.library import Library, load_library
 from app.settings import PROJECT, Settings
 from app.store import Store
 from app.web.runner import HeadRunner
+
+settings.register_profile("untimed", deadline=None)  # a busy machine is no fault of the code
+settings.load_profile("untimed")
 
 
 @pytest.fixture(scope="session")

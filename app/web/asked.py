@@ -31,6 +31,7 @@ class Asked:
     variant: Variant
     draft: Draft
     scale: Scale = "root"
+    practising: bool = False  # whether another sheet can be asked for from here
 
     @property
     def answers(self) -> Mapping[str, str]:
@@ -46,7 +47,7 @@ async def posted(request: Request, parts: Part) -> Asked:
     answers = {str(place): form.get(str(place), "")[:MAX_KEPT] for place in variant.blanks}
     version = form.get("version", "0")
     newest = int(version) if version.isascii() and version.isdigit() and len(version) < 17 else 0
-    return Asked(variant, Draft(answers, newest), read_scale(form.get("scale", "")))
+    return Asked(variant, Draft(answers, newest), read_scale(form.get("scale", "")), "practice" in form)
 
 
 Posted = Annotated[Asked, Depends(posted)]

@@ -32,6 +32,7 @@ from app.web.asked import (
 )
 from app.web.imports import library_with
 from app.web.parts import MaybeLearner, Part, Parts, remember, render
+from app.web.practising import Practice, practice_around
 
 router = APIRouter(include_in_schema=False)
 LOOKED_BACK = 20  # tries that are looked through for a belief to explain
@@ -133,11 +134,14 @@ class SheetPage:
     link: Annotated[str, Doc("The address of this very sheet, without anything typed.")] = ""
     run_button: Annotated[str, Doc("What the button that runs the head says.")] = ""
     saved_version: Annotated[int, Doc("The browser's clock at the newest save the server has, 0 before one.")] = 0
+    practising: Annotated[bool, Doc("Whether another sheet can be asked for from this one.")] = False
+    practice: Annotated[Practice | None, Doc("What stands around a sheet of practice.")] = None
 
 
 @router.get("/")
 @router.get("/sheet")
 def show_sheet(
+    request: Request,
     parts: Part,
     learner: MaybeLearner,
     worksheet: str = DEFAULT,
@@ -145,6 +149,7 @@ def show_sheet(
     tokens: str | None = None,
     decoded: str = "",
     scale: str = "root",
+    practice: bool = False,
 ) -> Response:
     """The sheet as it was left in this browser: what was typed, and the marks of the boxes unchanged since a check."""
     library = library_with(parts, model)
@@ -156,10 +161,11 @@ def show_sheet(
     key = sheet_key(variant)
     draft = parts.store.find_draft(learner, key) if learner else None
     attempt = parts.store.last_attempt(learner, key) if learner else None
-    asked = Asked(variant, draft or Draft({}, 0), read_scale(scale))
+    asked = Asked(variant, draft or Draft({}, 0), read_scale(scale), practice)
     report = grade(variant, attempt.answers) if attempt else None
     page = sheet_page(parts, asked, report)
-    return render(parts, "sheet.html", _looking_back(parts, learner, page) if learner else page)
+    page = _looking_back(parts, learner, page) if learner else page
+    return render(parts, "sheet.html", _whole(request, parts, page))
 
 
 @router.get("/v/{code}")
@@ -230,10 +236,15 @@ def show_answers(request: Request, parts: Part, learner: MaybeLearner, asked: Po
 
 def _work(request: Request, parts: Parts, owner: Learner, page: SheetPage) -> Response:
     """The sheet alone to a script, the whole page to a plain form."""
-    template = "_work.html" if "hx-request" in request.headers else "sheet.html"
-    response = render(parts, template, _looking_back(parts, owner, page))
+    alone, page = "hx-request" in request.headers, _looking_back(parts, owner, page)
+    response = render(parts, "_work.html", page) if alone else render(parts, "sheet.html", _whole(request, parts, page))
     remember(request, response, owner)
     return response
+
+
+def _whole(request: Request, parts: Parts, page: SheetPage) -> SheetPage:
+    """With what stands around a sheet of practice."""
+    return replace(page, practice=practice_around(request, parts, page.variant)) if page.practising else page
 
 
 def _looking_back(parts: Parts, learner: Learner, page: SheetPage) -> SheetPage:
@@ -274,6 +285,7 @@ def sheet_page(
         link=sheet_link(variant),
         run_button=variant.wording.sections["run-buttons"].get(variant.topic.key, ""),
         saved_version=asked.draft.version,
+        practising=asked.practising,
     )
 
 

@@ -1,0 +1,128 @@
+"""Practice in a real browser: sheet after sheet, the record that stays, the keyboard alone, axe, a phone."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from app.attention.library import Library
+from app.attention.worksheet import Variant
+from tests.students import right, students
+
+from .conftest import Served
+from .test_accessibility import violations
+
+
+def sheet_on(page: Page, library: Library) -> Variant:
+    return library.coded(page.locator(".share a").first.inner_text())
+
+
+def answers(variant: Variant, belief: str = "") -> dict[str, str]:
+    """What to type: by a belief, else what is right; in letters where the sheet asks for them."""
+    if variant.worksheet.answers == "letters":
+        return {str(place): variant.notation.write(variant.side(place)) for place in variant.blanks}
+    return {box: str(size) for box, size in dict(students(variant)).get(belief, right(variant)).items()}
+
+
+def fill(page: Page, typed: dict[str, str]) -> None:
+    for box, text in typed.items():
+        page.fill(f'input[name="{box}"]', text)
+
+
+def go_on(page: Page, library: Library, belief: str = "") -> Variant:
+    """Fill in the sheet, check it, ask for another one; gives the sheet that was filled in."""
+    variant = sheet_on(page, library)
+    fill(page, answers(variant, belief))
+    page.get_by_role("button", name="Check").click()
+    expect(page.get_by_role("status").first).to_contain_text("right")
+    page.get_by_role("button", name="Another one").click()
+    expect(page.locator(".share a").first).not_to_have_text(variant.code)
+    return variant
+
+
+def state(page: Page, idea: str) -> str | None:
+    return page.locator(".ideas li", has_text=idea).get_attribute("data-state")
+
+
+def test_three_sheets_in_a_row_and_the_record_survives_a_reload(page: Page, library: Library) -> None:
+    """Missed, made good, and a step further; the same sheet and the same ideas after a reload and from the menu."""
+    page.get_by_role("link", name="Practice").click()
+    first = go_on(page, library, "softmax-collapses")
+    expect(page.locator(".why")).to_have_text("This one comes back to: What the scores compare.")
+    assert state(page, "What the scores compare") == "again"
+    second = go_on(page, library)
+    third = go_on(page, library)
+    assert len({first.code, second.code, third.code}) == 3
+    expect(page.locator(".why")).to_have_text("A step up: One head, in letters.")
+    fourth = sheet_on(page, library)
+    page.reload()
+    assert (sheet_on(page, library), state(page, "What the scores compare")) == (fourth, "growing")
+    page.goto("/")
+    page.get_by_role("link", name="Practice").click()
+    assert (sheet_on(page, library), state(page, "What a head reads")) == (fourth, "solid")
+
+
+def test_practice_works_with_the_keyboard_alone(page: Page, library: Library) -> None:
+    """Type, Tab, Enter checks; the button that goes on is reached with Tab; the next sheet is one Tab away."""
+    page.goto("/practice")
+    variant = sheet_on(page, library)
+    page.locator("input[data-place]").first.focus()
+    for text in answers(variant).values():
+        page.keyboard.type(text)
+        page.keyboard.press("Tab")
+    page.locator("input[data-place]").last.focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("status").first).to_have_text(f"All {len(variant.blanks)} boxes are right.")
+    another = page.get_by_role("button", name="Another one")
+    for _ in range(20):
+        page.keyboard.press("Tab")
+        if another.evaluate("button => button === document.activeElement"):
+            break
+    page.keyboard.press("Enter")
+    expect(page.locator(".share a").first).not_to_have_text(variant.code)
+    page.wait_for_load_state()  # the browser starts at the content once the page is there
+    page.keyboard.press("Tab")
+    expect(page.get_by_label("Practise")).to_be_focused()
+
+
+def test_practice_works_without_script(browser: Browser, shared_app: Served, library: Library) -> None:
+    """The forms alone lead from sheet to sheet, and what stands around the sheet stays after a check."""
+    context = browser.new_context(base_url=shared_app.url, java_script_enabled=False)
+    page = context.new_page()
+    page.goto("/practice")
+    first = go_on(page, library)
+    assert sheet_on(page, library) != first
+    assert state(page, "What a head reads") == "growing"
+    page.get_by_label("Practise").select_option("costs")
+    page.get_by_role("button", name="Go").click()
+    assert sheet_on(page, library).worksheet.topic == "costs"
+    page.get_by_text("This record is kept in a cookie").click()
+    page.get_by_role("button", name="Forget it and begin anew").click()
+    assert sheet_on(page, library).worksheet.topic == "single-head"
+    assert state(page, "What a head reads") == "new"
+    context.close()
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_and_nothing_is_too_wide(
+    browser: Browser, shared_app: Served, library: Library, scheme: Literal["light", "dark"], width: int
+) -> None:
+    """On the first sheet, checked with a mistake, and on the one that comes back to it, its details open."""
+    context = browser.new_context(
+        base_url=shared_app.url, color_scheme=scheme, viewport={"width": width, "height": 800}
+    )
+    page = context.new_page()
+    page.goto("/practice")
+    fill(page, answers(sheet_on(page, library), "elementwise-product"))
+    page.get_by_role("button", name="Check").click()
+    expect(page.get_by_role("button", name="Another one")).to_be_visible()
+    assert violations(page) == []
+    page.get_by_role("button", name="Another one").click()
+    expect(page.locator(".why")).to_contain_text("comes back")
+    page.get_by_text("This record is kept in a cookie").click()
+    assert violations(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    context.close()
