@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
@@ -91,12 +92,23 @@ def _part(
     order = {code: at for at, code in enumerate(variants)}
     return {
         **said,
-        "variants": [_variant(variant, options, address) for variant in variants.values()],
+        "variants": _cut_alike([_variant(variant, options, address) for variant in variants.values()]),
         "sheets": [_entry(sheet, order) for sheet in sheets],
         "table": _table(table, names) if table else None,
         "keys": [_key(variant, names, order) for variant in keys],
         "tried": [],
     }
+
+
+def _cut_alike(variants: list[Content]) -> list[Content]:
+    """Each variant with the number of the one that it is cut like: the longest of those that differ in numbers alone."""
+    longest: dict[str, int] = {}
+    kinds = [json.dumps([v["title"], v["about"], v["footnote"], v["rows"], v["figures"]]) for v in variants]
+    lengths = [len(v["description"]) + len(v["link"]) / 1000 for v in variants]
+    for at, kind in enumerate(kinds):
+        if kind not in longest or lengths[at] > lengths[longest[kind]]:
+            longest[kind] = at
+    return [{**variant, "like": longest[kind]} for variant, kind in zip(variants, kinds, strict=True)]
 
 
 def _names(sheets: Sequence[Sheet]) -> Names:
