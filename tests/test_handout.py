@@ -105,6 +105,18 @@ def assert_inside_halves(page: Printed, layout: str) -> None:
         assert not inside, [g.text for g in inside]
 
 
+@pytest.mark.parametrize("layout", ["half", "pair"])
+@pytest.mark.parametrize("key", ["head-of-a-model", "layer-of-a-model", "cross-t5-small"])
+def test_versions_are_whole_whatever_their_numbers(key: str, layout: str) -> None:
+    """Sheets with two digits and with three are set alike, and none runs over its half."""
+    options = Options(worksheet=key, variants=30, layout=layout)
+    pages = printed(made(options))
+    assert sum(len(page.boxes) for page in pages) == sum(len(s.variant.blanks) for s in plan(LIBRARY, options))
+    for page in pages:
+        assert_inside_halves(page, layout)
+        assert rest_of(page, 14)
+
+
 @pytest.mark.parametrize("key", ["llama-7b", "latent-deepseek-v2-lite", "matrices-gpt2", "costs-llama-7b"])
 @pytest.mark.parametrize("paper", ["letter", "a4"])
 def test_large_print_is_eighteen_points(key: str, paper: str) -> None:

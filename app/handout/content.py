@@ -172,6 +172,7 @@ def _width(letter: Sequence[Piece]) -> float:
 def _qr(link: str) -> str:
     import segno  # where a code is drawn, so that the app starts without it
 
+    # One mask for all: the best of eight would take as long to find as the sheet to set, and is read no better.
     return str(segno.make(link, error="m", micro=False, mask=4).svg_inline(border=4, omitsize=True))
 
 
@@ -205,7 +206,7 @@ def _edge(edge: Edge) -> dict[str, float | str]:
 def _arc(arc: Arc) -> dict[str, float]:
     """A quarter of a circle by its ends and the corner that it bends towards."""
     (x1, y1), (x2, y2) = arc.start, arc.end
-    around_start = (x2 - x1 == y2 - y1) == arc.clockwise
+    around_start = ((x2 - x1) * (y2 - y1) > 0) == arc.clockwise
     corner = (x2, y1) if around_start else (x1, y2)
     return {"x1": x1, "y1": y1, "x2": x2, "y2": y2, "cx": corner[0], "cy": corner[1]}
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass
 
 LAYOUTS = ("half", "pair", "full")
 PAPERS = ("letter", "a4")
@@ -73,10 +72,6 @@ class Options:
         ):
             if not least <= number <= most:
                 raise HandoutError(f"The number of {name} must be from {least} to {most:,}, not {number:,}.")
-
-    def as_json(self) -> dict[str, Any]:
-        """Every option that is not the usual one, by name."""
-        return {f.name: value for f in fields(self) if (value := getattr(self, f.name)) != f.default}
 
 
 def one_line(text: str, longest: int = LONGEST_LINE) -> str:
