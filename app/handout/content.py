@@ -101,7 +101,7 @@ def _part(
 
 
 def _cut_alike(variants: list[Content]) -> list[Content]:
-    """Each variant with the number of the one that it is cut like: the longest of those that differ in numbers alone."""
+    """Each variant with the number of the one it is cut like: the longest of those that differ in numbers alone."""
     longest: dict[str, int] = {}
     kinds = [json.dumps([v["title"], v["about"], v["footnote"], v["rows"], v["figures"]]) for v in variants]
     lengths = [len(v["description"]) + len(v["link"]) / 1000 for v in variants]
