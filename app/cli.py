@@ -8,7 +8,8 @@ import json
 import os
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -34,6 +35,7 @@ from app.attention.library import Library, load_library
 from app.attention.lint import findings
 from app.attention.misconceptions import cannot_tell_apart
 from app.attention.parameters import parameters_json
+from app.attention.tickets import load_tickets
 from app.attention.topics import TopicError
 from app.attention.variants import SeedError, variant_json
 from app.attention.worksheet import Variant, WorksheetError, plain
@@ -42,9 +44,10 @@ from app.handout.content import parts
 from app.handout.options import FIGURES, LAYOUTS, NO_BACK, PAPERS, HandoutError, Options
 from app.handout.roster import LARGEST_ROSTER, read_roster
 from app.handout.sheets import Progress, plan
-from app.handout.tickets import load_tickets
 from app.handout.typesetting import Press
 from app.settings import PROJECT, Settings
+from app.store import Store
+from app.store.people import as_email
 
 PARTS = {"head": "one head", "layer": "one layer", "decode": "one more token, with a cache", "cross": "cross attention",
          "model": "whole model"}  # fmt: skip
@@ -140,6 +143,13 @@ def _parser() -> argparse.ArgumentParser:
         "--head", default="0", help="which query head, counted from 0; of a layer, the one pictured (default 0)"
     )
     _handout_options(verb("handout", _handout, "Make a PDF to pass round, or its key.", printable=False))
+    teacher = verb("teacher", _teacher, "Make accounts for those who teach.", printable=False)
+    teacher.add_argument("action", choices=("add", "reset"), help="add one, or make a link that sets a new password")
+    teacher.add_argument("email", metavar="EMAIL")
+    teacher.add_argument("--name", default="", help="what colleagues see")
+    sample = verb("sample-course", _sample, "Make a course of simulated students to look around in.", printable=False)
+    sample.add_argument("email", metavar="EMAIL", nargs="?", help="whose it is; may be left out where one teacher is")
+    sample.add_argument("--remove", action="store_true", help="take the sample courses away again")
     verb("serve", _serve, _serve_help(), printable=False)
     return parser
 
@@ -405,11 +415,11 @@ def _run(parsed: argparse.Namespace) -> None:
 
 def _handout(parsed: argparse.Namespace) -> None:
     settings = _settings()
-    tickets = load_tickets(PROJECT / "worksheets" / "exit-tickets")
+    tickets = load_tickets(PROJECT / "worksheets")
     options = _handout_of(parsed).checked(tickets)
     names = _roster(parsed.roster) if parsed.roster else ()
     sheets = plan(_library(), options, names, _progress("sheets"))
-    made = parts(options, sheets, tickets, settings.public_address)
+    made = parts(options, sheets, tickets, settings.address)
     _write(parsed.output, Press(settings.data_dir / "fonts").pdf(made, _progress("parts set")))
 
 
@@ -426,7 +436,7 @@ def _handout_of(parsed: argparse.Namespace) -> Options:
         seed=_whole(parsed.seed, "--seed"),
         layout=parsed.layout,
         paper=parsed.paper,
-        back=parsed.back,
+        back="classic" if parsed.back == "exit-ticket" else parsed.back,
         key=parsed.key,
         large=parsed.large_print,
         figures=parsed.figures,
@@ -469,6 +479,67 @@ def _settings() -> Settings:
         raise InputError(f"{_variable(str(first['loc'][0]))}: {reason}.") from None
 
 
+def _teacher(parsed: argparse.Namespace) -> None:
+    email, settings = as_email(parsed.email), _settings()
+    if email is None:
+        raise InputError(f"“{parsed.email[:60]}” is no e-mail address.")
+    with _store(settings) as store:
+        if parsed.action == "add" and store.people.add_teacher(email, parsed.name[:100]) is None:
+            raise InputError(f"{email} has an account already; teacher reset {email} makes a link for a new password.")
+        if store.people.find_teacher(email) is None:
+            raise InputError(f"Nobody has the address {email}; teacher add {email} makes an account.")
+        token = store.people.add_link("reset", email)
+        store.people.note("terminal", f"teacher {parsed.action}")
+    print(f"With this link, once and within two days, {email} sets a password:\n{_link(settings, token)}")
+
+
+def _sample(parsed: argparse.Namespace) -> None:
+    from app.web.sample import make_sample  # here, so that the other verbs start without what pages need
+
+    with _store(_settings()) as store:
+        teacher = store.people.find_teacher(parsed.email) if parsed.email else store.people.only_teacher()
+        if teacher is None:
+            raise InputError("Say whose it is, by the e-mail address of somebody who teaches: sample-course EMAIL.")
+        samples = [taught.course for taught in store.courses.taught_by(teacher) if taught.course.sample]
+        if parsed.remove:
+            for course in samples:
+                store.courses.delete(course)
+            print(f"Removed: {len(samples)}.")
+        else:
+            make_sample(_library(), load_tickets(PROJECT / "worksheets"), store, teacher)
+            print("Made. It is under “Teach”; sample-course --remove takes it away again.")
+
+
+@contextmanager
+def _store(settings: Settings) -> Iterator[Store]:
+    """The database, open for as long as a command needs it."""
+    with _opening(settings):
+        store = Store(settings.database)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+@contextmanager
+def _opening(settings: Settings) -> Iterator[None]:
+    """Whatever keeps the database from being opened is said in one line."""
+    try:
+        yield
+    except CommandError:
+        raise InputError("The database was made by a newer version of this program: update, or name another.") from None
+    except SQLAlchemyError as error:
+        raise InputError(f"The database cannot be opened: {str(error.args[0]).splitlines()[0]}") from None
+    except OSError as error:
+        raise InputError(f"The folder {settings.data_dir} cannot be used: {error.strerror}.") from None
+
+
+def _link(settings: Settings, token: str, host: str = "", port: int = 0) -> str:
+    """A link to pass on, at the address that people type."""
+    there = settings.address or f"http://{host or settings.host}:{port or settings.port}"
+    return f"{there.rstrip('/')}/links/{token}"
+
+
 def _serve(_parsed: argparse.Namespace) -> None:
     import uvicorn  # here, so that the other verbs start without a web server
 
@@ -480,18 +551,17 @@ def _serve(_parsed: argparse.Namespace) -> None:
     except OSError as error:
         raise InputError(f"Cannot serve at {settings.host}:{settings.port}: {error.strerror}.") from None
     try:
-        app = create_app(settings)
-    except CommandError:
+        with _opening(settings):
+            app = create_app(settings)
+    except InputError:
         listening.close()
-        raise InputError("The database was made by a newer version of this program: update, or name another.") from None
-    except SQLAlchemyError as error:
-        listening.close()
-        raise InputError(f"The database cannot be opened: {str(error.args[0]).splitlines()[0]}") from None
-    except OSError as error:
-        listening.close()
-        raise InputError(f"The folder {settings.data_dir} cannot be used: {error.strerror}.") from None
+        raise
     host, port = listening.getsockname()[:2]
     print(f"Attention Shapes is at http://{host}:{port} (Ctrl-C ends it)", flush=True)
+    people = app.state.parts.store.people
+    if not people.has_teacher():
+        link = _link(settings, people.add_link("setup"), host, port)
+        print(f"The first teacher's account is made here, once: {link}", flush=True)
     config = uvicorn.Config(
         app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=5
     )

@@ -13,9 +13,26 @@ from starlette.types import Scope
 
 from app import __version__
 from app.attention.library import load_library
+from app.attention.tickets import load_tickets
 from app.settings import PROJECT, Settings
 from app.store import Store
-from app.web import api, errors, handout, health, marking, model, models, practice, run, sheet
+from app.web import (
+    activities,
+    api,
+    classroom,
+    courses,
+    errors,
+    handout,
+    health,
+    join,
+    marking,
+    model,
+    models,
+    practice,
+    run,
+    sheet,
+    signin,
+)
 from app.web.guard import Guard
 from app.web.parts import Parts, make_templates
 from app.web.printing import Printing
@@ -26,7 +43,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     """The whole app: settings from the environment if none are given; raises WorksheetError for a broken worksheet."""
     settings = settings or Settings()
     library = load_library(PROJECT / "worksheets")
-    parts = Parts(settings, library, Store(settings.database), HeadRunner(), make_templates())
+    tickets = load_tickets(PROJECT / "worksheets")
+    parts = Parts(settings, library, Store(settings.database), HeadRunner(), make_templates(), tickets)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
@@ -45,6 +63,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.state.parts = parts
     app.state.printing = Printing(settings.data_dir / "fonts")
     for module in (sheet, practice, run, models, model, handout, marking, api, health):
+        app.include_router(module.router)
+    for module in (signin, courses, activities, join, classroom):
         app.include_router(module.router)
     app.mount("/static", _Static(directory=PROJECT / "static"), name="static")
     errors.install(app)

@@ -25,19 +25,18 @@ class Settings(BaseSettings):
         description="PostgreSQL address (postgresql://…) for several processes; empty means SQLite in the data folder.",
     )
 
+    address: str = Field(
+        "",
+        description="Address that people type to get here, such as https://shapes.example.org; for links that are "
+        "passed on. Empty: as the browser or the terminal has it.",
+    )
     hub: bool = Field(
         True,
         description="Whether people may fetch a model's config.json from the Hugging Face Hub by its name; "
         "nothing is fetched unless they do.",
     )
 
-    public_address: str = Field(
-        "",
-        description="Address at which students reach the app (https://…), for the QR codes on handouts; "
-        "without one the codes are printed as letters.",
-    )
-
-    @field_validator("public_address")
+    @field_validator("address")
     @classmethod
     def _reachable(cls, address: str) -> str:
         if not address or re.fullmatch(r"https?://[^\s/?#]+(/[^\s?#]*)?", address):

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from app.attention.library import load_library
+from app.attention.tickets import load_tickets
 from app.handout.content import parts
 from app.handout.options import Options
 from app.handout.sheets import Sheet, plan
-from app.handout.tickets import load_tickets
 from app.handout.typesetting import Press
 from app.settings import PROJECT
 
@@ -42,7 +42,7 @@ def _peak() -> float:
 
 
 def _made(press: Press, options: Options, names: tuple[str, ...] = ()) -> bytes:
-    library, tickets = load_library(PROJECT / "worksheets"), load_tickets(PROJECT / "worksheets" / "exit-tickets")
+    library, tickets = load_library(PROJECT / "worksheets"), load_tickets(PROJECT / "worksheets")
     return press.pdf(parts(options, plan(library, options, names), tickets, ADDRESS))
 
 
@@ -74,7 +74,7 @@ def _many() -> tuple[float, int, int, float]:
 def _roster() -> tuple[float, int, float]:
     start = time.perf_counter()
     names = tuple(f"Student {at}" for at in range(2000))
-    made = _made(Press(), Options(worksheet="head-of-a-model", back="exit-ticket"), names)
+    made = _made(Press(), Options(worksheet="head-of-a-model", back="classic"), names)
     return time.perf_counter() - start, len(made), _peak()
 
 

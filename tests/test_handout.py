@@ -5,24 +5,23 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 import pikepdf
 import pytest
 
-from app.attention.library import Library, load_library
+from app.attention.library import load_library
+from app.attention.tickets import load_tickets
 from app.attention.worksheet import Variant
 from app.handout.content import parts
 from app.handout.options import HandoutError, Options
 from app.handout.sheets import plan
-from app.handout.tickets import Ticket, load_tickets
 from app.handout.typesetting import Press
 from app.settings import PROJECT
 from tests.printed import Printed, numbers, printed
 
 ADDRESS = "https://shapes.example.org"
 LIBRARY = load_library(PROJECT / "worksheets")
-TICKETS = load_tickets(PROJECT / "worksheets" / "exit-tickets")
+TICKETS = load_tickets(PROJECT / "worksheets")
 PRESS = Press()
 SCRIPTS = [
     "Ångström Þórsdóttir",
@@ -135,11 +134,11 @@ def test_large_print_is_eighteen_points(key: str, paper: str) -> None:
 def test_front_and_back_of_a_student_lie_behind_each_other(layout: str, mirrored: bool) -> None:
     """After printing on both sides and cutting, the name on the back is the one on the front."""
     names = ["Ada Lovelace", "Emmy Noether", "Sofja Kowalewskaja"]
-    pages = printed(made(Options(layout=layout, back="exit-ticket"), names))
-    ticket = TICKETS["exit-ticket"]
+    pages = printed(made(Options(layout=layout, back="classic"), names))
+    ticket = TICKETS["classic"]
     for front, back in zip(pages[::2], pages[1::2], strict=True):
-        assert squeezed(ticket.questions[0]) in squeezed(back.text)
-        assert squeezed(ticket.questions[0]) not in squeezed(front.text)
+        assert squeezed(ticket.questions[0][1]) in squeezed(back.text)
+        assert squeezed(ticket.questions[0][1]) not in squeezed(front.text)
         here = [name for name in names if squeezed(name) in squeezed(front.text)]
         assert here
         for name in here:
@@ -190,11 +189,11 @@ def clean(name: str) -> str:
 
 def test_the_same_options_give_the_same_bytes() -> None:
     """Two presses, one after the other, agree to the last byte; another seed makes another handout."""
-    options = Options(worksheet="head-of-a-model", variants=3, back="exit-ticket", key="with", seed=5)
+    options = Options(worksheet="head-of-a-model", variants=3, back="classic", key="with", seed=5)
     sheets = plan(LIBRARY, options)
     first = made(options)
     assert first == Press().pdf(parts(options, sheets, TICKETS, ADDRESS))
-    assert first != made(Options(worksheet="head-of-a-model", variants=3, back="exit-ticket", key="with", seed=6))
+    assert first != made(Options(worksheet="head-of-a-model", variants=3, back="classic", key="with", seed=6))
 
 
 def test_a_name_keeps_its_version_when_the_list_is_put_in_another_order() -> None:
@@ -278,7 +277,7 @@ def test_drawings_tell_no_answer(key: str, figures: str) -> None:
 
 def test_a_pdf_is_tagged_for_reading_machines() -> None:
     """PDF/UA-1 by its own word, with language, title, header cells and a text for each picture."""
-    with pikepdf.open(io.BytesIO(made(Options(back="exit-ticket", key="with")))) as pdf:
+    with pikepdf.open(io.BytesIO(made(Options(back="classic", key="with")))) as pdf:
         assert pdf.Root.MarkInfo.Marked
         assert pdf.Root.Lang == "en"
         assert pdf.Root.ViewerPreferences.DisplayDocTitle
@@ -338,7 +337,7 @@ def test_parts_are_bound_with_their_tags(monkeypatch: pytest.MonkeyPatch) -> Non
     ("change", "sentence"),
     [
         ({"layout": "third"}, "There is no layout “third”; there are: half, pair, full."),
-        ({"back": "diary"}, "There is no back “diary”; there are: none, exit-ticket."),
+        ({"back": "diary"}, "There is no back “diary”; there are: none, classic."),
         ({"copies": 0}, "copies must be from 1 to 5,000"),
         ({"variants": 2, "tokens": 50}, "leave it out"),
     ],
@@ -353,40 +352,3 @@ def test_a_course_that_is_too_long_is_told() -> None:
     """It would run over the page."""
     with pytest.raises(HandoutError, match="at most 120"):
         made(Options(course="x" * 121))
-
-
-def test_tickets_come_from_files(tmp_path: Path) -> None:
-    """An instructor's own questions are printed like the classic ones, and a broken file is named."""
-    own = 'title = "Look back"\nadvice = "One line each."\nquestions = ["What surprised you?", "What is missing?"]\n'
-    (tmp_path / "own.toml").write_text(own, encoding="utf-8")
-    tickets = load_tickets(tmp_path)
-    assert tickets["own"] == Ticket("own", "Look back", "One line each.", ("What surprised you?", "What is missing?"))
-    options = Options(back="own", copies=1).checked(tickets)
-    back = printed(PRESS.pdf(parts(options, plan(LIBRARY, options), tickets, "")))[1]
-    assert squeezed("What surprised you?") in squeezed(back.text)
-
-
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ('title = "a"\nadvice = "b"', "questions must be a list of texts"),
-        ('title = "a"\nadvice = ""\nquestions = ["c"]', "advice must be a text"),
-        ('title = "a"\nadvice = "b"\nquestions = ["c"]\ncolour = 1', "there is no setting “colour”"),
-        ("title = ", "cannot be read"),
-        (f'title = "a"\nadvice = "b"\nquestions = {["c"] * 13}', "at most 12"),
-    ],
-)
-def test_a_broken_ticket_is_named(tmp_path: Path, text: str, sentence: str) -> None:
-    """The file's name and what to mend."""
-    (tmp_path / "mine.toml").write_text(text, encoding="utf-8")
-    with pytest.raises(HandoutError, match=rf"mine\.toml.*{re.escape(sentence)}"):
-        load_tickets(tmp_path)
-
-
-def test_the_classic_ticket_asks_its_five_questions(library: Library) -> None:
-    """Most important, muddiest, link to before, review next time, curious or hopeful; pick a couple."""
-    ticket = TICKETS["exit-ticket"]
-    assert len(ticket.questions) == 5
-    for word, question in zip(("matters", "muddiest", "before", "next time", "curious"), ticket.questions, strict=True):
-        assert word in question
-    assert "couple" in ticket.advice

@@ -29,7 +29,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 def test_the_terminal_writes_the_same_bytes_each_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a class list, backs and a key; the public address makes the QR codes."""
-    monkeypatch.setenv("ATTENTION_SHAPES_PUBLIC_ADDRESS", "https://shapes.example.org/")
+    monkeypatch.setenv("ATTENTION_SHAPES_ADDRESS", "https://shapes.example.org/")
     monkeypatch.setenv("ATTENTION_SHAPES_DATA_DIR", str(tmp_path))
     roster = tmp_path / "names.csv"
     roster.write_text("Name,ID\nAda Lovelace,1\nعمر الخيام,2\n", encoding="utf-8")
@@ -98,6 +98,6 @@ def test_a_public_address_that_is_none_is_told(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The setting's name and what it must begin with."""
-    monkeypatch.setenv("ATTENTION_SHAPES_PUBLIC_ADDRESS", "javascript:alert(1)")
+    monkeypatch.setenv("ATTENTION_SHAPES_ADDRESS", "javascript:alert(1)")
     line = refused(capsys, "llama-7b", "-o", "x.pdf")
-    assert "ATTENTION_SHAPES_PUBLIC_ADDRESS: must begin with https://" in line
+    assert "ATTENTION_SHAPES_ADDRESS: must begin with https://" in line

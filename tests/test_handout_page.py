@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 from app.attention.library import Library
 from tests.printed import printed
 
-QUERY = "worksheet=llama-7b&each=versions&number=3&layout=full&back=exit-ticket&course=COS+597G&paper=a4"
+QUERY = "worksheet=llama-7b&each=versions&number=3&layout=full&back=classic&course=COS+597G&paper=a4"
 
 
 def test_the_options_stand_in_the_address(client: TestClient) -> None:

@@ -13,14 +13,19 @@ from jinja2 import meta
 
 import app.web
 from app.settings import PROJECT, Settings
+from app.web.activities import ActivityFormPage, ActivityPage
+from app.web.classroom import ClassSheetPage, OverviewPage, TicketPage
+from app.web.courses import CoursePage, CoursesPage
 from app.web.errors import ErrorPage
 from app.web.handout import HandoutPage, JobPage
+from app.web.join import JoinedPage, JoinPage, MinePage, NamePage, ResumePage
 from app.web.marking import MarkingPage
 from app.web.model import ModelPage
 from app.web.models import ModelsPage
 from app.web.parts import make_templates
 from app.web.run import NoRunPage, RunPage
 from app.web.sheet import SheetPage
+from app.web.signin import LinkPage, SignInPage
 
 # Which page a template is given; what it includes or extends is checked with it.
 PAGES: dict[str, type[Any]] = {
@@ -39,6 +44,21 @@ PAGES: dict[str, type[Any]] = {
     "_handout_job.html": JobPage,
     "marking.html": MarkingPage,
     "error.html": ErrorPage,
+    "sign_in.html": SignInPage,
+    "link.html": LinkPage,
+    "courses.html": CoursesPage,
+    "course.html": CoursePage,
+    "activity_form.html": ActivityFormPage,
+    "activity.html": ActivityPage,
+    "join.html": JoinPage,
+    "join_name.html": NamePage,
+    "joined.html": JoinedPage,
+    "resume.html": ResumePage,
+    "mine.html": MinePage,
+    "class.html": OverviewPage,
+    "class_sheet.html": ClassSheetPage,
+    "_class_work.html": ClassSheetPage,
+    "ticket.html": TicketPage,
 }
 
 

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from app.attention.drawing import Arc, Box, Edge, Figure, draw
+from app.attention.tickets import Ticket
 from app.attention.worksheet import Row, Variant
 
 from .binding import MOST_PARTS
@@ -17,7 +18,6 @@ from .mathematics import Piece, Pieces
 from .options import Options, one_line
 from .roster import language_of
 from .sheets import Sheet
-from .tickets import Ticket
 
 Content = dict[str, Any]
 Named = dict[str, str | None]
@@ -75,8 +75,12 @@ def _said(options: Options, first: Variant, tickets: Mapping[str, Ticket]) -> Co
         "paper": options.paper,
         "large": options.large,
         "figures": options.figures,
-        "back": {"title": ticket.title, "advice": ticket.advice, "questions": ticket.questions} if ticket else None,
+        "back": _back(ticket) if ticket else None,
     }
+
+
+def _back(ticket: Ticket) -> Content:
+    return {"title": ticket.title, "advice": ticket.instruction, "questions": [text for _, text in ticket.questions]}
 
 
 def _part(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import secrets
 import sqlite3
+import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,9 +17,13 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import command
 from alembic.config import Config
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import make_url
 
+from .activities import Activities
+from .classwork import Classwork
+from .courses import Courses
+from .people import People
+from .questions import Questions, hashed, now
 from .tables import attempts, drafts, learners, models, runs
 
 Answers = Mapping[str, str]
@@ -81,15 +85,22 @@ class KeptModel:
     source: str
 
 
-class Store:
-    """An open database, brought to the newest tables."""
+class Store(Questions):
+    """An open database, brought to the newest tables.
+
+    Practice is asked of the store itself, a class of its `people`, `courses`, `activities` and `classwork`.
+    """
 
     def __init__(self, url: str) -> None:
         _make_folder(url)
-        self.engine = sa.create_engine(url, pool_pre_ping=not url.startswith("sqlite"))
+        on_sqlite = url.startswith("sqlite")
+        super().__init__(sa.create_engine(url, pool_pre_ping=not on_sqlite), threading.Lock() if on_sqlite else None)
         if self.engine.dialect.name == "sqlite":
             sa.event.listen(self.engine, "connect", _set_up_sqlite)
         self._migrate()
+        parts = self.engine, self._turn
+        self.people, self.courses = People(*parts), Courses(*parts)
+        self.activities, self.classwork = Activities(*parts), Classwork(*parts)
 
     def close(self) -> None:
         self.engine.dispose()
@@ -102,26 +113,26 @@ class Store:
     def add_learner(self) -> Learner:
         """A new learner with a token of 256 random bits."""
         token = secrets.token_urlsafe(32)
-        with self.engine.begin() as connection:
-            row = connection.execute(sa.insert(learners).values(token_hash=_hash(token), created_at=_now()))
+        with self._writing() as connection:
+            row = connection.execute(sa.insert(learners).values(token_hash=hashed(token), created_at=now()))
             return Learner(row.inserted_primary_key[0], token)  # type: ignore[index]  # one row was inserted
 
     def find_learner(self, token: str) -> Learner | None:
-        query = sa.select(learners.c.id).where(learners.c.token_hash == _hash(token))
+        query = sa.select(learners.c.id).where(learners.c.token_hash == hashed(token))
         with self.engine.connect() as connection:
             found = connection.scalar(query)
         return None if found is None else Learner(found, token)
 
     def save_draft(self, learner: Learner, sheet: str, draft: Draft) -> None:
         """Keep what stands in the boxes, unless something newer is kept already; durable once this returns."""
-        values = {"answers": dict(draft.answers), "version": draft.version, "saved_at": _now()}
+        values = {"answers": dict(draft.answers), "version": draft.version, "saved_at": now()}
         insert = self._insert(drafts).values(learner_id=learner.id, sheet=sheet, **values)
         upsert = insert.on_conflict_do_update(
             index_elements=[drafts.c.learner_id, drafts.c.sheet],
             set_=values,
             where=drafts.c.version <= draft.version,
         )
-        with self.engine.begin() as connection:
+        with self._writing() as connection:
             connection.execute(upsert)
 
     def find_draft(self, learner: Learner, sheet: str) -> Draft | None:
@@ -134,7 +145,7 @@ class Store:
 
     def record_attempt(self, learner: Learner, sheet: str, attempt: Attempt) -> None:
         """Keep one checked try for good."""
-        with self.engine.begin() as connection:
+        with self._writing() as connection:
             connection.execute(
                 sa.insert(attempts).values(
                     learner_id=learner.id,
@@ -142,7 +153,7 @@ class Store:
                     answers=dict(attempt.answers),
                     score=attempt.score,
                     out_of=attempt.out_of,
-                    created_at=_now(),
+                    created_at=now(),
                 )
             )
 
@@ -162,8 +173,8 @@ class Store:
 
     def add_run(self, sheet: str, answers: Answers) -> Run:
         """A run that has not finished; its id cannot be guessed, since whoever has it may look."""
-        run = Run(secrets.token_urlsafe(12), sheet, answers, None, None, _now())
-        with self.engine.begin() as connection:
+        run = Run(secrets.token_urlsafe(12), sheet, answers, None, None, now())
+        with self._writing() as connection:
             connection.execute(
                 sa.insert(runs).values(id=run.id, sheet=sheet, answers=dict(answers), created_at=run.created_at)
             )
@@ -171,7 +182,7 @@ class Store:
 
     def finish_run(self, run_id: str, result: Mapping[str, Any] | None, problem: str | None = None) -> None:
         values = {"result": None if result is None else dict(result), "problem": problem}
-        with self.engine.begin() as connection:
+        with self._writing() as connection:
             connection.execute(sa.update(runs).where(runs.c.id == run_id).values(**values))
 
     def find_run(self, run_id: str) -> Run | None:
@@ -187,9 +198,9 @@ class Store:
     def keep_model(self, name: str, config: Any, source: str) -> KeptModel:
         """Keep a parsed config.json; one that is there already stays as it was first imported, name and all."""
         text = json.dumps(config, sort_keys=True, separators=(",", ":"))
-        key = f"cfg-{_hash(text)[:20]}"
-        row = {"key": key, "name": name[:100], "config": text, "source": source[:200], "created_at": _now()}
-        with self.engine.begin() as connection:
+        key = f"cfg-{hashed(text)[:20]}"
+        row = {"key": key, "name": name[:100], "config": text, "source": source[:200], "created_at": now()}
+        with self._writing() as connection:
             connection.execute(self._insert(models).values(row).on_conflict_do_nothing(index_elements=[models.c.key]))
         return self.find_model(key) or KeptModel(key, name, text, source)
 
@@ -207,9 +218,6 @@ class Store:
         with self.engine.connect() as connection:
             return list(connection.scalars(query))
 
-    def _insert(self, table: sa.Table) -> sqlite.Insert | postgresql.Insert:
-        return sqlite.insert(table) if self.engine.dialect.name == "sqlite" else postgresql.insert(table)
-
     def _migrate(self) -> None:
         config = Config()
         config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
@@ -219,14 +227,6 @@ class Store:
             connection.exec_driver_sql(locks[self.engine.dialect.name])
             config.attributes["connection"] = connection
             command.upgrade(config, "head")
-
-
-def _hash(token: str) -> str:
-    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
 
 
 def _make_folder(url: str) -> None:

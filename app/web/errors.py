@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from typing import Annotated
+from urllib.parse import quote
 
 from annotated_doc import Doc
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, RedirectResponse
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.exceptions import HTTPException
 
@@ -20,8 +21,11 @@ from app.attention.variants import SeedError
 from app.attention.worksheet import WorksheetError
 from app.exchange.hub import HubError
 from app.handout.options import HandoutError
+from app.web.doors import NotSignedInError
 from app.web.guard import HEADERS
+from app.web.limits import TooManyGuessesError
 from app.web.parts import parts_of, render
+from app.web.passwords import PasswordsBusyError
 from app.web.printing import PrintingBusy
 
 log = logging.getLogger("attention_shapes")
@@ -51,6 +55,9 @@ def install(app: FastAPI) -> None:
     for kind, status in STATUS.items():
         app.add_exception_handler(kind, lambda request, error, status=status: _say(request, status, str(error)))
     app.add_exception_handler(HubError, _no_config)
+    app.add_exception_handler(NotSignedInError, _not_signed_in)
+    app.add_exception_handler(TooManyGuessesError, _too_many)
+    app.add_exception_handler(PasswordsBusyError, _busy)
     app.add_exception_handler(HTTPException, _http)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(SQLAlchemyError, _no_database)
@@ -72,6 +79,22 @@ def _http(request: Request, error: Exception) -> Response:
     plain = isinstance(error.detail, str) and error.detail not in ("Not Found", "Method Not Allowed")
     sentence = error.detail if plain else sentences.get(error.status_code, error.detail)
     return _say(request, error.status_code, sentence, dict(error.headers or {}))
+
+
+def _not_signed_in(request: Request, error: Exception) -> Response:
+    if request.method in ("GET", "HEAD") and "hx-request" not in request.headers:
+        return RedirectResponse(f"/sign-in?next={quote(request.url.path, safe='/')}", 303)
+    return _say(request, 401, parts_of(request).library.wording.say("class", "signed-out"))
+
+
+def _too_many(request: Request, error: Exception) -> Response:
+    assert isinstance(error, TooManyGuessesError)  # noqa: S101 - registered for this class alone
+    sentence = parts_of(request).library.wording.say("class", "too-many", seconds=error.seconds)
+    return _say(request, 429, sentence, {"Retry-After": str(error.seconds)})
+
+
+def _busy(request: Request, error: Exception) -> Response:
+    return _say(request, 503, parts_of(request).library.wording.say("class", "busy"), {"Retry-After": "3"})
 
 
 def _no_config(request: Request, error: Exception) -> Response:

@@ -14,12 +14,12 @@ from starlette.exceptions import HTTPException
 
 from app.attention.architecture import TokensError
 from app.attention.library import Library
+from app.attention.tickets import Ticket
 from app.attention.topics import TopicError
 from app.attention.variants import SeedError
 from app.attention.worksheet import Model, Worksheet, WorksheetError
 from app.handout.options import HandoutError, Options
 from app.handout.roster import LARGEST_ROSTER, read_roster
-from app.handout.tickets import Ticket
 from app.web.imports import library_with
 from app.web.parts import Part, Parts, render
 from app.web.printing import AT_ONCE, Job, Printing, PrintingBusy, Wish, address_of, printing_of
@@ -78,14 +78,14 @@ def show_handout(request: Request, parts: Part, printing: Print) -> Response:
     return render(parts, "_handout_pages.html" if "hx-request" in request.headers else "handout.html", page, status)
 
 
-@router.get("/handout/pages/{number}.svg")
-def show_page(request: Request, parts: Part, printing: Print, number: int) -> Response:
+@router.get("/handout/pages/{page}.svg")
+def show_page(request: Request, parts: Part, printing: Print, page: int) -> Response:
     """One page of the preview as a picture."""
     options, library = _asked(parts, printing, Wish.read(request.query_params))
-    pages = printing.preview(library, options, address_of(request, parts.settings.public_address))
-    if not 0 < number <= len(pages):
+    pages = printing.preview(library, options, address_of(request, parts.settings.address))
+    if not 0 < page <= len(pages):
         raise HTTPException(404)
-    return Response(pages[number - 1], media_type="image/svg+xml", headers={"Cache-Control": "private, max-age=600"})
+    return Response(pages[page - 1], media_type="image/svg+xml", headers={"Cache-Control": "private, max-age=600"})
 
 
 @router.get("/handout.pdf")
@@ -95,7 +95,7 @@ def download(request: Request, parts: Part, printing: Print) -> Response:
     options, library = _asked(parts, printing, wish)
     if max(options.copies, options.variants) > AT_ONCE:
         raise HandoutError(f"More than {AT_ONCE} sheets are made from the page of this handout, with progress shown.")
-    made = printing.pdf_now(library, options, address_of(request, parts.settings.public_address))
+    made = printing.pdf_now(library, options, address_of(request, parts.settings.address))
     return _pdf(made, options.worksheet)
 
 
@@ -104,7 +104,7 @@ def make_for_class(
     request: Request, parts: Part, printing: Print, form: Annotated[ClassForm, Depends(posted)]
 ) -> Response:
     """Begin a handout for a class list, or a large one, and go to its progress; or say what cannot be used."""
-    address = address_of(request, parts.settings.public_address)
+    address = address_of(request, parts.settings.address)
     try:
         options, library = _asked(parts, printing, form.wish)
         names = read_roster(form.file or form.names) if form.file or form.names.strip() else ()
@@ -168,7 +168,7 @@ def _status(error: Exception) -> int:
 
 def _page(request: Request, parts: Parts, printing: Printing, wish: Wish, **more: Any) -> tuple[HandoutPage, int]:
     library = library_with(parts, wish.model)
-    address = address_of(request, parts.settings.public_address)
+    address = address_of(request, parts.settings.address)
     groups = {
         library.wording.say("topics", topic): tuple(s for s in library.worksheets.values() if s.topic == topic)
         for topic in library.topics

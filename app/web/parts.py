@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Annotated, Any, cast
 
 from fastapi import Depends, Request, Response
@@ -13,9 +13,12 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from app.attention.library import Library
+from app.attention.tickets import Ticket
 from app.attention.worksheet import plain
 from app.settings import PROJECT, Settings
 from app.store import Learner, Store
+from app.web.limits import Limits
+from app.web.passwords import Passwords
 from app.web.runner import HeadRunner
 
 COOKIE = "attention_shapes"
@@ -31,6 +34,9 @@ class Parts:
     store: Store
     runner: HeadRunner
     templates: Environment
+    tickets: Mapping[str, Ticket] = field(default_factory=dict)
+    limits: Limits = field(default_factory=Limits)
+    passwords: Passwords = field(default_factory=Passwords)
 
 
 def parts_of(request: Request) -> Parts:

@@ -17,10 +17,10 @@ from urllib.parse import urlencode
 from fastapi import Request
 
 from app.attention.library import Library
+from app.attention.tickets import Ticket, load_tickets
 from app.handout.content import parts, trial
 from app.handout.options import MOST_SHEETS, HandoutError, Options, one_line
 from app.handout.sheets import Sheet, plan
-from app.handout.tickets import Ticket, load_tickets
 from app.handout.typesetting import Press
 from app.settings import PROJECT
 
@@ -120,7 +120,7 @@ class Printing:
     """Previews and jobs of one process; names of students are held in memory with their job, and stored nowhere."""
 
     def __init__(self, fonts: Path) -> None:
-        self.tickets: Mapping[str, Ticket] = load_tickets(PROJECT / "worksheets" / "exit-tickets")
+        self.tickets: Mapping[str, Ticket] = load_tickets(PROJECT / "worksheets")
         self._preview, self._press = Press(fonts), Press(fonts)
         self._jobs: OrderedDict[str, Job] = OrderedDict()
         self._lock = threading.Lock()

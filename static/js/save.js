@@ -48,7 +48,8 @@
 
   const restore = () => {
     const draft = stored.read();
-    if (!draft.waiting || draft.version <= Number(form.elements.version.value)) return;
+    // Newer than this page, though it may have reached the server: a reload can be answered before the save it overtook.
+    if (!(draft.version > Number(form.elements.version.value))) return;
     for (const box of boxes()) box.value = draft.answers[box.name] ?? box.value;
     form.elements.version.value = draft.version;
     say("typing");
@@ -65,6 +66,13 @@
     }
   });
 
+  // An activity that has closed takes nothing in any more: sending again would not help.
+  const refused = () => {
+    clearTimeout(timer);
+    stored.write({ ...stored.read(), waiting: false });
+    say("refused");
+  };
+
   const failed = (ctx) => {
     if (ctx.sourceElement !== form) { // a button was pressed, and someone waits for what it does
       const result = form.querySelector(".result");
@@ -80,13 +88,13 @@
   });
   document.addEventListener("htmx:after:request", ({ detail: { ctx } }) => {
     if (!ours(ctx)) return;
-    if (ctx.response.status < 400) kept(version(ctx)); else failed(ctx);
+    if (ctx.response.status < 400) kept(version(ctx)); else if (ctx.response.status === 409) refused(); else failed(ctx);
   });
   document.addEventListener("htmx:error", ({ detail: { ctx } }) => { if (ctx && ours(ctx)) failed(ctx); });
   addEventListener("online", () => { if (stored.read().waiting) form.dispatchEvent(new Event("keep")); });
   // Leaving before the pause is over: the last words go along without an answer being awaited.
   addEventListener("pagehide", () => {
-    if (stored.read().waiting) navigator.sendBeacon("/sheet/save", new URLSearchParams(new FormData(form)));
+    if (stored.read().waiting) navigator.sendBeacon(form.getAttribute("hx-post"), new URLSearchParams(new FormData(form)));
   });
   addEventListener("load", restore);
 })();

@@ -55,7 +55,17 @@ def test_axe_finds_nothing_on_any_page(
     page.get_by_role("button", name="Run this head").click()
     expect(page.locator("table.compared")).to_be_visible(timeout=60_000)
     assert violations(page) == []
-    for address in ("/sheet?worksheet=qwen2.5-0.5b-grouped", "/sheet?tokens=0", "/nowhere", "/runs/none"):
+    for address in (
+        "/sheet?worksheet=qwen2.5-0.5b-grouped",
+        "/sheet?tokens=0",
+        "/nowhere",
+        "/runs/none",
+        "/sign-in",
+        "/join",
+        "/resume",
+        "/mine",
+        "/join/AAAAAA",
+    ):
         page.goto(address)
         assert violations(page) == [], address
     context.close()

@@ -1,0 +1,241 @@
+"""Activities of a course: their policies, their times, and what students see of them, frozen in revisions."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from datetime import date, datetime
+from typing import Any, Literal, get_args
+
+import sqlalchemy as sa
+from sqlalchemy.exc import IntegrityError
+
+from .courses import Course, as_code, new_code
+from .questions import Questions, added_id, now
+from .tables import activities, revisions
+
+State = Literal["draft", "open", "closed"]
+Phase = Literal["draft", "waiting", "open", "closed"]
+Variants = Literal["same", "per_student"]
+Feedback = Literal["at_once", "after_hand_in", "after_close"]
+Running = Literal["before", "after"]
+
+JOIN_LENGTH = 6
+MAX_TRIES = 99
+# What of a worksheet its answers depend on: with another title it is the same sheet.
+_ASKED = ("model", "topic", "tokens", "rows", "notation", "kv_head_per_query_head", "decoder_tokens", "answers",
+          "tokens_are")  # fmt: skip
+
+
+class PoliciesError(ValueError):
+    """Policies that cannot be; names the first field that is wrong."""
+
+
+@dataclass(frozen=True)
+class Policies:
+    """How an activity is worked on.
+
+    `tries` of 0 is any number; `run` is when a head may be run: before the first check or after it; `follow_share` is
+    what a box is worth that is right given earlier answers.
+    """
+
+    variants: Variants = "same"
+    feedback: Feedback = "at_once"
+    tries: int = 0
+    follow_share: float = 0.5
+    hints: bool = True
+    run: Running = "after"
+    ticket_anonymous: bool = True
+
+    def __post_init__(self) -> None:
+        choices = {"variants": Variants, "feedback": Feedback, "run": Running}
+        switches = ("hints", "ticket_anonymous")
+        allowed = {name: get_args(kind) for name, kind in choices.items()} | dict.fromkeys(switches, (True, False))
+        for name, values in {**allowed, "tries": range(MAX_TRIES + 1)}.items():
+            if getattr(self, name) not in values:
+                raise PoliciesError(name)
+        if not 0 <= self.follow_share <= 1:
+            raise PoliciesError("follow_share")
+
+    def tells(self, phase: Phase, handed_in: bool) -> bool:
+        """Whether the marks of a try may be seen."""
+        if self.feedback == "after_hand_in" and handed_in:
+            return True
+        return self.feedback == "at_once" or phase == "closed"
+
+    @classmethod
+    def from_json(cls, kept: Mapping[str, Any]) -> Policies:
+        """As they were kept; what was not there then has its default."""
+        return cls(**{field.name: kept[field.name] for field in fields(cls) if field.name in kept})
+
+
+@dataclass(frozen=True)
+class Item:
+    """One worksheet of an activity, as it was defined when it was frozen."""
+
+    worksheet: Mapping[str, Any]
+
+    @property
+    def sheet(self) -> str:
+        """What drafts and tries are kept under: it stays the same as long as the questions do."""
+        asked = json.dumps([self.worksheet.get(name) for name in _ASKED], sort_keys=True, default=list)
+        return f"{str(self.worksheet['key'])[:100]}@{hashlib.sha256(asked.encode()).hexdigest()[:12]}"
+
+
+@dataclass(frozen=True)
+class Ticket:
+    """The exit ticket of an activity: key and text of each question."""
+
+    key: str
+    title: str
+    instruction: str
+    questions: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Content:
+    """What students see: worksheets in order and an exit ticket, either of which may be missing; which wording."""
+
+    items: tuple[Item, ...]
+    ticket: Ticket | None
+    wording: str
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "items": [dict(item.worksheet) for item in self.items],
+            "ticket": asdict(self.ticket) if self.ticket else None,
+            "wording": self.wording,
+        }
+
+    @classmethod
+    def from_json(cls, kept: Mapping[str, Any]) -> Content:
+        ticket = kept["ticket"]
+        questions = tuple((key, text) for key, text in ticket["questions"]) if ticket else ()
+        return cls(
+            tuple(Item(worksheet) for worksheet in kept["items"]),
+            Ticket(ticket["key"], ticket["title"], ticket["instruction"], questions) if ticket else None,
+            kept["wording"],
+        )
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What an instructor decides about an activity, but for its content."""
+
+    title: str
+    day: date | None = None
+    policies: Policies = Policies()
+    opens_at: datetime | None = None
+    closes_at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Activity:
+    """An activity as it stands; `revision` is the number of the newest one."""
+
+    id: int
+    course_id: int
+    join_code: str
+    state: State
+    plan: Plan
+    revision: int
+    content: Content
+
+    @property
+    def policies(self) -> Policies:
+        return self.plan.policies
+
+    def phase(self, at: datetime | None = None) -> Phase:
+        """What it is at a time, or now: an open one waits until its opening time and closes by itself."""
+        at, plan = at or now(), self.plan
+        if self.state != "open":
+            return self.state
+        if plan.closes_at and at >= plan.closes_at:
+            return "closed"
+        return "waiting" if plan.opens_at and at < plan.opens_at else "open"
+
+
+class Activities(Questions):
+    """What there is to do in a course."""
+
+    def add(self, course: Course, plan: Plan, content: Content) -> Activity:
+        """A draft with a join code of its own and its first revision."""
+        while True:
+            try:
+                with self._writing() as connection:
+                    row = {"course_id": course.id, "join_code": new_code(JOIN_LENGTH), "state": "draft",
+                           "created_at": now(), **_planned(plan)}  # fmt: skip
+                    activity_id = added_id(connection, activities, row)
+                    self._freeze(connection, activity_id, 1, content)
+            except IntegrityError:  # that code was given out already
+                continue
+            return Activity(activity_id, course.id, str(row["join_code"]), "draft", plan, 1, content)
+
+    def find(self, activity_id: int) -> Activity | None:
+        return next(iter(self._found(activities.c.id == activity_id)), None)
+
+    def by_code(self, typed: str) -> Activity | None:
+        """The activity that a join code opens, in whatever way it is typed; drafts have no door yet."""
+        return next(iter(self._found(activities.c.join_code == as_code(typed), activities.c.state != "draft")), None)
+
+    def of_course(self, course: Course) -> tuple[Activity, ...]:
+        """The activities of a course, the newest first."""
+        return self._found(activities.c.course_id == course.id)
+
+    def change(self, activity: Activity, plan: Plan) -> None:
+        """Title, day, policies and times; what students see stays."""
+        self._write(sa.update(activities).where(activities.c.id == activity.id).values(_planned(plan)))
+
+    def set_state(self, activity: Activity, state: State) -> None:
+        self._write(sa.update(activities).where(activities.c.id == activity.id).values(state=state))
+
+    def revise(self, activity: Activity, content: Content) -> int:
+        """The number of the revision that now holds this content.
+
+        The one of a draft is replaced, since nobody has seen it; afterwards a new one is made, and old ones stay.
+        """
+        if content.as_json() == activity.content.as_json():
+            return activity.revision
+        with self._writing() as connection:
+            if activity.state == "draft":
+                this = (revisions.c.activity_id == activity.id, revisions.c.number == activity.revision)
+                frozen = {"content": content.as_json(), "created_at": now()}
+                connection.execute(sa.update(revisions).where(*this).values(frozen))
+                return activity.revision
+            self._freeze(connection, activity.id, activity.revision + 1, content)
+            return activity.revision + 1
+
+    def content(self, activity_id: int, revision: int) -> Content | None:
+        """What students saw in a revision."""
+        this = (revisions.c.activity_id == activity_id, revisions.c.number == revision)
+        row = self._one(sa.select(revisions.c.content).where(*this))
+        return Content.from_json(row[0]) if row else None
+
+    def _freeze(self, connection: sa.Connection, activity_id: int, number: int, content: Content) -> None:
+        row = {"activity_id": activity_id, "number": number, "content": content.as_json(), "created_at": now()}
+        connection.execute(sa.insert(revisions).values(row))
+
+    def _found(self, *conditions: sa.ColumnElement[bool]) -> tuple[Activity, ...]:
+        others = revisions.alias()
+        newest = sa.select(sa.func.max(others.c.number)).where(others.c.activity_id == activities.c.id)
+        wanted = ("id", "course_id", "join_code", "state", "title", "day", "policies", "opens_at", "closes_at")
+        query = (
+            sa.select(*(activities.c[name] for name in wanted), revisions.c.number, revisions.c.content)
+            .join(revisions, revisions.c.activity_id == activities.c.id)
+            .where(*conditions, revisions.c.number == newest.scalar_subquery())
+            .order_by(activities.c.id.desc())
+        )
+        return tuple(_activity(row) for row in self._all(query))
+
+
+def _activity(row: sa.Row[Any]) -> Activity:
+    plan = Plan(row.title, row.day, Policies.from_json(row.policies), row.opens_at, row.closes_at)
+    content = Content.from_json(row.content)
+    return Activity(row.id, row.course_id, row.join_code, row.state, plan, row.number, content)
+
+
+def _planned(plan: Plan) -> dict[str, Any]:
+    return {"title": plan.title, "day": plan.day, "policies": asdict(plan.policies), "opens_at": plan.opens_at,
+            "closes_at": plan.closes_at}  # fmt: skip

@@ -1,0 +1,285 @@
+"""What students do in an activity: that they came, what they type, their tries, and their exit tickets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, date, datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from .questions import Questions, columns, hashed, now
+from .tables import attendance, students, ticket_answers, tries, work
+
+Answers = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """What fixes the sizes of a worksheet for one student: a model and the lengths of its texts."""
+
+    model: str
+    tokens: int
+    decoder_tokens: int | None = None
+
+
+@dataclass(frozen=True)
+class Spot:
+    """Where work belongs: whose it is, and to which sheet of which revision of which activity."""
+
+    student_id: int
+    activity_id: int
+    revision: int
+    item: int
+    sheet: str
+
+
+@dataclass(frozen=True)
+class Draft:
+    """What stands in the boxes, as typed; versions grow with the browser's clock."""
+
+    answers: Answers
+    version: int
+    variant: Fixed
+
+
+@dataclass(frozen=True)
+class Graded:
+    """What a try got: kind of mark by place, keys of beliefs with the diagnosis first, and a score."""
+
+    marks: Mapping[str, str]
+    beliefs: tuple[str, ...]
+    score: float
+    out_of: int
+
+
+@dataclass(frozen=True)
+class Try:
+    """One check or one handing in, kept for good."""
+
+    id: int
+    student_id: int
+    activity_id: int
+    revision: int
+    item: int
+    sheet: str
+    client_id: str
+    variant: Fixed
+    answers: Answers
+    marks: Mapping[str, str]
+    beliefs: tuple[str, ...]
+    score: float
+    out_of: int
+    handed_in: bool
+    created_at: datetime
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a student is with one sheet: how many tries, and whether one of them was handed in."""
+
+    tries: int
+    handed_in: bool
+
+
+@dataclass(frozen=True)
+class Attendance:
+    """That a student came to an activity, and whether their exit ticket is in."""
+
+    student_id: int
+    arrived_at: datetime
+    ticket_in: bool
+
+
+@dataclass(frozen=True)
+class TicketAnswer:
+    """One answer on an exit ticket; `student_id` is None where the ticket is anonymous."""
+
+    id: str
+    question: str
+    text: str
+    student_id: int | None
+    day: date
+    starred: bool
+    follow_up: bool
+    hidden: bool
+
+
+class TriesUsedUpError(Exception):
+    """As many tries as the activity allows are there already."""
+
+
+class Classwork(Questions):
+    """What students do."""
+
+    def arrive(self, activity_id: int, student_id: int) -> None:
+        """Note that a student came; once is enough, and then costs no write."""
+        ours = (attendance.c.activity_id == activity_id, attendance.c.student_id == student_id)
+        if self._one(sa.select(attendance.c.student_id).where(*ours)):
+            return
+        row = {"activity_id": activity_id, "student_id": student_id, "arrived_at": now(), "ticket_in": False}
+        place = [attendance.c.activity_id, attendance.c.student_id]
+        self._write(self._insert(attendance).values(row).on_conflict_do_nothing(index_elements=place))
+
+    def attendance(self, activity_id: int) -> tuple[Attendance, ...]:
+        """Everybody who came, in the order in which they did."""
+        query = sa.select(*columns(attendance, Attendance)).where(attendance.c.activity_id == activity_id)
+        return tuple(Attendance(*row) for row in self._all(query.order_by(attendance.c.arrived_at)))
+
+    def attended(self, student_id: int) -> tuple[tuple[int, bool], ...]:
+        """The activities a student came to, the newest first, each with whether the exit ticket is in."""
+        query = sa.select(attendance.c.activity_id, attendance.c.ticket_in).where(attendance.c.student_id == student_id)
+        return tuple((row[0], row[1]) for row in self._all(query.order_by(attendance.c.activity_id.desc())))
+
+    # Drafts
+
+    def save(self, spot: Spot, draft: Draft) -> None:
+        """Keep what stands in the boxes, unless something newer is kept already; durable once this returns."""
+        with self._writing() as connection:
+            self._save(connection, spot, draft)
+
+    def _save(self, connection: sa.Connection, spot: Spot, draft: Draft) -> None:
+        place = {"student_id": spot.student_id, "activity_id": spot.activity_id, "sheet": spot.sheet}
+        values = {"answers": dict(draft.answers), "version": draft.version, "saved_at": now()}
+        # The variant stays as it was first kept: nobody's numbers change under their hands.
+        insert = self._insert(work).values(**place, **values, variant=asdict(draft.variant))
+        newer = work.c.version <= draft.version
+        connection.execute(insert.on_conflict_do_update(index_elements=list(place), set_=values, where=newer))
+
+    def draft(self, spot: Spot) -> Draft | None:
+        """What stands in the boxes of one sheet."""
+        query = sa.select(work.c.answers, work.c.version, work.c.variant).where(
+            work.c.student_id == spot.student_id, work.c.activity_id == spot.activity_id, work.c.sheet == spot.sheet
+        )
+        row = self._one(query)
+        return Draft(row.answers, row.version, Fixed(**row.variant)) if row else None
+
+    # Tries
+
+    def record(
+        self, spot: Spot, client_id: str, draft: Draft, graded: Graded, *, handed_in: bool, allowed: int = 0
+    ) -> Try:
+        """Keep one try for good, with the draft it was made from; durable once this returns.
+
+        The same `client_id` again gives back the try that is there. Raises TriesUsedUpError where more than `allowed`
+        tries would be there on this sheet (0 allows any number); then nothing is kept.
+        """
+        with self._writing() as connection:
+            self._one_at_a_time(connection, spot.student_id)
+            self._save(connection, spot, draft)
+            row = {**asdict(spot), **asdict(graded), "client_id": client_id, "variant": asdict(draft.variant),
+                   "answers": dict(draft.answers), "handed_in": handed_in, "created_at": now()}  # fmt: skip
+            place = [tries.c.student_id, tries.c.client_id]
+            insert = self._insert(tries).values(row).on_conflict_do_nothing(index_elements=place)
+            if connection.scalar(insert.returning(tries.c.id)) and allowed:
+                count = connection.scalar(sa.select(sa.func.count()).select_from(tries).where(*_on(spot)))
+                if (count or 0) > allowed:
+                    raise TriesUsedUpError
+        same = (tries.c.student_id == spot.student_id, tries.c.client_id == client_id)
+        return self._tries(*same)[0]
+
+    def _one_at_a_time(self, connection: sa.Connection, student_id: int) -> None:
+        """Let two requests of one student wait for each other, so that neither miscounts the tries."""
+        if self.engine.dialect.name == "sqlite":
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+        else:
+            connection.execute(sa.select(students.c.id).where(students.c.id == student_id).with_for_update())
+
+    def hand_in_last(self, spot: Spot) -> Try | None:
+        """Hand in the last try as it is; None if there is none."""
+        last = self.last_try(spot)
+        if last and not last.handed_in:
+            self._write(sa.update(tries).where(tries.c.id == last.id).values(handed_in=True))
+            return self.last_try(spot)
+        return last
+
+    def tries(self, spot: Spot) -> tuple[Try, ...]:
+        """Every try of one student on one sheet, the first one first."""
+        return self._tries(*_on(spot))
+
+    def last_try(self, spot: Spot) -> Try | None:
+        """The newest try of one student on one sheet: the one that counts."""
+        row = self._one(sa.select(*columns(tries, Try)).where(*_on(spot)).order_by(tries.c.id.desc()).limit(1))
+        return _try(row) if row else None
+
+    def progress(self, activity_id: int, student_id: int) -> dict[str, Progress]:
+        """How far a student is in an activity, by sheet; what was not begun is missing."""
+        begun = sa.select(work.c.sheet).where(work.c.activity_id == activity_id, work.c.student_id == student_id)
+        ever = sa.func.max(sa.cast(tries.c.handed_in, sa.Integer))
+        tried = (
+            sa.select(tries.c.sheet, sa.func.count(), ever)
+            .where(tries.c.activity_id == activity_id, tries.c.student_id == student_id)
+            .group_by(tries.c.sheet)
+        )
+        found = {row[0]: Progress(0, False) for row in self._all(begun)}
+        return found | {row[0]: Progress(row[1], bool(row[2])) for row in self._all(tried)}
+
+    def tries_of_activity(self, activity_id: int) -> tuple[Try, ...]:
+        """Every try of everybody, the first one first."""
+        return self._tries(tries.c.activity_id == activity_id)
+
+    def tries_of_student(self, student_id: int) -> tuple[Try, ...]:
+        """Every try of one student in every activity, the first one first."""
+        return self._tries(tries.c.student_id == student_id)
+
+    def _tries(self, *conditions: sa.ColumnElement[bool]) -> tuple[Try, ...]:
+        query = sa.select(*columns(tries, Try)).where(*conditions).order_by(tries.c.id)
+        return tuple(_try(row) for row in self._all(query))
+
+    def has_work(self, activity_id: int) -> bool:
+        """Whether anybody has typed or handed in anything."""
+        typed = sa.select(work.c.student_id).where(work.c.activity_id == activity_id).limit(1)
+        return self._one(typed) is not None
+
+    # Exit tickets
+
+    def hand_in_ticket(
+        self, activity_id: int, student_id: int, client_id: str, answers: Answers, *, anonymous: bool
+    ) -> bool:
+        """Keep an exit ticket, once; whether it was kept now. Durable once this returns.
+
+        Where it is anonymous, nothing that is stored joins the answers to the student: not a key, not a time, not the
+        order of rows. That a ticket came from them is noted apart from it.
+        """
+        ours = (attendance.c.activity_id == activity_id, attendance.c.student_id == student_id)
+        came = sa.update(attendance).where(*ours, attendance.c.ticket_in.is_(False)).values(ticket_in=True)
+        with self._writing() as connection:
+            if not connection.execute(came).rowcount:
+                return False
+            for question, text in answers.items():
+                row = {"id": hashed(f"{client_id} {question}"), "activity_id": activity_id, "question": question,
+                       "text": text, "student_id": None if anonymous else student_id, "day": datetime.now(UTC).date(),
+                       "starred": False, "follow_up": False, "hidden": False}  # fmt: skip
+                insert = self._insert(ticket_answers).values(row)
+                connection.execute(insert.on_conflict_do_nothing(index_elements=[ticket_answers.c.id]))
+        return True
+
+    def ticket_in(self, activity_id: int, student_id: int) -> bool:
+        """Whether a student's exit ticket is in."""
+        ours = (attendance.c.activity_id == activity_id, attendance.c.student_id == student_id)
+        row = self._one(sa.select(attendance.c.ticket_in).where(*ours))
+        return bool(row and row[0])
+
+    def tickets(self, activity_id: int) -> tuple[TicketAnswer, ...]:
+        """Every answer on the exit tickets of an activity."""
+        query = sa.select(*columns(ticket_answers, TicketAnswer)).where(ticket_answers.c.activity_id == activity_id)
+        return tuple(TicketAnswer(*row) for row in self._all(query.order_by(ticket_answers.c.id)))
+
+    def mark_ticket(self, activity_id: int, answer_id: str, **marks: bool) -> bool:
+        """Set `starred`, `follow_up` or `hidden`; whether there is such an answer."""
+        this = (ticket_answers.c.id == answer_id, ticket_answers.c.activity_id == activity_id)
+        return bool(self._write(sa.update(ticket_answers).where(*this).values(marks)))
+
+
+def _on(spot: Spot) -> tuple[sa.ColumnElement[bool], ...]:
+    return (
+        tries.c.student_id == spot.student_id,
+        tries.c.activity_id == spot.activity_id,
+        tries.c.sheet == spot.sheet,
+    )
+
+
+def _try(row: sa.Row[Any]) -> Try:
+    values = {**row._mapping, "variant": Fixed(**row.variant), "beliefs": tuple(row.beliefs)}
+    return Try(**values)

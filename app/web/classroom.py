@@ -1,0 +1,373 @@
+"""An activity as a student works on it: its sheets, checked and handed in as its rules say, and its exit ticket."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Literal
+from zoneinfo import ZoneInfo
+
+from annotated_doc import Doc
+from fastapi import APIRouter, Depends, HTTPException, Request, Response
+from fastapi.responses import RedirectResponse
+
+from app.attention.drawing import Figure, Scale
+from app.attention.grading import Report, grade
+from app.attention.hints import LEVELS, Hint, Level, hint
+from app.attention.worksheet import Variant
+from app.store import Activity, Phase, Progress, Ticket, TriesUsedUpError, Try
+from app.store.classwork import Draft
+from app.web import doors
+from app.web.asked import MAX_KEPT, read_scale
+from app.web.assigned import Assigned, assigned, graded, titles
+from app.web.doors import AtDesk
+from app.web.forms import LONGEST_TEXT, Fields, Sent
+from app.web.parts import Part, Parts, render
+from app.web.rows import RowView, drawn, row_views
+
+router = APIRouter(include_in_schema=False)
+
+GRACE = timedelta(seconds=30)  # what was on its way when the activity closed still counts
+
+
+@dataclass(frozen=True)
+class Step:
+    """One sheet in the list of an activity, and how far a student is with it."""
+
+    link: str
+    title: str
+    state: Literal["new", "begun", "checked", "handed-in"]
+    here: bool = False
+
+
+@dataclass(frozen=True)
+class OverviewPage:
+    """Everything that templates/class.html shows."""
+
+    desk: Annotated[doors.Desk, Doc("The activity, its course and the student.")]
+    phase: Annotated[Phase, Doc("What the activity is at this moment.")]
+    steps: Annotated[tuple[Step, ...], Doc("Its sheets, each with how far the student is.")]
+    ticket_in: Annotated[bool, Doc("Whether the exit ticket is in.")]
+    opens: Annotated[str, Doc("When it opens, in the course's time zone, or nothing.")]
+
+
+@dataclass(frozen=True)
+class ClassSheetPage:
+    """Everything that templates/class_sheet.html and its partials show."""
+
+    desk: Annotated[doors.Desk, Doc("The activity, its course and the student.")]
+    steps: Annotated[tuple[Step, ...], Doc("The sheets of the activity.")]
+    ticket_in: Annotated[bool, Doc("Whether the exit ticket is in.")]
+    action: Annotated[str, Doc("The address of this sheet; its forms go below it.")]
+    keep: Annotated[str, Doc("What this browser keeps unsaved answers under.")]
+    variant: Annotated[Variant, Doc("The sheet as this student has it.")]
+    rows: Annotated[tuple[RowView, ...], Doc("The rows to fill in.")]
+    figures: Annotated[tuple[Figure, ...], Doc("What was typed, drawn.")]
+    scale: Annotated[Scale, Doc("How lengths are drawn: by square root, or true.")]
+    report: Annotated[Report | None, Doc("The last try's marks, none where they may not be seen yet.")]
+    hint: Annotated[Hint | None, Doc("The hint that was asked for.")]
+    next_hint: Annotated[Level | None, Doc("How far the next hint goes; none where there is none to have.")]
+    parameters: Annotated[tuple[str, ...], Doc("The letters of the model's matrices, as hints write them.")]
+    last: Annotated[Try | None, Doc("The last try, which counts.")]
+    tries_left: Annotated[int | None, Doc("How many tries are left, none where any number is allowed.")]
+    locked: Annotated[bool, Doc("Whether nothing can be typed any more.")]
+    can_hand_in: Annotated[bool, Doc("Whether the sheet can be handed in now.")]
+    notice: Annotated[str, Doc("A sentence about the last press of a button, or nothing.")]
+    form_id: Annotated[str, Doc("What tells a request that is sent again from another try.")]
+    saved_version: Annotated[int, Doc("The browser's clock at the newest save the server has, 0 before one.")]
+    run_button: Annotated[str, Doc("What the button that runs the head says; nothing where it may not be run yet.")]
+
+
+@dataclass(frozen=True)
+class TicketPage:
+    """Everything that templates/ticket.html shows."""
+
+    desk: Annotated[doors.Desk, Doc("The activity, its course and the student.")]
+    steps: Annotated[tuple[Step, ...], Doc("The sheets of the activity.")]
+    ticket: Annotated[Ticket, Doc("The exit ticket.")]
+    ticket_in: Annotated[bool, Doc("Whether this student's is in.")]
+    phase: Annotated[Phase, Doc("What the activity is at this moment.")]
+    longest: Annotated[int, Doc("How many characters an answer may have.")]
+    form_id: Annotated[str, Doc("What tells a request that is sent again.")] = ""
+    typed: Annotated[Mapping[str, str], Doc("The answers as typed.")] = field(default_factory=dict)
+    problem: Annotated[str, Doc("Why nothing was handed in, or nothing.")] = ""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Everything that templates/_figures.html shows."""
+
+    figures: tuple[Figure, ...]
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A sheet on a student's desk, with what a request says about it."""
+
+    desk: doors.Desk
+    number: int
+    assigned: Assigned
+    sent: Draft
+    scale: Scale
+    client_id: str
+
+    @property
+    def action(self) -> str:
+        return f"/class/{self.desk.activity.id}/{self.number + 1}"
+
+
+def sheet_at(parts: Part, desk: AtDesk, number: int) -> tuple[doors.Desk, int, Assigned]:
+    """The sheet of that number, from 1; raises 404 where the activity has fewer."""
+    if not 1 <= number <= len(desk.activity.content.items):
+        raise HTTPException(404)
+    return desk, number - 1, assigned(parts, desk.activity, desk.student, number - 1)
+
+
+AtSheet = Annotated[tuple[doors.Desk, int, Assigned], Depends(sheet_at)]
+
+
+def posted(at: AtSheet, sent: Sent) -> Sheet:
+    """The sheet that a form was sent from, with its boxes as typed."""
+    desk, number, found = at
+    answers = {str(place): sent.raw(str(place))[:MAX_KEPT] for place in found.variant.blanks}
+    version = sent.raw("version")
+    newest = int(version) if version.isascii() and version.isdigit() and len(version) < 17 else 0
+    draft = Draft(answers, newest, found.fixed)
+    return Sheet(desk, number, found, draft, read_scale(sent.raw("scale")), _client_id(sent, answers))
+
+
+Posted = Annotated[Sheet, Depends(posted)]
+
+
+@router.get("/class/{activity_id:int}")
+def show_activity(parts: Part, desk: AtDesk) -> Response:
+    """What there is to do; where that is one thing alone, that thing."""
+    activity, phase = desk.activity, desk.activity.phase()
+    parts.store.classwork.arrive(activity.id, desk.student.id)
+    if phase == "open" and len(activity.content.items) == 1 and activity.content.ticket is None:
+        return RedirectResponse(f"/class/{activity.id}/1", 303)
+    if phase == "open" and not activity.content.items:
+        return RedirectResponse(f"/class/{activity.id}/ticket", 303)
+    opens = activity.plan.opens_at
+    shown = opens.astimezone(ZoneInfo(desk.course.time_zone)).strftime("%d %B, %H:%M").lstrip("0") if opens else ""
+    page = OverviewPage(desk, phase, _steps(parts, desk), _ticket_in(parts, desk), shown)
+    return render(parts, "class.html", page)
+
+
+@router.get("/class/{activity_id:int}/{number:int}")
+def show_sheet(parts: Part, at: AtSheet, scale: str = "root") -> Response:
+    """The sheet as it was left, wherever that was."""
+    desk, number, found = at
+    if desk.activity.phase() == "waiting":
+        return RedirectResponse(f"/class/{desk.activity.id}", 303)
+    parts.store.classwork.arrive(desk.activity.id, desk.student.id)
+    draft = parts.store.classwork.draft(found.spot) or Draft({}, 0, found.fixed)
+    sheet = Sheet(desk, number, found, draft, read_scale(scale), "")
+    return render(parts, "class_sheet.html", _page(parts, sheet))
+
+
+@router.post("/class/{activity_id:int}/{number:int}/save")
+def save_sheet(parts: Part, sheet: Posted) -> Response:
+    """Keep what was typed, and give back its drawing."""
+    _still_open(parts, sheet.desk.activity)
+    parts.store.classwork.save(sheet.assigned.spot, sheet.sent)
+    return render(parts, "_figures.html", Drawn(drawn(sheet.assigned.variant, sheet.sent.answers, sheet.scale)))
+
+
+@router.post("/class/{activity_id:int}/{number:int}/check")
+def check_sheet(request: Request, parts: Part, sheet: Posted) -> Response:
+    """Mark the sheet and keep the try."""
+    words, activity = parts.library.wording, sheet.desk.activity
+    _still_open(parts, activity)
+    if activity.policies.feedback != "at_once":
+        raise HTTPException(409, words.say("class", "no-checking"))
+    report = grade(sheet.assigned.variant, sheet.sent.answers)
+    if not report.tried:
+        parts.store.classwork.save(sheet.assigned.spot, sheet.sent)
+        return _work(request, parts, sheet, words.say("class", "nothing-read"))
+    try:
+        _record(parts, sheet, report, handed_in=False)
+    except TriesUsedUpError:
+        return _work(request, parts, sheet, words.say("class", "tries-up"))
+    return _work(request, parts, sheet)
+
+
+@router.post("/class/{activity_id:int}/{number:int}/hint")
+def show_hint(request: Request, parts: Part, sheet: Posted, sent: Sent) -> Response:
+    """A hint on the last try, where the activity has hints and its marks may be seen; asking costs no try."""
+    words, activity = parts.library.wording, sheet.desk.activity
+    _still_open(parts, activity)
+    last = parts.store.classwork.last_try(sheet.assigned.spot)
+    if not activity.policies.hints or last is None or not activity.policies.tells(activity.phase(), last.handed_in):
+        raise HTTPException(409, words.say("class", "no-hint"))
+    parts.store.classwork.save(sheet.assigned.spot, sheet.sent)
+    level = next((known for known in LEVELS if str(known) == sent.raw("hint")), LEVELS[0])
+    found = hint(sheet.assigned.variant, grade(sheet.assigned.variant, last.answers), level)
+    return _work(request, parts, sheet, hinted=found)
+
+
+@router.post("/class/{activity_id:int}/{number:int}/hand-in")
+def hand_in(request: Request, parts: Part, sheet: Posted) -> Response:
+    """Hand the sheet in: as the try that was just checked, or as one more; without a try left, the last one."""
+    words, activity = parts.library.wording, sheet.desk.activity
+    _still_open(parts, activity)
+    last = parts.store.classwork.last_try(sheet.assigned.spot)
+    if last and not last.handed_in and last.answers == sheet.sent.answers:
+        parts.store.classwork.hand_in_last(sheet.assigned.spot)
+    else:
+        try:
+            _record(parts, sheet, grade(sheet.assigned.variant, sheet.sent.answers), handed_in=True)
+        except TriesUsedUpError:
+            parts.store.classwork.hand_in_last(sheet.assigned.spot)
+            return _work(request, parts, sheet, words.say("class", "tries-up"))
+    later = activity.policies.feedback == "after_close"
+    return _work(request, parts, sheet, words.say("class", "handed-in-later" if later else "handed-in"))
+
+
+@router.get("/class/{activity_id:int}/ticket")
+def show_ticket(parts: Part, desk: AtDesk) -> Response:
+    """The exit ticket, or that it is in."""
+    if desk.activity.phase() == "waiting":
+        return RedirectResponse(f"/class/{desk.activity.id}", 303)
+    parts.store.classwork.arrive(desk.activity.id, desk.student.id)
+    return render(parts, "ticket.html", _ticket_page(parts, desk, secrets.token_urlsafe(16)))
+
+
+@router.post("/class/{activity_id:int}/ticket")
+def hand_in_ticket(parts: Part, desk: AtDesk, sent: Sent) -> Response:
+    """Keep the exit ticket, once."""
+    words, activity = parts.library.wording, desk.activity
+    form_id = _form_id(sent)
+    page = _ticket_page(parts, desk, form_id)
+    typed = {key: sent.text(f"answer-{key}") for key, _ in page.ticket.questions}
+    problem, status = "", 422
+    if not any(typed.values()):
+        problem = words.say("class", "write-something")
+    elif activity.phase(datetime.now(UTC) - GRACE) != "open" and activity.phase() != "open":
+        problem, status = words.say("class", "not-open"), 409
+    if problem:
+        return render(parts, "ticket.html", _ticket_page(parts, desk, form_id, typed, problem), status)
+    parts.store.classwork.arrive(activity.id, desk.student.id)
+    answers = {key: text for key, text in typed.items() if text}
+    anonymous = activity.policies.ticket_anonymous
+    parts.store.classwork.hand_in_ticket(activity.id, desk.student.id, form_id, answers, anonymous=anonymous)
+    return RedirectResponse(f"/class/{activity.id}/ticket", 303)
+
+
+def _still_open(parts: Parts, activity: Activity) -> None:
+    """Raise 409 with a sentence where nothing is taken in any more; what was on its way at closing still is."""
+    if activity.phase() != "open" and activity.phase(datetime.now(UTC) - GRACE) != "open":
+        raise HTTPException(409, parts.library.wording.say("class", "not-open"))
+
+
+def _record(parts: Parts, sheet: Sheet, report: Report, *, handed_in: bool) -> Try:
+    allowed = sheet.desk.activity.policies.tries
+    return parts.store.classwork.record(
+        sheet.assigned.spot, sheet.client_id, sheet.sent, graded(report), handed_in=handed_in, allowed=allowed
+    )
+
+
+def _work(request: Request, parts: Parts, sheet: Sheet, notice: str = "", hinted: Hint | None = None) -> Response:
+    """The sheet alone to a script, the whole page to a plain form."""
+    template = "_class_work.html" if "hx-request" in request.headers else "class_sheet.html"
+    return render(parts, template, _page(parts, sheet, notice, hinted))
+
+
+def _page(parts: Parts, sheet: Sheet, notice: str = "", hinted: Hint | None = None) -> ClassSheetPage:
+    desk, variant, answers = sheet.desk, sheet.assigned.variant, sheet.sent.answers
+    policies, phase = desk.activity.policies, desk.activity.phase()
+    progress = parts.store.classwork.progress(desk.activity.id, desk.student.id)
+    tries = progress[sheet.assigned.spot.sheet].tries if sheet.assigned.spot.sheet in progress else 0
+    last = parts.store.classwork.last_try(sheet.assigned.spot) if tries else None
+    left = max(policies.tries - tries, 0) if policies.tries else None
+    told = last is not None and policies.tells(phase, last.handed_in)
+    report = grade(variant, last.answers) if last and told else None
+    handed_in = last is not None and last.handed_in
+    return ClassSheetPage(
+        desk=desk,
+        steps=_steps(parts, desk, progress, sheet.number),
+        ticket_in=_ticket_in(parts, desk),
+        action=sheet.action,
+        keep=f"{sheet.action} {desk.student.id} {sheet.assigned.spot.sheet}",
+        variant=variant,
+        rows=row_views(variant, answers, report, answered=phase == "closed", pointed_at=hinted.boxes if hinted else ()),
+        figures=drawn(variant, answers, sheet.scale),
+        scale=sheet.scale,
+        report=report,
+        hint=hinted,
+        next_hint=_next_hint(report, hinted) if policies.hints and phase == "open" and left != 0 else None,
+        parameters=tuple(tensor.letter for tensor in variant.topic.tensors if tensor.parameter),
+        last=last,
+        tries_left=left,
+        locked=phase != "open" or left == 0,
+        can_hand_in=phase == "open" and not (handed_in and left == 0),
+        notice=notice,
+        form_id=secrets.token_urlsafe(16),
+        saved_version=sheet.sent.version,
+        run_button=_run_button(variant, policies.run == "before" or tries > 0),
+    )
+
+
+def _next_hint(report: Report | None, hinted: Hint | None) -> Level | None:
+    """The first level is what a check says anyway, so a press of the button begins with the second."""
+    if report is None or report.complete or not report.tried:
+        return None
+    return next((level for level in LEVELS if level > (hinted.level if hinted else 1)), None)
+
+
+def _run_button(variant: Variant, allowed: bool) -> str:
+    return str(variant.wording.sections["run-buttons"].get(variant.topic.key, "")) if allowed else ""
+
+
+def _steps(
+    parts: Parts, desk: doors.Desk, progress: Mapping[str, Progress] | None = None, here: int = -1
+) -> tuple[Step, ...]:
+    """The sheets of the activity, each with how far the student is."""
+    activity = desk.activity
+    found = parts.store.classwork.progress(activity.id, desk.student.id) if progress is None else progress
+    sheets = zip(activity.content.items, titles(parts, activity.content), strict=True)
+    return tuple(
+        Step(f"/class/{activity.id}/{number + 1}", title, _state(found.get(item.sheet)), number == here)
+        for number, (item, title) in enumerate(sheets)
+    )
+
+
+def _state(progress: Progress | None) -> Literal["new", "begun", "checked", "handed-in"]:
+    if progress is None:
+        return "new"
+    if progress.handed_in:
+        return "handed-in"
+    return "checked" if progress.tries else "begun"
+
+
+def _ticket_in(parts: Parts, desk: doors.Desk) -> bool:
+    return parts.store.classwork.ticket_in(desk.activity.id, desk.student.id)
+
+
+def _ticket_page(
+    parts: Parts, desk: doors.Desk, form_id: str, typed: Mapping[str, str] | None = None, problem: str = ""
+) -> TicketPage:
+    ticket = desk.activity.content.ticket
+    if ticket is None:
+        raise HTTPException(404)
+    return TicketPage(
+        desk, _steps(parts, desk), ticket, _ticket_in(parts, desk), desk.activity.phase(), LONGEST_TEXT, form_id,
+        typed or {}, problem,
+    )  # fmt: skip
+
+
+def _form_id(sent: Fields) -> str:
+    """The id that came with the form; one of our own where it is none."""
+    form_id = sent.raw("form_id")
+    return form_id if re.fullmatch(r"[\w-]{8,40}", form_id, re.ASCII) else secrets.token_urlsafe(16)
+
+
+def _client_id(sent: Fields, answers: Mapping[str, str]) -> str:
+    """The same for a request that is sent again, another one once anything else stands in the boxes."""
+    text = json.dumps(answers, sort_keys=True)
+    return f"{_form_id(sent)}.{hashlib.sha256(text.encode()).hexdigest()[:16]}"

@@ -1,0 +1,195 @@
+"""Who may do what with which object. Handlers get what they work on through these doors and nowhere else.
+
+What somebody may not know of does not exist for them (404); what they know of and may not do is refused (403).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import Depends, HTTPException, Request, Response
+
+from app.store import Activity, Course, Learner, Role, Seat, Student, Teacher
+from app.web.parts import MaybeLearner, Part, Parts
+
+SESSION_COOKIE = "attention_shapes_teacher"
+LARGEST_ID = 2**31 - 1
+
+
+class NotSignedInError(Exception):
+    """The page is for teachers, and nobody is signed in here."""
+
+
+@dataclass(frozen=True)
+class TaughtCourse:
+    """A course with the teacher who opened its door."""
+
+    course: Course
+    teacher: Teacher
+    role: Role
+
+    @property
+    def leads(self) -> bool:
+        return self.role == "instructor"
+
+
+@dataclass(frozen=True)
+class TaughtStudent:
+    """A student of a course that somebody leads."""
+
+    student: Student
+    course: Course
+    teacher: Teacher
+
+
+@dataclass(frozen=True)
+class TaughtActivity:
+    """An activity with the teacher who opened its door."""
+
+    activity: Activity
+    course: Course
+    teacher: Teacher
+    role: Role
+
+    @property
+    def leads(self) -> bool:
+        return self.role == "instructor"
+
+
+@dataclass(frozen=True)
+class Desk:
+    """An activity as one of its students sits before it."""
+
+    activity: Activity
+    course: Course
+    student: Student
+
+
+def teacher_of(request: Request, parts: Part) -> Teacher | None:
+    """Whoever is signed in in this browser."""
+    token = request.cookies.get(SESSION_COOKIE)
+    return parts.store.people.find_session(token) if token else None
+
+
+MaybeTeacher = Annotated[Teacher | None, Depends(teacher_of)]
+
+
+def signed_in(teacher: MaybeTeacher) -> Teacher:
+    if teacher is None:
+        raise NotSignedInError
+    return teacher
+
+
+SignedIn = Annotated[Teacher, Depends(signed_in)]
+
+
+def see_course(parts: Part, teacher: SignedIn, course_id: int) -> TaughtCourse:
+    """For the staff of the course."""
+    role, course = _staffed(parts, course_id, teacher)
+    return TaughtCourse(course, teacher, role)
+
+
+SeenCourse = Annotated[TaughtCourse, Depends(see_course)]
+
+
+def lead_course(parts: Part, door: SeenCourse) -> TaughtCourse:
+    """For the instructors of the course."""
+    if not door.leads:
+        raise HTTPException(403, parts.library.wording.say("class", "instructors-only"))
+    return door
+
+
+LedCourse = Annotated[TaughtCourse, Depends(lead_course)]
+
+
+def lead_student(parts: Part, door: LedCourse, student_id: int) -> TaughtStudent:
+    """For the instructors of the student's course."""
+    student = parts.store.courses.find_student(_known(student_id))
+    if student is None or student.course_id != door.course.id:
+        raise HTTPException(404)
+    return TaughtStudent(student, door.course, door.teacher)
+
+
+LedStudent = Annotated[TaughtStudent, Depends(lead_student)]
+
+
+def see_activity(parts: Part, teacher: SignedIn, activity_id: int) -> TaughtActivity:
+    """For the staff of the activity's course."""
+    activity = parts.store.activities.find(_known(activity_id))
+    if activity is None:
+        raise HTTPException(404)
+    role, course = _staffed(parts, activity.course_id, teacher)
+    return TaughtActivity(activity, course, teacher, role)
+
+
+SeenActivity = Annotated[TaughtActivity, Depends(see_activity)]
+
+
+def lead_activity(parts: Part, door: SeenActivity) -> TaughtActivity:
+    """For the instructors of the activity's course."""
+    if not door.leads:
+        raise HTTPException(403, parts.library.wording.say("class", "instructors-only"))
+    return door
+
+
+LedActivity = Annotated[TaughtActivity, Depends(lead_activity)]
+
+
+def sit_down(parts: Part, learner: MaybeLearner, activity_id: int) -> Desk:
+    """For the students of the activity's course, once it is no draft."""
+    activity = parts.store.activities.find(activity_id) if learner and 0 < activity_id <= LARGEST_ID else None
+    student = parts.store.courses.seat(learner.id, activity.course_id) if learner and activity else None
+    course = parts.store.courses.find(activity.course_id) if student and activity else None
+    if activity is None or student is None or course is None or activity.state == "draft":
+        raise HTTPException(404, parts.library.wording.say("class", "no-seat"))
+    return Desk(activity, course, student)
+
+
+AtDesk = Annotated[Desk, Depends(sit_down)]
+
+
+@dataclass(frozen=True)
+class OwnSeat:
+    """A seat, and the browser that has it."""
+
+    seat: Seat
+    learner: Learner
+
+
+def own_seat(parts: Part, learner: MaybeLearner, student_id: int) -> OwnSeat:
+    """For the browser that sits as this student."""
+    seats = parts.store.courses.seats(learner.id) if learner else ()
+    found = next((seat for seat in seats if seat.student.id == student_id), None)
+    if found is None or learner is None:
+        raise HTTPException(404, parts.library.wording.say("class", "no-seat"))
+    return OwnSeat(found, learner)
+
+
+InOwnSeat = Annotated[OwnSeat, Depends(own_seat)]
+
+
+def remember_teacher(request: Request, response: Response, token: str) -> None:
+    """Give the browser its session, which scripts cannot read and other sites cannot send along."""
+    secure = request.url.scheme == "https"
+    response.set_cookie(SESSION_COOKIE, token, max_age=30 * 24 * 3600, httponly=True, samesite="lax", secure=secure)
+
+
+def address(request: Request, parts: Parts) -> str:
+    """Where people reach the app, without a slash at the end: for links that are passed on."""
+    return (parts.settings.address or str(request.base_url)).rstrip("/")
+
+
+def _staffed(parts: Parts, course_id: int, teacher: Teacher) -> tuple[Role, Course]:
+    role = parts.store.courses.role(_known(course_id), teacher)
+    course = parts.store.courses.find(course_id) if role else None
+    if role is None or course is None:
+        raise HTTPException(404)
+    return role, course
+
+
+def _known(number: int) -> int:
+    """A number that can be an id; raises 404 for one that no database has."""
+    if not 0 < number <= LARGEST_ID:
+        raise HTTPException(404)
+    return number

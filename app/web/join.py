@@ -1,0 +1,254 @@
+"""Students come in: with a join code and a name, or back with a resume code; and their own page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from annotated_doc import Doc
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import RedirectResponse
+
+from app.store import Activity, Course, Learner, Phase, Seat, Student, Try
+from app.store.activities import JOIN_LENGTH
+from app.store.courses import CODE_LENGTH, as_code
+from app.web.assigned import titles
+from app.web.doors import InOwnSeat
+from app.web.forms import Fields, Sent
+from app.web.limits import address_of
+from app.web.parts import MaybeLearner, Part, Parts, remember, render
+
+router = APIRouter(include_in_schema=False)
+
+
+@dataclass(frozen=True)
+class JoinPage:
+    """Everything that templates/join.html shows."""
+
+    code: Annotated[str, Doc("The code as typed.")] = ""
+    problem: Annotated[str, Doc("Why nobody came in, or nothing.")] = ""
+
+
+@dataclass(frozen=True)
+class NamePage:
+    """Everything that templates/join_name.html shows."""
+
+    activity: Annotated[Activity, Doc("The activity that the code opens.")]
+    course: Annotated[Course, Doc("Its course.")]
+    seat: Annotated[Student | None, Doc("As whom this browser sits in the course already.")]
+    free: Annotated[tuple[Student, ...], Doc("The names of the roster that nobody has taken.")]
+    name: Annotated[str, Doc("The name as typed.")] = ""
+    problem: Annotated[str, Doc("Why nobody came in, or nothing.")] = ""
+
+
+@dataclass(frozen=True)
+class JoinedPage:
+    """Everything that templates/joined.html shows."""
+
+    activity: Annotated[Activity, Doc("The activity.")]
+    student: Annotated[Student, Doc("As whom this browser sits now.")]
+    code: Annotated[str, Doc("Their resume code, shown this once.")]
+
+
+@dataclass(frozen=True)
+class ResumePage:
+    """Everything that templates/resume.html shows."""
+
+    code: Annotated[str, Doc("The code as typed.")] = ""
+    problem: Annotated[str, Doc("Why nobody came in, or nothing.")] = ""
+
+
+@dataclass(frozen=True)
+class Stand:
+    """How one sheet stands: its last try, and the score of it where marks may be seen."""
+
+    title: str
+    last: Try | None
+    score: str
+
+
+@dataclass(frozen=True)
+class Done:
+    """An activity on a student's own page: what it is now, and how each sheet stands."""
+
+    activity: Activity
+    phase: Phase
+    sheets: tuple[Stand, ...]
+    ticket_in: bool
+
+
+@dataclass(frozen=True)
+class MySeat:
+    """A course on a student's own page."""
+
+    seat: Seat
+    done: tuple[Done, ...]
+    waiting: tuple[Done, ...]
+    code: str = ""
+
+
+@dataclass(frozen=True)
+class MinePage:
+    """Everything that templates/mine.html shows."""
+
+    seats: Annotated[tuple[MySeat, ...], Doc("The courses that this browser sits in.")]
+
+
+@router.get("/join")
+def show_join(parts: Part) -> Response:
+    """One field for the code."""
+    return render(parts, "join.html", JoinPage())
+
+
+@router.post("/join")
+def give_code(request: Request, parts: Part, sent: Sent) -> Response:
+    """On to the names, or the field again with what was typed."""
+    typed = sent.line("code", 40)
+    activity = _by_code(request, parts, typed)
+    return RedirectResponse(f"/join/{activity.join_code}", 303) if activity else _no_such_code(parts, typed)
+
+
+@router.get("/join/{code}")
+def show_names(request: Request, parts: Part, learner: MaybeLearner, code: str) -> Response:
+    """Who are you? For whoever has the code: the free names of the roster, and a field for any other."""
+    activity = _by_code(request, parts, code)
+    if activity is None:
+        return _no_such_code(parts, code)
+    return render(parts, "join_name.html", _name_page(parts, activity, learner))
+
+
+@router.post("/join/{code}")
+def join(request: Request, parts: Part, learner: MaybeLearner, sent: Sent, code: str) -> Response:
+    """Take a seat, and be shown the resume code."""
+    activity = _by_code(request, parts, code)
+    if activity is None:
+        return _no_such_code(parts, code)
+    owner = learner or parts.store.add_learner()
+    page = _name_page(parts, activity, learner)
+    taken = _take(parts, page, sent, owner)
+    if isinstance(taken, str):
+        problem = NamePage(activity, page.course, page.seat, page.free, sent.line("name", 100), taken)
+        return render(parts, "join_name.html", problem, 422)
+    student, resume_code = taken
+    parts.store.classwork.arrive(activity.id, student.id)
+    response: Response = RedirectResponse(f"/class/{activity.id}", 303)
+    if resume_code:
+        response = render(parts, "joined.html", JoinedPage(activity, student, _in_fives(resume_code)))
+    remember(request, response, owner)
+    return response
+
+
+@router.get("/resume")
+def show_resume(parts: Part) -> Response:
+    """One field for the resume code."""
+    return render(parts, "resume.html", ResumePage())
+
+
+@router.post("/resume")
+def resume(request: Request, parts: Part, learner: MaybeLearner, sent: Sent) -> Response:
+    """Sit down again, in this browser too."""
+    where, typed = address_of(request), sent.line("code", 40)
+    parts.limits.check("resume", where)
+    owner = learner or parts.store.add_learner()
+    if parts.store.courses.resume(typed, owner.id) is None:
+        parts.limits.wrong("resume", where)
+        problem = parts.library.wording.say("class", "no-resume", length=CODE_LENGTH)
+        return render(parts, "resume.html", ResumePage(typed, problem), 422)
+    response = RedirectResponse("/mine", 303)
+    remember(request, response, owner)
+    return response
+
+
+@router.get("/mine")
+def my_work(parts: Part, learner: MaybeLearner) -> Response:
+    """What somebody did and can do in the courses that this browser sits in."""
+    return render(parts, "mine.html", MinePage(_my_seats(parts, learner)))
+
+
+@router.post("/mine/{student_id:int}/code")
+def new_resume_code(parts: Part, door: InOwnSeat) -> Response:
+    """A new resume code, shown once; the old one is void."""
+    code = _in_fives(parts.store.courses.renew_code(door.seat.student))
+    return render(parts, "mine.html", MinePage(_my_seats(parts, door.learner, door.seat.student.id, code)))
+
+
+@router.post("/mine/{student_id:int}/leave")
+def leave(parts: Part, door: InOwnSeat) -> Response:
+    """Get up, so that somebody else can sit at this browser."""
+    parts.store.courses.leave(door.seat.student, door.learner.id)
+    return RedirectResponse("/mine", 303)
+
+
+def _by_code(request: Request, parts: Parts, typed: str) -> Activity | None:
+    """The activity of a join code; wrong ones are counted."""
+    where = address_of(request)
+    parts.limits.check("join", where)
+    activity = parts.store.activities.by_code(typed) if as_code(typed) else None
+    if activity is None:
+        parts.limits.wrong("join", where)
+    return activity
+
+
+def _no_such_code(parts: Parts, typed: str) -> Response:
+    shown = as_code(typed)[:12]
+    problem = parts.library.wording.say("class", "no-code", code=shown, length=JOIN_LENGTH)
+    return render(parts, "join.html", JoinPage(shown, problem), 404)
+
+
+def _name_page(parts: Parts, activity: Activity, learner: Learner | None) -> NamePage:
+    course = parts.store.courses.find(activity.course_id)
+    assert course is not None  # noqa: S101 - an activity goes with its course
+    seat = parts.store.courses.seat(learner.id, course.id) if learner else None
+    free = tuple(student for student in parts.store.courses.students(course) if student.joined_at is None)
+    return NamePage(activity, course, seat, free)
+
+
+def _take(parts: Parts, page: NamePage, sent: Fields, learner: Learner) -> tuple[Student, str] | str:
+    """The student and their resume code, none for a seat that was there; or why not, as a sentence."""
+    courses, words = parts.store.courses, parts.library.wording
+    if sent.raw("stay") and page.seat:
+        return page.seat, ""
+    name, picked = sent.line("name", 100), sent.line("student", 12)
+    wanted = next((student for student in page.free if str(student.id) == picked and not name), None)
+    wanted = wanted or next((student for student in page.free if student.name.casefold() == name.casefold()), None)
+    if wanted:
+        code = courses.take(wanted, learner.id)
+        return (wanted, code) if code else words.say("class", "name-taken", name=wanted.name)
+    if not name:
+        return words.say("class", "pick-name")
+    if any(student.name.casefold() == name.casefold() for student in courses.students(page.course)):
+        return words.say("class", "name-taken", name=name)
+    return courses.enrol(page.course, name, learner.id)
+
+
+def _my_seats(parts: Parts, learner: Learner | None, shown: int = 0, code: str = "") -> tuple[MySeat, ...]:
+    seats = parts.store.courses.seats(learner.id) if learner else ()
+    return tuple(_my_seat(parts, seat, code if seat.student.id == shown else "") for seat in seats)
+
+
+def _my_seat(parts: Parts, seat: Seat, code: str) -> MySeat:
+    attended = dict(parts.store.classwork.attended(seat.student.id))
+    activities = [a for a in parts.store.activities.of_course(seat.course) if a.state != "draft"]
+    tries = parts.store.classwork.tries_of_student(seat.student.id)
+    all_ = [_done(parts, activity, tries, attended.get(activity.id, False)) for activity in activities]
+    done = tuple(one for one in all_ if one.activity.id in attended)
+    waiting = tuple(one for one in all_ if one.activity.id not in attended and one.phase in ("open", "waiting"))
+    return MySeat(seat, done, waiting, code)
+
+
+def _done(parts: Parts, activity: Activity, tries: Sequence[Try], ticket_in: bool) -> Done:
+    phase, last = activity.phase(), {(found.activity_id, found.sheet): found for found in tries}
+    sheets = zip(activity.content.items, titles(parts, activity.content), strict=True)
+    stands = (_stand(activity, phase, title, last.get((activity.id, item.sheet))) for item, title in sheets)
+    return Done(activity, phase, tuple(stands), ticket_in)
+
+
+def _stand(activity: Activity, phase: Phase, title: str, last: Try | None) -> Stand:
+    told = last is not None and activity.policies.tells(phase, last.handed_in)
+    return Stand(title, last, f"{last.score:g} of {last.out_of}" if last and told else "")
+
+
+def _in_fives(code: str) -> str:
+    """A code in two halves, as it is easier to copy."""
+    return f"{code[:5]}-{code[5:]}"

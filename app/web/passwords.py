@@ -1,0 +1,51 @@
+"""Password hashes, two at a time: each takes a tenth of a second and 64 MB, and a crowd must not take them all."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
+
+from pwdlib import PasswordHash
+
+SHORTEST, LONGEST = 10, 500
+AT_ONCE, WAITING = 2, 8
+
+
+class PasswordsBusyError(Exception):
+    """More people sign in at this moment than can be served."""
+
+
+class Passwords:
+    """Argon2 as pwdlib recommends it."""
+
+    def __init__(self) -> None:
+        self._hasher = PasswordHash.recommended()
+        self._work = threading.BoundedSemaphore(AT_ONCE)
+        self._room = threading.BoundedSemaphore(AT_ONCE + WAITING)  # so that waiting takes no more threads than these
+
+    def hash(self, password: str) -> str:
+        """What is kept of a password; raises PasswordsBusyError."""
+        with self._turn():
+            return self._hasher.hash(password)
+
+    def verify(self, password: str, kept: str | None) -> bool:
+        """Whether it is the password; as much work where nothing is kept. Raises PasswordsBusyError."""
+        with self._turn():
+            right = self._hasher.verify(password[:LONGEST], kept or self._nobodys)
+        return right and kept is not None
+
+    @cached_property
+    def _nobodys(self) -> str:
+        return self._hasher.hash("nobody signs in with this")
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        if not self._room.acquire(blocking=False):
+            raise PasswordsBusyError
+        try:
+            with self._work:
+                yield
+        finally:
+            self._room.release()

@@ -1,0 +1,143 @@
+"""The pages of a class in a real browser: signing in, making an activity, joining, working; axe finds nothing."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from app.settings import Settings
+from app.store import Store
+
+from .conftest import Served
+from .test_accessibility import violations
+
+
+def set_up_link(app: Served) -> str:
+    """What `serve` prints at its first start, made anew."""
+    store = Store(Settings(data_dir=app.data, database_url="").database)
+    token = store.people.add_link("setup")
+    store.close()
+    return f"/links/{token}"
+
+
+def looked_at(page: Page) -> None:
+    """Axe is silent, and nothing is wider than the window."""
+    assert violations(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 360)])
+def test_from_the_first_start_to_an_exit_ticket(
+    browser: Browser, own_app: Served, scheme: Literal["light", "dark"], width: int
+) -> None:
+    """The instructor sets up, makes a course with a roster and opens an activity; a student joins, works, hands in."""
+    options = {"base_url": own_app.url, "color_scheme": scheme, "viewport": {"width": width, "height": 800},
+               "reduced_motion": "reduce"}  # fmt: skip
+    teaching, learning = (browser.new_context(**options) for _ in range(2))  # type: ignore[arg-type]  # as the names say
+    ada, kim = teaching.new_page(), learning.new_page()
+    ada.goto(set_up_link(own_app))
+    looked_at(ada)
+    ada.get_by_label("E-mail").fill("ada@example.org")
+    ada.get_by_label("Your name").fill("Ada")
+    ada.get_by_label("Password").fill("a long password")
+    ada.get_by_role("button", name="Make the account").click()
+    expect(ada.get_by_role("heading", level=1)).to_have_text("Your courses")
+    looked_at(ada)
+    ada.get_by_role("button", name="Make a sample course").click()
+    expect(ada.get_by_text("A sample course: its students are simulated")).to_be_visible()
+    looked_at(ada)
+    ada.goto("/courses")
+    ada.get_by_label("Title").fill("Transformers")
+    ada.get_by_label("Time zone").fill("Europe/Berlin")
+    ada.get_by_role("button", name="Make the course").click()
+    ada.get_by_label("Names, one a line").fill("Kim Lee, 17\nLou Ray, 18")
+    ada.get_by_role("button", name="Add", exact=True).click()
+    expect(ada.get_by_role("status")).to_have_text("Added: 2.")
+    looked_at(ada)
+    ada.get_by_role("link", name="A new activity").click()
+    looked_at(ada)
+    ada.get_by_label("Title").fill("Week 3")
+    ada.get_by_role("checkbox", name="One head of LLaMA 7B look Look").or_(
+        ada.locator("input[value='llama-7b']")
+    ).first.check()
+    ada.get_by_role("button", name="Save").click()
+    ada.get_by_role("button", name="Open it").click()
+    expect(ada.get_by_role("img", name="QR code")).to_be_visible()
+    looked_at(ada)
+
+    kim.goto("/join")
+    looked_at(kim)
+    kim.get_by_label("The code that your instructor shows").fill(ada.locator(".entry .code").inner_text())
+    kim.keyboard.press("Enter")
+    kim.get_by_label("Your name").select_option("Kim Lee")
+    looked_at(kim)
+    kim.get_by_role("button", name="Join").click()
+    looked_at(kim)
+    kim.get_by_role("link", name="Begin").click()
+    looked_at(kim)
+    kim.get_by_role("main").get_by_role("link", name="One head of LLaMA 7B").click()
+    kim.fill("input[name='queries.rows']", "100")
+    kim.fill("input[name='queries.columns']", "4096")
+    expect(kim.locator("output.saved")).to_have_text("Saved")
+    kim.reload()
+    assert kim.input_value("input[name='queries.columns']") == "4096"
+    kim.get_by_role("button", name="Check").click()
+    expect(kim.get_by_role("status").first).to_have_text("1 of 14 boxes are right, 12 still empty.")
+    looked_at(kim)
+    kim.get_by_role("button", name="Hand in").click()
+    expect(kim.get_by_role("status").first).to_contain_text("Handed in.")
+    kim.get_by_role("link", name="On to the exit ticket").click()
+    looked_at(kim)
+    kim.get_by_label("muddiest").fill("Where the 128 comes from.")
+    kim.get_by_role("button", name="Hand in").click()
+    expect(kim.get_by_role("status")).to_contain_text("Handed in.")
+    kim.get_by_role("main").get_by_role("link", name="Your work").last.click()
+    looked_at(kim)
+
+    ada.get_by_role("button", name="Close it").click()
+    kim.goto("/class/3/1")
+    expect(kim.locator("tr.answer").first).to_be_visible()
+    looked_at(kim)
+    teaching.close()
+    learning.close()
+
+
+def test_what_is_typed_without_a_connection_is_kept_and_sent_later(browser: Browser, own_app: Served) -> None:
+    """The server goes away and comes back: the page says so, keeps what was typed, and saves it by itself."""
+    store = Store(Settings(data_dir=own_app.data, database_url="").database)
+    link = store.people.find_link(store.people.add_link("invite", "ada@example.org"))
+    assert link
+    ada = store.people.follow_link(link, "ada@example.org", "Ada", "no hash")
+    assert ada
+    page = browser.new_context(base_url=own_app.url).new_page()
+    teacher = browser.new_context(base_url=own_app.url)
+    token = store.people.open_session(ada)
+    teacher.add_cookies([{"name": "attention_shapes_teacher", "value": token, "url": own_app.url}])
+    teacher.request.post("/courses", form={"title": "C", "zone": "UTC"})
+    rules = {"variants": "same", "feedback": "at_once", "run": "after", "follow_share": "50", "ticket_anonymous": "yes"}
+    teacher.request.post("/courses/1/activities", form={"title": "A", "worksheet": "llama-7b", **rules})
+    teacher.request.post("/activities/1/open")
+    activity = store.activities.find(1)
+    assert activity
+    page.goto(f"/join/{activity.join_code}")
+    page.get_by_label("Your name").fill("Kim")
+    page.get_by_role("button", name="Join").click()
+    page.get_by_role("link", name="Begin").click()
+    expect(page.get_by_role("button", name="Hand in")).to_be_visible()
+    page.wait_for_load_state()
+    own_app.stop()
+    page.fill("input[name='keys.rows']", "31337")
+    expect(page.locator("output.saved")).to_contain_text("Not saved on the server yet", timeout=15_000)
+    own_app.start()
+    expect(page.locator("output.saved")).to_have_text("Saved", timeout=30_000)
+    [student] = store.courses.students(store.courses.find(1))  # type: ignore[arg-type]  # it was made above
+    [work] = store.classwork.progress(1, student.id).values()
+    assert work.tries == 0
+    page.reload()
+    assert page.input_value("input[name='keys.rows']") == "31337"
+    teacher.request.post("/activities/1/close")
+    page.fill("input[name='keys.rows']", "1")
+    expect(page.locator("output.saved")).to_contain_text("Closed: not saved any more")
+    store.close()

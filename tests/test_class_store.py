@@ -1,0 +1,444 @@
+"""People, courses and what students do, asked of SQLite and of a real PostgreSQL alike."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import sqlalchemy as sa
+from alembic import command
+from alembic.config import Config
+
+from app.settings import PROJECT
+from app.store import (
+    Activity,
+    Attempt,
+    Content,
+    Course,
+    Fixed,
+    Graded,
+    Item,
+    Learner,
+    Plan,
+    Policies,
+    PoliciesError,
+    Spot,
+    Store,
+    Student,
+    Teacher,
+    Ticket,
+    TriesUsedUpError,
+)
+from app.store.classwork import Draft
+from app.store.courses import LETTERS
+from app.store.tables import attendance, links, sessions, students, teachers, ticket_answers
+
+SHEET = {"key": "llama-7b", "title": "One head", "model": "llama-7b", "topic": "single-head", "tokens": 100,
+         "rows": ["input", "queries"]}  # fmt: skip
+CONTENT = Content((Item(SHEET),), Ticket("classic", "Before you go", "Pick a couple.", (("muddiest", "?"),)), "w1")
+LLAMA = Fixed("llama-7b", 100)
+HALF = Graded({"queries.rows": "right", "queries.columns": "wrong"}, ("whole-width",), 1, 2)
+
+
+def teacher(store: Store, email: str = "ada@example.org") -> Teacher:
+    """Somebody who can sign in, with a hash that no password has."""
+    link = store.people.find_link(store.people.add_link("invite", email))
+    assert link
+    made = store.people.follow_link(link, email, "Ada", "not a hash")
+    assert made
+    return made
+
+
+def course(store: Store) -> Course:
+    return store.courses.add("Transformers", "Europe/Berlin", teacher(store))
+
+
+def seated(store: Store, where: Course, name: str = "Kim") -> tuple[Student, Learner, str]:
+    learner = store.add_learner()
+    student, code = store.courses.enrol(where, name, learner.id)
+    return student, learner, code
+
+
+def spot(student: Student, activity: Activity) -> Spot:
+    return Spot(student.id, activity.id, activity.revision, 0, activity.content.items[0].sheet)
+
+
+def all_at_once(count: int, work: Callable[[int], None]) -> list[Exception]:
+    """Run the same in several threads that start together; what they raised."""
+    barrier, problems = threading.Barrier(count), list[Exception]()
+
+    def run(number: int) -> None:
+        barrier.wait()
+        try:
+            work(number)
+        except Exception as problem:
+            problems.append(problem)
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return problems
+
+
+# The migration
+
+
+def test_what_was_there_before_classes_stays(database_url: str) -> None:
+    """A database at the second migration, with a learner and a try in it, is brought to the newest and keeps both."""
+    store = Store(database_url)
+    config = Config()
+    config.set_main_option("script_location", str(PROJECT / "app" / "store" / "migrations"))
+    with store.engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.downgrade(config, "0002")
+        assert "teachers" not in sa.inspect(connection).get_table_names()
+    learner = store.add_learner()
+    store.record_attempt(learner, "llama-7b/llama-7b/100", Attempt({"queries.rows": "100"}, 1, 14))
+    store.close()
+    again = Store(database_url)
+    assert again.find_learner(learner.token) == learner
+    assert again.last_attempt(learner, "llama-7b/llama-7b/100") == Attempt({"queries.rows": "100"}, 1, 14)
+    assert course(again).id
+    again.close()
+
+
+# People
+
+
+def test_a_teacher_is_found_by_e_mail_in_any_case(store: Store) -> None:
+    """Kept in lower case, found in any, and an address is given once."""
+    made = store.people.add_teacher("Ada@Example.ORG", "Ada")
+    assert made
+    assert (made.email, made.password_hash) == ("ada@example.org", None)
+    assert store.people.find_teacher("ADA@example.org") == made
+    assert store.people.add_teacher("ada@example.org", "Another") is None
+    assert not store.people.has_teacher()
+
+
+def test_a_link_works_once(store: Store) -> None:
+    """Of two who follow it at once, one gets in; afterwards nobody."""
+    token = store.people.add_link("setup")
+    link = store.people.find_link(token)
+    assert link
+    got = list[Teacher | None]()
+    problems = all_at_once(2, lambda n: got.append(store.people.follow_link(link, f"t{n}@example.org", "T", "hash")))
+    assert problems == []
+    assert sorted(found is None for found in got) == [False, True]
+    assert store.people.find_link(token) is None
+
+
+def test_links_end_by_age_and_by_a_newer_one(store: Store) -> None:
+    """A new set-up link voids the one before, and time voids any."""
+    first, second = store.people.add_link("setup"), store.people.add_link("setup")
+    assert store.people.find_link(first) is None
+    assert store.people.find_link(second)
+    with store.engine.begin() as connection:
+        connection.execute(sa.update(links).values(expires_at=datetime.now(UTC) - timedelta(seconds=1)))
+    assert store.people.find_link(second) is None
+
+
+def test_the_first_password_voids_every_set_up_link(store: Store) -> None:
+    """Once somebody can sign in, whoever finds the old line in a terminal cannot make an account with it."""
+    token = store.people.add_link("setup")
+    teacher(store)
+    assert store.people.has_teacher()
+    assert store.people.find_link(token) is None
+
+
+def test_no_secret_is_stored_in_clear(store: Store) -> None:
+    """Tokens of links and sessions and resume codes are hashes in the database."""
+    token = store.people.add_link("setup")
+    owner = teacher(store)
+    session = store.people.open_session(owner)
+    _, _, code = seated(store, store.courses.add("C", "UTC", owner))
+    with store.engine.connect() as connection:
+        rows = [str(row) for table in (links, sessions, students) for row in connection.execute(sa.select(table))]
+    for secret in (token, session, code):
+        assert secret not in " ".join(rows)
+
+
+def test_a_session_ends_by_signing_out_idleness_and_age(store: Store) -> None:
+    """One browser, all of them, twelve idle hours, thirty days: none finds anybody afterwards."""
+    owner = teacher(store)
+    first, second, third = (store.people.open_session(owner) for _ in range(3))
+    assert store.people.find_session(first) == owner
+    store.people.end_session(first)
+    assert store.people.find_session(first) is None
+    for column, age in (("seen_at", timedelta(hours=12, minutes=1)), ("created_at", timedelta(days=30, minutes=1))):
+        assert store.people.find_session(second) == owner
+        with store.engine.begin() as connection:
+            connection.execute(sa.update(sessions).values({column: datetime.now(UTC) - age}))
+        assert store.people.find_session(second) is None
+        with store.engine.begin() as connection:
+            connection.execute(sa.update(sessions).values({column: datetime.now(UTC)}))
+    store.people.end_sessions(owner)
+    assert store.people.find_session(second) is None
+    assert store.people.find_session(third) is None
+
+
+def test_being_seen_keeps_a_session_alive(store: Store) -> None:
+    """Somebody who looked eleven hours ago and now may look again in eleven hours."""
+    token = store.people.open_session(teacher(store))
+    with store.engine.begin() as connection:
+        connection.execute(sa.update(sessions).values(seen_at=datetime.now(UTC) - timedelta(hours=11)))
+    assert store.people.find_session(token)
+    with store.engine.connect() as connection:
+        seen = connection.scalar(sa.select(sessions.c.seen_at))
+    assert seen
+    assert datetime.now(UTC) - seen < timedelta(minutes=1)
+
+
+def test_a_new_password_ends_every_session(store: Store) -> None:
+    """Whoever was signed in with the old one is out."""
+    token = store.people.open_session(teacher(store))
+    link = store.people.find_link(store.people.add_link("reset", "ada@example.org"))
+    assert link
+    found = store.people.follow_link(link, link.email, password_hash="another")  # noqa: S106 - no password's hash
+    assert found
+    assert (found.name, found.password_hash) == ("Ada", "another")
+    assert store.people.find_session(token) is None
+
+
+def test_an_invitation_puts_on_the_staff_and_never_takes_down(store: Store) -> None:
+    """An assistant is made; an instructor who follows an assistant's link stays one."""
+    where = course(store)
+    for email, role in (("bo@example.org", "assistant"), ("ada@example.org", "instructor")):
+        link = store.people.find_link(store.people.add_link("invite", email, where.id, "assistant"))
+        assert link
+        member = store.people.follow_link(link, email, "Bo")
+        assert member
+        assert store.courses.role(where.id, member) == role
+
+
+# Courses
+
+
+def test_the_last_instructor_of_a_course_stays(store: Store) -> None:
+    """An assistant can be taken off, the only instructor cannot."""
+    where = course(store)
+    link = store.people.find_link(store.people.add_link("invite", "bo@example.org", where.id, "assistant"))
+    assert link
+    helper = store.people.follow_link(link, "bo@example.org", "Bo")
+    assert helper
+    ada, bo = store.courses.staff(where)
+    assert [(ada.role, ada.name), (bo.role, bo.name)] == [("instructor", "Ada"), ("assistant", "Bo")]
+    assert not store.courses.remove_from_staff(where, ada.teacher_id)
+    assert store.courses.remove_from_staff(where, bo.teacher_id)
+    assert len(store.courses.staff(where)) == 1
+    assert store.courses.role(where.id, helper) is None
+
+
+def test_a_roster_pasted_twice_is_there_once(store: Store) -> None:
+    """By number where there is one, else by name; the same name with two numbers is two people."""
+    where = course(store)
+    roster = [("Kim", "1"), ("Kim", "2"), ("Lou", None), ("lou", None)]
+    assert store.courses.add_students(where, roster) == 3
+    assert store.courses.add_students(where, roster) == 0
+    assert [(s.name, s.roster_key) for s in store.courses.students(where)] == [
+        ("Kim", "1"),
+        ("Kim", "2"),
+        ("Lou", None),
+    ]
+
+
+def test_a_name_of_the_roster_is_taken_once(store: Store) -> None:
+    """Of four browsers that take it together, one sits as this student, until the instructor frees the name."""
+    where = course(store)
+    store.courses.add_students(where, [("Kim", None)])
+    [kim] = store.courses.students(where)
+    learners = [store.add_learner() for _ in range(4)]
+    codes = list[str | None]()
+    assert all_at_once(4, lambda n: codes.append(store.courses.take(kim, learners[n].id))) == []
+    [code] = [found for found in codes if found]
+    assert [store.courses.seat(learner.id, where.id) is not None for learner in learners].count(True) == 1
+    store.courses.free_student(kim)
+    assert not any(store.courses.seat(learner.id, where.id) for learner in learners)
+    assert store.courses.resume(code, learners[0].id) is None
+    assert store.courses.take(kim, learners[0].id)
+
+
+def test_a_resume_code_is_read_as_it_was_typed(store: Store) -> None:
+    """Ten letters out of 21, in any case and spacing; a new code voids the old one; no other code is anybody's."""
+    kim, _, code = seated(store, course(store))
+    assert len(code) == 10
+    assert set(code) <= set(LETTERS)
+    other = store.add_learner()
+    found = store.courses.resume(f" {code[:5].lower()}-{code[5:]} ", other.id)
+    assert found == kim
+    assert [seat.student for seat in store.courses.seats(other.id)] == [kim]
+    fresh = store.courses.renew_code(kim)
+    for wrong in (code, "", "\x00", "A" * 500, "é"):
+        assert store.courses.resume(wrong, other.id) is None
+    assert store.courses.resume(fresh, other.id) == kim
+
+
+def test_a_browser_sits_as_one_student_of_a_course(store: Store) -> None:
+    """Sitting down as somebody else moves it; getting up leaves the student there."""
+    where = course(store)
+    kim, learner, _ = seated(store, where)
+    lou, _ = store.courses.enrol(where, "Lou", learner.id)
+    assert store.courses.seat(learner.id, where.id) == lou
+    store.courses.leave(kim, learner.id)
+    assert store.courses.seat(learner.id, where.id) == lou
+    store.courses.leave(lou, learner.id)
+    assert store.courses.seats(learner.id) == ()
+    assert store.courses.students(where) == (kim, lou)
+
+
+# Activities
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"variants": "x"}, {"feedback": ""}, {"tries": -1}, {"tries": 100}, {"follow_share": 1.1}, {"run": None}]
+)
+def test_policies_that_cannot_be_are_refused(wrong: dict[str, object]) -> None:
+    """By the name of the field that is wrong."""
+    with pytest.raises(PoliciesError, match=next(iter(wrong))):
+        Policies.from_json(wrong)
+
+
+def test_an_activity_comes_back_as_it_was_made(store: Store) -> None:
+    """Policies, times and content, and it is found by its code, in any case, once it is no draft."""
+    plan = Plan("Week 3", None, Policies("per_student", "after_close", 2, 0.25, False, "before", False),
+                datetime(2026, 3, 1, 9, tzinfo=UTC), datetime(2026, 3, 1, 10, tzinfo=UTC))  # fmt: skip
+    made = store.activities.add(course(store), plan, CONTENT)
+    assert store.activities.find(made.id) == made
+    assert store.activities.by_code(made.join_code) is None
+    store.activities.set_state(made, "open")
+    found = store.activities.by_code(f"{made.join_code[:3].lower()} {made.join_code[3:]}")
+    assert found == replace(made, state="open")
+    assert found.content == CONTENT
+    nine = datetime(2026, 3, 1, 9, tzinfo=UTC)
+    phases = [found.phase(nine + timedelta(minutes=minutes)) for minutes in (-1, 0, 59, 60)]
+    assert phases == ["waiting", "open", "open", "closed"]
+
+
+def test_what_students_saw_is_never_changed(store: Store) -> None:
+    """A draft's content is replaced; after opening, other content is a new revision, and the same is none."""
+    made = store.activities.add(course(store), Plan("Week 3"), CONTENT)
+    other = replace(CONTENT, items=(Item({**SHEET, "tokens": 50}),))
+    assert store.activities.revise(made, other) == 1
+    store.activities.set_state(made, "open")
+    opened = store.activities.find(made.id)
+    assert opened
+    assert store.activities.revise(opened, other) == 1
+    assert store.activities.revise(opened, CONTENT) == 2
+    newest = store.activities.find(made.id)
+    assert newest
+    assert (newest.revision, newest.content) == (2, CONTENT)
+    assert store.activities.content(made.id, 1) == other
+
+
+def test_a_sheet_is_the_same_as_long_as_its_questions_are() -> None:
+    """Another title keeps drafts and tries in place; another length does not."""
+    assert Item({**SHEET, "title": "Heads"}).sheet == Item(SHEET).sheet
+    assert Item({**SHEET, "tokens": 50}).sheet != Item(SHEET).sheet
+
+
+# What students do
+
+
+def opened(store: Store) -> tuple[Activity, Student]:
+    where = course(store)
+    activity = store.activities.add(where, Plan("Week 3"), CONTENT)
+    kim, _, _ = seated(store, where)
+    store.classwork.arrive(activity.id, kim.id)
+    return activity, kim
+
+
+def test_the_newest_draft_wins_and_its_variant_stays(store: Store) -> None:
+    """A late save does not cover a newer one, and the sizes are those of the first save."""
+    activity, kim = opened(store)
+    here = spot(kim, activity)
+    store.classwork.save(here, Draft({"queries.rows": "1"}, 5, LLAMA))
+    store.classwork.save(here, Draft({"queries.rows": "old"}, 4, LLAMA))
+    store.classwork.save(here, Draft({"queries.rows": "2"}, 6, Fixed("gpt2", 7)))
+    assert store.classwork.draft(here) == Draft({"queries.rows": "2"}, 6, LLAMA)
+
+
+def test_a_try_that_is_sent_again_counts_once(store: Store) -> None:
+    """Eight threads hand in the same try; it is there once, and each is given that one."""
+    activity, kim = opened(store)
+    here, got = spot(kim, activity), list[int]()
+    draft = Draft({"queries.rows": "100"}, 1, LLAMA)
+
+    def hand_in(_: int) -> None:
+        got.append(store.classwork.record(here, "a" * 32, draft, HALF, handed_in=True, allowed=1).id)
+
+    assert all_at_once(8, hand_in) == []
+    [kept] = store.classwork.tries(here)
+    assert set(got) == {kept.id}
+    assert (kept.answers, kept.marks, kept.beliefs, kept.score) == (draft.answers, HALF.marks, HALF.beliefs, 1)
+    assert kept.variant == LLAMA
+
+
+def test_tries_are_not_more_than_allowed(store: Store) -> None:
+    """Six threads check with six ids where two tries are allowed: two are kept, four are refused, none is half kept."""
+    activity, kim = opened(store)
+    here = spot(kim, activity)
+
+    def check(number: int) -> None:
+        draft = Draft({"queries.rows": str(number)}, number, LLAMA)
+        store.classwork.record(here, f"try {number}", draft, HALF, handed_in=False, allowed=2)
+
+    problems = all_at_once(6, check)
+    assert [type(problem) for problem in problems] == [TriesUsedUpError] * 4
+    assert len(store.classwork.tries(here)) == 2
+    last = store.classwork.hand_in_last(here)
+    assert last
+    assert [found.handed_in for found in store.classwork.tries(here)] == [False, True]
+    assert store.classwork.last_try(here) == last
+
+
+def test_an_anonymous_ticket_is_joined_to_nobody(store: Store) -> None:
+    """No column holds the student, the key of the form or a time, and what stands there tells nothing of the order."""
+    activity, _kim = opened(store)
+    for number, text in enumerate(("first", "second")):
+        student, _, _ = seated(store, store.courses.find(activity.course_id) or pytest.fail("no course"), f"S{number}")
+        store.classwork.arrive(activity.id, student.id)
+        answers = {"muddiest": text}
+        assert store.classwork.hand_in_ticket(activity.id, student.id, f"form {number}", answers, anonymous=True)
+        assert not store.classwork.hand_in_ticket(activity.id, student.id, f"form {number}", answers, anonymous=True)
+    with store.engine.connect() as connection:
+        rows = connection.execute(sa.select(ticket_answers)).all()
+        flags = connection.execute(sa.select(attendance.c.ticket_in).order_by(attendance.c.student_id)).scalars().all()
+    assert sorted(row.text for row in rows) == ["first", "second"]
+    assert [row.student_id for row in rows] == [None, None]
+    assert all(type(row.day) is type(datetime.now(UTC).date()) for row in rows)
+    assert flags == [False, True, True]
+    assert not any(word in str(row) for row in rows for word in ("form 0", "form 1", "S0", "S1"))
+    if store.engine.dialect.name == "sqlite":
+        with store.engine.connect() as connection, pytest.raises(sa.exc.OperationalError, match="rowid"):
+            connection.execute(sa.text("SELECT rowid FROM ticket_answers"))
+
+
+def test_a_named_ticket_says_whose_it_is(store: Store) -> None:
+    """And can be starred, marked and hidden; an answer of another activity cannot."""
+    activity, kim = opened(store)
+    assert store.classwork.hand_in_ticket(activity.id, kim.id, "form", {"muddiest": "why √d"}, anonymous=False)
+    [answer] = store.classwork.tickets(activity.id)
+    assert (answer.student_id, answer.text, answer.starred) == (kim.id, "why √d", False)
+    assert store.classwork.mark_ticket(activity.id, answer.id, starred=True, follow_up=True)
+    assert not store.classwork.mark_ticket(activity.id + 1, answer.id, hidden=True)
+    [answer] = store.classwork.tickets(activity.id)
+    assert (answer.starred, answer.follow_up, answer.hidden) == (True, True, False)
+
+
+def test_a_removed_student_takes_their_work_along(store: Store) -> None:
+    """Drafts, tries and named tickets go with the student; the teacher stays."""
+    activity, kim = opened(store)
+    here = spot(kim, activity)
+    store.classwork.record(here, "a", Draft({}, 1, LLAMA), HALF, handed_in=True)
+    store.classwork.hand_in_ticket(activity.id, kim.id, "form", {"muddiest": "x"}, anonymous=False)
+    store.courses.remove_student(kim)
+    assert store.classwork.tries_of_activity(activity.id) == ()
+    assert store.classwork.draft(here) is None
+    assert store.classwork.tickets(activity.id) == ()
+    assert store.classwork.attendance(activity.id) == ()
+    with store.engine.connect() as connection:
+        assert connection.scalar(sa.select(sa.func.count()).select_from(teachers)) == 1
