@@ -1,4 +1,4 @@
-# The app with its embedded database: docker build -t attention-shapes . && docker run -p 8000:8000 -v shapes:/data attention-shapes
+# The app with its embedded database (compose.yaml has PostgreSQL and TLS): docker build -t attention-shapes . && docker run -p 8000:8000 -v shapes:/data attention-shapes
 FROM python:3.13-slim
 ENV PYTHONUNBUFFERED=1 PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 \
     ATTENTION_SHAPES_HOST=0.0.0.0 ATTENTION_SHAPES_PORT=8000 ATTENTION_SHAPES_DATA_DIR=/data

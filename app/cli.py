@@ -11,10 +11,11 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from alembic.util import CommandError
 from pydantic import ValidationError
+from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from app import __version__
@@ -46,8 +47,15 @@ from app.handout.roster import LARGEST_ROSTER, read_roster
 from app.handout.sheets import Progress, plan
 from app.handout.typesetting import Press
 from app.settings import PROJECT, Settings
-from app.store import Store
+from app.store import Store, Teacher
+from app.store.backup import BackupError, check_backup, restore_backup, write_backup
+from app.store.database import open_engine
+from app.store.housekeeping import tidy
 from app.store.people import as_email
+from app.web.simulated import make_sample
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
 
 PARTS = {"head": "one head", "layer": "one layer", "decode": "one more token, with a cache", "cross": "cross attention",
          "model": "whole model"}  # fmt: skip
@@ -147,9 +155,16 @@ def _parser() -> argparse.ArgumentParser:
     teacher.add_argument("action", choices=("add", "reset"), help="add one, or make a link that sets a new password")
     teacher.add_argument("email", metavar="EMAIL")
     teacher.add_argument("--name", default="", help="what colleagues see")
-    sample = verb("sample-course", _sample, "Make a course of simulated students to look around in.", printable=False)
+    sample = verb("sample-course", _sample, "Make a course with simulated students, to look around.", printable=False)
     sample.add_argument("email", metavar="EMAIL", nargs="?", help="whose it is; may be left out where one teacher is")
-    sample.add_argument("--remove", action="store_true", help="take the sample courses away again")
+    sample.add_argument("--remove", action="store_true", help="remove it instead")
+    backed = verb(
+        "backup", _backup, "Write everything in the database into one file; safe while running.", printable=False
+    )
+    restored = verb("restore", _restore, "Put a backup in the place of everything in the database.", printable=False)
+    for command in (backed, restored):
+        command.add_argument("file", metavar="FILE", type=Path)
+    restored.add_argument("--replace", action="store_true", help="even where there is data, which is gone then")
     verb("serve", _serve, _serve_help(), printable=False)
     return parser
 
@@ -494,20 +509,81 @@ def _teacher(parsed: argparse.Namespace) -> None:
 
 
 def _sample(parsed: argparse.Namespace) -> None:
-    from app.web.sample import make_sample  # here, so that the other verbs start without what pages need
-
     with _store(_settings()) as store:
-        teacher = store.people.find_teacher(parsed.email) if parsed.email else store.people.only_teacher()
-        if teacher is None:
-            raise InputError("Say whose it is, by the e-mail address of somebody who teaches: sample-course EMAIL.")
-        samples = [taught.course for taught in store.courses.taught_by(teacher) if taught.course.sample]
+        teacher = _whose(store, parsed.email)
         if parsed.remove:
-            for course in samples:
-                store.courses.delete(course)
-            print(f"Removed: {len(samples)}.")
-        else:
-            make_sample(_library(), load_tickets(PROJECT / "worksheets"), store, teacher)
-            print("Made. It is under “Teach”; sample-course --remove takes it away again.")
+            _remove_samples(store, teacher)
+            return
+        course = make_sample(_library(), load_tickets(PROJECT / "worksheets"), store, teacher)
+        store.people.note("terminal", "sample course made", f"course {course.id}")
+        print(f"“{course.title}” is in the list of {teacher.email}; sample-course --remove removes it.")
+
+
+def _remove_samples(store: Store, teacher: Teacher) -> None:
+    found = [taught.course for taught in store.courses.taught_by(teacher) if taught.course.sample]
+    for course in found:
+        store.courses.delete(course)
+        store.people.note("terminal", "sample course removed", f"course {course.id}")
+    print("It is removed." if found else f"There is no sample course in the list of {teacher.email}.")
+
+
+def _whose(store: Store, email: str | None) -> Teacher:
+    """The teacher of that address, or the only one there is."""
+    found = store.people.find_teacher(email) if email else store.people.only_teacher()
+    if found is None:
+        raise InputError("Say whose it is: sample-course EMAIL, of somebody with an account (teacher add makes one).")
+    return found
+
+
+def _backup(parsed: argparse.Namespace) -> None:
+    with _database() as engine, _told(parsed.file):
+        try:
+            contents = write_backup(engine, parsed.file)
+        except OSError as error:
+            raise InputError(f"{parsed.file} cannot be written: {error.strerror}.") from None
+    tables = sum(1 for table in contents.tables.values() if table.rows)
+    print(f"{contents.rows:,} rows of {tables} tables are in {parsed.file}; it holds names and answers: keep it safe.")
+
+
+def _restore(parsed: argparse.Namespace) -> None:
+    with _told(parsed.file):
+        try:
+            check_backup(parsed.file)  # before anything is made
+        except OSError as error:
+            raise InputError(f"{parsed.file} cannot be read: {error.strerror}.") from None
+        with _database() as engine:
+            contents = restore_backup(engine, parsed.file, replace=parsed.replace)
+    print(f"{contents.rows:,} rows are restored, as they were on {contents.made_at[:16].replace('T', ' at ')} UTC.")
+
+
+BACKUP_PROBLEMS = {
+    "empty": "There is nothing to back up: the database has no tables yet.",
+    "newer": "{file} or the database was made by a newer version of this program: update.",
+    "no-backup": "{file} is no backup, or was cut short.",
+    "damaged": "{file} is damaged: what is in it is not what was written. Nothing was changed; take another backup.",
+    "not-empty": "There is data in the database already; restore --replace {file} puts the backup in its place.",
+    "misfit": "{file} does not fit together with what it says of itself. Nothing was changed; take another backup.",
+}
+
+
+@contextmanager
+def _told(file: Path) -> Iterator[None]:
+    try:
+        yield
+    except BackupError as error:
+        raise InputError(BACKUP_PROBLEMS[error.reason].format(file=file)) from None
+
+
+@contextmanager
+def _database() -> Iterator[Engine]:
+    """The database as it is, whatever its tables."""
+    settings = _settings()
+    with _opening(settings):
+        engine = open_engine(settings.database)
+        try:
+            yield engine
+        finally:
+            engine.dispose()
 
 
 @contextmanager
@@ -541,9 +617,7 @@ def _link(settings: Settings, token: str, host: str = "", port: int = 0) -> str:
 
 
 def _serve(_parsed: argparse.Namespace) -> None:
-    import uvicorn  # here, so that the other verbs start without a web server
-
-    from app.main import create_app
+    from app.main import create_app  # here, so that the other verbs start without a web server
 
     settings = _settings()
     try:
@@ -553,16 +627,40 @@ def _serve(_parsed: argparse.Namespace) -> None:
     try:
         with _opening(settings):
             app = create_app(settings)
+            tidy(app.state.parts.store.engine)
     except InputError:
         listening.close()
         raise
-    host, port = listening.getsockname()[:2]
+    _greet(settings, app.state.parts.store, *listening.getsockname()[:2])
+    _serve_at(listening, app, settings)
+
+
+def _greet(settings: Settings, store: Store, host: str, port: int) -> None:
+    """Say where the app is, and while nobody has an account, how the first one is made."""
     print(f"Attention Shapes is at http://{host}:{port} (Ctrl-C ends it)", flush=True)
-    people = app.state.parts.store.people
-    if not people.has_teacher():
-        link = _link(settings, people.add_link("setup"), host, port)
+    if not store.people.has_teacher():
+        link = _link(settings, store.people.add_link("setup"), host, port)
         print(f"The first teacher's account is made here, once: {link}", flush=True)
+
+
+def _serve_at(listening: socket.socket, app: FastAPI, settings: Settings) -> None:
+    """Serve until the process is ended: here, or in as many processes as are set, each with an app of its own."""
+    import uvicorn
+    from uvicorn.supervisors import Multiprocess
+
+    several = settings.workers > 1
     config = uvicorn.Config(
-        app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=5
+        "app.main:create_app" if several else app,
+        factory=several,
+        workers=settings.workers,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=5,
+        forwarded_allow_ips=settings.proxies,
     )
-    uvicorn.Server(config).run(sockets=[listening])
+    if several:
+        app.state.parts.store.close()
+        Multiprocess(config, [listening]).run()
+    else:
+        uvicorn.Server(config).run(sockets=[listening])

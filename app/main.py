@@ -22,20 +22,27 @@ from app.web import (
     classroom,
     courses,
     errors,
+    exit_tickets,
+    exports,
     handout,
     health,
     join,
+    live,
     marking,
     model,
     models,
     practice,
+    regrading,
+    results,
     run,
+    samples,
     sheet,
     signin,
 )
 from app.web.guard import Guard
 from app.web.parts import Parts, make_templates
 from app.web.printing import Printing
+from app.web.rooms import Rooms
 from app.web.runner import HeadRunner
 
 
@@ -60,11 +67,11 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         docs_url=None,  # the page it would serve loads its script from another site
         redoc_url=None,
     )
-    app.state.parts = parts
+    app.state.parts, app.state.rooms = parts, Rooms()
     app.state.printing = Printing(settings.data_dir / "fonts")
-    for module in (sheet, practice, run, models, model, handout, marking, api, health):
-        app.include_router(module.router)
-    for module in (signin, courses, activities, join, classroom):
+    learning = (sheet, practice, run, models, model, handout, marking, api, health, join, classroom)
+    teaching = (signin, courses, activities, live, results, exit_tickets, regrading, exports, samples)
+    for module in (*learning, *teaching):
         app.include_router(module.router)
     app.mount("/static", _Static(directory=PROJECT / "static"), name="static")
     errors.install(app)

@@ -17,7 +17,6 @@ from app.main import create_app
 from app.settings import Settings
 from app.store import Activity, Course, Plan, Policies, Student, Teacher
 from app.web.limits import BUCKETS
-from app.web.sample import HALFWAY, HOLD, IDLE, STUDENTS
 
 from .classes import World
 from .test_web import KEY, Page
@@ -494,30 +493,3 @@ def test_an_activity_can_be_an_exit_ticket_alone(room: Room) -> None:
     assert browser.get(f"/class/{alone.id}/1").status_code == 404
     assert browser.get(f"/class/{without.id}").headers["location"] == f"/class/{without.id}/1"
     assert browser.get(f"/class/{without.id}/ticket").status_code == 404
-
-
-# The sample course
-
-
-def test_a_sample_course_is_made_and_removed_with_one_press(room: Room) -> None:
-    """Plainly labelled, with work whose beliefs are diagnosed as they were simulated; gone without a trace."""
-    made = room.instructor.post("/courses/sample").headers["location"]
-    assert "its students are simulated" in room.instructor.get(made).text
-    store = room.world.parts.store
-    [sample] = [taught.course for taught in store.courses.taught_by(room.ada) if taught.course.sample]
-    students = store.courses.students(sample)
-    assert len(students) == STUDENTS
-    assert all("Simulated" in student.name for student in students)
-    today, last = store.activities.of_course(sample)
-    assert (today.phase(), last.phase()) == ("open", "closed")
-    first = {found.student_id: found for found in reversed(store.classwork.tries_of_activity(last.id))}
-    held = [found.beliefs[0] for found in first.values() if found.beliefs]
-    assert {belief: held.count(belief) for belief in HOLD} == HOLD
-    assert len(store.classwork.tickets(last.id)) == 2 * STUDENTS
-    handed_in = {found.student_id for found in store.classwork.tries_of_activity(today.id) if found.handed_in}
-    assert len(handed_in) == STUDENTS - HALFWAY - IDLE
-    assert room.instructor.post(f"{made}/remove-sample").headers["location"] == "/courses"
-    assert store.courses.find(sample.id) is None
-    assert store.activities.find(last.id) is None
-    assert store.classwork.tries_of_activity(last.id) == ()
-    assert store.courses.find(room.course.id)

@@ -42,6 +42,10 @@ TABLE: dict[str, Row] = {
     "POST /sheet/check": ALL_200,
     "POST /sheet/answers": ALL_200,
     "POST /sheet/hint": ALL_200,
+    "GET /practice": ALL_303,
+    "POST /practice": ALL_303,
+    "POST /practice/level": ALL_303,
+    "POST /practice/forget": ALL_303,
     "POST /runs": ALL_200,
     "GET /runs/{run_id}": ALL_404,
     "GET /runs/{run_id}/weights.png": ALL_404,
@@ -70,10 +74,6 @@ TABLE: dict[str, Row] = {
     "POST /api/v1/variants": ALL_422,
     "GET /api/v1/beliefs": ALL_200,
     "POST /api/v1/forward": ALL_422,
-    "GET /practice": ALL_303,
-    "POST /practice": ALL_303,
-    "POST /practice/level": ALL_303,
-    "POST /practice/forget": ALL_303,
     # Signing in.
     "GET /sign-in": (200, 200, 200, 303, 303, 303),
     "POST /sign-in": ALL_422,
@@ -92,6 +92,11 @@ TABLE: dict[str, Row] = {
     "POST /courses/{course_id:int}/students/{student_id:int}/free": INSTRUCTOR_DOES,
     "POST /courses/{course_id:int}/staff": INSTRUCTOR_IS_TOLD,
     "POST /courses/{course_id:int}/staff/{teacher_id:int}/remove": INSTRUCTOR_DOES,
+    "GET /courses/{course_id:int}/exports": INSTRUCTOR_SEES,
+    "GET /courses/{course_id:int}/exports/{name}": INSTRUCTOR_SEES,
+    "POST /courses/{course_id:int}/archive": INSTRUCTOR_DOES,
+    "POST /courses/{course_id:int}/bring-back": INSTRUCTOR_DOES,
+    "POST /courses/{course_id:int}/delete": INSTRUCTOR_IS_TOLD,
     # Activities.
     "GET /courses/{course_id:int}/activities/new": INSTRUCTOR_SEES,
     "POST /courses/{course_id:int}/activities": INSTRUCTOR_IS_TOLD,
@@ -101,6 +106,17 @@ TABLE: dict[str, Row] = {
     "POST /activities/{activity_id:int}/open": INSTRUCTOR_DOES,
     "POST /activities/{activity_id:int}/close": INSTRUCTOR_DOES,
     "GET /activities/{activity_id:int}/qr.svg": STAFF_SEES,
+    # While it goes on, and afterwards.
+    "GET /activities/{activity_id:int}/live": STAFF_SEES,
+    "GET /activities/{activity_id:int}/live/now": STAFF_SEES,
+    "POST /activities/{activity_id:int}/live/explain": INSTRUCTOR_DOES,
+    "GET /activities/{activity_id:int}/results": STAFF_SEES,
+    "GET /activities/{activity_id:int}/results/{student_id:int}": STAFF_SEES,
+    "GET /activities/{activity_id:int}/summary": STAFF_SEES,
+    "GET /activities/{activity_id:int}/tickets": STAFF_SEES,
+    "POST /activities/{activity_id:int}/tickets/{answer_id}": (401, 401, 401, 403, 404, 404),  # there is no such answer
+    "GET /activities/{activity_id:int}/regrade": STAFF_SEES,
+    "POST /activities/{activity_id:int}/regrade": (401, 401, 401, 403, 404, 409),  # without what was looked at
     # Students.
     "GET /join": ALL_200,
     "POST /join": ALL_404,
@@ -141,7 +157,8 @@ class Cast:
         self.values = {
             "{course_id:int}": course.id, "{student_id:int}": kim.id, "{teacher_id:int}": bo.id, "{number:int}": 1,
             "{activity_id:int}": self.activity.id, "{code}": self.activity.join_code, "{key}": "gpt2",
-            "{token}": "no-such-link", "{run_id}": "no-such-run", "{page}": 1,
+            "{answer_id}": "0123abcd", "{name}": "answers.csv", "{token}": "no-such-link", "{run_id}": "no-such-run",
+            "{page}": 1,
         }  # fmt: skip
 
     def path(self, route: str) -> str:

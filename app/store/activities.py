@@ -14,7 +14,7 @@ from sqlalchemy.exc import IntegrityError
 
 from .courses import Course, as_code, new_code
 from .questions import Questions, added_id, now
-from .tables import activities, revisions
+from .tables import activities, courses, revisions
 
 State = Literal["draft", "open", "closed"]
 Phase = Literal["draft", "waiting", "open", "closed"]
@@ -177,8 +177,10 @@ class Activities(Questions):
         return next(iter(self._found(activities.c.id == activity_id)), None)
 
     def by_code(self, typed: str) -> Activity | None:
-        """The activity that a join code opens, in whatever way it is typed; drafts have no door yet."""
-        return next(iter(self._found(activities.c.join_code == as_code(typed), activities.c.state != "draft")), None)
+        """The activity that a join code opens, in whatever way it is typed; drafts and archives have no door."""
+        archived = sa.select(courses.c.id).where(courses.c.archived_at.is_not(None))
+        conditions = (activities.c.state != "draft", activities.c.course_id.not_in(archived))
+        return next(iter(self._found(activities.c.join_code == as_code(typed), *conditions)), None)
 
     def of_course(self, course: Course) -> tuple[Activity, ...]:
         """The activities of a course, the newest first."""
@@ -212,6 +214,11 @@ class Activities(Questions):
         this = (revisions.c.activity_id == activity_id, revisions.c.number == revision)
         row = self._one(sa.select(revisions.c.content).where(*this))
         return Content.from_json(row[0]) if row else None
+
+    def revisions(self, activity: Activity) -> dict[int, Content]:
+        """Everything that students saw, by the number of its revision."""
+        query = sa.select(revisions.c.number, revisions.c.content).where(revisions.c.activity_id == activity.id)
+        return {row.number: Content.from_json(row.content) for row in self._all(query.order_by(revisions.c.number))}
 
     def _freeze(self, connection: sa.Connection, activity_id: int, number: int, content: Content) -> None:
         row = {"activity_id": activity_id, "number": number, "content": content.as_json(), "created_at": now()}

@@ -45,6 +45,17 @@ class Draft:
 
 
 @dataclass(frozen=True)
+class KeptDraft:
+    """A draft as it is kept: whose, of which sheet, and since when."""
+
+    student_id: int
+    sheet: str
+    variant: Fixed
+    answers: Answers
+    saved_at: datetime
+
+
+@dataclass(frozen=True)
 class Graded:
     """What a try got: kind of mark by place, keys of beliefs with the diagnosis first, and a score."""
 
@@ -154,6 +165,12 @@ class Classwork(Questions):
         )
         row = self._one(query)
         return Draft(row.answers, row.version, Fixed(**row.variant)) if row else None
+
+    def drafts_of_activity(self, activity_id: int) -> tuple[KeptDraft, ...]:
+        """What stands in everybody's boxes, handed in or not."""
+        query = sa.select(*columns(work, KeptDraft)).where(work.c.activity_id == activity_id)
+        rows = self._all(query.order_by(work.c.student_id, work.c.sheet))
+        return tuple(KeptDraft(**{**row._mapping, "variant": Fixed(**row.variant)}) for row in rows)
 
     # Tries
 

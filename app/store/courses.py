@@ -81,11 +81,21 @@ class Courses(Questions):
         row = self._one(sa.select(*columns(courses, Course)).where(courses.c.id == course_id))
         return Course(*row) if row else None
 
+    def made_at(self, course: Course) -> datetime:
+        """When a course was made."""
+        found: datetime = self._one(sa.select(courses.c.created_at).where(courses.c.id == course.id))[0]
+        return found
+
     def change(self, course: Course, title: str, time_zone: str) -> None:
         self._write(sa.update(courses).where(courses.c.id == course.id).values(title=title, time_zone=time_zone))
 
+    def archive(self, course: Course, archived: bool = True) -> None:
+        """Put a course away, where it can be read and not changed, or bring it back."""
+        at = now() if archived else None
+        self._write(sa.update(courses).where(courses.c.id == course.id).values(archived_at=at))
+
     def delete(self, course: Course) -> None:
-        """Delete a course with everything in it, for good."""
+        """Delete a course for good, with its staff, students, activities and all that was done in them."""
         self._write(sa.delete(courses).where(courses.c.id == course.id))
 
     def taught_by(self, teacher: Teacher) -> tuple[TaughtCourse, ...]:

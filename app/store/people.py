@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import secrets
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
 import sqlalchemy as sa
 
-from .questions import Questions, added_id, columns, hashed, now
+from .questions import Questions, added_id, batches, columns, hashed, now
 from .tables import links, log, sessions, staff, teachers
 
 Role = Literal["instructor", "assistant"]
@@ -45,6 +46,16 @@ class Link:
     email: str
     course_id: int | None
     role: Role | None
+
+
+@dataclass(frozen=True)
+class Noted:
+    """A line of the log, such as "teacher 3", "course archived", "course 7"."""
+
+    at: datetime
+    who: str
+    what: str
+    object: str
 
 
 class People(Questions):
@@ -159,6 +170,14 @@ class People(Questions):
         """Sign out everywhere."""
         theirs = (sessions.c.teacher_id == teacher.id, sessions.c.ended_at.is_(None))
         self._write(sa.update(sessions).where(*theirs).values(ended_at=now()))
+
+    def noted(self, about: Collection[str], since: datetime) -> tuple[Noted, ...]:
+        """What was written into the log about some objects, the newest first, a thousand lines at most."""
+        found = list[Noted]()
+        for part in batches(sorted(about), 500):  # a statement has no room for any number of them
+            query = sa.select(*columns(log, Noted)).where(log.c.object.in_(part), log.c.at >= since)
+            found += [Noted(*row) for row in self._all(query.order_by(log.c.id.desc()).limit(1000))]
+        return tuple(sorted(found, key=lambda line: line.at, reverse=True)[:1000])
 
     def note(self, who: str, what: str, about: str = "") -> None:
         """Write one line into the log: numbers, never names or answers."""

@@ -59,6 +59,11 @@ def added_id(connection: sa.Connection, table: sa.Table, values: dict[str, Any])
     return int(row[0])
 
 
+def batches(values: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
+    """Values in groups of a size."""
+    return (values[at : at + size] for at in range(0, len(values), size))
+
+
 def hashed(secret: str) -> str:
     """What is stored of a token or code: whoever reads the database cannot use it."""
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()

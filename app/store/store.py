@@ -5,25 +5,23 @@ from __future__ import annotations
 import json
 import re
 import secrets
-import sqlite3
 import threading
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
-from alembic import command
-from alembic.config import Config
-from sqlalchemy.engine import make_url
 
 from .activities import Activities
 from .classwork import Classwork
 from .courses import Courses
+from .database import migrating, open_engine, upgrade
+from .live import Live
 from .people import People
 from .questions import Questions, hashed, now
+from .regrades import Regrades
+from .samples import Samples
 from .tables import attempts, drafts, learners, models, runs
 
 Answers = Mapping[str, str]
@@ -88,19 +86,20 @@ class KeptModel:
 class Store(Questions):
     """An open database, brought to the newest tables.
 
-    Practice is asked of the store itself, a class of its `people`, `courses`, `activities` and `classwork`.
+    Practice is asked of the store itself, a class of its `people`, `courses`, `activities`, `classwork`,
+    `live` and `regrades`; `samples` fills sample courses.
     """
 
     def __init__(self, url: str) -> None:
-        _make_folder(url)
-        on_sqlite = url.startswith("sqlite")
-        super().__init__(sa.create_engine(url, pool_pre_ping=not on_sqlite), threading.Lock() if on_sqlite else None)
-        if self.engine.dialect.name == "sqlite":
-            sa.event.listen(self.engine, "connect", _set_up_sqlite)
-        self._migrate()
+        engine = open_engine(url)
+        super().__init__(engine, threading.Lock() if engine.dialect.name == "sqlite" else None)
+        with migrating(engine) as connection:
+            upgrade(connection)
         parts = self.engine, self._turn
         self.people, self.courses = People(*parts), Courses(*parts)
         self.activities, self.classwork = Activities(*parts), Classwork(*parts)
+        self.samples = Samples(*parts)
+        self.live, self.regrades = Live(*parts), Regrades(*parts)
 
     def close(self) -> None:
         self.engine.dispose()
@@ -217,39 +216,3 @@ class Store(Questions):
         query = sa.select(models.c.key).where(models.c.key.startswith(prefix, autoescape=True)).limit(100)
         with self.engine.connect() as connection:
             return list(connection.scalars(query))
-
-    def _migrate(self) -> None:
-        config = Config()
-        config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
-        with self.engine.begin() as connection:
-            # Several processes may start at once: one of them migrates, the others wait here until it is done.
-            locks = {"postgresql": "SELECT pg_advisory_xact_lock(7302)", "sqlite": "BEGIN IMMEDIATE"}
-            connection.exec_driver_sql(locks[self.engine.dialect.name])
-            config.attributes["connection"] = connection
-            command.upgrade(config, "head")
-
-
-def _make_folder(url: str) -> None:
-    database = make_url(url)
-    if database.get_backend_name() == "sqlite" and database.database and database.database != ":memory:":
-        Path(database.database).parent.mkdir(parents=True, exist_ok=True)
-
-
-def _set_up_sqlite(connection: Any, _record: object) -> None:
-    # FULL: an answer that was acknowledged survives a power cut, at the price of one flush a commit.
-    for pragma in ("busy_timeout=5000", "synchronous=FULL", "foreign_keys=ON"):
-        connection.execute(f"PRAGMA {pragma}")
-    _use_wal(connection)
-
-
-def _use_wal(connection: Any) -> None:
-    """Turn the write-ahead log on; of several who open a new file at once, SQLite lets only one, and none wait."""
-    for wait in (*[0.05] * 100, None):
-        try:
-            connection.execute("PRAGMA journal_mode=WAL")
-        except sqlite3.OperationalError:
-            if wait is None:
-                raise
-            time.sleep(wait)
-        else:
-            return

@@ -17,7 +17,6 @@ from app.web import doors
 from app.web.doors import LedCourse, LedStudent, SeenCourse, SignedIn, address
 from app.web.forms import Sent
 from app.web.parts import Part, Parts, render
-from app.web.sample import make_sample
 
 router = APIRouter(include_in_schema=False)
 
@@ -66,23 +65,6 @@ def add_course(parts: Part, teacher: SignedIn, sent: Sent) -> Response:
         return render(parts, "courses.html", _courses_page(parts, teacher, title, zone, problem), 422)
     course = parts.store.courses.add(title, zone, teacher)
     return RedirectResponse(f"/courses/{course.id}", 303)
-
-
-@router.post("/courses/sample")
-def add_sample(parts: Part, teacher: SignedIn) -> Response:
-    """A course of simulated students, to look around in."""
-    course = make_sample(parts.library, parts.tickets, parts.store, teacher)
-    return RedirectResponse(f"/courses/{course.id}", 303)
-
-
-@router.post("/courses/{course_id:int}/remove-sample")
-def remove_sample(parts: Part, door: LedCourse) -> Response:
-    """Delete a course of simulated students; any other is 404."""
-    if not door.course.sample:
-        raise HTTPException(404)
-    parts.store.courses.delete(door.course)
-    parts.store.people.note(f"teacher {door.teacher.id}", "sample removed", f"course {door.course.id}")
-    return RedirectResponse("/courses", 303)
 
 
 @router.get("/courses/{course_id:int}")

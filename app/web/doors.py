@@ -5,7 +5,7 @@ What somebody may not know of does not exist for them (404); what they know of a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from fastapi import Depends, HTTPException, Request, Response
@@ -31,7 +31,8 @@ class TaughtCourse:
 
     @property
     def leads(self) -> bool:
-        return self.role == "instructor"
+        """Whether they may change anything; nobody may in an archived course."""
+        return self.role == "instructor" and self.course.archived_at is None
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,8 @@ class TaughtActivity:
 
     @property
     def leads(self) -> bool:
-        return self.role == "instructor"
+        """Whether they may change anything; nobody may in an archived course."""
+        return self.role == "instructor" and self.course.archived_at is None
 
 
 @dataclass(frozen=True)
@@ -93,10 +95,18 @@ def see_course(parts: Part, teacher: SignedIn, course_id: int) -> TaughtCourse:
 SeenCourse = Annotated[TaughtCourse, Depends(see_course)]
 
 
-def lead_course(parts: Part, door: SeenCourse) -> TaughtCourse:
-    """For the instructors of the course."""
-    if not door.leads:
-        raise HTTPException(403, parts.library.wording.say("class", "instructors-only"))
+def own_course(parts: Part, door: SeenCourse) -> TaughtCourse:
+    """For the instructors of the course, archived or not."""
+    _only_instructors(parts, door.role)
+    return door
+
+
+OwnCourse = Annotated[TaughtCourse, Depends(own_course)]
+
+
+def lead_course(parts: Part, door: OwnCourse) -> TaughtCourse:
+    """For the instructors of the course, unless it is archived."""
+    _only_current(parts, door.course)
     return door
 
 
@@ -126,10 +136,29 @@ def see_activity(parts: Part, teacher: SignedIn, activity_id: int) -> TaughtActi
 SeenActivity = Annotated[TaughtActivity, Depends(see_activity)]
 
 
+@dataclass(frozen=True)
+class TaughtWork:
+    """A student of an activity's course, with the activity and who looks at it."""
+
+    at: TaughtActivity
+    student: Student
+
+
+def see_work(parts: Part, door: SeenActivity, student_id: int) -> TaughtWork:
+    """For the staff of the course of both."""
+    student = parts.store.courses.find_student(_known(student_id))
+    if student is None or student.course_id != door.course.id:
+        raise HTTPException(404)
+    return TaughtWork(door, student)
+
+
+SeenWork = Annotated[TaughtWork, Depends(see_work)]
+
+
 def lead_activity(parts: Part, door: SeenActivity) -> TaughtActivity:
-    """For the instructors of the activity's course."""
-    if not door.leads:
-        raise HTTPException(403, parts.library.wording.say("class", "instructors-only"))
+    """For the instructors of the activity's course, unless it is archived."""
+    _only_instructors(parts, door.role)
+    _only_current(parts, door.course)
     return door
 
 
@@ -137,13 +166,13 @@ LedActivity = Annotated[TaughtActivity, Depends(lead_activity)]
 
 
 def sit_down(parts: Part, learner: MaybeLearner, activity_id: int) -> Desk:
-    """For the students of the activity's course, once it is no draft."""
+    """For the students of the activity's course, once it is no draft; in an archived one it is closed."""
     activity = parts.store.activities.find(activity_id) if learner and 0 < activity_id <= LARGEST_ID else None
     student = parts.store.courses.seat(learner.id, activity.course_id) if learner and activity else None
     course = parts.store.courses.find(activity.course_id) if student and activity else None
     if activity is None or student is None or course is None or activity.state == "draft":
         raise HTTPException(404, parts.library.wording.say("class", "no-seat"))
-    return Desk(activity, course, student)
+    return Desk(replace(activity, state="closed") if course.archived_at else activity, course, student)
 
 
 AtDesk = Annotated[Desk, Depends(sit_down)]
@@ -186,6 +215,16 @@ def _staffed(parts: Parts, course_id: int, teacher: Teacher) -> tuple[Role, Cour
     if role is None or course is None:
         raise HTTPException(404)
     return role, course
+
+
+def _only_instructors(parts: Parts, role: Role) -> None:
+    if role != "instructor":
+        raise HTTPException(403, parts.library.wording.say("class", "instructors-only"))
+
+
+def _only_current(parts: Parts, course: Course) -> None:
+    if course.archived_at:
+        raise HTTPException(409, parts.library.wording.say("class", "archived"))
 
 
 def _known(number: int) -> int:
