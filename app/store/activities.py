@@ -229,8 +229,9 @@ class Activities(Questions):
         others = revisions.alias()
         newest = sa.select(sa.func.max(others.c.number)).where(others.c.activity_id == activities.c.id)
         wanted = ("id", "course_id", "join_code", "state", "title", "day", "policies", "opens_at", "closes_at")
+        content = sa.cast(revisions.c.content, sa.Text)
         query = (
-            sa.select(*(activities.c[name] for name in wanted), revisions.c.number, sa.cast(revisions.c.content, sa.Text))
+            sa.select(*(activities.c[name] for name in wanted), revisions.c.number, content)
             .join(revisions, revisions.c.activity_id == activities.c.id)
             .where(*conditions, revisions.c.number == newest.scalar_subquery())
             .order_by(activities.c.id.desc())
