@@ -31,6 +31,7 @@ from app.web import (
     marking,
     model,
     models,
+    papers,
     practice,
     regrading,
     results,
@@ -70,7 +71,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.state.parts, app.state.rooms = parts, Rooms()
     app.state.printing = Printing(settings.data_dir / "fonts")
     learning = (sheet, practice, run, models, model, handout, marking, api, health, join, classroom)
-    teaching = (signin, courses, activities, live, results, exit_tickets, regrading, exports, samples)
+    teaching = (signin, courses, activities, live, results, exit_tickets, regrading, papers, exports, samples)
     for module in (*learning, *teaching):
         app.include_router(module.router)
     app.mount("/static", _Static(directory=PROJECT / "static"), name="static")

@@ -106,6 +106,8 @@ TABLE: dict[str, Row] = {
     "POST /activities/{activity_id:int}/open": INSTRUCTOR_DOES,
     "POST /activities/{activity_id:int}/close": INSTRUCTOR_DOES,
     "GET /activities/{activity_id:int}/qr.svg": STAFF_SEES,
+    "GET /activities/{activity_id:int}/paper": INSTRUCTOR_SEES,
+    "POST /activities/{activity_id:int}/paper": INSTRUCTOR_IS_TOLD,
     # While it goes on, and afterwards.
     "GET /activities/{activity_id:int}/live": STAFF_SEES,
     "GET /activities/{activity_id:int}/live/now": STAFF_SEES,

@@ -25,6 +25,7 @@ from app.web.live import LivePage
 from app.web.marking import MarkingPage
 from app.web.model import ModelPage
 from app.web.models import ModelsPage
+from app.web.papers import PapersPage
 from app.web.parts import make_templates
 from app.web.regrading import RegradePage
 from app.web.results import ResultsPage, SummaryPage, WorkPage
@@ -48,6 +49,7 @@ PAGES: dict[str, type[Any]] = {
     "handout_job.html": JobPage,
     "_handout_job.html": JobPage,
     "marking.html": MarkingPage,
+    "papers.html": PapersPage,
     "error.html": ErrorPage,
     "sign_in.html": SignInPage,
     "link.html": LinkPage,

@@ -32,26 +32,41 @@ class Paper:
 
 def mark_papers(variant: Variant, typed: str) -> tuple[Paper, ...]:
     """Every line that is not empty, marked; raises HandoutError naming the line that cannot be used."""
+    return tuple(mark_paper(variant, *parted(line), at) for at, line in typed_lines(typed))
+
+
+def typed_lines(typed: str) -> tuple[tuple[int, str], ...]:
+    """Every line that is not empty with its number, from 1; raises HandoutError where there are too many."""
     lines = typed.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    if sum(bool(line.strip()) for line in lines) > MOST_LINES:
+    found = tuple((at, line) for at, line in enumerate(lines, start=1) if line.strip())
+    if len(found) > MOST_LINES:
         raise HandoutError(f"At most {MOST_LINES:,} lines can be marked at once: do it in parts.")
-    return tuple(_paper(variant, line, at) for at, line in enumerate(lines, start=1) if line.strip())
+    return found
 
 
-def _paper(variant: Variant, line: str, at: int) -> Paper:
-    if len(line) > LONGEST_LINE:
-        raise HandoutError(f"Line {at} is longer than any sheet: one student stands on one line.")
+def parted(line: str) -> tuple[str, str]:
+    """What stands before the colon, which is nothing where there is none, and the answers.
+
+    >>> parted("Ada Lovelace: 100 4096")
+    ('Ada Lovelace', ' 100 4096')
+    """
     before, colon, after = line.replace("：", ":").partition(":")
-    name, rest = (before, after) if colon else ("", line)
-    texts = tuple("" if text in EMPTY else text for text in rest.split())
+    return (before, after) if colon else ("", line)
+
+
+def mark_paper(variant: Variant, name: str, answers: str, at: int) -> Paper:
+    """The answers of one line, marked; raises HandoutError that names the line by its number."""
+    if len(name) + len(answers) > LONGEST_LINE:
+        raise HandoutError(f"Line {at} is longer than any sheet: one student stands on one line.")
+    texts = tuple("" if text in EMPTY else text for text in answers.split())
     if len(texts) > len(variant.blanks):
         raise HandoutError(
             f"Line {at} has {len(texts)} answers, and the sheet has {len(variant.blanks)} boxes: "
             "write no spaces inside an answer, and a colon after the name."
         )
-    answers = dict(zip(map(str, variant.blanks), texts, strict=False))
     filled = texts + ("",) * (len(variant.blanks) - len(texts))
-    return Paper(one_line(name, 120), filled, grade(variant, answers))
+    typed = dict(zip(map(str, variant.blanks), texts, strict=False))
+    return Paper(one_line(name, 120), filled, grade(variant, typed))
 
 
 def results_csv(variant: Variant, papers: Sequence[Paper]) -> str:

@@ -175,16 +175,25 @@ class Classwork(Questions):
     # Tries
 
     def record(
-        self, spot: Spot, client_id: str, draft: Draft, graded: Graded, *, handed_in: bool, allowed: int = 0
+        self,
+        spot: Spot,
+        client_id: str,
+        draft: Draft,
+        graded: Graded,
+        *,
+        handed_in: bool,
+        allowed: int = 0,
+        keep_draft: bool = True,
     ) -> Try:
-        """Keep one try for good, with the draft it was made from; durable once this returns.
+        """Keep one try for good, with the draft it was made from unless `keep_draft` is off; durable once this returns.
 
         The same `client_id` again gives back the try that is there. Raises TriesUsedUpError where more than `allowed`
         tries would be there on this sheet (0 allows any number); then nothing is kept.
         """
         with self._writing() as connection:
             self._one_at_a_time(connection, spot.student_id)
-            self._save(connection, spot, draft)
+            if keep_draft:
+                self._save(connection, spot, draft)
             row = {**asdict(spot), **asdict(graded), "client_id": client_id, "variant": asdict(draft.variant),
                    "answers": dict(draft.answers), "handed_in": handed_in, "created_at": now()}  # fmt: skip
             place = [tries.c.student_id, tries.c.client_id]

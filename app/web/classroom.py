@@ -24,7 +24,7 @@ from app.store import Activity, Phase, Progress, Ticket, TriesUsedUpError, Try
 from app.store.classwork import Draft
 from app.web import doors
 from app.web.asked import MAX_KEPT, read_scale
-from app.web.assigned import Assigned, assigned, graded, titles
+from app.web.assigned import Assigned, assigned, fix, graded, titles
 from app.web.doors import AtDesk
 from app.web.forms import LONGEST_TEXT, Fields, Sent
 from app.web.parts import Part, Parts, render
@@ -204,7 +204,8 @@ def show_hint(request: Request, parts: Part, sheet: Posted, sent: Sent) -> Respo
     words, activity = parts.library.wording, sheet.desk.activity
     _still_open(parts, activity)
     last = parts.store.classwork.last_try(sheet.assigned.spot)
-    if not activity.policies.hints or last is None or not activity.policies.tells(activity.phase(), last.handed_in):
+    seen = last is not None and activity.policies.tells(activity.phase(), last.handed_in)
+    if not activity.policies.hints or last is None or not seen or _elsewhere(parts, sheet, last):
         raise HTTPException(409, words.say("class", "no-hint"))
     parts.store.classwork.save(sheet.assigned.spot, sheet.sent)
     level = next((known for known in LEVELS if str(known) == sent.raw("hint")), LEVELS[0])
@@ -286,7 +287,8 @@ def _page(parts: Parts, sheet: Sheet, notice: str = "", hinted: Hint | None = No
     tries = progress[sheet.assigned.spot.sheet].tries if sheet.assigned.spot.sheet in progress else 0
     last = parts.store.classwork.last_try(sheet.assigned.spot) if tries else None
     left = max(policies.tries - tries, 0) if policies.tries else None
-    told = last is not None and policies.tells(phase, last.handed_in)
+    elsewhere = last is not None and _elsewhere(parts, sheet, last)
+    told = last is not None and policies.tells(phase, last.handed_in) and not elsewhere
     report = grade(variant, last.answers) if last and told else None
     handed_in = last is not None and last.handed_in
     return ClassSheetPage(
@@ -307,11 +309,17 @@ def _page(parts: Parts, sheet: Sheet, notice: str = "", hinted: Hint | None = No
         tries_left=left,
         locked=phase != "open" or left == 0,
         can_hand_in=phase == "open" and not (handed_in and left == 0),
-        notice=notice,
+        notice=notice or (parts.library.wording.say("class", "on-paper") if elsewhere else ""),
         form_id=secrets.token_urlsafe(16),
         saved_version=sheet.sent.version,
         run_button=_run_button(variant, policies.run == "before" or tries > 0),
     )
+
+
+def _elsewhere(parts: Parts, sheet: Sheet, last: Try) -> bool:
+    """Whether the last try came on paper with other numbers, so that its marks are not for these boxes."""
+    found = sheet.assigned
+    return last.variant != found.fixed and fix(parts, found.variant.worksheet, last.variant).code != found.variant.code
 
 
 def _next_hint(report: Report | None, hinted: Hint | None) -> Level | None:
