@@ -41,9 +41,9 @@ from app.attention.topics import TopicError
 from app.attention.variants import SeedError, variant_json
 from app.attention.worksheet import Variant, WorksheetError, plain
 from app.exchange.hub import HubError, fetch_config, repository
+from app.exchange.roster import LARGEST_ROSTER, RosterError, read_names
 from app.handout.content import parts
 from app.handout.options import FIGURES, LAYOUTS, NO_BACK, PAPERS, HandoutError, Options
-from app.handout.roster import LARGEST_ROSTER, read_roster
 from app.handout.sheets import Progress, plan
 from app.handout.typesetting import Press
 from app.settings import PROJECT, Settings
@@ -69,6 +69,7 @@ UNUSABLE = (
     AnswersError,
     ForwardError,
     HubError,
+    RosterError,
     HandoutError,
 )
 
@@ -459,7 +460,7 @@ def _handout_of(parsed: argparse.Namespace) -> Options:
 
 
 def _roster(name: str) -> tuple[str, ...]:
-    return read_roster(sys.stdin.buffer.read(LARGEST_ROSTER + 1) if name == "-" else _read(Path(name)))
+    return read_names(sys.stdin.buffer.read(LARGEST_ROSTER + 1) if name == "-" else _read(Path(name)))
 
 
 def _progress(what: str) -> Progress | None:

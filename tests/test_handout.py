@@ -182,9 +182,9 @@ def test_markup_and_formulas_are_printed_as_they_are() -> None:
 
 
 def clean(name: str) -> str:
-    from app.handout.roster import read_roster
+    from app.exchange.roster import read_names
 
-    return read_roster(name + "\n")[0]
+    return read_names(name + "\n")[0]
 
 
 def test_the_same_options_give_the_same_bytes() -> None:

@@ -1,9 +1,9 @@
-"""A class list as text, pasted or out of a file, read as names with their numbers.
+"""A class list as instructors have it: a CSV file or a column of names, in any script, read as names with numbers.
 
->>> read_roster("Name;Number\\nKim Lee;17")
+>>> read_roster("Name;Number\\nLee, Kim;17")
 (('Kim Lee', '17'),)
->>> read_roster("Kim Lee\\nLou Ray")
-(('Kim Lee', None), ('Lou Ray', None))
+>>> read_names("Kim Lee\\nعمر الخيام")
+('Kim Lee', 'عمر الخيام')
 """
 
 from __future__ import annotations
@@ -11,62 +11,86 @@ from __future__ import annotations
 import csv
 import io
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 
-MAX_ROWS = 2000
-LONGEST = 100
+MOST_NAMES = 5_000
+LARGEST_ROSTER = 1_000_000  # bytes
+LONGEST = 80  # characters of a name, or of a number
 
 Entry = tuple[str, str | None]
 
 # What the columns of class lists are called, in the systems that make them.
 _HEADERS: Mapping[str, frozenset[str]] = {
-    "name": frozenset({"name", "full name", "student", "student name", "display name", "names"}),
+    "name": frozenset({"name", "full name", "student", "student name", "display name", "names", "sortable name"}),
     "first": frozenset({"first name", "firstname", "first", "given name", "forename"}),
     "last": frozenset({"last name", "lastname", "last", "surname", "family name"}),
     "key": frozenset({"number", "id", "id number", "student id", "student number", "sis user id", "sis id", "key",
                       "matriculation number", "username", "roster number"}),
 }  # fmt: skip
+_JOINERS = "\u200c\u200d"  # they shape letters in names of some scripts
+_NUMBER = re.compile(r"(?=\S*\d)[^\s@]+")
+_FAMILY_FIRST = re.compile(r'[^\s",@\d]+, [^",@\d]+')
 
 
 class RosterError(ValueError):
-    """A roster that cannot be used: "empty" or "long"."""
+    """A class list that cannot be used; one sentence that says what to change."""
 
 
-def decode(data: bytes) -> str:
-    """The text of a file, in whatever of the usual encodings it was saved."""
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return data.decode("utf-16", "replace")
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return data.decode("cp1252", "replace")
+def read_names(roster: bytes | str) -> tuple[str, ...]:
+    """The names of a class list alone; raises RosterError."""
+    return tuple(name for name, _ in read_roster(roster))
 
 
-def read_roster(text: str) -> tuple[Entry, ...]:
-    """Names, each with a number if there is one; with or without a header, set apart by comma, semicolon or tab.
+def read_roster(roster: bytes | str, most: int = MOST_NAMES) -> tuple[Entry, ...]:
+    """The names of a class list in its order, each with a number if there is one; raises RosterError.
 
-    Raises RosterError.
+    With a header the columns are found by their titles. Without one a number is told by its look, an e-mail address is
+    left out, and what remains of a row is the name.
     """
-    rows = [row for row in _rows(text) if any(row)]
-    columns = _header(rows[0]) if rows else {}
-    if len(rows) > MAX_ROWS:
-        raise RosterError("long")
+    if len(roster) > LARGEST_ROSTER:
+        raise RosterError(f"A class list may be at most {LARGEST_ROSTER:,} bytes long: use it in parts.")
+    rows = [row for row in _rows(roster if isinstance(roster, str) else _decoded(roster)) if any(row)]
+    if not rows:
+        raise RosterError("The class list is empty: one name a line is enough.")
+    columns = _header(rows[0])
     entries = [_by_header(row, columns) if columns else _by_look(row) for row in rows[bool(columns) :]]
     named = tuple((name, key or None) for name, key in entries if name)
     if not named:
-        raise RosterError("empty")
+        raise RosterError("No names stand in the class list: one name a line is enough.")
+    if len(named) > most:
+        raise RosterError(f"The class list has {len(named):,} names; at most {most:,} can be used at once.")
+    for text in (text for entry in named for text in entry if text and len(text) > LONGEST):
+        raise RosterError(f"“{text[:30]}…” is {len(text):,} characters long; at most {LONGEST} fit on a line.")
     return named
 
 
+def _decoded(roster: bytes) -> str:
+    """The text of a file, in whatever of the usual encodings it was saved."""
+    for encoding in ("utf-16",) if roster[:2] in (b"\xff\xfe", b"\xfe\xff") else ("utf-8-sig", "cp1252"):
+        try:
+            return roster.decode(encoding)
+        except UnicodeDecodeError:
+            continue
+    raise RosterError("The class list is no text that can be read: save it as CSV in UTF-8.")
+
+
 def _rows(text: str) -> list[list[str]]:
-    """The cells of each line. A lone comma in every line parts a family name from a first one, and no cells."""
-    lines = "\n".join(line for line in text.splitlines() if line.strip())
-    mark = max("\t;,", key=lines.count)
-    if mark not in lines:
-        return [[_clean(line)] for line in lines.splitlines()]
-    csv.field_size_limit(10_000_000)
-    reader = csv.reader(io.StringIO(lines.replace("\0", "")), delimiter=mark)
-    return [[_clean(cell) for cell in row] for row in reader]
+    """The cells of each line; 'Lee, Kim' in every line is one cell, a family name before a first one."""
+    lines = [line for line in text.removeprefix("\ufeff").replace("\0", " ").splitlines() if line.strip()]
+    if _family_first(lines):
+        return [[_clean(line)] for line in lines]
+    whole = "\n".join(lines)
+    mark = max("\t;,", key=whole.count)
+    try:
+        return [[_clean(cell) for cell in row] for row in csv.reader(io.StringIO(whole), delimiter=mark)]
+    except csv.Error as error:
+        raise RosterError(f"The class list cannot be read as CSV: {error}.") from None
+
+
+def _family_first(lines: Sequence[str]) -> bool:
+    titles = [_clean(cell) for cell in lines[0].split(",")] if lines else []
+    return all(map(_FAMILY_FIRST.fullmatch, lines)) and not _header(titles)
 
 
 def _header(row: Sequence[str]) -> dict[str, int]:
@@ -87,8 +111,10 @@ def _by_header(row: Sequence[str], columns: Mapping[str, int]) -> tuple[str, str
 
 
 def _by_look(row: Sequence[str]) -> tuple[str, str]:
-    """Without a header: the first cell with a digit and no space is a number, an e-mail address is left out."""
-    key = next((cell for cell in row if re.fullmatch(r"(?=\S*\d)[^\s@]+", cell)), "")
+    """Without a header: of several cells the first with a digit and no space is a number; one alone is a name."""
+    if len(row) == 1:
+        return _turned(row[0]), ""
+    key = next((cell for cell in row if _NUMBER.fullmatch(cell)), "")
     return _turned(_clean(" ".join(cell for cell in row if cell != key and "@" not in cell))), key
 
 
@@ -99,4 +125,6 @@ def _turned(name: str) -> str:
 
 
 def _clean(text: str) -> str:
-    return "".join(char for char in " ".join(text.split()) if char.isprintable())[:LONGEST].strip()
+    """One line of characters that can be shown, composed as most systems write them."""
+    composed = unicodedata.normalize("NFC", text)
+    return " ".join("".join(char if char.isprintable() or char in _JOINERS else " " for char in composed).split())

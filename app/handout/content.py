@@ -14,9 +14,9 @@ from app.attention.worksheet import Row, Variant
 
 from .binding import MOST_PARTS
 from .keys import answer_text, given_sizes, key_rows
+from .languages import language_of
 from .mathematics import Piece, Pieces
 from .options import Options, one_line
-from .roster import language_of
 from .sheets import Sheet
 
 Content = dict[str, Any]

@@ -10,7 +10,7 @@ from annotated_doc import Doc
 from fastapi import APIRouter, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
 
-from app.exchange.roster import MAX_ROWS, RosterError, decode, read_roster
+from app.exchange.roster import RosterError, read_roster
 from app.store import Activity, Role, StaffMember, Student, TaughtCourse, Teacher
 from app.store.people import as_email
 from app.web import doors
@@ -19,6 +19,8 @@ from app.web.forms import Sent
 from app.web.parts import Part, Parts, render
 
 router = APIRouter(include_in_schema=False)
+
+MOST_STUDENTS = 2_000  # of one class list
 
 
 @dataclass(frozen=True)
@@ -86,13 +88,11 @@ def change_course(parts: Part, door: LedCourse, sent: Sent) -> Response:
 @router.post("/courses/{course_id:int}/students")
 def add_students(parts: Part, door: LedCourse, sent: Sent) -> Response:
     """Names from a file or from text, each added once."""
-    text = decode(sent.file) if sent.file else sent.raw("roster")
     words = parts.library.wording
     try:
-        entries = read_roster(text)
+        entries = read_roster(sent.file or sent.raw("roster"), MOST_STUDENTS)
     except RosterError as error:
-        problem = words.say("class", f"roster-{error}", most=MAX_ROWS)
-        page = _course_page(parts, door, problem=problem, about="roster", roster=sent.raw("roster"))
+        page = _course_page(parts, door, problem=str(error), about="roster", roster=sent.raw("roster"))
         return render(parts, "course.html", page, 422)
     added = parts.store.courses.add_students(door.course, entries)
     there = len(entries) - added

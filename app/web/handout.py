@@ -18,15 +18,15 @@ from app.attention.tickets import Ticket
 from app.attention.topics import TopicError
 from app.attention.variants import SeedError
 from app.attention.worksheet import Model, Worksheet, WorksheetError
+from app.exchange.roster import LARGEST_ROSTER, RosterError, read_names
 from app.handout.options import HandoutError, Options
-from app.handout.roster import LARGEST_ROSTER, read_roster
 from app.web.imports import library_with
 from app.web.parts import Part, Parts, render
 from app.web.printing import AT_ONCE, Job, Printing, PrintingBusy, Wish, address_of, printing_of
 
 router = APIRouter(include_in_schema=False)
 
-REFUSED = (HandoutError, WorksheetError, TokensError, TopicError, SeedError)
+REFUSED = (HandoutError, RosterError, WorksheetError, TokensError, TopicError, SeedError)
 Print = Annotated[Printing, Depends(printing_of)]
 
 
@@ -107,7 +107,7 @@ def make_for_class(
     address = address_of(request, parts.settings.address)
     try:
         options, library = _asked(parts, printing, form.wish)
-        names = read_roster(form.file or form.names) if form.file or form.names.strip() else ()
+        names = read_names(form.file or form.names) if form.file or form.names.strip() else ()
         _check_first(library, options)
         job = printing.start(library, options, names, address)
     except REFUSED as error:
