@@ -69,7 +69,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         redoc_url=None,
     )
     app.state.parts, app.state.rooms = parts, Rooms()
-    app.state.printing = Printing(settings.data_dir / "fonts")
+    app.state.printing = Printing(settings.data_dir)
     learning = (sheet, practice, run, models, model, handout, marking, api, health, join, classroom)
     teaching = (signin, courses, activities, live, results, exit_tickets, regrading, papers, exports, samples)
     for module in (*learning, *teaching):

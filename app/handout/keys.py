@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from app.attention.tensors import Amount, Place
@@ -55,13 +54,10 @@ def _wrong(variant: Variant, row: Row) -> list[dict[str, str]]:
         if shape != tuple(truth) and expected.belief not in beliefs.setdefault(shape, []):
             beliefs[shape].append(expected.belief)
     shapes = list(beliefs.items())[:MOST_WRONG]
-    return [{"shape": _shape(shape), "belief": _listed(found)} for shape, found in shapes]
+    names = variant.wording.sections["belief-names"]
+    return [{"shape": _shape(shape), "belief": "; ".join(names[key] for key in found)} for shape, found in shapes]
 
 
 def _shape(numbers: tuple[int, ...]) -> str:
     joints = ("", " × ", " = ")
     return "".join(joint + plain(number) for joint, number in zip(joints, numbers, strict=False))
-
-
-def _listed(keys: Iterable[str]) -> str:
-    return "; ".join(key.replace("-", " ") for key in keys)

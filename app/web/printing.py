@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 import secrets
 import threading
-from collections import OrderedDict
+import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import cast
@@ -27,8 +28,11 @@ from app.settings import PROJECT
 SHOWN = 6  # pages of a preview
 AT_ONCE = 100  # sheets that a download makes while the browser waits
 MOST_JOBS = 8
+KEPT_SECONDS = 3600
+LOST_SECONDS = 300  # without progress; a part takes seconds
 MOST_WAITING = 12  # requests that wait for a compiler at once; other pages need threads too
 LOCAL = ("localhost", "127.0.0.1", "::1", "testserver")
+_KEY = re.compile(r"[\w-]{24}", re.ASCII)
 _HOST = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+")
 
 
@@ -99,30 +103,75 @@ class PrintingBusy(HandoutError):
         super().__init__("Many handouts are being made just now: try again in a minute.")
 
 
+@dataclass
 class Job:
     """One large handout in the making: how far it is, and in the end the PDF or the sentence about what stopped it."""
 
-    def __init__(self, title: str, sheets: int) -> None:
-        self.key, self.title, self.sheets = secrets.token_urlsafe(18), title, sheets
-        self.done, self.of = 0, 1
-        self.pdf: bytes | None = None
-        self.problem = ""
+    title: str
+    sheets: int
+    key: str = field(default_factory=lambda: secrets.token_urlsafe(18))
+    done: int = 0
+    of: int = 1
+    problem: str = ""
+    pdf: bytes | None = None
 
     @property
     def percent(self) -> int:
         return 100 * self.done // self.of
 
-    def tell(self, done: int, of: int) -> None:
-        self.done, self.of = done, of
+
+class Jobs:
+    """A folder of jobs, so that any process on this machine can say how far one is; each is gone after an hour."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def keep(self, job: Job) -> None:
+        """Write down how far it is, and its PDF if that is there; only their owner may read the files."""
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if job.pdf is not None:
+            self._write(f"{job.key}.pdf", job.pdf)
+        state = {f.name: getattr(job, f.name) for f in fields(job) if f.name != "pdf"}
+        self._write(f"{job.key}.json", json.dumps({**state, "made": job.pdf is not None}).encode())
+
+    def find(self, key: str) -> Job | None:
+        """The job of that key, as it was last written down."""
+        if not _KEY.fullmatch(key):
+            return None
+        path = self._folder / f"{key}.json"
+        try:
+            state, quiet = json.loads(path.read_bytes()), time.time() - path.stat().st_mtime
+            pdf = path.with_suffix(".pdf").read_bytes() if state.pop("made") else None
+        except FileNotFoundError:
+            return None
+        job = Job(**state, pdf=pdf)
+        if not (job.pdf or job.problem) and quiet > LOST_SECONDS:
+            job.problem = "This handout was lost when the server stopped: make it again."
+        return job
+
+    def clear(self) -> None:
+        """Delete what is older than an hour."""
+        for path in self._folder.glob("*") if self._folder.is_dir() else ():
+            with suppress(FileNotFoundError):  # another process clears too
+                if time.time() - path.stat().st_mtime > KEPT_SECONDS:
+                    path.unlink()
+
+    def _write(self, name: str, content: bytes) -> None:
+        written = self._folder / f"{name}.{secrets.token_hex(4)}.part"
+        written.touch(mode=0o600)
+        written.write_bytes(content)
+        written.replace(self._folder / name)
 
 
 class Printing:
-    """Previews and jobs of one process; names of students are held in memory with their job, and stored nowhere."""
+    """Previews, and jobs with their PDFs, which hold names of students and are deleted within the hour."""
 
-    def __init__(self, fonts: Path) -> None:
+    def __init__(self, data: Path) -> None:
+        fonts = data / "fonts"
         self.tickets: Mapping[str, Ticket] = load_tickets(PROJECT / "worksheets")
         self._preview, self._press = Press(fonts), Press(fonts)
-        self._jobs: OrderedDict[str, Job] = OrderedDict()
+        self._jobs, self._making = Jobs(data / "handouts"), 0
+        self._jobs.clear()
         self._lock = threading.Lock()
         self._turns = threading.BoundedSemaphore(MOST_WAITING)
         self._shown = lru_cache(maxsize=12)(self._set_preview)
@@ -157,7 +206,11 @@ class Printing:
 
     def pdf(self, sheets: Sequence[Sheet], options: Options, address: str, job: Job | None = None) -> bytes:
         """The whole handout; raises HandoutError."""
-        return self._press.pdf(parts(options, sheets, self.tickets, address), job.tell if job else None)
+        return self._press.pdf(parts(options, sheets, self.tickets, address), partial(self._tell, job) if job else None)
+
+    def _tell(self, job: Job, done: int, of: int) -> None:
+        job.done, job.of = done, of
+        self._jobs.keep(job)
 
     def start(self, library: Library, options: Options, names: Sequence[str], address: str) -> Job:
         """Begin a large handout and give back its job; raises HandoutError for letters without a font."""
@@ -165,12 +218,11 @@ class Printing:
         title = library.worksheet(options.worksheet).title
         job = Job(title, len(names) or options.variants or options.copies)
         with self._lock:
-            waiting = sum(not (other.pdf or other.problem) for other in self._jobs.values())
-            if waiting >= MOST_JOBS:
+            if self._making >= MOST_JOBS:
                 raise PrintingBusy
-            while len(self._jobs) >= 2 * MOST_JOBS:
-                self._jobs.popitem(last=False)
-            self._jobs[job.key] = job
+            self._making += 1
+        self._jobs.clear()
+        self._jobs.keep(job)
         threading.Thread(target=self._work, args=(job, library, options, names, address), daemon=True).start()
         return job
 
@@ -182,9 +234,13 @@ class Printing:
         except BaseException:
             job.problem = "Something went wrong on our side. Try again."
             raise
+        finally:
+            with self._lock:
+                self._making -= 1
+            self._jobs.keep(job)
 
     def job(self, key: str) -> Job | None:
-        return self._jobs.get(key)
+        return self._jobs.find(key)
 
 
 @dataclass(frozen=True)
