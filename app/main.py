@@ -19,6 +19,7 @@ from app.store import Store
 from app.web import (
     activities,
     api,
+    class_handouts,
     classroom,
     courses,
     errors,
@@ -71,7 +72,19 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.state.parts, app.state.rooms = parts, Rooms()
     app.state.printing = Printing(settings.data_dir)
     learning = (sheet, practice, run, models, model, handout, marking, api, health, join, classroom)
-    teaching = (signin, courses, activities, live, results, exit_tickets, regrading, papers, exports, samples)
+    teaching = (
+        signin,
+        courses,
+        activities,
+        live,
+        results,
+        exit_tickets,
+        regrading,
+        papers,
+        class_handouts,
+        exports,
+        samples,
+    )
     for module in (*learning, *teaching):
         app.include_router(module.router)
     app.mount("/static", _Static(directory=PROJECT / "static"), name="static")

@@ -108,6 +108,8 @@ TABLE: dict[str, Row] = {
     "GET /activities/{activity_id:int}/qr.svg": STAFF_SEES,
     "GET /activities/{activity_id:int}/paper": INSTRUCTOR_SEES,
     "POST /activities/{activity_id:int}/paper": INSTRUCTOR_IS_TOLD,
+    "GET /activities/{activity_id:int}/handout": STAFF_SEES,
+    "POST /activities/{activity_id:int}/handout": (401, 401, 401, 303, 404, 303),
     # While it goes on, and afterwards.
     "GET /activities/{activity_id:int}/live": STAFF_SEES,
     "GET /activities/{activity_id:int}/live/now": STAFF_SEES,

@@ -14,6 +14,7 @@ from jinja2 import meta
 import app.web
 from app.settings import PROJECT, Settings
 from app.web.activities import ActivityFormPage, ActivityPage
+from app.web.class_handouts import ClassHandoutPage
 from app.web.classroom import ClassSheetPage, OverviewPage, TicketPage
 from app.web.courses import CoursePage, CoursesPage
 from app.web.errors import ErrorPage
@@ -50,6 +51,7 @@ PAGES: dict[str, type[Any]] = {
     "_handout_job.html": JobPage,
     "marking.html": MarkingPage,
     "papers.html": PapersPage,
+    "class_handout.html": ClassHandoutPage,
     "error.html": ErrorPage,
     "sign_in.html": SignInPage,
     "link.html": LinkPage,

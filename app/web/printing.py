@@ -7,7 +7,7 @@ import re
 import secrets
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache, partial
@@ -214,8 +214,14 @@ class Printing:
 
     def start(self, library: Library, options: Options, names: Sequence[str], address: str) -> Job:
         """Begin a large handout and give back its job; raises HandoutError for letters without a font."""
-        self._preview.pdf([partial(trial, names, one_line(options.course))])
         title = library.worksheet(options.worksheet).title
+        return self.begin(title, options, names, address, partial(plan, library, options, names))
+
+    def begin(
+        self, title: str, options: Options, names: Sequence[str], address: str, plan: Callable[[], Sequence[Sheet]]
+    ) -> Job:
+        """The same for sheets that are planned elsewhere."""
+        self._preview.pdf([partial(trial, names, one_line(options.course))])
         job = Job(title, len(names) or options.variants or options.copies)
         with self._lock:
             if self._making >= MOST_JOBS:
@@ -223,12 +229,12 @@ class Printing:
             self._making += 1
         self._jobs.clear()
         self._jobs.keep(job)
-        threading.Thread(target=self._work, args=(job, library, options, names, address), daemon=True).start()
+        threading.Thread(target=self._work, args=(job, plan, options, address), daemon=True).start()
         return job
 
-    def _work(self, job: Job, library: Library, options: Options, names: Sequence[str], address: str) -> None:
+    def _work(self, job: Job, plan: Callable[[], Sequence[Sheet]], options: Options, address: str) -> None:
         try:
-            job.pdf = self.pdf(plan(library, options, names), options, address, job)
+            job.pdf = self.pdf(plan(), options, address, job)
         except ValueError as error:  # every error of ours is one
             job.problem = str(error)
         except BaseException:
