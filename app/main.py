@@ -22,12 +22,16 @@ from app.web import (
     classroom,
     courses,
     errors,
+    exit_tickets,
     exports,
     health,
     join,
+    live,
     model,
     models,
     practice,
+    regrading,
+    results,
     run,
     samples,
     sheet,
@@ -35,6 +39,7 @@ from app.web import (
 )
 from app.web.guard import Guard
 from app.web.parts import Parts, make_templates
+from app.web.rooms import Rooms
 from app.web.runner import HeadRunner
 
 
@@ -59,9 +64,10 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         docs_url=None,  # the page it would serve loads its script from another site
         redoc_url=None,
     )
-    app.state.parts = parts
+    app.state.parts, app.state.rooms = parts, Rooms()
     learning = (sheet, practice, run, models, model, api, health, join, classroom)
-    for module in (*learning, signin, courses, activities, exports, samples):
+    teaching = (signin, courses, activities, exports, samples, live, results, exit_tickets, regrading)
+    for module in (*learning, *teaching):
         app.include_router(module.router)
     app.mount("/static", _Static(directory=PROJECT / "static"), name="static")
     errors.install(app)

@@ -97,6 +97,17 @@ TABLE: dict[str, Row] = {
     "POST /activities/{activity_id:int}/open": INSTRUCTOR_DOES,
     "POST /activities/{activity_id:int}/close": INSTRUCTOR_DOES,
     "GET /activities/{activity_id:int}/qr.svg": STAFF_SEES,
+    # While it goes on, and afterwards.
+    "GET /activities/{activity_id:int}/live": STAFF_SEES,
+    "GET /activities/{activity_id:int}/live/now": STAFF_SEES,
+    "POST /activities/{activity_id:int}/live/explain": INSTRUCTOR_DOES,
+    "GET /activities/{activity_id:int}/results": STAFF_SEES,
+    "GET /activities/{activity_id:int}/results/{student_id:int}": STAFF_SEES,
+    "GET /activities/{activity_id:int}/summary": STAFF_SEES,
+    "GET /activities/{activity_id:int}/tickets": STAFF_SEES,
+    "POST /activities/{activity_id:int}/tickets/{answer_id}": (401, 401, 401, 403, 404, 404),  # there is no such answer
+    "GET /activities/{activity_id:int}/regrade": STAFF_SEES,
+    "POST /activities/{activity_id:int}/regrade": (401, 401, 401, 403, 404, 409),  # without what was looked at
     # Students.
     "GET /join": ALL_200,
     "POST /join": ALL_404,
@@ -137,7 +148,7 @@ class Cast:
         self.values = {
             "{course_id:int}": course.id, "{student_id:int}": kim.id, "{teacher_id:int}": bo.id, "{number:int}": 1,
             "{activity_id:int}": self.activity.id, "{code}": self.activity.join_code, "{key}": "gpt2",
-            "{name}": "answers.csv", "{token}": "no-such-link", "{run_id}": "no-such-run",
+            "{name}": "answers.csv", "{answer_id}": "0123abcd", "{token}": "no-such-link", "{run_id}": "no-such-run",
         }  # fmt: skip
 
     def path(self, route: str) -> str:

@@ -17,11 +17,15 @@ from app.web.activities import ActivityFormPage, ActivityPage
 from app.web.classroom import ClassSheetPage, OverviewPage, TicketPage
 from app.web.courses import CoursePage, CoursesPage
 from app.web.errors import ErrorPage
+from app.web.exit_tickets import TicketsPage
 from app.web.exports import ExportsPage
 from app.web.join import JoinedPage, JoinPage, MinePage, NamePage, ResumePage
+from app.web.live import LivePage
 from app.web.model import ModelPage
 from app.web.models import ModelsPage
 from app.web.parts import make_templates
+from app.web.regrading import RegradePage
+from app.web.results import ResultsPage, SummaryPage, WorkPage
 from app.web.run import NoRunPage, RunPage
 from app.web.sheet import SheetPage
 from app.web.signin import LinkPage, SignInPage
@@ -54,6 +58,14 @@ PAGES: dict[str, type[Any]] = {
     "_class_work.html": ClassSheetPage,
     "ticket.html": TicketPage,
     "exports.html": ExportsPage,
+    "live.html": LivePage,
+    "_live.html": LivePage,
+    "results.html": ResultsPage,
+    "work_of.html": WorkPage,
+    "summary.html": SummaryPage,
+    "tickets.html": TicketsPage,
+    "_tickets.html": TicketsPage,
+    "regrade.html": RegradePage,
 }
 
 

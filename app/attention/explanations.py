@@ -31,6 +31,16 @@ def explain(variant: Variant, report: Report, scale: Scale = "root") -> Explanat
     return Explanation(report.diagnosis.key, message, _pairs(draw_beside(variant, mistaken, variant.key, scale)))
 
 
+def explain_belief(variant: Variant, belief: str, scale: Scale = "root") -> Explanation:
+    """The explanation of a belief that nobody need have shown; without figures where this sheet cannot show it."""
+    message = sentence(variant, belief, "explanation")
+    if not any(e.belief == belief for e in variant.standing.expectations):
+        return Explanation(belief, message, ())
+    held = believed(variant.standing, {}, belief)
+    mistaken = {variant.upright(place): value for place, value in held.items()}
+    return Explanation(belief, message, _pairs(draw_beside(variant, mistaken, variant.key, scale)))
+
+
 def _pairs(drawn: tuple[tuple[Figure, Figure], ...]) -> tuple[tuple[Figure, Figure], ...]:
     """The same figures, each pair in frames of one width, with nothing below them but the gaps."""
     return tuple(

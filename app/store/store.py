@@ -17,8 +17,10 @@ from .activities import Activities
 from .classwork import Classwork
 from .courses import Courses
 from .database import migrating, open_engine, upgrade
+from .live import Live
 from .people import People
 from .questions import Questions, hashed, now
+from .regrades import Regrades
 from .samples import Samples
 from .tables import attempts, drafts, learners, models, runs
 
@@ -84,8 +86,8 @@ class KeptModel:
 class Store(Questions):
     """An open database, brought to the newest tables.
 
-    Practice is asked of the store itself, a class of its `people`, `courses`, `activities` and `classwork`;
-    `samples` fills sample courses.
+    Practice is asked of the store itself, a class of its `people`, `courses`, `activities`, `classwork`, `live` and
+    `regrades`; `samples` fills sample courses.
     """
 
     def __init__(self, url: str) -> None:
@@ -96,6 +98,7 @@ class Store(Questions):
         parts = self.engine, self._turn
         self.people, self.courses = People(*parts), Courses(*parts)
         self.activities, self.classwork = Activities(*parts), Classwork(*parts)
+        self.live, self.regrades = Live(*parts), Regrades(*parts)
         self.samples = Samples(*parts)
 
     def close(self) -> None:

@@ -269,3 +269,34 @@ ticket_answers = Table(
     Column("hidden", Boolean, nullable=False),
     sqlite_with_rowid=False,  # a hidden row number would keep the order after all
 )
+
+# What the class is shown, and marks that were put right
+
+spotlights = Table(
+    "spotlights",
+    metadata,
+    Column("activity_id", ForeignKey("activities.id", ondelete="CASCADE"), primary_key=True),  # one at a time
+    Column("item", Integer, nullable=False),  # which worksheet of the newest revision, from 0
+    Column("belief", String(80), nullable=False),
+    Column("drawn", Boolean, nullable=False),  # whether the truth stands beside it, which tells answers
+)
+
+regrades = Table(
+    "regrades",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("activity_id", ForeignKey("activities.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("teacher_id", ForeignKey("teachers.id", ondelete="SET NULL")),
+    Column("at", Moment, nullable=False),
+)
+
+old_marks = Table(
+    "old_marks",
+    metadata,
+    Column("regrade_id", ForeignKey("regrades.id", ondelete="CASCADE"), primary_key=True),
+    Column("try_id", ForeignKey("tries.id", ondelete="CASCADE"), primary_key=True, index=True),
+    Column("marks", JSON, nullable=False),  # these four as they were before
+    Column("beliefs", JSON, nullable=False),
+    Column("score", Float, nullable=False),
+    Column("out_of", Integer, nullable=False),
+)

@@ -12,7 +12,7 @@ from app.attention.grading import Report
 from app.attention.library import Library
 from app.attention.tickets import Ticket as TicketFile
 from app.attention.worksheet import Variant, Wording, Worksheet
-from app.store import Activity, Content, Fixed, Graded, Item, Spot, Student, Ticket
+from app.store import Activity, Content, Fixed, Graded, Item, Policies, Spot, Student, Ticket
 from app.web.imports import library_with
 from app.web.parts import Parts
 
@@ -43,7 +43,7 @@ def assigned(parts: Parts, activity: Activity, student: Student, number: int) ->
     item = activity.content.items[number]
     spot = Spot(student.id, activity.id, activity.revision, number, item.sheet)
     draft = parts.store.classwork.draft(spot)
-    worksheet = replace(_worksheet(item.worksheet), follow_share=activity.policies.follow_share)
+    worksheet = worksheet_of(item, activity.policies)
     fixed = draft.variant if draft else _fixed(parts, activity, student, worksheet)
     return Assigned(spot, fixed, fix(parts, worksheet, fixed))
 
@@ -67,6 +67,17 @@ def boxes(parts: Parts, content: Content) -> tuple[int, ...]:
     sheets = [_worksheet(item.worksheet) for item in content.items]
     usual = [Fixed(sheet.model, sheet.tokens, sheet.decoder_tokens) for sheet in sheets]
     return tuple(len(fix(parts, sheet, sizes).blanks) for sheet, sizes in zip(sheets, usual, strict=True))
+
+
+def worksheet_of(item: Item, policies: Policies) -> Worksheet:
+    """A frozen worksheet, with what the activity says a box is worth that follows."""
+    return replace(_worksheet(item.worksheet), follow_share=policies.follow_share)
+
+
+def frozen_variant(parts: Parts, activity: Activity, number: int) -> Variant:
+    """The sheet of that number, from 0, with the worksheet's own model and lengths: what its rows are called."""
+    worksheet = worksheet_of(activity.content.items[number], activity.policies)
+    return fix(parts, worksheet, Fixed(worksheet.model, worksheet.tokens, worksheet.decoder_tokens))
 
 
 def titles(parts: Parts, content: Content) -> tuple[str, ...]:

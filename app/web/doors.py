@@ -136,6 +136,25 @@ def see_activity(parts: Part, teacher: SignedIn, activity_id: int) -> TaughtActi
 SeenActivity = Annotated[TaughtActivity, Depends(see_activity)]
 
 
+@dataclass(frozen=True)
+class TaughtWork:
+    """A student of an activity's course, with the activity and who looks at it."""
+
+    at: TaughtActivity
+    student: Student
+
+
+def see_work(parts: Part, door: SeenActivity, student_id: int) -> TaughtWork:
+    """For the staff of the course of both."""
+    student = parts.store.courses.find_student(_known(student_id))
+    if student is None or student.course_id != door.course.id:
+        raise HTTPException(404)
+    return TaughtWork(door, student)
+
+
+SeenWork = Annotated[TaughtWork, Depends(see_work)]
+
+
 def lead_activity(parts: Part, door: SeenActivity) -> TaughtActivity:
     """For the instructors of the activity's course, unless it is archived."""
     _only_instructors(parts, door.role)

@@ -1,0 +1,9 @@
+// Says so when the live view could not be brought up to date, so that nobody takes old numbers for new ones.
+(() => {
+  const floor = document.querySelector("[data-room]");
+  if (!floor) return;
+  const sign = document.getElementById("stale");
+  const show = (ctx, stale) => { if (ctx?.sourceElement === floor) sign.hidden = !stale; };
+  document.addEventListener("htmx:after:request", ({ detail: { ctx } }) => show(ctx, ctx.response.status >= 400));
+  document.addEventListener("htmx:error", ({ detail: { ctx } }) => show(ctx, true));
+})();

@@ -1,0 +1,159 @@
+"""The live view and the pages of afterwards in a real browser: live, by keyboard, on a phone, and on paper."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, expect
+
+from app.attention.library import load_library
+from app.attention.tickets import load_tickets
+from app.settings import PROJECT
+from app.store import Activity, Store
+from app.web.doors import SESSION_COOKIE
+from app.web.simulated import make_sample
+
+from .conftest import Served
+from .test_accessibility import violations
+
+NUMBERS = itertools.count(1)
+
+
+@dataclass
+class Taught:
+    """The sample course in a served app, with the session of whoever teaches it."""
+
+    store: Store
+    url: str
+    token: str
+    activity: Activity  # the open one
+
+    @property
+    def path(self) -> str:
+        return f"/activities/{self.activity.id}"
+
+    def sign_in(self, context: BrowserContext) -> Page:
+        context.add_cookies([{"name": SESSION_COOKIE, "value": self.token, "url": self.url}])
+        return context.new_page()
+
+
+@pytest.fixture
+def taught(shared_app: Served) -> Iterator[Taught]:
+    store = Store(f"sqlite:///{shared_app.data / 'attention-shapes.sqlite3'}")
+    link = store.people.find_link(store.people.add_link("invite", f"ada{next(NUMBERS)}@example.org"))
+    assert link
+    ada = store.people.follow_link(link, link.email, "Ada", "no hash of any password")
+    assert ada
+    course = make_sample(load_library(PROJECT / "worksheets"), load_tickets(PROJECT / "worksheets"), store, ada)
+    activity = next(one for one in store.activities.of_course(course) if one.state == "open")
+    yield Taught(store, shared_app.url, store.people.open_session(ada), activity)
+    store.close()
+
+
+def test_the_room_changes_by_itself_and_a_belief_is_explained_by_keyboard(browser: Browser, taught: Taught) -> None:
+    """Somebody comes in and the number grows; a press explains a belief on two screens, another takes it away."""
+    context = browser.new_context(base_url=taught.url)
+    projector, desk = taught.sign_in(context), context.new_page()
+    for page in (projector, desk):
+        page.goto(f"{taught.path}/live")
+    before = taught.store.classwork.attendance(taught.activity.id)
+    expect(projector.locator(".tally dd").first).to_have_text(str(len(before)))
+    course = taught.store.courses.find(taught.activity.course_id)
+    assert course
+    student, _ = taught.store.courses.enrol(course, "Late", taught.store.add_learner().id)
+    button = desk.locator("[id^=explain-]").first
+    button.focus()
+    taught.store.classwork.arrive(taught.activity.id, student.id)
+    expect(projector.locator(".tally dd").first).to_have_text(str(len(before) + 1))
+    expect(desk.locator(".tally dd").first).to_have_text(str(len(before) + 1))
+    expect(button).to_be_focused()
+    desk.keyboard.press("Enter")
+    expect(projector.locator(".explained")).to_be_visible()
+    expect(button).to_have_attribute("aria-pressed", "true")
+    expect(button).to_be_focused()
+    desk.keyboard.press("Enter")
+    expect(projector.locator(".explained")).to_have_count(0)
+    context.close()
+
+
+def test_old_numbers_are_called_old(browser: Browser, taught: Taught) -> None:
+    """While the server cannot be reached or refuses, a sentence says so; it goes when the numbers are new again."""
+    context = browser.new_context(base_url=taught.url)
+    page = taught.sign_in(context)
+    page.goto(f"{taught.path}/live")
+    sign = page.get_by_text("these numbers may be old")
+    expect(sign).to_be_hidden()
+    context.route("**/live/now*", lambda route: route.abort())
+    expect(sign).to_be_visible()
+    context.unroute("**/live/now*")
+    expect(sign).to_be_hidden()
+    context.clear_cookies()
+    expect(sign).to_be_visible()
+    context.close()
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 360), ("dark", 1280)])
+def test_axe_finds_nothing_on_the_pages_of_a_class(
+    browser: Browser, taught: Taught, scheme: Literal["light", "dark"], width: int
+) -> None:
+    """The live view with an explanation drawn and with names, and all that comes afterwards; none scrolls sideways."""
+    context = browser.new_context(base_url=taught.url, color_scheme=scheme, viewport={"width": width, "height": 800})
+    page = taught.sign_in(context)
+    page.goto(f"{taught.path}/live?names=yes")
+    page.locator("[id^=explain-]").first.click()
+    page.get_by_role("button", name="Draw it beside the truth").click()
+    expect(page.locator(".explained figure")).to_have_count(2)
+    assert violations(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.goto(f"{taught.path}/results")
+    student = page.locator(".marks tbody a").first.get_attribute("href")
+    for address in (f"{taught.path}/results", str(student), f"{taught.path}/tickets", f"{taught.path}/summary",
+                    f"{taught.path}/regrade"):  # fmt: skip
+        page.goto(address)
+        assert violations(page) == [], address
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, address
+    context.close()
+
+
+def test_exit_tickets_are_searched_and_starred_without_a_reload(browser: Browser, taught: Taught) -> None:
+    """Typing narrows the list; a star stays on the answer, and the page is the one that was opened."""
+    context = browser.new_context(base_url=taught.url)
+    page = taught.sign_in(context)
+    page.goto(f"{taught.path}/tickets")
+    page.evaluate("window.opened = 1")
+    answers = page.locator(".said li")
+    text = answers.first.locator("p").inner_text()
+    page.get_by_role("button", name="Star: ").first.click()
+    expect(page.locator(".star")).to_have_count(1)
+    page.get_by_label("Show").select_option("starred")
+    expect(answers).to_have_count(1)
+    expect(answers).to_contain_text(text)
+    page.get_by_label("Words to look for").fill("no such words")
+    expect(answers).to_have_count(0)
+    assert page.evaluate("window.opened") == 1
+    context.close()
+
+
+def test_the_summary_prints_on_one_page(browser: Browser, taught: Taught) -> None:
+    """Even where every starred sentence is as long as the form takes."""
+    answers = {"muddiest": "Why is the mixture multiplied once more? " * 90}
+    for number in range(7):
+        course = taught.store.courses.find(taught.activity.course_id)
+        assert course
+        student, _ = taught.store.courses.enrol(course, f"Writer {number}", taught.store.add_learner().id)
+        taught.store.classwork.arrive(taught.activity.id, student.id)
+        taught.store.classwork.hand_in_ticket(
+            taught.activity.id, student.id, f"long {taught.activity.id} {number}", answers, anonymous=True
+        )
+    for one in taught.store.classwork.tickets(taught.activity.id):
+        taught.store.classwork.mark_ticket(taught.activity.id, one.id, starred=len(one.text) > 1000)
+    context = browser.new_context(base_url=taught.url)
+    page = taught.sign_in(context)
+    page.goto(f"{taught.path}/summary")
+    expect(page.locator("blockquote")).to_have_count(6)
+    assert page.pdf(format="A4").count(b"/Type /Page\n") == 1
+    context.close()
