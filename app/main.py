@@ -65,7 +65,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         redoc_url=None,
     )
     app.state.parts, app.state.rooms = parts, Rooms()
-    learning = (sheet, practice, run, models, model, api, health, join, classroom)
+    learning = (classroom, sheet, practice, run, models, model, api, health, join)  # what is asked most comes first
     teaching = (signin, courses, activities, exports, samples, live, results, exit_tickets, regrading)
     for module in (*learning, *teaching):
         app.include_router(module.router)

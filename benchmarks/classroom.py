@@ -22,7 +22,7 @@ from benchmarks.serving import Lesson, Server, new_database, open_lesson, postgr
 STUDENTS, MINUTE, PAUSE, TARGET = 500, 60.0, 3.0, 0.250
 BURST, DURABLE = 2.0, 5.0
 RATES, HELD = (100, 150, 200, 250, 300, 350, 400, 500, 600), 8.0  # saves a second, and for how many seconds each
-KILLS = 10
+KILLS, KILLED = 10, 50  # times, and for how many students
 FOR_SCALE = (
     "For scale: Moodle 5.1 (PHP-FPM, PostgreSQL, two cores): 111 ms for one submission of such a sheet, "
     "p95 3.0 s with 50 at once, 6.8 submit-and-review a second."
@@ -130,14 +130,13 @@ async def killed(lesson: Lesson, pupils: Sequence[Pupil], kills: int, between: t
 
 
 @contextmanager
-def _server(database: str, pg: str | None, name: str) -> Iterator[Server]:
-    """A server on an empty database of that kind, the recommended number of workers each."""
-    if database == "SQLite":
-        with served() as server:
+def _server(pg: str | None, name: str, workers: int) -> Iterator[Server]:
+    """A server on an empty database: SQLite, or one on that PostgreSQL."""
+    if pg is None:
+        with served("", workers) as server:
             yield server
     else:
-        assert pg is not None
-        with new_database(pg, name) as url, served(url, 2) as server:
+        with new_database(pg, name) as url, served(url, workers) as server:
             yield server
 
 
@@ -218,8 +217,9 @@ def report_rate(server: Server, students: int) -> Iterator[str]:
     yield f"  errors: {dict(measured.errors) or 'none'}; {_checked(lesson, pupils)}"
 
 
-def report_kills(server: Server, students: int = 50) -> Iterator[str]:
+def report_kills(server: Server, students: int) -> Iterator[str]:
     """The server killed again and again."""
+    students = min(students, KILLED)
     lesson, measured, pupils = _class(server, students)
 
     async def run() -> None:
@@ -232,7 +232,12 @@ def report_kills(server: Server, students: int = 50) -> Iterator[str]:
     yield f"  {_checked(lesson, pupils)}"
 
 
-REPORTS = {"minute": report_minute, "burst": report_burst, "rate": report_rate, "kills": report_kills}
+REPORTS: dict[str, Callable[[Server, int], Iterator[str]]] = {
+    "minute": report_minute,
+    "burst": report_burst,
+    "rate": report_rate,
+    "kills": report_kills,
+}
 
 
 def machine() -> str:
@@ -251,22 +256,22 @@ def main() -> None:
     parser.add_argument("reports", nargs="*", metavar="REPORT", help=f"of {', '.join(REPORTS)}; all without one")
     parser.add_argument("--database", choices=("SQLite", "PostgreSQL"), help="one alone")
     parser.add_argument("--students", type=int, default=STUDENTS)
+    parser.add_argument("--workers", type=int, default=2, help="processes that serve (2)")
     parsed = parser.parse_args()
     print(machine(), FOR_SCALE, sep="\n", flush=True)
-    databases = [parsed.database] if parsed.database else ["SQLite", "PostgreSQL"]
-    if "SQLite" in databases:
-        _print_reports("SQLite", None, parsed.reports, parsed.students)
-    if "PostgreSQL" in databases:
+    if parsed.database != "PostgreSQL":
+        _print_reports("SQLite", None, parsed)
+    if parsed.database != "SQLite":
         with postgres() as pg:
-            _print_reports("PostgreSQL", pg, parsed.reports, parsed.students)
+            _print_reports("PostgreSQL", pg, parsed)
 
 
-def _print_reports(database: str, pg: str | None, chosen: Sequence[str], students: int) -> None:
-    print(f"\n{database}, {'one worker' if database == 'SQLite' else 'two workers'}")
+def _print_reports(database: str, pg: str | None, parsed: argparse.Namespace) -> None:
+    print(f"\n{database}, workers: {parsed.workers}")
     for name, report in REPORTS.items():
-        if not chosen or name in chosen:
-            with _server(database, pg, f"bench_{name}") as server:
-                for line in report(server) if name == "kills" else report(server, students):  # type: ignore[operator]
+        if not parsed.reports or name in parsed.reports:
+            with _server(pg, f"bench_{name}", parsed.workers) as server:
+                for line in report(server, parsed.students):
                     print(f"  {line}", flush=True)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gzip
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -47,6 +48,14 @@ class Browser:
             self._streams[1].close()
             self._streams = None
 
+    async def leave(self) -> None:
+        """Close the connection, and wait until it is."""
+        if self._streams:
+            writer = self._streams[1]
+            self.close()
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()
+
     def _head(self, method: str, path: str, script: bool) -> bytes:
         lines = [f"{method} {path} HTTP/1.1", f"host: {self._host}:{self._port}", "accept-encoding: gzip"]
         if script:
@@ -67,12 +76,9 @@ class Browser:
             raise
 
     async def _exchange(self, request: bytes) -> Answer:
-        if self._streams is None or self._streams[0].at_eof():  # the server closes what has been quiet for a while
-            self.close()
-            self._streams = await asyncio.open_connection(self._host, self._port)
-        reader, writer = self._streams
-        writer.write(request)
-        first, *lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+        head = await self._sent(request)
+        assert self._streams is not None
+        first, *lines = head.decode("latin-1").split("\r\n")
         headers = dict[str, str]()
         for line in filter(None, lines):
             name, _, value = line.partition(": ")
@@ -80,7 +86,22 @@ class Browser:
             if name.lower() == "set-cookie":
                 key, _, kept = value.partition(";")[0].partition("=")
                 self.cookies[key] = kept.strip('"')
-        body = await reader.readexactly(int(headers.get("content-length", 0)))
+        body = await self._streams[0].readexactly(int(headers.get("content-length", 0)))
         if headers.get("connection") == "close":
             self.close()
         return Answer(int(first.split(" ")[1]), headers, body)
+
+    async def _sent(self, request: bytes) -> bytes:
+        """The head of the answer. A kept connection that the server has just closed is opened anew, as browsers do."""
+        kept = self._streams
+        if kept and not kept[0].at_eof():
+            try:
+                kept[1].write(request)
+                return await kept[0].readuntil(b"\r\n\r\n")
+            except (ConnectionError, asyncio.IncompleteReadError) as error:
+                if isinstance(error, asyncio.IncompleteReadError) and error.partial:
+                    raise
+        self.close()
+        self._streams = reader, writer = await asyncio.open_connection(self._host, self._port)
+        writer.write(request)
+        return await reader.readuntil(b"\r\n\r\n")

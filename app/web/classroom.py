@@ -121,8 +121,9 @@ class Sheet:
         return f"/class/{self.desk.activity.id}/{self.number + 1}"
 
 
-def sheet_at(parts: Part, desk: AtDesk, number: int) -> tuple[doors.Desk, int, Assigned]:
-    """The sheet of that number, from 1; raises 404 where the activity has fewer."""
+def sheet_at(request: Request, parts: Part, activity_id: int, number: int) -> tuple[doors.Desk, int, Assigned]:
+    """The sheet of that number, from 1; raises 404 where the activity has fewer, or this browser no seat."""
+    desk = doors.sit_down(request, parts, activity_id)
     if not 1 <= number <= len(desk.activity.content.items):
         raise HTTPException(404)
     return desk, number - 1, assigned(parts, desk.activity, desk.student, number - 1)
@@ -131,7 +132,7 @@ def sheet_at(parts: Part, desk: AtDesk, number: int) -> tuple[doors.Desk, int, A
 AtSheet = Annotated[tuple[doors.Desk, int, Assigned], Depends(sheet_at)]
 
 
-def posted(at: AtSheet, sent: Sent) -> Sheet:
+async def posted(at: AtSheet, sent: Sent) -> Sheet:
     """The sheet that a form was sent from, with its boxes as typed."""
     desk, number, found = at
     answers = {str(place): sent.raw(str(place))[:MAX_KEPT] for place in found.variant.blanks}

@@ -11,7 +11,7 @@ from typing import Annotated
 from fastapi import Depends, HTTPException, Request, Response
 
 from app.store import Activity, Course, Learner, Role, Seat, Student, Teacher
-from app.web.parts import MaybeLearner, Part, Parts
+from app.web.parts import MaybeLearner, Part, Parts, learner_of
 
 SESSION_COOKIE = "attention_shapes_teacher"
 LARGEST_ID = 2**31 - 1
@@ -165,8 +165,9 @@ def lead_activity(parts: Part, door: SeenActivity) -> TaughtActivity:
 LedActivity = Annotated[TaughtActivity, Depends(lead_activity)]
 
 
-def sit_down(parts: Part, learner: MaybeLearner, activity_id: int) -> Desk:
+def sit_down(request: Request, parts: Part, activity_id: int) -> Desk:
     """For the students of the activity's course, once it is no draft; in an archived one it is closed."""
+    learner = learner_of(request, parts)  # here, and not as a door of its own: each costs a change of threads
     activity = parts.store.activities.find(activity_id) if learner and 0 < activity_id <= LARGEST_ID else None
     student = parts.store.courses.seat(learner.id, activity.course_id) if learner and activity else None
     course = parts.store.courses.find(activity.course_id) if student and activity else None
