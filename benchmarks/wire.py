@@ -1,4 +1,4 @@
-"""A browser as far as a server can tell: one connection kept alive, cookies, forms; small, so that it is no bottleneck."""
+"""A browser as far as a server can tell: one kept connection, cookies, forms; small, so that it is no bottleneck."""
 
 from __future__ import annotations
 

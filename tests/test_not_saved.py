@@ -13,6 +13,7 @@ from starlette.testclient import TestClient
 
 from app.main import create_app
 from app.settings import Settings
+from app.store import questions
 
 from .classes import World
 
@@ -70,9 +71,18 @@ def test_a_locked_database_is_told_and_the_same_request_works_later(sat: Sat, ve
     assert sat.tries() == (verb != "save")
 
 
+def test_writers_do_not_wait_for_ever_behind_one_that_is_held_up(sat: Sat, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever has waited in the queue too long is told as if the database were locked, and the queue goes on."""
+    monkeypatch.setattr(questions, "PATIENCE", 0.05)
+    store = sat.world.parts.store
+    with store.classwork._writing():
+        assert sat.browser.post(f"{sat.path}/save", data=FORM).status_code == 503
+    assert sat.browser.post(f"{sat.path}/save", data=FORM).status_code == 200
+
+
 @pytest.mark.parametrize("verb", ["save", "hand-in"])
 def test_a_full_disk_is_told_and_what_was_kept_stays(sat: Sat, verb: str) -> None:
-    """503 where SQLite may have no further page; the draft from before is whole, and the new one fits once there is room."""
+    """503 where SQLite may have no further page; the older draft is whole, and the new one is kept once there is room."""
     assert sat.browser.post(f"{sat.path}/save", data=FORM).status_code == 200
     longer = {**FORM, "input.rows": "1" + " " * 9000, "version": "8", "form_id": "zyxwvuts87654321"}
 
