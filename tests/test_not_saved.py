@@ -82,7 +82,7 @@ def test_writers_do_not_wait_for_ever_behind_one_that_is_held_up(sat: Sat, monke
 
 @pytest.mark.parametrize("verb", ["save", "hand-in"])
 def test_a_full_disk_is_told_and_what_was_kept_stays(sat: Sat, verb: str) -> None:
-    """503 where SQLite may have no further page; the older draft is whole, and the new one is kept once there is room."""
+    """503 where SQLite may have no further page; the older draft stays, and the new one is kept when there is room."""
     assert sat.browser.post(f"{sat.path}/save", data=FORM).status_code == 200
     longer = {**FORM, "input.rows": "1" + " " * 9000, "version": "8", "form_id": "zyxwvuts87654321"}
 
