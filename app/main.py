@@ -24,9 +24,11 @@ from app.web import (
     errors,
     exit_tickets,
     exports,
+    handout,
     health,
     join,
     live,
+    marking,
     model,
     models,
     practice,
@@ -39,6 +41,7 @@ from app.web import (
 )
 from app.web.guard import Guard
 from app.web.parts import Parts, make_templates
+from app.web.printing import Printing
 from app.web.rooms import Rooms
 from app.web.runner import HeadRunner
 
@@ -65,8 +68,21 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         redoc_url=None,
     )
     app.state.parts, app.state.rooms = parts, Rooms()
-    learning = (classroom, sheet, practice, run, models, model, api, health, join)  # what is asked most comes first
-    teaching = (signin, courses, activities, exports, samples, live, results, exit_tickets, regrading)
+    app.state.printing = Printing(settings.data_dir)
+    learning = (
+        classroom,
+        sheet,
+        practice,
+        run,
+        models,
+        model,
+        handout,
+        marking,
+        api,
+        health,
+        join,
+    )
+    teaching = (signin, courses, activities, live, results, exit_tickets, regrading, exports, samples)
     for module in (*learning, *teaching):
         app.include_router(module.router)
     app.mount("/static", _Static(directory=PROJECT / "static"), name="static")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from pydantic import Field, field_validator
@@ -40,6 +41,13 @@ class Settings(BaseSettings):
         description="Whether people may fetch a model's config.json from the Hugging Face Hub by its name; "
         "nothing is fetched unless they do.",
     )
+
+    @field_validator("address")
+    @classmethod
+    def _reachable(cls, address: str) -> str:
+        if not address or re.fullmatch(r"https?://[^\s/?#]+(/[^\s?#]*)?", address):
+            return address.rstrip("/")
+        raise ValueError("must begin with https:// or http:// and hold no question mark")
 
     @field_validator("database_url")
     @classmethod

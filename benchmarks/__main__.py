@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from benchmarks import configs, grading, head, page
+from benchmarks import configs, diagnosis, grading, handout, head, page
 
 
 def main() -> None:
     """One report after the other, each line as soon as it is measured."""
-    for module in (grading, page, configs, head):
+    for module in (grading, diagnosis, page, configs, handout, head):
         print(f"\n{(module.__doc__ or '').splitlines()[0]}")
         for line in module.report():
             print(f"  {line}", flush=True)

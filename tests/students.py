@@ -65,10 +65,33 @@ HEAD: Mapping[str, Student] = {
 }
 PLAIN_HEAD: Mapping[str, Student] = {
     **HEAD,
-    "context-for-tokens": lambda s: rows(s.C, "input", *QKV, "output") | shape(s.C, s.C, *SCORES) if s.C else {},
+    "context-for-tokens": lambda s: (
+        rows(s.C, "input", *QKV, "context", "output") | shape(s.C, s.C, *SCORES) if s.C else {}
+    ),
 }
-DECODE: Mapping[str, Student] = {**HEAD, "decode-step-square": lambda s: shape(s.N, s.N, *SCORES)}
+# Values of another width, and a context that goes with them.
+CARRIED: Mapping[str, Student] = {
+    "head-as-wide-as-model": lambda s: columns(s.d, *QKV, "context"),
+    "heads-multiply-width": lambda s: columns(s.H * s.d, *QKV, "context"),
+    "full-width-values": lambda s: columns(s.d, "values", "context"),
+    "wider-kv-heads": lambda s: columns(s.d // s.G, "keys", "values", "context"),
+    "all-kv-heads-in-one": lambda s: columns(s.G * s.d_h, "keys", "values", "context") if s.G < s.H else {},
+}
+CROSS: Mapping[str, Student] = {
+    **HEAD,
+    "context-for-tokens": lambda s: (
+        rows(s.C, "input", "encoded", *QKV, "context", "output") | shape(s.C, s.C, *SCORES) if s.C else {}
+    ),
+}
+DECODE: Mapping[str, Student] = {
+    **HEAD,
+    "context-for-tokens": lambda s: (
+        rows(s.C + 1, "keys", "values") | columns(s.C + 1, *SCORES) if s.C and not s.window else {}
+    ),
+    "decode-step-square": lambda s: shape(s.N, s.N, *SCORES),
+}
 DECODE_ONES: Mapping[str, Student] = {"decode-step-square": lambda s: shape(1, 1, *SCORES)}
+DECODE_ALL: Mapping[str, Student] = {"decode-step-square": lambda s: shape(s.N + 1, s.N + 1, *SCORES)}
 LAYER: Mapping[str, Student] = {
     **{key: HEAD[key] for key in ("transposed-product", "model-wide-scores", "elementwise-product", "all-heads-stacked",
                                   "softmax-collapses", "embedding-table-as-input", "input-sliced", "input-repeated")},
@@ -91,6 +114,7 @@ LAYER: Mapping[str, Student] = {
         **shape(s.G * s.d_h, s.d, "keys"),
         **shape(s.G * s.d_v, s.d, "values"),
     },
+    "no-output-projection": lambda s: columns(s.H * s.d_v, "output"),
     "full-width-values": lambda s: columns(s.d, "values"),
     "one-kv-per-query-head": lambda s: columns(s.H * s.d_h, "keys") | columns(s.H * s.d_v, "values"),
     "width-always-divided": lambda s: (
@@ -100,6 +124,9 @@ LAYER: Mapping[str, Student] = {
         rows(s.C, "input", *QKV, "latent", "rotary_key", "cache", "context", "output") | shape(s.C, s.C, *SCORES)
     ) if s.C else {},
 }  # fmt: skip
+WIDE_HEADS_JOINED: Mapping[str, Student] = {
+    "heads-multiply-width": lambda s: columns(s.H * s.d, "queries") | columns(s.G * s.d, "keys", "values"),
+}
 MATRICES: Mapping[str, Student] = {
     "heads-multiply-width": lambda s: {
         **matrix(s.d, s.H * s.d, "W_Q"),
@@ -116,12 +143,23 @@ MATRICES: Mapping[str, Student] = {
     },
     "one-kv-per-query-head": lambda s: matrix(s.d, s.H * s.d_h, "W_K") | matrix(s.d, s.H * s.d_h, "W_V"),
     "shrunken-output-projection": lambda s: matrix(s.G * s.d_h, s.d, "W_O"),
+    "width-always-divided": lambda s: {
+        **matrix(s.d, s.H * (s.d // s.H), "W_Q"),
+        **matrix(s.d, s.G * (s.d // s.H), "W_K"),
+        **matrix(s.d, s.G * (s.d // s.H), "W_V"),
+        **matrix(s.H * (s.d // s.H), s.d, "W_O"),
+    },
     "heads-change-parameters": lambda s: {
         "W_Q.count": s.H * s.d * s.H * s.d_h,
         "W_K.count": s.H * s.d * s.G * s.d_h,
         "W_V.count": s.H * s.d * s.G * s.d_h,
         "W_O.count": s.H * s.H * s.d_h * s.d,
     },
+}
+WIDE_MATRICES_JOINED: Mapping[str, Student] = {
+    "heads-multiply-width": lambda s: (
+        matrix(s.d, s.H * s.d, "W_Q") | matrix(s.d, s.G * s.d, "W_K") | matrix(s.d, s.G * s.d, "W_V")
+    ),
 }
 WALK: Mapping[str, Student] = {
     "columns-are-tokens": lambda s: {
@@ -146,11 +184,24 @@ def counted(s: Sizes, attention: int, embedding: int = 0, tied: int = 0) -> Boxe
     return {**layers, "embedding.count": s.embedding + embedding, "total.count": s.total + more + embedding + tied}
 
 
+def attention(s: Sizes, d_h: int) -> int:
+    """The parameters of one layer's attention, with heads so wide: matrices, biases, and norms inside the heads."""
+    widths = {"q": s.H * d_h, "k": s.G * d_h, "v": s.G * d_h, "o": s.d}
+    matrices = s.d * (2 * widths["q"] + widths["k"] + widths["v"])
+    return int(matrices + sum(widths[letter] for letter in s.biases) + 2 * d_h * s.normed)
+
+
 COUNT: Mapping[str, Student] = {
-    "one-kv-per-query-head": lambda s: counted(s, s.attention + 2 * (s.H - s.G) * s.d_h * (s.d + s.biased)),
+    "heads-multiply-width": lambda s: counted(s, attention(s, s.d)),
+    "width-always-divided": lambda s: counted(s, attention(s, s.d // s.H)),
+    "heads-change-parameters": lambda s: counted(s, s.H * s.attention) if s.d == s.H * s.d_h else {},
+    "one-kv-per-query-head": lambda s: counted(s, s.attention + 2 * (s.H - s.G) * s.d_h * (s.d + ("k" in s.biases))),
     "shrunken-output-projection": lambda s: counted(s, s.attention - s.d * s.d_h * (s.H - s.G)),
     "positions-are-parameters": lambda s: counted(s, s.attention, embedding=s.C * s.d),
     "tied-embedding-twice": lambda s: counted(s, s.attention, tied=s.V * s.d) if s.tied else {},
+}
+COUNT_OF_A_LAYER: Mapping[str, Student] = {
+    "heads-change-parameters": lambda s: {"attention.count": s.H * s.attention} if s.d == s.H * s.d_h else {},
 }
 COSTS: Mapping[str, Student] = {
     "heads-multiply-width": lambda s: {
@@ -161,6 +212,15 @@ COSTS: Mapping[str, Student] = {
         "output_flops.count": 2 * s.N * s.d * s.H * s.d,
         "cache_16_bit.count": 2 * 2 * s.L * s.N * s.G * s.d,
         "cache_8_bit.count": 2 * s.L * s.N * s.G * s.d,
+    },
+    "width-always-divided": lambda s: {
+        "queries_flops.count": 2 * s.N * s.d * s.H * (s.d // s.H),
+        "keys_flops.count": 2 * s.N * s.d * s.G * (s.d // s.H),
+        "scores_flops.count": 2 * s.H * s.N * s.N * (s.d // s.H),
+        "context_flops.count": 2 * s.H * s.N * s.N * (s.d // s.H),
+        "output_flops.count": 2 * s.N * s.d * s.H * (s.d // s.H),
+        "cache_16_bit.count": 4 * s.L * s.N * s.G * (s.d // s.H),
+        "cache_8_bit.count": 2 * s.L * s.N * s.G * (s.d // s.H),
     },
     "one-kv-per-query-head": lambda s: {
         "keys_flops.count": 2 * s.N * s.d * s.H * s.d_h,
@@ -195,6 +255,13 @@ COSTS: Mapping[str, Student] = {
         "feed_forward_flops.count": 3 * s.N * s.d * s.d_ff,
     },
 }
+# Which factor the cache forgets depends on the student: keys alone so far, both for every query head, keys for each.
+CACHE_OF_KEYS_FOR_ALL_HEADS: Mapping[str, Student] = {
+    "cache-forgets-factor": lambda s: {
+        "cache_16_bit.count": 2 * s.L * s.N * s.H * s.d_h,
+        "cache_8_bit.count": s.L * s.N * s.H * s.d_h,
+    }
+}
 CACHE_FOR_ALL_HEADS: Mapping[str, Student] = {
     "cache-forgets-factor": lambda s: {
         "cache_16_bit.count": 4 * s.L * s.N * s.H * s.d_h,
@@ -202,15 +269,15 @@ CACHE_FOR_ALL_HEADS: Mapping[str, Student] = {
     }
 }
 STUDENTS: Mapping[str, tuple[Mapping[str, Student], ...]] = {
-    "single-head": (PLAIN_HEAD,),
-    "bidirectional-head": (PLAIN_HEAD,),
-    "cross-attention": (HEAD,),
-    "decode-step": (DECODE, DECODE_ONES),
-    "attention-layer": (LAYER,),
-    "layer-parameters": (MATRICES,),
+    "single-head": (PLAIN_HEAD, CARRIED),
+    "bidirectional-head": (PLAIN_HEAD, CARRIED),
+    "cross-attention": (CROSS, CARRIED),
+    "decode-step": (DECODE, DECODE_ONES, DECODE_ALL, CARRIED),
+    "attention-layer": (LAYER, WIDE_HEADS_JOINED),
+    "layer-parameters": (MATRICES, WIDE_MATRICES_JOINED),
     "whole-model": (WALK,),
-    "parameter-count": (COUNT,),
-    "costs": (COSTS, CACHE_FOR_ALL_HEADS),
+    "parameter-count": (COUNT, COUNT_OF_A_LAYER),
+    "costs": (COSTS, CACHE_FOR_ALL_HEADS, CACHE_OF_KEYS_FOR_ALL_HEADS),
 }
 
 
@@ -223,21 +290,37 @@ def sizes(variant: Variant) -> Sizes:
     own["asking"] = {"decode-step": 1, "cross-attention": own["M"]}.get(variant.worksheet.topic, own["N"])
     own["met"] = own["N"] + (variant.worksheet.topic == "decode-step")
     amounts = {box.removesuffix(".count"): n for box, n in right(variant).items() if box.endswith(".count")}
-    facts = {"C": architecture.C, "tied": architecture.tied_embeddings, "biased": "k" in architecture.biases}
+    facts = {
+        "C": architecture.C,
+        "tied": architecture.tied_embeddings,
+        "biases": architecture.biases,
+        "normed": architecture.qk_norm_eps is not None,
+        "window": architecture.window,
+    }
     return Sizes(**{**amounts, **own, **facts})
 
 
 def students(variant: Variant) -> list[tuple[str, Boxes]]:
-    """Each belief and the sheet it fills in, where that differs from the truth."""
+    """Each belief and the sheet it fills in, once for each way that shows and differs from the truth."""
     true, s = right(variant), sizes(variant)
-    made = [(key, student(s)) for group in STUDENTS[variant.worksheet.topic] for key, student in group.items()]
-    filled = [(key, {**true, **{box: n for box, n in boxes.items() if box in true}}) for key, boxes in made]
-    return [(key, boxes) for key, boxes in filled if boxes != true]
+    filled = list[tuple[str, Boxes]]()
+    for group in STUDENTS[variant.worksheet.topic]:
+        for key, student in group.items():
+            boxes = {**true, **{box: n for box, n in student(s).items() if box in true}}
+            if boxes != true and (key, boxes) not in filled:
+                filled.append((key, boxes))
+    return filled
 
 
 def with_slip(boxes: Boxes, box: str, chance: random.Random) -> Boxes:
-    """One digit of one box mistyped; the number stays above zero."""
-    digits = list(str(boxes[box]))
+    """One slip in one box: a digit mistyped, left out, doubled or changed round; the number stays above zero."""
+    return {**boxes, box: chance.choice([n for n in _slips(str(boxes[box]), chance) if n not in (0, boxes[box])])}
+
+
+def _slips(digits: str, chance: random.Random) -> list[int]:
+    """A digit mistyped, as often as all else together: at one place left out, doubled, changed round with the next."""
     at = chance.randrange(len(digits))
-    digits[at] = chance.choice([c for c in "123456789" if c != digits[at]])
-    return {**boxes, box: int("".join(digits))}
+    before, digit, after = digits[:at], digits[at], digits[at + 1 :]
+    mistyped = [before + chance.choice([c for c in "123456789" if c != digit]) + after] * 3
+    slips = [*mistyped, before + after, before + 2 * digit + after, before + after[:1] + digit + after[1:]]
+    return [int(slip or 0) for slip in slips]

@@ -240,7 +240,10 @@ def test_a_head_too_large_for_any_memory_is_run_on_the_meta_device() -> None:
 def test_help_and_version_are_there(capsys: pytest.CaptureFixture[str]) -> None:
     """Every verb stands in the help, and every setting in that of serve."""
     for arguments, wanted in (
-        (["--help"], ["models", "worksheets", "shapes", "grade", "run", "teacher", "sample-course", "serve"]),
+        (
+            ["--help"],
+            ["models", "worksheets", "shapes", "grade", "run", "handout", "teacher", "sample-course", "serve"],
+        ),
         (["serve", "--help"], [f"ATTENTION_SHAPES_{name}" for name in ("HOST", "PORT", "DATA_DIR", "HUB")]),
         (["serve", "--help"], ["DATABASE_URL"]),
         (["--version"], [__version__]),
@@ -250,7 +253,7 @@ def test_help_and_version_are_there(capsys: pytest.CaptureFixture[str]) -> None:
         assert ended.value.code == 0
         text = "".join(capsys.readouterr().out.split())
         assert [word for word in wanted if word not in text] == []
-    assert len(Settings.model_fields) == 6
+    assert len(Settings.model_fields) == 8
 
 
 # Input that cannot be used

@@ -52,6 +52,15 @@ TABLE: dict[str, Row] = {
     "GET /models": ALL_200,
     "POST /models": ALL_422,
     "GET /models/{key}": ALL_200,
+    "GET /handout": ALL_200,
+    "GET /handout/pages/{page}.svg": ALL_200,
+    "GET /handout.pdf": ALL_200,
+    "POST /handout/class": ALL_303,
+    "GET /handout/jobs/{key}.pdf": ALL_404,
+    "GET /handout/jobs/{key}": ALL_404,
+    "GET /marking": ALL_200,
+    "POST /marking": ALL_404,  # without a code
+    "POST /marking.csv": ALL_404,
     "GET /healthz": ALL_200,
     "GET /openapi.json": ALL_200,
     "GET /api/v1/models": ALL_200,
@@ -148,7 +157,8 @@ class Cast:
         self.values = {
             "{course_id:int}": course.id, "{student_id:int}": kim.id, "{teacher_id:int}": bo.id, "{number:int}": 1,
             "{activity_id:int}": self.activity.id, "{code}": self.activity.join_code, "{key}": "gpt2",
-            "{name}": "answers.csv", "{answer_id}": "0123abcd", "{token}": "no-such-link", "{run_id}": "no-such-run",
+            "{answer_id}": "0123abcd", "{name}": "answers.csv", "{token}": "no-such-link", "{run_id}": "no-such-run",
+            "{page}": 1,
         }  # fmt: skip
 
     def path(self, route: str) -> str:

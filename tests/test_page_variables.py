@@ -19,8 +19,10 @@ from app.web.courses import CoursePage, CoursesPage
 from app.web.errors import ErrorPage
 from app.web.exit_tickets import TicketsPage
 from app.web.exports import ExportsPage
+from app.web.handout import HandoutPage, JobPage
 from app.web.join import JoinedPage, JoinPage, MinePage, NamePage, ResumePage
 from app.web.live import LivePage
+from app.web.marking import MarkingPage
 from app.web.model import ModelPage
 from app.web.models import ModelsPage
 from app.web.parts import make_templates
@@ -41,6 +43,11 @@ PAGES: dict[str, type[Any]] = {
     "_no_run.html": NoRunPage,
     "models.html": ModelsPage,
     "model.html": ModelPage,
+    "handout.html": HandoutPage,
+    "_handout_pages.html": HandoutPage,
+    "handout_job.html": JobPage,
+    "_handout_job.html": JobPage,
+    "marking.html": MarkingPage,
     "error.html": ErrorPage,
     "sign_in.html": SignInPage,
     "link.html": LinkPage,

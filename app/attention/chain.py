@@ -87,8 +87,9 @@ def sources(topic: Topic, asked: frozenset[str]) -> dict[Place, frozenset[Place]
     found: dict[Place, frozenset[Place]] = {}
     for key, meeting in topic.meeting.items():
         for places in meeting:
-            made = [place for place in places if place.tensor == key]
-            given = [place for place in places if place.tensor != key]
-            through = ({place} if place.tensor in asked else found.get(place, frozenset()) for place in given)
-            found.update(dict.fromkeys(made, frozenset[Place]().union(*through)))
+            through = set[Place]()
+            for place in places:
+                if place.tensor != key:
+                    through |= {place} if place.tensor in asked else found.get(place, frozenset())
+            found.update(dict.fromkeys((place for place in places if place.tensor == key), frozenset(through)))
     return found

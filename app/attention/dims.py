@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
+from functools import cache, cached_property
 
 _SYMBOL = re.compile(r"[A-Za-z][A-Za-z_]*")
 
@@ -36,7 +36,7 @@ class Term:
     symbols: tuple[str, ...] = ()
 
     def size(self, sizes: Mapping[str, int]) -> int | Fraction:
-        return self.factor * math.prod(sizes[symbol] for symbol in self.symbols)
+        return self.factor * math.prod([sizes[symbol] for symbol in self.symbols])
 
     def __str__(self) -> str:
         digits = [str(self.factor)] if self.factor != 1 or not self.symbols else []
@@ -55,16 +55,25 @@ class Dim:
         """Read 'N', 'G*d_h' or 'N + 1'; raises DimError for anything else."""
         return Dim(_collect(_parse_term(part, text) for part in text.split("+")))
 
-    @property
+    @cached_property
     def symbols(self) -> frozenset[str]:
         return frozenset(symbol for term in self.terms for symbol in term.symbols)
 
+    @cached_property
+    def _symbol(self) -> str | None:
+        """The one symbol that this is, where it is nothing else."""
+        term = self.terms[0]
+        return term.symbols[0] if len(self.terms) == len(term.symbols) == term.factor == 1 else None
+
     def size(self, sizes: Mapping[str, int]) -> int:
         """The length once every symbol has a size, rounded up; raises DimError naming a symbol that has none."""
-        missing = self.symbols - sizes.keys()
-        if missing:
-            raise DimError(f"no size for {', '.join(sorted(missing))}", str(self), sizes)
-        return math.ceil(sum(term.size(sizes) for term in self.terms))
+        try:
+            if self._symbol:
+                return sizes[self._symbol]
+            return math.ceil(sum([term.size(sizes) for term in self.terms]))
+        except KeyError:
+            missing = ", ".join(sorted(self.symbols - sizes.keys()))
+            raise DimError(f"no size for {missing}", str(self), sizes) from None
 
     def __mul__(self, other: Dim) -> Dim:
         products = (Term(a.factor * b.factor, a.symbols + b.symbols) for a in self.terms for b in other.terms)

@@ -111,10 +111,10 @@ def grade(variant: Variant, answers: Mapping[str, str]) -> Report:
 
     A box left out counts as empty. Raises AnswersError for a key that is no box of this sheet.
     """
-    known = {str(place) for place in variant.blanks}
-    if unknown := sorted(set(answers) - known):
+    known = variant.boxes
+    if unknown := sorted(answers.keys() - known.keys()):
         raise AnswersError(f"“{unknown[0][:60]}” is no box of this sheet; its boxes are: {', '.join(sorted(known))}.")
-    texts = {place: answers.get(str(place), "") for place in variant.blanks}
+    texts = {place: answers.get(box, "") for box, place in known.items()}
     read = {place: variant.read(text) for place, text in texts.items()}
     values = {variant.upright(place): typed.value for place, typed in read.items() if isinstance(typed, Typed)}
     carried = {variant.upright(place) for place in following(variant.standing, values)}

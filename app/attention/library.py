@@ -57,6 +57,10 @@ class Library:
         """
         return self._variants(worksheet, model, tokens, decoder_tokens)
 
+    def fixed(self, sheet: Worksheet, model: str, tokens: int, decoder_tokens: int | None) -> Variant:
+        """The sheet of a worksheet that may be none of the library's any more, with sizes that were kept of it."""
+        return self._fixed(sheet, model, tokens, decoder_tokens)
+
     def seeded(self, worksheet: str, seed: int, model: str | None = None) -> Variant:
         """The sheet that a seed draws, the same on every machine; of this model if one is given.
 
@@ -108,6 +112,14 @@ class Library:
     @cached_property
     def _least(self) -> Callable[[str, str], Alike]:
         return lru_cache(maxsize=256)(lambda worksheet, model: least_alike(model, partial(self.variant, worksheet)))
+
+    @cached_property
+    def _fixed(self) -> Callable[[Worksheet, str, int, int | None], Variant]:
+        @lru_cache(maxsize=4096)
+        def fixed(sheet: Worksheet, model: str, tokens: int, decoder_tokens: int | None) -> Variant:
+            return Variant(sheet, self.model(model), tokens, self.wording, decoder_tokens)
+
+        return fixed
 
     @cached_property
     def _variants(self) -> Callable[[str, str | None, int | None, int | None], Variant]:

@@ -32,8 +32,8 @@ MATRICES, COUNT, COSTS, WALK = "layer-parameters", "parameter-count", "costs", "
 class Way:
     """One way in which a belief fills in a sheet.
 
-    `boxes` are changed to other sizes, `taken` symbols for others everywhere, `turned` matrices have rows and columns
-    changed round (* is all of them). Beside the sheet's own symbols a size may use those of `_own_sizes`.
+    `boxes` are changed to other sizes, `taken` symbols for others everywhere; or `turned` matrices have rows and
+    columns changed round (* is all of them). Beside the sheet's own symbols a size may use those of `_own_sizes`.
     """
 
     boxes: Mapping[str, str] = field(default_factory=dict)
@@ -59,10 +59,11 @@ class Belief:
 
 @dataclass(frozen=True)
 class Expectation:
-    """What a belief makes a student write on one sheet, where that differs from the truth."""
+    """What a belief makes a student write on one sheet, where that differs from the truth; and what it turns round."""
 
     belief: str
     changed: Mapping[Place, int]
+    turned: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -225,29 +226,38 @@ BELIEFS: tuple[Belief, ...] = (
 
 def expectations(variant: Variant) -> tuple[Expectation, ...]:
     """Every belief that shows on this sheet, once for each way in which its boxes differ from the truth."""
+    sizes = variant.sizes | _aside(variant.architecture)
+    held = (b for b in BELIEFS if variant.worksheet.topic in b.ways and b.holds(variant.architecture))
+    return tuple(expectation for belief in held for expectation in _expected(variant, belief, sizes))
+
+
+def _expected(variant: Variant, belief: Belief, sizes: dict[str, int]) -> list[Expectation]:
     found = list[Expectation]()
-    for belief in BELIEFS:
-        for way in belief.ways.get(variant.worksheet.topic, ()) if belief.holds(variant.architecture) else ():
-            expectation = Expectation(belief.key, _changed(variant, way))
-            if expectation.changed and expectation not in found:
-                found.append(expectation)
-    return tuple(found)
+    for way in belief.ways[variant.worksheet.topic]:
+        changed = _changed(variant, way, sizes)
+        if changed and all(other.changed != changed for other in found):
+            found.append(Expectation(belief.key, changed, way.turned))
+    return found
 
 
-def _changed(variant: Variant, way: Way) -> dict[Place, int]:
+def _changed(variant: Variant, way: Way, sizes: dict[str, int]) -> dict[Place, int]:
     """The boxes that differ from the truth; none where the model lacks a size, or has none that is whole."""
-    sizes = {**variant.sizes, **_aside(variant.architecture)}
     try:
         taken = sizes | {symbol: sizes[other] for symbol, other in way.taken.items()}
-        touched = variant.blanks if way.taken else [p for p in variant.blanks if _touches(way, p)]
-        written = {place: _written(variant, way, place, taken) for place in touched}
+        written = {place: _written(variant, way, place, taken) for place in _touched(variant, way)}
     except (DimError, KeyError):
         return {}
     return {place: size for place, size in written.items() if size != variant.key[place]}
 
 
-def _touches(way: Way, place: Place) -> bool:
-    return str(place) in way.boxes or place.tensor in way.turned or "*" in way.turned
+def _touched(variant: Variant, way: Way) -> Iterable[Place]:
+    """The boxes that a way may change, in the table's own places."""
+    if "*" in way.turned:
+        return variant.blanks
+    turned = [place for place in variant.blanks if place.tensor in way.turned] if way.turned else ()
+    asked = variant.topic.asked
+    taken = [p for p in variant.blanks if way.taken.keys() & asked[p.tensor].side(p.axis).symbols] if way.taken else ()
+    return (*turned, *taken, *(variant.boxes[box] for box in way.boxes if box in variant.boxes))
 
 
 def _aside(architecture: Architecture) -> dict[str, int]:
@@ -259,11 +269,12 @@ def _aside(architecture: Architecture) -> dict[str, int]:
 
 
 def _written(variant: Variant, way: Way, place: Place, sizes: Mapping[str, int]) -> int:
-    if str(place) in way.boxes:
-        return Dim.parse(way.boxes[str(place)]).size({**sizes, **_own_sizes(variant, place)})
-    asked = variant.topic.asked[place.tensor]
-    turned = place.tensor in way.turned or "*" in way.turned
-    return asked.side(_turned(place).axis if turned else place.axis).size(sizes)
+    if text := way.boxes.get(str(place)):
+        size = Dim.parse(text)
+        return size.size(sizes if size.symbols <= sizes.keys() else {**sizes, **_own_sizes(variant, place)})
+    if way.turned:
+        return variant.key[_turned(place)]
+    return variant.topic.asked[place.tensor].side(place.axis).size(sizes)
 
 
 def _own_sizes(variant: Variant, place: Place) -> dict[str, int]:
@@ -303,10 +314,10 @@ def diagnose(variant: Variant, values: Values) -> Diagnosis | None:
     wrong = {place: value for place, value in values.items() if value != variant.key[place]}
     if not wrong or _is_slip_alone(variant, wrong):
         return None
-    held = [e for e in variant.expectations if any(wrong.get(place) == size for place, size in e.changed.items())]
-    fits = [fit for e in held if (fit := _fit(variant, values, wrong, (e,)))]
+    fits = [*_fits_alone(variant, values, wrong)]
     if not any(fit.cost == 0 for fit in fits):
-        fits += [fit for pair in _pairs(held, wrong) if (fit := _fit(variant, values, wrong, pair))]
+        fits += _fits_of_two(variant, values, wrong)
+        fits += _fits_turned(variant, values)
     best = min(fits, key=lambda fit: fit.rank, default=None)
     return _diagnosis(variant, best) if best else None
 
@@ -349,35 +360,79 @@ class Fit:
         return (self.cost, len(self.held), -len(self.explained), self.unseen)
 
 
-SLIP, CONTRADICTED, UNEXPLAINED, SECOND_BELIEF = 1.0, 1.0, 2.0, 1.5
+# What a fit costs for each. Two beliefs that leave nothing open are likelier than one that expects a box in vain.
+SLIP, SECOND_BELIEF, CONTRADICTED, UNEXPLAINED = 1.0, 1.5, 1.6, 2.0
 
 
-def _fit(variant: Variant, values: Values, wrong: Values, held: tuple[Expectation, ...]) -> Fit | None:
-    """None where more is left than one slip, a third of what is explained, and as many right boxes as half of it."""
-    explained = frozenset(p for p, value in wrong.items() if any(e.changed.get(p) == value for e in held))
+def _fits_alone(variant: Variant, values: Values, wrong: Values) -> Iterator[Fit]:
+    for e in variant.expectations:
+        if explained := _seen(e, wrong):
+            yield from _fit(variant, values, wrong, (e,), explained)
+
+
+def _fits_of_two(variant: Variant, values: Values, wrong: Values) -> Iterator[Fit]:
+    """Two beliefs at once, each with a box that the other does not explain, and with more explained than not."""
+    held = [(e, seen) for e in variant.expectations if (seen := _seen(e, wrong))]
+    for (one, first), (other, second) in combinations(held, 2):
+        if one.belief == other.belief or first <= second or second <= first:
+            continue
+        explained = first.union(second, _worked_out(variant, wrong, one, other))
+        missed = [sum(place in wrong and place not in explained for place in e.changed) for e in (one, other)]
+        if 2 * missed[0] < len(one.changed) and 2 * missed[1] < len(other.changed):
+            yield from _fit(variant, values, wrong, (one, other), explained)
+
+
+def _fits_turned(variant: Variant, values: Values) -> Iterator[Fit]:
+    """A belief that turns matrices round, and another that explains the sheet once they are turned back."""
+    for turning in (e for e in variant.expectations if e.turned):
+        meant = {place: _turned(place) if _turns(turning, place) else place for place in values}
+        moved = {place for place in values if values.get(meant[place]) != values[place]}
+        back = {meant[place]: value for place, value in values.items()}
+        wrong = {place: value for place, value in back.items() if value != variant.key[place]}
+        for fit in _fits_alone(variant, back, wrong) if moved else ():
+            (other,) = fit.held
+            known = {place for place in values if meant[place] not in wrong or meant[place] in fit.explained}
+            explained = frozenset(place for place in known if values[place] != variant.key[place])
+            mostly = 2 * len(moved - known) < len(moved) and explained - _seen(other, values)
+            if mostly and other.belief != turning.belief:
+                yield Fit((turning, other), explained, fit.cost + SECOND_BELIEF, fit.unseen)
+
+
+def _turns(turning: Expectation, place: Place) -> bool:
+    return place.tensor in turning.turned or "*" in turning.turned
+
+
+def _seen(expectation: Expectation, wrong: Values) -> frozenset[Place]:
+    """The boxes that say what a belief expects there."""
+    return frozenset(place for place, size in expectation.changed.items() if wrong.get(place) == size)
+
+
+def _worked_out(variant: Variant, wrong: Values, one: Expectation, other: Expectation) -> Iterator[Place]:
+    """Amounts worked out with both beliefs: the errors of a sum added up, or the factors of a product multiplied."""
+    for place in one.changed.keys() & other.changed.keys() & wrong.keys():
+        truth, first, second = variant.key[place], one.changed[place], other.changed[place]
+        if place.axis == "count" and wrong[place] in (first + second - truth, first * second // truth):
+            yield place
+
+
+def _fit(
+    variant: Variant, values: Values, wrong: Values, held: tuple[Expectation, ...], explained: frozenset[Place]
+) -> Iterator[Fit]:
+    """Nothing where more is left than one slip, a third of what is explained, and as many right boxes as half of it."""
     if len(explained) == 1 and _is_slip_alone(variant, {p: wrong[p] for p in explained}):
-        return None
+        return
     changed = {place for e in held for place in e.changed}
     contradicted = sum(place in values and place not in wrong for place in changed)
     left = [place for place in wrong if place not in explained]
+    if len(left) - 1 > len(explained) // 3 or contradicted > len(explained) // 2:
+        return
     slipped = any(_is_slip(wrong[p], meant) for p in left for meant in _meant(variant, p, held))
     unexplained = len(left) - slipped
-    if unexplained > len(explained) // 3 or contradicted > len(explained) // 2:
-        return None
+    if unexplained > len(explained) // 3:
+        return
     cost = SLIP * slipped + CONTRADICTED * contradicted + UNEXPLAINED * unexplained + SECOND_BELIEF * (len(held) - 1)
     unseen = sum(values.get(place) != size for e in held for place, size in e.changed.items())
-    return Fit(held, explained, cost, unseen)
-
-
-def _pairs(held: Iterable[Expectation], wrong: Values) -> Iterator[tuple[Expectation, Expectation]]:
-    """Two beliefs at once, each with a box that the other does not explain, and with more explained than not."""
-    matched = [(e, {p for p, size in e.changed.items() if wrong.get(p) == size}) for e in held]
-    for (one, first), (other, second) in combinations(matched, 2):
-        both = first | second
-        missed = [sum(p in wrong and p not in both for p in e.changed) for e in (one, other)]
-        mostly = all(2 * miss < len(e.changed) for miss, e in zip(missed, (one, other), strict=True))
-        if mostly and one.belief != other.belief and first - second and second - first:
-            yield one, other
+    yield Fit(held, explained, cost, unseen)
 
 
 def _meant(variant: Variant, place: Place, held: Iterable[Expectation]) -> Iterator[int]:
@@ -391,11 +446,20 @@ def _is_slip_alone(variant: Variant, wrong: Values) -> bool:
 
 
 def _is_slip(typed: int, meant: int) -> bool:
-    """Whether one digit was mistyped, left out or added, or two neighbours were changed round."""
-    long, short = sorted((str(typed), str(meant)), key=len, reverse=True)
-    if len(long) == len(short):
-        differ = [at for at, (one, other) in enumerate(zip(long, short, strict=True)) if one != other]
-        if len(differ) == 2 and differ[1] == differ[0] + 1:
-            return long[differ[0]] == short[differ[1]] and long[differ[1]] == short[differ[0]]
-        return len(differ) == 1
-    return any(long[:at] + long[at + 1 :] == short for at in range(len(long)))
+    """Whether one digit was mistyped, left out or added, or two neighbours were changed round.
+
+    A zero that then came first is gone: 96 for 4096.
+    """
+    short, long = sorted((typed, meant))
+    digits, width = str(long), len(str(long))
+    return _is_alike(str(short).zfill(width), digits) or any(
+        digits[:at] + digits[at + 1 :] == str(short).zfill(width - 1) for at in range(width)
+    )
+
+
+def _is_alike(one: str, other: str) -> bool:
+    """Whether all digits but one are the same, or two neighbours are changed round."""
+    differ = [at for at, (first, second) in enumerate(zip(one, other, strict=True)) if first != second]
+    if len(differ) == 2 and differ[1] == differ[0] + 1:
+        return one[differ[0]] == other[differ[1]] and one[differ[1]] == other[differ[0]]
+    return len(differ) == 1

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from .dims import Dim
 
@@ -24,8 +24,7 @@ COUNTED: tuple[Axis, ...] = (*AXES, "count")
 Role = Literal["input", "query", "key", "value", "score", "hidden", "output"]
 
 
-@dataclass(frozen=True, order=True)
-class Place:
+class Place(NamedTuple):
     """One side of one matrix, such as the rows of the queries, or how many numbers it holds: what a box asks for."""
 
     tensor: str
@@ -78,7 +77,7 @@ class Tensor:
         return COUNTED if self.parameter else AXES
 
     def side(self, axis: Axis) -> Dim:
-        return {"rows": self.rows, "columns": self.columns, "count": self.rows * self.columns}[axis]
+        return self.rows * self.columns if axis == "count" else self.rows if axis == "rows" else self.columns
 
 
 @dataclass(frozen=True)

@@ -162,6 +162,11 @@ class Variant:
         """Every box of the sheet, row by row."""
         return tuple(place for row in self.rows for place in row.places)
 
+    @cached_property
+    def boxes(self) -> Mapping[str, Place]:
+        """The same by the names that files and API give them, such as 'queries.rows'."""
+        return {str(place): place for place in self.blanks}
+
     def upright(self, place: Place) -> Place:
         """The same side in the table, where tokens are rows: on a sheet whose tokens are columns, the other one."""
         turned = self.worksheet.tokens_are == "columns" and place.axis in AXES

@@ -10,8 +10,8 @@ from .store import Answers, Attempt, Draft, KeptModel, Learner, Run, Store
 
 __all__ = [
     "Activities", "Activity", "Answers", "Attempt", "Attendance", "Classwork", "Content", "Course", "Courses",
-    "Draft", "Fixed", "Graded", "Held", "Item", "KeptModel", "LastTry", "Learner", "Link", "LinkKind", "Live",
-    "Noted", "OldMarks", "People", "Phase", "Plan", "Policies", "PoliciesError", "Progress", "Regrade", "Regrades",
-    "Role", "Run", "Seat", "Spot", "Spotlight", "StaffMember", "State", "Store", "Student", "TaughtCourse", "Teacher",
+    "Draft", "Fixed", "Graded", "Held", "Item", "KeptModel", "LastTry", "Learner", "Link", "LinkKind", "Live", "Noted",
+    "OldMarks", "People", "Phase", "Plan", "Policies", "PoliciesError", "Progress", "Regrade", "Regrades", "Role",
+    "Run", "Seat", "Spot", "Spotlight", "StaffMember", "State", "Store", "Student", "TaughtCourse", "Teacher",
     "Ticket", "TicketAnswer", "TriesUsedUpError", "Try",
 ]  # fmt: skip

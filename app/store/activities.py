@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from datetime import date, datetime
+from functools import lru_cache
 from typing import Any, Literal, get_args
 
 import sqlalchemy as sa
@@ -228,8 +229,9 @@ class Activities(Questions):
         others = revisions.alias()
         newest = sa.select(sa.func.max(others.c.number)).where(others.c.activity_id == activities.c.id)
         wanted = ("id", "course_id", "join_code", "state", "title", "day", "policies", "opens_at", "closes_at")
+        content = sa.cast(revisions.c.content, sa.Text)
         query = (
-            sa.select(*(activities.c[name] for name in wanted), revisions.c.number, revisions.c.content)
+            sa.select(*(activities.c[name] for name in wanted), revisions.c.number, content)
             .join(revisions, revisions.c.activity_id == activities.c.id)
             .where(*conditions, revisions.c.number == newest.scalar_subquery())
             .order_by(activities.c.id.desc())
@@ -239,8 +241,13 @@ class Activities(Questions):
 
 def _activity(row: sa.Row[Any]) -> Activity:
     plan = Plan(row.title, row.day, Policies.from_json(row.policies), row.opens_at, row.closes_at)
-    content = Content.from_json(row.content)
-    return Activity(row.id, row.course_id, row.join_code, row.state, plan, row.number, content)
+    return Activity(row.id, row.course_id, row.join_code, row.state, plan, row.number, _content(row.content))
+
+
+@lru_cache(maxsize=256)
+def _content(text: str) -> Content:
+    """What a revision holds, read once for all who ask."""
+    return Content.from_json(json.loads(text))
 
 
 def _planned(plan: Plan) -> dict[str, Any]:

@@ -85,8 +85,8 @@ class KeptModel:
 class Store(Questions):
     """An open database, brought to the newest tables.
 
-    Practice is asked of the store itself, a class of its `people`, `courses`, `activities`, `classwork`, `live` and
-    `regrades`; `samples` fills sample courses.
+    Practice is asked of the store itself, a class of its `people`, `courses`, `activities`, `classwork`,
+    `live` and `regrades`; `samples` fills sample courses.
     """
 
     def __init__(self, url: str) -> None:
@@ -97,8 +97,8 @@ class Store(Questions):
         parts = self.engine, self._turn
         self.people, self.courses = People(*parts), Courses(*parts)
         self.activities, self.classwork = Activities(*parts), Classwork(*parts)
-        self.live, self.regrades = Live(*parts), Regrades(*parts)
         self.samples = Samples(*parts)
+        self.live, self.regrades = Live(*parts), Regrades(*parts)
 
     def close(self) -> None:
         self.engine.dispose()

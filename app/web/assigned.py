@@ -50,9 +50,8 @@ def assigned(parts: Parts, activity: Activity, student: Student, number: int) ->
 
 def fix(parts: Parts, worksheet: Worksheet, fixed: Fixed) -> Variant:
     """A worksheet with the sizes that were kept of it."""
-    model = library_with(parts, fixed.model).model(fixed.model)
     decoded = fixed.decoder_tokens if fixed.decoder_tokens != worksheet.decoder_tokens else None
-    return Variant(worksheet, model, fixed.tokens, parts.library.wording, decoded)
+    return library_with(parts, fixed.model).fixed(worksheet, fixed.model, fixed.tokens, decoded)
 
 
 def graded(report: Report) -> Graded:

@@ -122,7 +122,7 @@ class Sheet:
 
 
 def sheet_at(request: Request, parts: Part, activity_id: int, number: int) -> tuple[doors.Desk, int, Assigned]:
-    """The sheet of that number, from 1; raises 404 where the activity has fewer, or this browser no seat."""
+    """The sheet of that number, from 1; raises 404 where the activity has fewer."""
     desk = doors.sit_down(request, parts, activity_id)
     if not 1 <= number <= len(desk.activity.content.items):
         raise HTTPException(404)
@@ -132,9 +132,9 @@ def sheet_at(request: Request, parts: Part, activity_id: int, number: int) -> tu
 AtSheet = Annotated[tuple[doors.Desk, int, Assigned], Depends(sheet_at)]
 
 
-async def posted(at: AtSheet, sent: Sent) -> Sheet:
-    """The sheet that a form was sent from, with its boxes as typed."""
-    desk, number, found = at
+def posted(request: Request, parts: Part, sent: Sent, activity_id: int, number: int) -> Sheet:
+    """The sheet that a form was sent from, with its boxes as typed; in one step, for it is asked for every second."""
+    desk, number, found = sheet_at(request, parts, activity_id, number)
     answers = {str(place): sent.raw(str(place))[:MAX_KEPT] for place in found.variant.blanks}
     version = sent.raw("version")
     newest = int(version) if version.isascii() and version.isdigit() and len(version) < 17 else 0

@@ -167,7 +167,7 @@ LedActivity = Annotated[TaughtActivity, Depends(lead_activity)]
 
 def sit_down(request: Request, parts: Part, activity_id: int) -> Desk:
     """For the students of the activity's course, once it is no draft; in an archived one it is closed."""
-    learner = learner_of(request, parts)  # here, and not as a door of its own: each costs a change of threads
+    learner = learner_of(request, parts)
     activity = parts.store.activities.find(activity_id) if learner and 0 < activity_id <= LARGEST_ID else None
     student = parts.store.courses.seat(learner.id, activity.course_id) if learner and activity else None
     course = parts.store.courses.find(activity.course_id) if student and activity else None

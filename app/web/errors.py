@@ -20,11 +20,13 @@ from app.attention.topics import TopicError
 from app.attention.variants import SeedError
 from app.attention.worksheet import WorksheetError
 from app.exchange.hub import HubError
+from app.handout.options import HandoutError
 from app.web.doors import NotSignedInError
 from app.web.guard import HEADERS
 from app.web.limits import TooManyGuessesError
 from app.web.parts import parts_of, render
 from app.web.passwords import PasswordsBusyError
+from app.web.printing import PrintingBusy
 
 log = logging.getLogger("attention_shapes")
 
@@ -34,6 +36,8 @@ STATUS: dict[type[Exception], int] = {
     ConfigError: 422,
     AnswersError: 422,
     TopicError: 422,
+    HandoutError: 422,
+    PrintingBusy: 503,
     SeedError: 422,
 }
 

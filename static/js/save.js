@@ -48,7 +48,8 @@
 
   const restore = () => {
     const draft = stored.read();
-    if (!draft.waiting || draft.version <= Number(form.elements.version.value)) return;
+    // Newer than this page, though it may have reached the server: a reload can be answered before the save it overtook.
+    if (!(draft.version > Number(form.elements.version.value))) return;
     for (const box of boxes()) box.value = draft.answers[box.name] ?? box.value;
     form.elements.version.value = draft.version;
     say("typing");

@@ -31,6 +31,7 @@ class Taught:
     url: str
     token: str
     activity: Activity  # the open one
+    closed: Activity  # whose exit tickets are in
 
     @property
     def path(self) -> str:
@@ -49,8 +50,8 @@ def taught(shared_app: Served) -> Iterator[Taught]:
     ada = store.people.follow_link(link, link.email, "Ada", "no hash of any password")
     assert ada
     course = make_sample(load_library(PROJECT / "worksheets"), load_tickets(PROJECT / "worksheets"), store, ada)
-    activity = next(one for one in store.activities.of_course(course) if one.state == "open")
-    yield Taught(store, shared_app.url, store.people.open_session(ada), activity)
+    by_state = {one.state: one for one in store.activities.of_course(course)}
+    yield Taught(store, shared_app.url, store.people.open_session(ada), by_state["open"], by_state["closed"])
     store.close()
 
 
@@ -123,7 +124,7 @@ def test_exit_tickets_are_searched_and_starred_without_a_reload(browser: Browser
     """Typing narrows the list; a star stays on the answer, and the page is the one that was opened."""
     context = browser.new_context(base_url=taught.url)
     page = taught.sign_in(context)
-    page.goto(f"{taught.path}/tickets")
+    page.goto(f"/activities/{taught.closed.id}/tickets")
     page.evaluate("window.opened = 1")
     answers = page.locator(".said li")
     text = answers.first.locator("p").inner_text()

@@ -212,8 +212,8 @@ def test_a_lost_connection_and_a_restarted_server_lose_nothing(browser: Browser,
     expect(page.locator("output.saved")).to_contain_text("kept in this browser")
     own_app.start()
     page.reload()
-    texts = [page.input_value(f'input[name="{p}"]') for p in ("queries.rows", "queries.columns", "keys.columns")]
-    assert texts == ["100", "128", "129"]
+    for place, text in {"queries.rows": "100", "queries.columns": "128", "keys.columns": "129"}.items():
+        expect(page.locator(box(page, place))).to_have_value(text)
     context.close()
 
 

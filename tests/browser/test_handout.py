@@ -1,0 +1,107 @@
+"""Handouts and paper in a real browser: pages follow the options, the keyboard is enough, script is not needed."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from app.attention.library import load_library
+from app.settings import PROJECT
+
+from .conftest import Served
+from .test_accessibility import violations
+
+
+def test_the_pages_follow_the_options(page: Page) -> None:
+    """Another layout and a course change the pictures and the address without a button, and the PDF with them."""
+    page.goto("/handout")
+    expect(page.locator(".sheets img")).to_have_count(1)
+    page.get_by_label("full pages", exact=True).check()
+    expect(page.locator(".sheets img")).to_have_count(2)
+    page.get_by_label("Course").fill("Zürich & Söhne")
+    expect(page.get_by_role("link", name="Download the PDF")).to_have_attribute(
+        "href", "/handout.pdf?worksheet=llama-7b&course=Z%C3%BCrich+%26+S%C3%B6hne&layout=full"
+    )
+    expect(page).to_have_url(re.compile(r"&layout=full$"))
+    page.wait_for_function(
+        "[...document.querySelectorAll('.sheets img')].every(img => img.complete && img.naturalWidth > 0)"
+    )
+    page.reload()
+    expect(page.get_by_label("Course")).to_have_value("Zürich & Söhne")
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Download the PDF").click()
+    assert download.value.suggested_filename == "llama-7b.pdf"
+
+
+def test_a_class_list_is_made_with_progress(page: Page) -> None:
+    """Names typed in become a handout that says when it is ready."""
+    page.goto("/handout")
+    page.get_by_text("For a class list").click()
+    page.get_by_label("Names", exact=True).fill("\n".join(f"Student {at}" for at in range(120)))
+    page.get_by_role("button", name="Make one for each name").click()
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Download the PDF").click(timeout=60_000)
+    assert download.value.path().read_bytes().startswith(b"%PDF")
+
+
+def test_paper_is_typed_back_in_with_the_keyboard_alone(page: Page) -> None:
+    """Code, Enter, a line a student, Tab, Enter: the marks stand below."""
+    variant = load_library(PROJECT / "worksheets").variant("llama-7b")
+    page.goto("/marking")
+    page.keyboard.type(variant.code.lower())
+    page.keyboard.press("Enter")
+    expect(page.get_by_label("Answers")).to_be_focused()
+    page.keyboard.type(f"Ada: {' '.join(map(str, variant.key.values()))}")
+    page.keyboard.press("Enter")
+    page.keyboard.type("Bo: 100 -")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("row", name="Ada")).to_contain_text("14 of 14")
+    expect(page.get_by_role("row", name="Bo")).to_contain_text("1 of 14")
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_and_nothing_is_too_wide(
+    browser: Browser, shared_app: Served, scheme: Literal["light", "dark"], width: int
+) -> None:
+    """Options, a refusal, names, marks: light and dark, on a phone and on a desk."""
+    variant = load_library(PROJECT / "worksheets").variant("llama-7b")
+    context = browser.new_context(
+        base_url=shared_app.url, color_scheme=scheme, viewport={"width": width, "height": 800}
+    )
+    page = context.new_page()
+    for address in ("/handout?back=classic", "/handout?number=none", "/marking", f"/marking?code={variant.code}"):
+        page.goto(address)
+        assert violations(page) == [], address
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, address
+    page.get_by_label("Answers").fill("Ada: 100 4096 100 4096 100 4096 100 4096 ?")
+    page.get_by_role("button", name="Mark them").click()
+    expect(page.locator(".marked")).to_be_visible()
+    assert violations(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.goto("/handout")
+    page.get_by_text("For a class list").click()
+    page.get_by_label("Names", exact=True).fill("ᚠ")
+    page.get_by_role("button", name="Make one for each name").click()
+    expect(page.get_by_role("alert")).to_contain_text("No installed font")
+    assert violations(page) == []
+    context.close()
+
+
+def test_a_handout_is_made_without_script(browser: Browser, shared_app: Served) -> None:
+    """The button shows the pages, and a class list becomes a PDF."""
+    context = browser.new_context(base_url=shared_app.url, java_script_enabled=False)
+    page = context.new_page()
+    page.goto("/handout")
+    page.get_by_label("full pages", exact=True).check()
+    page.get_by_role("button", name="Show the pages").click()
+    expect(page.locator(".sheets img")).to_have_count(2)
+    page.get_by_text("For a class list").click()
+    page.get_by_label("Names", exact=True).fill("Ada\nBo")
+    page.get_by_role("button", name="Make one for each name").click()
+    expect(page.get_by_role("link", name="Download the PDF")).to_be_visible(timeout=30_000)
+    context.close()
