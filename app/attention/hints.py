@@ -166,3 +166,10 @@ def _kind(equation: Equation) -> str:
     if all(letters.split() == output.split() for letters in inputs.split(",")):
         return "entrywise"
     return "product" if "·" in equation.text and len(equation.operands) == 2 else "made"
+
+
+def next_level(report: Report | None, given: Hint | None) -> Level | None:
+    """How far the next hint goes; a check says what the first level would, so a press begins with the second."""
+    if report is None or report.complete or not report.tried:
+        return None
+    return next((level for level in LEVELS if level > (given.level if given else 1)), None)

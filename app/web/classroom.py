@@ -18,7 +18,7 @@ from fastapi.responses import RedirectResponse
 
 from app.attention.drawing import Figure, Scale
 from app.attention.grading import Report, grade
-from app.attention.hints import LEVELS, Hint, Level, hint
+from app.attention.hints import LEVELS, Hint, Level, hint, next_level
 from app.attention.worksheet import Variant
 from app.store import Activity, Phase, Progress, Ticket, TriesUsedUpError, Try
 from app.store.classwork import Draft
@@ -301,7 +301,7 @@ def _page(parts: Parts, sheet: Sheet, notice: str = "", hinted: Hint | None = No
         scale=sheet.scale,
         report=report,
         hint=hinted,
-        next_hint=_next_hint(report, hinted) if policies.hints and phase == "open" and left != 0 else None,
+        next_hint=next_level(report, hinted) if policies.hints and phase == "open" and left != 0 else None,
         parameters=tuple(tensor.letter for tensor in variant.topic.tensors if tensor.parameter),
         last=last,
         tries_left=left,
@@ -312,13 +312,6 @@ def _page(parts: Parts, sheet: Sheet, notice: str = "", hinted: Hint | None = No
         saved_version=sheet.sent.version,
         run_button=_run_button(variant, policies.run == "before" or tries > 0),
     )
-
-
-def _next_hint(report: Report | None, hinted: Hint | None) -> Level | None:
-    """The first level is what a check says anyway, so a press of the button begins with the second."""
-    if report is None or report.complete or not report.tried:
-        return None
-    return next((level for level in LEVELS if level > (hinted.level if hinted else 1)), None)
 
 
 def _run_button(variant: Variant, allowed: bool) -> str:

@@ -10,14 +10,13 @@ from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import RedirectResponse
 
 from app.attention.architecture import TokensError
-from app.attention.drawing import Figure, Scale, draw
+from app.attention.drawing import Figure, Scale
 from app.attention.explanations import Explanation, explain
-from app.attention.grading import Kind, Mark, Report, grade
-from app.attention.hints import LEVELS, Hint, Level, hint
+from app.attention.grading import Report, grade
+from app.attention.hints import LEVELS, Hint, Level, hint, next_level
 from app.attention.library import Library
-from app.attention.tensors import Amount, Place
 from app.attention.topics import TopicError
-from app.attention.worksheet import Row, Typed, Variant, WorksheetError, plain
+from app.attention.worksheet import Variant, WorksheetError
 from app.store import Draft, Learner
 from app.web.asked import (
     DEFAULT,
@@ -33,6 +32,7 @@ from app.web.asked import (
 from app.web.imports import library_with
 from app.web.parts import MaybeLearner, Part, Parts, remember, render
 from app.web.practising import Practice, practice_around
+from app.web.rows import RowView, drawn, row_views
 
 router = APIRouter(include_in_schema=False)
 LOOKED_BACK = 20  # tries that are looked through for a belief to explain
@@ -69,58 +69,13 @@ class Chooser:
 
 
 @dataclass(frozen=True)
-class BoxView:
-    """One box to fill: its place, its spoken label, its text, and what the last check said of that text."""
-
-    place: Place
-    label: str
-    text: str
-    mark: Mark | None
-
-    explained: bool = False  # by the diagnosis, which then speaks for this box too
-    hinted: bool = False  # the hint names this box
-
-    @property
-    def kind(self) -> Kind | None:
-        return self.mark.kind if self.mark else None
-
-    @property
-    def read_as(self) -> str:
-        """The number a sum or product was read as; nothing where the text already says it, if in groups of digits."""
-        value = self.mark.read_as if self.mark else None
-        if not any(
-            character.isdigit() for character in self.text
-        ):  # letters are not read as a number, but as a meaning
-            return ""
-        digits = "".join(character for character in self.text if character.isdigit())
-        return "" if value is None or digits == str(value) else plain(value)
-
-
-@dataclass(frozen=True)
-class AnswerView:
-    """The truth of a row: for each box its number and symbols, and the equation that makes it or the sum in words."""
-
-    sides: tuple[tuple[str, str], ...]
-    equation: str = ""
-    words: str = ""
-
-
-@dataclass(frozen=True)
-class RowView:
-    """One row of the sheet with its two boxes, and its answer once that may be shown."""
-
-    row: Row
-    boxes: tuple[BoxView, ...]
-    answer: AnswerView | None
-
-
-@dataclass(frozen=True)
 class SheetPage:
     """Everything that templates/sheet.html and its partials show."""
 
     chooser: Annotated[Chooser, Doc("The lists above the sheet.")]
     variant: Annotated[Variant | None, Doc("The sheet; none where the choice cannot be used.")] = None
     rows: Annotated[tuple[RowView, ...], Doc("The rows to fill in.")] = ()
+    locked: Annotated[bool, Doc("Whether nothing can be typed any more: never outside of a class.")] = False
     figures: Annotated[tuple[Figure, ...], Doc("What was typed, drawn.")] = ()
     scale: Annotated[Scale, Doc("How lengths are drawn: by square root, or true.")] = "root"
     report: Annotated[Report | None, Doc("The last check, none before one.")] = None
@@ -267,20 +222,19 @@ def sheet_page(
 ) -> SheetPage:
     variant = asked.variant
     library = library_with(parts, variant.model.key)
-    typed = {place: variant.read(asked.answers.get(str(place), "")) for place in variant.blanks}
-    known = {place: read.value for place, read in typed.items() if isinstance(read, Typed)}
+    pointed_at = hinted.boxes if hinted else ()
     return SheetPage(
         chooser=_chooser(library, variant.worksheet.key, variant.model.key, str(variant.tokens)),
         variant=variant,
-        rows=tuple(_row_view(asked, row, report, answers_shown, hinted) for row in variant.rows),
-        figures=draw(variant, known, asked.scale),
+        rows=row_views(variant, asked.answers, report, answered=answers_shown, pointed_at=pointed_at),
+        figures=drawn(variant, asked.answers, asked.scale),
         scale=asked.scale,
         report=report,
         answers_shown=answers_shown,
         notice=notice,
         gap=_gap(report, hinted) if report else "",
         hint=hinted,
-        next_hint=None if answers_shown else _next_hint(report, hinted),
+        next_hint=None if answers_shown else next_level(report, hinted),
         parameters=tuple(tensor.letter for tensor in variant.topic.tensors if tensor.parameter),
         link=sheet_link(variant),
         run_button=variant.wording.sections["run-buttons"].get(variant.topic.key, ""),
@@ -294,37 +248,6 @@ def _gap(report: Report, hinted: Hint | None) -> str:
     told = {*(report.diagnosis.explains if report.diagnosis else ()), *(hinted.boxes if hinted else ())}
     apart = report.first_break
     return apart.message if apart and not {apart.left, apart.right} & told else ""
-
-
-def _next_hint(report: Report | None, hinted: Hint | None) -> Level | None:
-    """The first level is what a check says anyway, so a press of the button begins with the second."""
-    if report is None or report.complete or not report.tried:
-        return None
-    return next((level for level in LEVELS if level > (hinted.level if hinted else 1)), None)
-
-
-def _row_view(asked: Asked, row: Row, report: Report | None, answered: bool, hinted: Hint | None) -> RowView:
-    boxes = (_box_view(asked.variant, row, place, asked.answers.get(str(place), ""), report) for place in row.places)
-    pointed_at = hinted.boxes if hinted else ()
-    boxes = (replace(box, hinted=box.place in pointed_at) for box in boxes)
-    return RowView(row, tuple(boxes), _answer_view(asked.variant, row) if answered else None)
-
-
-def _box_view(variant: Variant, row: Row, place: Place, text: str, report: Report | None) -> BoxView:
-    mark = report.marks[place] if report else None
-    label = f"{row.name}, {variant.wording.say('axes', place.axis)}"
-    explains = report.diagnosis.explains if report and report.diagnosis else ()
-    explained = place in explains and len(explains) > 1  # one sentence in place of several
-    return BoxView(place, label, text, mark if mark and mark.text == text else None, explained)
-
-
-def _answer_view(variant: Variant, row: Row) -> AnswerView:
-    asked = variant.topic.asked[row.key]
-    sides = ((plain(variant.answer(p)), variant.notation.write(variant.side(p))) for p in row.places)
-    if isinstance(asked, Amount):
-        return AnswerView(tuple(sides), words=asked.text)
-    told = asked.equation is not None and variant.worksheet.tokens_are == "rows"
-    return AnswerView(tuple(sides), asked.equation.text if told and asked.equation else "")
 
 
 def _choices(library: Library, topic: str, chosen: str) -> Choices:
