@@ -1,8 +1,8 @@
-# make serve · make test · make check · make bench: each does all its set-up in .venv on first use.
+# make serve · make test · make check · make bench · make bench-class · make fuzz: each does all its set-up in .venv on first use.
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: serve test check bench install clean
+.PHONY: serve test check bench bench-class fuzz install clean
 
 serve: install
 	@$(BIN)/attention-shapes serve
@@ -18,6 +18,12 @@ check: .venv/dev
 
 bench: .venv/dev
 	$(BIN)/python -m benchmarks
+
+bench-class: .venv/dev
+	$(BIN)/python -m benchmarks.classroom
+
+fuzz: .venv/dev
+	$(BIN)/python -m benchmarks.fuzz
 
 install: .venv/app
 

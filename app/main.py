@@ -71,21 +71,9 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     )
     app.state.parts, app.state.rooms = parts, Rooms()
     app.state.printing = Printing(settings.data_dir)
-    learning = (sheet, practice, run, models, model, handout, marking, api, health, join, classroom)
-    teaching = (
-        signin,
-        courses,
-        activities,
-        live,
-        results,
-        exit_tickets,
-        regrading,
-        papers,
-        class_handouts,
-        exports,
-        samples,
-    )
-    for module in (*learning, *teaching):
+    learning = (classroom, sheet, practice, run, models, model, handout, marking, api, health, join)
+    teaching = (signin, courses, activities, live, results, exit_tickets, regrading, exports, samples)
+    for module in (*learning, *teaching, papers, class_handouts):
         app.include_router(module.router)
     app.mount("/static", _Static(directory=PROJECT / "static"), name="static")
     errors.install(app)

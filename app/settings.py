@@ -18,7 +18,12 @@ class Settings(BaseSettings):
 
     host: str = Field("127.0.0.1", description="Address to listen on; 0.0.0.0 lets other machines in.")
     port: int = Field(8000, ge=0, le=65535, description="Port to listen on; 0 takes any free one.")
-    workers: int = Field(1, ge=1, le=64, description="Processes that serve; several are for PostgreSQL and many cores.")
+    workers: int = Field(
+        1,
+        ge=1,
+        le=64,
+        description="Processes that serve; two for a class of hundreds, more with PostgreSQL and many cores.",
+    )
     proxies: str = Field(
         "127.0.0.1,::1",
         description="Addresses or networks, set apart by commas, of proxies whose word on TLS and on the sender's "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import fields
@@ -11,6 +12,22 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
+
+PATIENCE = 5.0  # seconds in the queue of writers; as long again may be waited for another process
+
+
+class Turn:
+    """A queue of threads that write, in which nobody waits for ever behind one that is held up."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> None:
+        if not self._lock.acquire(timeout=PATIENCE):
+            raise sa.exc.TimeoutError
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
 
 
 class Questions:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import secrets
-import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -19,7 +18,7 @@ from .courses import Courses
 from .database import migrating, open_engine, upgrade
 from .live import Live
 from .people import People
-from .questions import Questions, hashed, now
+from .questions import Questions, Turn, hashed, now
 from .regrades import Regrades
 from .samples import Samples
 from .tables import attempts, drafts, learners, models, runs
@@ -92,7 +91,7 @@ class Store(Questions):
 
     def __init__(self, url: str) -> None:
         engine = open_engine(url)
-        super().__init__(engine, threading.Lock() if engine.dialect.name == "sqlite" else None)
+        super().__init__(engine, Turn() if engine.dialect.name == "sqlite" else None)
         with migrating(engine) as connection:
             upgrade(connection)
         parts = self.engine, self._turn

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields
+from functools import lru_cache
 from typing import Annotated, Any, cast
 
 from fastapi import Depends, Request, Response
@@ -89,12 +90,14 @@ def render(parts: Parts, template: str, page: Any, status: int = 200) -> HTMLRes
     return HTMLResponse(parts.templates.get_template(template).render(variables), status_code=status)
 
 
+@lru_cache(4000)
 def symbol(text: str) -> Markup:
     """Symbols as mathematics: 'H·d_head + 1' in italics, with what follows `_` as a subscript."""
     sums = (Markup("·").join(_symbol(piece) for piece in term.split("·")) for term in text.split(" + "))
     return Markup(" + ").join(sums)
 
 
+@lru_cache(4000)
 def svg_symbol(text: str) -> Markup:
     """A letter inside a drawing: as `symbol`, in the elements SVG has."""
     base, _, below = text.partition("_")

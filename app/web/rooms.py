@@ -23,6 +23,7 @@ from app.web.assigned import fix, frozen_variant, graded, worksheet_of
 from app.web.parts import Parts
 
 SECONDS, KEPT = 1.0, 100  # a count is good for that long; rooms that are remembered
+REST = 3  # or for so many times as long as it took: where there is much to do, those who type come first
 
 Progress = Literal["handed-in", "checked", "typing", "nothing"]
 
@@ -87,7 +88,7 @@ class _Seen:
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     room: Room | None = None
-    counted: float = 0.0
+    until: float = 0.0  # when it is to be counted again
     regrade: int = 0
     tries: dict[int, Standing] = field(default_factory=dict)
     drafts: dict[Whose, tuple[int, Standing]] = field(default_factory=dict)
@@ -105,8 +106,10 @@ class Rooms:
         """The room of an activity as it was at most a second ago."""
         seen = self._of(activity.id)
         with seen.lock:
-            if seen.room is None or self._clock() - seen.counted >= SECONDS:
-                seen.room, seen.counted = _count(parts, activity, seen), self._clock()
+            begin = self._clock()
+            if seen.room is None or begin >= seen.until:
+                seen.room = _count(parts, activity, seen)
+                seen.until = self._clock() + max(SECONDS, REST * (self._clock() - begin))
             return seen.room
 
     def _of(self, activity_id: int) -> _Seen:

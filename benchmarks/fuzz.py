@@ -1,0 +1,34 @@
+"""Twenty thousand odd requests to pages and API: none may break anything."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.fuzzing import Fuzzer, fuzz_api, fuzzed_app
+
+
+def main() -> None:
+    """Exit status 1 where something broke."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.fuzz", description=__doc__)
+    parser.add_argument("--requests", type=int, default=20_000, help="in all; a quarter of them to the API")
+    parser.add_argument("--seed", type=int, default=0)
+    parsed = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        app = fuzzed_app(Path(folder))
+        operations = sum(len(methods) for methods in app.openapi()["paths"].values())
+        asked, broken = fuzz_api(app, -(-parsed.requests // 4 // operations))
+        print(f"{asked} requests to the API, {len(broken)} broke something", flush=True)
+        fuzzer = Fuzzer(app, parsed.seed)
+        fuzzer.run(parsed.requests - asked)
+    sent, statuses = sum(fuzzer.statuses.values()), dict(sorted(fuzzer.statuses.items()))
+    print(f"{sent} requests to the pages, {len(fuzzer.broken)} broke something; answers by status: {statuses}")
+    for line in dict.fromkeys([*broken, *fuzzer.broken]):
+        print(line)
+    sys.exit(bool(broken or fuzzer.broken))
+
+
+if __name__ == "__main__":
+    main()

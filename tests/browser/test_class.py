@@ -1,0 +1,168 @@
+"""A class of three in a real browser, from the set-up link to the gradebook; one of them loses the connection."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from playwright.sync_api import Browser, BrowserContext, Page, expect
+
+from app.attention.library import load_library
+from app.settings import PROJECT
+
+from .conftest import Served
+from .test_class_pages import looked_at, set_up_link
+
+SHEET = load_library(PROJECT / "worksheets").variant("llama-7b")
+RIGHT = {str(place): str(SHEET.answer(place)) for place in SHEET.blanks}
+
+
+@dataclass
+class Class:
+    """The instructor at a desk, and a student at a phone of 360 px for each name."""
+
+    desk: Page
+    phones: dict[str, tuple[BrowserContext, Page]]
+
+
+def came_together(browser: Browser, app: Served, *names: str) -> Class:
+    def context(width: int) -> BrowserContext:
+        size = {"width": width, "height": 780}
+        return browser.new_context(base_url=app.url, viewport=size, reduced_motion="reduce")  # type: ignore[arg-type]
+
+    contexts = {name: context(360) for name in names}
+    return Class(context(1280).new_page(), {name: (made, made.new_page()) for name, made in contexts.items()})
+
+
+def make_lesson(desk: Page, app: Served) -> str:
+    """From the set-up link to an open activity, and its join code."""
+    desk.goto(set_up_link(app))
+    for label, text in (("E-mail", "ada@example.org"), ("Your name", "Ada"), ("Password", "a long password")):
+        desk.get_by_label(label).fill(text)
+    desk.get_by_role("button", name="Make the account").click()
+    desk.get_by_label("Title").fill("Transformers")
+    desk.get_by_label("Time zone").fill("Europe/Berlin")
+    desk.get_by_role("button", name="Make the course").click()
+    desk.get_by_label("Names, one a line").fill("Kim Lee, 17\nLou Ray, 18\nMo Not Here, 19")
+    desk.get_by_role("button", name="Add", exact=True).click()
+    desk.get_by_role("link", name="A new activity").click()
+    desk.get_by_label("Title").fill("Week 3")
+    desk.locator("input[value='llama-7b']").check()
+    desk.get_by_role("button", name="Save").click()
+    looked_at(desk)
+    desk.get_by_role("button", name="Open it").click()
+    return desk.locator(".entry .code").inner_text()
+
+
+def come_in_by_keyboard(page: Page, code: str, name: str) -> None:
+    """Join, pick the name and go to the sheet, with no pointer."""
+    page.goto("/join")
+    looked_at(page)
+    press_until(page, "input[name=code]")
+    page.keyboard.type(code)
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/join/*")
+    press_until(page, "select[name=student]")
+    page.keyboard.type(name)
+    looked_at(page)
+    press_until(page, "main form button")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("You are in")
+    looked_at(page)
+    press_until(page, "a.button")
+    page.keyboard.press("Enter")
+    page.wait_for_url(re.compile(r"/class/\d+$"))
+    press_until(page, "a[href$='/1']")
+    looked_at(page)
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/class/*/1")
+
+
+def press_until(page: Page, selector: str, most: int = 60) -> None:
+    """Tab until the focus is on what is meant; fails where it cannot be reached."""
+    for _ in range(most):
+        if page.evaluate("s => document.activeElement.matches(s)", selector):
+            return
+        page.keyboard.press("Tab")
+    raise AssertionError(f"{selector} cannot be reached by Tab on {page.url}")
+
+
+def fill_by_keyboard(page: Page, answers: dict[str, str]) -> None:
+    """Type into one box after another."""
+    for place, text in answers.items():
+        press_until(page, f"input[name='{place}']", 200)
+        page.keyboard.type(text)
+
+
+def hand_in_by_keyboard(page: Page) -> None:
+    press_until(page, "#hand-in", 200)
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("status").first).to_contain_text("Handed in.")
+    looked_at(page)
+
+
+def leave_a_ticket(page: Page, text: str) -> None:
+    page.get_by_role("link", name="On to the exit ticket").click()
+    looked_at(page)
+    page.get_by_label("muddiest").fill(text)
+    page.get_by_role("button", name="Hand in").click()
+    expect(page.get_by_role("status")).to_contain_text("Handed in.")
+
+
+def test_a_class_of_three_from_join_to_export(browser: Browser, own_app: Served, tmp_path: Path) -> None:
+    """One student works by keyboard alone, one loses the connection; live view and gradebook have both right."""
+    lesson = came_together(browser, own_app, "Kim Lee", "Lou Ray")
+    desk, (_, kim), (lous, lou) = lesson.desk, *lesson.phones.values()
+    code = make_lesson(desk, own_app)
+    activity = desk.url.partition("?")[0]
+    for name, (_, page) in lesson.phones.items():
+        come_in_by_keyboard(page, code, name)
+        looked_at(page)
+    desk.goto(f"{activity}/live")
+    expect(desk.locator(".tally dd").first).to_have_text("2")
+    looked_at(desk)
+
+    lou.fill("input[name='input.rows']", RIGHT["input.rows"])
+    expect(lou.locator("output.saved")).to_have_text("Saved")
+    lous.set_offline(True)
+    for place in list(RIGHT)[1:7]:
+        lou.fill(f"input[name='{place}']", RIGHT[place])
+    expect(lou.locator("output.saved")).to_contain_text("Not saved on the server yet", timeout=15_000)
+    looked_at(lou)
+
+    fill_by_keyboard(kim, RIGHT)
+    expect(kim.locator("output.saved")).to_have_text("Saved")
+    hand_in_by_keyboard(kim)
+    leave_a_ticket(kim, "Why seven of eight heads matter.")
+
+    lous.set_offline(False)
+    expect(lou.locator("output.saved")).to_have_text("Saved", timeout=40_000)
+    lou.reload()
+    assert [lou.input_value(f"input[name='{place}']") for place in list(RIGHT)[:7]] == list(RIGHT.values())[:7]
+    lou.get_by_role("button", name="Hand in").click()
+    expect(lou.get_by_role("status").first).to_contain_text("Handed in.")
+    leave_a_ticket(lou, "Nothing.")
+
+    expect(desk.locator(".tally div", has_text="handed in").locator("dd")).to_have_text("2")
+    desk.goto(f"{activity}/results")
+    expect(desk.get_by_role("main")).to_contain_text("Kim Lee")
+    looked_at(desk)
+    desk.goto(f"{activity}/tickets")
+    expect(desk.get_by_role("main")).to_contain_text("Why seven of eight heads matter.")
+    looked_at(desk)
+    desk.goto("/courses/1/exports")
+    looked_at(desk)
+    with desk.expect_download() as downloading:
+        desk.get_by_role("link", name="Gradebook for Canvas").click()
+    downloading.value.save_as(tmp_path / "gradebook.csv")
+    rows = {row[0].strip(): row for row in csv.reader(io.StringIO((tmp_path / "gradebook.csv").read_text("utf-8-sig")))}
+    week = rows["Student"].index("Week 3")
+    assert float(rows["Points Possible"][week]) == len(RIGHT) == 14
+    assert [float(rows[name][week]) for name in ("Kim Lee", "Lou Ray")] == [14, 7]
+    assert rows["Mo Not Here"][week] == ""
+    assert rows["Kim Lee"][2] == "17"
+    for context in (desk.context, *(context for context, _ in lesson.phones.values())):
+        context.close()
