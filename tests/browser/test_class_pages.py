@@ -32,7 +32,7 @@ def looked_at(page: Page) -> None:
 def test_from_the_first_start_to_an_exit_ticket(
     browser: Browser, own_app: Served, scheme: Literal["light", "dark"], width: int
 ) -> None:
-    """The instructor sets up, makes a course with a roster and opens an activity; a student joins, works, hands in."""
+    """The instructor sets up a course and an activity; one student works and hands in, another's paper is typed in."""
     options = {"base_url": own_app.url, "color_scheme": scheme, "viewport": {"width": width, "height": 800},
                "reduced_motion": "reduce"}  # fmt: skip
     teaching, learning = (browser.new_context(**options) for _ in range(2))  # type: ignore[arg-type]  # as the names say
@@ -95,6 +95,22 @@ def test_from_the_first_start_to_an_exit_ticket(
     expect(kim.get_by_role("status")).to_contain_text("Handed in.")
     kim.get_by_role("main").get_by_role("link", name="Your work").last.click()
     looked_at(kim)
+
+    ada.get_by_role("link", name="Print it").click()
+    looked_at(ada)
+    ada.go_back()
+    ada.get_by_role("link", name="Type in paper").click()
+    expect(ada.get_by_label("Answers")).to_be_focused()
+    looked_at(ada)
+    ada.keyboard.type("18: 100 4096 100 4096\nSomebody: 100")
+    ada.keyboard.press("Tab")
+    ada.keyboard.press("Enter")  # in the field of the code
+    expect(ada.get_by_role("status")).to_have_text("Stored: 1. Not stored yet: 1.")
+    expect(ada.get_by_role("row", name="Lou Ray")).to_contain_text("3 of 14")
+    expect(ada.get_by_label("Answers")).to_have_value("Somebody: 100")
+    looked_at(ada)
+    ada.go_back()
+    ada.go_back()
 
     ada.get_by_role("button", name="Close it").click()
     kim.goto("/class/3/1")
