@@ -195,7 +195,7 @@ def test_a_second_activity_of_the_course_knows_the_student(room: Room) -> None:
 
 
 def test_codes_cannot_be_guessed_quickly(room: Room) -> None:
-    """After sixty wrong join codes, or thirty resume codes, of one address, it has to wait: 429."""
+    """After three hundred wrong join or resume codes of one address, it has to wait: 429."""
     browser = room.enter()
     for path, kind in (("/join", "join"), ("/resume", "resume")):
         for _ in range(int(BUCKETS[kind].size)):  # type: ignore[index]  # the two kinds written above
