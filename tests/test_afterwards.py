@@ -321,7 +321,7 @@ def test_the_live_view_forgets_marks_that_were_put_right(app: FastAPI) -> None:
     rooms = app.state.rooms
 
     def input_right() -> int:
-        rooms._of(room.activity.id).counted = float("-inf")
+        rooms._of(room.activity.id).until = float("-inf")
         return rooms.look(room.world.parts, room.activity).sheets[0].rows[0].right  # type: ignore[no-any-return]
 
     assert input_right() == 1
