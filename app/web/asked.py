@@ -40,7 +40,8 @@ class Asked:
 
 async def posted(request: Request, parts: Part) -> Asked:
     """The sheet that a form was sent from, with its boxes as typed."""
-    form = {key: value for key, value in (await request.form()).items() if isinstance(value, str)}
+    async with request.form() as sent:  # closes a file that somebody sends along
+        form = {key: value for key, value in sent.items() if isinstance(value, str)}
     model = form.get("model", "")
     library = await run_in_threadpool(library_with, parts, model)
     variant = find_variant(library, form.get("worksheet", DEFAULT), model, form.get("tokens"), form.get("decoded", ""))

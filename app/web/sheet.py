@@ -160,7 +160,8 @@ def check_sheet(request: Request, parts: Part, learner: MaybeLearner, asked: Pos
 
 async def pressed(request: Request) -> Level:
     """How far the hint goes that was asked for: 1 to 3, the first where the form says nothing that can be used."""
-    level = (await request.form()).get("hint")
+    async with request.form() as sent:
+        level = sent.get("hint")
     return next((known for known in LEVELS if str(known) == level), LEVELS[0])
 
 
