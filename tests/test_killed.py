@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -45,7 +46,8 @@ def run(class_: Sequence[Pupil], work: Awaitable[None]) -> None:
         finally:
             await asyncio.gather(*(pupil.browser.leave() for pupil in class_))
 
-    asyncio.run(whole())
+    with ThreadPoolExecutor(1) as other:  # the browser of other tests keeps a loop running in this thread
+        other.submit(asyncio.run, whole()).result()
 
 
 def test_nothing_acknowledged_is_lost_and_nothing_is_doubled_by_kills(lesson: Lesson, class_: list[Pupil]) -> None:

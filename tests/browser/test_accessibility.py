@@ -14,7 +14,8 @@ AXE = (Path(__file__).parent / "vendor" / "axe-4.14.1.min.js").read_text(encodin
 
 
 def violations(page: Page) -> list[Any]:
-    """What axe objects to: rule and elements."""
+    """What axe objects to: rule and elements, once the page has its styles."""
+    page.wait_for_load_state()
     page.evaluate(AXE)
     found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
     return [(rule["id"], [node["html"] for node in rule["nodes"]]) for rule in found]
