@@ -20,11 +20,16 @@ from sqlalchemy.engine import make_url
 LOCKS = {"postgresql": "SELECT pg_advisory_xact_lock(7302)", "sqlite": "BEGIN IMMEDIATE"}
 
 
+_POOL = {"pool_size": 15, "max_overflow": 5, "pool_recycle": 1800}  # four workers stay below PostgreSQL's usual hundred
+
+
 def open_engine(url: str) -> sa.Engine:
     """The database of that address as it is; of SQLite, the folder is made if it is missing."""
     _make_folder(url)
     # What people typed stands in parameters, and those in no error message.
-    engine = sa.create_engine(url, pool_pre_ping=not url.startswith("sqlite"), hide_parameters=True)
+    # A connection that the server has dropped is found out by its first use: that request is told to try again, and all
+    # connections are renewed. To ask before each use would cost as much as most questions do.
+    engine = sa.create_engine(url, hide_parameters=True, **({} if url.startswith("sqlite") else _POOL))
     if engine.dialect.name == "sqlite":
         sa.event.listen(engine, "connect", _set_up_sqlite)
     return engine

@@ -40,6 +40,9 @@ class Questions:
     def __init__(self, engine: sa.Engine, turn: AbstractContextManager[Any] | None = None) -> None:
         self.engine = engine
         self._turn = turn or nullcontext()
+        # One question needs no transaction around it, which PostgreSQL would be told to begin and to end.
+        alone = engine.dialect.name != "sqlite"
+        self._reading = engine.execution_options(isolation_level="AUTOCOMMIT") if alone else engine
 
     @contextmanager
     def _writing(self) -> Iterator[sa.Connection]:
@@ -48,11 +51,11 @@ class Questions:
             yield connection
 
     def _one(self, query: sa.Select[Any]) -> Any:  # a row, or None
-        with self.engine.connect() as connection:
+        with self._reading.connect() as connection:
             return connection.execute(query).one_or_none()
 
     def _all(self, query: sa.Select[Any]) -> Sequence[Any]:
-        with self.engine.connect() as connection:
+        with self._reading.connect() as connection:
             return connection.execute(query).all()
 
     def _write(self, statement: sa.UpdateBase) -> int:

@@ -105,7 +105,7 @@ class Store(Questions):
 
     def ping(self) -> None:
         """Ask the database the least there is to ask; raises SQLAlchemyError if it does not answer."""
-        with self.engine.connect() as connection:
+        with self._reading.connect() as connection:
             connection.execute(sa.select(1))
 
     def add_learner(self) -> Learner:
@@ -117,7 +117,7 @@ class Store(Questions):
 
     def find_learner(self, token: str) -> Learner | None:
         query = sa.select(learners.c.id).where(learners.c.token_hash == hashed(token))
-        with self.engine.connect() as connection:
+        with self._reading.connect() as connection:
             found = connection.scalar(query)
         return None if found is None else Learner(found, token)
 
@@ -137,7 +137,7 @@ class Store(Questions):
         query = sa.select(drafts.c.answers, drafts.c.version).where(
             drafts.c.learner_id == learner.id, drafts.c.sheet == sheet
         )
-        with self.engine.connect() as connection:
+        with self._reading.connect() as connection:
             row = connection.execute(query).one_or_none()
         return Draft(*row) if row else None
 
@@ -166,7 +166,7 @@ class Store(Questions):
             .order_by(attempts.c.id.desc())
             .limit(most)
         )
-        with self.engine.connect() as connection:
+        with self._reading.connect() as connection:
             return [Attempt(*row) for row in connection.execute(query)]
 
     def add_run(self, sheet: str, answers: Answers) -> Run:
@@ -186,7 +186,7 @@ class Store(Questions):
     def find_run(self, run_id: str) -> Run | None:
         if "\0" in run_id:  # no id has one, and PostgreSQL refuses the question
             return None
-        with self.engine.connect() as connection:
+        with self._reading.connect() as connection:
             row = connection.execute(sa.select(runs).where(runs.c.id == run_id)).one_or_none()
         if row is None:
             return None
@@ -206,12 +206,12 @@ class Store(Questions):
         if not _MODEL_KEY.fullmatch(key):  # so that no other key costs a question
             return None
         query = sa.select(models.c.key, models.c.name, models.c.config, models.c.source).where(models.c.key == key)
-        with self.engine.connect() as connection:
+        with self._reading.connect() as connection:
             row = connection.execute(query).one_or_none()
         return KeptModel(*row) if row else None
 
     def models_beginning(self, prefix: str) -> list[str]:
         """The keys of imported models that begin so, a hundred at most."""
         query = sa.select(models.c.key).where(models.c.key.startswith(prefix, autoescape=True)).limit(100)
-        with self.engine.connect() as connection:
+        with self._reading.connect() as connection:
             return list(connection.scalars(query))
