@@ -253,11 +253,6 @@ class Classwork(Questions):
         query = sa.select(*columns(tries, Try)).where(*conditions).order_by(tries.c.id)
         return tuple(_try(row) for row in self._all(query))
 
-    def has_work(self, activity_id: int) -> bool:
-        """Whether anybody has typed or handed in anything."""
-        typed = sa.select(work.c.student_id).where(work.c.activity_id == activity_id).limit(1)
-        return self._one(typed) is not None
-
     # Exit tickets
 
     def hand_in_ticket(

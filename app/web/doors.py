@@ -45,18 +45,10 @@ class TaughtStudent:
 
 
 @dataclass(frozen=True)
-class TaughtActivity:
-    """An activity with the teacher who opened its door."""
+class TaughtActivity(TaughtCourse):
+    """An activity of the course."""
 
     activity: Activity
-    course: Course
-    teacher: Teacher
-    role: Role
-
-    @property
-    def leads(self) -> bool:
-        """Whether they may change anything; nobody may in an archived course."""
-        return self.role == "instructor" and self.course.archived_at is None
 
 
 @dataclass(frozen=True)
@@ -130,7 +122,7 @@ def see_activity(parts: Part, teacher: SignedIn, activity_id: int) -> TaughtActi
     if activity is None:
         raise HTTPException(404)
     role, course = _staffed(parts, activity.course_id, teacher)
-    return TaughtActivity(activity, course, teacher, role)
+    return TaughtActivity(course, teacher, role, activity)
 
 
 SeenActivity = Annotated[TaughtActivity, Depends(see_activity)]
