@@ -17,7 +17,7 @@ from starlette.testclient import TestClient
 from app.attention.grading import grade
 from app.main import create_app
 from app.settings import PROJECT, Settings
-from app.store import Activity, Course, Graded, Plan, Policies, Spotlight, Store, Student, Teacher, Try
+from app.store import Activity, Course, Graded, Learner, Plan, Policies, Spotlight, Store, Student, Teacher, Try
 from app.store.classwork import Draft
 from app.store.tables import log, old_marks, regrades, teachers
 from app.web.assigned import assigned, freeze
@@ -42,9 +42,20 @@ class Class:
         self.course: Course = self.world.course("Transformers", self.ada)
         self.activity: Activity = self.world.activity(self.course, policies, sheets)
         self.path = f"/activities/{self.activity.id}"
+        self.learners = dict[int, Learner]()
+
+    def mistake(self) -> None:
+        """The sheet stands as if it had been frozen with tokens as columns by mistake, and with a row too many."""
+        parts = self.world.parts
+        content = freeze(parts.library, ("llama-7b",), None)
+        [item] = content.items
+        asked = [*item.worksheet["rows"], "context"]
+        mistaken = replace(item, worksheet={**item.worksheet, "tokens_are": "columns", "rows": asked})
+        parts.store.activities.revise(self.activity, replace(content, items=(mistaken,)))
 
     def student(self, name: str) -> Student:
-        student, _ = self.world.student(self.course, name)
+        student, learner = self.world.student(self.course, name)
+        self.learners[student.id] = learner
         self.world.parts.store.classwork.arrive(self.activity.id, student.id)
         return student
 
@@ -72,6 +83,13 @@ class Class:
         assert response.status_code == 200
         return Page(response.text)
 
+    def seen_by(self, student: Student) -> tuple[Page, str]:
+        """The first sheet as a student has it now, and what their own page says of it."""
+        address = f"/class/{self.activity.id}/1"
+        with self.world.browser(learner=self.learners[student.id]) as browser:
+            sheet, mine = Page(browser.get(address).text), Page(browser.get("/mine").text)
+        return sheet, next(text for _, text in mine.find("li") if text.startswith(sheet.text("h1")))
+
     def regrade(self, data: Mapping[str, str]) -> int:
         with self.world.browser(teacher=self.ada) as browser:
             return browser.post(f"{self.path}/regrade", data=data).status_code
@@ -86,6 +104,12 @@ def lines(page: Page) -> list[list[str]]:
         elif tag in ("th", "td") and found:
             found[-1].append(" ".join("".join(texts).split()))
     return found
+
+
+def beside(sheet: Page) -> dict[str, str]:
+    """The mark beside each box that has one."""
+    marks = [attrs.get("data-mark", "") for attrs, _ in sheet.find("td", class_="box")]
+    return {box: mark for box, mark in zip(sheet.boxes(), marks, strict=True) if mark}
 
 
 def changes(page: Page) -> str:
@@ -296,12 +320,8 @@ def test_a_changed_share_is_shown_first_then_applied_with_the_old_marks_kept(dat
 def test_a_corrected_worksheet_is_what_tries_are_marked_by_again(app: FastAPI) -> None:
     """Frozen with tokens as columns by mistake: answers with tokens as rows become right, and a dropped row goes."""
     room = Class(app)
+    room.mistake()
     parts = room.world.parts
-    content = freeze(parts.library, ("llama-7b",), None)
-    [item] = content.items
-    asked = [*item.worksheet["rows"], "context"]
-    mistaken = replace(item, worksheet={**item.worksheet, "tokens_are": "columns", "rows": asked})
-    parts.store.activities.revise(room.activity, replace(content, items=(mistaken,)))
     kim = room.student("Kim")
     before = room.tries(kim, KEY)
     assert before.score < 14
@@ -312,6 +332,59 @@ def test_a_corrected_worksheet_is_what_tries_are_marked_by_again(app: FastAPI) -
     [after] = parts.store.classwork.tries_of_activity(room.activity.id)
     assert (after.score, after.out_of, set(after.marks.values())) == (14, 14, {"right"})
     assert after.answers == before.answers
+
+
+def test_a_student_sees_the_marks_that_the_instructor_sees(database_url: str, tmp_path: Path) -> None:
+    """Kim's wrong boxes are right once marked again: on her own page, beside the boxes, in words and in the answers."""
+    made = create_app(Settings(data_dir=tmp_path, database_url=database_url))
+    with TestClient(made):
+        room = Class(made, Policies(tries=2))
+        room.mistake()
+        kim = room.student("Kim")
+        answers = {**KEY, "output.columns": "4095", "context.rows": "", "context.columns": "128"}
+        before = room.tries(kim, answers)
+        sheet, mine = room.seen_by(kim)
+        assert beside(sheet) == before.marks
+        assert f"{before.score:g} of 16" in mine
+        assert room.regrade({"changes": changes(room.page("/regrade"))}) == 303
+        right = {**dict.fromkeys(KEY, "right"), "output.columns": "wrong"}
+        [after] = room.world.parts.store.classwork.tries_of_activity(room.activity.id)
+        assert (after.score, after.marks) == (13, right)
+        sheet, mine = room.seen_by(kim)
+        assert beside(sheet) == right
+        assert "another version of this sheet" in sheet.text("p", class_="result")
+        assert "13 of 14 boxes are right" in sheet.text("p", class_="result")
+        assert "13 of 14" in mine
+        table = {line[0]: line[1:] for line in lines(room.page("/results"))}
+        assert table["Kim"][0] == "13"
+        with room.world.browser(learner=room.learners[kim.id]) as browser:
+            address = f"/class/{room.activity.id}/1"
+            hinted = Page(browser.post(f"{address}/hint", data={**answers, "hint": "3", "version": "9"}).text)
+        assert "Look again at “Output of this head” (columns)" in hinted.text("p", class_="hint")
+        room.world.parts.store.activities.set_state(room.activity, "closed")
+        sheet, _ = room.seen_by(kim)
+        told = [line for line in lines(sheet) if line[0].startswith("Answer")]
+        assert [line[1] for line in told] == ["100N"] * 7
+        assert beside(sheet) == right
+
+
+def test_marks_that_no_sheet_gives_are_shown_as_they_are_kept(app: FastAPI) -> None:
+    """What is said of a box goes with its mark, and no belief is told that the marks do not hold."""
+    room = Class(app)
+    kim = room.student("Kim")
+    one = room.tries(kim, WIDE)
+    sheet, _ = room.seen_by(kim)
+    assert sheet.find("p", class_="diagnosis") != []
+    assert sheet.text("p", id="says-keys.columns").endswith("look again")
+    nudge = room.world.parts.library.wording.sections["nudges"]["single-head"]["keys.columns"]
+    marks = {**one.marks, "queries.columns": "right", "input.rows": "wrong", "scores.rows": "follows"}
+    room.world.parts.store.regrades.apply(room.activity.id, room.ada.id, {one.id: Graded(marks, (), 10.5, 14)})
+    sheet, mine = room.seen_by(kim)
+    assert beside(sheet) == marks
+    assert sheet.find("p", class_="diagnosis") == []
+    assert sheet.text("p", id="says-keys.columns") == f"Columns. {nudge}"
+    assert "10 of 14 boxes are right, 1 more given your earlier answers" in sheet.text("p", class_="result")
+    assert "10.5 of 14" in mine
 
 
 def test_the_live_view_forgets_marks_that_were_put_right(app: FastAPI) -> None:

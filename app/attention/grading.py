@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, get_args
 
 from .answers import Unreadable
 from .chain import Values, gaps, origins
@@ -14,6 +14,7 @@ from .totals import made_from_typed
 from .worksheet import Typed, Variant, plain
 
 Kind = Literal["right", "follows", "wrong", "unreadable", "empty"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
 class AnswersError(ValueError):
@@ -122,16 +123,35 @@ def grade(variant: Variant, answers: Mapping[str, str]) -> Report:
     return Report(marks, variant.worksheet.follow_share, first_break(variant, values), _diagnosis(variant, values))
 
 
+def settled(variant: Variant, report: Report, kinds: Mapping[str, str]) -> Report:
+    """The report with the kinds of mark that its boxes got before, where these are to stand whatever they get now.
+
+    A box that got none has none. Where anything differs, neither a broken link nor a belief is told.
+    """
+    kept = {place: kind for place in report.marks for kind in KINDS if kinds.get(str(place)) == kind}
+    if kept == {place: mark.kind for place, mark in report.marks.items()}:
+        return report
+    marks = {place: _as(variant, place, report.marks[place], kind) for place, kind in kept.items()}
+    return Report(marks, report.follow_share)
+
+
+def _as(variant: Variant, place: Place, mark: Mark, kind: Kind) -> Mark:
+    return mark if mark.kind == kind else replace(mark, kind=kind, message=_said(variant, place, kind))
+
+
 def _mark(variant: Variant, place: Place, text: str, typed: Typed | Unreadable | None, follows: bool) -> Mark:
     if typed is None:
         return Mark("empty", text, None, "")
     if isinstance(typed, Unreadable):
         return Mark("unreadable", text, None, variant.wording.unreadable(typed))
-    if variant.is_right(place, typed):
-        return Mark("right", text, typed.value, "")
-    if follows:
-        return Mark("follows", text, typed.value, variant.wording.say("marks", "follows"))
-    return Mark("wrong", text, typed.value, nudge(variant, place))
+    kind: Kind = "right" if variant.is_right(place, typed) else "follows" if follows else "wrong"
+    return Mark(kind, text, typed.value, _said(variant, place, kind))
+
+
+def _said(variant: Variant, place: Place, kind: Kind) -> str:
+    if kind == "follows":
+        return variant.wording.say("marks", "follows")
+    return nudge(variant, place) if kind == "wrong" else ""
 
 
 def nudge(variant: Variant, place: Place) -> str:

@@ -27,6 +27,7 @@ from app.web.asked import MAX_KEPT, read_scale
 from app.web.assigned import Assigned, assigned, fix, graded, titles
 from app.web.doors import AtDesk
 from app.web.forms import LONGEST_TEXT, Fields, Sent
+from app.web.outcomes import as_kept
 from app.web.parts import Part, Parts, render
 from app.web.rows import RowView, drawn, row_views
 
@@ -209,7 +210,7 @@ def show_hint(request: Request, parts: Part, sheet: Posted, sent: Sent) -> Respo
         raise HTTPException(409, words.say("class", "no-hint"))
     parts.store.classwork.save(sheet.assigned.spot, sheet.sent)
     level = next((known for known in LEVELS if str(known) == sent.raw("hint")), LEVELS[0])
-    found = hint(sheet.assigned.variant, grade(sheet.assigned.variant, last.answers), level)
+    found = hint(*_kept(parts, sheet, last), level)
     return _work(request, parts, sheet, hinted=found)
 
 
@@ -289,8 +290,10 @@ def _page(parts: Parts, sheet: Sheet, notice: str = "", hinted: Hint | None = No
     left = max(policies.tries - tries, 0) if policies.tries else None
     elsewhere = last is not None and _elsewhere(parts, sheet, last)
     told = last is not None and policies.tells(phase, last.handed_in) and not elsewhere
-    report = grade(variant, last.answers) if last and told else None
+    marked, report = _kept(parts, sheet, last) if last and told else (variant, None)
     handed_in = last is not None and last.handed_in
+    locked = phase != "open" or left == 0
+    said = "on-paper" if elsewhere else "other-version" if marked is not variant else ""
     return ClassSheetPage(
         desk=desk,
         steps=_steps(parts, desk, progress, sheet.number),
@@ -298,8 +301,14 @@ def _page(parts: Parts, sheet: Sheet, notice: str = "", hinted: Hint | None = No
         action=sheet.action,
         keep=f"{sheet.action} {desk.student.id} {sheet.assigned.spot.sheet}",
         variant=variant,
-        rows=row_views(variant, answers, report, answered=phase == "closed", pointed_at=hinted.boxes if hinted else ()),
-        figures=drawn(variant, answers, sheet.scale),
+        rows=row_views(
+            variant,
+            answers,
+            report,
+            truth=marked if phase == "closed" else None,
+            pointed_at=hinted.boxes if hinted else (),
+        ),
+        figures=drawn(marked if locked else variant, answers, sheet.scale),
         scale=sheet.scale,
         report=report,
         hint=hinted,
@@ -307,13 +316,19 @@ def _page(parts: Parts, sheet: Sheet, notice: str = "", hinted: Hint | None = No
         parameters=tuple(tensor.letter for tensor in variant.topic.tensors if tensor.parameter),
         last=last,
         tries_left=left,
-        locked=phase != "open" or left == 0,
+        locked=locked,
         can_hand_in=phase == "open" and not (handed_in and left == 0),
-        notice=notice or (parts.library.wording.say("class", "on-paper") if elsewhere else ""),
+        notice=notice or (parts.library.wording.say("class", said) if said else ""),
         form_id=secrets.token_urlsafe(16),
         saved_version=sheet.sent.version,
         run_button=_run_button(variant, policies.run == "before" or tries > 0),
     )
+
+
+def _kept(parts: Parts, sheet: Sheet, last: Try) -> tuple[Variant, Report]:
+    """The last try with its kept marks, and the sheet that they belong to."""
+    activity, found = sheet.desk.activity, sheet.assigned
+    return as_kept(parts, activity, activity.content.items[sheet.number], found.variant, last)
 
 
 def _elsewhere(parts: Parts, sheet: Sheet, last: Try) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from app.attention.class_statistics import RowState, RowStatistics, belief_counts, commonest, row_state, row_statistics
+from app.attention.grading import Report, grade, settled
 from app.attention.worksheet import Row, Typed, Variant, plain
 from app.store import Activity, Course, Fixed, Item, Student, Try
 from app.web.assigned import fix, worksheet_of
@@ -164,3 +165,20 @@ def corrected(parts: Parts, activity: Activity, item: Item, fixed: Fixed) -> Var
     if now.topic != frozen.topic or not rows:
         return fix(parts, frozen, fixed)
     return fix(parts, replace(now, rows=rows, follow_share=frozen.follow_share), fixed)
+
+
+def as_kept(parts: Parts, activity: Activity, item: Item, frozen: Variant, one: Try) -> tuple[Variant, Report]:
+    """A try with the marks that are kept of it, and the sheet that they belong to.
+
+    That is the sheet as it was frozen where it gives these marks, else as it was corrected; where the library has moved
+    on since, the marks stay what they are and no belief is told.
+    """
+    report = grade(frozen, one.answers)
+    if settled(frozen, report, one.marks) is report:
+        return frozen, report
+    asked = {box.rpartition(".")[0] for box in one.marks}
+    sheet = corrected(parts, activity, item, one.variant)
+    rows = tuple(row for row in frozen.worksheet.rows if row in asked)
+    sheet = replace(sheet, worksheet=replace(sheet.worksheet, rows=rows))
+    answers = {box: text for box, text in one.answers.items() if box in sheet.boxes}
+    return sheet, settled(sheet, grade(sheet, answers), one.marks)

@@ -57,10 +57,14 @@ def row_views(
     answers: Mapping[str, str],
     report: Report | None,
     *,
-    answered: bool = False,
+    truth: Variant | None = None,
     pointed_at: Collection[Place] = (),
 ) -> tuple[RowView, ...]:
-    """Every row of a sheet with what stands in its boxes; a mark stands only beside the text that it was given for."""
+    """Every row of a sheet with what stands in its boxes; a mark stands only beside the text that it was given for.
+
+    `truth` is the sheet whose answers are told; a row that it does not ask has none.
+    """
+    told = {row.key for row in truth.rows} if truth else ()
     return tuple(
         RowView(
             row,
@@ -68,7 +72,7 @@ def row_views(
                 replace(_box(variant, row, place, answers.get(str(place), ""), report), hinted=place in pointed_at)
                 for place in row.places
             ),
-            _answer(variant, row) if answered else None,
+            _answer(truth, row) if truth and row.key in told else None,
         )
         for row in variant.rows
     )
@@ -81,7 +85,7 @@ def drawn(variant: Variant, answers: Mapping[str, str], scale: Scale) -> tuple[F
 
 
 def _box(variant: Variant, row: Row, place: Place, text: str, report: Report | None) -> BoxView:
-    mark = report.marks[place] if report else None
+    mark = report.marks.get(place) if report else None
     label = f"{row.name}, {variant.wording.say('axes', place.axis)}"
     explains = report.diagnosis.explains if report and report.diagnosis else ()
     explained = place in explains and len(explains) > 1  # one sentence in place of several

@@ -227,7 +227,7 @@ def sheet_page(
     return SheetPage(
         chooser=_chooser(library, variant.worksheet.key, variant.model.key, str(variant.tokens)),
         variant=variant,
-        rows=row_views(variant, asked.answers, report, answered=answers_shown, pointed_at=pointed_at),
+        rows=row_views(variant, asked.answers, report, truth=variant if answers_shown else None, pointed_at=pointed_at),
         figures=drawn(variant, asked.answers, asked.scale),
         scale=asked.scale,
         report=report,
