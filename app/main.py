@@ -42,6 +42,7 @@ from app.web import (
     signin,
 )
 from app.web.guard import Guard
+from app.web.limits import Limits
 from app.web.parts import Parts, make_templates
 from app.web.printing import Printing
 from app.web.rooms import Rooms
@@ -53,7 +54,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     settings = settings or Settings()
     library = load_library(PROJECT / "worksheets")
     tickets = load_tickets(PROJECT / "worksheets")
-    parts = Parts(settings, library, Store(settings.database), HeadRunner(), make_templates(), tickets)
+    limits = Limits(settings.workers)
+    parts = Parts(settings, library, Store(settings.database), HeadRunner(), make_templates(), tickets, limits)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:

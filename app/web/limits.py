@@ -1,6 +1,6 @@
 """How often somebody may guess: what was wrong is counted, so that a class behind one address is not held up.
 
-Counted in this process alone: with several workers each allows as much. Codes and passwords are long enough for that.
+Each process counts for itself, so that a wrong guess costs no write; where several serve, each allows its part.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Literal
 from fastapi import Request
 
 Kind = Literal["account", "sign-in", "join", "resume"]
+LEAST = 5  # at once, however many workers: whoever mistypes meets the same worker again
 KEPT = 20_000  # buckets at most; the one that was touched longest ago goes first
 
 
@@ -25,6 +26,10 @@ class Bucket:
 
     size: float
     seconds: float
+
+    def part(self, workers: int) -> Bucket:
+        """What one of several workers allows: all of them together refill as fast as one alone would."""
+        return Bucket(max(self.size / workers, min(LEAST, self.size)), self.seconds * workers)
 
 
 BUCKETS: dict[Kind, Bucket] = {
@@ -46,8 +51,9 @@ class TooManyGuessesError(Exception):
 class Limits:
     """Buckets that fill by themselves and are emptied by wrong guesses."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, workers: int = 1, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
+        self._buckets = {kind: bucket.part(workers) for kind, bucket in BUCKETS.items()}
         self._left: OrderedDict[tuple[Kind, str], tuple[float, float]] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -56,7 +62,7 @@ class Limits:
         with self._lock:
             left = self._now_left(kind, key)
         if left < 1:
-            raise TooManyGuessesError(int((1 - left) * BUCKETS[kind].seconds) + 1)
+            raise TooManyGuessesError(int((1 - left) * self._buckets[kind].seconds) + 1)
 
     def wrong(self, kind: Kind, key: str) -> None:
         """Count one wrong guess."""
@@ -67,7 +73,7 @@ class Limits:
                 self._left.popitem(last=False)
 
     def _now_left(self, kind: Kind, key: str) -> float:
-        bucket = BUCKETS[kind]
+        bucket = self._buckets[kind]
         left, at = self._left.get((kind, key), (bucket.size, self._clock()))
         return min(bucket.size, left + (self._clock() - at) / bucket.seconds)
 
