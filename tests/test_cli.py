@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from app import __version__
-from app.cli import main
+from app.cli import GROUPS, main
 from app.settings import PROJECT, Settings
 
 ENTRY = [sys.executable, "-c", "from app.cli import main; main()"]
@@ -254,6 +254,41 @@ def test_help_and_version_are_there(capsys: pytest.CaptureFixture[str]) -> None:
         text = "".join(capsys.readouterr().out.split())
         assert [word for word in wanted if word not in text] == []
     assert len(Settings.model_fields) == 8
+
+
+def test_every_verb_is_found_in_its_module(capsys: pytest.CaptureFixture[str]) -> None:
+    """The help of the whole program lists what the help of each verb alone explains in the same words."""
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    told = re.findall(r"^    (\S+)\s+(\S[^\n]*)", capsys.readouterr().out, re.MULTILINE)
+    assert [verb for verb, _ in told] == [verb for verbs in GROUPS.values() for verb in verbs]
+    for verb, begin in told:
+        with pytest.raises(SystemExit):
+            main([verb, "--help"])
+        assert begin in " ".join(capsys.readouterr().out.split())
+
+
+def test_shapes_are_printed_without_database_or_web() -> None:
+    """Of what was installed, a fresh interpreter loads for it what reads the settings, and no more."""
+    code = (
+        "import sys; from app.cli import main; main(['shapes', 'llama-7b']);"
+        "print(*sorted({name.partition('.')[0] for name in sys.modules}), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=PROJECT, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("LLaMA 7B")
+    loaded = set(done.stderr.split())
+    assert "pydantic_settings" in loaded
+    assert not loaded & {
+        "torch",
+        "numpy",
+        "fastapi",
+        "starlette",
+        "sqlalchemy",
+        "alembic",
+        "jinja2",
+        "typst",
+        "uvicorn",
+    }
 
 
 # Input that cannot be used

@@ -1,0 +1,141 @@
+"""Verbs about models: their list, their shapes and parameters, and one head or layer run in torch."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from app.attention.architecture import Architecture, architecture_from, read_config
+from app.attention.describe import shapes
+from app.attention.forward import DEVICES, DTYPES, RUNNABLE, run_head
+from app.attention.parameters import parameters_json
+from app.exchange.hub import fetch_config, repository
+
+from .terminal import InputError, Verbs, open_library, print_json, print_table, read_file, read_settings, whole
+
+PARTS = {"head": "one head", "layer": "one layer", "decode": "one more token, with a cache", "cross": "cross attention",
+         "model": "whole model"}  # fmt: skip
+MODEL_HELP = "key of a model, path of a config.json, or org/name on the Hugging Face Hub"
+
+
+def add_to(verbs: Verbs) -> None:
+    """Add the verbs of this module."""
+    verbs.add("models", _models, "List the models that worksheets can be made from.")
+    shown = verbs.add("shapes", _shapes, "Print every shape of one head and of its layer.")
+    counted = verbs.add("parameters", _parameters, "Count every parameter tensor of a model.")
+    run = verbs.add("run", _run, "Run one head, or a layer, in torch and print the shapes it reports.")
+    for command in (shown, counted):
+        command.add_argument("models", metavar="MODEL_OR_CONFIG.json", nargs="+", help=MODEL_HELP)
+    run.add_argument("model", metavar="MODEL_OR_CONFIG.json", help=MODEL_HELP)
+    for command in (shown, run):
+        command.add_argument("--tokens", default="100", help="length of the input (default 100)")
+    shown.add_argument("--decoder-tokens", help="length of the decoder's text, for an encoder-decoder")
+    run.add_argument(
+        "--topic", choices=tuple(RUNNABLE), default="single-head", help="what to run (default single-head)"
+    )
+    run.add_argument("--device", choices=DEVICES, help="where to run (default: CUDA, else MPS, else CPU)")
+    run.add_argument("--dtype", choices=DTYPES, default="float32", help="number format (default float32)")
+    run.add_argument(
+        "--head", default="0", help="which query head, counted from 0; of a layer, the one pictured (default 0)"
+    )
+
+
+def _models(parsed: argparse.Namespace) -> None:
+    models = open_library().models.values()
+    if parsed.json:
+        print_json([{"key": m.key, "name": m.name, "family": m.architecture.family, "card": m.card} for m in models])
+    else:
+        print_table([(m.key, m.name, m.architecture.family, m.card) for m in models])
+
+
+def _shapes(parsed: argparse.Namespace) -> None:
+    decoded = None if parsed.decoder_tokens is None else whole(parsed.decoder_tokens, "--decoder-tokens")
+    for name in parsed.models:
+        architecture = _architecture(name)
+        described = shapes(architecture, _tokens(parsed), decoded)
+        if parsed.json:
+            print_json(described)
+        else:
+            _print_shapes(architecture, described)
+
+
+def _print_shapes(architecture: Architecture, described: dict[str, Any]) -> None:
+    print(f"{architecture.name} ({described['family']}), {described['tokens']} tokens")
+    print("  ".join(f"{symbol}={size}" for symbol, size in described["sizes"].items() if size is not None))
+    for part, title in PARTS.items():
+        if found := described.get(part):
+            print(f"\n{title}")
+            rows = [
+                (f"  {key}", " × ".join(map(str, shape))) for key, shape in found.items() if isinstance(shape, list)
+            ]
+            print_table(rows)
+    print()
+
+
+def _parameters(parsed: argparse.Namespace) -> None:
+    for name in parsed.models:
+        architecture = _architecture(name)
+        if parsed.json:
+            print_json(parameters_json(architecture))
+        else:
+            _print_parameters(architecture, parameters_json(architecture))
+
+
+def _print_parameters(architecture: Architecture, counted: dict[str, Any]) -> None:
+    print(f"{architecture.name} ({architecture.family}), counted as {architecture.model_class}\n")
+    print_table(
+        [("tensor", "symbols", "shape", "numbers", "times")]
+        + [
+            (t["name"], " × ".join(t["symbols"]), " × ".join(map(str, t["shape"])), f"{t['count']:,}", t["layers"])
+            for t in counted["tensors"]
+        ]
+    )
+    print()
+    for run in counted["layers"]:
+        buckets = ", ".join(f"{key} {run[key]:,}" for key in ("attention", "attention_norms", "mlp", "norms", "other"))
+        print(f"{run['count']} layers of {run['total']:,}: {buckets}")
+    for key in ("embedding", "output_head", "other", "active", "total"):
+        print(f"{key.replace('_', ' ')}: {counted[key]:,}")
+    print()
+
+
+def _run(parsed: argparse.Namespace) -> None:
+    head = whole(parsed.head, "--head")
+    options = {"topic": parsed.topic, "head": head, "device": parsed.device, "dtype": parsed.dtype}
+    result = run_head(_architecture(parsed.model), _tokens(parsed), **options).as_dict()
+    if parsed.json:
+        print_json(result)
+        return
+    print(f"{result['model']}, {result['tokens']} tokens, on {result['device_name']} in {result['dtype']}")
+    print_table([(f"  {key}", " × ".join(map(str, shape))) for key, shape in result["shapes"].items()])
+    print("table and torch agree" if result["agrees"] else f"table and torch differ: {result['disagreements']}")
+
+
+def _tokens(parsed: argparse.Namespace) -> int:
+    return whole(parsed.tokens, "--tokens")
+
+
+def _architecture(name: str) -> Architecture:
+    library = open_library()
+    if name in library.models:
+        return library.models[name].architecture
+    path = Path(name)
+    if not _is_file(path):
+        if repository(name) and not name.endswith(".json"):
+            return _from_hub(name)
+        raise InputError(f"There is no model and no file “{name[:60]}”; models are: {', '.join(library.models)}.")
+    return read_config(read_file(path), path.parent.name if path.name == "config.json" else path.stem)
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # such as a name that is too long for any file
+        return False
+
+
+def _from_hub(name: str) -> Architecture:
+    settings = read_settings()
+    config = fetch_config(name, settings.data_dir / "hub", allowed=settings.hub)
+    return architecture_from(config, name)
