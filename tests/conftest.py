@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import tempfile
 import threading
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,7 @@ from app.settings import PROJECT, Settings
 from app.store import Store
 from app.web.runner import HeadRunner
 
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # small matrices, and the other cores have tests to run
 settings.register_profile("untimed", deadline=None)  # a busy machine is no fault of the code
 settings.load_profile("untimed")
 
@@ -65,23 +68,64 @@ def postgres() -> Iterator[str]:
             process.wait(10)
 
 
-@pytest.fixture
-def new_postgres_database(postgres: str, request: pytest.FixtureRequest) -> str:
-    """The address of an empty database on our server."""
-    name = f"test_{abs(hash(request.node.nodeid)):x}"
-    engine = sa.create_engine(postgres, isolation_level="AUTOCOMMIT")
+def new_database(server: str, name: str, like: str = "template1") -> str:
+    """The address of a database made on a PostgreSQL server, as a copy of another there."""
+    engine = sa.create_engine(server, isolation_level="AUTOCOMMIT")
     with engine.connect() as connection:
-        connection.execute(sa.text(f"CREATE DATABASE {name}"))
+        connection.execute(sa.text(f"CREATE DATABASE {name} TEMPLATE {like}"))
     engine.dispose()
-    return sa.make_url(postgres).set(database=name).render_as_string(hide_password=False)
+    return sa.make_url(server).set(database=name).render_as_string(hide_password=False)
+
+
+def name_for(request: pytest.FixtureRequest) -> str:
+    return f"test_{abs(hash(request.node.nodeid)):x}"
+
+
+@pytest.fixture(scope="session")
+def tables_on_postgres(postgres: str) -> str:
+    """The name of a database on our server with the newest tables and nothing in them, to be copied."""
+    Store(new_database(postgres, "tables")).close()
+    return "tables"
+
+
+@pytest.fixture(scope="session")
+def tables_in_a_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same as a file of SQLite's."""
+    path = tmp_path_factory.mktemp("tables") / "tables.sqlite3"
+    Store(f"sqlite:///{path}").close()
+    return path
+
+
+@pytest.fixture
+def new_postgres_database(postgres: str, tables_on_postgres: str, request: pytest.FixtureRequest) -> str:
+    """The address of a database on our server with nothing in its tables."""
+    return new_database(postgres, name_for(request), tables_on_postgres)
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The address of a new database, once of each kind."""
+    """The address of a database with nothing in its tables, once of each kind."""
     if request.param == "sqlite":
+        shutil.copy(request.getfixturevalue("tables_in_a_file"), tmp_path / "store.sqlite3")
         return f"sqlite:///{tmp_path / 'store.sqlite3'}"
     return str(request.getfixturevalue("new_postgres_database"))
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def bare_database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The address of a database without any tables, once of each kind."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'store.sqlite3'}"
+    return new_database(request.getfixturevalue("postgres"), name_for(request))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def read_once() -> Iterator[None]:
+    """Worksheets and templates, which no app changes, are read once for all apps of the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("load_library", "load_tickets", "make_templates"):
+            patch.setattr(main, name, cache(getattr(main, name)))
+        yield
 
 
 @pytest.fixture
@@ -143,15 +187,24 @@ def faked(architecture: Architecture, tokens: int) -> dict[str, Any]:
 
 
 @pytest.fixture
+def data_dir(tmp_path: Path, tables_in_a_file: Path) -> Path:
+    """A data folder whose database has nothing in its tables."""
+    settings = Settings(data_dir=tmp_path / "data", database_url="")
+    settings.data_dir.mkdir()
+    shutil.copy(tables_in_a_file, settings.database.removeprefix("sqlite:///"))
+    return settings.data_dir
+
+
+@pytest.fixture
 def runner() -> FakeRunner:
     """The runner of `client`, which loads no torch."""
     return FakeRunner()
 
 
 @pytest.fixture
-def client(tmp_path: Path, runner: FakeRunner, monkeypatch: pytest.MonkeyPatch) -> Iterator[TestClient]:
+def client(data_dir: Path, runner: FakeRunner, monkeypatch: pytest.MonkeyPatch) -> Iterator[TestClient]:
     """A browser at the app, with its data in a folder of its own."""
     monkeypatch.setattr(main, "HeadRunner", lambda: runner)
-    app = main.create_app(Settings(data_dir=tmp_path / "data", database_url=""))
+    app = main.create_app(Settings(data_dir=data_dir, database_url=""))
     with TestClient(app, raise_server_exceptions=False) as opened:
         yield opened

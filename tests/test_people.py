@@ -29,8 +29,8 @@ ADA = "ada@example.org"
 
 
 @pytest.fixture
-def app(tmp_path: Path) -> Iterator[FastAPI]:
-    made = main.create_app(Settings(data_dir=tmp_path, database_url=""))
+def app(data_dir: Path) -> Iterator[FastAPI]:
+    made = main.create_app(Settings(data_dir=data_dir, database_url=""))
     with TestClient(made):
         yield made
 

@@ -197,14 +197,14 @@ def test_a_difference_would_be_seen(store: Store) -> None:
     ]
 
 
-def test_stores_that_open_one_new_database_at_once_all_work(database_url: str) -> None:
+def test_stores_that_open_one_new_database_at_once_all_work(bare_database_url: str) -> None:
     """Four threads open it together: one migrates, the others wait, and each can add a learner."""
     barrier, opened, problems = threading.Barrier(4), list[Store](), list[Exception]()
 
     def open_it() -> None:
         barrier.wait()
         try:
-            store = Store(database_url)
+            store = Store(bare_database_url)
             opened.append(store)
             store.add_learner()
         except Exception as problem:
@@ -221,11 +221,13 @@ def test_stores_that_open_one_new_database_at_once_all_work(database_url: str) -
     assert len(opened) == 4
 
 
-def test_processes_that_open_one_new_database_at_once_all_work(database_url: str) -> None:
+def test_processes_that_open_one_new_database_at_once_all_work(bare_database_url: str) -> None:
     """The same with three processes, as several workers of one machine start."""
     command = "import sys; from app.store import Store; s = Store(sys.argv[1]); s.add_learner(); s.close()"
     started = [
-        subprocess.Popen([sys.executable, "-c", command, database_url], cwd=PROJECT, stderr=subprocess.PIPE, text=True)
+        subprocess.Popen(
+            [sys.executable, "-c", command, bare_database_url], cwd=PROJECT, stderr=subprocess.PIPE, text=True
+        )
         for _ in range(3)
     ]
     assert [process.communicate(timeout=60)[1] for process in started] == ["", "", ""]
