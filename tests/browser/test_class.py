@@ -14,7 +14,8 @@ from app.attention.library import load_library
 from app.settings import PROJECT
 
 from .conftest import Served
-from .test_class_pages import looked_at, set_up_link
+from .test_accessibility import clean
+from .test_class_pages import set_up_link
 
 SHEET = load_library(PROJECT / "worksheets").variant("llama-7b")
 RIGHT = {str(place): str(SHEET.answer(place)) for place in SHEET.blanks}
@@ -52,7 +53,7 @@ def make_lesson(desk: Page, app: Served) -> str:
     desk.get_by_label("Title").fill("Week 3")
     desk.locator("input[value='llama-7b']").check()
     desk.get_by_role("button", name="Save").click()
-    looked_at(desk)
+    clean(desk)
     desk.get_by_role("button", name="Open it").click()
     return desk.locator(".entry .code").inner_text()
 
@@ -60,23 +61,23 @@ def make_lesson(desk: Page, app: Served) -> str:
 def come_in_by_keyboard(page: Page, code: str, name: str) -> None:
     """Join, pick the name and go to the sheet, with no pointer."""
     page.goto("/join")
-    looked_at(page)
+    clean(page)
     press_until(page, "input[name=code]")
     page.keyboard.type(code)
     page.keyboard.press("Enter")
     page.wait_for_url("**/join/*")
     press_until(page, "select[name=student]")
     page.keyboard.type(name)
-    looked_at(page)
+    clean(page)
     press_until(page, "main form button")
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", level=1)).to_contain_text("You are in")
-    looked_at(page)
+    clean(page)
     press_until(page, "a.button")
     page.keyboard.press("Enter")
     page.wait_for_url(re.compile(r"/class/\d+$"))
     press_until(page, "a[href$='/1']")
-    looked_at(page)
+    clean(page)
     page.keyboard.press("Enter")
     page.wait_for_url("**/class/*/1")
 
@@ -101,12 +102,12 @@ def hand_in_by_keyboard(page: Page) -> None:
     press_until(page, "#hand-in", 200)
     page.keyboard.press("Enter")
     expect(page.get_by_role("status").first).to_contain_text("Handed in.")
-    looked_at(page)
+    clean(page)
 
 
 def leave_a_ticket(page: Page, text: str) -> None:
     page.get_by_role("link", name="On to the exit ticket").click()
-    looked_at(page)
+    clean(page)
     page.get_by_label("muddiest").fill(text)
     page.get_by_role("button", name="Hand in").click()
     expect(page.get_by_role("status")).to_contain_text("Handed in.")
@@ -120,10 +121,10 @@ def test_a_class_of_three_from_join_to_export(browser: Browser, own_app: Served,
     activity = desk.url.partition("?")[0]
     for name, (_, page) in lesson.phones.items():
         come_in_by_keyboard(page, code, name)
-        looked_at(page)
+        clean(page)
     desk.goto(f"{activity}/live")
     expect(desk.locator(".tally dd").first).to_have_text("2")
-    looked_at(desk)
+    clean(desk)
 
     lou.fill("input[name='input.rows']", RIGHT["input.rows"])
     expect(lou.locator("output.saved")).to_have_text("Saved")
@@ -131,7 +132,7 @@ def test_a_class_of_three_from_join_to_export(browser: Browser, own_app: Served,
     for place in list(RIGHT)[1:7]:
         lou.fill(f"input[name='{place}']", RIGHT[place])
     expect(lou.locator("output.saved")).to_contain_text("Not saved on the server yet", timeout=15_000)
-    looked_at(lou)
+    clean(lou)
 
     fill_by_keyboard(kim, RIGHT)
     expect(kim.locator("output.saved")).to_have_text("Saved")
@@ -149,12 +150,12 @@ def test_a_class_of_three_from_join_to_export(browser: Browser, own_app: Served,
     expect(desk.locator(".tally div", has_text="handed in").locator("dd")).to_have_text("2")
     desk.goto(f"{activity}/results")
     expect(desk.get_by_role("main")).to_contain_text("Kim Lee")
-    looked_at(desk)
+    clean(desk)
     desk.goto(f"{activity}/tickets")
     expect(desk.get_by_role("main")).to_contain_text("Why seven of eight heads matter.")
-    looked_at(desk)
+    clean(desk)
     desk.goto("/courses/1/exports")
-    looked_at(desk)
+    clean(desk)
     with desk.expect_download() as downloading:
         desk.get_by_role("link", name="Gradebook for Canvas").click()
     downloading.value.save_as(tmp_path / "gradebook.csv")

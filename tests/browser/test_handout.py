@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Literal
 
-import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from app.attention.library import load_library
 from app.settings import PROJECT
 
 from .conftest import Served
-from .test_accessibility import violations
+from .test_accessibility import looked_at
 
 
 def test_the_pages_follow_the_options(page: Page) -> None:
@@ -63,32 +61,24 @@ def test_paper_is_typed_back_in_with_the_keyboard_alone(page: Page) -> None:
     expect(page.get_by_role("row", name="Bo")).to_contain_text("1 of 14")
 
 
-@pytest.mark.parametrize("width", [360, 1280])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_and_nothing_is_too_wide(
-    browser: Browser, shared_app: Served, scheme: Literal["light", "dark"], width: int
-) -> None:
+def test_axe_finds_nothing_and_nothing_is_too_wide(browser: Browser, shared_app: Served) -> None:
     """Options, a refusal, names, marks: light and dark, on a phone and on a desk."""
     variant = load_library(PROJECT / "worksheets").variant("llama-7b")
-    context = browser.new_context(
-        base_url=shared_app.url, color_scheme=scheme, viewport={"width": width, "height": 800}
-    )
+    context = browser.new_context(base_url=shared_app.url)
     page = context.new_page()
     for address in ("/handout?back=classic", "/handout?number=none", "/marking", f"/marking?code={variant.code}"):
         page.goto(address)
-        assert violations(page) == [], address
-        assert page.evaluate("document.documentElement.scrollWidth") <= width, address
+        looked_at(page)
     page.get_by_label("Answers").fill("Ada: 100 4096 100 4096 100 4096 100 4096 ?")
     page.get_by_role("button", name="Mark them").click()
     expect(page.locator(".marked")).to_be_visible()
-    assert violations(page) == []
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    looked_at(page)
     page.goto("/handout")
     page.get_by_text("For a class list").click()
     page.get_by_label("Names", exact=True).fill("ᚠ")
     page.get_by_role("button", name="Make one for each name").click()
     expect(page.get_by_role("alert")).to_contain_text("No installed font")
-    assert violations(page) == []
+    looked_at(page)
     context.close()
 
 
