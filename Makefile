@@ -7,8 +7,9 @@ BIN := .venv/bin
 serve: install
 	@$(BIN)/attention-shapes serve
 
+# Two or three processes; all that needs a browser stays in one, which begins with it.
 test: .venv/dev
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n logical --maxprocesses 3 --dist loadgroup --no-loadscope-reorder
 
 check: .venv/dev
 	$(BIN)/ruff check .

@@ -31,6 +31,15 @@ settings.register_profile("untimed", deadline=None)  # a busy machine is no faul
 settings.load_profile("untimed")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Where processes share the tests, a file stays in one of them, and so do all files that need a browser."""
+    if config.pluginmanager.hasplugin("xdist"):
+        for item in items:
+            folder = item.path.parent.name
+            item.add_marker(pytest.mark.xdist_group(folder if folder == "browser" else item.path.stem))
+
+
 @pytest.fixture(scope="session")
 def library() -> Library:
     """The worksheets, models and wording that are shipped."""
