@@ -133,7 +133,7 @@ AtSheet = Annotated[tuple[doors.Desk, int, Assigned], Depends(sheet_at)]
 
 
 def posted(request: Request, parts: Part, sent: Sent, activity_id: int, number: int) -> Sheet:
-    """The sheet that a form was sent from, with its boxes as typed; in one step, for it is asked for every second."""
+    """The sheet that a form was sent from, with its boxes as typed."""
     desk, number, found = sheet_at(request, parts, activity_id, number)
     answers = {str(place): sent.raw(str(place))[:MAX_KEPT] for place in found.variant.blanks}
     version = sent.raw("version")
@@ -172,8 +172,9 @@ def show_sheet(parts: Part, at: AtSheet, scale: str = "root") -> Response:
 
 
 @router.post("/class/{activity_id:int}/{number:int}/save")
-def save_sheet(parts: Part, sheet: Posted) -> Response:
-    """Keep what was typed, and give back its drawing."""
+def save_sheet(request: Request, parts: Part, sent: Sent, activity_id: int, number: int) -> Response:
+    """Keep what was typed, and give back its drawing; asked for every second, and so in one turn of one thread."""
+    sheet = posted(request, parts, sent, activity_id, number)
     _still_open(parts, sheet.desk.activity)
     parts.store.classwork.save(sheet.assigned.spot, sheet.sent)
     return render(parts, "_figures.html", Drawn(drawn(sheet.assigned.variant, sheet.sent.answers, sheet.scale)))
