@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.attention.grading import AnswersError, grade
+from app.attention.grading import AnswersError, grade, settled
 from app.attention.library import Library, load_library
 from app.attention.tensors import Place
 from app.settings import PROJECT
@@ -170,3 +170,19 @@ def test_the_score_counts_the_boxes_that_are_right(wanted: dict[str, str]) -> No
     assert marks == {box: "empty" if kind == "left out" else kind for box, kind in wanted.items()}
     assert report.score == list(wanted.values()).count("right")
     assert report.empty == sum(kind in ("empty", "left out") for kind in wanted.values())
+
+
+def test_marks_that_were_given_stand(library: Library) -> None:
+    """Score, kinds and sentences go by what was given; a box without a mark is out, and so is a kind nobody knows."""
+    sheet = library.variant("llama-7b")
+    report = grade(sheet, {"input.rows": "100", "keys.columns": "4096", "values.columns": "?"})
+    given = {str(place): mark.kind for place, mark in report.marks.items()}
+    assert settled(sheet, report, given) is report
+    changed = settled(sheet, report, {"input.rows": "wrong", "keys.columns": "right", "values.columns": "follows",
+                                      "queries.rows": "nonsense"})  # fmt: skip
+    marks = {str(place): (mark.kind, mark.message, mark.text) for place, mark in changed.marks.items()}
+    nudge = grade(sheet, {"input.rows": "7"}).marks[Place("input", "rows")].message
+    assert marks["input.rows"] == ("wrong", nudge, "100")
+    assert marks["keys.columns"] == ("right", "", "4096")
+    assert marks["values.columns"][0] == "follows"
+    assert (changed.score, changed.out_of, changed.diagnosis, changed.first_break) == (1.5, 3, None, None)

@@ -295,7 +295,7 @@ def _page(
     told = last is not None and policies.tells(phase, last.handed_in) and not elsewhere
     marked, report = _kept(parts, sheet, last) if last and told else (variant, None)
     handed_in = last is not None and last.handed_in
-    locked = phase != "open" or left == 0
+    locked, truth = phase != "open" or left == 0, marked if phase == "closed" else None
     said = "on-paper" if elsewhere else "other-version" if marked is not variant else ""
     return ClassSheetPage(
         desk=desk,
@@ -304,13 +304,7 @@ def _page(
         action=sheet.action,
         keep=f"{sheet.action} {desk.student.id} {sheet.assigned.spot.sheet}",
         variant=variant,
-        rows=row_views(
-            variant,
-            answers,
-            report,
-            truth=marked if phase == "closed" else None,
-            pointed_at=hinted.boxes if hinted else (),
-        ),
+        rows=row_views(variant, answers, report, truth=truth, pointed_at=hinted.boxes if hinted else ()),
         figures=drawn(marked if locked else variant, answers, sheet.scale),
         scale=sheet.scale,
         report=report,
