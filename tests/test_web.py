@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import sqlite3
@@ -684,6 +685,29 @@ def test_answers_survive_a_restart_of_the_server(tmp_path: Path) -> None:
         cookies = dict(first.cookies)
     with TestClient(main.create_app(settings), cookies=cookies) as second:
         assert Page(second.get("/").text).boxes()["queries.rows"] == "77"
+
+
+def test_half_a_form_is_no_fault_of_ours(client: TestClient) -> None:
+    """Cut off in the middle of a save, the app raises nothing, and says 400 to nobody."""
+    coming = iter(
+        [{"type": "http.request", "body": b"queries.rows=12", "more_body": True}, {"type": "http.disconnect"}]
+    )
+    sent = list[Any]()
+    scope = {
+        "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "POST", "scheme": "http",
+        "path": "/sheet/save", "raw_path": b"/sheet/save", "query_string": b"", "root_path": "",
+        "headers": [(b"host", b"testserver"), (b"content-type", b"application/x-www-form-urlencoded")],
+        "client": ("testclient", 1), "server": ("testserver", 80),
+    }  # fmt: skip
+
+    async def receive() -> Any:
+        return next(coming)
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    asyncio.run(client.app(scope, receive, send))  # type: ignore[arg-type]  # the app itself, as a server calls it
+    assert sent[0]["status"] == 400
 
 
 def test_many_browsers_are_served_at_once(client: TestClient) -> None:

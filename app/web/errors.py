@@ -13,6 +13,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, RedirectResponse
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from app.attention.architecture import ConfigError, TokensError
 from app.attention.grading import AnswersError
@@ -61,6 +62,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(HTTPException, _http)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(SQLAlchemyError, _no_database)
+    app.add_exception_handler(ClientDisconnect, _gone)
     app.add_exception_handler(Exception, _unexpected)
 
 
@@ -115,6 +117,10 @@ def _no_database(request: Request, error: Exception) -> Response:
     log.error("database: %s", type(error).__name__)
     sentence = "The database does not answer just now. Nothing typed is lost: try again in a moment."
     return _say(request, 503, sentence, {"Retry-After": "2"})
+
+
+def _gone(request: Request, error: Exception) -> Response:
+    return Response(status_code=400)  # nobody reads it: whoever sent half a form was cut off, and sends it again
 
 
 def _unexpected(request: Request, error: Exception) -> Response:
