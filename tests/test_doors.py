@@ -78,6 +78,8 @@ TABLE: dict[str, Row] = {
     "GET /sign-in": (200, 200, 200, 303, 303, 303),
     "POST /sign-in": ALL_422,
     "POST /sign-out": (401, 401, 401, 303, 303, 303),
+    "GET /forgotten-password": ALL_200,
+    "POST /forgotten-password": ALL_404,  # without a mail server
     "GET /links/{token}": ALL_404,
     "POST /links/{token}": ALL_404,
     # Courses.
