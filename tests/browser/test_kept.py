@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
+import sqlite3
+from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import psutil
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
@@ -20,6 +24,20 @@ from app.web.parts import COOKIE
 from .conftest import Served
 from .test_class_pages import looked_at
 
+# `serve`, but it waits for a locked database a fifth of a second and not five.
+IMPATIENT = """
+from app.cli import main
+from app.store import database, questions
+
+usual, questions.PATIENCE = database._set_up_sqlite, 0.2
+
+def impatient(connection, record):
+    usual(connection, record)
+    connection.execute("PRAGMA busy_timeout=200")
+
+database._set_up_sqlite = impatient
+main(["serve"])
+"""
 WRITTEN = "Why is the head 128 wide?\nAnd who decides?"
 
 
@@ -50,7 +68,7 @@ class Lesson:
 @pytest.fixture(scope="module")
 def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """An app for the tests of this file, each of which leaves it running."""
-    served = Served(tmp_path_factory.mktemp("kept"))
+    served = Served(tmp_path_factory.mktemp("kept"), IMPATIENT)
     served.start()
     yield served
     served.stop()
@@ -86,7 +104,7 @@ def test_a_ticket_that_was_lost_is_found_again_and_handed_in_once(lesson: Lesson
 
     lesson.app.stop()
     page.get_by_role("button", name="Hand in").click()
-    expect(page.locator("output")).to_contain_text("Not handed in yet: the server could not be reached.")
+    expect(page.locator("output")).to_have_text("Not handed in yet: kept in this browser, trying again.")
     page.get_by_label("muddiest").fill(f"{WRITTEN} One more.")
     looked_at(page)
     lesson.app.start()
@@ -127,4 +145,62 @@ def test_a_browser_that_keeps_nothing_says_so(lesson: Lesson) -> None:
     page.get_by_label("muddiest").fill(WRITTEN)
     page.get_by_role("button", name="Hand in").click()
     expect(page.get_by_role("status")).to_have_text("Handed in. Thank you.")
+    phone.close()
+
+
+@contextmanager
+def locked(app: Served) -> Iterator[None]:
+    """Another process holds the database and lets nobody write."""
+    other = sqlite3.connect(app.data / "attention-shapes.sqlite3", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    finally:
+        other.rollback()
+        other.close()
+
+
+@contextmanager
+def full(app: Served) -> Iterator[None]:
+    """The server cannot write another byte into any file."""
+    assert app.process
+    process = psutil.Process(app.process.pid)
+    before = process.rlimit(psutil.RLIMIT_FSIZE)
+    process.rlimit(psutil.RLIMIT_FSIZE, (0, before[1]))
+    try:
+        yield
+    finally:
+        process.rlimit(psutil.RLIMIT_FSIZE, before)
+
+
+def test_a_database_that_takes_nothing_for_a_while_loses_nothing(lesson: Lesson) -> None:
+    """Locked, and then on a full disk: the page says so, keeps what is typed over a reload, and saves it by itself."""
+    phone = lesson.sit_down("Kim Lee")
+    statuses = Counter[int]()
+    phone.on("response", lambda answer: statuses.update([answer.status]))
+    page, saved = phone.new_page(), "output.saved"
+    page.goto(f"/class/{lesson.activity.id}/1")
+    page.wait_for_load_state()
+    with locked(lesson.app):
+        page.fill("input[name='queries.rows']", "100")
+        expect(page.locator(saved)).to_contain_text("Not saved on the server yet: kept in this browser, trying again.")
+        looked_at(page)
+        page.get_by_role("button", name="Hand in").click()
+        expect(page.get_by_role("status").first).to_contain_text("The server cannot save at the moment. What you")
+        page.reload()
+        page.fill("input[name='queries.columns']", "128")
+        expect(page.locator(saved)).to_contain_text("Not saved on the server yet")
+        expect(page.locator("input[name='queries.rows']")).to_have_value("100")
+    expect(page.locator(saved)).to_have_text("Saved", timeout=10_000)
+    with full(lesson.app):
+        page.fill("input[name='keys.rows']", "100")
+        expect(page.locator(saved)).to_contain_text("Not saved on the server yet")
+    expect(page.locator(saved)).to_have_text("Saved", timeout=10_000)
+    assert statuses[503] >= 4
+    page.get_by_role("button", name="Hand in").click()
+    expect(page.get_by_role("status").first).to_contain_text("Handed in.")
+    [found] = lesson.store.classwork.tries_of_activity(lesson.activity.id)
+    assert {place: text for place, text in found.answers.items() if text} == {
+        "queries.rows": "100", "queries.columns": "128", "keys.rows": "100",
+    }  # fmt: skip
     phone.close()
