@@ -154,8 +154,7 @@ class Mail:
                 with suppress(OSError):
                     smtp.quit()
         except (OSError, ValueError, MessageError) as error:  # those of smtplib and ssl are OSErrors
-            code = error.smtp_code if isinstance(error, smtplib.SMTPResponseException) else ""
-            raise MailError(f"{type(error).__name__} {code}".strip()) from None
+            raise MailError(f"{type(error).__name__} {_code(error)}".strip()) from None
 
     def _letter(self, email: str, subject: str, text: str) -> EmailMessage:
         letter = EmailMessage()
@@ -178,6 +177,13 @@ def _connected(server: MailServer) -> smtplib.SMTP:
             smtp.close()
             raise
     return smtp
+
+
+def _code(error: Exception) -> str:
+    """The number that the mail server gave, whose own words may hold the address; nothing where it gave none."""
+    if isinstance(error, smtplib.SMTPRecipientsRefused):
+        return ", ".join(str(code) for code, _ in error.recipients.values())
+    return str(error.smtp_code) if isinstance(error, smtplib.SMTPResponseException) else ""
 
 
 def _for_wire(email: str) -> str:
