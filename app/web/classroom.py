@@ -124,10 +124,9 @@ def show_sheet(parts: Part, at: AtSheet, scale: str = "root") -> Response:
     desk, number, found = at
     if desk.activity.phase() == "waiting":
         return RedirectResponse(f"/class/{desk.activity.id}", 303)
-    parts.store.classwork.arrive(desk.activity.id, desk.student.id)
-    draft = parts.store.classwork.draft(found.spot) or Draft({}, 0, found.fixed)
-    sheet = Sheet(desk, number, found, draft, read_scale(scale), "")
-    return render(parts, "class_sheet.html", _page(parts, sheet))
+    ticket_in = parts.store.classwork.arrive(desk.activity.id, desk.student.id)
+    sheet = Sheet(desk, number, found, found.draft or Draft({}, 0, found.fixed), read_scale(scale), "")
+    return render(parts, "class_sheet.html", _page(parts, sheet, ticket_in=ticket_in))
 
 
 @router.post("/class/{activity_id:int}/{number:int}/save")
@@ -238,7 +237,10 @@ def _work(request: Request, parts: Parts, sheet: Sheet, notice: str = "", hinted
     return render(parts, template, _page(parts, sheet, notice, hinted))
 
 
-def _page(parts: Parts, sheet: Sheet, notice: str = "", hinted: Hint | None = None) -> ClassSheetPage:
+def _page(
+    parts: Parts, sheet: Sheet, notice: str = "", hinted: Hint | None = None, ticket_in: bool | None = None
+) -> ClassSheetPage:
+    """The sheet as it stands; whether the exit ticket is in is looked up where it is not known."""
     desk, variant, answers = sheet.desk, sheet.assigned.variant, sheet.sent.answers
     policies, phase = desk.activity.policies, desk.activity.phase()
     progress = parts.store.classwork.progress(desk.activity.id, desk.student.id)
@@ -252,7 +254,7 @@ def _page(parts: Parts, sheet: Sheet, notice: str = "", hinted: Hint | None = No
     return ClassSheetPage(
         desk=desk,
         steps=_steps(parts, desk, progress, sheet.number),
-        ticket_in=_ticket_in(parts, desk),
+        ticket_in=_ticket_in(parts, desk) if ticket_in is None else ticket_in,
         action=sheet.action,
         keep=f"{sheet.action} {desk.student.id} {sheet.assigned.spot.sheet}",
         variant=variant,
