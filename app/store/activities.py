@@ -158,9 +158,11 @@ class Activity:
         return "waiting" if plan.opens_at and at < plan.opens_at else "open"
 
 
-_PLANNED = ("title", "day", "policies", "opens_at", "closes_at")
-_ACTIVITY = [*(activities.c[name] for name in ("id", "course_id", "join_code", "state", *_PLANNED)),
-             revisions.c.number, sa.cast(revisions.c.content, sa.Text)]  # fmt: skip
+_ACTIVITY = [
+    *(activities.c[name] for name in ("id", "course_id", "join_code", "state", "title", "day")),
+    sa.cast(activities.c.policies, sa.Text),
+    *(activities.c.opens_at, activities.c.closes_at, revisions.c.number, sa.cast(revisions.c.content, sa.Text)),
+]
 _STUDENT = columns(students, Student)
 _OTHERS = revisions.alias()
 _NEWEST = sa.select(sa.func.max(_OTHERS.c.number)).where(_OTHERS.c.activity_id == activities.c.id).scalar_subquery()
@@ -262,8 +264,13 @@ class Activities(Questions):
 def _activity(row: Sequence[Any]) -> Activity:
     """An activity from a row that begins with its columns."""
     activity_id, course_id, code, state, title, day, policies, opens_at, closes_at, number, content = row[:11]
-    plan = Plan(title, day, Policies.from_json(policies), opens_at, closes_at)
+    plan = Plan(title, day, _policies(policies), opens_at, closes_at)
     return Activity(activity_id, course_id, code, state, plan, number, _content(content))
+
+
+@lru_cache(maxsize=256)
+def _policies(text: str) -> Policies:
+    return Policies.from_json(json.loads(text))
 
 
 @lru_cache(maxsize=256)

@@ -22,7 +22,7 @@ from app.store.classwork import Draft
 from app.web import doors
 from app.web.asked import read_scale
 from app.web.assigned import fix, graded, titles
-from app.web.desk import AtSheet, Posted, Sheet, form_id
+from app.web.desk import AtSheet, Posted, Sheet, form_id, posted
 from app.web.doors import AtDesk
 from app.web.forms import LONGEST_TEXT, Sent
 from app.web.parts import Part, Parts, render
@@ -130,8 +130,9 @@ def show_sheet(parts: Part, at: AtSheet, scale: str = "root") -> Response:
 
 
 @router.post("/class/{activity_id:int}/{number:int}/save")
-def save_sheet(parts: Part, sheet: Posted) -> Response:
-    """Keep what was typed, and give back its drawing."""
+def save_sheet(request: Request, parts: Part, sent: Sent, activity_id: int, number: int) -> Response:
+    """Keep what was typed, and give back its drawing; asked for every second, and so in one turn of one thread."""
+    sheet = posted(request, parts, sent, activity_id, number)
     _still_open(parts, sheet.desk.activity)
     parts.store.classwork.save(sheet.assigned.spot, sheet.sent)
     return render(parts, "_figures.html", Drawn(drawn(sheet.assigned.variant, sheet.sent.answers, sheet.scale)))

@@ -49,7 +49,7 @@ AtSheet = Annotated[tuple[doors.Desk, int, Assigned], Depends(sheet_at)]
 
 
 def posted(request: Request, parts: Part, sent: Sent, activity_id: int, number: int) -> Sheet:
-    """The sheet that a form was sent from, with its boxes as typed; in one step, for it is asked for every second."""
+    """The sheet that a form was sent from, with its boxes as typed."""
     desk, number, found = sheet_at(request, parts, activity_id, number)
     answers = {str(place): sent.raw(str(place))[:MAX_KEPT] for place in found.variant.blanks}
     version = sent.raw("version")
