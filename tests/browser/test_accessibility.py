@@ -81,6 +81,7 @@ def test_axe_finds_nothing_on_any_page(browser: Browser, shared_app: Served) -> 
         "/nowhere",
         "/runs/none",
         "/sign-in",
+        "/forgotten-password",
         "/join",
         "/resume",
         "/mine",
