@@ -39,7 +39,9 @@
 
   const restore = () => {
     const kept = stored();
-    for (const text of texts) text.value = kept[text.name] ?? text.value;
+    for (const text of texts.filter((one) => one.value === one.defaultValue)) { // else somebody types already
+      text.value = kept[text.name] || text.value;
+    }
   };
 
   const again = () => {
