@@ -198,19 +198,19 @@ def test_joining_pressed_twice_is_one_student(database_url: str, tmp_path: Path,
         path = f"/join/{room.open().join_code}"
         who = {"learner": room.world.parts.store.add_learner()} if known else {}
         browsers = [room.enter(**who) for _ in range(4)]
-        form_id = Page(browsers[0].get(path).text).find("input", name="form_id")[0][0]["value"]
+        newcomer = Page(browsers[0].get(path).text).find("input", name="newcomer")[0][0]["value"]
         with ThreadPoolExecutor(4) as pool:
             pressed = [
-                pool.submit(browser.post, path, data={"form_id": form_id, "name": "Kim"}) for browser in browsers
+                pool.submit(browser.post, path, data={"newcomer": newcomer, "name": "Kim"}) for browser in browsers
             ]
         answers = [one.result() for one in pressed]
         assert [answer.status_code for answer in answers] == [200] * 4
         assert len({Page(answer.text).text("p", class_="code") for answer in answers}) == 1
         assert len({answer.cookies["attention_shapes"] for answer in answers}) == 1
         assert [student.name for student in room.world.parts.store.courses.students(room.course)] == ["Kim"]
-        other = Page(browsers[0].get(path).text).find("input", name="form_id")[0][0]["value"]
-        assert other != form_id
-        assert room.enter().post(path, data={"form_id": other, "name": "Kim"}).status_code == 422
+        other = Page(browsers[0].get(path).text).find("input", name="newcomer")[0][0]["value"]
+        assert other != newcomer
+        assert room.enter().post(path, data={"newcomer": other, "name": "Kim"}).status_code == 422
 
 
 def test_a_second_activity_of_the_course_knows_the_student(room: Room) -> None:

@@ -8,6 +8,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
     from tests.conftest import FakeRunner
 
 SCRIPT = {"HX-Request": "true"}
-HEADERS = ("content-security-policy", "x-content-type-options", "referrer-policy", "cross-origin-opener-policy")
+HEADERS = ("content-security-policy", "x-content-type-options", "referrer-policy", "cross-origin-opener-policy",
+           "cache-control")  # fmt: skip
 KEY = {
     "input.rows": "100", "input.columns": "4096", "queries.rows": "100", "queries.columns": "128",
     "keys.rows": "100", "keys.columns": "128", "values.rows": "100", "values.columns": "128",
@@ -256,6 +258,25 @@ def test_the_cookie_is_closed_to_scripts_and_other_sites(client: TestClient) -> 
     assert {"HttpOnly", "SameSite=lax"} <= set(cookie.split("; "))
     assert "Secure" not in cookie
     assert "Secure" in client.post("https://testserver/sheet/save", data=LLAMA).headers["set-cookie"]
+
+
+def test_what_a_new_browser_sends_at_once_is_one_persons(client: TestClient) -> None:
+    """A save and a check are under way before either brought a cookie: whichever is last, the try is kept."""
+    newcomer = Page(client.get("/").text).find("input", name="newcomer")[0][0]["value"]
+    assert Page(client.get("/").text).find("input", name="newcomer")[0][0]["value"] != newcomer
+    sent = {"check": filled(queries__columns="4096"), "save": filled(queries__columns="4096")}
+    browsers = {what: TestClient(client.app) for what in sent}
+    with ThreadPoolExecutor(2) as pool:
+        under_way = [
+            pool.submit(browsers[what].post, f"/sheet/{what}", data={**form, "newcomer": newcomer})
+            for what, form in sent.items()
+        ]
+    assert [one.result().status_code for one in under_way] == [200, 200]
+    for browser in browsers.values():
+        page = Page(browser.get("/").text)
+        assert page.marks()["queries.columns"] == "wrong"
+        assert page.find("input", name="newcomer") == []
+    assert Page(TestClient(client.app).get("/").text).marks() == {}
 
 
 def test_a_cookie_nobody_gave_out_is_a_new_learner(client: TestClient) -> None:

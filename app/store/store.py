@@ -108,11 +108,15 @@ class Store(Questions):
         self._one(sa.select(1))
 
     def add_learner(self, token: str = "") -> Learner:
-        """A new learner with that token, or one of 256 random bits."""
+        """A new learner with a token of 256 random bits, or the one of that token, new or not."""
         token = token or secrets.token_urlsafe(32)
+        insert = self._insert(learners).values(token_hash=hashed(token), created_at=now())
+        new = insert.on_conflict_do_nothing(index_elements=[learners.c.token_hash]).returning(learners.c.id)
         with self._writing() as connection:
-            row = connection.execute(sa.insert(learners).values(token_hash=hashed(token), created_at=now()))
-            return Learner(row.inserted_primary_key[0], token)  # type: ignore[index]  # one row was inserted
+            added = connection.scalar(new)
+        found = Learner(added, token) if added else self.find_learner(token)
+        assert found is not None  # noqa: S101 - whoever was there before is there
+        return found
 
     def find_learner(self, token: str) -> Learner | None:
         row = self._one(sa.select(learners.c.id).where(learners.c.token_hash == hashed(token)))

@@ -16,6 +16,7 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
+    "Cache-Control": "private, no-cache",  # a page is somebody's; what may be kept says so itself
 }
 
 

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import re
-import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated
@@ -16,11 +12,12 @@ from fastapi.responses import RedirectResponse
 
 from app.store import Activity, Course, Learner, Phase, Seat, Student, Try
 from app.store.activities import JOIN_LENGTH
-from app.store.courses import CODE_LENGTH, as_code, code_from
+from app.store.courses import CODE_LENGTH, as_code
 from app.web.assigned import titles
 from app.web.doors import InOwnSeat
 from app.web.forms import Fields, Sent
 from app.web.limits import address_of
+from app.web.newcomers import Newcomer
 from app.web.parts import MaybeLearner, Part, Parts, remember, render
 
 router = APIRouter(include_in_schema=False)
@@ -42,7 +39,7 @@ class NamePage:
     course: Annotated[Course, Doc("Its course.")]
     seat: Annotated[Student | None, Doc("As whom this browser sits in the course already.")]
     free: Annotated[tuple[Student, ...], Doc("The names of the roster that nobody has taken.")]
-    form_id: Annotated[str, Doc("A secret that tells a form that is sent again from another.")]
+    newcomer: Annotated[str, Doc("A secret that tells a form that is sent again from another.")]
     name: Annotated[str, Doc("The name as typed.")] = ""
     problem: Annotated[str, Doc("Why nobody came in, or nothing.")] = ""
 
@@ -104,31 +101,6 @@ class _NoSeatError(Exception):
     """Why nobody came in, as a sentence."""
 
 
-@dataclass(frozen=True)
-class _Form:
-    """What a form to join is told by, and the token and resume code that are made from that and from nothing else."""
-
-    id: str
-
-    @classmethod
-    def of(cls, sent: Fields) -> _Form:
-        """The form that was sent; another one where its id is none of ours."""
-        given = sent.raw("form_id")
-        return cls(given if re.fullmatch(r"[\w-]{43}", given, re.ASCII) else secrets.token_urlsafe(32))
-
-    @property
-    def token(self) -> str:
-        """A learner's token, as long as the form's id."""
-        return base64.urlsafe_b64encode(self._made("token")).rstrip(b"=").decode()
-
-    @property
-    def code(self) -> str:
-        return code_from(self._made("code"))
-
-    def _made(self, what: str) -> bytes:
-        return hashlib.sha256(f"{what} of {self.id}".encode()).digest()
-
-
 @router.get("/join")
 def show_join(parts: Part) -> Response:
     """One field for the code."""
@@ -158,12 +130,12 @@ def join(request: Request, parts: Part, learner: MaybeLearner, sent: Sent, code:
     found = _by_code(request, parts, code)
     if found is None:
         return _no_such_code(parts, code)
-    form = _Form.of(sent)
+    newcomer = Newcomer.of(sent)
     try:
-        owner, student, resume_code = _sit_down(parts, found, learner, sent, form)
+        owner, student, resume_code = _sit_down(parts, found, learner, sent, newcomer)
     except _NoSeatError as problem:
         page = _name_page(parts, *found, learner)
-        typed = replace(page, name=sent.line("name", 100), form_id=form.id, problem=str(problem))
+        typed = replace(page, name=sent.line("name", 100), newcomer=newcomer.secret, problem=str(problem))
         return render(parts, "join_name.html", typed, 422)
     response: Response = RedirectResponse(f"/class/{found[0].id}", 303)
     if resume_code:
@@ -231,42 +203,41 @@ def _no_such_code(parts: Parts, typed: str) -> Response:
 
 def _name_page(parts: Parts, activity: Activity, course: Course, learner: Learner | None) -> NamePage:
     seat = parts.store.courses.seat(learner.id, course.id) if learner else None
-    return NamePage(activity, course, seat, parts.store.courses.free(course), secrets.token_urlsafe(32))
+    return NamePage(activity, course, seat, parts.store.courses.free(course), Newcomer.new().secret)
 
 
 def _sit_down(
-    parts: Parts, found: tuple[Activity, Course], learner: Learner | None, sent: Fields, form: _Form
+    parts: Parts, found: tuple[Activity, Course], learner: Learner | None, sent: Fields, newcomer: Newcomer
 ) -> tuple[Learner, Student, str]:
     """Whoever sits now, as whom, and their resume code if it is new; all of it is kept, or nothing."""
     with parts.store.together():
         parts.store.courses.queue(found[1], sent.line("student", 12) or sent.line("name", 100))
-        owner = learner or parts.store.find_learner(form.token)
+        owner = learner or parts.store.add_learner(newcomer.token)
         page = _name_page(parts, *found, owner)
-        owner = owner or parts.store.add_learner(form.token)
-        student, code = _take(parts, page, sent, owner, form)
+        student, code = _take(parts, page, sent, owner, newcomer)
         parts.store.classwork.arrive(found[0].id, student.id)
         return owner, student, code
 
 
-def _take(parts: Parts, page: NamePage, sent: Fields, learner: Learner, form: _Form) -> tuple[Student, str]:
+def _take(parts: Parts, page: NamePage, sent: Fields, learner: Learner, newcomer: Newcomer) -> tuple[Student, str]:
     """The student and their resume code, none for a seat that was there; raises _NoSeatError with a sentence."""
     courses, words = parts.store.courses, parts.library.wording
     name, picked = sent.line("name", 100), sent.line("student", 12)
     if page.seat and sent.raw("stay"):
         return page.seat, ""
-    if page.seat and courses.resumes(page.seat, form.code):  # the same form was sent before
-        return page.seat, form.code
+    if page.seat and courses.resumes(page.seat, newcomer.code):  # the same form was sent before
+        return page.seat, newcomer.code
     wanted = next((student for student in page.free if str(student.id) == picked and not name), None)
     wanted = wanted or next((student for student in page.free if student.name.casefold() == name.casefold()), None)
     if wanted:
-        if not courses.take(wanted, learner.id, form.code):
+        if not courses.take(wanted, learner.id, newcomer.code):
             raise _NoSeatError(words.say("class", "name-taken", name=wanted.name))
-        return wanted, form.code
+        return wanted, newcomer.code
     if not name:
         raise _NoSeatError(words.say("class", "pick-name"))
     if courses.is_there(page.course, name):
         raise _NoSeatError(words.say("class", "name-taken", name=name))
-    return courses.enrol(page.course, name, learner.id, form.code)
+    return courses.enrol(page.course, name, learner.id, newcomer.code)
 
 
 def _my_seats(parts: Parts, learner: Learner | None, shown: int = 0, code: str = "") -> tuple[MySeat, ...]:

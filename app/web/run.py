@@ -21,7 +21,8 @@ from app.store import Answers, Run
 from app.web import desk
 from app.web.asked import Posted, keep_try, sheet_key, sheet_link, variant_at
 from app.web.heads import HeadProblem, run_sheet
-from app.web.parts import MaybeLearner, Part, Parts, remember, render
+from app.web.newcomers import Owner
+from app.web.parts import Part, Parts, remember, render
 
 router = APIRouter(include_in_schema=False)
 log = logging.getLogger("attention_shapes")
@@ -104,9 +105,8 @@ From = Annotated[Origin, Depends(Origin)]
 
 
 @router.post("/runs")
-def start_run(request: Request, parts: Part, learner: MaybeLearner, asked: Posted, options: RunOptions) -> Response:
+def start_run(request: Request, parts: Part, owner: Owner, asked: Posted, options: RunOptions) -> Response:
     """Keep the answers as a try, and start a run beside them; a sheet never tried is not given away."""
-    owner = learner or parts.store.add_learner()
     report = grade(asked.variant, asked.answers)
     keep_try(parts, owner, asked, report)
     tried = report.tried or parts.store.last_attempt(owner, sheet_key(asked.variant)) is not None

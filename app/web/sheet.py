@@ -30,6 +30,7 @@ from app.web.asked import (
     variant_coded,
 )
 from app.web.imports import library_with
+from app.web.newcomers import Newcomer, Owner
 from app.web.parts import MaybeLearner, Part, Parts, remember, render
 from app.web.practising import Practice, practice_around
 from app.web.rows import RowView, drawn, row_views
@@ -89,6 +90,7 @@ class SheetPage:
     link: Annotated[str, Doc("The address of this very sheet, without anything typed.")] = ""
     run_button: Annotated[str, Doc("What the button that runs the head says.")] = ""
     saved_version: Annotated[int, Doc("The browser's clock at the newest save the server has, 0 before one.")] = 0
+    newcomer: Annotated[str, Doc("A secret of this page, where no cookie tells yet who works in this browser.")] = ""
     practising: Annotated[bool, Doc("Whether another sheet can be asked for from this one.")] = False
     practice: Annotated[Practice | None, Doc("What stands around a sheet of practice.")] = None
 
@@ -119,7 +121,7 @@ def show_sheet(
     asked = Asked(variant, draft or Draft({}, 0), read_scale(scale), practice)
     report = grade(variant, attempt.answers) if attempt else None
     page = sheet_page(parts, asked, report)
-    page = _looking_back(parts, learner, page) if learner else page
+    page = _looking_back(parts, learner, page) if learner else replace(page, newcomer=Newcomer.new().secret)
     return render(parts, "sheet.html", _whole(request, parts, page))
 
 
@@ -140,9 +142,8 @@ def find_code(parts: Part, code: str = "") -> Response:
 
 
 @router.post("/sheet/save")
-def save_sheet(request: Request, parts: Part, learner: MaybeLearner, asked: Posted) -> Response:
+def save_sheet(request: Request, parts: Part, owner: Owner, asked: Posted) -> Response:
     """Keep what was typed, and give back its drawing."""
-    owner = learner or parts.store.add_learner()
     parts.store.save_draft(owner, sheet_key(asked.variant), asked.draft)
     response = render(parts, "_figures.html", sheet_page(parts, asked, None))
     remember(request, response, owner)
@@ -150,10 +151,9 @@ def save_sheet(request: Request, parts: Part, learner: MaybeLearner, asked: Post
 
 
 @router.post("/sheet/check")
-def check_sheet(request: Request, parts: Part, learner: MaybeLearner, asked: Posted) -> Response:
+def check_sheet(request: Request, parts: Part, owner: Owner, asked: Posted) -> Response:
     """Mark the sheet, keep the try, and show the marks."""
     report = grade(asked.variant, asked.answers)
-    owner = learner or parts.store.add_learner()
     keep_try(parts, owner, asked, report)
     return _work(request, parts, owner, sheet_page(parts, asked, report))
 
@@ -167,11 +167,10 @@ async def pressed(request: Request) -> Level:
 
 @router.post("/sheet/hint")
 def show_hint(
-    request: Request, parts: Part, learner: MaybeLearner, asked: Posted, level: Annotated[Level, Depends(pressed)]
+    request: Request, parts: Part, owner: Owner, asked: Posted, level: Annotated[Level, Depends(pressed)]
 ) -> Response:
     """Mark the sheet as a check does, with a hint; what was checked already is no second try."""
     report = grade(asked.variant, asked.answers)
-    owner = learner or parts.store.add_learner()
     last = parts.store.last_attempt(owner, sheet_key(asked.variant))
     if last is None or dict(last.answers) != dict(asked.answers):
         keep_try(parts, owner, asked, report)
@@ -179,9 +178,8 @@ def show_hint(
 
 
 @router.post("/sheet/answers")
-def show_answers(request: Request, parts: Part, learner: MaybeLearner, asked: Posted) -> Response:
+def show_answers(request: Request, parts: Part, owner: Owner, asked: Posted) -> Response:
     """The answers under the boxes, with the marks of the last try; without a try, only the advice to make one."""
-    owner = learner or parts.store.add_learner()
     key = sheet_key(asked.variant)
     parts.store.save_draft(owner, key, asked.draft)
     attempt = parts.store.last_attempt(owner, key)
