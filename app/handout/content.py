@@ -92,14 +92,14 @@ def _part(
     keys: Sequence[Variant] = (),
     names: Names = MappingProxyType({}),
 ) -> Content:
-    variants = {v.code: v for v in (*(sheet.variant for sheet in sheets), *keys)}
+    variants = {sheet.variant.code: sheet.variant for sheet in sheets}
     order = {code: at for at, code in enumerate(variants)}
     return {
         **said,
         "variants": _cut_alike([_variant(variant, options, address) for variant in variants.values()]),
         "sheets": [_entry(sheet, order) for sheet in sheets],
         "table": _table(table, names) if table else None,
-        "keys": [_key(variant, names, order) for variant in keys],
+        "keys": [_key(variant, names) for variant in keys],
         "tried": [],
     }
 
@@ -136,7 +136,6 @@ def _named(name: str) -> Named:
 def _variant(variant: Variant, options: Options, address: str) -> Content:
     pieces = Pieces(variant.worksheet.notation)
     link = f"{address.rstrip('/')}/v/{variant.code}" if address else ""
-    rows = [_row(variant, row, pieces) for row in variant.rows]
     return {
         "code": variant.code,
         "link": link,
@@ -149,13 +148,17 @@ def _variant(variant: Variant, options: Options, address: str) -> Content:
         "assumptions": variant.assumptions,
         "footnote": variant.footnote,
         "axes": variant.axes,
-        "letter-width": max((_width(row["letter"]) for row in rows), default=0),
-        "rows": rows,
+        **_rows(variant, pieces),
         "figures": [] if options.figures == "none" else [_figure(f, pieces) for f in draw(variant, variant.key)],
     }
 
 
-def _row(variant: Variant, row: Row, pieces: Pieces) -> Content:
+def _rows(variant: Variant, pieces: Pieces) -> Content:
+    rows = [_row(row, pieces) for row in variant.rows]
+    return {"rows": rows, "letter-width": max((_width(row["letter"]) for row in rows), default=0)}
+
+
+def _row(row: Row, pieces: Pieces) -> Content:
     return {"letter": pieces.symbols(row.letter), "name": row.name, "note": row.note, "axes": row.axes}
 
 
@@ -215,12 +218,16 @@ def _arc(arc: Arc) -> dict[str, float]:
     return {"x1": x1, "y1": y1, "x2": x2, "y2": y2, "cx": corner[0], "cy": corner[1]}
 
 
-def _key(variant: Variant, names: Names, order: Mapping[str, int]) -> Content:
+def _key(variant: Variant, names: Names) -> Content:
+    pieces = Pieces(variant.worksheet.notation)
     return {
-        "variant": order[variant.code],
+        "code": variant.code,
+        "title": variant.title,
+        "axes": variant.axes,
+        **_rows(variant, pieces),
         "names": names.get(variant.code, []),
         "sizes": given_sizes(variant),
-        "rows": key_rows(variant),
+        "answers": key_rows(variant),
     }
 
 

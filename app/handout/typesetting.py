@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
@@ -16,7 +17,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from .binding import bind
+from .binding import Binder
 from .content import Content
 from .options import HandoutError
 from .sheets import Progress
@@ -44,27 +45,26 @@ class Press:
 
     def pdf(self, parts: Sequence[Callable[[], Content]], progress: Progress | None = None) -> bytes:
         """One tagged PDF (PDF/UA-1) of all parts; raises HandoutError naming letters that no font has."""
-        if len(parts) == 1:
-            return bind([self._tagged(parts[0])])
-        made = list[bytes]()
+        binder = Binder()
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            waiting = [pool.submit(self._tagged, part, forget=True) for part in parts]
+            waiting = deque(pool.submit(self.tagged, part, forget=len(parts) > 1) for part in parts)
             try:
-                for part in waiting:
-                    made.append(part.result())
+                while waiting:
+                    binder.add(waiting.popleft().result())  # in the order of the parts, while later ones are being set
                     if progress:
-                        progress(len(made), len(parts))
+                        progress(len(parts) - len(waiting), len(parts))
             except BaseException:
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
-        return bind(made)
+        return binder.bound()
 
     def pages(self, part: Content) -> list[bytes]:
         """Every page of one part as an SVG picture, in order."""
         made = self._set(part, format="svg")
         return made if isinstance(made, list) else [made]
 
-    def _tagged(self, part: Callable[[], Content], *, forget: bool = False) -> bytes:
+    def tagged(self, part: Callable[[], Content], *, forget: bool = False) -> bytes:
+        """One part as Typst writes it; raises HandoutError naming letters that no font has."""
         made = self._set(part(), format="pdf", pdf_standards=["ua-1"], timestamp=0)
         if forget:
             _forget()

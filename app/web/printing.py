@@ -221,7 +221,7 @@ class Printing:
         self, title: str, options: Options, names: Sequence[str], address: str, plan: Callable[[], Sequence[Sheet]]
     ) -> Job:
         """The same for sheets that are planned elsewhere."""
-        self._preview.pdf([partial(trial, names, one_line(options.course))])
+        self._preview.tagged(partial(trial, names, one_line(options.course)))
         job = Job(title, len(names) or options.variants or options.copies)
         with self._lock:
             if self._making >= MOST_JOBS:
