@@ -20,6 +20,8 @@ from app.attention.variants import SeedError
 from app.attention.worksheet import Model, Worksheet, WorksheetError
 from app.exchange.roster import LARGEST_ROSTER, RosterError, read_names
 from app.handout.options import HandoutError, Options
+from app.store import Teacher
+from app.web.doors import MaybeTeacher
 from app.web.imports import library_with
 from app.web.parts import Part, Parts, render
 from app.web.printing import AT_ONCE, Job, Printing, PrintingBusy, Wish, address_of, printing_of
@@ -117,18 +119,18 @@ def make_for_class(
 
 
 @router.get("/handout/jobs/{key}.pdf")
-def download_job(parts: Part, printing: Print, key: str) -> Response:
+def download_job(printing: Print, teacher: MaybeTeacher, key: str) -> Response:
     """The finished PDF."""
-    job = _job(printing, key)
+    job = _job(printing, key, teacher)
     if job.pdf is None:
         return RedirectResponse(f"/handout/jobs/{key}", 303)
     return _pdf(job.pdf, "handout")
 
 
 @router.get("/handout/jobs/{key}")
-def show_job(request: Request, parts: Part, printing: Print, key: str) -> Response:
+def show_job(request: Request, parts: Part, printing: Print, teacher: MaybeTeacher, key: str) -> Response:
     """How far a large handout is; without script the page asks again by itself."""
-    page = JobPage(_job(printing, key))
+    page = JobPage(_job(printing, key, teacher))
     if "hx-request" in request.headers:
         return render(parts, "_handout_job.html", page)
     response = render(parts, "handout_job.html", page)
@@ -137,8 +139,8 @@ def show_job(request: Request, parts: Part, printing: Print, key: str) -> Respon
     return response
 
 
-def _job(printing: Printing, key: str) -> Job:
-    job = printing.job(key)
+def _job(printing: Printing, key: str, teacher: Teacher | None) -> Job:
+    job = printing.job(key, teacher.id if teacher else None)
     if job is None:
         raise HTTPException(404, "This handout is no longer kept: make it again from its page.")
     return job

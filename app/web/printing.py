@@ -105,10 +105,14 @@ class PrintingBusy(HandoutError):
 
 @dataclass
 class Job:
-    """One large handout in the making: how far it is, and in the end the PDF or the sentence about what stopped it."""
+    """One large handout in the making: how far it is, and in the end the PDF or the sentence about what stopped it.
+
+    `teacher` is the number of the one person who may see it; without, it is for everybody who has its key.
+    """
 
     title: str
     sheets: int
+    teacher: int | None = None
     key: str = field(default_factory=lambda: secrets.token_urlsafe(18))
     done: int = 0
     of: int = 1
@@ -218,11 +222,17 @@ class Printing:
         return self.begin(title, options, names, address, partial(plan, library, options, names))
 
     def begin(
-        self, title: str, options: Options, names: Sequence[str], address: str, plan: Callable[[], Sequence[Sheet]]
+        self,
+        title: str,
+        options: Options,
+        names: Sequence[str],
+        address: str,
+        plan: Callable[[], Sequence[Sheet]],
+        teacher: int | None = None,
     ) -> Job:
-        """The same for sheets that are planned elsewhere."""
+        """The same for sheets that are planned elsewhere, and for the eyes of one teacher alone if one is given."""
         self._preview.tagged(partial(trial, names, one_line(options.course)))
-        job = Job(title, len(names) or options.variants or options.copies)
+        job = Job(title, len(names) or options.variants or options.copies, teacher)
         with self._lock:
             if self._making >= MOST_JOBS:
                 raise PrintingBusy
@@ -245,8 +255,10 @@ class Printing:
                 self._making -= 1
             self._jobs.keep(job)
 
-    def job(self, key: str) -> Job | None:
-        return self._jobs.find(key)
+    def job(self, key: str, teacher: int | None) -> Job | None:
+        """The job of that key, if whoever asks may see it: the teacher of this number, or nobody who is signed in."""
+        job = self._jobs.find(key)
+        return job if job and job.teacher in (None, teacher) else None
 
 
 @dataclass(frozen=True)
