@@ -175,6 +175,7 @@ def _handout_options(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("-o", "--output", metavar="FILE.pdf", required=True, help="where to write; - is standard output")
     verb.add_argument("--model", default="", help="key of another model")
     verb.add_argument("--tokens", help="length of the input, the same on every sheet")
+    verb.add_argument("--decoder-tokens", help="length of the decoder's text, where a sheet asks for it")
     verb.add_argument("--course", default="", help="what stands above the title")
     verb.add_argument("--date", default="", help="any text; without it no date is printed")
     wanted = verb.add_mutually_exclusive_group()
@@ -213,6 +214,10 @@ def _whole(text: str, what: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= 18):
         raise InputError(f"{what} must be a whole number in digits, not “{text[:30]}”.")
     return int(text)
+
+
+def _decoded(parsed: argparse.Namespace) -> int | None:
+    return None if parsed.decoder_tokens is None else _whole(parsed.decoder_tokens, "--decoder-tokens")
 
 
 def _tokens(parsed: argparse.Namespace) -> int:
@@ -282,7 +287,7 @@ def _worksheets(parsed: argparse.Namespace) -> None:
 
 
 def _shapes(parsed: argparse.Namespace) -> None:
-    decoded = None if parsed.decoder_tokens is None else _whole(parsed.decoder_tokens, "--decoder-tokens")
+    decoded = _decoded(parsed)
     for name in parsed.models:
         architecture = _architecture(name)
         described = shapes(architecture, _tokens(parsed), decoded)
@@ -444,6 +449,7 @@ def _handout_of(parsed: argparse.Namespace) -> Options:
         worksheet=parsed.worksheet,
         model=parsed.model,
         tokens=None if parsed.tokens is None else _whole(parsed.tokens, "--tokens"),
+        decoder_tokens=_decoded(parsed),
         course=parsed.course,
         date=parsed.date,
         copies=_whole(parsed.copies or "2", "--copies"),

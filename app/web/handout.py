@@ -43,6 +43,7 @@ class HandoutPage:
     pages: Annotated[tuple[int, ...], Doc("The numbers of the pages that are shown.")] = ()
     sheets: Annotated[int, Doc("How many sheets the handout has.")] = 0
     at_once: Annotated[bool, Doc("Whether it is small enough to be made while the browser waits.")] = True
+    decodes: Annotated[bool, Doc("Whether a length of the decoder's text can be typed.")] = False
     address: Annotated[str, Doc("Where students reach the app; empty prints codes without a QR code.")] = ""
     problem: Annotated[str, Doc("The sentence about what cannot be used, or nothing.")] = ""
     names: Annotated[str, Doc("The names as typed.")] = ""
@@ -159,7 +160,7 @@ def _asked(parts: Parts, printing: Printing, wish: Wish) -> tuple[Options, Libra
 def _check_first(library: Library, options: Options) -> None:
     """Raise now what one sheet of these options would raise later."""
     if options.same:
-        library.variant(options.worksheet, options.model or None, options.tokens)
+        library.variant(options.worksheet, options.model or None, options.tokens, options.decoder_tokens)
     else:
         library.seeded(options.worksheet, 0, options.model or None)
 
@@ -175,7 +176,10 @@ def _page(request: Request, parts: Parts, printing: Printing, wish: Wish, **more
         library.wording.say("topics", topic): tuple(s for s in library.worksheets.values() if s.topic == topic)
         for topic in library.topics
     }
-    said = {"wish": wish, "worksheets": groups, "models": tuple(library.models.values()), "address": address, **more}
+    sheet = library.worksheets.get(wish.worksheet)
+    decodes = bool(wish.decoded or (sheet and sheet.topic == "cross-attention"))
+    models = tuple(library.models.values())
+    said = {"wish": wish, "worksheets": groups, "models": models, "decodes": decodes, "address": address, **more}
     tickets = tuple(printing.tickets.values())
     try:
         options = wish.options(printing.tickets)

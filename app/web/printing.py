@@ -43,6 +43,7 @@ class Wish:
     worksheet: str = "llama-7b"
     model: str = ""
     tokens: str = ""
+    decoded: str = ""
     course: str = ""
     date: str = ""
     each: str = "same"
@@ -77,7 +78,8 @@ class Wish:
         chosen = {name: getattr(self, name) for name in ("worksheet", "model", "course", "date", "layout", "paper")}
         return Options(
             **chosen,
-            tokens=_whole(self.tokens, "number of tokens") if self.tokens.strip() and not versions else None,
+            tokens=None if versions else _length(self.tokens, "number of tokens"),
+            decoder_tokens=None if versions else _length(self.decoded, "number of decoder tokens"),
             copies=1 if versions else number,
             variants=number if versions else 0,
             seed=_whole(self.seed or "0", "seed"),
@@ -87,6 +89,10 @@ class Wish:
             large=bool(self.large),
             figures=self.figures,
         ).checked(tickets)
+
+
+def _length(text: str, what: str) -> int | None:
+    return _whole(text, what) if text.strip() else None
 
 
 def _whole(text: str, what: str, least: int = 0, most: int = 10**9) -> int:
