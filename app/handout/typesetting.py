@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
 from queue import SimpleQueue
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from .binding import Binder
@@ -42,6 +43,7 @@ class Press:
         self._free: SimpleQueue[Compiler | None] = SimpleQueue()
         for _ in range(AT_ONCE):
             self._free.put(None)  # a compiler is made when one is first needed
+        self._writing = Lock()  # of two contents written at once both would be late: one is set meanwhile
 
     def pdf(self, parts: Sequence[Callable[[], Content]], progress: Progress | None = None) -> bytes:
         """One tagged PDF (PDF/UA-1) of all parts; raises HandoutError naming letters that no font has."""
@@ -65,7 +67,9 @@ class Press:
 
     def tagged(self, part: Callable[[], Content], *, forget: bool = False) -> bytes:
         """One part as Typst writes it; raises HandoutError naming letters that no font has."""
-        made = self._set(part(), format="pdf", pdf_standards=["ua-1"], timestamp=0)
+        with self._writing:
+            content = part()
+        made = self._set(content, format="pdf", pdf_standards=["ua-1"], timestamp=0)
         if forget:
             _forget()
         return bytes(made)
