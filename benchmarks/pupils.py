@@ -54,11 +54,10 @@ class Pupil:
     async def join(self) -> None:
         """By the code, with a name, on to the sheet and its form."""
         door = f"/join/{self.lesson.activity.join_code}"
-        await self._timed("join", "GET", door)
-        await self._timed("join", "POST", door, {"name": self.name})
+        names = await self._timed("join", "GET", door)
+        await self._timed("join", "POST", door, {**_hidden(names), "name": self.name})
         page = await self._timed("sheet", "GET", self.lesson.sheet_path)
-        hidden = re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', page.text)
-        self.form = {**dict(hidden), "scale": "root"}
+        self.form = {**_hidden(page), "scale": "root"}
 
     async def save(self) -> None:
         """Type into one more box, right two times in three, and let it be saved."""
@@ -108,6 +107,11 @@ class Pupil:
         if answer.status != 200:
             self.measured.errors[f"{what}: {answer.status}"] += 1
         return answer
+
+
+def _hidden(page: Answer) -> dict[str, str]:
+    """What the form of a page sends along."""
+    return dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', page.text))
 
 
 async def watch(lesson: Lesson, measured: Measured) -> None:

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -71,6 +72,13 @@ class Server:
             self._process.stdout.close()
             self._process = None
 
+    def settle(self) -> None:
+        """Wait until every worker has started: the address is there before they are, and then they work hard."""
+        before, now = -1.0, self.seconds_of_processor()
+        while now - before > 0.05:
+            time.sleep(0.5)
+            before, now = now, self.seconds_of_processor()
+
     def seconds_of_processor(self) -> float:
         """Processor time so far, of all its processes."""
         assert self._process is not None
@@ -86,6 +94,7 @@ def served(database_url: str = "", workers: int = 1) -> Iterator[Server]:
         server = Server(Path(folder), database_url, workers)
         server.start()
         try:
+            server.settle()
             yield server
         finally:
             server.kill()

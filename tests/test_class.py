@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -181,6 +183,30 @@ def test_a_name_of_ones_own_will_do(room: Room) -> None:
     again = room.enter().post(f"/join/{activity.join_code}", data={"name": "<B>KIM</B>"})
     assert again.status_code == 422
     assert "has joined already" in again.text
+
+
+@pytest.mark.parametrize("known", [False, True], ids=["a new browser", "a browser that has practised"])
+def test_joining_pressed_twice_is_one_student(database_url: str, tmp_path: Path, known: bool) -> None:
+    """Four times the same form at the same moment: one student, one code, one browser; another form is another Kim."""
+    app = create_app(Settings(data_dir=tmp_path, database_url=database_url))
+    with TestClient(app), ExitStack() as stack:
+        room = Room(app, stack, "twice.example.org")
+        path = f"/join/{room.open().join_code}"
+        who = {"learner": room.world.parts.store.add_learner()} if known else {}
+        browsers = [room.enter(**who) for _ in range(4)]
+        form_id = Page(browsers[0].get(path).text).find("input", name="form_id")[0][0]["value"]
+        with ThreadPoolExecutor(4) as pool:
+            pressed = [
+                pool.submit(browser.post, path, data={"form_id": form_id, "name": "Kim"}) for browser in browsers
+            ]
+        answers = [one.result() for one in pressed]
+        assert [answer.status_code for answer in answers] == [200] * 4
+        assert len({Page(answer.text).text("p", class_="code") for answer in answers}) == 1
+        assert len({answer.cookies["attention_shapes"] for answer in answers}) == 1
+        assert [student.name for student in room.world.parts.store.courses.students(room.course)] == ["Kim"]
+        other = Page(browsers[0].get(path).text).find("input", name="form_id")[0][0]["value"]
+        assert other != form_id
+        assert room.enter().post(path, data={"form_id": other, "name": "Kim"}).status_code == 422
 
 
 def test_a_second_activity_of_the_course_knows_the_student(room: Room) -> None:

@@ -306,12 +306,14 @@ def test_an_activity_comes_back_as_it_was_made(store: Store) -> None:
     """Policies, times and content, and it is found by its code, in any case, once it is no draft."""
     plan = Plan("Week 3", None, Policies("per_student", "after_close", 2, 0.25, False, "before", False),
                 datetime(2026, 3, 1, 9, tzinfo=UTC), datetime(2026, 3, 1, 10, tzinfo=UTC))  # fmt: skip
-    made = store.activities.add(course(store), plan, CONTENT)
+    where = course(store)
+    made = store.activities.add(where, plan, CONTENT)
     assert store.activities.find(made.id) == made
     assert store.activities.by_code(made.join_code) is None
     store.activities.set_state(made, "open")
-    found = store.activities.by_code(f"{made.join_code[:3].lower()} {made.join_code[3:]}")
-    assert found == replace(made, state="open")
+    opened = store.activities.by_code(f"{made.join_code[:3].lower()} {made.join_code[3:]}")
+    assert opened == (replace(made, state="open"), where)
+    found, _ = opened
     assert found.content == CONTENT
     nine = datetime(2026, 3, 1, 9, tzinfo=UTC)
     phases = [found.phase(nine + timedelta(minutes=minutes)) for minutes in (-1, 0, 59, 60)]

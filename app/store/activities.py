@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import date, datetime
 from functools import lru_cache
@@ -13,9 +13,9 @@ from typing import Any, Literal, get_args
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
-from .courses import Course, as_code, new_code
-from .questions import Questions, added_id, now
-from .tables import activities, courses, revisions
+from .courses import Course, Student, as_code, new_code
+from .questions import Questions, added_id, columns, hashed, now
+from .tables import activities, courses, learners, revisions, seats, students
 
 State = Literal["draft", "open", "closed"]
 Phase = Literal["draft", "waiting", "open", "closed"]
@@ -158,6 +158,30 @@ class Activity:
         return "waiting" if plan.opens_at and at < plan.opens_at else "open"
 
 
+_ACTIVITY = [
+    *(activities.c[name] for name in ("id", "course_id", "join_code", "state", "title", "day")),
+    sa.cast(activities.c.policies, sa.Text),
+    *(activities.c.opens_at, activities.c.closes_at, revisions.c.number, sa.cast(revisions.c.content, sa.Text)),
+]
+_STUDENT = columns(students, Student)
+_OTHERS = revisions.alias()
+_NEWEST = sa.select(sa.func.max(_OTHERS.c.number)).where(_OTHERS.c.activity_id == activities.c.id).scalar_subquery()
+_FROM = activities.join(revisions, (revisions.c.activity_id == activities.c.id) & (revisions.c.number == _NEWEST))
+_FOUND = sa.select(*_ACTIVITY).select_from(_FROM).order_by(activities.c.id.desc())
+_IN_COURSE = _FROM.join(courses, courses.c.id == activities.c.course_id)
+_WITH_COURSE = sa.select(*_ACTIVITY, *columns(courses, Course)).select_from(_IN_COURSE)
+# Built once: a class asks this with every save, and to build it takes as long as to answer it.
+_SEATED = (
+    sa.select(*_ACTIVITY, *columns(courses, Course), *_STUDENT)
+    .select_from(
+        _IN_COURSE.join(seats, seats.c.course_id == activities.c.course_id)
+        .join(learners, learners.c.id == seats.c.learner_id)
+        .join(students, students.c.id == seats.c.student_id)
+    )
+    .where(activities.c.id == sa.bindparam("activity_id"), learners.c.token_hash == sa.bindparam("token_hash"))
+)
+
+
 class Activities(Questions):
     """What there is to do in a course."""
 
@@ -177,11 +201,19 @@ class Activities(Questions):
     def find(self, activity_id: int) -> Activity | None:
         return next(iter(self._found(activities.c.id == activity_id)), None)
 
-    def by_code(self, typed: str) -> Activity | None:
+    def by_code(self, typed: str) -> tuple[Activity, Course] | None:
         """The activity that a join code opens, in whatever way it is typed; drafts and archives have no door."""
-        archived = sa.select(courses.c.id).where(courses.c.archived_at.is_not(None))
-        conditions = (activities.c.state != "draft", activities.c.course_id.not_in(archived))
-        return next(iter(self._found(activities.c.join_code == as_code(typed), *conditions)), None)
+        open_to_all = (activities.c.state != "draft", courses.c.archived_at.is_(None))
+        row = self._one(_WITH_COURSE.where(activities.c.join_code == as_code(typed), *open_to_all))
+        return (_activity(row), Course(*row[len(_ACTIVITY) :])) if row else None
+
+    def seated(self, token: str, activity_id: int) -> tuple[Activity, Course, Student] | None:
+        """An activity, its course, and as whom the browser with that token sits there; None where it does not."""
+        row = self._one(_SEATED, activity_id=activity_id, token_hash=hashed(token))
+        if row is None:
+            return None
+        course, student = row[len(_ACTIVITY) : -len(_STUDENT)], row[-len(_STUDENT) :]
+        return _activity(row), Course(*course), Student(*student)
 
     def of_course(self, course: Course) -> tuple[Activity, ...]:
         """The activities of a course, the newest first."""
@@ -226,22 +258,19 @@ class Activities(Questions):
         connection.execute(sa.insert(revisions).values(row))
 
     def _found(self, *conditions: sa.ColumnElement[bool]) -> tuple[Activity, ...]:
-        others = revisions.alias()
-        newest = sa.select(sa.func.max(others.c.number)).where(others.c.activity_id == activities.c.id)
-        wanted = ("id", "course_id", "join_code", "state", "title", "day", "policies", "opens_at", "closes_at")
-        content = sa.cast(revisions.c.content, sa.Text)
-        query = (
-            sa.select(*(activities.c[name] for name in wanted), revisions.c.number, content)
-            .join(revisions, revisions.c.activity_id == activities.c.id)
-            .where(*conditions, revisions.c.number == newest.scalar_subquery())
-            .order_by(activities.c.id.desc())
-        )
-        return tuple(_activity(row) for row in self._all(query))
+        return tuple(_activity(row) for row in self._all(_FOUND.where(*conditions)))
 
 
-def _activity(row: sa.Row[Any]) -> Activity:
-    plan = Plan(row.title, row.day, Policies.from_json(row.policies), row.opens_at, row.closes_at)
-    return Activity(row.id, row.course_id, row.join_code, row.state, plan, row.number, _content(row.content))
+def _activity(row: Sequence[Any]) -> Activity:
+    """An activity from a row that begins with its columns."""
+    activity_id, course_id, code, state, title, day, policies, opens_at, closes_at, number, content = row[:11]
+    plan = Plan(title, day, _policies(policies), opens_at, closes_at)
+    return Activity(activity_id, course_id, code, state, plan, number, _content(content))
+
+
+@lru_cache(maxsize=256)
+def _policies(text: str) -> Policies:
+    return Policies.from_json(json.loads(text))
 
 
 @lru_cache(maxsize=256)

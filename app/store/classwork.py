@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime
+from functools import cached_property
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.sql.dml import ReturningInsert
 
 from .questions import Questions, columns, hashed, now
 from .tables import attendance, students, ticket_answers, tries, work
@@ -121,17 +123,36 @@ class TriesUsedUpError(Exception):
     """As many tries as the activity allows are there already."""
 
 
+def _own(table: sa.Table) -> tuple[sa.ColumnElement[bool], ...]:
+    """What is one student's in one activity."""
+    return table.c.activity_id == sa.bindparam("activity_id"), table.c.student_id == sa.bindparam("student_id")
+
+
+# Built once: a class asks these with every save, and to build one takes as long as to answer it.
+_CAME = sa.select(attendance.c.ticket_in).where(*_own(attendance))
+_DRAFT = sa.select(work.c.answers, work.c.version, work.c.variant).where(
+    *_own(work), work.c.sheet == sa.bindparam("sheet")
+)
+_BEGUN = sa.union_all(
+    sa.select(work.c.sheet, sa.literal(0).label("tries"), sa.literal(0).label("handed_in")).where(*_own(work)),
+    sa.select(tries.c.sheet, sa.literal(1), sa.cast(tries.c.handed_in, sa.Integer)).where(*_own(tries)),
+).subquery()
+_PROGRESS = sa.select(_BEGUN.c.sheet, sa.func.sum(_BEGUN.c.tries), sa.func.max(_BEGUN.c.handed_in)).group_by(
+    _BEGUN.c.sheet
+)
+
+
 class Classwork(Questions):
     """What students do."""
 
-    def arrive(self, activity_id: int, student_id: int) -> None:
-        """Note that a student came; once is enough, and then costs no write."""
-        ours = (attendance.c.activity_id == activity_id, attendance.c.student_id == student_id)
-        if self._one(sa.select(attendance.c.student_id).where(*ours)):
-            return
+    def arrive(self, activity_id: int, student_id: int) -> bool:
+        """Note that a student came; once is enough, and then costs no write. Whether their exit ticket is in."""
+        if row := self._one(_CAME, activity_id=activity_id, student_id=student_id):
+            return bool(row.ticket_in)
         row = {"activity_id": activity_id, "student_id": student_id, "arrived_at": now(), "ticket_in": False}
         place = [attendance.c.activity_id, attendance.c.student_id]
         self._write(self._insert(attendance).values(row).on_conflict_do_nothing(index_elements=place))
+        return False
 
     def attendance(self, activity_id: int) -> tuple[Attendance, ...]:
         """Everybody who came, in the order in which they did."""
@@ -147,23 +168,20 @@ class Classwork(Questions):
 
     def save(self, spot: Spot, draft: Draft) -> None:
         """Keep what stands in the boxes, unless something newer is kept already; durable once this returns."""
-        with self._writing() as connection:
-            self._save(connection, spot, draft)
+        self._write(self._saving, _work(spot, draft))
 
-    def _save(self, connection: sa.Connection, spot: Spot, draft: Draft) -> None:
-        place = {"student_id": spot.student_id, "activity_id": spot.activity_id, "sheet": spot.sheet}
-        values = {"answers": dict(draft.answers), "version": draft.version, "saved_at": now()}
-        # The variant stays as it was first kept: nobody's numbers change under their hands.
-        insert = self._insert(work).values(**place, **values, variant=asdict(draft.variant))
-        newer = work.c.version <= draft.version
-        connection.execute(insert.on_conflict_do_update(index_elements=list(place), set_=values, where=newer))
+    @cached_property
+    def _saving(self) -> sa.Insert:
+        """Built once. The variant stays as it was first kept: nobody's numbers change under their hands."""
+        insert = self._insert(work)
+        values = {name: insert.excluded[name] for name in ("answers", "version", "saved_at")}
+        place = [work.c.student_id, work.c.activity_id, work.c.sheet]
+        newer = work.c.version <= insert.excluded.version
+        return insert.on_conflict_do_update(index_elements=place, set_=values, where=newer)
 
     def draft(self, spot: Spot) -> Draft | None:
         """What stands in the boxes of one sheet."""
-        query = sa.select(work.c.answers, work.c.version, work.c.variant).where(
-            work.c.student_id == spot.student_id, work.c.activity_id == spot.activity_id, work.c.sheet == spot.sheet
-        )
-        row = self._one(query)
+        row = self._one(_DRAFT, student_id=spot.student_id, activity_id=spot.activity_id, sheet=spot.sheet)
         return Draft(row.answers, row.version, Fixed(**row.variant)) if row else None
 
     def drafts_of_activity(self, activity_id: int) -> tuple[KeptDraft, ...]:
@@ -190,26 +208,31 @@ class Classwork(Questions):
         The same `client_id` again gives back the try that is there. Raises TriesUsedUpError where more than `allowed`
         tries would be there on this sheet (0 allows any number); then nothing is kept.
         """
+        row = {**asdict(spot), **asdict(graded), "client_id": client_id, "variant": asdict(draft.variant),
+               "answers": dict(draft.answers), "handed_in": handed_in, "created_at": now()}  # fmt: skip
         with self._writing() as connection:
-            self._one_at_a_time(connection, spot.student_id)
+            self._one_at_a_time(connection, spot.student_id, counted=allowed > 0)
             if keep_draft:
-                self._save(connection, spot, draft)
-            row = {**asdict(spot), **asdict(graded), "client_id": client_id, "variant": asdict(draft.variant),
-                   "answers": dict(draft.answers), "handed_in": handed_in, "created_at": now()}  # fmt: skip
-            place = [tries.c.student_id, tries.c.client_id]
-            insert = self._insert(tries).values(row).on_conflict_do_nothing(index_elements=place)
-            if connection.scalar(insert.returning(tries.c.id)) and allowed:
+                connection.execute(self._saving, _work(spot, draft))
+            added = connection.execute(self._recording, row).one_or_none()
+            if added and allowed:
                 count = connection.scalar(sa.select(sa.func.count()).select_from(tries).where(*_on(spot)))
                 if (count or 0) > allowed:
                     raise TriesUsedUpError
         same = (tries.c.student_id == spot.student_id, tries.c.client_id == client_id)
-        return self._tries(*same)[0]
+        return _try(added) if added else self._tries(*same)[0]
 
-    def _one_at_a_time(self, connection: sa.Connection, student_id: int) -> None:
-        """Let two requests of one student wait for each other, so that neither miscounts the tries."""
+    @cached_property
+    def _recording(self) -> ReturningInsert[Any]:
+        place = [tries.c.student_id, tries.c.client_id]
+        insert = self._insert(tries).on_conflict_do_nothing(index_elements=place)
+        return insert.returning(*columns(tries, Try))
+
+    def _one_at_a_time(self, connection: sa.Connection, student_id: int, *, counted: bool) -> None:
+        """Let two requests of one student wait for each other where tries are counted, so that neither miscounts."""
         if self.engine.dialect.name == "sqlite":
             connection.exec_driver_sql("BEGIN IMMEDIATE")
-        else:
+        elif counted:
             connection.execute(sa.select(students.c.id).where(students.c.id == student_id).with_for_update())
 
     def hand_in_last(self, spot: Spot) -> Try | None:
@@ -231,15 +254,8 @@ class Classwork(Questions):
 
     def progress(self, activity_id: int, student_id: int) -> dict[str, Progress]:
         """How far a student is in an activity, by sheet; what was not begun is missing."""
-        begun = sa.select(work.c.sheet).where(work.c.activity_id == activity_id, work.c.student_id == student_id)
-        ever = sa.func.max(sa.cast(tries.c.handed_in, sa.Integer))
-        tried = (
-            sa.select(tries.c.sheet, sa.func.count(), ever)
-            .where(tries.c.activity_id == activity_id, tries.c.student_id == student_id)
-            .group_by(tries.c.sheet)
-        )
-        found = {row[0]: Progress(0, False) for row in self._all(begun)}
-        return found | {row[0]: Progress(row[1], bool(row[2])) for row in self._all(tried)}
+        rows = self._all(_PROGRESS, activity_id=activity_id, student_id=student_id)
+        return {sheet: Progress(count, bool(handed_in)) for sheet, count, handed_in in rows}
 
     def tries_of_activity(self, activity_id: int) -> tuple[Try, ...]:
         """Every try of everybody, the first one first."""
@@ -278,9 +294,8 @@ class Classwork(Questions):
 
     def ticket_in(self, activity_id: int, student_id: int) -> bool:
         """Whether a student's exit ticket is in."""
-        ours = (attendance.c.activity_id == activity_id, attendance.c.student_id == student_id)
-        row = self._one(sa.select(attendance.c.ticket_in).where(*ours))
-        return bool(row and row[0])
+        row = self._one(_CAME, activity_id=activity_id, student_id=student_id)
+        return bool(row and row.ticket_in)
 
     def tickets(self, activity_id: int) -> tuple[TicketAnswer, ...]:
         """Every answer on the exit tickets of an activity."""
@@ -299,6 +314,12 @@ def _on(spot: Spot) -> tuple[sa.ColumnElement[bool], ...]:
         tries.c.activity_id == spot.activity_id,
         tries.c.sheet == spot.sheet,
     )
+
+
+def _work(spot: Spot, draft: Draft) -> dict[str, Any]:
+    place = {"student_id": spot.student_id, "activity_id": spot.activity_id, "sheet": spot.sheet}
+    kept = {"answers": dict(draft.answers), "version": draft.version, "variant": asdict(draft.variant)}
+    return {**place, **kept, "saved_at": now()}
 
 
 def _try(row: sa.Row[Any]) -> Try:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -156,7 +158,17 @@ class Courses(Questions):
     def students(self, course: Course) -> tuple[Student, ...]:
         """Everybody of a course, by name."""
         query = sa.select(*columns(students, Student)).where(students.c.course_id == course.id)
-        return tuple(sorted((Student(*row) for row in self._all(query)), key=lambda s: (s.name.casefold(), s.id)))
+        return _by_name(self._all(query))
+
+    def free(self, course: Course) -> tuple[Student, ...]:
+        """The names of the roster that nobody has taken yet."""
+        free = (students.c.course_id == course.id, students.c.joined_at.is_(None))
+        return _by_name(self._all(sa.select(*columns(students, Student)).where(*free)))
+
+    def is_there(self, course: Course, name: str) -> bool:
+        """Whether somebody of that name is in a course; small and capital letters are alike, in every script."""
+        names = self._all(sa.select(students.c.name).where(students.c.course_id == course.id))
+        return name.casefold() in {known.casefold() for (known,) in names}
 
     def find_student(self, student_id: int) -> Student | None:
         row = self._one(sa.select(*columns(students, Student)).where(students.c.id == student_id))
@@ -175,9 +187,15 @@ class Courses(Questions):
 
     # Seats
 
-    def enrol(self, course: Course, name: str, learner_id: int | None = None) -> tuple[Student, str]:
+    def queue(self, course: Course, name: str) -> None:
+        """Inside `together`, let those who come under one name wait for each other, so that one of them has it."""
+        if self.engine.dialect.name == "postgresql":  # SQLite lets one write at a time anyway
+            number = int.from_bytes(hashlib.sha256(name.casefold().encode()).digest()[:4], signed=True)
+            self._one(sa.select(sa.func.pg_advisory_xact_lock(course.id, number)))
+
+    def enrol(self, course: Course, name: str, learner_id: int | None = None, code: str = "") -> tuple[Student, str]:
         """Somebody new under a name of their own, sitting in this browser if one is given, and their resume code."""
-        code, at = new_code(), now()
+        code, at = code or new_code(), now()
         row = {"course_id": course.id, "name": name, "resume_hash": hashed(code), "joined_at": at, "created_at": at}
         with self._writing() as connection:
             student = Student(added_id(connection, students, row), course.id, name, None, at)
@@ -185,9 +203,9 @@ class Courses(Questions):
                 self._sit(connection, student, learner_id)
         return student, code
 
-    def take(self, student: Student, learner_id: int) -> str | None:
+    def take(self, student: Student, learner_id: int, code: str = "") -> str | None:
         """Take a name of the roster: the resume code, None if somebody took it before."""
-        code = new_code()
+        code = code or new_code()
         free = (students.c.id == student.id, students.c.joined_at.is_(None))
         with self._writing() as connection:
             taken = sa.update(students).where(*free).values(joined_at=now(), resume_hash=hashed(code))
@@ -204,6 +222,11 @@ class Courses(Questions):
         with self._writing() as connection:
             self._sit(connection, Student(*row), learner_id)
         return Student(*row)
+
+    def resumes(self, student: Student, code: str) -> bool:
+        """Whether this is the student's resume code."""
+        this = (students.c.id == student.id, students.c.resume_hash == hashed(as_code(code)))
+        return self._one(sa.select(students.c.id).where(*this)) is not None
 
     def renew_code(self, student: Student) -> str:
         """A new resume code; the old one is void."""
@@ -244,9 +267,19 @@ class Courses(Questions):
         connection.execute(self._insert(seats).values(row).on_conflict_do_update(index_elements=place, set_=moved))
 
 
+def _by_name(rows: Iterable[Sequence[Any]]) -> tuple[Student, ...]:
+    return tuple(sorted((Student(*row) for row in rows), key=lambda student: (student.name.casefold(), student.id)))
+
+
 def new_code(length: int = CODE_LENGTH) -> str:
     """Random letters that can be read out; ten of them are 44 bits."""
     return "".join(secrets.choice(LETTERS) for _ in range(length))
+
+
+def code_from(secret: bytes, length: int = CODE_LENGTH) -> str:
+    """A code that is always the same for one secret of 256 random bits, and cannot be told from any other."""
+    number = int.from_bytes(secret)
+    return "".join(LETTERS[number // len(LETTERS) ** at % len(LETTERS)] for at in range(length))
 
 
 def as_code(typed: str) -> str:

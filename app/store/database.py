@@ -20,7 +20,9 @@ from sqlalchemy.engine import make_url
 LOCKS = {"postgresql": "SELECT pg_advisory_xact_lock(7302)", "sqlite": "BEGIN IMMEDIATE"}
 
 
-_POOL = {"pool_size": 15, "max_overflow": 5, "pool_recycle": 1800}  # four workers stay below PostgreSQL's usual hundred
+# None beyond those that are kept: to open one for a moment costs more than to wait for another's. Four workers stay below
+# PostgreSQL's usual hundred.
+_POOL = {"pool_size": 20, "max_overflow": 0, "pool_recycle": 1800}
 
 
 def open_engine(url: str) -> sa.Engine:
@@ -29,7 +31,7 @@ def open_engine(url: str) -> sa.Engine:
     # What people typed stands in parameters, and those in no error message.
     # A connection that the server has dropped is found out by its first use: that request is told to try again, and all
     # connections are renewed. To ask before each use would cost as much as most questions do.
-    engine = sa.create_engine(url, hide_parameters=True, **({} if url.startswith("sqlite") else _POOL))
+    engine = sa.create_engine(url, hide_parameters=True, **_POOL)
     if engine.dialect.name == "sqlite":
         sa.event.listen(engine, "connect", _set_up_sqlite)
     return engine

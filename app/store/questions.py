@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
 from dataclasses import fields
 from datetime import UTC, datetime
 from typing import Any
@@ -30,6 +31,10 @@ class Turn:
         self._lock.release()
 
 
+# The transaction that `together` has opened in this thread, and the database that it is of.
+_TOGETHER: ContextVar[tuple[sa.Engine, sa.Connection] | None] = ContextVar("together", default=None)
+
+
 class Questions:
     """A group of questions about one part of the database.
 
@@ -40,28 +45,57 @@ class Questions:
     def __init__(self, engine: sa.Engine, turn: AbstractContextManager[Any] | None = None) -> None:
         self.engine = engine
         self._turn = turn or nullcontext()
-        # One question needs no transaction around it, which PostgreSQL would be told to begin and to end.
+        # One statement needs no transaction around it, which PostgreSQL would be told to begin and to end.
         alone = engine.dialect.name != "sqlite"
-        self._reading = engine.execution_options(isolation_level="AUTOCOMMIT") if alone else engine
+        self._alone = engine.execution_options(isolation_level="AUTOCOMMIT") if alone else engine
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """All that this thread writes inside, in any group of questions, becomes durable at the end, or none of it."""
+        with self._turn, self.engine.begin() as connection:
+            if self.engine.dialect.name == "sqlite":  # so that what is read inside is still so when it is written
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
+            opened = _TOGETHER.set((self.engine, connection))
+            try:
+                yield
+            finally:
+                _TOGETHER.reset(opened)
 
     @contextmanager
     def _writing(self) -> Iterator[sa.Connection]:
         """A transaction that is durable once it is left, and as if it had never been where an exception leaves it."""
-        with self._turn, self.engine.begin() as connection:
-            yield connection
+        if opened := self._opened():
+            yield opened
+        else:
+            with self._turn, self.engine.begin() as connection:
+                yield connection
 
-    def _one(self, query: sa.Select[Any]) -> Any:  # a row, or None
-        with self._reading.connect() as connection:
-            return connection.execute(query).one_or_none()
+    @contextmanager
+    def _reading(self) -> Iterator[sa.Connection]:
+        if opened := self._opened():
+            yield opened
+        else:
+            with self._alone.connect() as connection:
+                yield connection
 
-    def _all(self, query: sa.Select[Any]) -> Sequence[Any]:
-        with self._reading.connect() as connection:
-            return connection.execute(query).all()
+    def _opened(self) -> sa.Connection | None:
+        opened = _TOGETHER.get()
+        return opened[1] if opened and opened[0] is self.engine else None
 
-    def _write(self, statement: sa.UpdateBase) -> int:
+    def _one(self, query: sa.Select[Any], **values: Any) -> Any:  # a row, or None
+        with self._reading() as connection:
+            return connection.execute(query, values).one_or_none()
+
+    def _all(self, query: sa.Select[Any], **values: Any) -> Sequence[Any]:
+        with self._reading() as connection:
+            return connection.execute(query, values).all()
+
+    def _write(self, statement: sa.UpdateBase, values: Mapping[str, Any] | None = None) -> int:
         """Execute one statement for good; the number of rows it changed."""
-        with self._writing() as connection:
-            return connection.execute(statement).rowcount
+        if opened := self._opened():
+            return opened.execute(statement, values).rowcount
+        with self._turn, self._alone.begin() as connection:
+            return connection.execute(statement, values).rowcount
 
     def _insert(self, table: sa.Table) -> sqlite.Insert | postgresql.Insert:
         return sqlite.insert(table) if self.engine.dialect.name == "sqlite" else postgresql.insert(table)

@@ -105,21 +105,18 @@ class Store(Questions):
 
     def ping(self) -> None:
         """Ask the database the least there is to ask; raises SQLAlchemyError if it does not answer."""
-        with self._reading.connect() as connection:
-            connection.execute(sa.select(1))
+        self._one(sa.select(1))
 
-    def add_learner(self) -> Learner:
-        """A new learner with a token of 256 random bits."""
-        token = secrets.token_urlsafe(32)
+    def add_learner(self, token: str = "") -> Learner:
+        """A new learner with that token, or one of 256 random bits."""
+        token = token or secrets.token_urlsafe(32)
         with self._writing() as connection:
             row = connection.execute(sa.insert(learners).values(token_hash=hashed(token), created_at=now()))
             return Learner(row.inserted_primary_key[0], token)  # type: ignore[index]  # one row was inserted
 
     def find_learner(self, token: str) -> Learner | None:
-        query = sa.select(learners.c.id).where(learners.c.token_hash == hashed(token))
-        with self._reading.connect() as connection:
-            found = connection.scalar(query)
-        return None if found is None else Learner(found, token)
+        row = self._one(sa.select(learners.c.id).where(learners.c.token_hash == hashed(token)))
+        return Learner(row[0], token) if row else None
 
     def save_draft(self, learner: Learner, sheet: str, draft: Draft) -> None:
         """Keep what stands in the boxes, unless something newer is kept already; durable once this returns."""
@@ -130,30 +127,19 @@ class Store(Questions):
             set_=values,
             where=drafts.c.version <= draft.version,
         )
-        with self._writing() as connection:
-            connection.execute(upsert)
+        self._write(upsert)
 
     def find_draft(self, learner: Learner, sheet: str) -> Draft | None:
         query = sa.select(drafts.c.answers, drafts.c.version).where(
             drafts.c.learner_id == learner.id, drafts.c.sheet == sheet
         )
-        with self._reading.connect() as connection:
-            row = connection.execute(query).one_or_none()
+        row = self._one(query)
         return Draft(*row) if row else None
 
     def record_attempt(self, learner: Learner, sheet: str, attempt: Attempt) -> None:
         """Keep one checked try for good."""
-        with self._writing() as connection:
-            connection.execute(
-                sa.insert(attempts).values(
-                    learner_id=learner.id,
-                    sheet=sheet,
-                    answers=dict(attempt.answers),
-                    score=attempt.score,
-                    out_of=attempt.out_of,
-                    created_at=now(),
-                )
-            )
+        row = {"answers": dict(attempt.answers), "score": attempt.score, "out_of": attempt.out_of, "created_at": now()}
+        self._write(sa.insert(attempts).values(learner_id=learner.id, sheet=sheet, **row))
 
     def last_attempt(self, learner: Learner, sheet: str) -> Attempt | None:
         return next(iter(self.latest_attempts(learner, sheet, 1)), None)
@@ -166,28 +152,23 @@ class Store(Questions):
             .order_by(attempts.c.id.desc())
             .limit(most)
         )
-        with self._reading.connect() as connection:
-            return [Attempt(*row) for row in connection.execute(query)]
+        return [Attempt(*row) for row in self._all(query)]
 
     def add_run(self, sheet: str, answers: Answers) -> Run:
         """A run that has not finished; its id cannot be guessed, since whoever has it may look."""
         run = Run(secrets.token_urlsafe(12), sheet, answers, None, None, now())
-        with self._writing() as connection:
-            connection.execute(
-                sa.insert(runs).values(id=run.id, sheet=sheet, answers=dict(answers), created_at=run.created_at)
-            )
+        row = {"id": run.id, "sheet": sheet, "answers": dict(answers), "created_at": run.created_at}
+        self._write(sa.insert(runs).values(row))
         return run
 
     def finish_run(self, run_id: str, result: Mapping[str, Any] | None, problem: str | None = None) -> None:
         values = {"result": None if result is None else dict(result), "problem": problem}
-        with self._writing() as connection:
-            connection.execute(sa.update(runs).where(runs.c.id == run_id).values(**values))
+        self._write(sa.update(runs).where(runs.c.id == run_id).values(**values))
 
     def find_run(self, run_id: str) -> Run | None:
         if "\0" in run_id:  # no id has one, and PostgreSQL refuses the question
             return None
-        with self._reading.connect() as connection:
-            row = connection.execute(sa.select(runs).where(runs.c.id == run_id)).one_or_none()
+        row = self._one(sa.select(runs).where(runs.c.id == run_id))
         if row is None:
             return None
         created = row.created_at if row.created_at.tzinfo else row.created_at.replace(tzinfo=UTC)
@@ -198,20 +179,17 @@ class Store(Questions):
         text = json.dumps(config, sort_keys=True, separators=(",", ":"))
         key = f"cfg-{hashed(text)[:20]}"
         row = {"key": key, "name": name[:100], "config": text, "source": source[:200], "created_at": now()}
-        with self._writing() as connection:
-            connection.execute(self._insert(models).values(row).on_conflict_do_nothing(index_elements=[models.c.key]))
+        self._write(self._insert(models).values(row).on_conflict_do_nothing(index_elements=[models.c.key]))
         return self.find_model(key) or KeptModel(key, name, text, source)
 
     def find_model(self, key: str) -> KeptModel | None:
         if not _MODEL_KEY.fullmatch(key):  # so that no other key costs a question
             return None
         query = sa.select(models.c.key, models.c.name, models.c.config, models.c.source).where(models.c.key == key)
-        with self._reading.connect() as connection:
-            row = connection.execute(query).one_or_none()
+        row = self._one(query)
         return KeptModel(*row) if row else None
 
     def models_beginning(self, prefix: str) -> list[str]:
         """The keys of imported models that begin so, a hundred at most."""
         query = sa.select(models.c.key).where(models.c.key.startswith(prefix, autoescape=True)).limit(100)
-        with self._reading.connect() as connection:
-            return list(connection.scalars(query))
+        return [row.key for row in self._all(query)]

@@ -13,6 +13,7 @@ from app.attention.library import Library
 from app.attention.tickets import Ticket as TicketFile
 from app.attention.worksheet import Variant, Wording, Worksheet
 from app.store import Activity, Content, Fixed, Graded, Item, Policies, Spot, Student, Ticket
+from app.store.classwork import Draft
 from app.web.imports import library_with
 from app.web.parts import Parts
 
@@ -26,6 +27,7 @@ class Assigned:
     spot: Spot
     fixed: Fixed
     variant: Variant
+    draft: Draft | None  # what stands in the boxes, None before the first save
 
 
 def freeze(library: Library, worksheets: Sequence[str], ticket: TicketFile | None) -> Content:
@@ -45,7 +47,7 @@ def assigned(parts: Parts, activity: Activity, student: Student, number: int) ->
     draft = parts.store.classwork.draft(spot)
     worksheet = worksheet_of(item, activity.policies)
     fixed = draft.variant if draft else _fixed(parts, activity, student, worksheet)
-    return Assigned(spot, fixed, fix(parts, worksheet, fixed))
+    return Assigned(spot, fixed, fix(parts, worksheet, fixed), draft)
 
 
 def fix(parts: Parts, worksheet: Worksheet, fixed: Fixed) -> Variant:

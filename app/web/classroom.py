@@ -133,7 +133,7 @@ AtSheet = Annotated[tuple[doors.Desk, int, Assigned], Depends(sheet_at)]
 
 
 def posted(request: Request, parts: Part, sent: Sent, activity_id: int, number: int) -> Sheet:
-    """The sheet that a form was sent from, with its boxes as typed; in one step, for it is asked for every second."""
+    """The sheet that a form was sent from, with its boxes as typed."""
     desk, number, found = sheet_at(request, parts, activity_id, number)
     answers = {str(place): sent.raw(str(place))[:MAX_KEPT] for place in found.variant.blanks}
     version = sent.raw("version")
@@ -166,15 +166,15 @@ def show_sheet(parts: Part, at: AtSheet, scale: str = "root") -> Response:
     desk, number, found = at
     if desk.activity.phase() == "waiting":
         return RedirectResponse(f"/class/{desk.activity.id}", 303)
-    parts.store.classwork.arrive(desk.activity.id, desk.student.id)
-    draft = parts.store.classwork.draft(found.spot) or Draft({}, 0, found.fixed)
-    sheet = Sheet(desk, number, found, draft, read_scale(scale), "")
-    return render(parts, "class_sheet.html", _page(parts, sheet))
+    ticket_in = parts.store.classwork.arrive(desk.activity.id, desk.student.id)
+    sheet = Sheet(desk, number, found, found.draft or Draft({}, 0, found.fixed), read_scale(scale), "")
+    return render(parts, "class_sheet.html", _page(parts, sheet, ticket_in=ticket_in))
 
 
 @router.post("/class/{activity_id:int}/{number:int}/save")
-def save_sheet(parts: Part, sheet: Posted) -> Response:
-    """Keep what was typed, and give back its drawing."""
+def save_sheet(request: Request, parts: Part, sent: Sent, activity_id: int, number: int) -> Response:
+    """Keep what was typed, and give back its drawing; asked for every second, and so in one turn of one thread."""
+    sheet = posted(request, parts, sent, activity_id, number)
     _still_open(parts, sheet.desk.activity)
     parts.store.classwork.save(sheet.assigned.spot, sheet.sent)
     return render(parts, "_figures.html", Drawn(drawn(sheet.assigned.variant, sheet.sent.answers, sheet.scale)))
@@ -280,7 +280,10 @@ def _work(request: Request, parts: Parts, sheet: Sheet, notice: str = "", hinted
     return render(parts, template, _page(parts, sheet, notice, hinted))
 
 
-def _page(parts: Parts, sheet: Sheet, notice: str = "", hinted: Hint | None = None) -> ClassSheetPage:
+def _page(
+    parts: Parts, sheet: Sheet, notice: str = "", hinted: Hint | None = None, ticket_in: bool | None = None
+) -> ClassSheetPage:
+    """The sheet as it stands; whether the exit ticket is in is looked up where it is not known."""
     desk, variant, answers = sheet.desk, sheet.assigned.variant, sheet.sent.answers
     policies, phase = desk.activity.policies, desk.activity.phase()
     progress = parts.store.classwork.progress(desk.activity.id, desk.student.id)
@@ -294,7 +297,7 @@ def _page(parts: Parts, sheet: Sheet, notice: str = "", hinted: Hint | None = No
     return ClassSheetPage(
         desk=desk,
         steps=_steps(parts, desk, progress, sheet.number),
-        ticket_in=_ticket_in(parts, desk),
+        ticket_in=_ticket_in(parts, desk) if ticket_in is None else ticket_in,
         action=sheet.action,
         keep=f"{sheet.action} {desk.student.id} {sheet.assigned.spot.sheet}",
         variant=variant,

@@ -11,7 +11,7 @@ from typing import Annotated
 from fastapi import Depends, HTTPException, Request, Response
 
 from app.store import Activity, Course, Learner, Role, Seat, Student, Teacher
-from app.web.parts import MaybeLearner, Part, Parts, learner_of
+from app.web.parts import COOKIE, MaybeLearner, Part, Parts
 
 SESSION_COOKIE = "attention_shapes_teacher"
 LARGEST_ID = 2**31 - 1
@@ -159,12 +159,11 @@ LedActivity = Annotated[TaughtActivity, Depends(lead_activity)]
 
 def sit_down(request: Request, parts: Part, activity_id: int) -> Desk:
     """For the students of the activity's course, once it is no draft; in an archived one it is closed."""
-    learner = learner_of(request, parts)
-    activity = parts.store.activities.find(activity_id) if learner and 0 < activity_id <= LARGEST_ID else None
-    student = parts.store.courses.seat(learner.id, activity.course_id) if learner and activity else None
-    course = parts.store.courses.find(activity.course_id) if student and activity else None
-    if activity is None or student is None or course is None or activity.state == "draft":
+    token = request.cookies.get(COOKIE)
+    found = parts.store.activities.seated(token, activity_id) if token and 0 < activity_id <= LARGEST_ID else None
+    if found is None or found[0].state == "draft":
         raise HTTPException(404, parts.library.wording.say("class", "no-seat"))
+    activity, course, student = found
     return Desk(replace(activity, state="closed") if course.archived_at else activity, course, student)
 
 

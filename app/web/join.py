@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import re
+import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from annotated_doc import Doc
@@ -12,7 +16,7 @@ from fastapi.responses import RedirectResponse
 
 from app.store import Activity, Course, Learner, Phase, Seat, Student, Try
 from app.store.activities import JOIN_LENGTH
-from app.store.courses import CODE_LENGTH, as_code
+from app.store.courses import CODE_LENGTH, as_code, code_from
 from app.web.assigned import titles
 from app.web.doors import InOwnSeat
 from app.web.forms import Fields, Sent
@@ -38,6 +42,7 @@ class NamePage:
     course: Annotated[Course, Doc("Its course.")]
     seat: Annotated[Student | None, Doc("As whom this browser sits in the course already.")]
     free: Annotated[tuple[Student, ...], Doc("The names of the roster that nobody has taken.")]
+    form_id: Annotated[str, Doc("A secret that tells a form that is sent again from another.")]
     name: Annotated[str, Doc("The name as typed.")] = ""
     problem: Annotated[str, Doc("Why nobody came in, or nothing.")] = ""
 
@@ -95,6 +100,35 @@ class MinePage:
     seats: Annotated[tuple[MySeat, ...], Doc("The courses that this browser sits in.")]
 
 
+class _NoSeatError(Exception):
+    """Why nobody came in, as a sentence."""
+
+
+@dataclass(frozen=True)
+class _Form:
+    """What a form to join is told by, and the token and resume code that are made from that and from nothing else."""
+
+    id: str
+
+    @classmethod
+    def of(cls, sent: Fields) -> _Form:
+        """The form that was sent; another one where its id is none of ours."""
+        given = sent.raw("form_id")
+        return cls(given if re.fullmatch(r"[\w-]{43}", given, re.ASCII) else secrets.token_urlsafe(32))
+
+    @property
+    def token(self) -> str:
+        """A learner's token, as long as the form's id."""
+        return base64.urlsafe_b64encode(self._made("token")).rstrip(b"=").decode()
+
+    @property
+    def code(self) -> str:
+        return code_from(self._made("code"))
+
+    def _made(self, what: str) -> bytes:
+        return hashlib.sha256(f"{what} of {self.id}".encode()).digest()
+
+
 @router.get("/join")
 def show_join(parts: Part) -> Response:
     """One field for the code."""
@@ -105,36 +139,35 @@ def show_join(parts: Part) -> Response:
 def give_code(request: Request, parts: Part, sent: Sent) -> Response:
     """On to the names, or the field again with what was typed."""
     typed = sent.line("code", 40)
-    activity = _by_code(request, parts, typed)
-    return RedirectResponse(f"/join/{activity.join_code}", 303) if activity else _no_such_code(parts, typed)
+    found = _by_code(request, parts, typed)
+    return RedirectResponse(f"/join/{found[0].join_code}", 303) if found else _no_such_code(parts, typed)
 
 
 @router.get("/join/{code}")
 def show_names(request: Request, parts: Part, learner: MaybeLearner, code: str) -> Response:
     """Who are you? For whoever has the code: the free names of the roster, and a field for any other."""
-    activity = _by_code(request, parts, code)
-    if activity is None:
+    found = _by_code(request, parts, code)
+    if found is None:
         return _no_such_code(parts, code)
-    return render(parts, "join_name.html", _name_page(parts, activity, learner))
+    return render(parts, "join_name.html", _name_page(parts, *found, learner))
 
 
 @router.post("/join/{code}")
 def join(request: Request, parts: Part, learner: MaybeLearner, sent: Sent, code: str) -> Response:
-    """Take a seat, and be shown the resume code."""
-    activity = _by_code(request, parts, code)
-    if activity is None:
+    """Take a seat, and be shown the resume code; the same form sent again is the same person."""
+    found = _by_code(request, parts, code)
+    if found is None:
         return _no_such_code(parts, code)
-    owner = learner or parts.store.add_learner()
-    page = _name_page(parts, activity, learner)
-    taken = _take(parts, page, sent, owner)
-    if isinstance(taken, str):
-        problem = NamePage(activity, page.course, page.seat, page.free, sent.line("name", 100), taken)
-        return render(parts, "join_name.html", problem, 422)
-    student, resume_code = taken
-    parts.store.classwork.arrive(activity.id, student.id)
-    response: Response = RedirectResponse(f"/class/{activity.id}", 303)
+    form = _Form.of(sent)
+    try:
+        owner, student, resume_code = _sit_down(parts, found, learner, sent, form)
+    except _NoSeatError as problem:
+        page = _name_page(parts, *found, learner)
+        typed = replace(page, name=sent.line("name", 100), form_id=form.id, problem=str(problem))
+        return render(parts, "join_name.html", typed, 422)
+    response: Response = RedirectResponse(f"/class/{found[0].id}", 303)
     if resume_code:
-        response = render(parts, "joined.html", JoinedPage(activity, student, _in_fives(resume_code)))
+        response = render(parts, "joined.html", JoinedPage(found[0], student, _in_fives(resume_code)))
     remember(request, response, owner)
     return response
 
@@ -180,14 +213,14 @@ def leave(parts: Part, door: InOwnSeat) -> Response:
     return RedirectResponse("/mine", 303)
 
 
-def _by_code(request: Request, parts: Parts, typed: str) -> Activity | None:
-    """The activity of a join code; wrong ones are counted."""
+def _by_code(request: Request, parts: Parts, typed: str) -> tuple[Activity, Course] | None:
+    """The activity of a join code and its course; wrong ones are counted."""
     where = address_of(request)
     parts.limits.check("join", where)
-    activity = parts.store.activities.by_code(typed) if as_code(typed) else None
-    if activity is None:
+    found = parts.store.activities.by_code(typed) if as_code(typed) else None
+    if found is None:
         parts.limits.wrong("join", where)
-    return activity
+    return found
 
 
 def _no_such_code(parts: Parts, typed: str) -> Response:
@@ -196,30 +229,44 @@ def _no_such_code(parts: Parts, typed: str) -> Response:
     return render(parts, "join.html", JoinPage(shown, problem), 404)
 
 
-def _name_page(parts: Parts, activity: Activity, learner: Learner | None) -> NamePage:
-    course = parts.store.courses.find(activity.course_id)
-    assert course is not None  # noqa: S101 - an activity goes with its course
+def _name_page(parts: Parts, activity: Activity, course: Course, learner: Learner | None) -> NamePage:
     seat = parts.store.courses.seat(learner.id, course.id) if learner else None
-    free = tuple(student for student in parts.store.courses.students(course) if student.joined_at is None)
-    return NamePage(activity, course, seat, free)
+    return NamePage(activity, course, seat, parts.store.courses.free(course), secrets.token_urlsafe(32))
 
 
-def _take(parts: Parts, page: NamePage, sent: Fields, learner: Learner) -> tuple[Student, str] | str:
-    """The student and their resume code, none for a seat that was there; or why not, as a sentence."""
+def _sit_down(
+    parts: Parts, found: tuple[Activity, Course], learner: Learner | None, sent: Fields, form: _Form
+) -> tuple[Learner, Student, str]:
+    """Whoever sits now, as whom, and their resume code if it is new; all of it is kept, or nothing."""
+    with parts.store.together():
+        parts.store.courses.queue(found[1], sent.line("student", 12) or sent.line("name", 100))
+        owner = learner or parts.store.find_learner(form.token)
+        page = _name_page(parts, *found, owner)
+        owner = owner or parts.store.add_learner(form.token)
+        student, code = _take(parts, page, sent, owner, form)
+        parts.store.classwork.arrive(found[0].id, student.id)
+        return owner, student, code
+
+
+def _take(parts: Parts, page: NamePage, sent: Fields, learner: Learner, form: _Form) -> tuple[Student, str]:
+    """The student and their resume code, none for a seat that was there; raises _NoSeatError with a sentence."""
     courses, words = parts.store.courses, parts.library.wording
-    if sent.raw("stay") and page.seat:
-        return page.seat, ""
     name, picked = sent.line("name", 100), sent.line("student", 12)
+    if page.seat and sent.raw("stay"):
+        return page.seat, ""
+    if page.seat and courses.resumes(page.seat, form.code):  # the same form was sent before
+        return page.seat, form.code
     wanted = next((student for student in page.free if str(student.id) == picked and not name), None)
     wanted = wanted or next((student for student in page.free if student.name.casefold() == name.casefold()), None)
     if wanted:
-        code = courses.take(wanted, learner.id)
-        return (wanted, code) if code else words.say("class", "name-taken", name=wanted.name)
+        if not courses.take(wanted, learner.id, form.code):
+            raise _NoSeatError(words.say("class", "name-taken", name=wanted.name))
+        return wanted, form.code
     if not name:
-        return words.say("class", "pick-name")
-    if any(student.name.casefold() == name.casefold() for student in courses.students(page.course)):
-        return words.say("class", "name-taken", name=name)
-    return courses.enrol(page.course, name, learner.id)
+        raise _NoSeatError(words.say("class", "pick-name"))
+    if courses.is_there(page.course, name):
+        raise _NoSeatError(words.say("class", "name-taken", name=name))
+    return courses.enrol(page.course, name, learner.id, form.code)
 
 
 def _my_seats(parts: Parts, learner: Learner | None, shown: int = 0, code: str = "") -> tuple[MySeat, ...]:

@@ -123,7 +123,7 @@ class Pile:
         if fixed is None or fixed == own.fixed:
             return own
         worksheet = worksheet_of(self.activity.content.items[number], self.activity.policies)
-        return Assigned(own.spot, fixed, fix(self.parts, worksheet, fixed))
+        return Assigned(own.spot, fixed, fix(self.parts, worksheet, fixed), own.draft)
 
     def _named(self, line: str, at: int) -> Named:
         label, answers = parted(line)

@@ -75,6 +75,7 @@ def make_templates() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        auto_reload=False,  # to look at the files with every page costs as much as a question of the database
     )
     environment.filters["number"] = plain
     environment.filters["symbol"] = symbol
