@@ -645,6 +645,8 @@ def _serve(_parsed: argparse.Namespace) -> None:
 def _greet(settings: Settings, store: Store, host: str, port: int) -> None:
     """Say where the app is, and while nobody has an account, how the first one is made."""
     print(f"Attention Shapes is at http://{host}:{port} (Ctrl-C ends it)", flush=True)
+    if settings.smtp and not settings.address:
+        print("No mail is sent: links need ATTENTION_SHAPES_ADDRESS, such as https://shapes.example.org", flush=True)
     if not store.people.has_teacher():
         link = _link(settings, store.people.add_link("setup"), host, port)
         print(f"The first teacher's account is made here, once: {link}", flush=True)

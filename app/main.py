@@ -14,6 +14,7 @@ from starlette.types import Scope
 from app import __version__
 from app.attention.library import load_library
 from app.attention.tickets import load_tickets
+from app.exchange.mail import Mail, read_sender, read_server
 from app.settings import PROJECT, Settings
 from app.store import Store
 from app.web import (
@@ -53,11 +54,14 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     settings = settings or Settings()
     library = load_library(PROJECT / "worksheets")
     tickets = load_tickets(PROJECT / "worksheets")
-    parts = Parts(settings, library, Store(settings.database), HeadRunner(), make_templates(), tickets)
+    store = Store(settings.database)
+    parts = Parts(settings, library, store, HeadRunner(), make_templates(), tickets, mail=_mail(settings))
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         yield
+        if parts.mail:
+            parts.mail.outbox.close()
         parts.runner.close()
         parts.store.close()
 
@@ -80,6 +84,13 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.add_middleware(GZipMiddleware, minimum_size=700)
     app.add_middleware(Guard)
     return app
+
+
+def _mail(settings: Settings) -> Mail | None:
+    """A way to send mail; none without a public address, since a link may not go where a request says it came from."""
+    if not (settings.smtp and settings.address):
+        return None
+    return Mail(read_server(settings.smtp), read_sender(settings.smtp_from))
 
 
 class _Static(StaticFiles):

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from pydantic import Field, field_validator
+from pydantic import Field, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from app.exchange.mail import read_sender, read_server
 
 PROJECT = Path(__file__).resolve().parent.parent
 
@@ -14,7 +16,11 @@ PROJECT = Path(__file__).resolve().parent.parent
 class Settings(BaseSettings):
     """What the person who installs the app can set; the name in the environment is ATTENTION_SHAPES_ and the field."""
 
-    model_config = SettingsConfigDict(env_prefix="ATTENTION_SHAPES_", populate_by_name=True)
+    model_config = SettingsConfigDict(
+        env_prefix="ATTENTION_SHAPES_",
+        populate_by_name=True,
+        hide_input_in_errors=True,  # some of them hold passwords
+    )
 
     host: str = Field("127.0.0.1", description="Address to listen on; 0.0.0.0 lets other machines in.")
     port: int = Field(8000, ge=0, le=65535, description="Port to listen on; 0 takes any free one.")
@@ -46,6 +52,30 @@ class Settings(BaseSettings):
         description="Whether people may fetch a model's config.json from the Hugging Face Hub by its name; "
         "nothing is fetched unless they do.",
     )
+
+    smtp: str = Field(
+        "",
+        repr=False,
+        description="Mail server that sends links for new passwords: smtps://user:password@host, or smtp:// with "
+        "STARTTLS (none to this machine, or with ?tls=none). Empty, or without an address: no mail is sent.",
+    )
+    smtp_from: str = Field(
+        "", validate_default=True, description="Whom that mail comes from, such as shapes@example.org."
+    )
+
+    @field_validator("smtp")
+    @classmethod
+    def _mail_server(cls, url: str) -> str:
+        if url:
+            read_server(url)
+        return url
+
+    @field_validator("smtp_from")
+    @classmethod
+    def _sender(cls, sender: str, others: ValidationInfo) -> str:
+        if sender or others.data.get("smtp"):
+            read_sender(sender)
+        return sender
 
     @field_validator("address")
     @classmethod

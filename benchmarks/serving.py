@@ -31,7 +31,7 @@ class Server:
     """`attention-shapes serve` on a port that stays the same over restarts."""
 
     def __init__(self, folder: Path, database_url: str = "", workers: int = 1) -> None:
-        self.port, self.database_url, self.workers = 0, database_url, workers
+        self.port, self.database_url, self.count = 0, database_url, workers
         self.folder = folder
         self._process: subprocess.Popen[str] | None = None
 
@@ -50,7 +50,7 @@ class Server:
             **os.environ,
             "ATTENTION_SHAPES_PORT": str(self.port),
             "ATTENTION_SHAPES_DATA_DIR": str(self.folder),
-            "ATTENTION_SHAPES_WORKERS": str(self.workers),
+            "ATTENTION_SHAPES_WORKERS": str(self.count),
             "DATABASE_URL": self.database_url,
         }
         command = [sys.executable, "-c", "from app.cli import main; main(['serve'])"]
@@ -71,6 +71,15 @@ class Server:
             assert self._process.stdout is not None
             self._process.stdout.close()
             self._process = None
+
+    def workers(self) -> list[psutil.Process]:
+        """The processes that answer, once all of them have begun."""
+        assert self._process is not None
+        main = psutil.Process(self._process.pid)
+        while len(found := [one for one in main.children() if "spawn_main" in " ".join(one.cmdline())]) < self.count:
+            assert main.is_running()
+            time.sleep(0.05)
+        return found
 
     def settle(self) -> None:
         """Wait until every worker has started: the address is there before they are, and then they work hard."""

@@ -108,7 +108,8 @@ def compose() -> Any:
 
 def test_compose_sets_what_there_is_to_set(compose: Any) -> None:
     """Each variable of the app is that of a setting and is taken by it, once the ${…} have values."""
-    values = {"SHAPES_DOMAIN": "shapes.example.org", "POSTGRES_PASSWORD": "secret", "SHAPES_WORKERS": "3"}
+    values = {"SHAPES_DOMAIN": "shapes.example.org", "POSTGRES_PASSWORD": "secret", "SHAPES_WORKERS": "3",
+              "SHAPES_SMTP": "smtps://mail.example.org", "SHAPES_SMTP_FROM": "shapes@example.org"}  # fmt: skip
     given = {
         name: re.sub(r"\$\{(\w+)[^}]*\}", lambda found: values[found[1]], str(text))
         for name, text in compose["services"]["app"]["environment"].items()
@@ -126,7 +127,9 @@ def test_compose_has_no_secret_and_no_start_without_one() -> None:
     """What is asked of the environment has no default where it is a secret or a name, and stands in the README."""
     text = (PROJECT / "compose.yaml").read_text(encoding="utf-8")
     asked = dict(re.findall(r"\$\{(\w+):([?-])", text))
-    assert asked == {"SHAPES_DOMAIN": "?", "POSTGRES_PASSWORD": "?", "SHAPES_WORKERS": "-"}
+    mail = {"SHAPES_SMTP": "-", "SHAPES_SMTP_FROM": "-"}
+    assert asked == {"SHAPES_DOMAIN": "?", "POSTGRES_PASSWORD": "?", "SHAPES_WORKERS": "-", **mail}
+    assert all(not default for default in re.findall(r"\$\{SHAPES_SMTP\w*:-([^}]*)\}", text))
     readme = (PROJECT / "README.md").read_text(encoding="utf-8")
     assert all(name in readme for name in asked)
 

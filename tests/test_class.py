@@ -12,16 +12,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from app.main import create_app
 from app.settings import Settings
 from app.store import Activity, Course, Plan, Policies, Student, Teacher
+from app.store.tables import attempts, drafts
 from app.web.limits import BUCKETS
+from app.web.parts import COOKIE
 
 from .classes import World
-from .test_web import KEY, Page
+from .conftest import FakeRunner
+from .test_web import KEY, Page, finished
 
 HALF = {**dict.fromkeys(KEY, ""), "input.rows": "100", "queries.columns": "4096"}
 FORM = {
@@ -519,3 +523,64 @@ def test_an_activity_can_be_an_exit_ticket_alone(room: Room) -> None:
     assert browser.get(f"/class/{alone.id}/1").status_code == 404
     assert browser.get(f"/class/{without.id}").headers["location"] == f"/class/{without.id}/1"
     assert browser.get(f"/class/{without.id}/ticket").status_code == 404
+
+
+# Running the head from a sheet of the class
+
+
+@pytest.fixture
+def kim(client: TestClient) -> tuple[World, TestClient, Student]:
+    """A student in an app that loads no torch."""
+    world = World(client.app)  # type: ignore[arg-type]  # it is the app itself
+    course = world.course("Transformers", world.teacher("ada@example.org"))
+    student, learner = world.student(course, "Kim")
+    client.cookies.set(COOKIE, learner.token)
+    return world, client, student
+
+
+def test_a_head_is_run_from_class_as_the_rules_say_and_is_no_practice(
+    kim: tuple[World, TestClient, Student], runner: FakeRunner
+) -> None:
+    """After a try there: a run beside what is typed, which is kept as a draft of the class; it leads back there."""
+    world, browser, student = kim
+    course = world.parts.store.courses.find(student.course_id)
+    assert course
+    activity = world.activity(course, Policies(run="after", feedback="at_once"), ("llama-7b",))
+    sheet = f"/class/{activity.id}/1"
+    refused = browser.post(f"{sheet}/run", data=HALF)
+    assert refused.status_code == 409
+    assert "after a try of your own" in refused.text
+    assert "start-run" not in browser.get(sheet).text
+    send(browser, activity, "check", HALF)
+    button = Page(browser.get(sheet).text).find("button", id="start-run")[0][0]
+    assert button["formaction"] == button["hx-post"] == f"{sheet}/run"
+    text = finished(browser, {**HALF, "queries.rows": "99", "version": "8"}, button["hx-post"])
+    again = finished(browser, {"device": "meta"}, Page(text).find("form")[0][0]["action"])
+    for shown in (text, again):
+        assert f'href="{sheet}"' in shown
+        assert "/sheet?" not in shown
+        assert "99" in next(row for _, row in Page(shown).find("tr") if row.startswith("QQueries"))
+    assert len(runner.calls) == 2
+    assert Page(browser.get(sheet).text).find("input", name="queries.rows")[0][0]["value"] == "99"
+    assert len(world.parts.store.classwork.tries_of_activity(activity.id)) == 1
+    with world.parts.store.engine.connect() as connection:
+        for table in (attempts, drafts):
+            assert connection.scalar(sa.select(sa.func.count()).select_from(table)) == 0
+
+
+def test_where_a_head_may_be_run_before_a_try_something_must_be_written(
+    kim: tuple[World, TestClient, Student], runner: FakeRunner
+) -> None:
+    """An empty sheet is not given away, and neither is one that has not opened; a first number is enough."""
+    world, browser, student = kim
+    course = world.parts.store.courses.find(student.course_id)
+    assert course
+    activity = world.activity(course, Policies(run="before"), ("llama-7b",))
+    sheet = f"/class/{activity.id}/1"
+    assert "Write what you expect in at least one row first" in browser.post(f"{sheet}/run", data={}).text
+    assert runner.calls == []
+    finished(browser, HALF, f"{sheet}/run")
+    later = Plan("Week 4", None, Policies(run="before"), datetime.now(UTC) + timedelta(hours=1))
+    waiting = world.activity(course, sheets=("llama-7b",), plan=later)
+    assert browser.post(f"/class/{waiting.id}/1/run", data=HALF).status_code == 409
+    assert len(runner.calls) == 1

@@ -30,7 +30,7 @@ BELOW: dict[str, set[str]] = {
     "handout": {"attention", "store"},
     "exchange": {"attention", "store"},
     "web": {"attention", "store", "handout", "exchange", "settings"},
-    "settings": set(),
+    "settings": {"exchange"},  # which reads the address of a mail server
     "main": {"attention", "store", "handout", "exchange", "web", "settings"},
     "cli": {"attention", "store", "handout", "exchange", "web", "settings", "main"},
 }

@@ -49,6 +49,7 @@ TABLE: dict[str, Row] = {
     "POST /practice/forget": ALL_303,
     "POST /runs": ALL_200,
     "GET /runs/{run_id}": ALL_404,
+    "POST /runs/{run_id}/again": ALL_404,
     "GET /runs/{run_id}/weights.png": ALL_404,
     "GET /models": ALL_200,
     "POST /models": ALL_422,
@@ -79,6 +80,8 @@ TABLE: dict[str, Row] = {
     "GET /sign-in": (200, 200, 200, 303, 303, 303),
     "POST /sign-in": ALL_422,
     "POST /sign-out": (401, 401, 401, 303, 303, 303),
+    "GET /forgotten-password": ALL_200,
+    "POST /forgotten-password": ALL_404,  # without a mail server
     "GET /links/{token}": ALL_404,
     "POST /links/{token}": ALL_404,
     # Courses.
@@ -138,6 +141,7 @@ TABLE: dict[str, Row] = {
     "POST /class/{activity_id:int}/{number:int}/check": STUDENT_SEES,
     "POST /class/{activity_id:int}/{number:int}/hand-in": STUDENT_SEES,
     "POST /class/{activity_id:int}/{number:int}/hint": (404, 404, 409, 404, 404, 404),  # nothing was checked yet
+    "POST /class/{activity_id:int}/{number:int}/run": (404, 404, 409, 404, 404, 404),  # nothing was tried yet
     "GET /class/{activity_id:int}/ticket": STUDENT_SEES,
     "POST /class/{activity_id:int}/ticket": (404, 404, 422, 404, 404, 404),
 }

@@ -32,7 +32,7 @@ from app.web.regrading import RegradePage
 from app.web.results import ResultsPage, SummaryPage, WorkPage
 from app.web.run import NoRunPage, RunPage
 from app.web.sheet import SheetPage
-from app.web.signin import LinkPage, SignInPage
+from app.web.signin import ForgottenPage, LinkPage, SignInPage
 
 # Which page a template is given; what it includes or extends is checked with it.
 PAGES: dict[str, type[Any]] = {
@@ -54,6 +54,7 @@ PAGES: dict[str, type[Any]] = {
     "class_handout.html": ClassHandoutPage,
     "error.html": ErrorPage,
     "sign_in.html": SignInPage,
+    "forgotten.html": ForgottenPage,
     "link.html": LinkPage,
     "courses.html": CoursesPage,
     "course.html": CoursePage,

@@ -20,7 +20,7 @@ from starlette.testclient import TestClient
 from app import main
 from app.attention.forward import ForwardError
 from app.settings import PROJECT, Settings
-from app.store.tables import runs
+from app.store.tables import attempts, runs
 from app.web.guard import MAX_BODY
 from app.web.parts import COOKIE
 from app.web.runner import RunnerBusy, RunnerFailed, RunTooLong
@@ -347,9 +347,9 @@ def test_a_form_for_a_sheet_that_is_not_there_gets_a_sentence(
 # Running the head
 
 
-def finished(client: TestClient, form: dict[str, str]) -> str:
+def finished(client: TestClient, form: dict[str, str], start: str = "/runs") -> str:
     """Start a run as a plain form does, wait for it, and give its page."""
-    response = client.post("/runs", data=form, follow_redirects=False)
+    response = client.post(start, data=form, follow_redirects=False)
     assert response.status_code == 303, response.text
     address = response.headers["location"]
     for _ in range(200):
@@ -440,11 +440,17 @@ def test_a_table_that_torch_contradicts_is_reported(client: TestClient, runner: 
 def test_a_run_that_ends_without_result_says_why(
     client: TestClient, runner: FakeRunner, problem: Exception, sentence: str
 ) -> None:
-    """One sentence, and a form to run it another way that keeps what was typed."""
+    """One sentence, and a form to run it another way, beside the same answers, which are no try once more."""
     runner.problem = problem
     page = Page(finished(client, {**LLAMA, "queries.rows": "100"}))
     assert page.text("p", class_="problem").startswith(sentence)
-    assert ("queries.rows", "100") in {(attrs.get("name"), attrs.get("value")) for attrs, _ in page.find("input")}
+    runner.problem = None
+    form = page.find("form")[0][0]
+    again = Page(finished(client, {"device": "meta", "dtype": "float16", "head": "1"}, form["action"]))
+    assert "100" in next(row for _, row in again.find("tr") if row.startswith("QQueries"))
+    assert runner.calls[-1][2] == {"topic": "single-head", "device": "meta", "dtype": "float16", "head": 1}
+    with client.app.state.parts.store.engine.connect() as connection:  # type: ignore[attr-defined]
+        assert connection.scalar(sa.select(sa.func.count()).select_from(attempts)) == 1
 
 
 def test_a_run_shows_that_it_runs_and_can_be_left(client: TestClient, runner: FakeRunner) -> None:

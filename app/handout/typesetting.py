@@ -49,7 +49,9 @@ class Press:
         """One tagged PDF (PDF/UA-1) of all parts; raises HandoutError naming letters that no font has."""
         binder = Binder()
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            waiting = deque(pool.submit(self.tagged, part, forget=len(parts) > 1) for part in parts)
+            waiting = deque(pool.submit(self.tagged, part) for part in parts)
+            for part in waiting if len(parts) > 1 else ():
+                part.add_done_callback(_forget)
             try:
                 while waiting:
                     binder.add(waiting.popleft().result())  # in the order of the parts, while later ones are being set
@@ -65,14 +67,11 @@ class Press:
         made = self._set(part, format="svg")
         return made if isinstance(made, list) else [made]
 
-    def tagged(self, part: Callable[[], Content], *, forget: bool = False) -> bytes:
+    def tagged(self, part: Callable[[], Content]) -> bytes:
         """One part as Typst writes it; raises HandoutError naming letters that no font has."""
         with self._writing:
             content = part()
-        made = self._set(content, format="pdf", pdf_standards=["ua-1"], timestamp=0)
-        if forget:
-            _forget()
-        return bytes(made)
+        return bytes(self._set(content, format="pdf", pdf_standards=["ua-1"], timestamp=0))
 
     def _set(self, part: Content, **how: Any) -> Any:
         from typst import Compiler, TypstError  # where something is set, so that the app starts without it
@@ -97,7 +96,7 @@ class Press:
         return [SERIF, *known, *sorted(found - set(known))]
 
 
-def _forget() -> None:
+def _forget(_: object = None) -> None:
     """Let go of what the compilers keep of a part: they drop what was of no use in their last few runs."""
     from typst import Compiler
 

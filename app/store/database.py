@@ -20,8 +20,8 @@ from sqlalchemy.engine import make_url
 LOCKS = {"postgresql": "SELECT pg_advisory_xact_lock(7302)", "sqlite": "BEGIN IMMEDIATE"}
 
 
-# None beyond those that are kept: to open one for a moment costs more than to wait for another's. Four workers stay below
-# PostgreSQL's usual hundred.
+# None beyond those that are kept: to open one for a moment costs more than to wait for another's. Four workers stay
+# below PostgreSQL's usual hundred.
 _POOL = {"pool_size": 20, "max_overflow": 0, "pool_recycle": 1800}
 
 

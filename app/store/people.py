@@ -25,6 +25,10 @@ LINK_LASTS: dict[LinkKind, timedelta] = {
     "invite": timedelta(days=14),
     "reset": timedelta(days=2),
 }
+MAILED_LASTS, MAILED_MOST = (
+    timedelta(hours=1),
+    3,
+)  # a link that anybody may ask for, and how many live beside each other
 
 
 @dataclass(frozen=True)
@@ -95,6 +99,25 @@ class People(Questions):
             connection.execute(sa.insert(links).values(values))
         return token
 
+    def add_mailed_link(self, teacher: Teacher) -> str | None:
+        """The token of a link that sets a new password within an hour; None where three were made in the last hour.
+
+        Since anybody may ask for it, it leaves the teacher's other links as they are.
+        """
+        token, ends = secrets.token_urlsafe(32), now() + MAILED_LASTS
+        values = {"kind": "reset", "token_hash": hashed(token), "email": teacher.email, "expires_at": ends}
+        recent = (links.c.email == teacher.email, links.c.kind == "reset", links.c.expires_at.between(now(), ends))
+        with self._writing() as connection:
+            made = connection.scalar(sa.select(sa.func.count()).select_from(links).where(*recent)) or 0
+            if made >= MAILED_MOST:
+                return None
+            connection.execute(sa.insert(links).values(values))
+        return token
+
+    def drop_link(self, token: str) -> None:
+        """Forget a link that reached nobody."""
+        self._write(sa.delete(links).where(links.c.token_hash == hashed(token)))
+
     def find_link(self, token: str) -> Link | None:
         """The link of a token, unless it was used, is too old or was replaced."""
         usable = (links.c.used_at.is_(None), links.c.expires_at > now())
@@ -116,6 +139,8 @@ class People(Questions):
                 teacher_id = added_id(connection, teachers, row)
             if password_hash:
                 self._set_password(connection, teacher_id, name, password_hash)
+                resets = (links.c.kind == "reset", links.c.email == email.lower(), links.c.used_at.is_(None))
+                connection.execute(sa.update(links).where(*resets).values(used_at=now()))
             if link.course_id is not None:
                 self._put_on_staff(connection, link.course_id, teacher_id, link.role or "assistant")
         return self.find_teacher(email)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,7 +10,7 @@ from typing import Annotated, Literal
 from zoneinfo import ZoneInfo
 
 from annotated_doc import Doc
-from fastapi import APIRouter, Depends, HTTPException, Request, Response
+from fastapi import APIRouter, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
 
 from app.attention.drawing import Figure, Scale
@@ -23,10 +20,11 @@ from app.attention.worksheet import Variant
 from app.store import Activity, Phase, Progress, Ticket, TriesUsedUpError, Try
 from app.store.classwork import Draft
 from app.web import doors
-from app.web.asked import MAX_KEPT, read_scale
-from app.web.assigned import Assigned, assigned, fix, graded, titles
+from app.web.asked import read_scale
+from app.web.assigned import fix, graded, titles
+from app.web.desk import AtSheet, Posted, Sheet, form_id, posted
 from app.web.doors import AtDesk
-from app.web.forms import LONGEST_TEXT, Fields, Sent
+from app.web.forms import LONGEST_TEXT, Sent
 from app.web.parts import Part, Parts, render
 from app.web.rows import RowView, drawn, row_views
 
@@ -103,46 +101,6 @@ class Drawn:
     """Everything that templates/_figures.html shows."""
 
     figures: tuple[Figure, ...]
-
-
-@dataclass(frozen=True)
-class Sheet:
-    """A sheet on a student's desk, with what a request says about it."""
-
-    desk: doors.Desk
-    number: int
-    assigned: Assigned
-    sent: Draft
-    scale: Scale
-    client_id: str
-
-    @property
-    def action(self) -> str:
-        return f"/class/{self.desk.activity.id}/{self.number + 1}"
-
-
-def sheet_at(request: Request, parts: Part, activity_id: int, number: int) -> tuple[doors.Desk, int, Assigned]:
-    """The sheet of that number, from 1; raises 404 where the activity has fewer."""
-    desk = doors.sit_down(request, parts, activity_id)
-    if not 1 <= number <= len(desk.activity.content.items):
-        raise HTTPException(404)
-    return desk, number - 1, assigned(parts, desk.activity, desk.student, number - 1)
-
-
-AtSheet = Annotated[tuple[doors.Desk, int, Assigned], Depends(sheet_at)]
-
-
-def posted(request: Request, parts: Part, sent: Sent, activity_id: int, number: int) -> Sheet:
-    """The sheet that a form was sent from, with its boxes as typed."""
-    desk, number, found = sheet_at(request, parts, activity_id, number)
-    answers = {str(place): sent.raw(str(place))[:MAX_KEPT] for place in found.variant.blanks}
-    version = sent.raw("version")
-    newest = int(version) if version.isascii() and version.isdigit() and len(version) < 17 else 0
-    draft = Draft(answers, newest, found.fixed)
-    return Sheet(desk, number, found, draft, read_scale(sent.raw("scale")), _client_id(sent, answers))
-
-
-Posted = Annotated[Sheet, Depends(posted)]
 
 
 @router.get("/class/{activity_id:int}")
@@ -244,8 +202,8 @@ def show_ticket(parts: Part, desk: AtDesk) -> Response:
 def hand_in_ticket(parts: Part, desk: AtDesk, sent: Sent) -> Response:
     """Keep the exit ticket, once."""
     words, activity = parts.library.wording, desk.activity
-    form_id = _form_id(sent)
-    page = _ticket_page(parts, desk, form_id)
+    sent_id = form_id(sent)
+    page = _ticket_page(parts, desk, sent_id)
     typed = {key: sent.text(f"answer-{key}") for key, _ in page.ticket.questions}
     problem, status = "", 422
     if not any(typed.values()):
@@ -253,11 +211,11 @@ def hand_in_ticket(parts: Part, desk: AtDesk, sent: Sent) -> Response:
     elif activity.phase(datetime.now(UTC) - GRACE) != "open" and activity.phase() != "open":
         problem, status = words.say("class", "not-open"), 409
     if problem:
-        return render(parts, "ticket.html", _ticket_page(parts, desk, form_id, typed, problem), status)
+        return render(parts, "ticket.html", _ticket_page(parts, desk, sent_id, typed, problem), status)
     parts.store.classwork.arrive(activity.id, desk.student.id)
     answers = {key: text for key, text in typed.items() if text}
     anonymous = activity.policies.ticket_anonymous
-    parts.store.classwork.hand_in_ticket(activity.id, desk.student.id, form_id, answers, anonymous=anonymous)
+    parts.store.classwork.hand_in_ticket(activity.id, desk.student.id, sent_id, answers, anonymous=anonymous)
     return RedirectResponse(f"/class/{activity.id}/ticket", 303)
 
 
@@ -364,15 +322,3 @@ def _ticket_page(
         desk, _steps(parts, desk), ticket, _ticket_in(parts, desk), desk.activity.phase(), LONGEST_TEXT, form_id,
         typed or {}, problem,
     )  # fmt: skip
-
-
-def _form_id(sent: Fields) -> str:
-    """The id that came with the form; one of our own where it is none."""
-    form_id = sent.raw("form_id")
-    return form_id if re.fullmatch(r"[\w-]{8,40}", form_id, re.ASCII) else secrets.token_urlsafe(16)
-
-
-def _client_id(sent: Fields, answers: Mapping[str, str]) -> str:
-    """The same for a request that is sent again, another one once anything else stands in the boxes."""
-    text = json.dumps(answers, sort_keys=True)
-    return f"{_form_id(sent)}.{hashlib.sha256(text.encode()).hexdigest()[:16]}"

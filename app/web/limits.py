@@ -15,7 +15,7 @@ from typing import Literal
 
 from fastapi import Request
 
-Kind = Literal["account", "sign-in", "join", "resume"]
+Kind = Literal["account", "sign-in", "join", "resume", "mail"]
 KEPT = 20_000  # buckets at most; the one that was touched longest ago goes first
 
 
@@ -32,6 +32,9 @@ BUCKETS: dict[Kind, Bucket] = {
     "sign-in": Bucket(30, 20),  # one address, whatever account
     "join": Bucket(300, 5),  # one address may be a campus: hundreds who mistype; 22 to the 6th codes bear it
     "resume": Bucket(300, 5),
+    "mail": Bucket(
+        20, 60
+    ),  # links asked for by one address, right or wrong; what one mailbox gets is counted elsewhere
 }
 
 

@@ -16,6 +16,7 @@ from markupsafe import Markup, escape
 from app.attention.library import Library
 from app.attention.tickets import Ticket
 from app.attention.worksheet import plain
+from app.exchange.mail import Mail
 from app.settings import PROJECT, Settings
 from app.store import Learner, Store
 from app.web.limits import Limits
@@ -38,6 +39,7 @@ class Parts:
     tickets: Mapping[str, Ticket] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
     passwords: Passwords = field(default_factory=Passwords)
+    mail: Mail | None = None
 
 
 def parts_of(request: Request) -> Parts:

@@ -18,7 +18,8 @@ from app.attention.grading import grade
 from app.attention.tensors import AXES, Place
 from app.attention.worksheet import Row, Typed, Variant, Wording
 from app.store import Answers, Run
-from app.web.asked import Asked, Posted, keep_try, sheet_key, sheet_link, variant_at
+from app.web import desk
+from app.web.asked import Posted, keep_try, sheet_key, sheet_link, variant_at
 from app.web.heads import HeadProblem, run_sheet
 from app.web.parts import MaybeLearner, Part, Parts, remember, render
 
@@ -55,6 +56,7 @@ class RunPage:
     result: Annotated[dict[str, Any] | None, Doc("What the forward pass reported, none while it runs.")]
     problem: Annotated[str, Doc("Why there will be no result, or nothing.")]
     link: Annotated[str, Doc("The address of the sheet.")]
+    origin: Annotated[str, Doc("What its own address ends in where it was started in a class.")]
     title: Annotated[str, Doc("The heading.")]
     waiting: Annotated[str, Doc("What is said while it runs.")]
     summary: Annotated[str, Doc("Which numbers are real and which random.")] = ""
@@ -82,6 +84,25 @@ def options_of(device: Annotated[str, Form()] = "", dtype: Annotated[str, Form()
 RunOptions = Annotated[dict[str, Any], Depends(options_of)]
 
 
+@dataclass(frozen=True)
+class Origin:
+    """Where a run was started: the sheet of an activity, or practice where both are 0."""
+
+    activity: int = 0
+    number: int = 0
+
+    @property
+    def query(self) -> str:
+        return f"?activity={self.activity}&number={self.number}" if self.activity > 0 and self.number > 0 else ""
+
+    def link(self, variant: Variant) -> str:
+        """The address of the sheet."""
+        return f"/class/{self.activity}/{self.number}" if self.query else sheet_link(variant)
+
+
+From = Annotated[Origin, Depends(Origin)]
+
+
 @router.post("/runs")
 def start_run(request: Request, parts: Part, learner: MaybeLearner, asked: Posted, options: RunOptions) -> Response:
     """Keep the answers as a try, and start a run beside them; a sheet never tried is not given away."""
@@ -89,20 +110,40 @@ def start_run(request: Request, parts: Part, learner: MaybeLearner, asked: Poste
     report = grade(asked.variant, asked.answers)
     keep_try(parts, owner, asked, report)
     tried = report.tried or parts.store.last_attempt(owner, sheet_key(asked.variant)) is not None
-    run = parts.store.add_run(sheet_key(asked.variant), asked.answers) if tried else None
-    if run:
-        threading.Thread(target=_finish, args=(parts, run, asked.variant, options), daemon=True).start()
-    response = _answer(request, parts, asked, run)
+    run = _start(parts, asked.variant, asked.answers, options) if tried else None
+    response = _answer(request, parts, asked.variant, run, Origin())
     remember(request, response, owner)
     return response
 
 
+@router.post("/class/{activity_id:int}/{number:int}/run")
+def start_class_run(request: Request, parts: Part, sheet: desk.Posted, options: RunOptions) -> Response:
+    """The same from a sheet of an activity, as its rules say: what was typed is a draft there, and no practice."""
+    activity, variant = sheet.desk.activity, sheet.assigned.variant
+    last, phase = parts.store.classwork.last_try(sheet.assigned.spot), activity.phase()
+    if phase == "waiting" or (activity.policies.run == "after" and last is None):
+        raise HTTPException(409, parts.library.wording.say("class", "no-run-yet"))
+    if phase == "open":
+        parts.store.classwork.save(sheet.assigned.spot, sheet.sent)
+    tried = last is not None or grade(variant, sheet.sent.answers).tried
+    run = _start(parts, variant, sheet.sent.answers, options) if tried else None
+    return _answer(request, parts, variant, run, Origin(activity.id, sheet.number + 1))
+
+
+@router.post("/runs/{run_id}/again")
+def run_again(request: Request, parts: Part, run_id: str, options: RunOptions, origin: From) -> Response:
+    """Another run beside the same answers: they are no new try."""
+    run = _find(parts, run_id)
+    variant = variant_at(parts, run.sheet)
+    return _answer(request, parts, variant, _start(parts, variant, run.answers, options), origin)
+
+
 @router.get("/runs/{run_id}")
-def show_run(request: Request, parts: Part, run_id: str) -> Response:
+def show_run(request: Request, parts: Part, run_id: str, origin: From) -> Response:
     """The run as it stands: whoever has its address may look, come back later, or pass it on."""
     run = _find(parts, run_id)
     template = "_run.html" if "hx-request" in request.headers else "run.html"
-    return render(parts, template, run_page(parts, run, variant_at(parts, run.sheet)))
+    return render(parts, template, run_page(parts, run, variant_at(parts, run.sheet), origin))
 
 
 @router.get("/runs/{run_id}/weights.png")
@@ -115,7 +156,7 @@ def picture(parts: Part, run_id: str) -> Response:
     return Response(_png(result["picture"]["cells"]), media_type="image/png", headers=headers)
 
 
-def run_page(parts: Parts, run: Run, variant: Variant) -> RunPage:
+def run_page(parts: Parts, run: Run, variant: Variant, origin: Origin) -> RunPage:
     """The page of a run in whatever state it is."""
     words = parts.library.wording
     lost = not run.finished and run.seconds_waiting > LOST_AFTER_S
@@ -125,7 +166,8 @@ def run_page(parts: Parts, run: Run, variant: Variant) -> RunPage:
         rows=(),
         result=run.result,
         problem=words.say("page", "lost") if lost else run.problem or "",
-        link=sheet_link(variant),
+        link=origin.link(variant),
+        origin=origin.query,
         title=words.say("run-titles", variant.worksheet.topic),
         waiting=words.say("run", "waiting"),
     )
@@ -195,14 +237,20 @@ def _bytes(count: int) -> str:
     return f"{count} bytes"
 
 
-def _answer(request: Request, parts: Parts, asked: Asked, run: Run | None) -> Response:
+def _start(parts: Parts, variant: Variant, answers: Answers, options: dict[str, Any]) -> Run:
+    """A run that goes on in a thread of its own."""
+    run = parts.store.add_run(sheet_key(variant), answers)
+    threading.Thread(target=_finish, args=(parts, run, variant, options), daemon=True).start()
+    return run
+
+
+def _answer(request: Request, parts: Parts, variant: Variant, run: Run | None, origin: Origin) -> Response:
     if run is None:
-        sentence = parts.library.wording.say("page", "fill-first")
-        page = NoRunPage(sentence, sheet_link(asked.variant))
+        page = NoRunPage(parts.library.wording.say("page", "fill-first"), origin.link(variant))
         return render(parts, "_no_run.html" if "hx-request" in request.headers else "no_run.html", page)
     if "hx-request" in request.headers:
-        return render(parts, "_run.html", run_page(parts, run, asked.variant))
-    return RedirectResponse(f"/runs/{run.id}", 303)
+        return render(parts, "_run.html", run_page(parts, run, variant, origin))
+    return RedirectResponse(f"/runs/{run.id}{origin.query}", 303)
 
 
 def _finish(parts: Parts, run: Run, variant: Variant, options: dict[str, Any]) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated
 from urllib.parse import quote
 
@@ -10,15 +12,17 @@ from annotated_doc import Doc
 from fastapi import APIRouter, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
 
+from app.exchange.mail import Mail, MailError
 from app.store import Link, Teacher
 from app.store.people import as_email
 from app.web.doors import SESSION_COOKIE, MaybeTeacher, SignedIn, remember_teacher
 from app.web.forms import Fields, Sent
-from app.web.limits import address_of
+from app.web.limits import TooManyGuessesError, address_of
 from app.web.parts import Part, Parts, render
 from app.web.passwords import LONGEST, SHORTEST
 
 router = APIRouter(include_in_schema=False)
+log = logging.getLogger("attention_shapes")
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,18 @@ class LinkPage:
     email: Annotated[str, Doc("The address as typed, where one may be chosen.")] = ""
     name: Annotated[str, Doc("The name as typed.")] = ""
     problem: Annotated[str, Doc("What cannot be used, or nothing.")] = ""
+
+
+@dataclass(frozen=True)
+class ForgottenPage:
+    """Everything that templates/forgotten.html shows."""
+
+    mails: Annotated[bool, Doc("Whether a link can be mailed from here.")]
+    email: Annotated[str, Doc("The address as typed.")] = ""
+    problem: Annotated[str, Doc("Why nothing was asked for yet, or nothing.")] = ""
+    asked: Annotated[
+        bool, Doc("Whether a link was just asked for; it is not said whether there is anybody to get it.")
+    ] = False
 
 
 @router.get("/sign-in")
@@ -83,6 +99,54 @@ def sign_out(request: Request, parts: Part, sent: Sent, teacher: SignedIn) -> Re
     return response
 
 
+@router.get("/forgotten-password")
+def show_forgotten(parts: Part) -> Response:
+    """The form that asks for a link by mail; where none can be sent, whom to ask."""
+    return render(parts, "forgotten.html", ForgottenPage(parts.mail is not None))
+
+
+@router.post("/forgotten-password")
+def ask_for_link(request: Request, parts: Part, sent: Sent) -> Response:
+    """Have a link mailed. Nobody is looked up until the answer is given: it tells nothing of who teaches here."""
+    typed, mail, here = sent.line("email", 300), parts.mail, address_of(request)
+    if mail is None:
+        return render(parts, "forgotten.html", ForgottenPage(mails=False), 404)
+    email = as_email(typed)
+    if email is None:
+        return _not_asked(parts, typed, "no-email", 422)
+    try:
+        parts.limits.check("mail", here)
+    except TooManyGuessesError as error:
+        return _not_asked(parts, typed, "too-many-links", 429, seconds=error.seconds)
+    parts.limits.wrong("mail", here)
+    if not mail.outbox.put(partial(_mail_link, parts, mail, email)):
+        return _not_asked(parts, typed, "mail-busy", 503)
+    return render(parts, "forgotten.html", ForgottenPage(mails=True, email=email, asked=True))
+
+
+def _not_asked(parts: Parts, typed: str, key: str, status: int, **numbers: int) -> Response:
+    problem = parts.library.wording.say("class", key, **numbers)
+    return render(parts, "forgotten.html", ForgottenPage(mails=True, email=typed, problem=problem), status)
+
+
+def _mail_link(parts: Parts, mail: Mail, email: str) -> None:
+    """Send a link for a new password to the teacher of that address, if there is one."""
+    people, words = parts.store.people, parts.library.wording
+    teacher = people.find_teacher(email)
+    token = people.add_mailed_link(teacher) if teacher else None
+    if teacher is None or token is None:
+        return
+    link = f"{parts.settings.address}/links/{token}"  # never the host that a request names: it would get the token
+    try:
+        mail.send(teacher.email, words.say("mail", "reset-subject"), words.say("mail", "reset", link=link))
+    except MailError as error:
+        log.error("mail: a link was not sent: %s", error)
+        people.drop_link(token)
+        people.note("nobody", "password link not mailed", f"teacher {teacher.id}")
+    else:
+        people.note("nobody", "password link mailed", f"teacher {teacher.id}")
+
+
 @router.get("/links/{token}")
 def show_link(request: Request, parts: Part, teacher: MaybeTeacher, token: str) -> Response:
     """What the link is for; looking does not use it up."""
@@ -102,7 +166,11 @@ def follow_link(request: Request, parts: Part, teacher: MaybeTeacher, sent: Sent
         return render(parts, "link.html", page, 422)
     password_hash = parts.passwords.hash(sent.raw("password"))
     followed = parts.store.people.follow_link(link, email, sent.line("name", 100), password_hash)
-    return _welcome(request, parts, followed, _after(link)) if followed else _void(parts)
+    if followed is None:
+        return _void(parts)
+    if link.kind == "reset":
+        parts.store.people.note(f"teacher {followed.id}", "password set", f"teacher {followed.id}")
+    return _welcome(request, parts, followed, _after(link))
 
 
 def _problem(parts: Parts, link: Link, email: str, sent: Fields) -> str:

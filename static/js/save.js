@@ -76,7 +76,7 @@
   const failed = (ctx) => {
     if (ctx.sourceElement !== form) { // a button was pressed, and someone waits for what it does
       const result = form.querySelector(".result");
-      result.textContent = result.dataset.unreachable;
+      result.textContent = ctx.response ? result.dataset.unable : result.dataset.unreachable;
     }
     again();
   };

@@ -56,8 +56,8 @@ def browser() -> Iterator[Browser]:
 class Served:
     """The app in a process of its own, on a port that stays the same when it is restarted."""
 
-    def __init__(self, data: Path) -> None:
-        self.data, self.port = data, 0
+    def __init__(self, data: Path, program: str = "from app.cli import main; main(['serve'])") -> None:
+        self.data, self.port, self._program = data, 0, program
         self.process: subprocess.Popen[str] | None = None
 
     @property
@@ -71,7 +71,7 @@ class Served:
             "ATTENTION_SHAPES_DATA_DIR": str(self.data),
         }
         environment.pop("DATABASE_URL", None)
-        command = [sys.executable, "-c", "from app.cli import main; main(['serve'])"]
+        command = [sys.executable, "-c", self._program]
         self.process = subprocess.Popen(command, cwd=PROJECT, env=environment, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
         line = self.process.stdout.readline()

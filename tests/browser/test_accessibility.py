@@ -62,6 +62,7 @@ def test_axe_finds_nothing_on_any_page(
         "/nowhere",
         "/runs/none",
         "/sign-in",
+        "/forgotten-password",
         "/join",
         "/resume",
         "/mine",

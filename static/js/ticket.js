@@ -1,0 +1,69 @@
+// Keeps what is written on an exit ticket in this browser alone, until it is handed in; nothing is sent before that.
+// Handing in is the form's own hx-post; this file remembers, tries again with back-off, and shows the state.
+(() => {
+  const paper = document.querySelector("[data-ticket]");
+  if (!paper) return;
+  const key = paper.dataset.ticket;
+  const form = paper.querySelector("form");
+  const stored = () => {
+    try { return JSON.parse(localStorage.getItem(key)) ?? {}; } catch { return {}; }
+  };
+
+  if (!form) {
+    const left = paper.querySelector("[data-left]");
+    if (!left) localStorage.removeItem(key); // the server has it
+    const written = Object.values(stored()).filter(Boolean).join("\n\n");
+    if (left && written) {
+      left.hidden = false;
+      left.querySelector("blockquote").textContent = written;
+    }
+    return;
+  }
+
+  const texts = [...form.querySelectorAll("textarea")];
+  const output = form.querySelector("output");
+  let wait = 1000;
+  let timer = 0;
+
+  const say = (state) => {
+    output.dataset.state = state;
+    output.textContent = output.dataset[state];
+  };
+
+  const keep = () => {
+    try {
+      localStorage.setItem(key, JSON.stringify(Object.fromEntries(texts.map((text) => [text.name, text.value]))));
+      return true;
+    } catch { return false; } // storage is full or forbidden, which is said
+  };
+
+  const restore = () => {
+    const kept = stored();
+    for (const text of texts) text.value = kept[text.name] ?? text.value;
+  };
+
+  const again = () => {
+    clearTimeout(timer);
+    say("waiting");
+    timer = setTimeout(() => form.requestSubmit(), wait);
+    wait = Math.min(wait * 2, 30000);
+  };
+
+  const ours = (ctx) => ctx?.sourceElement === form;
+  form.addEventListener("input", () => {
+    const kept = keep();
+    if (output.dataset.state !== "waiting") say(kept ? "kept" : "unkept");
+  });
+  document.addEventListener("htmx:before:request", ({ detail: { ctx } }) => { if (ours(ctx)) say("sending"); });
+  document.addEventListener("htmx:after:request", ({ detail: { ctx } }) => {
+    if (!ours(ctx)) return;
+    if (ctx.response.status < 400) location.replace(form.action); // which says that it is in
+    else if (ctx.response.status < 500) form.submit(); // the server's own page says what is wrong, with the text in it
+    else again();
+  });
+  document.addEventListener("htmx:error", ({ detail: { ctx } }) => { if (ours(ctx)) again(); });
+  addEventListener("online", () => { if (output.dataset.state === "waiting") form.requestSubmit(); });
+
+  restore();
+  say(keep() ? "kept" : "unkept");
+})();

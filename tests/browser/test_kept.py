@@ -1,0 +1,206 @@
+"""What a student writes is found again: an exit ticket that was lost, and a sheet while the database takes nothing."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import psutil
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, expect
+
+from app.attention.library import load_library
+from app.attention.tickets import load_tickets
+from app.settings import PROJECT, Settings
+from app.store import Activity, Plan, Policies, Store
+from app.web.assigned import freeze
+from app.web.parts import COOKIE
+
+from .conftest import Served
+from .test_class_pages import looked_at
+
+# `serve`, but it waits for a locked database a fifth of a second and not five.
+IMPATIENT = """
+from app.cli import main
+from app.store import database, questions
+
+usual, questions.PATIENCE = database._set_up_sqlite, 0.2
+
+def impatient(connection, record):
+    usual(connection, record)
+    connection.execute("PRAGMA busy_timeout=200")
+
+database._set_up_sqlite = impatient
+main(["serve"])
+"""
+WRITTEN = "Why is the head 128 wide?\nAnd who decides?"
+
+
+@dataclass
+class Lesson:
+    """An open activity of one sheet and an anonymous exit ticket, in the database of a served app."""
+
+    browser: Browser
+    app: Served
+    store: Store
+    activity: Activity
+
+    def sit_down(self, name: str, **options: Any) -> BrowserContext:
+        """A phone in which that student has joined."""
+        learner, course = self.store.add_learner(), self.store.courses.find(self.activity.course_id)
+        assert course
+        self.store.courses.enrol(course, name, learner.id)
+        size = {"width": 360, "height": 780}
+        context = self.browser.new_context(base_url=self.app.url, viewport=size, **options)  # type: ignore[arg-type]
+        context.add_cookies([{"name": COOKIE, "value": learner.token, "url": self.app.url}])
+        return context
+
+    def ticket(self, page: Page) -> Page:
+        page.goto(f"/class/{self.activity.id}/ticket")
+        return page
+
+
+@pytest.fixture(scope="module")
+def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """An app for the tests of this file, each of which leaves it running."""
+    served = Served(tmp_path_factory.mktemp("kept"), IMPATIENT)
+    served.start()
+    yield served
+    served.stop()
+
+
+@pytest.fixture
+def lesson(browser: Browser, app: Served, request: pytest.FixtureRequest) -> Iterator[Lesson]:
+    store = Store(Settings(data_dir=app.data, database_url="").database)
+    ada = store.people.add_teacher(f"{abs(hash(request.node.name))}@example.org", "Ada")
+    assert ada
+    course = store.courses.add("Transformers", "UTC", ada)
+    worksheets = PROJECT / "worksheets"
+    content = freeze(load_library(worksheets), ("llama-7b",), load_tickets(worksheets)["classic"])
+    made = store.activities.add(course, Plan("Week 3", None, Policies(ticket_anonymous=True)), content)
+    store.activities.set_state(made, "open")
+    yield Lesson(browser, app, store, made)
+    store.close()
+
+
+def test_a_ticket_that_was_lost_is_found_again_and_handed_in_once(lesson: Lesson) -> None:
+    """A closed tab and a server that is away lose nothing; before handing in not a word leaves the browser."""
+    phone = lesson.sit_down("Kim Lee")
+    sent = list[str]()
+    phone.on("request", lambda request: sent.append(request.post_data or "") if request.method == "POST" else None)
+    page = lesson.ticket(phone.new_page())
+    expect(page.locator("output")).to_have_text("What you write is kept in this browser alone until you hand it in.")
+    page.get_by_label("muddiest").fill(WRITTEN)
+    page.close()
+    page = lesson.ticket(phone.new_page())
+    expect(page.get_by_label("muddiest")).to_have_value(WRITTEN)
+    looked_at(page)
+    assert sent == []
+
+    lesson.app.stop()
+    page.get_by_role("button", name="Hand in").click()
+    expect(page.locator("output")).to_have_text("Not handed in yet: kept in this browser, trying again.")
+    page.get_by_label("muddiest").fill(f"{WRITTEN} One more.")
+    looked_at(page)
+    lesson.app.start()
+    expect(page.get_by_role("status")).to_have_text("Handed in. Thank you.", timeout=15_000)
+    page.wait_for_function("localStorage.length === 0")
+    [answer] = lesson.store.classwork.tickets(lesson.activity.id)
+    assert (answer.text, answer.student_id) == (f"{WRITTEN} One more.", None)
+    phone.close()
+
+
+def test_a_ticket_is_not_lost_when_the_activity_closes(lesson: Lesson) -> None:
+    """Who hands in too late is told so with the text in the box, and finds it again later, in that browser alone."""
+    phone = lesson.sit_down("Kim Lee")
+    page = lesson.ticket(phone.new_page())
+    page.get_by_role("button", name="Hand in").click()
+    expect(page.get_by_role("alert")).to_have_text("Write at least one answer.")
+    page.get_by_label("muddiest").fill(WRITTEN)
+    lesson.store.activities.set_state(lesson.activity, "closed")
+    page.get_by_role("button", name="Hand in").click()
+    expect(page.get_by_role("alert")).to_contain_text("is not open at the moment")
+    expect(page.get_by_label("muddiest")).to_have_value(WRITTEN)
+    lesson.ticket(page)
+    expect(page.locator("blockquote")).to_have_text(re.compile("128 wide.*who decides", re.DOTALL))
+    looked_at(page)
+    other = lesson.sit_down("Lou Ray")
+    expect(lesson.ticket(other.new_page()).locator("blockquote")).to_be_hidden()
+    phone.close()
+    other.close()
+
+
+def test_a_browser_that_keeps_nothing_says_so(lesson: Lesson) -> None:
+    """Where its storage is forbidden the page warns, and handing in works all the same."""
+    phone = lesson.sit_down("Kim Lee")
+    page = phone.new_page()
+    page.add_init_script("Storage.prototype.setItem = () => { throw new DOMException('forbidden'); };")
+    lesson.ticket(page)
+    expect(page.locator("output")).to_contain_text("This browser keeps nothing")
+    page.get_by_label("muddiest").fill(WRITTEN)
+    page.get_by_role("button", name="Hand in").click()
+    expect(page.get_by_role("status")).to_have_text("Handed in. Thank you.")
+    phone.close()
+
+
+@contextmanager
+def locked(app: Served) -> Iterator[None]:
+    """Another process holds the database and lets nobody write."""
+    other = sqlite3.connect(app.data / "attention-shapes.sqlite3", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    finally:
+        other.rollback()
+        other.close()
+
+
+@contextmanager
+def full(app: Served) -> Iterator[None]:
+    """The server cannot write another byte into any file."""
+    assert app.process
+    process = psutil.Process(app.process.pid)
+    before = process.rlimit(psutil.RLIMIT_FSIZE)
+    process.rlimit(psutil.RLIMIT_FSIZE, (0, before[1]))
+    try:
+        yield
+    finally:
+        process.rlimit(psutil.RLIMIT_FSIZE, before)
+
+
+def test_a_database_that_takes_nothing_for_a_while_loses_nothing(lesson: Lesson) -> None:
+    """Locked, and then on a full disk: the page says so, keeps what is typed over a reload, and saves it by itself."""
+    phone = lesson.sit_down("Kim Lee")
+    statuses = Counter[int]()
+    phone.on("response", lambda answer: statuses.update([answer.status]))
+    page, saved = phone.new_page(), "output.saved"
+    page.goto(f"/class/{lesson.activity.id}/1")
+    page.wait_for_load_state()
+    with locked(lesson.app):
+        page.fill("input[name='queries.rows']", "100")
+        expect(page.locator(saved)).to_contain_text("Not saved on the server yet: kept in this browser, trying again.")
+        looked_at(page)
+        page.get_by_role("button", name="Hand in").click()
+        expect(page.get_by_role("status").first).to_contain_text("The server cannot save at the moment. What you")
+        page.reload()
+        page.fill("input[name='queries.columns']", "128")
+        expect(page.locator(saved)).to_contain_text("Not saved on the server yet")
+        expect(page.locator("input[name='queries.rows']")).to_have_value("100")
+    expect(page.locator(saved)).to_have_text("Saved", timeout=10_000)
+    with full(lesson.app):
+        page.fill("input[name='keys.rows']", "100")
+        expect(page.locator(saved)).to_contain_text("Not saved on the server yet")
+    expect(page.locator(saved)).to_have_text("Saved", timeout=10_000)
+    assert statuses[503] >= 4
+    page.get_by_role("button", name="Hand in").click()
+    expect(page.get_by_role("status").first).to_contain_text("Handed in.")
+    [found] = lesson.store.classwork.tries_of_activity(lesson.activity.id)
+    assert {place: text for place, text in found.answers.items() if text} == {
+        "queries.rows": "100", "queries.columns": "128", "keys.rows": "100",
+    }  # fmt: skip
+    phone.close()
