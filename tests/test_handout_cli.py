@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from app.attention.library import load_library
 from app.cli import main
+from app.settings import PROJECT
 from tests.printed import printed
 
 
@@ -48,6 +50,8 @@ def test_the_terminal_takes_every_option(tmp_path: Path) -> None:
     one = printed(handout(tmp_path / "a.pdf", "llama-7b", "--tokens", "57", "--copies", "1", "--date", "1 May"))[0]
     assert "Now 57 tokens" in one.text
     assert "1 May" in one.text
+    decoded = printed(handout(tmp_path / "f.pdf", "cross-bart-base", "--decoder-tokens", "7", "--copies", "1"))[0]
+    assert load_library(PROJECT / "worksheets").variant("cross-bart-base", None, None, 7).code in decoded.text
     pages = printed(handout(tmp_path / "b.pdf", "llama-7b", "--variants", "3", "--layout", "full", "--paper", "a4"))
     assert len(pages) == 3
     assert round(pages[0].width) == 595

@@ -46,6 +46,23 @@ def test_the_pages_shown_are_those_of_the_pdf(client: TestClient) -> None:
     assert client.get(f"/handout/pages/7.svg?{QUERY}").status_code == 404
 
 
+def test_a_sheet_with_a_decoders_text_is_printed_as_it_is_shown(client: TestClient) -> None:
+    """“Print” beside such a sheet leads to its very numbers, to be changed there; other sheets have no such box."""
+    sheet = client.get("/sheet?worksheet=cross-bart-base&tokens=40&decoded=7").text
+    code = re.search(r'<a href="/v/([A-Z0-9-]+)">', sheet)
+    link = re.search(r'<a href="(/handout\?[^"]*)">Print</a>', sheet)
+    assert code
+    assert link
+    page = client.get(link[1].replace("&amp;", "&")).text
+    assert re.search(r'name="decoded" value="7" inputmode', page)
+    told = re.search(r'href="(/handout\.pdf\?[^"]*)"', page)
+    assert told
+    paper = printed(client.get(told[1].replace("&amp;", "&")).content)[0].text
+    assert f"Sheet {code[1]}," in paper
+    assert 'name="decoded" value="" inputmode' in client.get("/handout?worksheet=cross-bart-base").text
+    assert 'for="decoded"' not in client.get("/handout").text
+
+
 def test_a_script_gets_the_pages_alone(client: TestClient) -> None:
     """While options change, only what follows from them is sent."""
     part = client.get(f"/handout?{QUERY}", headers={"hx-request": "true"}).text
@@ -58,6 +75,9 @@ def test_a_script_gets_the_pages_alone(client: TestClient) -> None:
     [
         ("number=many", 422, "The number of sheets must be a whole number from 1 to 5,000, not “many”."),
         ("number=0", 422, "from 1 to 5,000"),
+        ("decoded=many", 422, "The number of decoder tokens must be a whole number from 0"),
+        ("decoded=9", 422, "has no encoder and decoder: it reads one text, so leave decoder tokens out."),
+        ("worksheet=cross-bart-base&decoded=0", 422, "Decoder tokens must be a whole number from 1 to"),
         ("worksheet=nope", 404, "There is no worksheet “nope”"),
         ("model=nope", 404, "There is no model “nope”"),
         ("tokens=0", 422, "token"),

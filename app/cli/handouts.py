@@ -24,6 +24,7 @@ def add_to(verbs: Verbs) -> None:
     verb.add_argument("-o", "--output", metavar="FILE.pdf", required=True, help="where to write; - is standard output")
     verb.add_argument("--model", default="", help="key of another model")
     verb.add_argument("--tokens", help="length of the input, the same on every sheet")
+    verb.add_argument("--decoder-tokens", help="length of the decoder's text, where a sheet asks for it")
     verb.add_argument("--course", default="", help="what stands above the title")
     verb.add_argument("--date", default="", help="any text; without it no date is printed")
     wanted = verb.add_mutually_exclusive_group()
@@ -59,6 +60,7 @@ def _handout_of(parsed: argparse.Namespace) -> Options:
         worksheet=parsed.worksheet,
         model=parsed.model,
         tokens=None if parsed.tokens is None else whole(parsed.tokens, "--tokens"),
+        decoder_tokens=None if parsed.decoder_tokens is None else whole(parsed.decoder_tokens, "--decoder-tokens"),
         course=parsed.course,
         date=parsed.date,
         copies=whole(parsed.copies or "2", "--copies"),

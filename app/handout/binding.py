@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -20,18 +19,30 @@ LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 MOST_PARTS = len(LETTERS)
 
 
-def bind(parts: Sequence[bytes]) -> bytes:
-    """One tagged PDF of all parts in their order; the same parts give the same bytes."""
-    from pikepdf import ObjectStreamMode, Pdf  # where something is bound, so that the app starts without it
+class Binder:
+    """Takes the parts one after the other, so that the first are bound while the next are still being set."""
 
-    first, *rest = (_renamed(part, letter) for part, letter in zip(parts, LETTERS, strict=False))
-    with Pdf.open(io.BytesIO(first)) as whole:
-        for part in rest:
-            with Pdf.open(io.BytesIO(part)) as more:
-                _append(whole, more)
+    def __init__(self) -> None:
+        self._parts: list[Pdf] = []  # the first holds them all
+
+    def add(self, file: bytes) -> None:
+        """Bind one more part; raises ValueError if it is one too many."""
+        from pikepdf import Pdf  # where something is bound, so that the app starts without it
+
+        if len(self._parts) == MOST_PARTS:
+            raise ValueError(f"at most {MOST_PARTS} parts can be bound")
+        part = Pdf.open(io.BytesIO(_renamed(file, LETTERS[len(self._parts)])))
+        if self._parts:
+            _append(self._parts[0], part)
+        self._parts.append(part)
+
+    def bound(self) -> bytes:
+        """The whole PDF; the same parts give the same bytes."""
+        from pikepdf import ObjectStreamMode
+
         packed = io.BytesIO()
-        whole.save(packed, object_stream_mode=ObjectStreamMode.generate, deterministic_id=True)
-    return packed.getvalue()
+        self._parts[0].save(packed, object_stream_mode=ObjectStreamMode.generate, deterministic_id=True)
+        return packed.getvalue()
 
 
 def _renamed(part: bytes, letter: int) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
@@ -24,6 +25,8 @@ Named = dict[str, str | None]
 Names = Mapping[str, Sequence[Named]]
 T = TypeVar("T")
 
+QUIET = 4  # modules that stay white around a QR code
+_DARK = re.compile(rb"\x01+")
 PART = 100  # sheets, or keys, that are set at once: more take more memory
 
 
@@ -92,14 +95,14 @@ def _part(
     keys: Sequence[Variant] = (),
     names: Names = MappingProxyType({}),
 ) -> Content:
-    variants = {v.code: v for v in (*(sheet.variant for sheet in sheets), *keys)}
+    variants = {sheet.variant.code: sheet.variant for sheet in sheets}
     order = {code: at for at, code in enumerate(variants)}
     return {
         **said,
         "variants": _cut_alike([_variant(variant, options, address) for variant in variants.values()]),
         "sheets": [_entry(sheet, order) for sheet in sheets],
         "table": _table(table, names) if table else None,
-        "keys": [_key(variant, names, order) for variant in keys],
+        "keys": [_key(variant, names) for variant in keys],
         "tried": [],
     }
 
@@ -136,7 +139,6 @@ def _named(name: str) -> Named:
 def _variant(variant: Variant, options: Options, address: str) -> Content:
     pieces = Pieces(variant.worksheet.notation)
     link = f"{address.rstrip('/')}/v/{variant.code}" if address else ""
-    rows = [_row(variant, row, pieces) for row in variant.rows]
     return {
         "code": variant.code,
         "link": link,
@@ -149,13 +151,17 @@ def _variant(variant: Variant, options: Options, address: str) -> Content:
         "assumptions": variant.assumptions,
         "footnote": variant.footnote,
         "axes": variant.axes,
-        "letter-width": max((_width(row["letter"]) for row in rows), default=0),
-        "rows": rows,
+        **_rows(variant, pieces),
         "figures": [] if options.figures == "none" else [_figure(f, pieces) for f in draw(variant, variant.key)],
     }
 
 
-def _row(variant: Variant, row: Row, pieces: Pieces) -> Content:
+def _rows(variant: Variant, pieces: Pieces) -> Content:
+    rows = [_row(row, pieces) for row in variant.rows]
+    return {"rows": rows, "letter-width": max((_width(row["letter"]) for row in rows), default=0)}
+
+
+def _row(row: Row, pieces: Pieces) -> Content:
     return {"letter": pieces.symbols(row.letter), "name": row.name, "note": row.note, "axes": row.axes}
 
 
@@ -177,7 +183,11 @@ def _qr(link: str) -> str:
     import segno  # where a code is drawn, so that the app starts without it
 
     # One mask for all: the best of eight would take as long to find as the sheet to set, and is read no better.
-    return str(segno.make(link, error="m", micro=False, mask=4).svg_inline(border=4, omitsize=True))
+    rows = segno.make(link, error="m", micro=False, mask=4).matrix
+    side = len(rows) + 2 * QUIET
+    dark = ((y, run) for y, row in enumerate(rows, QUIET) for run in _DARK.finditer(row))
+    runs = (f"M{QUIET + run.start()} {y}.5h{len(run[0])}" for y, run in dark)
+    return f'<svg viewBox="0 0 {side} {side}"><path stroke="#000" d="{"".join(runs)}"/></svg>'
 
 
 def _figure(figure: Figure, pieces: Pieces) -> Content:
@@ -215,12 +225,16 @@ def _arc(arc: Arc) -> dict[str, float]:
     return {"x1": x1, "y1": y1, "x2": x2, "y2": y2, "cx": corner[0], "cy": corner[1]}
 
 
-def _key(variant: Variant, names: Names, order: Mapping[str, int]) -> Content:
+def _key(variant: Variant, names: Names) -> Content:
+    pieces = Pieces(variant.worksheet.notation)
     return {
-        "variant": order[variant.code],
+        "code": variant.code,
+        "title": variant.title,
+        "axes": variant.axes,
+        **_rows(variant, pieces),
         "names": names.get(variant.code, []),
         "sizes": given_sizes(variant),
-        "rows": key_rows(variant),
+        "answers": key_rows(variant),
     }
 
 

@@ -30,6 +30,7 @@ class Options:
     worksheet: str = "llama-7b"
     model: str = ""
     tokens: int | None = None
+    decoder_tokens: int | None = None
     course: str = ""
     date: str = ""
     copies: int = 2
@@ -48,6 +49,11 @@ class Options:
         """The layout as it will be: large print needs a full page."""
         return "full" if self.large else self.layout
 
+    @property
+    def fixed(self) -> bool:
+        """Whether a length is asked for, which leaves one sheet for everyone."""
+        return (self.tokens, self.decoder_tokens) != (None, None)
+
     def checked(self, tickets: Mapping[str, object]) -> Options:
         """These options if every one of them can be used; raises HandoutError about the first that cannot."""
         for name, chosen, there_are in (
@@ -60,7 +66,7 @@ class Options:
             if chosen not in there_are:
                 raise HandoutError(f"There is no {name} “{chosen[:40]}”; there are: {', '.join(there_are)}.")
         self._check_numbers()
-        if self.variants and self.tokens is not None:
+        if self.variants and self.fixed:
             raise HandoutError("Versions differ in their number of tokens: leave it out, or ask for copies.")
         return self
 

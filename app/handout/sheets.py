@@ -32,7 +32,7 @@ def plan(
     A version follows from the seed and the name alone, so that it stays when the class list is put in another order.
     Raises HandoutError, and what Library raises for a worksheet, model or length that cannot be used.
     """
-    if names and (options.same or options.tokens is not None):
+    if names and (options.same or options.fixed):
         one = _one(library, options)
         return tuple(Sheet(one, name) for name in names)
     if names:
@@ -43,7 +43,7 @@ def plan(
 
 
 def _one(library: Library, options: Options) -> Variant:
-    return library.variant(options.worksheet, options.model or None, options.tokens)
+    return library.variant(options.worksheet, options.model or None, options.tokens, options.decoder_tokens)
 
 
 def _for_names(library: Library, options: Options, names: Sequence[str], progress: Progress | None) -> list[Sheet]:

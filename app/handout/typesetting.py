@@ -9,14 +9,16 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
 from queue import SimpleQueue
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from .binding import bind
+from .binding import Binder
 from .content import Content
 from .options import HandoutError
 from .sheets import Progress
@@ -41,34 +43,35 @@ class Press:
         self._free: SimpleQueue[Compiler | None] = SimpleQueue()
         for _ in range(AT_ONCE):
             self._free.put(None)  # a compiler is made when one is first needed
+        self._writing = Lock()  # of two contents written at once both would be late: one is set meanwhile
 
     def pdf(self, parts: Sequence[Callable[[], Content]], progress: Progress | None = None) -> bytes:
         """One tagged PDF (PDF/UA-1) of all parts; raises HandoutError naming letters that no font has."""
-        if len(parts) == 1:
-            return bind([self._tagged(parts[0])])
-        made = list[bytes]()
+        binder = Binder()
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            waiting = [pool.submit(self._tagged, part, forget=True) for part in parts]
+            waiting = deque(pool.submit(self.tagged, part) for part in parts)
+            for part in waiting if len(parts) > 1 else ():
+                part.add_done_callback(_forget)
             try:
-                for part in waiting:
-                    made.append(part.result())
+                while waiting:
+                    binder.add(waiting.popleft().result())  # in the order of the parts, while later ones are being set
                     if progress:
-                        progress(len(made), len(parts))
+                        progress(len(parts) - len(waiting), len(parts))
             except BaseException:
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
-        return bind(made)
+        return binder.bound()
 
     def pages(self, part: Content) -> list[bytes]:
         """Every page of one part as an SVG picture, in order."""
         made = self._set(part, format="svg")
         return made if isinstance(made, list) else [made]
 
-    def _tagged(self, part: Callable[[], Content], *, forget: bool = False) -> bytes:
-        made = self._set(part(), format="pdf", pdf_standards=["ua-1"], timestamp=0)
-        if forget:
-            _forget()
-        return bytes(made)
+    def tagged(self, part: Callable[[], Content]) -> bytes:
+        """One part as Typst writes it; raises HandoutError naming letters that no font has."""
+        with self._writing:
+            content = part()
+        return bytes(self._set(content, format="pdf", pdf_standards=["ua-1"], timestamp=0))
 
     def _set(self, part: Content, **how: Any) -> Any:
         from typst import Compiler, TypstError  # where something is set, so that the app starts without it
@@ -93,7 +96,7 @@ class Press:
         return [SERIF, *known, *sorted(found - set(known))]
 
 
-def _forget() -> None:
+def _forget(_: object = None) -> None:
     """Let go of what the compilers keep of a part: they drop what was of no use in their last few runs."""
     from typst import Compiler
 

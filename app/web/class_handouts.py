@@ -63,7 +63,8 @@ def make(request: Request, parts: Part, door: SeenActivity, printing: Print, sen
             raise HandoutError(parts.library.wording.say("paper", "no-students"))
         names = [student.name for student in students]
         made = partial(_sheets, parts, door.activity, students, at)
-        job = printing.begin(page.sheets[at], options, names, address_of(request, parts.settings.address), made)
+        address = address_of(request, parts.settings.address)
+        job = printing.begin(page.sheets[at], options, names, address, made, door.teacher.id)
     except HandoutError as error:
         status = 503 if isinstance(error, PrintingBusy) else 422
         return render(parts, "class_handout.html", replace(page, problem=str(error)), status)

@@ -20,6 +20,8 @@ from app.attention.variants import SeedError
 from app.attention.worksheet import Model, Worksheet, WorksheetError
 from app.exchange.roster import LARGEST_ROSTER, RosterError, read_names
 from app.handout.options import HandoutError, Options
+from app.store import Teacher
+from app.web.doors import MaybeTeacher
 from app.web.imports import library_with
 from app.web.parts import Part, Parts, render
 from app.web.printing import AT_ONCE, Job, Printing, PrintingBusy, Wish, address_of, printing_of
@@ -41,6 +43,7 @@ class HandoutPage:
     pages: Annotated[tuple[int, ...], Doc("The numbers of the pages that are shown.")] = ()
     sheets: Annotated[int, Doc("How many sheets the handout has.")] = 0
     at_once: Annotated[bool, Doc("Whether it is small enough to be made while the browser waits.")] = True
+    decodes: Annotated[bool, Doc("Whether a length of the decoder's text can be typed.")] = False
     address: Annotated[str, Doc("Where students reach the app; empty prints codes without a QR code.")] = ""
     problem: Annotated[str, Doc("The sentence about what cannot be used, or nothing.")] = ""
     names: Annotated[str, Doc("The names as typed.")] = ""
@@ -117,18 +120,18 @@ def make_for_class(
 
 
 @router.get("/handout/jobs/{key}.pdf")
-def download_job(parts: Part, printing: Print, key: str) -> Response:
+def download_job(printing: Print, teacher: MaybeTeacher, key: str) -> Response:
     """The finished PDF."""
-    job = _job(printing, key)
+    job = _job(printing, key, teacher)
     if job.pdf is None:
         return RedirectResponse(f"/handout/jobs/{key}", 303)
     return _pdf(job.pdf, "handout")
 
 
 @router.get("/handout/jobs/{key}")
-def show_job(request: Request, parts: Part, printing: Print, key: str) -> Response:
+def show_job(request: Request, parts: Part, printing: Print, teacher: MaybeTeacher, key: str) -> Response:
     """How far a large handout is; without script the page asks again by itself."""
-    page = JobPage(_job(printing, key))
+    page = JobPage(_job(printing, key, teacher))
     if "hx-request" in request.headers:
         return render(parts, "_handout_job.html", page)
     response = render(parts, "handout_job.html", page)
@@ -137,8 +140,8 @@ def show_job(request: Request, parts: Part, printing: Print, key: str) -> Respon
     return response
 
 
-def _job(printing: Printing, key: str) -> Job:
-    job = printing.job(key)
+def _job(printing: Printing, key: str, teacher: Teacher | None) -> Job:
+    job = printing.job(key, teacher.id if teacher else None)
     if job is None:
         raise HTTPException(404, "This handout is no longer kept: make it again from its page.")
     return job
@@ -157,7 +160,7 @@ def _asked(parts: Parts, printing: Printing, wish: Wish) -> tuple[Options, Libra
 def _check_first(library: Library, options: Options) -> None:
     """Raise now what one sheet of these options would raise later."""
     if options.same:
-        library.variant(options.worksheet, options.model or None, options.tokens)
+        library.variant(options.worksheet, options.model or None, options.tokens, options.decoder_tokens)
     else:
         library.seeded(options.worksheet, 0, options.model or None)
 
@@ -173,7 +176,10 @@ def _page(request: Request, parts: Parts, printing: Printing, wish: Wish, **more
         library.wording.say("topics", topic): tuple(s for s in library.worksheets.values() if s.topic == topic)
         for topic in library.topics
     }
-    said = {"wish": wish, "worksheets": groups, "models": tuple(library.models.values()), "address": address, **more}
+    sheet = library.worksheets.get(wish.worksheet)
+    decodes = bool(wish.decoded or (sheet and sheet.topic == "cross-attention"))
+    models = tuple(library.models.values())
+    said = {"wish": wish, "worksheets": groups, "models": models, "decodes": decodes, "address": address, **more}
     tickets = tuple(printing.tickets.values())
     try:
         options = wish.options(printing.tickets)

@@ -43,6 +43,7 @@ class Wish:
     worksheet: str = "llama-7b"
     model: str = ""
     tokens: str = ""
+    decoded: str = ""
     course: str = ""
     date: str = ""
     each: str = "same"
@@ -77,7 +78,8 @@ class Wish:
         chosen = {name: getattr(self, name) for name in ("worksheet", "model", "course", "date", "layout", "paper")}
         return Options(
             **chosen,
-            tokens=_whole(self.tokens, "number of tokens") if self.tokens.strip() and not versions else None,
+            tokens=None if versions else _length(self.tokens, "number of tokens"),
+            decoder_tokens=None if versions else _length(self.decoded, "number of decoder tokens"),
             copies=1 if versions else number,
             variants=number if versions else 0,
             seed=_whole(self.seed or "0", "seed"),
@@ -87,6 +89,10 @@ class Wish:
             large=bool(self.large),
             figures=self.figures,
         ).checked(tickets)
+
+
+def _length(text: str, what: str) -> int | None:
+    return _whole(text, what) if text.strip() else None
 
 
 def _whole(text: str, what: str, least: int = 0, most: int = 10**9) -> int:
@@ -105,10 +111,14 @@ class PrintingBusy(HandoutError):
 
 @dataclass
 class Job:
-    """One large handout in the making: how far it is, and in the end the PDF or the sentence about what stopped it."""
+    """One large handout in the making: how far it is, and in the end the PDF or the sentence about what stopped it.
+
+    `teacher` is the number of the one person who may see it; without, it is for everybody who has its key.
+    """
 
     title: str
     sheets: int
+    teacher: int | None = None
     key: str = field(default_factory=lambda: secrets.token_urlsafe(18))
     done: int = 0
     of: int = 1
@@ -218,11 +228,17 @@ class Printing:
         return self.begin(title, options, names, address, partial(plan, library, options, names))
 
     def begin(
-        self, title: str, options: Options, names: Sequence[str], address: str, plan: Callable[[], Sequence[Sheet]]
+        self,
+        title: str,
+        options: Options,
+        names: Sequence[str],
+        address: str,
+        plan: Callable[[], Sequence[Sheet]],
+        teacher: int | None = None,
     ) -> Job:
-        """The same for sheets that are planned elsewhere."""
-        self._preview.pdf([partial(trial, names, one_line(options.course))])
-        job = Job(title, len(names) or options.variants or options.copies)
+        """The same for sheets that are planned elsewhere, and for the eyes of one teacher alone if one is given."""
+        self._preview.tagged(partial(trial, names, one_line(options.course)))
+        job = Job(title, len(names) or options.variants or options.copies, teacher)
         with self._lock:
             if self._making >= MOST_JOBS:
                 raise PrintingBusy
@@ -245,8 +261,10 @@ class Printing:
                 self._making -= 1
             self._jobs.keep(job)
 
-    def job(self, key: str) -> Job | None:
-        return self._jobs.find(key)
+    def job(self, key: str, teacher: int | None) -> Job | None:
+        """The job of that key, if whoever asks may see it: the teacher of this number, or nobody who is signed in."""
+        job = self._jobs.find(key)
+        return job if job and job.teacher in (None, teacher) else None
 
 
 @dataclass(frozen=True)
