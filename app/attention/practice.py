@@ -7,7 +7,7 @@ gives the same sheet.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Literal
@@ -20,6 +20,7 @@ from .worksheet import Variant, Worksheet, WorksheetError
 
 STEP_UP = 2  # right sheets in a row on one level
 SOLID = 3  # sheets on which an idea could have gone wrong and did not
+WAITED = 2  # sheets until a belief that was held is shown again
 TRIES = 4  # seeds that are looked at on each worksheet
 LETTERS = "-letters"  # how the key of a level ends whose sheets are answered in letters
 
@@ -108,17 +109,18 @@ def next_sheet(library: Library, record: Record) -> Next:
     return Next(_another(library, record, level, seen), level, reason)
 
 
-def missed(seen: Sequence[Seen]) -> tuple[str, ...]:
-    """The beliefs that were held and not avoided since; those first whose sheet has been waited for longest."""
-    waiting = dict[str, int]()
+def missed(seen: Sequence[Seen]) -> dict[str, int]:
+    """The beliefs that were held and not avoided since, each with how many sheets ago one showed it; longest first."""
+    waiting = dict[str, tuple[int, bool]]()  # the turn of its last sheet, and whether it was not held on that one
     for turn, entry in enumerate(seen):
         for belief in list(waiting):
             if entry.avoided(belief):
                 del waiting[belief]
             elif belief in entry.shows:
-                waiting[belief] = turn
-        waiting |= dict.fromkeys(entry.result.held, turn)
-    return tuple(sorted(waiting, key=waiting.__getitem__))
+                waiting[belief] = turn, belief not in entry.result.held
+        for belief in entry.result.held:  # held again where it is not clear, it has been waited for since before
+            waiting.setdefault(belief, (turn, False))
+    return {belief: len(seen) - waiting[belief][0] for belief in sorted(waiting, key=waiting.__getitem__)}
 
 
 def ideas_of(library: Library, record: Record) -> dict[str, State]:
@@ -153,18 +155,19 @@ def _another(library: Library, record: Record, level: Level, seen: Sequence[Seen
 
 
 def _coming_back(
-    library: Library, record: Record, seen: Sequence[Seen], beliefs: tuple[str, ...], latest: Level | None
+    library: Library, record: Record, seen: Sequence[Seen], waiting: Mapping[str, int], latest: Level | None
 ) -> Next | None:
     """A sheet that shows what was missed: of the record's level if one can, else of the nearest level below, or above.
 
-    Other levels alternate with the record's own, so that a level just chosen is what comes.
+    Other levels alternate with the record's own, so that a level just chosen is what comes; but none waits longer.
     """
-    if not beliefs:
+    if not waiting:
         return None
+    beliefs, longest = tuple(waiting), max(waiting.values())
     own, levels = level_of(library, record), ladder(library)
     at = levels.index(own)
     others = (*reversed(levels[:at]), *levels[at + 1 :])
-    for level in (own, *(others if latest == own else ())):
+    for level in (own, *(others if latest == own or longest >= WAITED else ())):
         if found := _showing(_sheets(library, record, level, seen), beliefs):
             shown = {idea_of(belief) for belief in beliefs if belief in clear(found)}
             return Next(found, level, "back", tuple(idea for idea in IDEAS if idea in shown))
