@@ -23,25 +23,30 @@ class Binder:
     """Takes the parts one after the other, so that the first are bound while the next are still being set."""
 
     def __init__(self) -> None:
-        self._parts: list[Pdf] = []  # the first holds them all
+        self._whole: Pdf | None = None
+        self._count = 0
 
     def add(self, file: bytes) -> None:
         """Bind one more part; raises ValueError if it is one too many."""
         from pikepdf import Pdf  # where something is bound, so that the app starts without it
 
-        if len(self._parts) == MOST_PARTS:
+        if self._count == MOST_PARTS:
             raise ValueError(f"at most {MOST_PARTS} parts can be bound")
-        part = Pdf.open(io.BytesIO(_renamed(file, LETTERS[len(self._parts)])))
-        if self._parts:
-            _append(self._parts[0], part)
-        self._parts.append(part)
+        part = Pdf.open(io.BytesIO(_renamed(file, LETTERS[self._count])))
+        self._count += 1
+        if self._whole is None:
+            self._whole = part
+            return
+        with part:  # what it held goes once it is copied
+            _append(self._whole, part)
 
     def bound(self) -> bytes:
-        """The whole PDF; the same parts give the same bytes."""
+        """The whole PDF, after the first part at least; the same parts give the same bytes."""
         from pikepdf import ObjectStreamMode
 
+        assert self._whole is not None  # noqa: S101 - a handout has a part
         packed = io.BytesIO()
-        self._parts[0].save(packed, object_stream_mode=ObjectStreamMode.generate, deterministic_id=True)
+        self._whole.save(packed, object_stream_mode=ObjectStreamMode.generate, deterministic_id=True)
         return packed.getvalue()
 
 
