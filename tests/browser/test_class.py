@@ -32,7 +32,12 @@ class Class:
 def came_together(browser: Browser, app: Served, *names: str) -> Class:
     def context(width: int) -> BrowserContext:
         size = {"width": width, "height": 780}
-        return browser.new_context(base_url=app.url, viewport=size, reduced_motion="reduce")  # type: ignore[arg-type]
+        return browser.new_context(
+            base_url=app.url,
+            viewport=size,  # type: ignore[arg-type]
+            reduced_motion="reduce",
+            timezone_id="Europe/Berlin",
+        )
 
     contexts = {name: context(360) for name in names}
     return Class(context(1280).new_page(), {name: (made, made.new_page()) for name, made in contexts.items()})
@@ -45,7 +50,7 @@ def make_lesson(desk: Page, app: Served) -> str:
         desk.get_by_label(label).fill(text)
     desk.get_by_role("button", name="Make the account").click()
     desk.get_by_label("Title").fill("Transformers")
-    desk.get_by_label("Time zone").fill("Europe/Berlin")
+    expect(desk.get_by_label("Time zone")).to_have_value("Europe/Berlin")  # the browser's own
     desk.get_by_role("button", name="Make the course").click()
     desk.get_by_label("Names, one a line").fill("Kim Lee, 17\nLou Ray, 18\nMo Not Here, 19")
     desk.get_by_role("button", name="Add", exact=True).click()
