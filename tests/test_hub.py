@@ -56,6 +56,9 @@ class FakeHub(ThreadingHTTPServer):
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server_port}"
 
+    def handle_error(self, *_: object) -> None:
+        """Whoever asked has hung up, as some tests mean to."""
+
 
 class _Handler(BaseHTTPRequestHandler):
     server: FakeHub

@@ -118,3 +118,12 @@ def page(browser: Browser, shared_app: Served) -> Iterator[Page]:
     yield page
     context.close()
     assert problems == []
+
+
+def wait_until(page: Page, condition: str) -> None:
+    """Wait until a condition in JavaScript holds; asked from outside, since the pages run no text as script."""
+    for _ in range(200):
+        if page.evaluate(condition):
+            return
+        page.wait_for_timeout(50)
+    pytest.fail(f"in ten seconds it did not come about that {condition}")

@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, Page, expect
 from app.attention.library import load_library
 from app.settings import PROJECT
 
-from .conftest import Served
+from .conftest import Served, wait_until
 from .test_accessibility import looked_at
 
 
@@ -24,9 +24,7 @@ def test_the_pages_follow_the_options(page: Page) -> None:
         "href", "/handout.pdf?worksheet=llama-7b&course=Z%C3%BCrich+%26+S%C3%B6hne&layout=full"
     )
     expect(page).to_have_url(re.compile(r"&layout=full$"))
-    page.wait_for_function(
-        "[...document.querySelectorAll('.sheets img')].every(img => img.complete && img.naturalWidth > 0)"
-    )
+    wait_until(page, "[...document.querySelectorAll('.sheets img')].every(img => img.complete && img.naturalWidth > 0)")
     page.reload()
     expect(page.get_by_label("Course")).to_have_value("Zürich & Söhne")
     with page.expect_download() as download:

@@ -21,7 +21,7 @@ from app.store import Activity, Plan, Policies, Store
 from app.web.assigned import freeze
 from app.web.parts import COOKIE
 
-from .conftest import Served
+from .conftest import Served, wait_until
 from .test_accessibility import clean
 
 # `serve`, but it waits for a locked database a fifth of a second and not five.
@@ -109,7 +109,7 @@ def test_a_ticket_that_was_lost_is_found_again_and_handed_in_once(lesson: Lesson
     clean(page)
     lesson.app.start()
     expect(page.get_by_role("status")).to_have_text("Handed in. Thank you.", timeout=15_000)
-    page.wait_for_function("localStorage.length === 0")
+    wait_until(page, "localStorage.length === 0")
     [answer] = lesson.store.classwork.tickets(lesson.activity.id)
     assert (answer.text, answer.student_id) == (f"{WRITTEN} One more.", None)
     phone.close()
