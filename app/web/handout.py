@@ -43,7 +43,6 @@ class HandoutPage:
     pages: Annotated[tuple[int, ...], Doc("The numbers of the pages that are shown.")] = ()
     sheets: Annotated[int, Doc("How many sheets the handout has.")] = 0
     at_once: Annotated[bool, Doc("Whether it is small enough to be made while the browser waits.")] = True
-    decodes: Annotated[bool, Doc("Whether a length of the decoder's text can be typed.")] = False
     address: Annotated[str, Doc("Where students reach the app; empty prints codes without a QR code.")] = ""
     problem: Annotated[str, Doc("The sentence about what cannot be used, or nothing.")] = ""
     names: Annotated[str, Doc("The names as typed.")] = ""
@@ -176,10 +175,8 @@ def _page(request: Request, parts: Parts, printing: Printing, wish: Wish, **more
         library.wording.say("topics", topic): tuple(s for s in library.worksheets.values() if s.topic == topic)
         for topic in library.topics
     }
-    sheet = library.worksheets.get(wish.worksheet)
-    decodes = bool(wish.decoded or (sheet and sheet.topic == "cross-attention"))
     models = tuple(library.models.values())
-    said = {"wish": wish, "worksheets": groups, "models": models, "decodes": decodes, "address": address, **more}
+    said = {"wish": wish, "worksheets": groups, "models": models, "address": address, **more}
     tickets = tuple(printing.tickets.values())
     try:
         options = wish.options(printing.tickets)

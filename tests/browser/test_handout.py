@@ -32,6 +32,20 @@ def test_the_pages_follow_the_options(page: Page) -> None:
     assert download.value.suggested_filename == "llama-7b.pdf"
 
 
+def test_the_decoders_length_is_asked_for_where_there_is_a_decoder(page: Page) -> None:
+    """As soon as a sheet on cross attention is chosen, and on no other."""
+    page.goto("/handout")
+    field = page.get_by_label("Decoder tokens")
+    expect(field).to_be_hidden()
+    page.get_by_label("Worksheet").select_option("cross-t5-small")
+    field.fill("9")
+    expect(page).to_have_url(re.compile("decoded=9"))
+    field.fill("")
+    expect(page).not_to_have_url(re.compile("decoded"))
+    page.get_by_label("Worksheet").select_option("llama-7b")
+    expect(field).to_be_hidden()
+
+
 def test_a_class_list_is_made_with_progress(page: Page) -> None:
     """Names typed in become a handout that says when it is ready."""
     page.goto("/handout")
