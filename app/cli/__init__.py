@@ -52,6 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parsed = _parser(sys.argv[1:] if arguments is None else arguments).parse_args(arguments)
     try:
         parsed.run(parsed)
+        sys.stdout.flush()  # or a pipe that is closed would be found out after the last line of this program
     except (InputError, *UNUSABLE) as error:
         refuse(str(error))
     except BrokenPipeError:  # the reader of a pipe has seen enough

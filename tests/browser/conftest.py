@@ -28,6 +28,10 @@ NO_BROWSER = (
     "The browser tests need Chromium, and none was found or could be installed. "
     "Install it (on Debian: apt install chromium; elsewhere: .venv/bin/playwright install chromium) and run them again."
 )
+NO_DRIVER = (
+    "The program that drives the browser does not start. On Debian it needs libatomic1: apt install libatomic1, "
+    "and run the tests again."
+)
 
 
 def _launch(playwright: Playwright) -> Browser:
@@ -47,10 +51,15 @@ def _launch(playwright: Playwright) -> Browser:
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     """One browser for all tests."""
-    with sync_playwright() as playwright:
-        browser = _launch(playwright)
-        yield browser
-        browser.close()
+    started = sync_playwright()
+    try:
+        playwright = started.start()
+    except Exception as error:  # nothing narrower is raised
+        pytest.fail(f"{NO_DRIVER} ({error})", pytrace=False)
+    browser = _launch(playwright)
+    yield browser
+    browser.close()
+    playwright.stop()
 
 
 class Served:
