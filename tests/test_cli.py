@@ -211,8 +211,9 @@ def test_a_reader_that_has_seen_enough_may_go(config: Path) -> None:
     """A closed pipe ends the command without a word."""
     read, write = os.pipe()
     os.close(read)
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     done = subprocess.run(
-        [*ENTRY, "shapes", str(config)], cwd=PROJECT, stdout=write, stderr=subprocess.PIPE, check=False
+        [*ENTRY, "shapes", str(config)], cwd=PROJECT, env=buffered, stdout=write, stderr=subprocess.PIPE, check=False
     )
     os.close(write)
     assert done.stderr == b""
