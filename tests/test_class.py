@@ -208,6 +208,9 @@ def test_joining_pressed_twice_is_one_student(database_url: str, tmp_path: Path,
         assert len({Page(answer.text).text("p", class_="code") for answer in answers}) == 1
         assert len({answer.cookies["attention_shapes"] for answer in answers}) == 1
         assert [student.name for student in room.world.parts.store.courses.students(room.course)] == ["Kim"]
+        back = browsers[0].post(path, data={"newcomer": newcomer, "name": "Lou"})
+        assert Page(back.text).text("h1") == "You are in, Lou"  # the page was gone back to, by somebody else
+        assert Page(back.text).text("p", class_="code") != Page(answers[0].text).text("p", class_="code")
         other = Page(browsers[0].get(path).text).find("input", name="newcomer")[0][0]["value"]
         assert other != newcomer
         assert room.enter().post(path, data={"newcomer": other, "name": "Kim"}).status_code == 422

@@ -210,34 +210,35 @@ def _sit_down(
     parts: Parts, found: tuple[Activity, Course], learner: Learner | None, sent: Fields, newcomer: Newcomer
 ) -> tuple[Learner, Student, str]:
     """Whoever sits now, as whom, and their resume code if it is new; all of it is kept, or nothing."""
+    who = f"{sent.line('student', 12)} {sent.line('name', 100)}"
     with parts.store.together():
-        parts.store.courses.queue(found[1], sent.line("student", 12) or sent.line("name", 100))
+        parts.store.courses.queue(found[1], who)
         owner = learner or parts.store.add_learner(newcomer.token)
         page = _name_page(parts, *found, owner)
-        student, code = _take(parts, page, sent, owner, newcomer)
+        student, code = _take(parts, page, sent, owner, newcomer.code(who))
         parts.store.classwork.arrive(found[0].id, student.id)
         return owner, student, code
 
 
-def _take(parts: Parts, page: NamePage, sent: Fields, learner: Learner, newcomer: Newcomer) -> tuple[Student, str]:
+def _take(parts: Parts, page: NamePage, sent: Fields, learner: Learner, code: str) -> tuple[Student, str]:
     """The student and their resume code, none for a seat that was there; raises _NoSeatError with a sentence."""
     courses, words = parts.store.courses, parts.library.wording
     name, picked = sent.line("name", 100), sent.line("student", 12)
     if page.seat and sent.raw("stay"):
         return page.seat, ""
-    if page.seat and courses.resumes(page.seat, newcomer.code):  # the same form was sent before
-        return page.seat, newcomer.code
+    if page.seat and courses.resumes(page.seat, code):  # the same form was sent before
+        return page.seat, code
     wanted = next((student for student in page.free if str(student.id) == picked and not name), None)
     wanted = wanted or next((student for student in page.free if student.name.casefold() == name.casefold()), None)
     if wanted:
-        if not courses.take(wanted, learner.id, newcomer.code):
+        if not courses.take(wanted, learner.id, code):
             raise _NoSeatError(words.say("class", "name-taken", name=wanted.name))
-        return wanted, newcomer.code
+        return wanted, code
     if not name:
         raise _NoSeatError(words.say("class", "pick-name"))
     if courses.is_there(page.course, name):
         raise _NoSeatError(words.say("class", "name-taken", name=name))
-    return courses.enrol(page.course, name, learner.id, newcomer.code)
+    return courses.enrol(page.course, name, learner.id, code)
 
 
 def _my_seats(parts: Parts, learner: Learner | None, shown: int = 0, code: str = "") -> tuple[MySeat, ...]:

@@ -23,7 +23,7 @@ from app.web.parts import MaybeLearner, Part
 
 @dataclass(frozen=True)
 class Newcomer:
-    """Whoever sends a form with that secret: a learner's token and a resume code are made from it alone."""
+    """Whoever sends a form with that secret: a learner's token is made from it alone, a resume code with a name."""
 
     secret: str
 
@@ -41,9 +41,9 @@ class Newcomer:
     def token(self) -> str:
         return base64.urlsafe_b64encode(self._made("token")).rstrip(b"=").decode()
 
-    @property
-    def code(self) -> str:
-        return code_from(self._made("code"))
+    def code(self, name: str) -> str:
+        """The resume code of whoever joins under that name: the same form with another name is another person."""
+        return code_from(self._made(f"code for {name}"))
 
     def _made(self, what: str) -> bytes:
         return hashlib.sha256(f"{what} of {self.secret}".encode()).digest()
