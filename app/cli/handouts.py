@@ -14,7 +14,7 @@ from app.handout.sheets import Progress, plan
 from app.handout.typesetting import Press
 from app.settings import PROJECT
 
-from .terminal import InputError, Verbs, open_library, read_file, read_settings, whole
+from .terminal import InputError, Verbs, open_library, read_file, read_settings, whole, whole_or_none
 
 
 def add_to(verbs: Verbs) -> None:
@@ -59,8 +59,8 @@ def _handout_of(parsed: argparse.Namespace) -> Options:
     return Options(
         worksheet=parsed.worksheet,
         model=parsed.model,
-        tokens=None if parsed.tokens is None else whole(parsed.tokens, "--tokens"),
-        decoder_tokens=None if parsed.decoder_tokens is None else whole(parsed.decoder_tokens, "--decoder-tokens"),
+        tokens=whole_or_none(parsed.tokens, "--tokens"),
+        decoder_tokens=whole_or_none(parsed.decoder_tokens, "--decoder-tokens"),
         course=parsed.course,
         date=parsed.date,
         copies=whole(parsed.copies or "2", "--copies"),

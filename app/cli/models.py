@@ -12,7 +12,17 @@ from app.attention.forward import DEVICES, DTYPES, RUNNABLE, run_head
 from app.attention.parameters import parameters_json
 from app.exchange.hub import fetch_config, repository
 
-from .terminal import InputError, Verbs, open_library, print_json, print_table, read_file, read_settings, whole
+from .terminal import (
+    InputError,
+    Verbs,
+    open_library,
+    print_json,
+    print_table,
+    read_file,
+    read_settings,
+    whole,
+    whole_or_none,
+)
 
 PARTS = {"head": "one head", "layer": "one layer", "decode": "one more token, with a cache", "cross": "cross attention",
          "model": "whole model"}  # fmt: skip
@@ -50,7 +60,7 @@ def _models(parsed: argparse.Namespace) -> None:
 
 
 def _shapes(parsed: argparse.Namespace) -> None:
-    decoded = None if parsed.decoder_tokens is None else whole(parsed.decoder_tokens, "--decoder-tokens")
+    decoded = whole_or_none(parsed.decoder_tokens, "--decoder-tokens")
     for name in parsed.models:
         architecture = _architecture(name)
         described = shapes(architecture, _tokens(parsed), decoded)

@@ -67,6 +67,11 @@ def whole(text: str, what: str) -> int:
     return int(text)
 
 
+def whole_or_none(text: str | None, what: str) -> int | None:
+    """The same where nothing may be typed."""
+    return None if text is None else whole(text, what)
+
+
 def read_file(path: Path) -> bytes:
     """What is in a file, as far as it can be of use; raises InputError where it cannot be read."""
     try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
@@ -25,8 +24,6 @@ Named = dict[str, str | None]
 Names = Mapping[str, Sequence[Named]]
 T = TypeVar("T")
 
-QUIET = 4  # modules that stay white around a QR code
-_DARK = re.compile(rb"\x01+")
 PART = 100  # sheets, or keys, that are set at once: more take more memory
 
 
@@ -183,11 +180,7 @@ def _qr(link: str) -> str:
     import segno  # where a code is drawn, so that the app starts without it
 
     # One mask for all: the best of eight would take as long to find as the sheet to set, and is read no better.
-    rows = segno.make(link, error="m", micro=False, mask=4).matrix
-    side = len(rows) + 2 * QUIET
-    dark = ((y, run) for y, row in enumerate(rows, QUIET) for run in _DARK.finditer(row))
-    runs = (f"M{QUIET + run.start()} {y}.5h{len(run[0])}" for y, run in dark)
-    return f'<svg viewBox="0 0 {side} {side}"><path stroke="#000" d="{"".join(runs)}"/></svg>'
+    return str(segno.make(link, error="m", micro=False, mask=4).svg_inline(border=4, omitsize=True))
 
 
 def _figure(figure: Figure, pieces: Pieces) -> Content:

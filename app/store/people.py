@@ -25,10 +25,8 @@ LINK_LASTS: dict[LinkKind, timedelta] = {
     "invite": timedelta(days=14),
     "reset": timedelta(days=2),
 }
-MAILED_LASTS, MAILED_MOST = (
-    timedelta(hours=1),
-    3,
-)  # a link that anybody may ask for, and how many live beside each other
+MAILED_LASTS = timedelta(hours=1)  # a link that anybody may ask for
+MAILED_MOST = 3  # of them that live beside each other
 
 
 @dataclass(frozen=True)

@@ -46,9 +46,8 @@ async def posted(request: Request, parts: Part) -> Asked:
     library = await run_in_threadpool(library_with, parts, model)
     variant = find_variant(library, form.get("worksheet", DEFAULT), model, form.get("tokens"), form.get("decoded", ""))
     answers = {str(place): form.get(str(place), "")[:MAX_KEPT] for place in variant.blanks}
-    version = form.get("version", "0")
-    newest = int(version) if version.isascii() and version.isdigit() and len(version) < 17 else 0
-    return Asked(variant, Draft(answers, newest), read_scale(form.get("scale", "")), "practice" in form)
+    draft = Draft(answers, read_version(form.get("version", "")))
+    return Asked(variant, draft, read_scale(form.get("scale", "")), "practice" in form)
 
 
 Posted = Annotated[Asked, Depends(posted)]
@@ -104,6 +103,11 @@ def variant_coded(parts: Parts, text: str) -> Variant:
     for key in found:
         library = library_with(parts, key, library)
     return library.coded(text)
+
+
+def read_version(text: str) -> int:
+    """How new the texts of a form are; what is no number is the oldest."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 17 else 0
 
 
 def read_scale(text: str) -> Scale:

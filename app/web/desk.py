@@ -15,7 +15,7 @@ from fastapi import Depends, HTTPException, Request
 from app.attention.drawing import Scale
 from app.store.classwork import Draft
 from app.web import doors
-from app.web.asked import MAX_KEPT, read_scale
+from app.web.asked import MAX_KEPT, read_scale, read_version
 from app.web.assigned import Assigned, assigned
 from app.web.forms import Fields, Sent
 from app.web.parts import Part
@@ -52,9 +52,7 @@ def posted(request: Request, parts: Part, sent: Sent, activity_id: int, number: 
     """The sheet that a form was sent from, with its boxes as typed."""
     desk, number, found = sheet_at(request, parts, activity_id, number)
     answers = {str(place): sent.raw(str(place))[:MAX_KEPT] for place in found.variant.blanks}
-    version = sent.raw("version")
-    newest = int(version) if version.isascii() and version.isdigit() and len(version) < 17 else 0
-    draft = Draft(answers, newest, found.fixed)
+    draft = Draft(answers, read_version(sent.raw("version")), found.fixed)
     return Sheet(desk, number, found, draft, read_scale(sent.raw("scale")), client_id(sent, answers))
 
 

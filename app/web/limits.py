@@ -37,9 +37,7 @@ BUCKETS: dict[Kind, Bucket] = {
     "sign-in": Bucket(30, 20),  # one address, whatever account
     "join": Bucket(300, 5),  # one address may be a campus: hundreds who mistype; 22 to the 6th codes bear it
     "resume": Bucket(300, 5),
-    "mail": Bucket(
-        20, 60
-    ),  # links asked for by one address, right or wrong; what one mailbox gets is counted elsewhere
+    "mail": Bucket(20, 60),  # links that one address asks for, right or wrong; the store counts what a mailbox gets
 }
 
 
