@@ -12,42 +12,40 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from app import __version__
-from app.attention.library import load_library
-from app.attention.tickets import load_tickets
+from app.classes.live_snapshot import Rooms
 from app.exchange.mail import Mail, read_sender, read_server
+from app.forward.process import HeadRunner
 from app.settings import PROJECT, Settings
+from app.sheets.exit_tickets import load_tickets
+from app.sheets.library import load_library
 from app.store import Store
-from app.web import (
-    activities,
-    api,
-    class_handouts,
-    classroom,
-    courses,
-    errors,
-    exit_tickets,
-    exports,
-    handout,
-    health,
-    join,
-    live,
-    marking,
-    model,
-    models,
-    papers,
-    practice,
-    regrading,
-    results,
-    run,
-    samples,
-    sheet,
-    signin,
-)
-from app.web.guard import Guard
-from app.web.limits import Limits
-from app.web.parts import Parts, make_templates
-from app.web.printing import Printing
-from app.web.rooms import Rooms
-from app.web.runner import HeadRunner
+from app.web.api import health
+from app.web.api import v1 as api
+from app.web.handouts import handout_page as handout
+from app.web.handouts import mark_paper_page as marking
+from app.web.handouts.print_jobs import Printing
+from app.web.models import model_list_page as models
+from app.web.models import model_page as model
+from app.web.practice import next_sheet_page as practice
+from app.web.practice import sheet_page as sheet
+from app.web.runs import run_page as run
+from app.web.shared import errors
+from app.web.shared.rate_limits import Limits
+from app.web.shared.request_guard import Guard
+from app.web.shared.services import Parts, make_templates
+from app.web.student import class_sheet_page as classroom
+from app.web.student import join_page as join
+from app.web.teacher import activity_page as activities
+from app.web.teacher import course_page as courses
+from app.web.teacher import enter_paper_page as papers
+from app.web.teacher import exit_tickets_page as exit_tickets
+from app.web.teacher import export_page as exports
+from app.web.teacher import live_page as live
+from app.web.teacher import print_class_page as class_handouts
+from app.web.teacher import regrade_page as regrading
+from app.web.teacher import results_page as results
+from app.web.teacher import sample_course_page as samples
+from app.web.teacher import sign_in_page as signin
 
 
 def create_app(settings: Settings | None = None) -> FastAPI:

@@ -8,10 +8,10 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from app.attention.architecture import architecture_from
-from app.attention.describe import shapes
-from app.attention.parameters import parameters_json
+from app.models.architecture import architecture_from
+from app.models.parameter_count import parameters_json
 from app.settings import PROJECT
+from app.shapes.shapes_json import shapes
 
 ROUNDS = 21
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
-from app.attention.library import load_library
 from app.settings import PROJECT
-from tests.simulation import SHARES, Figures, simulated
+from app.sheets.library import load_library
+from tests.helpers.simulation import SHARES, Figures, simulated
 
 
 def report(seeds: int = 1000) -> Iterator[str]:

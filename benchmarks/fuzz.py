@@ -7,7 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.fuzzing import Fuzzer, fuzz_api, fuzzed_app
+from tests.helpers.fuzzing import Fuzzer, fuzz_api, fuzzed_app
 
 
 def main() -> None:

@@ -11,12 +11,12 @@ import timeit
 from collections.abc import Iterator
 from dataclasses import replace
 
-from app.attention.grading import grade
-from app.attention.library import Library, load_library
-from app.attention.worksheet import Variant
+from app.grading.grade import grade
 from app.settings import PROJECT
-from tests.simulation import Simulated
-from tests.students import Boxes
+from app.sheets.library import Library, load_library
+from app.sheets.worksheet import Variant
+from tests.helpers.simulation import Simulated
+from tests.helpers.students import Boxes
 
 SHEETS, STUDENTS = 10_000, 500  # each student hands in twenty sheets
 Answers = dict[str, str]

@@ -11,13 +11,13 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from app.attention.library import load_library
-from app.attention.tickets import load_tickets
 from app.handout.content import parts
 from app.handout.options import Options
 from app.handout.sheets import Sheet, plan
 from app.handout.typesetting import Press
 from app.settings import PROJECT
+from app.sheets.exit_tickets import load_tickets
+from app.sheets.library import load_library
 
 ADDRESS = "https://shapes.example.org"
 MANY = Options(worksheet="head-of-a-model", variants=200, layout="full", key="with")
@@ -131,8 +131,8 @@ def _page(folder: Path, sheets: list[Sheet]) -> list[str]:
             text = f"<p>{sheet.variant.description} {sheet.variant.task}"
             pages.append(f"<section><h1>{sheet.variant.title}</h1>{text}<table border>{rows}</table></section>")
     style = "<meta charset=utf-8><style>section{break-after:page}td{width:8em;height:2em}</style>"
-    (folder / "sheet.html").write_text(style + "".join(pages), encoding="utf-8")
+    (folder / "practice/sheet.html").write_text(style + "".join(pages), encoding="utf-8")
     browser = next(filter(None, map(shutil.which, BROWSERS)))
     quiet = ["--disable-background-networking", "--disable-component-update", "--no-first-run", "--disable-sync"]
-    output = ["--no-pdf-header-footer", "--print-to-pdf=sheet.pdf", "sheet.html"]
+    output = ["--no-pdf-header-footer", "--print-to-pdf=sheet.pdf", "practice/sheet.html"]
     return [browser, "--headless", "--no-sandbox", "--disable-quic", *quiet, *output]

@@ -16,8 +16,8 @@ from typing import Any
 
 import torch
 
-from app.attention.architecture import Architecture, architecture_from
-from app.attention.forward import bytes_needed, bytes_since, execute, program, start_counting
+from app.forward.run import bytes_needed, bytes_since, execute, program, start_counting
+from app.models.architecture import Architecture, architecture_from
 
 LLAMA_7B = {
     "model_type": "llama",

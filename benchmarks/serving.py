@@ -17,12 +17,12 @@ from pathlib import Path
 import psutil
 import sqlalchemy as sa
 
-from app.attention.library import load_library
-from app.attention.tickets import load_tickets
-from app.attention.worksheet import Variant
+from app.classes.student_sheet import freeze
 from app.settings import PROJECT
+from app.sheets.exit_tickets import load_tickets
+from app.sheets.library import load_library
+from app.sheets.worksheet import Variant
 from app.store import Activity, Plan, Policies, Store
-from app.web.assigned import freeze
 
 WORKSHEET = "llama-7b"
 

@@ -20,11 +20,11 @@ from hypothesis import settings
 from starlette.testclient import TestClient
 
 from app import main
-from app.attention.architecture import Architecture
-from app.attention.library import Library, load_library
+from app.forward.process import HeadRunner
+from app.models.architecture import Architecture
 from app.settings import PROJECT, Settings
+from app.sheets.library import Library, load_library
 from app.store import Store
-from app.web.runner import HeadRunner
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # small matrices, and the other cores have tests to run
 settings.register_profile("untimed", deadline=None)  # a busy machine is no fault of the code

@@ -9,15 +9,15 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from app import __version__
-from app.attention.architecture import ConfigError, TokensError
-from app.attention.forward import ForwardError
-from app.attention.grading import AnswersError
-from app.attention.topics import TopicError
-from app.attention.variants import SeedError
-from app.attention.worksheet import WorksheetError
 from app.exchange.hub import HubError
 from app.exchange.roster import RosterError
+from app.forward.run import ForwardError
+from app.grading.grade import AnswersError
 from app.handout.options import HandoutError
+from app.models.architecture import ConfigError, TokensError
+from app.shapes.topics import TopicError
+from app.sheets.seeds import SeedError
+from app.sheets.worksheet import WorksheetError
 
 from .terminal import InputError, Parser, Verbs, refuse
 

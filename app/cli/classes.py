@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 
-from app.attention.tickets import load_tickets
+from app.classes.sample_course import make_sample
 from app.settings import PROJECT
+from app.sheets.exit_tickets import load_tickets
 from app.store import Store, Teacher
 from app.store.people import as_email
-from app.web.simulated import make_sample
 
 from .opening import link_to, opened_store
 from .terminal import InputError, Verbs, open_library, read_settings

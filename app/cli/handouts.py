@@ -6,13 +6,13 @@ import argparse
 import sys
 from pathlib import Path
 
-from app.attention.tickets import load_tickets
 from app.exchange.roster import LARGEST_ROSTER, read_names
 from app.handout.content import parts
 from app.handout.options import FIGURES, LAYOUTS, NO_BACK, PAPERS, Options
 from app.handout.sheets import Progress, plan
 from app.handout.typesetting import Press
 from app.settings import PROJECT
+from app.sheets.exit_tickets import load_tickets
 
 from .terminal import InputError, Verbs, open_library, read_file, read_settings, whole, whole_or_none
 

@@ -6,11 +6,11 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from app.attention.architecture import Architecture, architecture_from, read_config
-from app.attention.describe import shapes
-from app.attention.forward import DEVICES, DTYPES, RUNNABLE, run_head
-from app.attention.parameters import parameters_json
 from app.exchange.hub import fetch_config, repository
+from app.forward.run import DEVICES, DTYPES, RUNNABLE, run_head
+from app.models.architecture import Architecture, architecture_from, read_config
+from app.models.parameter_count import parameters_json
+from app.shapes.shapes_json import shapes
 
 from .terminal import (
     InputError,

@@ -7,14 +7,14 @@ import json
 import sys
 from pathlib import Path
 
-from app.attention.architecture import MAX_CONFIG_BYTES
-from app.attention.codes import read_code
-from app.attention.grading import Report, grade
-from app.attention.hints import LEVELS, Hint, hint
-from app.attention.lint import findings
-from app.attention.misconceptions import cannot_tell_apart
-from app.attention.variants import variant_json
-from app.attention.worksheet import Variant, plain
+from app.grading.grade import Report, grade
+from app.grading.hints import LEVELS, Hint, hint
+from app.misconceptions.catalogue import cannot_tell_apart
+from app.models.architecture import MAX_CONFIG_BYTES
+from app.sheets.codes import read_code
+from app.sheets.lint import findings
+from app.sheets.seeds import variant_json
+from app.sheets.worksheet import Variant, plain
 
 from .terminal import InputError, Verbs, open_library, print_json, print_table, read_file, whole
 

@@ -11,9 +11,9 @@ from typing import NoReturn
 
 from pydantic import ValidationError
 
-from app.attention.architecture import MAX_CONFIG_BYTES
-from app.attention.library import Library, load_library
+from app.models.architecture import MAX_CONFIG_BYTES
 from app.settings import PROJECT, Settings
+from app.sheets.library import Library, load_library
 
 
 class InputError(ValueError):

@@ -16,7 +16,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from app.attention.architecture import MAX_CONFIG_BYTES
+from app.models.architecture import MAX_CONFIG_BYTES
 
 log = logging.getLogger("attention_shapes")
 

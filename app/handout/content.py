@@ -1,4 +1,4 @@
-"""A handout as the one JSON object that templates/handout.typ sets: texts, numbers and geometry, never markup."""
+"""A handout as the one JSON object that templates/print/handout.typ sets: texts, numbers and geometry, never markup."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from app.attention.drawing import Arc, Box, Edge, Figure, draw
-from app.attention.tickets import Ticket
-from app.attention.worksheet import Row, Variant
+from app.figures.figures import Arc, Box, Edge, Figure, draw
+from app.sheets.exit_tickets import Ticket
+from app.sheets.worksheet import Row, Variant
 
 from .binding import MOST_PARTS
 from .keys import answer_text, given_sizes, key_rows

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.attention.tensors import Amount, Place
-from app.attention.worksheet import Row, Variant, plain
+from app.shapes.tensors import Amount, Place
+from app.sheets.worksheet import Row, Variant, plain
 
 from .mathematics import Pieces, working
 

@@ -10,8 +10,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from app.attention.dims import Dim
-from app.attention.worksheet import Variant, plain
+from app.algebra.dims import Dim
+from app.sheets.worksheet import Variant, plain
 
 Piece = str | dict[str, str]
 _NAME = re.compile(r"([A-Za-zθ][\w']*)")

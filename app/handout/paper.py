@@ -11,8 +11,8 @@ import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from app.attention.grading import Report, grade
-from app.attention.worksheet import Variant
+from app.grading.grade import Report, grade
+from app.sheets.worksheet import Variant
 
 from .options import HandoutError, one_line
 

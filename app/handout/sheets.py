@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from app.attention.library import Library
-from app.attention.worksheet import Variant
+from app.sheets.library import Library
+from app.sheets.worksheet import Variant
 
 from .options import HandoutError, Options
 

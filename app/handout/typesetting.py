@@ -26,7 +26,7 @@ from .sheets import Progress
 if TYPE_CHECKING:
     from typst import Compiler
 
-TEMPLATE = Path(__file__).resolve().parents[2] / "templates" / "handout.typ"
+TEMPLATE = Path(__file__).resolve().parents[2] / "templates" / "print" / "handout.typ"
 # Typst brings Libertinus Serif (Latin, Greek, Cyrillic, Hebrew) and DejaVu Sans Mono; these packages the other letters.
 FONT_PACKAGES = {"fontpkg_amiri": "Amiri", "cvttf_NotoSansCJK_Regular": "Noto Sans CJK TC"}
 SERIF = "Libertinus Serif"

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from app.attention.library import load_library
 from app.settings import PROJECT
+from app.sheets.library import load_library
 
 from .conftest import Served
 from .test_accessibility import clean

@@ -6,8 +6,8 @@ import re
 
 from playwright.sync_api import Browser, Page, expect
 
-from app.attention.library import load_library
 from app.settings import PROJECT
+from app.sheets.library import load_library
 
 from .conftest import Served, wait_until
 from .test_accessibility import looked_at

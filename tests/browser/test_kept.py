@@ -14,12 +14,12 @@ import psutil
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from app.attention.library import load_library
-from app.attention.tickets import load_tickets
+from app.classes.student_sheet import freeze
 from app.settings import PROJECT, Settings
+from app.sheets.exit_tickets import load_tickets
+from app.sheets.library import load_library
 from app.store import Activity, Plan, Policies, Store
-from app.web.assigned import freeze
-from app.web.parts import COOKIE
+from app.web.shared.services import COOKIE
 
 from .conftest import Served, wait_until
 from .test_accessibility import clean

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from app.attention.library import load_library
-from app.attention.tickets import load_tickets
+from app.classes.sample_course import make_sample
 from app.settings import PROJECT
+from app.sheets.exit_tickets import load_tickets
+from app.sheets.library import load_library
 from app.store import Activity, Store
-from app.web.doors import SESSION_COOKIE
-from app.web.simulated import make_sample
+from app.web.shared.permissions import SESSION_COOKIE
 
 from .conftest import Served
 from .test_accessibility import looked_at

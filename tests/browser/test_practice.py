@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from playwright.sync_api import Browser, Page, expect
 
-from app.attention.library import Library
-from app.attention.worksheet import Variant
-from tests.students import right, students
+from app.sheets.library import Library
+from app.sheets.worksheet import Variant
+from tests.helpers.students import right, students
 
 from .conftest import Served
 from .test_accessibility import looked_at

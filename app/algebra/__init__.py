@@ -1,0 +1,1 @@
+"""Symbols, products and sums of symbols, and the parser of typed arithmetic."""

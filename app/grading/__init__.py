@@ -1,0 +1,1 @@
+"""Marks, hints, explanations and item analysis."""

@@ -1,0 +1,52 @@
+"""What is said once a sheet is done: the belief that an earlier try showed, explained, and drawn beside the truth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from app.figures.figures import Figure, Scale, draw_beside
+from app.grading.grade import Report
+from app.misconceptions.catalogue import believed, sentence
+from app.sheets.worksheet import Variant
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """A belief's key, its explanation, and the figures in which it shows: as it has them, and as they are."""
+
+    belief: str
+    message: str
+    figures: tuple[tuple[Figure, Figure], ...]
+
+
+def explain(variant: Variant, report: Report, scale: Scale = "root") -> Explanation | None:
+    """The explanation of a try's diagnosis, None where it had none. It tells answers: the sheet has to be done."""
+    if report.diagnosis is None:
+        return None
+    typed = {place: mark.read_as for place, mark in report.marks.items()}
+    values = {variant.upright(place): value for place, value in typed.items() if value is not None}
+    held = believed(variant.standing, values, report.diagnosis.key)
+    mistaken = {variant.upright(place): value for place, value in held.items()}
+    message = sentence(variant, report.diagnosis.key, "explanation")
+    return Explanation(report.diagnosis.key, message, _pairs(draw_beside(variant, mistaken, variant.key, scale)))
+
+
+def explain_belief(variant: Variant, belief: str, scale: Scale = "root") -> Explanation:
+    """The explanation of a belief that nobody need have shown; without figures where this sheet cannot show it."""
+    message = sentence(variant, belief, "explanation")
+    if not any(e.belief == belief for e in variant.standing.expectations):
+        return Explanation(belief, message, ())
+    held = believed(variant.standing, {}, belief)
+    mistaken = {variant.upright(place): value for place, value in held.items()}
+    return Explanation(belief, message, _pairs(draw_beside(variant, mistaken, variant.key, scale)))
+
+
+def _pairs(drawn: tuple[tuple[Figure, Figure], ...]) -> tuple[tuple[Figure, Figure], ...]:
+    """The same figures, each pair in frames of one width, with nothing below them but the gaps."""
+    return tuple(
+        (
+            replace(left, width=max(left.width, right.width), captions=left.captions if left.broken else ()),
+            replace(right, width=max(left.width, right.width), captions=()),
+        )
+        for left, right in drawn
+    )

@@ -1,0 +1,1 @@
+"""The catalogue of misconceptions and the diagnosis of a whole sheet."""

@@ -1,0 +1,230 @@
+"""The encoders and the encoder-decoders: BERT and its line, ViT, CLIP's text part, T5, BART, Whisper."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from app.models.families.family import (
+    ALL_BIASES,
+    SIZES,
+    YES,
+    Family,
+    Flag,
+    Rope,
+    Specs,
+    parts,
+    positive,
+    says,
+    says_gated,
+)
+from app.models.layouts import encoder_decoders as seq2seq
+from app.models.layouts import encoders
+
+_BERT = Family(
+    encoders.BERT,
+    "BertForMaskedLM",
+    {
+        **SIZES,
+        "G": "= H",
+        "d_h": "= d/H",
+        "C": "max_position_embeddings = 512",
+        "P": "= C",
+        "T": "type_vocab_size = 2",
+    },
+    {**ALL_BIASES, "decoder": Flag("is_decoder")},
+    tied=True,
+    causal=False,
+    cache=False,
+    positions="C",
+)
+# RoBERTa numbers its positions from the padding token's number + 1: two rows of the table are never used.
+_ROBERTA = replace(_BERT, layout=encoders.ROBERTA, model_class="RobertaForMaskedLM", unused_positions=2)
+_NARROW: Specs = {**_BERT.sizes, "d_emb": "embedding_size = 128"}
+_DEBERTA = replace(
+    _BERT,
+    layout=encoders.DEBERTA,
+    model_class="DebertaForMaskedLM",
+    sizes={
+        **_BERT.sizes,
+        "T": "types? type_vocab_size",
+        "R": ("buckets? position_buckets", "spans? max_relative_positions", "= C"),
+    },
+    flags={
+        "q v o mlp_bias": YES,
+        "relative": Flag("relative_attention"),
+        "positions": Flag("position_biased_input", True),
+        "types": Flag("type_vocab_size", False, positive),
+        "spans": Flag("max_relative_positions", False, positive),
+        "c2p": Flag("pos_att_type", False, says("c2p")),
+        "p2c": Flag("pos_att_type", False, says("p2c")),
+        "legacy": Flag("legacy", True),
+    },
+    positions_when="positions",
+)
+_BART = Family(
+    seq2seq.BART,
+    "BartForConditionalGeneration",
+    {
+        "d": "d_model hidden_size",
+        "H": "encoder_attention_heads num_attention_heads",
+        "G": "= H",
+        "d_h": "= d/H",
+        "d_v": "= d_h",
+        "d_ff": "encoder_ffn_dim",
+        "V": "vocab_size",
+        "L": "encoder_layers num_hidden_layers",
+        "C": "max_position_embeddings = 1024",
+        "P": "= C + 2",
+        "P_dec": "= C",
+        "H_dec": "decoder_attention_heads",
+        "d_h_dec": "= d/H_dec",
+        "d_ff_dec": "decoder_ffn_dim",
+        "L_dec": "decoder_layers",
+    },
+    ALL_BIASES,
+    tied=True,
+    causal=False,
+    positions="C",
+)
+_T5 = Family(
+    seq2seq.T5,
+    "T5ForConditionalGeneration",
+    {
+        "d": "d_model hidden_size",
+        "H": "num_heads num_attention_heads",
+        "G": "= H",
+        "d_h": "d_kv head_dim = 64",
+        "d_v": "= d_h",
+        "d_ff": "d_ff",
+        "V": "vocab_size",
+        "L": "num_layers num_hidden_layers",
+        "C": "n_positions = none",
+        "H_dec": "= H",
+        "d_h_dec": "= d_h",
+        "L_dec": "num_decoder_layers = L",
+        "B": "relative_attention_num_buckets = 32",
+    },
+    {"gated": Flag("feed_forward_proj", False, says_gated)},
+    tied="always",
+    causal=False,
+)
+_MT5_FLAGS = {"gated": Flag("feed_forward_proj", True, says_gated)}
+
+FAMILIES: Mapping[str, Family] = {
+    "bert": _BERT,
+    "roberta": _ROBERTA,
+    "xlm-roberta": replace(_ROBERTA, model_class="XLMRobertaForMaskedLM"),
+    "camembert": replace(_ROBERTA, model_class="CamembertForMaskedLM"),
+    "distilbert": replace(
+        _BERT,
+        layout=encoders.DISTILBERT,
+        model_class="DistilBertForMaskedLM",
+        sizes={
+            **_BERT.sizes,
+            "d": "dim hidden_size",
+            "H": "n_heads num_attention_heads",
+            "L": "n_layers num_hidden_layers",
+            "d_ff": "hidden_dim",
+        },
+    ),
+    "albert": replace(
+        _BERT,
+        layout=encoders.ALBERT,
+        model_class="AlbertForMaskedLM",
+        sizes={**_NARROW, "L_stored": "num_hidden_groups = 1"},
+    ),
+    "electra": replace(
+        _BERT,
+        layout=encoders.ELECTRA,
+        model_class="ElectraForPreTraining",
+        sizes=_NARROW,
+    ),
+    "modernbert": Family(
+        encoders.MODERNBERT,
+        "ModernBertForMaskedLM",
+        {**SIZES, "G": "= H", "d_h": "= d/H"},
+        {
+            "q k v o": Flag("attention_bias"),
+            "mlp_bias": Flag("mlp_bias"),
+            "norm_bias": Flag("norm_bias"),
+            "decoder_bias": Flag("decoder_bias", True),
+            "classifier_bias": Flag("classifier_bias"),
+        },
+        tied=True,
+        causal=False,
+        cache=False,
+        rotary=Rope(theta="global_rope_theta", default_theta=160_000.0),
+    ),
+    "deberta": _DEBERTA,
+    "deberta-v2": replace(
+        _DEBERTA,
+        layout=encoders.DEBERTA_V2,
+        model_class="DebertaV2ForMaskedLM",
+        sizes={**_DEBERTA.sizes, "K": "convolution? conv_kernel_size"},
+        flags={
+            **_DEBERTA.flags,
+            "q k v o mlp_bias": YES,
+            "buckets": Flag("position_buckets", False, positive),
+            "shared_key": Flag("share_att_key"),
+            "relative_norm": Flag("norm_rel_ebd", False, says("layer_norm")),
+            "convolution": Flag("conv_kernel_size", False, positive),
+        },
+    ),
+    "vit": Family(
+        encoders.VIT,
+        "ViTForImageClassification",
+        {
+            **SIZES,
+            "G": "= H",
+            "d_h": "= d/H",
+            "V": "= none",
+            "I": "image_size = 224",
+            "p": "patch_size = 16",
+            "c": "num_channels = 3",
+            "n_side": "= I//p",
+            "P": "= n_side*n_side + 1",
+            "C": "= P",
+            "d_pool": "pooler_output_size = d",
+        },
+        {"q k v": Flag("qkv_bias", True), "o mlp_bias": YES},
+        causal=False,
+        cache=False,
+        positions="P",
+    ),
+    "clip_text_model": Family(
+        encoders.CLIP_TEXT,
+        "CLIPTextModel",
+        {
+            **SIZES,
+            "G": "= H",
+            "d_h": "= d/H",
+            "C": "max_position_embeddings = 77",
+            "P": "= C",
+            "d_proj": "projection_dim = 512",
+        },
+        ALL_BIASES,
+        tied=True,
+        cache=False,
+        positions="C",
+        part_defaults=parts(512, 8, 2048, 49408, 12),
+    ),
+    "t5": _T5,
+    "mt5": replace(_T5, model_class="MT5ForConditionalGeneration", flags=_MT5_FLAGS),
+    "umt5": replace(_T5, model_class="UMT5ForConditionalGeneration", flags={**_MT5_FLAGS, "every_relative": YES}),
+    "bart": _BART,
+    "mbart": replace(_BART, model_class="MBartForConditionalGeneration", flags={**ALL_BIASES, "final_norms": YES}),
+    "whisper": replace(
+        _BART,
+        layout=seq2seq.WHISPER,
+        model_class="WhisperForConditionalGeneration",
+        sizes={
+            **_BART.sizes,
+            "C": "max_source_positions = 1500",
+            "P": "= C",
+            "P_dec": "max_target_positions = 448",
+            "bands": "num_mel_bins = 80",
+        },
+        flags={"q v o mlp_bias": YES},
+    ),
+}

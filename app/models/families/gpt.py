@@ -1,0 +1,167 @@
+"""The decoders under the names of the GPT line, and Falcon, BLOOM, MPT, OPT and XGLM beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from app.models.families.family import ALL_BIASES, SIZES, YES, Family, Flag, Rope, Specs, decoder, is_two
+from app.models.layouts import gpt
+
+_GPT_SIZES: Specs = {
+    **SIZES,
+    "d": "n_embd hidden_size",
+    "H": "n_head num_attention_heads",
+    "L": "n_layer num_hidden_layers",
+    "G": "= H",
+    "d_h": "= d/H",
+    "d_ff": "n_inner = 4*d",
+}
+_GPT2_SIZES: Specs = {**_GPT_SIZES, "C": "n_positions max_position_embeddings = 1024", "P": "= C"}
+_GPTJ = Family(
+    gpt.GPTJ,
+    "GPTJForCausalLM",
+    {**_GPT_SIZES, "C": "n_positions max_position_embeddings = none", "d_rot": "rotary_dim = 64, null d"},
+    {"mlp_bias lm_head_bias": YES},
+    rotary=Rope("d_rot"),
+)
+_FALCON = Family(
+    gpt.FALCON,
+    "FalconForCausalLM",
+    {
+        **SIZES,
+        "d": "n_embed hidden_size",
+        "H": "num_attention_heads n_head",
+        "L": "num_hidden_layers n_layer",
+        "G": ("new_decoder? num_kv_heads n_head_kv = H", "multi_query? = 1", "= H"),
+        "d_h": "= d/H",
+        "d_ff": "ffn_hidden_size = 4*d",
+    },
+    {
+        "q k v o mlp_bias": Flag("bias"),
+        "multi_query": Flag("multi_query", True),
+        "new_decoder": Flag("new_decoder_architecture"),
+        "parallel": Flag("parallel_attn", True),
+        "two_norms": Flag("num_ln_in_parallel_attn", "new_decoder", is_two),
+        "alibi": Flag("alibi"),
+    },
+    tied=True,
+    rotary=Rope(when="!alibi"),
+)
+
+FAMILIES: Mapping[str, Family] = {
+    "openai-gpt": Family(
+        gpt.GPT1,
+        "OpenAIGPTLMHeadModel",
+        {**_GPT2_SIZES, "C": "n_positions max_position_embeddings = 512", "d_ff": "= 4*d"},
+        ALL_BIASES,
+        tied=True,
+        cache=False,
+        positions="C",
+    ),
+    "gpt2": Family(gpt.GPT2, "GPT2LMHeadModel", _GPT2_SIZES, ALL_BIASES, tied=True, positions="C"),
+    "gpt_neo": Family(
+        gpt.GPT_NEO,
+        "GPTNeoForCausalLM",
+        {
+            **SIZES,
+            "H": "num_heads num_attention_heads",
+            "L": "num_layers num_hidden_layers",
+            "G": "= H",
+            "d_h": "= d/H",
+            "d_ff": "intermediate_size = 4*d",
+            "C": "max_position_embeddings = 2048",
+            "P": "= C",
+        },
+        {"o mlp_bias": YES},
+        tied=True,
+        positions="C",
+    ),
+    "gpt_neox": decoder(
+        gpt.GPT_NEOX,
+        "GPTNeoX",
+        {"G": "= H", "d_h": "= d/H"},
+        flags={"q k v o": Flag("attention_bias", True), "mlp_bias": YES},
+        rotary=Rope(share="rotary_pct", default_share=0.25, theta="rotary_emb_base"),
+    ),
+    "gptj": _GPTJ,
+    "codegen": replace(_GPTJ, layout=gpt.CODEGEN, model_class="CodeGenForCausalLM"),
+    "gpt_bigcode": Family(
+        gpt.GPT_BIGCODE,
+        "GPTBigCodeForCausalLM",
+        {**_GPT2_SIZES, "G": ("multi_query? = 1", "= H")},
+        {**ALL_BIASES, "multi_query": Flag("multi_query", True)},
+        tied=True,
+        positions="C",
+    ),
+    "falcon": _FALCON,
+    "RefinedWebModel": _FALCON,
+    # The first files of Falcon 40B have this name, two norms a layer, and no field that says so.
+    "RefinedWeb": replace(_FALCON, flags={**_FALCON.flags, "new_decoder": Flag("new_decoder_architecture", True)}),
+    "bloom": Family(
+        gpt.BLOOM,
+        "BloomForCausalLM",
+        {
+            **_GPT_SIZES,
+            "d": "n_embed hidden_size",
+            "d_ff": "= 4*d",
+            "C": "seq_length = none",
+        },
+        ALL_BIASES,
+        tied=True,
+    ),
+    # transformers builds every MPT with keys for each head and a feed-forward width of 4d, whatever "kv_n_heads" and
+    # "expansion_ratio" say; no published file says otherwise.
+    "mpt": Family(
+        gpt.MPT,
+        "MptForCausalLM",
+        {
+            **SIZES,
+            "d": "d_model hidden_size",
+            "H": "n_heads num_attention_heads",
+            "L": "n_layers num_hidden_layers",
+            "G": "= H",
+            "d_h": "= d/H",
+            "d_ff": "= 4*d",
+            "C": "max_seq_len = none",
+        },
+        tied=True,
+    ),
+    "opt": Family(
+        gpt.OPT,
+        "OPTForCausalLM",
+        {
+            **SIZES,
+            "G": "= H",
+            "d_h": "= d/H",
+            "d_ff": "ffn_dim",
+            "C": "max_position_embeddings = 2048",
+            "P": "= C + 2",
+            "d_emb": "word_embed_proj_dim = d",
+        },
+        {
+            "q k v o mlp_bias": Flag("enable_bias", True),
+            "norm_first": Flag("do_layer_norm_before", True),
+            "norm_parameters": Flag("layer_norm_elementwise_affine", True),
+            "no_final_norm": Flag("_remove_final_layer_norm"),
+        },
+        tied=True,
+        positions="C",
+    ),
+    # XGLM computes its positions with sines, for any length: its table holds no parameters and does not end.
+    "xglm": Family(
+        gpt.XGLM,
+        "XGLMForCausalLM",
+        {
+            **SIZES,
+            "d": "d_model hidden_size",
+            "H": "attention_heads num_attention_heads",
+            "L": "num_layers num_hidden_layers",
+            "G": "= H",
+            "d_h": "= d/H",
+            "d_ff": "ffn_dim",
+        },
+        ALL_BIASES,
+        tied=True,
+    ),
+}

@@ -1,0 +1,213 @@
+"""The decoders under LLaMA's names: one feed-forward block a layer, rotary positions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from app.models.families.family import (
+    ALL_BIASES,
+    ATTENTION_BIAS,
+    MLP_BIAS,
+    PER_HEAD_RMS,
+    QK_NORM,
+    QKV_BIAS,
+    YES,
+    Family,
+    Flag,
+    Rope,
+    decoder,
+    parts,
+)
+from app.models.layer_patterns import Windows, after_first, all_but_every, listed_cross_layers, without_rotary
+from app.models.layouts import llama
+
+_QWEN_WINDOWS = Windows(after_first("max_window_layers", 28), missing=4096, switch="use_sliding_window")
+_ALTERNATE = all_but_every(2)
+_MISTRAL = decoder(
+    llama.LLAMA,
+    "Mistral",
+    {"G": "num_key_value_heads = 8, null H"},
+    windows=Windows(missing=4096),
+    part_defaults=parts(4096, 32, 14336, 32000, 32),
+)
+_LLAMA = decoder(
+    llama.LLAMA, "Llama", flags={**ATTENTION_BIAS, **MLP_BIAS}, part_defaults=parts(4096, 32, 11008, 32000, 32)
+)
+_QWEN2 = decoder(
+    llama.LLAMA,
+    "Qwen2",
+    {"G": "num_key_value_heads = 32, null H"},
+    flags=QKV_BIAS,
+    windows=_QWEN_WINDOWS,
+    part_defaults=parts(4096, 32, 22016, 151936, 32),
+)
+_QWEN2_VL = replace(
+    _QWEN2,
+    sizes={**_QWEN2.sizes, "G": "num_key_value_heads = 8, null H"},
+    rotary=Rope(default_theta=1e6),
+    windows=Windows(after_first("max_window_layers", 80), missing=4096, switch="use_sliding_window"),
+    part_defaults=parts(8192, 64, 29568, 152064, 80),
+)
+_QWEN3 = decoder(
+    llama.QK_NORM,
+    "Qwen3",
+    {"G": "num_key_value_heads = 32, null H", "d_h": "head_dim = 128, null d/H"},
+    flags={**ATTENTION_BIAS, **PER_HEAD_RMS},
+    windows=_QWEN_WINDOWS,
+    part_defaults=parts(4096, 32, 22016, 151936, 32),
+)
+_GEMMA = decoder(
+    llama.LLAMA,
+    "Gemma",
+    {"G": "num_key_value_heads = 16, null H", "d_h": "head_dim = 256, null d/H"},
+    flags={**ATTENTION_BIAS, "bidirectional": Flag("use_bidirectional_attention")},
+    tied=True,
+    part_defaults=parts(3072, 16, 24576, 256000, 28),
+)
+_GEMMA2 = replace(
+    _GEMMA,
+    layout=llama.GEMMA2,
+    model_class="Gemma2ForCausalLM",
+    sizes={**_GEMMA.sizes, "G": "num_key_value_heads = 4, null H"},
+    windows=Windows(_ALTERNATE, missing=4096),
+    part_defaults=parts(2304, 8, 9216, 256000, 26),
+)
+_GEMMA3 = replace(
+    _GEMMA2,
+    model_class="Gemma3ForCausalLM",
+    flags={**_GEMMA.flags, **PER_HEAD_RMS},
+    rotary=Rope(default_theta=1e6),
+    windows=Windows(all_but_every(6, "sliding_window_pattern"), missing=4096),
+    part_defaults=parts(2304, 8, 9216, 262208, 26),
+)
+
+FAMILIES: Mapping[str, Family] = {
+    "llama": _LLAMA,
+    "mllama_text_model": decoder(
+        llama.MLLAMA,
+        "Mllama",
+        {"G": "num_key_value_heads = 8, null H", "d_h": "= d/H"},
+        tied="never",
+        rotary=Rope(default_theta=5e5),
+        cross_layers=listed_cross_layers,
+        part_defaults=parts(4096, 32, 14336, 128256, 40),
+    ),
+    "mistral": _MISTRAL,
+    "ministral": replace(_MISTRAL, model_class="MinistralForCausalLM"),
+    "ministral3": replace(
+        _MISTRAL,
+        model_class="Ministral3ForCausalLM",
+        sizes={**_MISTRAL.sizes, "d_h": "head_dim = 128, null d/H"},
+        windows=Windows(),
+        part_defaults=parts(4096, 32, 14336, 131072, 34),
+    ),
+    "qwen2": _QWEN2,
+    # Images are read by parts of their own; what is counted is the language model, which is that of Qwen 2 or 3.
+    "qwen2_vl": _QWEN2_VL,
+    "qwen2_vl_text": _QWEN2_VL,
+    "qwen2_5_vl": _QWEN2_VL,
+    "qwen2_5_vl_text": _QWEN2_VL,
+    "qwen3": _QWEN3,
+    "qwen3_vl_text": replace(_QWEN3, windows=None),
+    "gemma": _GEMMA,
+    "gemma2": _GEMMA2,
+    "gemma3_text": _GEMMA3,
+    "phi": decoder(
+        llama.PHI,
+        "Phi",
+        flags={**ALL_BIASES, "lm_head_bias": YES, "qk_norm": Flag("qk_layernorm")},
+        rotary=Rope(default_share=0.5),
+    ),
+    "phi3": decoder(llama.PHI3, "Phi3", windows=Windows(), part_defaults=parts(3072, 32, 8192, 32064, 32)),
+    "starcoder2": decoder(
+        llama.STARCODER2,
+        "Starcoder2",
+        {"G": "num_key_value_heads = 2, null H"},
+        flags={"q k v o mlp_bias": Flag("use_bias", True)},
+        tied=True,
+        windows=Windows(),
+    ),
+    "stablelm": decoder(
+        llama.STABLELM,
+        "StableLm",
+        {"G": "num_key_value_heads = 32, null H", "d_h": "= d/H"},
+        flags={
+            "q k v": Flag("use_qkv_bias"),
+            "qk_norm": Flag("qk_layernorm"),
+            "parallel": Flag("use_parallel_residual"),
+        },
+        rotary=Rope(default_share=0.25),
+    ),
+    "olmo": decoder(llama.OLMO, "Olmo", flags=ATTENTION_BIAS),
+    "olmo2": decoder(llama.OLMO2, "Olmo2", flags={**ATTENTION_BIAS, **QK_NORM}),
+    "olmo3": decoder(
+        llama.OLMO2,
+        "Olmo3",
+        flags={**ATTENTION_BIAS, **QK_NORM},
+        rotary=Rope(default_theta=5e5),
+        windows=Windows(all_but_every(4), missing=4096),
+    ),
+    "cohere": decoder(
+        llama.COHERE,
+        "Cohere",
+        flags={**ATTENTION_BIAS, "qk_norm": Flag("use_qk_norm")},
+        tied=True,
+        rotary=Rope(default_theta=5e5),
+    ),
+    "cohere2": decoder(
+        llama.COHERE,
+        "Cohere2",
+        {"d_h": "= d/H"},
+        flags=ATTENTION_BIAS,
+        tied=True,
+        windows=Windows(all_but_every(4, "sliding_window_pattern"), missing=4096),
+    ),
+    "granite": decoder(llama.LLAMA, "Granite", flags={**ATTENTION_BIAS, **MLP_BIAS}),
+    "nemotron": decoder(
+        llama.NEMOTRON, "Nemotron", flags={**ATTENTION_BIAS, **MLP_BIAS}, rotary=Rope(default_share=0.5)
+    ),
+    "glm": decoder(
+        llama.GLM,
+        "Glm",
+        {"G": "num_key_value_heads = 2, null H", "d_h": "head_dim = 128, null d/H"},
+        flags={"q k v": Flag("attention_bias", True)},
+        rotary=Rope(default_share=0.5),
+    ),
+    "glm4": decoder(
+        llama.GLM,
+        "Glm4",
+        {"G": "num_key_value_heads = 2, null H", "d_h": "head_dim = 128, null d/H"},
+        flags={"q k v": Flag("attention_bias", True), "sandwich": YES},
+        rotary=Rope(default_share=0.5),
+    ),
+    "internlm3": decoder(
+        llama.LLAMA,
+        "InternLM3",
+        {"G": "num_key_value_heads = 2, null H", "d_h": "head_dim = 128, null d/H"},
+        flags={"q k v o": Flag("qkv_bias attention_bias"), "mlp_bias": Flag("bias mlp_bias")},
+    ),
+    "exaone4": decoder(
+        llama.EXAONE4,
+        "Exaone4",
+        {"G": "num_key_value_heads = 32, null H"},
+        flags=PER_HEAD_RMS,
+        windows=Windows(all_but_every(4, "sliding_window_pattern"), missing=4096),
+    ),
+    "smollm3": decoder(
+        llama.LLAMA,
+        "SmolLM3",
+        {"G": "num_key_value_heads = 4, null H"},
+        flags={**ATTENTION_BIAS, **MLP_BIAS},
+        tied=True,
+        rotary=Rope(default_theta=2e6),
+        windows=Windows(without_rotary, switch="use_sliding_window"),
+    ),
+    "persimmon": decoder(
+        llama.PERSIMMON,
+        "Persimmon",
+        {"G": "= H", "d_h": "= d/H"},
+        flags={**ALL_BIASES, "qk_norm": Flag("qk_layernorm", True)},
+        rotary=Rope(default_share=0.5),
+    ),
+}

@@ -1,0 +1,124 @@
+"""Layouts of decoders under the names of the GPT line: wte, h, ln_f, and of OPT and XGLM."""
+
+from __future__ import annotations
+
+from app.models.layouts.blocks import PRE_NORMS, SELF, Weights, causal_heads, fused, norms, plain, projections
+from app.models.parameter_specs import ALWAYS, OTHER, Layout, Stack, layer, linear, norm, table
+
+
+def gpt_like(stack: str, outside: Weights, *parts: Weights, prefix: str = "transformer.") -> Layout:
+    """A decoder under the older names: transformer.wte, transformer.h, ln_f."""
+    return Layout(outside, (Stack(stack, "L", layer(*parts)),), causal_heads(prefix, "lm_head_bias"))
+
+
+_WTE = table("wte", "V", "d")
+_WPE = table("wpe", "P", "d")
+_LN_F = norm("ln_f", "d", OTHER, bias=ALWAYS)
+_TWO_LN = norms("ln_1 ln_2", bias=ALWAYS)
+
+GPT1 = gpt_like(
+    "h.{i}.",
+    layer(table("tokens_embed", "V", "d"), table("positions_embed", "P", "d")),
+    fused("attn.", "c_attn c_proj", conv1d=True),
+    plain("mlp.c_fc mlp.c_proj", conv1d=True),
+    _TWO_LN,
+)
+GPT2 = gpt_like(
+    "h.{i}.",
+    layer(_WTE, _WPE, _LN_F),
+    fused("attn.", "c_attn c_proj", conv1d=True),
+    plain("mlp.c_fc mlp.c_proj", conv1d=True),
+    _TWO_LN,
+)
+GPT_BIGCODE = gpt_like(
+    "h.{i}.", layer(_WTE, _WPE, _LN_F), fused("attn.", "c_attn c_proj"), plain("mlp.c_fc mlp.c_proj"), _TWO_LN
+)
+GPT_NEO = gpt_like(
+    "h.{i}.",
+    layer(_WTE, _WPE, _LN_F),
+    projections("attn.attention.", "q_proj k_proj v_proj out_proj"),
+    plain("mlp.c_fc mlp.c_proj"),
+    _TWO_LN,
+)
+GPTJ = gpt_like(
+    "h.{i}.",
+    layer(_WTE, _LN_F),
+    projections("attn.", "q_proj k_proj v_proj out_proj"),
+    plain("mlp.fc_in mlp.fc_out"),
+    norms("ln_1", bias=ALWAYS),
+)
+CODEGEN = gpt_like(
+    "h.{i}.",
+    layer(_WTE, _LN_F),
+    fused("attn.", "qkv_proj out_proj"),
+    plain("mlp.fc_in mlp.fc_out"),
+    norms("ln_1", bias=ALWAYS),
+)
+GPT_NEOX = gpt_like(
+    "layers.{i}.",
+    layer(table("embed_in", "V", "d"), norm("final_layer_norm", "d", OTHER, bias=ALWAYS)),
+    fused("attention.", "query_key_value dense"),
+    plain("mlp.dense_h_to_4h mlp.dense_4h_to_h"),
+    norms(PRE_NORMS, bias=ALWAYS),
+    prefix="gpt_neox.",
+)
+BLOOM = gpt_like(
+    "h.{i}.",
+    layer(table("word_embeddings", "V", "d"), norm("word_embeddings_layernorm", "d", OTHER, bias=ALWAYS), _LN_F),
+    fused("self_attention.", "query_key_value dense"),
+    plain("mlp.dense_h_to_4h mlp.dense_4h_to_h"),
+    norms(PRE_NORMS, bias=ALWAYS),
+)
+FALCON = gpt_like(
+    "h.{i}.",
+    layer(table("word_embeddings", "V", "d"), _LN_F),
+    fused("self_attention.", "query_key_value dense"),
+    plain("mlp.dense_h_to_4h mlp.dense_4h_to_h"),
+    norms("ln_attn ln_mlp", bias=ALWAYS, when="parallel two_norms"),
+    norms("input_layernorm", bias=ALWAYS, when="!parallel"),
+    norms("post_attention_layernorm", bias=ALWAYS, when="!parallel"),
+    norms("input_layernorm", bias=ALWAYS, when="parallel !two_norms"),
+)
+MPT = gpt_like(
+    "blocks.{i}.",
+    layer(_WTE, norm("norm_f", "d", OTHER)),
+    fused("attn.", "Wqkv out_proj"),
+    plain("ffn.up_proj ffn.down_proj"),
+    norms("norm_1 norm_2"),
+)
+OPT = Layout(
+    layer(
+        table("decoder.embed_tokens", "V", "d_emb"),
+        table("decoder.embed_positions", "P", "d"),
+        linear("decoder.project_in", "d_emb", "d", OTHER, when="narrow_embedding"),
+        linear("decoder.project_out", "d", "d_emb", OTHER, when="narrow_embedding"),
+        norm("decoder.final_layer_norm", "d", OTHER, bias=ALWAYS, when="norm_parameters norm_first !no_final_norm"),
+    ),
+    (
+        Stack(
+            "decoder.layers.{i}.",
+            "L",
+            layer(
+                projections(SELF, "q_proj k_proj v_proj out_proj"),
+                plain("fc1 fc2"),
+                norms("self_attn_layer_norm final_layer_norm", bias=ALWAYS, when="norm_parameters"),
+            ),
+        ),
+    ),
+    causal_heads("model.", width="d_emb"),
+)
+XGLM = Layout(
+    layer(table("embed_tokens", "V", "d"), norm("layer_norm", "d", OTHER, bias=ALWAYS)),
+    (
+        Stack(
+            "layers.{i}.",
+            "L",
+            layer(
+                projections(SELF, "q_proj k_proj v_proj out_proj"),
+                plain("fc1 fc2"),
+                norms("self_attn_layer_norm final_layer_norm", bias=ALWAYS),
+            ),
+        ),
+    ),
+    causal_heads("model."),
+)

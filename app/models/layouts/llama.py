@@ -1,0 +1,200 @@
+"""Layouts of decoders under LLaMA's names (Touvron et al., arXiv:2302.13971): embed_tokens, layers, norm, lm_head."""
+
+from __future__ import annotations
+
+from app.models.layouts.blocks import (
+    PRE_NORMS,
+    QKVO,
+    SELF,
+    Weights,
+    causal_heads,
+    fused,
+    gated,
+    mixture,
+    norms,
+    plain,
+    projections,
+    qk_norms,
+)
+from app.models.parameter_specs import (
+    ALWAYS,
+    ATTENTION,
+    ATTENTION_NORMS,
+    MLP,
+    NEVER,
+    OTHER,
+    Layout,
+    Stack,
+    experts,
+    layer,
+    linear,
+    norm,
+    table,
+    tensor,
+    vector,
+)
+
+SANDWICH = "post_attention_layernorm post_feedforward_layernorm"
+LLAMA_ATTENTION = projections(SELF, QKVO)
+
+
+def llama_like(
+    *parts: Weights, norm_bias: str | None = None, final_norm: Weights | None = None, gate: str = ALWAYS
+) -> Layout:
+    """A decoder under LLaMA's names: embed_tokens, layers, norm, lm_head."""
+    last = norm("norm", "d", OTHER, bias=norm_bias) if final_norm is None else final_norm
+    outside = layer(table("embed_tokens", "V", "d"), last)
+    return Layout(outside, (Stack("layers.{i}.", "L", layer(*parts)),), causal_heads("model.", "lm_head_bias"), gate)
+
+
+LLAMA = llama_like(LLAMA_ATTENTION, gated("mlp."), norms(PRE_NORMS))
+QK_NORM = llama_like(LLAMA_ATTENTION, qk_norms("self_attn.q_norm self_attn.k_norm"), gated("mlp."), norms(PRE_NORMS))
+GEMMA2 = llama_like(
+    LLAMA_ATTENTION,
+    qk_norms("self_attn.q_norm self_attn.k_norm"),
+    gated("mlp."),
+    norms(f"{PRE_NORMS} pre_feedforward_layernorm post_feedforward_layernorm"),
+)
+# OLMo 2 normalizes all heads' queries at once, and after attention and feed-forward instead of before.
+OLMO2 = llama_like(
+    LLAMA_ATTENTION,
+    qk_norms("self_attn.q_norm self_attn.k_norm", "H*d_h G*d_h"),
+    gated("mlp."),
+    norms(SANDWICH),
+)
+OLMO = llama_like(LLAMA_ATTENTION, gated("mlp."), final_norm=())
+EXAONE4 = llama_like(LLAMA_ATTENTION, qk_norms("self_attn.q_norm self_attn.k_norm"), gated("mlp."), norms(SANDWICH))
+COHERE = llama_like(
+    LLAMA_ATTENTION,
+    tensor("self_attn.q_norm.weight", "H, d_h", ATTENTION_NORMS, when="qk_norm"),
+    tensor("self_attn.k_norm.weight", "G, d_h", ATTENTION_NORMS, when="qk_norm"),
+    gated("mlp."),
+    norms("input_layernorm"),
+)
+NEMOTRON = llama_like(
+    LLAMA_ATTENTION, plain("mlp.up_proj mlp.down_proj"), norms(PRE_NORMS, bias=ALWAYS), norm_bias=ALWAYS, gate=NEVER
+)
+STARCODER2 = llama_like(
+    LLAMA_ATTENTION, plain("mlp.c_fc mlp.c_proj"), norms(PRE_NORMS, bias=ALWAYS), norm_bias=ALWAYS, gate=NEVER
+)
+STABLELM = llama_like(
+    LLAMA_ATTENTION,
+    # A norm of its own for every head.
+    vector("self_attn.q_layernorm.norms.{j}.weight", "d_h", ATTENTION_NORMS, when="qk_norm", copies="H"),
+    vector("self_attn.k_layernorm.norms.{j}.weight", "d_h", ATTENTION_NORMS, when="qk_norm", copies="G"),
+    gated("mlp."),
+    norms("input_layernorm", bias=ALWAYS),
+    norms("post_attention_layernorm", bias=ALWAYS, when="!parallel"),
+    norm_bias=ALWAYS,
+)
+GLM = llama_like(
+    LLAMA_ATTENTION,
+    linear("mlp.gate_up_proj", "d", "2*d_ff", MLP),
+    linear("mlp.down_proj", "d_ff", "d", MLP),
+    norms(PRE_NORMS),
+    norms("post_self_attn_layernorm post_mlp_layernorm", when="sandwich"),
+)
+PHI3 = llama_like(
+    fused(SELF, "qkv_proj o_proj"),
+    linear("mlp.gate_up_proj", "d", "2*d_ff", MLP),
+    linear("mlp.down_proj", "d_ff", "d", MLP),
+    norms(PRE_NORMS),
+)
+PHI = llama_like(
+    projections(SELF, "q_proj k_proj v_proj dense"),
+    qk_norms("self_attn.q_layernorm self_attn.k_layernorm", bias=ALWAYS),
+    plain("mlp.fc1 mlp.fc2"),
+    norms("input_layernorm", bias=ALWAYS),
+    final_norm=norm("final_layernorm", "d", OTHER, bias=ALWAYS),
+    gate=NEVER,
+)
+PERSIMMON = llama_like(
+    fused(SELF, "query_key_value dense"),
+    qk_norms("self_attn.q_layernorm self_attn.k_layernorm", bias=ALWAYS),
+    plain("mlp.dense_h_to_4h mlp.dense_4h_to_h"),
+    norms(PRE_NORMS, bias=ALWAYS),
+    final_norm=norm("final_layernorm", "d", OTHER, bias=ALWAYS),
+    gate=NEVER,
+)
+
+MIXTRAL = llama_like(LLAMA_ATTENTION, mixture("mlp."), norms(PRE_NORMS))
+PHIMOE = llama_like(LLAMA_ATTENTION, mixture("mlp.", router="router"), norms(PRE_NORMS, bias=ALWAYS), norm_bias=ALWAYS)
+OLMOE = llama_like(
+    LLAMA_ATTENTION,
+    qk_norms("self_attn.q_norm self_attn.k_norm", "H*d_h G*d_h"),
+    mixture("mlp."),
+    norms(PRE_NORMS),
+)
+GRANITEMOE = llama_like(LLAMA_ATTENTION, mixture("block_sparse_moe.", router="router"), norms(PRE_NORMS))
+QWEN_MOE = llama_like(
+    LLAMA_ATTENTION,
+    qk_norms("self_attn.q_norm self_attn.k_norm"),
+    gated("mlp.", "d_dense", when="!moe"),
+    mixture("mlp.", "d_exp", when="moe"),
+    gated("mlp.shared_expert.", "d_sh", when="moe shared"),
+    linear("mlp.shared_expert_gate", "d", "1", MLP, when="moe shared"),
+    norms(PRE_NORMS),
+)
+# gpt-oss stores its experts in the x·W orientation, with biases, and gives every head a sink: one more column that
+# takes part in the softmax and is dropped after it.
+GPT_OSS = llama_like(
+    LLAMA_ATTENTION,
+    vector("self_attn.sinks", "H", OTHER),
+    linear("mlp.router", "d", "E", MLP, bias=ALWAYS),
+    experts("mlp.experts.gate_up_proj", "d", "2*d_ff", transposed=False),
+    tensor("mlp.experts.gate_up_proj_bias", "E, 2*d_ff", MLP, routed=True),
+    experts("mlp.experts.down_proj", "d_ff", "d", transposed=False),
+    tensor("mlp.experts.down_proj_bias", "E, d", MLP, routed=True),
+    norms(PRE_NORMS),
+)
+LLAMA4 = llama_like(
+    LLAMA_ATTENTION,
+    gated("feed_forward.", "d_dense", when="!moe"),
+    experts("feed_forward.experts.gate_up_proj", "d", "2*d_exp", when="moe", transposed=False),
+    experts("feed_forward.experts.down_proj", "d_exp", "d", when="moe", transposed=False),
+    linear("feed_forward.router", "d", "E", MLP, when="moe"),
+    gated("feed_forward.shared_expert.", "d_exp", when="moe"),
+    norms(PRE_NORMS),
+)
+# Latent attention (DeepSeek-AI, arXiv:2405.04434): keys and values are made from a latent of r_kv numbers, and one
+# rotary key of d_rope numbers is shared by all heads. A key is d_h = d_nope + d_rope wide, a value d_v.
+MLA = layer(
+    linear("self_attn.q_proj", "d", "H*d_h", ATTENTION, when="!latent_queries"),
+    linear("self_attn.q_a_proj", "d", "r_q", ATTENTION, bias="o", when="latent_queries"),
+    norm("self_attn.q_a_layernorm", "r_q", ATTENTION_NORMS, when="latent_queries"),
+    linear("self_attn.q_b_proj", "r_q", "H*d_h", ATTENTION, when="latent_queries"),
+    linear("self_attn.kv_a_proj_with_mqa", "d", "r_kv + d_rope", ATTENTION, bias="o"),
+    norm("self_attn.kv_a_layernorm", "r_kv", ATTENTION_NORMS),
+    linear("self_attn.kv_b_proj", "r_kv", "H*d_nope + H*d_v", ATTENTION),
+    linear("self_attn.o_proj", "H*d_v", "d", ATTENTION, bias="o"),
+)
+DEEPSEEK = llama_like(
+    MLA,
+    gated("mlp.", "d_dense", when="!moe"),
+    mixture("mlp.", "d_exp", when="moe"),
+    gated("mlp.shared_experts.", "n_sh*d_exp", when="moe shared"),
+    norms(PRE_NORMS),
+)
+# Llama 3.2 Vision: some layers read the image through cross attention instead of the text. The embedding has eight
+# rows more than there are tokens to predict.
+MLLAMA = Layout(
+    layer(table("embed_tokens", "V + 8", "d"), norm("norm", "d", OTHER)),
+    (
+        Stack(
+            "layers.{i}.",
+            "L",
+            layer(
+                projections(SELF, QKVO, when="!cross"),
+                projections("cross_attn.", QKVO, "other", when="cross"),
+                norm("cross_attn.q_norm", "d_h", OTHER, when="cross"),
+                norm("cross_attn.k_norm", "d_h", OTHER, when="cross"),
+                tensor("cross_attn_attn_gate", "1", OTHER, when="cross"),
+                tensor("cross_attn_mlp_gate", "1", OTHER, when="cross"),
+                gated("mlp."),
+                norms(PRE_NORMS),
+            ),
+        ),
+    ),
+    causal_heads("model."),
+    ALWAYS,
+)

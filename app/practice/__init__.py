@@ -1,0 +1,1 @@
+"""Which sheet comes next, from a record of results."""

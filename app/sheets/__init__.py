@@ -1,0 +1,1 @@
+"""Worksheets: the library, its variants, their codes, and reading what was typed."""

@@ -1,0 +1,330 @@
+"""The API, version 1: models, imports, worksheets, grading and the forward pass, for programs."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from fastapi import APIRouter, HTTPException
+from pydantic import BaseModel, ConfigDict, Field, StrictInt
+
+from app.exchange.imported_models import import_config, import_from_hub, library_with
+from app.forward.head_run import HeadProblem, run_head_for
+from app.grading.grade import grade
+from app.grading.hints import hint
+from app.misconceptions.catalogue import BELIEFS
+from app.models.architecture import architecture_from
+from app.models.parameter_count import parameters_json
+from app.shapes.shapes_json import shapes
+from app.sheets.seeds import variant_json
+from app.sheets.worksheet import Model, Variant
+from app.web.practice.sheet_request import variant_coded
+from app.web.shared.services import Part, Parts
+
+router = APIRouter(prefix="/api/v1", tags=["v1"])
+
+
+class ModelEntry(BaseModel):
+    """A model that worksheets can be made from."""
+
+    key: str
+    name: str
+    about: str
+    card: str = Field(description="Address of the model's card; empty where it was imported.")
+    family: str = Field(description="model_type of its config.json.")
+    sizes: dict[str, int | None] = Field(description="d, H, G, d_h, d_v, d_ff, V, L and C (null where none is stated).")
+
+
+class ReadingEntry(BaseModel):
+    """Where one size came from."""
+
+    symbol: str
+    value: int
+    field: str | None = Field(description="The field of the config.json that states it, null where none does.")
+    rule: str = Field(description="stated, or what stands in its place: a number, another size, a product or quotient.")
+
+
+class ModelDetail(ModelEntry):
+    """A model with all that was read from its config.json."""
+
+    readings: list[ReadingEntry] = Field(description="Every size, and where it came from.")
+    notes: list[str] = Field(description="What was left out or taken as something else.")
+
+
+class ImportRequest(BaseModel):
+    """A model to import: the object of a config.json, or a name on the Hugging Face Hub."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    config: dict[str, Any] | None = Field(None, description="A config.json.")
+    hub: str | None = Field(None, description="A name on the Hub, such as org/name, in place of a config.")
+    name: str = Field("", description="What sheets call it; else the name on the Hub or in the config.")
+
+
+class WorksheetEntry(BaseModel):
+    """A worksheet in the list."""
+
+    key: str
+    title: str
+    model: str
+    topic: str
+    tokens: int
+
+
+class RowEntry(BaseModel):
+    """One row to fill in."""
+
+    key: str
+    letter: str
+    name: str
+    note: str
+    boxes: list[str] = Field(description="What answers are given by: {key}.rows, {key}.columns, {key}.count.")
+
+
+class Sheet(WorksheetEntry):
+    """A worksheet as students see it, without answers."""
+
+    description: str
+    task: str
+    assumptions: list[str]
+    footnote: str | None
+    rows: list[RowEntry]
+    cannot_tell_apart: list[tuple[str, str]] = Field(description="Beliefs that look alike here, or like right.")
+
+
+class VariantRequest(BaseModel):
+    """A worksheet and the seed that draws its sizes."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    worksheet: str
+    seed: StrictInt = Field(description="The same seed always draws the same sheet, on screen, on paper and here.")
+    model: str | None = Field(None, description="Draw for this model only.")
+
+
+class VariantEntry(BaseModel):
+    """A sheet without its answers."""
+
+    code: str = Field(description="Letters that open this very sheet: at /v/{code}, and in grade.")
+    worksheet: str
+    seed: int
+    model: str
+    topic: str
+    tokens: int
+    decoder_tokens: int | None = Field(description="Length of the decoder's text; null where none is read.")
+    title: str
+    description: str
+    task: str
+    assumptions: list[str]
+    footnote: str | None
+    rows: list[RowEntry]
+    cannot_tell_apart: list[tuple[str, str]] = Field(description="Beliefs that look alike here, or like right.")
+
+
+class GradeRequest(BaseModel):
+    """Texts by box, such as {"queries.rows": "100"}; a box left out is empty. The sheet is a worksheet or a code."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    worksheet: str | None = None
+    code: str | None = Field(None, description="The code of a sheet, in place of a worksheet.")
+    seed: StrictInt | None = Field(None, description="The seed that drew the worksheet's sizes.")
+    answers: dict[str, str]
+    model: str | None = Field(None, description="Another model than the worksheet's own.")
+    tokens: StrictInt | None = Field(None, description="Another number of tokens than the worksheet's own.")
+    hint: Literal[1, 2, 3] | None = Field(None, description="Ask for a hint; a higher level goes further.")
+
+
+class MarkEntry(BaseModel):
+    """What one box got."""
+
+    mark: str = Field(description="right, follows (from earlier answers), wrong, unreadable or empty.")
+    read_as: int | None = Field(description="The number the text was read as.")
+    message: str
+
+
+class BreakEntry(BaseModel):
+    """The first two sides, in order of computation, that should be equal and were not typed so."""
+
+    at: str = Field(description="Key of the matrix whose equation makes them equal.")
+    left: str
+    right: str
+    message: str
+
+
+class DiagnosisEntry(BaseModel):
+    """The belief that explains what is wrong on the sheet as a whole."""
+
+    key: str
+    message: str
+    explains: list[str] = Field(description="The boxes it explains.")
+    also: list[str] = Field(description="Further beliefs held at the same time.")
+
+
+class HintEntry(BaseModel):
+    """A hint on what to look at; it never holds a right number of the sheet."""
+
+    level: int
+    message: str
+    boxes: list[str] = Field(description="The boxes it points to, if it points to some.")
+
+
+class BeliefEntry(BaseModel):
+    """A belief of the catalogue; on sheets of other topics it does not show."""
+
+    key: str
+    topics: list[str]
+    nudge: str
+
+
+class Grades(BaseModel):
+    """The marks of a sheet."""
+
+    score: int | float = Field(description="Right boxes, and a share of those that follow.")
+    out_of: int
+    marks: dict[str, MarkEntry]
+    first_break: BreakEntry | None
+    diagnosis: DiagnosisEntry | None
+    hint: HintEntry | None = Field(None, description="Where asked for; null if all is right or nothing was tried.")
+
+
+class ForwardRequest(BaseModel):
+    """A head or layer to run: a model by its key, or the object of a config.json."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    model: str | None = Field(None, description="Key of a model, of the library or imported.")
+    config: dict[str, Any] | None = Field(None, description="A config.json, in place of a model.")
+    tokens: StrictInt = Field(100, description="Length of the input.")
+    topic: str = Field("single-head", description="single-head, or attention-layer for all heads of a layer.")
+    head: StrictInt = Field(0, description="Which query head, counted from 0; of a layer, the one pictured.")
+    device: str | None = Field(None, description="cpu, cuda, mps or meta; else the best there is.")
+    dtype: str = Field("float32", description="float32, bfloat16 or float16.")
+    seed: StrictInt = Field(0, description="Seed of the random input and weights.")
+
+
+@router.get("/models")
+def list_models(parts: Part) -> list[ModelEntry]:
+    """Every model of the library; imported ones are found by their key alone."""
+    return [ModelEntry(**_model_entry(model)) for model in parts.library.models.values()]
+
+
+@router.post("/models")
+def import_model(parts: Part, asked: ImportRequest) -> ModelDetail:
+    """Import a config.json, or a model of the Hub by its name; the same config always gets the same key."""
+    if asked.hub is not None and asked.config is None:
+        return _model_detail(import_from_hub(parts, asked.hub, asked.name))
+    if asked.config is not None and asked.hub is None:
+        return _model_detail(import_config(parts, asked.config, "pasted", asked.name))
+    raise HTTPException(422, "Give either a config (the object of a config.json) or a hub (a name such as org/name).")
+
+
+@router.get("/models/{key}")
+def show_model(parts: Part, key: str) -> ModelDetail:
+    """One model, of the library or imported, with where each of its sizes came from."""
+    return _model_detail(library_with(parts, key).model(key))
+
+
+@router.get("/models/{key}/parameters")
+def count_parameters(parts: Part, key: str) -> dict[str, Any]:
+    """Every parameter tensor, and the sums, as `parameters --json` prints them."""
+    return parameters_json(library_with(parts, key).model(key).architecture)
+
+
+@router.get("/models/{key}/shapes")
+def show_shapes(parts: Part, key: str, tokens: int = 100, decoder_tokens: int | None = None) -> dict[str, Any]:
+    """Every shape for a number of tokens, as `shapes --json` prints them."""
+    return shapes(library_with(parts, key).model(key).architecture, tokens, decoder_tokens)
+
+
+@router.get("/worksheets")
+def list_worksheets(parts: Part) -> list[WorksheetEntry]:
+    """Every worksheet of the library."""
+    return [WorksheetEntry(**_entry(parts.library.variant(key))) for key in parts.library.worksheets]
+
+
+@router.get("/worksheets/{key}")
+def show_worksheet(parts: Part, key: str, model: str | None = None, tokens: int | None = None) -> Sheet:
+    """One worksheet, with another model or number of tokens if given; no answers are in it."""
+    variant = library_with(parts, model).variant(key, model, tokens)
+    return Sheet(**_entry(variant), **_told(variant))
+
+
+@router.post("/variants")
+def draw_variant(parts: Part, asked: VariantRequest) -> VariantEntry:
+    """The sheet that a seed draws, without answers: sizes on which no belief hides that need not."""
+    variant = library_with(parts, asked.model).seeded(asked.worksheet, asked.seed, asked.model)
+    return VariantEntry(seed=asked.seed, **variant_json(variant))
+
+
+@router.get("/beliefs")
+def list_beliefs(parts: Part) -> list[BeliefEntry]:
+    """Every belief that sheets are diagnosed by."""
+    say = parts.library.wording.belief
+    return [BeliefEntry(key=b.key, topics=list(b.topics), nudge=say(b.key, "nudge")) for b in BELIEFS]
+
+
+@router.post("/grade", response_model_exclude_unset=True)
+def grade_answers(parts: Part, asked: GradeRequest) -> Grades:
+    """Mark answers; nothing is stored. A hint comes where one is asked for."""
+    variant = _variant(parts, asked)
+    report = grade(variant, asked.answers)
+    if asked.hint is None:
+        return Grades.model_validate(report.as_json())
+    hinted = hint(variant, report, asked.hint)
+    return Grades.model_validate({**report.as_json(), "hint": hinted and hinted.as_json()})
+
+
+def _variant(parts: Parts, asked: GradeRequest) -> Variant:
+    if (asked.worksheet is None) == (asked.code is None):
+        raise HTTPException(422, "Give either a worksheet (its key) or the code of a sheet.")
+    if asked.code is not None:
+        if (asked.seed, asked.model, asked.tokens) != (None, None, None):
+            raise HTTPException(422, "A code says all sizes of its sheet: leave out seed, model and tokens.")
+        return variant_coded(parts, asked.code)
+    worksheet, library = asked.worksheet or "", library_with(parts, asked.model)
+    if asked.seed is None:
+        return library.variant(worksheet, asked.model, asked.tokens)
+    if asked.tokens is not None:
+        raise HTTPException(422, "A seed draws the tokens: give one or the other.")
+    return library.seeded(worksheet, asked.seed, asked.model)
+
+
+@router.post("/forward")
+def run_forward(parts: Part, asked: ForwardRequest) -> dict[str, Any]:
+    """Run one head or layer in torch and report the shapes, time and memory observed; weights and input are random."""
+    if (asked.model is None) == (asked.config is None):
+        raise HTTPException(422, "Give either a model (its key) or a config (the object of a config.json).")
+    options = asked.model_dump(include={"topic", "head", "device", "dtype", "seed"})
+    if asked.model is not None:
+        architecture = library_with(parts, asked.model).model(asked.model).architecture
+    else:
+        architecture = architecture_from(asked.config)
+    try:
+        return run_head_for(parts, architecture, architecture.check_tokens(asked.tokens), **options)
+    except HeadProblem as problem:
+        raise HTTPException(problem.status, str(problem)) from None
+
+
+def _model_entry(model: Model) -> dict[str, Any]:
+    architecture = model.architecture
+    return {"key": model.key, "name": model.name, "about": model.about, "card": model.card,
+            "family": architecture.family, "sizes": architecture.sizes}  # fmt: skip
+
+
+def _model_detail(model: Model) -> ModelDetail:
+    readings = [
+        ReadingEntry(symbol=r.symbol, value=r.value, field=r.field, rule=r.rule) for r in model.architecture.readings
+    ]
+    return ModelDetail(**_model_entry(model), readings=readings, notes=list(model.architecture.notes))
+
+
+def _told(variant: Variant) -> dict[str, Any]:
+    """What a sheet tells and asks."""
+    told = variant_json(variant)
+    return {key: told[key] for key in ("description", "task", "assumptions", "footnote", "rows", "cannot_tell_apart")}
+
+
+def _entry(variant: Variant) -> dict[str, Any]:
+    sheet = variant.worksheet
+    return {"key": sheet.key, "title": variant.title, "model": variant.model.key, "topic": sheet.topic,
+            "tokens": variant.tokens}  # fmt: skip

@@ -1,0 +1,1 @@
+"""Handouts for everybody, and paper answers marked."""

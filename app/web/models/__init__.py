@@ -1,0 +1,1 @@
+"""The list of models, a model's page, and importing one."""

@@ -1,0 +1,138 @@
+"""Models: those there are, and importing one more from the Hub, a file or text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated
+
+from annotated_doc import Doc
+from fastapi import APIRouter, Depends, Request, Response
+from fastapi.responses import RedirectResponse
+from starlette.datastructures import FormData, UploadFile
+
+from app.exchange import hub
+from app.exchange.imported_models import file_name, import_from_hub, import_text
+from app.models.architecture import ConfigError
+from app.models.parameter_count import parameter_counts
+from app.sheets.worksheet import Model, plain
+from app.web.shared.request_guard import MAX_BODY
+from app.web.shared.services import Part, Parts, render
+
+router = APIRouter(include_in_schema=False)
+
+WAYS = ("hub", "file", "text")
+
+
+@dataclass(frozen=True)
+class Typed:
+    """What the import form says: which button was pressed, what stands in its fields, and the file that came along."""
+
+    way: str = ""
+    hub: str = ""
+    text: str = ""
+    name: str = ""
+    file: bytes = b""
+    file_name: str = ""
+
+
+@dataclass(frozen=True)
+class ModelLine:
+    """One model in the list."""
+
+    model: Model
+    sizes: tuple[str, ...]
+    total: str
+
+
+@dataclass(frozen=True)
+class ModelsPage:
+    """Everything that templates/models/model_list.html shows."""
+
+    lines: Annotated[tuple[ModelLine, ...], Doc("The models of the library.")]
+    typed: Annotated[Typed, Doc("What stands in the import form.")]
+    problems: Annotated[Mapping[str, str], Doc("Why nothing was imported, beside the field that it is about.")]
+    hub_host: Annotated[str, Doc("Where models are fetched from; empty where that is switched off.")]
+    hub_off: Annotated[str, Doc("The sentence that stands there instead.")]
+
+
+async def posted(request: Request) -> Typed:
+    """The import form; a pasted config may be as long as the whole request."""
+    async with request.form(max_part_size=MAX_BODY) as form:
+        upload = form.get("file")
+        chosen = upload if isinstance(upload, UploadFile) and upload.filename else None
+        return Typed(
+            _text(form, "way"),
+            _text(form, "hub"),
+            _text(form, "text"),
+            _text(form, "name"),
+            file=await chosen.read() if chosen else b"",
+            file_name=(chosen.filename or "") if chosen else "",
+        )
+
+
+@router.get("/models")
+def list_models(parts: Part) -> Response:
+    """The models of the library, and the form to import one more."""
+    return render(parts, "models/model_list.html", _models_page(parts, Typed(), {}))
+
+
+@router.post("/models")
+def import_model(parts: Part, typed: Annotated[Typed, Depends(posted)]) -> Response:
+    """Import one model and go to its page, or say beside the field why not, with everything typed still there."""
+    way = _way(typed)
+    problem, status = parts.library.wording.say("import", f"{way}-empty"), 422
+    if _filled(typed, way):
+        try:
+            return RedirectResponse(f"/models/{_imported(parts, typed, way).key}", 303)
+        except hub.HubError as error:
+            problem, status = str(error), error.status
+        except ConfigError as error:
+            problem = str(error)
+    problems = {way: problem.encode(errors="replace").decode()}  # half a character from JSON cannot be shown
+    return render(parts, "models/model_list.html", _models_page(parts, typed, problems), status)
+
+
+def _text(form: FormData, field: str) -> str:
+    value = form.get(field)
+    return value if isinstance(value, str) else ""
+
+
+def _filled(typed: Typed, way: str) -> bool:
+    return bool(typed.file_name if way == "file" else getattr(typed, way).strip())
+
+
+def _way(typed: Typed) -> str:
+    """The button pressed; of the first one, which Enter presses in any field, the only field that is filled."""
+    if typed.way in WAYS[1:]:
+        return typed.way
+    filled = [way for way in WAYS if _filled(typed, way)]
+    return filled[0] if len(filled) == 1 else WAYS[0]
+
+
+def _imported(parts: Parts, typed: Typed, way: str) -> Model:
+    if way == "hub":
+        return import_from_hub(parts, typed.hub, typed.name)
+    if way == "file":
+        return import_text(parts, typed.file, "file", typed.name or file_name(typed.file_name))
+    return import_text(parts, typed.text.strip(), "pasted", typed.name)
+
+
+def _models_page(parts: Parts, typed: Typed, problems: Mapping[str, str]) -> ModelsPage:
+    return ModelsPage(
+        lines=tuple(_model_line(model) for model in parts.library.models.values()),
+        typed=replace(typed, file=b""),
+        problems={way: problems.get(way, "") for way in WAYS},
+        hub_host=hub.host() if parts.settings.hub else "",
+        hub_off=str(hub.HubError("off")),
+    )
+
+
+def _model_line(model: Model) -> ModelLine:
+    sizes = model.architecture.sizes
+    shown = tuple(_plain(sizes[symbol]) for symbol in ("d", "H", "G", "d_h", "L"))
+    return ModelLine(model, shown, f"{parameter_counts(model.architecture).total:,}")
+
+
+def _plain(size: int | None) -> str:
+    return "–" if size is None else plain(size)

@@ -1,0 +1,289 @@
+"""One model as it was read: each size and where it came from, and its parameters down to the last one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated
+
+from annotated_doc import Doc
+from fastapi import APIRouter, Response
+
+from app.exchange.imported_models import library_with
+from app.models.architecture import MAX_TOKENS, Architecture, Reading, TokensError
+from app.models.parameter_count import ParameterCounts, parameter_counts, parameter_tensors
+from app.models.parameter_formula import ParameterSum, Piece, in_numbers, parameter_sum
+from app.models.parameter_formula import Part as Summand
+from app.shapes.topics import TopicError
+from app.sheets.library import Library
+from app.sheets.worksheet import Model, Variant, Wording, WorksheetError, plain
+from app.web.practice.sheet_request import sheet_link
+from app.web.shared.services import Part, render
+
+router = APIRouter(include_in_schema=False)
+
+NINE = ("d", "H", "G", "d_h", "d_v", "d_ff", "V", "L", "C")
+
+
+@dataclass(frozen=True)
+class SizeLine:
+    """One size of a model: its symbol, what it means, its value, and where that came from."""
+
+    symbol: str
+    meaning: str
+    value: str
+    field: str
+    how: str
+
+
+@dataclass(frozen=True)
+class PieceLine:
+    """What one bucket adds to a summand."""
+
+    name: str
+    piece: Piece
+
+
+@dataclass(frozen=True)
+class SummandLine:
+    """One summand of the number of parameters, bucket by bucket, and how often it counts."""
+
+    part: Summand
+    where: str
+    pieces: tuple[PieceLine, ...]
+
+
+@dataclass(frozen=True)
+class TensorLine:
+    """One parameter tensor: its axes in the x·W orientation, and as the checkpoint stores them."""
+
+    name: str
+    symbols: str
+    shape: str
+    stored: str
+    turned: bool
+    count: int
+    times: int
+
+
+@dataclass(frozen=True)
+class SheetChoice:
+    """A sheet to open for this model."""
+
+    name: str
+    link: str
+
+
+@dataclass(frozen=True)
+class ModelPage:
+    """Everything that templates/models/model.html shows."""
+
+    model: Annotated[Model, Doc("The model, of the library or imported.")]
+    sizes: Annotated[tuple[SizeLine, ...], Doc("Each size and where it came from.")]
+    kinds: Annotated[tuple[str, ...], Doc("What kind of attention it is, in sentences.")]
+    sheets: Annotated[tuple[SheetChoice, ...], Doc("The sheets that can be made from it.")]
+    counts: Annotated[ParameterCounts, Doc("Its parameters by what they are for.")]
+    total: Annotated[ParameterSum, Doc("Its parameters as a sum of products.")]
+    summands: Annotated[tuple[SummandLine, ...], Doc("The same sum, part by part.")]
+    remarks: Annotated[tuple[str, ...], Doc("Equal sizes, experts, and the length of the input in that sum.")]
+    heading: Annotated[str, Doc("The heading over the parameters.")]
+    tensors: Annotated[tuple[TensorLine, ...], Doc("Every parameter tensor.")]
+
+
+@router.get("/models/{key}")
+def show_model(parts: Part, key: str) -> Response:
+    """One model as it was read; raises WorksheetError where there is none of that key."""
+    library = library_with(parts, key)
+    return render(parts, "models/model.html", _model_page(library, library.model(key)))
+
+
+def _model_page(library: Library, model: Model) -> ModelPage:
+    words, architecture = library.wording, model.architecture
+    counts, total = parameter_counts(architecture), parameter_sum(architecture)
+    return ModelPage(
+        model=model,
+        sizes=tuple(_size_lines(words, architecture)),
+        kinds=tuple(_kinds(words, architecture)),
+        sheets=tuple(_sheets(library, model)),
+        counts=counts,
+        total=total,
+        summands=tuple(_summand(words, part, total) for part in total.parts),
+        remarks=tuple(_remarks(words, architecture, counts, total)),
+        heading=words.say("parameters", "title", total=f"{counts.total:,}"),
+        tensors=tuple(_tensors(architecture)),
+    )
+
+
+def _size_lines(words: Wording, architecture: Architecture) -> Iterator[SizeLine]:
+    """The nine sizes every model is asked for, then those that only this family has."""
+    readings = {reading.symbol: reading for reading in architecture.readings}
+    sizes = {**{symbol: reading.value for symbol, reading in readings.items()}, **architecture.symbols}
+    for symbol in (*NINE, *(symbol for symbol in readings if symbol not in NINE)):
+        meaning = words.say("sizes", symbol)
+        if symbol in readings:
+            reading = readings[symbol]
+            how = _how(words, architecture, reading, sizes)
+            yield SizeLine(symbol, meaning, plain(reading.value), reading.field or "", how)
+        else:
+            yield SizeLine(symbol, meaning, "–", "", words.say("readings", f"none-{symbol}"))
+
+
+def _how(words: Wording, architecture: Architecture, reading: Reading, sizes: Mapping[str, int]) -> str:
+    """Why a size has its value where no field states it; nothing where one does."""
+    if reading.field:
+        return ""
+    rule = reading.rule.removeprefix("null: ")
+    told = {"family": architecture.family, "value": plain(reading.value), "rule": rule.replace("*", "·")}
+    numbers = "" if rule.startswith("default") else in_numbers(rule, sizes)
+    why = words.say("why", _why(words, reading.symbol, rule), numbers=numbers, **told)
+    if not reading.fields:
+        return words.say("readings", "follows", why=why)
+    key = "null" if reading.rule.startswith("null: ") else "missing"
+    return words.say("readings", key, field=reading.fields[0], why=why)
+
+
+def _why(words: Wording, symbol: str, rule: str) -> str:
+    """Which sentence tells a rule: one of its own where the symbol has it, else one for its kind."""
+    own = f"{symbol}-share" if "/" in rule else f"{symbol}-{rule}"
+    if own in words.sections["why"]:
+        return own
+    if rule.startswith("default"):
+        return "default"
+    if "//" in rule:
+        return "rounded"
+    if rule.isdigit():
+        return "number"
+    return "same" if re.fullmatch(r"\w+", rule) else "sum"
+
+
+def _kinds(words: Wording, architecture: Architecture) -> Iterator[str]:
+    """What kind of attention it is, one sentence a property; then what was read otherwise than the file says."""
+    sizes = {symbol: plain(size) for symbol, size in architecture.symbols.items()}
+    for key, more in _properties(words, architecture):
+        yield words.say("kinds", key, **{**sizes, **more})
+    yield from architecture.notes
+
+
+def _properties(words: Wording, a: Architecture) -> Iterator[tuple[str, Mapping[str, object]]]:
+    masked = "causal" if a.causal else "bidirectional"
+    yield "encoder-decoder" if a.encoder_decoder else masked, {}
+    yield _heads(a), {"share": a.query_heads_per_kv_head}
+    yield _windows(a)
+    yield _positions(a)
+    which = ", ".join(words.say("projections", letter) for letter in a.biases)
+    yield ("biases" if a.biases else "biases-none"), {"which": which}
+    yield from ((flag.replace("_", "-"), {}) for flag in ("qk_norm", "sinks") if flag in a.flags)
+    yield ("gated" if a.gated else "ungated"), {}
+    if "E" in a.symbols and "k" in a.symbols:
+        yield "experts", {}
+    yield _output_head(a), {}
+    yield "counted-as", {"model_class": a.model_class}
+
+
+def _heads(a: Architecture) -> str:
+    if "mla" in a.flags:
+        return "latent"
+    if a.H == a.G:
+        return "heads-own"
+    return "heads-one" if a.G == 1 else "heads-grouped"
+
+
+def _windows(a: Architecture) -> tuple[str, Mapping[str, object]]:
+    runs = [run for part in a.layers for run in part.runs]
+    windows = {run.window for run in runs if run.window is not None}
+    if not windows:
+        return "window-none", {}
+    seen, layers = sum(run.count for run in runs if run.window), sum(run.count for run in runs)
+    told = {"W": plain(max(windows)), "n": seen, "L": layers}
+    return ("window-all" if seen == layers else "window-some"), told
+
+
+def _positions(a: Architecture) -> tuple[str, Mapping[str, object]]:
+    if a.rotary:
+        return "rotary", {"width": plain(a.rotary.width), "theta": f"{a.rotary.theta:,.0f}"}
+    if a.position_table and a.max_tokens < MAX_TOKENS:
+        return "positions-table", {"most": plain(a.max_tokens)}
+    return "positions-other", {}
+
+
+def _output_head(a: Architecture) -> str:
+    on_top = {symbol for dim in a.head.logits or () for symbol in dim.symbols}
+    if "V" not in on_top:
+        return "no-output"
+    return "tied" if a.tied_embeddings else "untied"
+
+
+def _sheets(library: Library, model: Model) -> Iterator[SheetChoice]:
+    """One sheet a table that this model has, as long as the worksheet's own or as the model allows."""
+    found = dict[str, list[Variant]]()
+    for sheet in library.worksheets.values():
+        try:
+            variant = library.variant(sheet.key, model.key, min(sheet.tokens, model.architecture.max_tokens))
+        except (WorksheetError, TokensError, TopicError):  # this model has no such thing
+            continue
+        found.setdefault(variant.topic.key, []).append(variant)
+    for variants in found.values():
+        variant = min(variants, key=lambda variant: _distance(library, variant))
+        yield SheetChoice(library.wording.say("topics", variant.worksheet.topic), sheet_link(variant))
+
+
+def _distance(library: Library, variant: Variant) -> tuple[bool, ...]:
+    """Least for the model's own sheet, then for those written for models like it; most for one out of the ordinary."""
+    sheet, written_for = variant.worksheet, library.variant(variant.worksheet.key)
+    return (
+        sheet.kv_head_per_query_head or sheet.answers != "numbers" or sheet.tokens_are != "rows",
+        sheet.model != variant.model.key,
+        written_for.topic.key != variant.topic.key,
+        written_for.model.architecture.family != variant.model.architecture.family,
+    )
+
+
+def _summand(words: Wording, part: Summand, total: ParameterSum) -> SummandLine:
+    names = {"other": "decoder-other" if part.decoder else "layer-other"} if part.layers else {}
+    pieces = tuple(
+        PieceLine(words.say("buckets", names.get(piece.bucket, piece.bucket)), piece) for piece in part.pieces
+    )
+    return SummandLine(part, _where(words, part, total), pieces)
+
+
+def _where(words: Wording, part: Summand, total: ParameterSum) -> str:
+    if not part.layers:
+        return ""
+    stacks = [other for other in total.parts if other.layers]
+    if any(other.decoder for other in stacks):
+        key = "decoder" if part.decoder else "encoder"
+        key += "-one" if part.layers == 1 else ""
+    elif len(stacks) == 1:
+        key = "all"
+    else:
+        key = "one" if part.layers == 1 else "some"
+    return words.say("parameters", f"layers-{key}", n=part.layers)
+
+
+def _remarks(words: Wording, a: Architecture, counts: ParameterCounts, total: ParameterSum) -> Iterator[str]:
+    if total.equalities:
+        found = ", ".join(f"{each.first} = {each.second} = {plain(each.size)}" for each in total.equalities)
+        yield words.say("parameters", "equalities", list=found)
+    if counts.active != counts.total:
+        sizes = {symbol: plain(a.symbols[symbol]) for symbol in ("k", "E")}
+        yield words.say("parameters", "active", active=f"{counts.active:,}", **sizes)
+    if total.length:
+        key = "length-counted" if a.C else "length-counted-unstated"
+    else:
+        key = "length-free" if a.C else "length-unstated"
+    yield words.say("parameters", key, C=plain(a.C or 0), products=", ".join(total.length))
+
+
+def _tensors(architecture: Architecture) -> Iterator[TensorLine]:
+    for parameter in parameter_tensors(architecture):
+        flow = [str(dim).replace("*", "·") for dim in parameter.weight.flow]
+        yield TensorLine(
+            parameter.name,
+            " × ".join(f"({dim})" if "+" in dim and len(flow) > 1 else dim for dim in flow),
+            " × ".join(map(plain, parameter.flow)),
+            " × ".join(map(plain, parameter.stored)),
+            parameter.flow != parameter.stored or parameter.weight.flow != parameter.weight.stored,
+            parameter.count,
+            parameter.places,
+        )

@@ -1,0 +1,1 @@
+"""The sheet page and practice, for visitors."""

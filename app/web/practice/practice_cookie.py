@@ -1,0 +1,100 @@
+"""Where a browser's record of practice is kept, and what stands around a sheet of practice.
+
+The rule that reads the record is the core's; only this module knows that it travels in a cookie.
+"""
+
+from __future__ import annotations
+
+import base64
+import secrets
+from dataclasses import dataclass, replace
+
+from fastapi import Request, Response
+
+from app.practice.record import LARGEST, Record, read_record, write_record
+from app.practice.scheduler import SOLID, Level, Next, State, ideas_of, ladder, level_of, next_sheet
+from app.sheets.worksheet import Variant
+from app.web.shared.services import YEAR, Parts
+
+COOKIE = "attention_shapes_practice"
+LONGEST = 3600  # characters; browsers keep cookies of 4096
+
+
+@dataclass(frozen=True)
+class LevelChoice:
+    """One level to choose, by the name that people read."""
+
+    key: str
+    name: str
+    chosen: bool
+
+
+@dataclass(frozen=True)
+class IdeaView:
+    """An idea by its name, how it stands, and the word for that."""
+
+    name: str
+    state: State
+    told: str
+
+
+@dataclass(frozen=True)
+class Practice:
+    """What stands around a sheet of practice: the levels, why this sheet comes, and how each idea stands."""
+
+    levels: tuple[LevelChoice, ...]
+    why: str
+    ideas: tuple[IdeaView, ...]
+    sheets_to_solid: int = SOLID
+
+
+def kept_record(request: Request) -> Record:
+    """The record in this browser; a new one where there is none, or none that can be read."""
+    text = request.cookies.get(COOKIE, "")
+    try:
+        return read_record(base64.urlsafe_b64decode(text[:LONGEST].encode("ascii")).decode())
+    except ValueError:  # of the letters, or a RecordError
+        return new_record()
+
+
+def new_record() -> Record:
+    """An empty record with a start of its own, so that no two browsers practise alike."""
+    return Record(secrets.randbelow(LARGEST))
+
+
+def keep_record(request: Request, response: Response, record: Record) -> None:
+    """Put the record into the browser, without its oldest results where it has grown too long for that."""
+    while len(text := _as_cookie(record)) > LONGEST:
+        record = replace(record, results=record.results[max(1, len(record.results) // 10) :])
+    secure = request.url.scheme == "https"
+    response.set_cookie(COOKIE, text, max_age=YEAR, httponly=True, samesite="lax", secure=secure)
+
+
+def _as_cookie(record: Record) -> str:
+    return base64.urlsafe_b64encode(write_record(record).encode()).decode("ascii")
+
+
+def practice_around(request: Request, parts: Parts, variant: Variant | None) -> Practice:
+    """What stands around this sheet for the record of this browser."""
+    record, library = kept_record(request), parts.library
+    coming, own = next_sheet(library, record), level_of(library, record)
+    levels = tuple(LevelChoice(level.key, _name(parts, level), level == own) for level in ladder(library))
+    say = library.wording.say
+    states = ideas_of(library, record).items()
+    ideas = tuple(IdeaView(say("ideas", idea), state, say("idea-states", state)) for idea, state in states)
+    return Practice(levels, _why(parts, coming) if coming.variant == variant else "", ideas)
+
+
+def _name(parts: Parts, level: Level) -> str:
+    say = parts.library.wording.say
+    name = say("topics", level.topic)
+    return say("practice", "in-letters", level=name) if level.in_letters else name
+
+
+def _why(parts: Parts, coming: Next) -> str:
+    """Why this sheet comes, where there is something to say."""
+    wording = parts.library.wording
+    if coming.reason not in wording.sections["practice"]:
+        return ""
+    ideas = ", ".join(wording.say("ideas", idea) for idea in coming.ideas)
+    return wording.say("practice", coming.reason, ideas=ideas, level=_name(parts, coming.level))

@@ -1,0 +1,1 @@
+"""Running the head of a sheet."""

@@ -1,0 +1,1 @@
+"""What every page needs: services, permissions, forms, limits, errors."""

@@ -1,0 +1,226 @@
+"""Who may do what with which object. Handlers get what they work on through these doors and nowhere else.
+
+What somebody may not know of does not exist for them (404); what they know of and may not do is refused (403).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Annotated
+
+from fastapi import Depends, HTTPException, Request, Response
+
+from app.store import Activity, Course, Learner, Role, Seat, Student, Teacher
+from app.web.shared.services import COOKIE, MaybeLearner, Part, Parts
+
+SESSION_COOKIE = "attention_shapes_teacher"
+LARGEST_ID = 2**31 - 1
+
+
+class NotSignedInError(Exception):
+    """The page is for teachers, and nobody is signed in here."""
+
+
+@dataclass(frozen=True)
+class TaughtCourse:
+    """A course with the teacher who opened its door."""
+
+    course: Course
+    teacher: Teacher
+    role: Role
+
+    @property
+    def leads(self) -> bool:
+        """Whether they may change anything; nobody may in an archived course."""
+        return self.role == "instructor" and self.course.archived_at is None
+
+
+@dataclass(frozen=True)
+class TaughtStudent:
+    """A student of a course that somebody leads."""
+
+    student: Student
+    course: Course
+    teacher: Teacher
+
+
+@dataclass(frozen=True)
+class TaughtActivity(TaughtCourse):
+    """An activity of the course."""
+
+    activity: Activity
+
+
+@dataclass(frozen=True)
+class Desk:
+    """An activity as one of its students sits before it."""
+
+    activity: Activity
+    course: Course
+    student: Student
+
+
+def teacher_of(request: Request, parts: Part) -> Teacher | None:
+    """Whoever is signed in in this browser."""
+    token = request.cookies.get(SESSION_COOKIE)
+    return parts.store.people.find_session(token) if token else None
+
+
+MaybeTeacher = Annotated[Teacher | None, Depends(teacher_of)]
+
+
+def signed_in(teacher: MaybeTeacher) -> Teacher:
+    if teacher is None:
+        raise NotSignedInError
+    return teacher
+
+
+SignedIn = Annotated[Teacher, Depends(signed_in)]
+
+
+def see_course(parts: Part, teacher: SignedIn, course_id: int) -> TaughtCourse:
+    """For the staff of the course."""
+    role, course = _staffed(parts, course_id, teacher)
+    return TaughtCourse(course, teacher, role)
+
+
+SeenCourse = Annotated[TaughtCourse, Depends(see_course)]
+
+
+def own_course(parts: Part, door: SeenCourse) -> TaughtCourse:
+    """For the instructors of the course, archived or not."""
+    _only_instructors(parts, door.role)
+    return door
+
+
+OwnCourse = Annotated[TaughtCourse, Depends(own_course)]
+
+
+def lead_course(parts: Part, door: OwnCourse) -> TaughtCourse:
+    """For the instructors of the course, unless it is archived."""
+    _only_current(parts, door.course)
+    return door
+
+
+LedCourse = Annotated[TaughtCourse, Depends(lead_course)]
+
+
+def lead_student(parts: Part, door: LedCourse, student_id: int) -> TaughtStudent:
+    """For the instructors of the student's course."""
+    student = parts.store.courses.find_student(_known(student_id))
+    if student is None or student.course_id != door.course.id:
+        raise HTTPException(404)
+    return TaughtStudent(student, door.course, door.teacher)
+
+
+LedStudent = Annotated[TaughtStudent, Depends(lead_student)]
+
+
+def see_activity(parts: Part, teacher: SignedIn, activity_id: int) -> TaughtActivity:
+    """For the staff of the activity's course."""
+    activity = parts.store.activities.find(_known(activity_id))
+    if activity is None:
+        raise HTTPException(404)
+    role, course = _staffed(parts, activity.course_id, teacher)
+    return TaughtActivity(course, teacher, role, activity)
+
+
+SeenActivity = Annotated[TaughtActivity, Depends(see_activity)]
+
+
+@dataclass(frozen=True)
+class TaughtWork:
+    """A student of an activity's course, with the activity and who looks at it."""
+
+    at: TaughtActivity
+    student: Student
+
+
+def see_work(parts: Part, door: SeenActivity, student_id: int) -> TaughtWork:
+    """For the staff of the course of both."""
+    student = parts.store.courses.find_student(_known(student_id))
+    if student is None or student.course_id != door.course.id:
+        raise HTTPException(404)
+    return TaughtWork(door, student)
+
+
+SeenWork = Annotated[TaughtWork, Depends(see_work)]
+
+
+def lead_activity(parts: Part, door: SeenActivity) -> TaughtActivity:
+    """For the instructors of the activity's course, unless it is archived."""
+    _only_instructors(parts, door.role)
+    _only_current(parts, door.course)
+    return door
+
+
+LedActivity = Annotated[TaughtActivity, Depends(lead_activity)]
+
+
+def sit_down(request: Request, parts: Part, activity_id: int) -> Desk:
+    """For the students of the activity's course, once it is no draft; in an archived one it is closed."""
+    token = request.cookies.get(COOKIE)
+    found = parts.store.activities.seated(token, activity_id) if token and 0 < activity_id <= LARGEST_ID else None
+    if found is None or found[0].state == "draft":
+        raise HTTPException(404, parts.library.wording.say("class", "no-seat"))
+    activity, course, student = found
+    return Desk(replace(activity, state="closed") if course.archived_at else activity, course, student)
+
+
+AtDesk = Annotated[Desk, Depends(sit_down)]
+
+
+@dataclass(frozen=True)
+class OwnSeat:
+    """A seat, and the browser that has it."""
+
+    seat: Seat
+    learner: Learner
+
+
+def own_seat(parts: Part, learner: MaybeLearner, student_id: int) -> OwnSeat:
+    """For the browser that sits as this student."""
+    seats = parts.store.courses.seats(learner.id) if learner else ()
+    found = next((seat for seat in seats if seat.student.id == student_id), None)
+    if found is None or learner is None:
+        raise HTTPException(404, parts.library.wording.say("class", "no-seat"))
+    return OwnSeat(found, learner)
+
+
+InOwnSeat = Annotated[OwnSeat, Depends(own_seat)]
+
+
+def remember_teacher(request: Request, response: Response, token: str) -> None:
+    """Give the browser its session, which scripts cannot read and other sites cannot send along."""
+    secure = request.url.scheme == "https"
+    response.set_cookie(SESSION_COOKIE, token, max_age=30 * 24 * 3600, httponly=True, samesite="lax", secure=secure)
+
+
+def address(request: Request, parts: Parts) -> str:
+    """Where people reach the app, without a slash at the end: for links that are passed on."""
+    return (parts.settings.address or str(request.base_url)).rstrip("/")
+
+
+def _staffed(parts: Parts, course_id: int, teacher: Teacher) -> tuple[Role, Course]:
+    role = parts.store.courses.role(_known(course_id), teacher)
+    course = parts.store.courses.find(course_id) if role else None
+    if role is None or course is None:
+        raise HTTPException(404)
+    return role, course
+
+
+def _only_instructors(parts: Parts, role: Role) -> None:
+    if role != "instructor":
+        raise HTTPException(403, parts.library.wording.say("class", "instructors-only"))
+
+
+def _only_current(parts: Parts, course: Course) -> None:
+    if course.archived_at:
+        raise HTTPException(409, parts.library.wording.say("class", "archived"))
+
+
+def _known(number: int) -> int:
+    """A number that can be an id; raises 404 for one that no database has."""
+    if not 0 < number <= LARGEST_ID:
+        raise HTTPException(404)
+    return number

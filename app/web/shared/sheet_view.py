@@ -1,0 +1,101 @@
+"""The rows of a sheet as a page shows them: each box with its text, its mark and, once it may be told, its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+
+from app.figures.figures import Figure, Scale, draw
+from app.grading.grade import Kind, Mark, Report
+from app.shapes.tensors import Amount, Place
+from app.sheets.worksheet import Row, Typed, Variant, plain
+
+
+@dataclass(frozen=True)
+class BoxView:
+    """One box to fill: its place, its spoken label, its text, and what the last check said of that text."""
+
+    place: Place
+    label: str
+    text: str
+    mark: Mark | None
+    explained: bool = False  # by the diagnosis, which then speaks for this box too
+    hinted: bool = False  # the hint names this box
+
+    @property
+    def kind(self) -> Kind | None:
+        return self.mark.kind if self.mark else None
+
+    @property
+    def read_as(self) -> str:
+        """The number a sum or product was read as; nothing where the text already says it, if in groups of digits."""
+        value = self.mark.read_as if self.mark else None
+        digits = "".join(char for char in self.text if char.isdigit())
+        return "" if value is None or not digits or digits == str(value) else plain(value)
+
+
+@dataclass(frozen=True)
+class AnswerView:
+    """The truth of a row: for each box its number and symbols, and the equation that makes it or the sum in words."""
+
+    sides: tuple[tuple[str, str], ...]
+    equation: str = ""
+    words: str = ""
+
+
+@dataclass(frozen=True)
+class RowView:
+    """One row of the sheet with its boxes, and its answer once that may be shown."""
+
+    row: Row
+    boxes: tuple[BoxView, ...]
+    answer: AnswerView | None
+
+
+def row_views(
+    variant: Variant,
+    answers: Mapping[str, str],
+    report: Report | None,
+    *,
+    truth: Variant | None = None,
+    pointed_at: Collection[Place] = (),
+) -> tuple[RowView, ...]:
+    """Every row of a sheet with what stands in its boxes; a mark stands only beside the text that it was given for.
+
+    `truth` is the sheet whose answers are told; a row that it does not ask has none.
+    """
+    told = {row.key for row in truth.rows} if truth else ()
+    return tuple(
+        RowView(
+            row,
+            tuple(
+                replace(_box(variant, row, place, answers.get(str(place), ""), report), hinted=place in pointed_at)
+                for place in row.places
+            ),
+            _answer(truth, row) if truth and row.key in told else None,
+        )
+        for row in variant.rows
+    )
+
+
+def drawn(variant: Variant, answers: Mapping[str, str], scale: Scale) -> tuple[Figure, ...]:
+    """What was typed, as far as it can be read."""
+    read = {place: variant.read(answers.get(str(place), "")) for place in variant.blanks}
+    return draw(variant, {place: typed.value for place, typed in read.items() if isinstance(typed, Typed)}, scale)
+
+
+def _box(variant: Variant, row: Row, place: Place, text: str, report: Report | None) -> BoxView:
+    mark = report.marks.get(place) if report else None
+    label = f"{row.name}, {variant.wording.say('axes', place.axis)}"
+    explains = report.diagnosis.explains if report and report.diagnosis else ()
+    explained = place in explains and len(explains) > 1  # one sentence in place of several
+    return BoxView(place, label, text, mark if mark and mark.text == text else None, explained)
+
+
+def _answer(variant: Variant, row: Row) -> AnswerView:
+    asked = variant.topic.asked[row.key]
+    sides = tuple((plain(variant.answer(p)), variant.notation.write(variant.side(p))) for p in row.places)
+    if isinstance(asked, Amount):
+        return AnswerView(sides, words=asked.text)
+    told = asked.equation is not None and variant.worksheet.tokens_are == "rows"
+    return AnswerView(sides, asked.equation.text if told and asked.equation else "")

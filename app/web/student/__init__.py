@@ -1,0 +1,1 @@
+"""What a student of a class sees."""

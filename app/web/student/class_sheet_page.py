@@ -1,0 +1,333 @@
+"""An activity as a student works on it: its sheets, checked and handed in as its rules say, and its exit ticket."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Literal
+from zoneinfo import ZoneInfo
+
+from annotated_doc import Doc
+from fastapi import APIRouter, HTTPException, Request, Response
+from fastapi.responses import RedirectResponse
+
+from app.classes.activity_results import as_kept
+from app.classes.student_sheet import fix, graded, titles
+from app.figures.figures import Figure, Scale
+from app.grading.grade import Report, grade
+from app.grading.hints import LEVELS, Hint, Level, hint, next_level
+from app.sheets.worksheet import Variant
+from app.store import Activity, Phase, Progress, Ticket, TriesUsedUpError, Try
+from app.store.classwork import Draft
+from app.web.practice.sheet_request import read_scale
+from app.web.shared import permissions as doors
+from app.web.shared.forms import LONGEST_TEXT, Sent
+from app.web.shared.permissions import AtDesk
+from app.web.shared.services import Part, Parts, render
+from app.web.shared.sheet_view import RowView, drawn, row_views
+from app.web.student.sheet_request import AtSheet, Posted, Sheet, form_id, posted
+
+router = APIRouter(include_in_schema=False)
+
+GRACE = timedelta(seconds=30)  # what was on its way when the activity closed still counts
+
+
+@dataclass(frozen=True)
+class Step:
+    """One sheet in the list of an activity, and how far a student is with it."""
+
+    link: str
+    title: str
+    state: Literal["new", "begun", "checked", "handed-in"]
+    here: bool = False
+
+
+@dataclass(frozen=True)
+class OverviewPage:
+    """Everything that templates/student/activity.html shows."""
+
+    desk: Annotated[doors.Desk, Doc("The activity, its course and the student.")]
+    phase: Annotated[Phase, Doc("What the activity is at this moment.")]
+    steps: Annotated[tuple[Step, ...], Doc("Its sheets, each with how far the student is.")]
+    ticket_in: Annotated[bool, Doc("Whether the exit ticket is in.")]
+    opens: Annotated[str, Doc("When it opens, in the course's time zone, or nothing.")]
+
+
+@dataclass(frozen=True)
+class ClassSheetPage:
+    """Everything that templates/student/class_sheet.html and its partials show."""
+
+    desk: Annotated[doors.Desk, Doc("The activity, its course and the student.")]
+    steps: Annotated[tuple[Step, ...], Doc("The sheets of the activity.")]
+    ticket_in: Annotated[bool, Doc("Whether the exit ticket is in.")]
+    action: Annotated[str, Doc("The address of this sheet; its forms go below it.")]
+    keep: Annotated[str, Doc("What this browser keeps unsaved answers under.")]
+    variant: Annotated[Variant, Doc("The sheet as this student has it.")]
+    rows: Annotated[tuple[RowView, ...], Doc("The rows to fill in.")]
+    figures: Annotated[tuple[Figure, ...], Doc("What was typed, drawn.")]
+    scale: Annotated[Scale, Doc("How lengths are drawn: by square root, or true.")]
+    report: Annotated[Report | None, Doc("The last try's marks, none where they may not be seen yet.")]
+    hint: Annotated[Hint | None, Doc("The hint that was asked for.")]
+    next_hint: Annotated[Level | None, Doc("How far the next hint goes; none where there is none to have.")]
+    parameters: Annotated[tuple[str, ...], Doc("The letters of the model's matrices, as hints write them.")]
+    last: Annotated[Try | None, Doc("The last try, which counts.")]
+    tries_left: Annotated[int | None, Doc("How many tries are left, none where any number is allowed.")]
+    locked: Annotated[bool, Doc("Whether nothing can be typed any more.")]
+    can_hand_in: Annotated[bool, Doc("Whether the sheet can be handed in now.")]
+    notice: Annotated[str, Doc("A sentence about the last press of a button, or nothing.")]
+    form_id: Annotated[str, Doc("What tells a request that is sent again from another try.")]
+    saved_version: Annotated[int, Doc("The browser's clock at the newest save the server has, 0 before one.")]
+    run_button: Annotated[str, Doc("What the button that runs the head says; nothing where it may not be run yet.")]
+
+
+@dataclass(frozen=True)
+class TicketPage:
+    """Everything that templates/student/exit_ticket.html shows."""
+
+    desk: Annotated[doors.Desk, Doc("The activity, its course and the student.")]
+    steps: Annotated[tuple[Step, ...], Doc("The sheets of the activity.")]
+    ticket: Annotated[Ticket, Doc("The exit ticket.")]
+    ticket_in: Annotated[bool, Doc("Whether this student's is in.")]
+    phase: Annotated[Phase, Doc("What the activity is at this moment.")]
+    longest: Annotated[int, Doc("How many characters an answer may have.")]
+    form_id: Annotated[str, Doc("What tells a request that is sent again.")] = ""
+    typed: Annotated[Mapping[str, str], Doc("The answers as typed.")] = field(default_factory=dict)
+    problem: Annotated[str, Doc("Why nothing was handed in, or nothing.")] = ""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Everything that templates/shared/_figures.html shows."""
+
+    figures: tuple[Figure, ...]
+
+
+@router.get("/class/{activity_id:int}")
+def show_activity(parts: Part, desk: AtDesk) -> Response:
+    """What there is to do; where that is one thing alone, that thing."""
+    activity, phase = desk.activity, desk.activity.phase()
+    parts.store.classwork.arrive(activity.id, desk.student.id)
+    if phase == "open" and len(activity.content.items) == 1 and activity.content.ticket is None:
+        return RedirectResponse(f"/class/{activity.id}/1", 303)
+    if phase == "open" and not activity.content.items:
+        return RedirectResponse(f"/class/{activity.id}/ticket", 303)
+    opens = activity.plan.opens_at
+    shown = opens.astimezone(ZoneInfo(desk.course.time_zone)).strftime("%d %B, %H:%M").lstrip("0") if opens else ""
+    page = OverviewPage(desk, phase, _steps(parts, desk), _ticket_in(parts, desk), shown)
+    return render(parts, "student/activity.html", page)
+
+
+@router.get("/class/{activity_id:int}/{number:int}")
+def show_sheet(parts: Part, at: AtSheet, scale: str = "root") -> Response:
+    """The sheet as it was left, wherever that was."""
+    desk, number, found = at
+    if desk.activity.phase() == "waiting":
+        return RedirectResponse(f"/class/{desk.activity.id}", 303)
+    ticket_in = parts.store.classwork.arrive(desk.activity.id, desk.student.id)
+    sheet = Sheet(desk, number, found, found.draft or Draft({}, 0, found.fixed), read_scale(scale), "")
+    return render(parts, "student/class_sheet.html", _page(parts, sheet, ticket_in=ticket_in))
+
+
+@router.post("/class/{activity_id:int}/{number:int}/save")
+def save_sheet(request: Request, parts: Part, sent: Sent, activity_id: int, number: int) -> Response:
+    """Keep what was typed, and give back its drawing; asked for every second, and so in one turn of one thread."""
+    sheet = posted(request, parts, sent, activity_id, number)
+    _still_open(parts, sheet.desk.activity)
+    parts.store.classwork.save(sheet.assigned.spot, sheet.sent)
+    return render(parts, "shared/_figures.html", Drawn(drawn(sheet.assigned.variant, sheet.sent.answers, sheet.scale)))
+
+
+@router.post("/class/{activity_id:int}/{number:int}/check")
+def check_sheet(request: Request, parts: Part, sheet: Posted) -> Response:
+    """Mark the sheet and keep the try."""
+    words, activity = parts.library.wording, sheet.desk.activity
+    _still_open(parts, activity)
+    if activity.policies.feedback != "at_once":
+        raise HTTPException(409, words.say("class", "no-checking"))
+    report = grade(sheet.assigned.variant, sheet.sent.answers)
+    if not report.tried:
+        parts.store.classwork.save(sheet.assigned.spot, sheet.sent)
+        return _work(request, parts, sheet, words.say("class", "nothing-read"))
+    try:
+        _record(parts, sheet, report, handed_in=False)
+    except TriesUsedUpError:
+        return _work(request, parts, sheet, words.say("class", "tries-up"))
+    return _work(request, parts, sheet)
+
+
+@router.post("/class/{activity_id:int}/{number:int}/hint")
+def show_hint(request: Request, parts: Part, sheet: Posted, sent: Sent) -> Response:
+    """A hint on the last try, where the activity has hints and its marks may be seen; asking costs no try."""
+    words, activity = parts.library.wording, sheet.desk.activity
+    _still_open(parts, activity)
+    last = parts.store.classwork.last_try(sheet.assigned.spot)
+    seen = last is not None and activity.policies.tells(activity.phase(), last.handed_in)
+    if not activity.policies.hints or last is None or not seen or _elsewhere(parts, sheet, last):
+        raise HTTPException(409, words.say("class", "no-hint"))
+    parts.store.classwork.save(sheet.assigned.spot, sheet.sent)
+    level = next((known for known in LEVELS if str(known) == sent.raw("hint")), LEVELS[0])
+    found = hint(*_kept(parts, sheet, last), level)
+    return _work(request, parts, sheet, hinted=found)
+
+
+@router.post("/class/{activity_id:int}/{number:int}/hand-in")
+def hand_in(request: Request, parts: Part, sheet: Posted) -> Response:
+    """Hand the sheet in: as the try that was just checked, or as one more; without a try left, the last one."""
+    words, activity = parts.library.wording, sheet.desk.activity
+    _still_open(parts, activity)
+    last = parts.store.classwork.last_try(sheet.assigned.spot)
+    if last and not last.handed_in and last.answers == sheet.sent.answers:
+        parts.store.classwork.hand_in_last(sheet.assigned.spot)
+    else:
+        try:
+            _record(parts, sheet, grade(sheet.assigned.variant, sheet.sent.answers), handed_in=True)
+        except TriesUsedUpError:
+            parts.store.classwork.hand_in_last(sheet.assigned.spot)
+            return _work(request, parts, sheet, words.say("class", "tries-up"))
+    later = activity.policies.feedback == "after_close"
+    return _work(request, parts, sheet, words.say("class", "handed-in-later" if later else "handed-in"))
+
+
+@router.get("/class/{activity_id:int}/ticket")
+def show_ticket(parts: Part, desk: AtDesk) -> Response:
+    """The exit ticket, or that it is in."""
+    if desk.activity.phase() == "waiting":
+        return RedirectResponse(f"/class/{desk.activity.id}", 303)
+    parts.store.classwork.arrive(desk.activity.id, desk.student.id)
+    return render(parts, "student/exit_ticket.html", _ticket_page(parts, desk, secrets.token_urlsafe(16)))
+
+
+@router.post("/class/{activity_id:int}/ticket")
+def hand_in_ticket(parts: Part, desk: AtDesk, sent: Sent) -> Response:
+    """Keep the exit ticket, once."""
+    words, activity = parts.library.wording, desk.activity
+    sent_id = form_id(sent)
+    page = _ticket_page(parts, desk, sent_id)
+    typed = {key: sent.text(f"answer-{key}") for key, _ in page.ticket.questions}
+    problem, status = "", 422
+    if not any(typed.values()):
+        problem = words.say("class", "write-something")
+    elif activity.phase(datetime.now(UTC) - GRACE) != "open" and activity.phase() != "open":
+        problem, status = words.say("class", "not-open"), 409
+    if problem:
+        return render(parts, "student/exit_ticket.html", _ticket_page(parts, desk, sent_id, typed, problem), status)
+    parts.store.classwork.arrive(activity.id, desk.student.id)
+    answers = {key: text for key, text in typed.items() if text}
+    anonymous = activity.policies.ticket_anonymous
+    parts.store.classwork.hand_in_ticket(activity.id, desk.student.id, sent_id, answers, anonymous=anonymous)
+    return RedirectResponse(f"/class/{activity.id}/ticket", 303)
+
+
+def _still_open(parts: Parts, activity: Activity) -> None:
+    """Raise 409 with a sentence where nothing is taken in any more; what was on its way at closing still is."""
+    if activity.phase() != "open" and activity.phase(datetime.now(UTC) - GRACE) != "open":
+        raise HTTPException(409, parts.library.wording.say("class", "not-open"))
+
+
+def _record(parts: Parts, sheet: Sheet, report: Report, *, handed_in: bool) -> Try:
+    allowed = sheet.desk.activity.policies.tries
+    return parts.store.classwork.record(
+        sheet.assigned.spot, sheet.client_id, sheet.sent, graded(report), handed_in=handed_in, allowed=allowed
+    )
+
+
+def _work(request: Request, parts: Parts, sheet: Sheet, notice: str = "", hinted: Hint | None = None) -> Response:
+    """The sheet alone to a script, the whole page to a plain form."""
+    template = "student/_class_sheet_form.html" if "hx-request" in request.headers else "student/class_sheet.html"
+    return render(parts, template, _page(parts, sheet, notice, hinted))
+
+
+def _page(
+    parts: Parts, sheet: Sheet, notice: str = "", hinted: Hint | None = None, ticket_in: bool | None = None
+) -> ClassSheetPage:
+    """The sheet as it stands; whether the exit ticket is in is looked up where it is not known."""
+    desk, variant, answers = sheet.desk, sheet.assigned.variant, sheet.sent.answers
+    policies, phase = desk.activity.policies, desk.activity.phase()
+    progress = parts.store.classwork.progress(desk.activity.id, desk.student.id)
+    tries = progress[sheet.assigned.spot.sheet].tries if sheet.assigned.spot.sheet in progress else 0
+    last = parts.store.classwork.last_try(sheet.assigned.spot) if tries else None
+    left = max(policies.tries - tries, 0) if policies.tries else None
+    elsewhere = last is not None and _elsewhere(parts, sheet, last)
+    told = last is not None and policies.tells(phase, last.handed_in) and not elsewhere
+    marked, report = _kept(parts, sheet, last) if last and told else (variant, None)
+    handed_in = last is not None and last.handed_in
+    locked, truth = phase != "open" or left == 0, marked if phase == "closed" else None
+    said = "on-paper" if elsewhere else "other-version" if marked is not variant else ""
+    return ClassSheetPage(
+        desk=desk,
+        steps=_steps(parts, desk, progress, sheet.number),
+        ticket_in=_ticket_in(parts, desk) if ticket_in is None else ticket_in,
+        action=sheet.action,
+        keep=f"{sheet.action} {desk.student.id} {sheet.assigned.spot.sheet}",
+        variant=variant,
+        rows=row_views(variant, answers, report, truth=truth, pointed_at=hinted.boxes if hinted else ()),
+        figures=drawn(marked if locked else variant, answers, sheet.scale),
+        scale=sheet.scale,
+        report=report,
+        hint=hinted,
+        next_hint=next_level(report, hinted) if policies.hints and phase == "open" and left != 0 else None,
+        parameters=tuple(tensor.letter for tensor in variant.topic.tensors if tensor.parameter),
+        last=last,
+        tries_left=left,
+        locked=locked,
+        can_hand_in=phase == "open" and not (handed_in and left == 0),
+        notice=notice or (parts.library.wording.say("class", said) if said else ""),
+        form_id=secrets.token_urlsafe(16),
+        saved_version=sheet.sent.version,
+        run_button=_run_button(variant, policies.run == "before" or tries > 0),
+    )
+
+
+def _kept(parts: Parts, sheet: Sheet, last: Try) -> tuple[Variant, Report]:
+    """The last try with its kept marks, and the sheet that they belong to."""
+    activity, found = sheet.desk.activity, sheet.assigned
+    return as_kept(parts, activity, activity.content.items[sheet.number], found.variant, last)
+
+
+def _elsewhere(parts: Parts, sheet: Sheet, last: Try) -> bool:
+    """Whether the last try came on paper with other numbers, so that its marks are not for these boxes."""
+    found = sheet.assigned
+    return last.variant != found.fixed and fix(parts, found.variant.worksheet, last.variant).code != found.variant.code
+
+
+def _run_button(variant: Variant, allowed: bool) -> str:
+    return str(variant.wording.sections["run-buttons"].get(variant.topic.key, "")) if allowed else ""
+
+
+def _steps(
+    parts: Parts, desk: doors.Desk, progress: Mapping[str, Progress] | None = None, here: int = -1
+) -> tuple[Step, ...]:
+    """The sheets of the activity, each with how far the student is."""
+    activity = desk.activity
+    found = parts.store.classwork.progress(activity.id, desk.student.id) if progress is None else progress
+    sheets = zip(activity.content.items, titles(parts, activity.content), strict=True)
+    return tuple(
+        Step(f"/class/{activity.id}/{number + 1}", title, _state(found.get(item.sheet)), number == here)
+        for number, (item, title) in enumerate(sheets)
+    )
+
+
+def _state(progress: Progress | None) -> Literal["new", "begun", "checked", "handed-in"]:
+    if progress is None:
+        return "new"
+    if progress.handed_in:
+        return "handed-in"
+    return "checked" if progress.tries else "begun"
+
+
+def _ticket_in(parts: Parts, desk: doors.Desk) -> bool:
+    return parts.store.classwork.ticket_in(desk.activity.id, desk.student.id)
+
+
+def _ticket_page(
+    parts: Parts, desk: doors.Desk, form_id: str, typed: Mapping[str, str] | None = None, problem: str = ""
+) -> TicketPage:
+    ticket = desk.activity.content.ticket
+    if ticket is None:
+        raise HTTPException(404)
+    return TicketPage(
+        desk, _steps(parts, desk), ticket, _ticket_in(parts, desk), desk.activity.phase(), LONGEST_TEXT, form_id,
+        typed or {}, problem,
+    )  # fmt: skip

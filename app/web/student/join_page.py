@@ -1,0 +1,273 @@
+"""Students come in: with a join code and a name, or back with a resume code; and their own page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated
+
+from annotated_doc import Doc
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import RedirectResponse
+
+from app.classes.student_sheet import titles
+from app.store import Activity, Course, Learner, Phase, Seat, Student, Try
+from app.store.activities import JOIN_LENGTH
+from app.store.courses import CODE_LENGTH, as_code
+from app.web.shared.first_visit import Newcomer
+from app.web.shared.forms import Fields, Sent
+from app.web.shared.permissions import InOwnSeat
+from app.web.shared.rate_limits import address_of
+from app.web.shared.services import MaybeLearner, Part, Parts, remember, render
+
+router = APIRouter(include_in_schema=False)
+
+
+@dataclass(frozen=True)
+class JoinPage:
+    """Everything that templates/student/join.html shows."""
+
+    code: Annotated[str, Doc("The code as typed.")] = ""
+    problem: Annotated[str, Doc("Why nobody came in, or nothing.")] = ""
+
+
+@dataclass(frozen=True)
+class NamePage:
+    """Everything that templates/student/join_name.html shows."""
+
+    activity: Annotated[Activity, Doc("The activity that the code opens.")]
+    course: Annotated[Course, Doc("Its course.")]
+    seat: Annotated[Student | None, Doc("As whom this browser sits in the course already.")]
+    free: Annotated[tuple[Student, ...], Doc("The names of the roster that nobody has taken.")]
+    newcomer: Annotated[str, Doc("A secret that tells a form that is sent again from another.")]
+    name: Annotated[str, Doc("The name as typed.")] = ""
+    problem: Annotated[str, Doc("Why nobody came in, or nothing.")] = ""
+
+
+@dataclass(frozen=True)
+class JoinedPage:
+    """Everything that templates/student/joined.html shows."""
+
+    activity: Annotated[Activity, Doc("The activity.")]
+    student: Annotated[Student, Doc("As whom this browser sits now.")]
+    code: Annotated[str, Doc("Their resume code, shown this once.")]
+
+
+@dataclass(frozen=True)
+class ResumePage:
+    """Everything that templates/student/resume.html shows."""
+
+    code: Annotated[str, Doc("The code as typed.")] = ""
+    problem: Annotated[str, Doc("Why nobody came in, or nothing.")] = ""
+
+
+@dataclass(frozen=True)
+class Stand:
+    """How one sheet stands: its last try, and the score of it where marks may be seen."""
+
+    title: str
+    last: Try | None
+    score: str
+
+
+@dataclass(frozen=True)
+class Done:
+    """An activity on a student's own page: what it is now, and how each sheet stands."""
+
+    activity: Activity
+    phase: Phase
+    sheets: tuple[Stand, ...]
+    ticket_in: bool
+
+
+@dataclass(frozen=True)
+class MySeat:
+    """A course on a student's own page."""
+
+    seat: Seat
+    done: tuple[Done, ...]
+    waiting: tuple[Done, ...]
+    code: str = ""
+
+
+@dataclass(frozen=True)
+class MinePage:
+    """Everything that templates/student/my_work.html shows."""
+
+    seats: Annotated[tuple[MySeat, ...], Doc("The courses that this browser sits in.")]
+
+
+class _NoSeatError(Exception):
+    """Why nobody came in, as a sentence."""
+
+
+@router.get("/join")
+def show_join(parts: Part) -> Response:
+    """One field for the code."""
+    return render(parts, "student/join.html", JoinPage())
+
+
+@router.post("/join")
+def give_code(request: Request, parts: Part, sent: Sent) -> Response:
+    """On to the names, or the field again with what was typed."""
+    typed = sent.line("code", 40)
+    found = _by_code(request, parts, typed)
+    return RedirectResponse(f"/join/{found[0].join_code}", 303) if found else _no_such_code(parts, typed)
+
+
+@router.get("/join/{code}")
+def show_names(request: Request, parts: Part, learner: MaybeLearner, code: str) -> Response:
+    """Who are you? For whoever has the code: the free names of the roster, and a field for any other."""
+    found = _by_code(request, parts, code)
+    if found is None:
+        return _no_such_code(parts, code)
+    return render(parts, "student/join_name.html", _name_page(parts, *found, learner))
+
+
+@router.post("/join/{code}")
+def join(request: Request, parts: Part, learner: MaybeLearner, sent: Sent, code: str) -> Response:
+    """Take a seat, and be shown the resume code; the same form sent again is the same person."""
+    found = _by_code(request, parts, code)
+    if found is None:
+        return _no_such_code(parts, code)
+    newcomer = Newcomer.of(sent)
+    try:
+        owner, student, resume_code = _sit_down(parts, found, learner, sent, newcomer)
+    except _NoSeatError as problem:
+        page = _name_page(parts, *found, learner)
+        typed = replace(page, name=sent.line("name", 100), newcomer=newcomer.secret, problem=str(problem))
+        return render(parts, "student/join_name.html", typed, 422)
+    response: Response = RedirectResponse(f"/class/{found[0].id}", 303)
+    if resume_code:
+        response = render(parts, "student/joined.html", JoinedPage(found[0], student, _in_fives(resume_code)))
+    remember(request, response, owner)
+    return response
+
+
+@router.get("/resume")
+def show_resume(parts: Part) -> Response:
+    """One field for the resume code."""
+    return render(parts, "student/resume.html", ResumePage())
+
+
+@router.post("/resume")
+def resume(request: Request, parts: Part, learner: MaybeLearner, sent: Sent) -> Response:
+    """Sit down again, in this browser too."""
+    where, typed = address_of(request), sent.line("code", 40)
+    parts.limits.check("resume", where)
+    owner = learner or parts.store.add_learner()
+    if parts.store.courses.resume(typed, owner.id) is None:
+        parts.limits.wrong("resume", where)
+        problem = parts.library.wording.say("class", "no-resume", length=CODE_LENGTH)
+        return render(parts, "student/resume.html", ResumePage(typed, problem), 422)
+    response = RedirectResponse("/mine", 303)
+    remember(request, response, owner)
+    return response
+
+
+@router.get("/mine")
+def my_work(parts: Part, learner: MaybeLearner) -> Response:
+    """What somebody did and can do in the courses that this browser sits in."""
+    return render(parts, "student/my_work.html", MinePage(_my_seats(parts, learner)))
+
+
+@router.post("/mine/{student_id:int}/code")
+def new_resume_code(parts: Part, door: InOwnSeat) -> Response:
+    """A new resume code, shown once; the old one is void."""
+    code = _in_fives(parts.store.courses.renew_code(door.seat.student))
+    return render(parts, "student/my_work.html", MinePage(_my_seats(parts, door.learner, door.seat.student.id, code)))
+
+
+@router.post("/mine/{student_id:int}/leave")
+def leave(parts: Part, door: InOwnSeat) -> Response:
+    """Get up, so that somebody else can sit at this browser."""
+    parts.store.courses.leave(door.seat.student, door.learner.id)
+    return RedirectResponse("/mine", 303)
+
+
+def _by_code(request: Request, parts: Parts, typed: str) -> tuple[Activity, Course] | None:
+    """The activity of a join code and its course; wrong ones are counted."""
+    where = address_of(request)
+    parts.limits.check("join", where)
+    found = parts.store.activities.by_code(typed) if as_code(typed) else None
+    if found is None:
+        parts.limits.wrong("join", where)
+    return found
+
+
+def _no_such_code(parts: Parts, typed: str) -> Response:
+    shown = as_code(typed)[:12]
+    problem = parts.library.wording.say("class", "no-code", code=shown, length=JOIN_LENGTH)
+    return render(parts, "student/join.html", JoinPage(shown, problem), 404)
+
+
+def _name_page(parts: Parts, activity: Activity, course: Course, learner: Learner | None) -> NamePage:
+    seat = parts.store.courses.seat(learner.id, course.id) if learner else None
+    return NamePage(activity, course, seat, parts.store.courses.free(course), Newcomer.new().secret)
+
+
+def _sit_down(
+    parts: Parts, found: tuple[Activity, Course], learner: Learner | None, sent: Fields, newcomer: Newcomer
+) -> tuple[Learner, Student, str]:
+    """Whoever sits now, as whom, and their resume code if it is new; all of it is kept, or nothing."""
+    who = f"{sent.line('student', 12)} {sent.line('name', 100)}"
+    with parts.store.together():
+        parts.store.courses.queue(found[1], who)
+        owner = learner or parts.store.add_learner(newcomer.token)
+        page = _name_page(parts, *found, owner)
+        student, code = _take(parts, page, sent, owner, newcomer.code(who))
+        parts.store.classwork.arrive(found[0].id, student.id)
+        return owner, student, code
+
+
+def _take(parts: Parts, page: NamePage, sent: Fields, learner: Learner, code: str) -> tuple[Student, str]:
+    """The student and their resume code, none for a seat that was there; raises _NoSeatError with a sentence."""
+    courses, words = parts.store.courses, parts.library.wording
+    name, picked = sent.line("name", 100), sent.line("student", 12)
+    if page.seat and sent.raw("stay"):
+        return page.seat, ""
+    if page.seat and courses.resumes(page.seat, code):  # the same form was sent before
+        return page.seat, code
+    wanted = next((student for student in page.free if str(student.id) == picked and not name), None)
+    wanted = wanted or next((student for student in page.free if student.name.casefold() == name.casefold()), None)
+    if wanted:
+        if not courses.take(wanted, learner.id, code):
+            raise _NoSeatError(words.say("class", "name-taken", name=wanted.name))
+        return wanted, code
+    if not name:
+        raise _NoSeatError(words.say("class", "pick-name"))
+    if courses.is_there(page.course, name):
+        raise _NoSeatError(words.say("class", "name-taken", name=name))
+    return courses.enrol(page.course, name, learner.id, code)
+
+
+def _my_seats(parts: Parts, learner: Learner | None, shown: int = 0, code: str = "") -> tuple[MySeat, ...]:
+    seats = parts.store.courses.seats(learner.id) if learner else ()
+    return tuple(_my_seat(parts, seat, code if seat.student.id == shown else "") for seat in seats)
+
+
+def _my_seat(parts: Parts, seat: Seat, code: str) -> MySeat:
+    attended = dict(parts.store.classwork.attended(seat.student.id))
+    activities = [a for a in parts.store.activities.of_course(seat.course) if a.state != "draft"]
+    tries = parts.store.classwork.tries_of_student(seat.student.id)
+    all_ = [_done(parts, activity, tries, attended.get(activity.id, False)) for activity in activities]
+    done = tuple(one for one in all_ if one.activity.id in attended)
+    waiting = tuple(one for one in all_ if one.activity.id not in attended and one.phase in ("open", "waiting"))
+    return MySeat(seat, done, waiting, code)
+
+
+def _done(parts: Parts, activity: Activity, tries: Sequence[Try], ticket_in: bool) -> Done:
+    phase, last = activity.phase(), {(found.activity_id, found.sheet): found for found in tries}
+    sheets = zip(activity.content.items, titles(parts, activity.content), strict=True)
+    stands = (_stand(activity, phase, title, last.get((activity.id, item.sheet))) for item, title in sheets)
+    return Done(activity, phase, tuple(stands), ticket_in)
+
+
+def _stand(activity: Activity, phase: Phase, title: str, last: Try | None) -> Stand:
+    told = last is not None and activity.policies.tells(phase, last.handed_in)
+    return Stand(title, last, f"{last.score:g} of {last.out_of}" if last and told else "")
+
+
+def _in_fives(code: str) -> str:
+    """A code in two halves, as it is easier to copy."""
+    return f"{code[:5]}-{code[5:]}"

@@ -1,0 +1,71 @@
+"""A sheet on a student's desk: what the address names, and what was sent from its form."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import Depends, HTTPException, Request
+
+from app.classes.student_sheet import Assigned, assigned
+from app.figures.figures import Scale
+from app.store.classwork import Draft
+from app.web.practice.sheet_request import MAX_KEPT, read_scale, read_version
+from app.web.shared import permissions as doors
+from app.web.shared.forms import Fields, Sent
+from app.web.shared.services import Part
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A sheet on a student's desk, with what a request says about it."""
+
+    desk: doors.Desk
+    number: int
+    assigned: Assigned
+    sent: Draft
+    scale: Scale
+    client_id: str
+
+    @property
+    def action(self) -> str:
+        return f"/class/{self.desk.activity.id}/{self.number + 1}"
+
+
+def sheet_at(request: Request, parts: Part, activity_id: int, number: int) -> tuple[doors.Desk, int, Assigned]:
+    """The sheet of that number, from 1; raises 404 where the activity has fewer."""
+    desk = doors.sit_down(request, parts, activity_id)
+    if not 1 <= number <= len(desk.activity.content.items):
+        raise HTTPException(404)
+    return desk, number - 1, assigned(parts, desk.activity, desk.student, number - 1)
+
+
+AtSheet = Annotated[tuple[doors.Desk, int, Assigned], Depends(sheet_at)]
+
+
+def posted(request: Request, parts: Part, sent: Sent, activity_id: int, number: int) -> Sheet:
+    """The sheet that a form was sent from, with its boxes as typed."""
+    desk, number, found = sheet_at(request, parts, activity_id, number)
+    answers = {str(place): sent.raw(str(place))[:MAX_KEPT] for place in found.variant.blanks}
+    draft = Draft(answers, read_version(sent.raw("version")), found.fixed)
+    return Sheet(desk, number, found, draft, read_scale(sent.raw("scale")), client_id(sent, answers))
+
+
+Posted = Annotated[Sheet, Depends(posted)]
+
+
+def form_id(sent: Fields) -> str:
+    """The id that came with the form; one of our own where it is none."""
+    found = sent.raw("form_id")
+    return found if re.fullmatch(r"[\w-]{8,40}", found, re.ASCII) else secrets.token_urlsafe(16)
+
+
+def client_id(sent: Fields, answers: Mapping[str, str]) -> str:
+    """The same for a request that is sent again, another one once anything else stands in the boxes."""
+    text = json.dumps(answers, sort_keys=True)
+    return f"{form_id(sent)}.{hashlib.sha256(text.encode()).hexdigest()[:16]}"

@@ -1,0 +1,281 @@
+"""Activities: made, changed, opened and closed, with the code and the picture that let students in."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from typing import Annotated, Any
+from zoneinfo import ZoneInfo
+
+import segno
+from annotated_doc import Doc
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import RedirectResponse
+
+from app.classes.student_sheet import freeze, titles
+from app.sheets.worksheet import WorksheetError
+from app.store import Activity, Content, Course, Phase, Plan, Policies, PoliciesError
+from app.store.activities import MAX_TRIES
+from app.web.shared import permissions as doors
+from app.web.shared.forms import Fields, Sent
+from app.web.shared.permissions import LedActivity, LedCourse, SeenActivity, address
+from app.web.shared.services import Part, Parts, render
+
+router = APIRouter(include_in_schema=False)
+
+TIMES = ("opens", "closes")
+
+
+@dataclass(frozen=True)
+class FormEntry:
+    """A worksheet or an exit ticket to choose, with the name of the group it stands in."""
+
+    key: str
+    name: str
+    group: str
+    chosen: bool
+
+
+@dataclass(frozen=True)
+class ActivityFormPage:
+    """Everything that templates/teacher/activity_form.html shows."""
+
+    course: Annotated[Course, Doc("The course.")]
+    activity: Annotated[Activity | None, Doc("The activity that is changed, none for a new one.")]
+    phase: Annotated[Phase, Doc("What the activity is at this moment.")]
+    typed: Annotated[Mapping[str, str], Doc("What stands in the fields, by name.")]
+    worksheets: Annotated[Mapping[str, tuple[FormEntry, ...]], Doc("The worksheets to choose from, by topic.")]
+    tickets: Annotated[tuple[FormEntry, ...], Doc("The exit tickets to choose from.")]
+    problem: Annotated[str, Doc("What cannot be used, or nothing.")] = ""
+    field: Annotated[str, Doc("The field that the problem is about, or nothing.")] = ""
+
+
+@dataclass(frozen=True)
+class ActivityPage:
+    """Everything that templates/teacher/activity.html shows."""
+
+    door: Annotated[doors.TaughtActivity, Doc("The activity, its course, and who looks at it in which role.")]
+    phase: Annotated[Phase, Doc("What it is at this moment.")]
+    join_link: Annotated[str, Doc("The address behind the picture, as people would type it.")]
+    sheets: Annotated[tuple[str, ...], Doc("What its worksheets are called.")]
+    opens: Annotated[str, Doc("When it opens, in the course's time zone, or nothing.")]
+    closes: Annotated[str, Doc("When it closes, in the course's time zone, or nothing.")]
+    arrived: Annotated[int, Doc("How many students have come.")]
+    notice: Annotated[str, Doc("What was just done, or nothing.")] = ""
+
+
+class FormError(ValueError):
+    """A field that cannot be used: its name, and a sentence."""
+
+    def __init__(self, field: str, sentence: str) -> None:
+        super().__init__(sentence)
+        self.field = field
+
+
+@router.get("/courses/{course_id:int}/activities/new")
+def new_activity(parts: Part, door: LedCourse) -> Response:
+    """An empty form."""
+    chosen = _chosen(Plan(""), Content((), None, ""), door.course)
+    typed = {**chosen[0], "ticket": next(iter(parts.tickets), "")}
+    return render(parts, "teacher/activity_form.html", _form_page(parts, door.course, None, typed, ()))
+
+
+@router.post("/courses/{course_id:int}/activities")
+def add_activity(parts: Part, door: LedCourse, sent: Sent) -> Response:
+    """A draft, which nobody but the staff sees."""
+    try:
+        plan, content = _read(parts, sent, door.course)
+    except FormError as error:
+        return _again(parts, door.course, None, sent, error)
+    made = parts.store.activities.add(door.course, plan, content)
+    parts.store.people.note(f"teacher {door.teacher.id}", "activity made", f"activity {made.id}")
+    return RedirectResponse(f"/activities/{made.id}", 303)
+
+
+@router.get("/activities/{activity_id:int}")
+def show_activity(request: Request, parts: Part, door: SeenActivity, done: str = "") -> Response:
+    """The activity: the way in, what is in it, and its rules."""
+    notice = parts.library.wording.say("class", done) if done in ("saved", "revised") else ""
+    return render(parts, "teacher/activity.html", _activity_page(request, parts, door, notice))
+
+
+@router.get("/activities/{activity_id:int}/edit")
+def edit_activity(parts: Part, door: LedActivity) -> Response:
+    """The form as it was left."""
+    typed, keys = _chosen(door.activity.plan, door.activity.content, door.course)
+    return render(parts, "teacher/activity_form.html", _form_page(parts, door.course, door.activity, typed, keys))
+
+
+@router.post("/activities/{activity_id:int}")
+def change_activity(parts: Part, door: LedActivity, sent: Sent) -> Response:
+    """Keep the form; other worksheets or questions make a new revision once students have seen the old one."""
+    try:
+        plan, content = _read(parts, sent, door.course)
+    except FormError as error:
+        return _again(parts, door.course, door.activity, sent, error)
+    content = _as_seen(door.activity, content)
+    parts.store.activities.change(door.activity, plan)
+    revision = parts.store.activities.revise(door.activity, content)
+    done = "revised" if revision != door.activity.revision else "saved"
+    parts.store.people.note(f"teacher {door.teacher.id}", f"activity {done}", f"activity {door.activity.id}")
+    return RedirectResponse(f"/activities/{door.activity.id}?done={done}", 303)
+
+
+@router.post("/activities/{activity_id:int}/open")
+def open_activity(parts: Part, door: LedActivity) -> Response:
+    """Let students in, and freeze what they see; a closing time that is over is taken away."""
+    activity, at = door.activity, datetime.now(UTC)
+    if activity.state == "draft":
+        keys = [str(item.worksheet["key"]) for item in activity.content.items]
+        ticket = parts.tickets.get(activity.content.ticket.key) if activity.content.ticket else None
+        parts.store.activities.revise(activity, freeze(parts.library, keys, ticket))
+    if activity.plan.closes_at and activity.plan.closes_at <= at:
+        parts.store.activities.change(activity, replace(activity.plan, closes_at=None))
+    parts.store.activities.set_state(activity, "open")
+    parts.store.people.note(f"teacher {door.teacher.id}", "activity opened", f"activity {activity.id}")
+    return RedirectResponse(f"/activities/{activity.id}", 303)
+
+
+@router.post("/activities/{activity_id:int}/close")
+def close_activity(parts: Part, door: LedActivity) -> Response:
+    """Take nothing more in; what is there stays, and it can be opened again."""
+    if door.activity.state == "open":
+        parts.store.activities.set_state(door.activity, "closed")
+        parts.store.people.note(f"teacher {door.teacher.id}", "activity closed", f"activity {door.activity.id}")
+    return RedirectResponse(f"/activities/{door.activity.id}", 303)
+
+
+@router.get("/activities/{activity_id:int}/qr.svg")
+def qr_code(request: Request, parts: Part, door: SeenActivity) -> Response:
+    """The address to join at, as a picture for a telephone."""
+    picture = io.BytesIO()
+    code = segno.make(f"{address(request, parts)}/join/{door.activity.join_code}", error="m", micro=False)
+    code.save(picture, kind="svg", border=2, dark="#000", light="#fff", omitsize=True)
+    headers = {"Cache-Control": "private, max-age=300"}
+    return Response(picture.getvalue(), media_type="image/svg+xml", headers=headers)
+
+
+def _activity_page(request: Request, parts: Parts, door: doors.TaughtActivity, notice: str) -> ActivityPage:
+    activity, zone = door.activity, ZoneInfo(door.course.time_zone)
+    shown = {
+        name: at.astimezone(zone).strftime("%A %d %B %Y, %H:%M").replace(" 0", " ") if at else ""
+        for name, at in zip(TIMES, (activity.plan.opens_at, activity.plan.closes_at), strict=True)
+    }
+    link = f"{address(request, parts)}/join/{activity.join_code}"
+    arrived = len(parts.store.classwork.attendance(activity.id))
+    return ActivityPage(
+        door, activity.phase(), link, titles(parts, activity.content), shown["opens"], shown["closes"], arrived, notice
+    )
+
+
+# The form
+
+
+def _read(parts: Parts, sent: Fields, course: Course) -> tuple[Plan, Content]:
+    """What the form says; raises FormError."""
+    words = parts.library.wording
+    title = sent.line("title")
+    if not title:
+        raise FormError("title", words.say("class", "no-title"))
+    opens, closes = (_time(parts, sent, name, course) for name in TIMES)
+    if opens and closes and closes <= opens:
+        raise FormError("closes", words.say("class", "closes-early"))
+    plan = Plan(title, _day(parts, sent), _policies(parts, sent), opens, closes)
+    return plan, _content(parts, sent)
+
+
+def _content(parts: Parts, sent: Fields) -> Content:
+    words, keys = parts.library.wording, [key for key in sent.all("worksheet") if key]
+    ticket = parts.tickets.get(sent.line("ticket"))
+    if not keys and not ticket:
+        raise FormError("worksheet", words.say("class", "nothing-in-it"))
+    if len(keys) != len(set(keys)):
+        raise FormError("worksheet", words.say("class", "same-sheet-twice"))
+    try:
+        return freeze(parts.library, keys, ticket)
+    except WorksheetError:
+        missing = next(key for key in keys if key not in parts.library.worksheets)
+        raise FormError("worksheet", words.say("class", "no-such-sheet", sheet=missing[:60])) from None
+
+
+def _policies(parts: Parts, sent: Fields) -> Policies:
+    words = parts.library.wording
+    tries, share = sent.line("tries", 20), sent.line("follow_share", 20).removesuffix("%").strip()
+    if tries and not (tries.isascii() and tries.isdigit() and 1 <= int(tries) <= MAX_TRIES):
+        raise FormError("tries", words.say("class", "tries-range", most=MAX_TRIES))
+    if not (share.isascii() and share.isdigit() and int(share) <= 100):
+        raise FormError("follow_share", words.say("class", "share-range"))
+    said: dict[str, Any] = {name: sent.line(name) for name in ("variants", "feedback", "run")}
+    said |= {name: sent.line(name) == "yes" for name in ("hints", "ticket_anonymous")}
+    try:
+        return Policies(**said, tries=int(tries or 0), follow_share=int(share) / 100)
+    except PoliciesError as error:
+        raise FormError(str(error), words.say("class", "no-policy", field=error)) from None
+
+
+def _time(parts: Parts, sent: Fields, name: str, course: Course) -> datetime | None:
+    """A time as the course's clocks show it."""
+    text = sent.line(name, 40)
+    if not text:
+        return None
+    try:
+        return datetime.fromisoformat(text).replace(tzinfo=ZoneInfo(course.time_zone)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise FormError(name, parts.library.wording.say("class", "no-time", text=text)) from None
+
+
+def _day(parts: Parts, sent: Fields) -> date | None:
+    text = sent.line("day", 40)
+    try:
+        return date.fromisoformat(text) if text else None
+    except ValueError:
+        raise FormError("day", parts.library.wording.say("class", "no-day", text=text)) from None
+
+
+def _as_seen(activity: Activity, content: Content) -> Content:
+    """The same content where nothing that students see has changed but the wording of the rest of the app."""
+    same = replace(content, wording=activity.content.wording) == activity.content
+    return activity.content if same else content
+
+
+def _chosen(plan: Plan, content: Content, course: Course) -> tuple[dict[str, str], tuple[str, ...]]:
+    """What stands in the fields of a plan, and the keys of its worksheets."""
+    zone, policies = ZoneInfo(course.time_zone), plan.policies
+    times = {
+        name: at.astimezone(zone).strftime("%Y-%m-%dT%H:%M") if at else ""
+        for name, at in zip(TIMES, (plan.opens_at, plan.closes_at), strict=True)
+    }
+    typed = {
+        "title": plan.title, "day": plan.day.isoformat() if plan.day else "", **times, "variants": policies.variants,
+        "feedback": policies.feedback, "run": policies.run, "tries": str(policies.tries or ""),
+        "follow_share": f"{policies.follow_share * 100:.0f}", "hints": "yes" if policies.hints else "",
+        "ticket_anonymous": "yes" if policies.ticket_anonymous else "no",
+        "ticket": content.ticket.key if content.ticket else "",
+    }  # fmt: skip
+    return typed, tuple(str(item.worksheet["key"]) for item in content.items)
+
+
+def _again(parts: Parts, course: Course, activity: Activity | None, sent: Fields, error: FormError) -> Response:
+    """The form once more with everything typed still there."""
+    names = _chosen(Plan(""), Content((), None, ""), course)[0]
+    typed = {name: sent.line(name) for name in names}
+    page = _form_page(parts, course, activity, typed, sent.all("worksheet"))
+    return render(parts, "teacher/activity_form.html", replace(page, problem=str(error), field=error.field), 422)
+
+
+def _form_page(
+    parts: Parts, course: Course, activity: Activity | None, typed: Mapping[str, str], keys: tuple[str, ...]
+) -> ActivityFormPage:
+    words, library = parts.library.wording, parts.library
+    groups = {
+        words.say("topics", topic): tuple(
+            FormEntry(sheet.key, sheet.title, topic, sheet.key in keys)
+            for sheet in library.worksheets.values()
+            if sheet.topic == topic
+        )
+        for topic in library.topics
+    }
+    tickets = tuple(FormEntry(t.key, t.title, "", t.key == typed["ticket"]) for t in parts.tickets.values())
+    return ActivityFormPage(course, activity, activity.phase() if activity else "draft", typed, groups, tickets)

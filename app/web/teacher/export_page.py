@@ -1,0 +1,164 @@
+"""Taking a course home, putting it away, deleting it for good, and the log of what its staff did."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Annotated
+from zoneinfo import ZoneInfo
+
+from annotated_doc import Doc
+from fastapi import APIRouter, HTTPException, Response
+from fastapi.responses import RedirectResponse, StreamingResponse
+
+from app.classes.student_sheet import boxes
+from app.exchange.course_files import CourseFiles
+from app.exchange.spreadsheet import csv_lines
+from app.store import Course
+from app.web.shared import permissions as doors
+from app.web.shared.forms import Sent
+from app.web.shared.permissions import OwnCourse
+from app.web.shared.services import Part, Parts, render
+
+router = APIRouter(include_in_schema=False)
+
+LINES_SHOWN = 200
+IN_MEMORY, PIECE = 8_000_000, 65_536  # bytes
+
+
+@dataclass(frozen=True)
+class LogLine:
+    """A line of the log as people read it; `about` is nothing where it is the course, or gone."""
+
+    when: str
+    who: str
+    what: str
+    about: str
+
+
+@dataclass(frozen=True)
+class ExportsPage:
+    """Everything that templates/teacher/export.html shows."""
+
+    door: Annotated[doors.TaughtCourse, Doc("The course, and who looks at it in which role.")]
+    without_number: Annotated[int, Doc("How many students have no number, so that Moodle cannot find them.")]
+    lines: Annotated[tuple[LogLine, ...], Doc("What the staff did, the newest first.")]
+    typed: Annotated[str, Doc("The title as typed to delete the course.")] = ""
+    problem: Annotated[str, Doc("Why nothing was deleted, or nothing.")] = ""
+
+
+def _answers(files: CourseFiles, _parts: Parts) -> Iterator[bytes]:
+    return (line.encode() for line in csv_lines(files.answers()))
+
+
+def _tries(files: CourseFiles, _parts: Parts) -> Iterator[bytes]:
+    return (line.encode() for line in csv_lines(files.tries()))
+
+
+def _tickets(files: CourseFiles, _parts: Parts) -> Iterator[bytes]:
+    return (line.encode() for line in csv_lines(files.tickets()))
+
+
+def _canvas(files: CourseFiles, _parts: Parts) -> Iterator[bytes]:
+    yield files.canvas().encode()
+
+
+def _moodle(files: CourseFiles, _parts: Parts) -> Iterator[bytes]:
+    yield files.moodle().encode()
+
+
+def _whole(files: CourseFiles, parts: Parts) -> Iterator[bytes]:
+    readme = parts.library.wording.say("exports", "readme", course=files.course.title, zone=files.course.time_zone)
+    with tempfile.SpooledTemporaryFile(IN_MEMORY) as file:
+        files.write_zip(file, readme)
+        file.seek(0)
+        while piece := file.read(PIECE):
+            yield piece
+
+
+EXPORTS: dict[str, Callable[[CourseFiles, Parts], Iterator[bytes]]] = {
+    "answers.csv": _answers,
+    "tries.csv": _tries,
+    "exit-tickets.csv": _tickets,
+    "gradebook-canvas.csv": _canvas,
+    "gradebook-moodle.csv": _moodle,
+    "course.zip": _whole,
+}
+
+
+@router.get("/courses/{course_id:int}/exports")
+def show_exports(parts: Part, door: OwnCourse) -> Response:
+    """What can be taken home, and the ways to put the course away."""
+    return render(parts, "teacher/export.html", _page(parts, door))
+
+
+@router.get("/courses/{course_id:int}/exports/{name}")
+def export(parts: Part, door: OwnCourse, name: str) -> Response:
+    """One file, made while it is sent."""
+    if name not in EXPORTS:
+        raise HTTPException(404)
+    activities = parts.store.activities.of_course(door.course)
+    points = {activity.id: boxes(parts, activity.content) for activity in activities}
+    files = CourseFiles(parts.store, door.course, points)
+    parts.store.people.note(f"teacher {door.teacher.id}", f"exported {name}", f"course {door.course.id}")
+    headers = {
+        "Content-Disposition": f'attachment; filename="{_slug(door.course)}-{name}"',
+        "Cache-Control": "no-store",
+    }
+    kind = "application/zip" if name.endswith(".zip") else "text/csv; charset=utf-8"
+    return StreamingResponse(EXPORTS[name](files, parts), headers=headers, media_type=kind)
+
+
+@router.post("/courses/{course_id:int}/archive")
+def archive(parts: Part, door: OwnCourse) -> Response:
+    """Put the course away: it can be read and not changed."""
+    parts.store.courses.archive(door.course)
+    parts.store.people.note(f"teacher {door.teacher.id}", "course archived", f"course {door.course.id}")
+    return RedirectResponse("/courses", 303)
+
+
+@router.post("/courses/{course_id:int}/bring-back")
+def bring_back(parts: Part, door: OwnCourse) -> Response:
+    """Let an archived course go on."""
+    parts.store.courses.archive(door.course, archived=False)
+    parts.store.people.note(f"teacher {door.teacher.id}", "course brought back", f"course {door.course.id}")
+    return RedirectResponse(f"/courses/{door.course.id}", 303)
+
+
+@router.post("/courses/{course_id:int}/delete")
+def delete(parts: Part, door: OwnCourse, sent: Sent) -> Response:
+    """Delete the course for good, once its title was typed."""
+    typed = sent.line("title")
+    if typed != " ".join(door.course.title.split()):
+        problem = parts.library.wording.say("class", "other-title")
+        return render(parts, "teacher/export.html", _page(parts, door, typed, problem), 422)
+    parts.store.courses.delete(door.course)
+    parts.store.people.note(f"teacher {door.teacher.id}", "course deleted", f"course {door.course.id}")
+    return RedirectResponse("/courses", 303)
+
+
+def _page(parts: Parts, door: doors.TaughtCourse, typed: str = "", problem: str = "") -> ExportsPage:
+    unknown = sum(1 for student in parts.store.courses.students(door.course) if not student.roster_key)
+    return ExportsPage(door, unknown, _log(parts, door.course), typed, problem)
+
+
+def _log(parts: Parts, course: Course) -> tuple[LogLine, ...]:
+    """What was done to the course and to what is in it now, since it was made."""
+    store, zone = parts.store, ZoneInfo(course.time_zone)
+    titles = {f"activity {activity.id}": activity.plan.title for activity in store.activities.of_course(course)}
+    names = {f"student {student.id}": student.name for student in store.courses.students(course)}
+    staff = {f"teacher {member.teacher_id}": member.name or member.email for member in store.courses.staff(course)}
+    about = {f"course {course.id}": "", **titles, **names}
+    lines = store.people.noted(about, store.courses.made_at(course))[:LINES_SHOWN]
+    return tuple(
+        LogLine(f"{n.at.astimezone(zone):%Y-%m-%d %H:%M}", staff.get(n.who, n.who), n.what, about[n.object])
+        for n in lines
+    )
+
+
+def _slug(course: Course) -> str:
+    """The title as the beginning of a file's name."""
+    plain = re.sub(r"[^a-z0-9]+", "-", course.title.lower()).strip("-")[:60]
+    return plain or f"course-{course.id}"

@@ -1,0 +1,226 @@
+"""An activity while it goes on, for the projector and for whoever teaches: the way in, who is how far, what is held."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+from typing import Annotated, cast
+
+from annotated_doc import Doc
+from fastapi import APIRouter, Depends, HTTPException, Request, Response
+from fastapi.responses import RedirectResponse
+
+from app.classes.live_snapshot import Progress, Room, Rooms, RowCount, SheetRoom
+from app.classes.student_sheet import frozen_variant, titles
+from app.figures.figures import Figure
+from app.grading.explanations import explain_belief
+from app.sheets.worksheet import Row
+from app.store import Phase, Spotlight
+from app.web.shared import permissions as doors
+from app.web.shared.forms import Sent
+from app.web.shared.permissions import LedActivity, SeenActivity, address
+from app.web.shared.services import Part, Parts, render
+
+router = APIRouter(include_in_schema=False)
+
+
+def rooms_of(request: Request) -> Rooms:
+    return cast(Rooms, request.app.state.rooms)
+
+
+AllRooms = Annotated[Rooms, Depends(rooms_of)]
+
+
+@dataclass(frozen=True)
+class Segment:
+    """One piece of a bar, in hundredths of its length; what is not right is lower, so that colour is not needed."""
+
+    kind: str
+    start: float
+    width: float
+    height: float
+
+    @property
+    def top(self) -> float:
+        return round(1 - self.height, 2)
+
+
+@dataclass(frozen=True)
+class RowBar:
+    """A row of the sheet with its bar: right, following, wrong, and nothing for what is still open."""
+
+    count: RowCount
+    row: Row
+    of: int
+    segments: tuple[Segment, ...]
+
+
+@dataclass(frozen=True)
+class BeliefBar:
+    """A belief that is held in the room, in a few words, by how many, with its bar."""
+
+    key: str
+    name: str
+    count: int
+    width: float
+
+
+@dataclass(frozen=True)
+class Explained:
+    """The belief that is explained to the class, and the picture of it beside the truth where that is shown."""
+
+    key: str
+    name: str
+    message: str
+    can_draw: bool
+    pairs: tuple[tuple[Figure, Figure], ...]
+
+
+@dataclass(frozen=True)
+class Person:
+    """A student by name: how far they are, how many rows are right, and what they believe."""
+
+    id: int
+    name: str
+    progress: Progress
+    right: int
+    beliefs: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class LivePage:
+    """Everything that templates/teacher/live.html and its fragment show."""
+
+    door: Annotated[doors.TaughtActivity, Doc("The activity, its course, and who looks at it in which role.")]
+    phase: Annotated[Phase, Doc("What it is at this moment.")]
+    join_link: Annotated[str, Doc("The address behind the picture, as people would type it.")]
+    titles: Annotated[tuple[str, ...], Doc("What the worksheets are called.")]
+    number: Annotated[int, Doc("Which of them is looked at, from 1; 0 where there is none.")]
+    room: Annotated[Room, Doc("Who came, and how many exit tickets are in.")]
+    sheet: Annotated[SheetRoom | None, Doc("The sheet that is looked at; none where there is none.")]
+    rows: Annotated[tuple[RowBar, ...], Doc("Its rows.")]
+    beliefs: Annotated[tuple[BeliefBar, ...], Doc("What is believed, the commonest first.")]
+    explained: Annotated[Explained | None, Doc("The belief that is explained to the class.")]
+    named: Annotated[bool, Doc("Whether names were asked for.")]
+    people: Annotated[tuple[Person, ...], Doc("Everybody who came, by name; nobody unless names were asked for.")]
+    reloads: Annotated[bool, Doc("Whether the page loads itself again, for browsers without script.")]
+    seen: Annotated[str, Doc("Changes whenever anything that is shown does.")] = ""
+
+
+@dataclass(frozen=True)
+class Look:
+    """What somebody asks of the live view: which sheet, with names or without, and whether it loads itself again."""
+
+    door: doors.TaughtActivity
+    number: int
+    named: bool
+    reloads: bool
+
+    @property
+    def address(self) -> str:
+        path = f"/activities/{self.door.activity.id}/live?sheet={self.number}"
+        return f"{path}{'&names=yes' if self.named else ''}{'&reload=yes' if self.reloads else ''}"
+
+
+def look_at(door: SeenActivity, sheet: str = "", names: str = "", reload: str = "") -> Look:
+    """The first sheet unless another one is asked for."""
+    count = len(door.activity.content.items)
+    number = int(sheet) if sheet.isascii() and sheet.isdigit() and len(sheet) < 4 else 1
+    return Look(door, min(max(number, 1), count), names == "yes", reload == "yes")
+
+
+Looked = Annotated[Look, Depends(look_at)]
+
+
+@router.get("/activities/{activity_id:int}/live")
+def show_live(request: Request, parts: Part, rooms: AllRooms, look: Looked) -> Response:
+    """The whole page."""
+    return render(parts, "teacher/live.html", _page(request, parts, rooms, look))
+
+
+@router.get("/activities/{activity_id:int}/live/now")
+def show_now(request: Request, parts: Part, rooms: AllRooms, look: Looked, seen: str = "") -> Response:
+    """What has changed since; 204 where nothing has."""
+    page = _page(request, parts, rooms, look)
+    return Response(status_code=204) if page.seen == seen else render(parts, "teacher/_live.html", page)
+
+
+@router.post("/activities/{activity_id:int}/live/explain")
+def explain(request: Request, parts: Part, rooms: AllRooms, door: LedActivity, look: Looked, sent: Sent) -> Response:
+    """Explain a belief to the class, or take the explanation away, on every live view of the activity."""
+    belief = sent.line("belief", 80)
+    if belief:
+        if not look.number or belief not in parts.library.wording.sections["beliefs"]:
+            raise HTTPException(422, parts.library.wording.say("live", "no-belief-there"))
+        spotlight = Spotlight(look.number - 1, belief, sent.raw("drawn") == "yes")
+        parts.store.live.show(door.activity.id, spotlight)
+    else:
+        parts.store.live.show(door.activity.id, None)
+    if "hx-request" in request.headers:
+        return render(parts, "teacher/_live.html", _page(request, parts, rooms, look))
+    return RedirectResponse(look.address, 303)
+
+
+def _page(request: Request, parts: Parts, rooms: Rooms, look: Look) -> LivePage:
+    door, activity = look.door, look.door.activity
+    room = rooms.look(parts, activity)
+    sheet = room.sheets[look.number - 1] if 0 < look.number <= len(room.sheets) else None
+    page = LivePage(
+        door=door,
+        phase=activity.phase(),
+        join_link=f"{address(request, parts)}/join/{activity.join_code}",
+        titles=titles(parts, activity.content),
+        number=look.number,
+        room=room,
+        sheet=sheet,
+        rows=_row_bars(sheet) if sheet else (),
+        beliefs=_belief_bars(parts, sheet) if sheet else (),
+        explained=_explained(parts, door),
+        named=look.named,
+        people=_people(parts, door, room, sheet) if look.named else (),
+        reloads=look.reloads,
+    )
+    shown = (page.phase, page.rows, page.beliefs, page.explained, page.people, len(room.came), room.tickets,
+             (sheet.working, sheet.handed_in) if sheet else ())  # fmt: skip
+    return replace(page, seen=hashlib.sha256(repr(shown).encode()).hexdigest()[:16])
+
+
+def _row_bars(sheet: SheetRoom) -> tuple[RowBar, ...]:
+    found = list[RowBar]()
+    for count in sheet.rows:
+        pieces, start = list[Segment](), 0.0
+        for kind, height in (("right", 1.0), ("follows", 0.7), ("wrong", 0.4)):
+            width = 100 * getattr(count, kind) / max(sheet.begun, 1)
+            pieces.append(Segment(kind, round(start, 2), round(width, 2), height))
+            start += width
+        found.append(RowBar(count, count.row, sheet.begun, tuple(piece for piece in pieces if piece.width)))
+    return tuple(found)
+
+
+def _belief_bars(parts: Parts, sheet: SheetRoom) -> tuple[BeliefBar, ...]:
+    names = parts.library.wording.sections["belief-names"]
+    return tuple(
+        BeliefBar(key, names.get(key, key), count, round(100 * count / sheet.begun, 2)) for key, count in sheet.beliefs
+    )
+
+
+def _people(parts: Parts, door: doors.TaughtActivity, room: Room, sheet: SheetRoom | None) -> tuple[Person, ...]:
+    came, names = set(room.came), parts.library.wording.sections["belief-names"]
+    found = list[Person]()
+    for student in parts.store.courses.students(door.course):
+        if student.id not in came:
+            continue
+        standing = sheet.standings.get(student.id) if sheet else None
+        held = tuple(names.get(key, key) for key in standing.beliefs) if standing else ()
+        progress: Progress = standing.progress if standing else "nothing"
+        found.append(Person(student.id, student.name, progress, standing.right if standing else 0, held))
+    return tuple(found)
+
+
+def _explained(parts: Parts, door: doors.TaughtActivity) -> Explained | None:
+    light, words = parts.store.live.spotlight(door.activity.id), parts.library.wording
+    if light is None or light.item >= len(door.activity.content.items) or light.belief not in words.sections["beliefs"]:
+        return None
+    found = explain_belief(frozen_variant(parts, door.activity, light.item), light.belief)
+    name = words.sections["belief-names"].get(light.belief, light.belief)
+    return Explained(light.belief, name, found.message, bool(found.figures), found.figures[:1] if light.drawn else ())

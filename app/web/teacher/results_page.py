@@ -1,0 +1,219 @@
+"""What came of an activity: students and rows in tables, each student's tries, and one page for the next meeting."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated
+from zoneinfo import ZoneInfo
+
+from annotated_doc import Doc
+from fastapi import APIRouter, Response
+
+from app.classes.activity_results import (
+    NamedBelief,
+    SheetOutcome,
+    WrongAnswer,
+    named_beliefs,
+    outcomes,
+    took_part,
+    wrong_answers,
+)
+from app.grading.item_analysis import RowState, RowStatistics
+from app.sheets.worksheet import Row
+from app.store import OldMarks, Student, Try
+from app.web.shared import permissions as doors
+from app.web.shared.permissions import SeenActivity, SeenWork
+from app.web.shared.services import Part, Parts, render
+
+router = APIRouter(include_in_schema=False)
+
+TOP_BELIEFS, LOW_ROWS, SENTENCES = 3, 3, 6
+
+
+@dataclass(frozen=True)
+class Line:
+    """One student in the table: how many tries, the score of the last one, and how each row of it stands."""
+
+    student: Student
+    tries: int
+    score: str
+    handed_in: bool
+    states: tuple[RowState | None, ...]
+
+
+@dataclass(frozen=True)
+class RowLine:
+    """One row of the sheet with what its statistics say, as numbers are written."""
+
+    row: Row
+    statistics: RowStatistics
+    share: int
+    discrimination: str
+    wrong: WrongAnswer | None
+
+
+@dataclass(frozen=True)
+class ResultsPage:
+    """Everything that templates/teacher/results.html shows."""
+
+    door: Annotated[doors.TaughtActivity, Doc("The activity, its course, and who looks at it in which role.")]
+    outcomes: Annotated[tuple[SheetOutcome, ...], Doc("The sheets to choose from.")]
+    number: Annotated[int, Doc("Which of them is looked at, from 1; 0 where there is none.")]
+    lines: Annotated[tuple[Line, ...], Doc("Everybody who took part, by name.")]
+    rows: Annotated[tuple[RowLine, ...], Doc("The rows of the sheet.")]
+    tried: Annotated[int, Doc("How many students have tried it.")]
+    beliefs: Annotated[tuple[NamedBelief, ...], Doc("What was believed on it.")]
+
+
+@dataclass(frozen=True)
+class OneTry:
+    """A try in a student's history: when, what it got, and what it had before a regrade."""
+
+    one: Try
+    at: str
+    score: str
+    beliefs: tuple[str, ...]
+    before: tuple[str, ...]
+    states: Mapping[str, RowState]
+
+
+@dataclass(frozen=True)
+class History:
+    """All tries of one student on one sheet."""
+
+    outcome: SheetOutcome
+    tries: tuple[OneTry, ...]
+
+
+@dataclass(frozen=True)
+class WorkPage:
+    """Everything that templates/teacher/student_results.html shows."""
+
+    door: Annotated[doors.TaughtActivity, Doc("The activity, its course, and who looks at it in which role.")]
+    student: Annotated[Student, Doc("Whose work it is.")]
+    histories: Annotated[tuple[History, ...], Doc("The sheets that they have tried.")]
+
+
+@dataclass(frozen=True)
+class BeliefLine:
+    """A belief to come back to, with its explanation."""
+
+    belief: NamedBelief
+    explanation: str
+
+
+@dataclass(frozen=True)
+class LowRow:
+    """A row that few had right at first."""
+
+    sheet: str
+    row: Row
+    statistics: RowStatistics
+    share: int
+
+
+@dataclass(frozen=True)
+class SummaryPage:
+    """Everything that templates/teacher/summary.html shows."""
+
+    door: Annotated[doors.TaughtActivity, Doc("The activity, its course, and who looks at it in which role.")]
+    came: Annotated[int, Doc("How many students took part.")]
+    beliefs: Annotated[tuple[BeliefLine, ...], Doc("What most of them believed.")]
+    rows: Annotated[tuple[LowRow, ...], Doc("The rows that fewest had right at first.")]
+    sentences: Annotated[tuple[str, ...], Doc("Starred sentences of exit tickets.")]
+    more: Annotated[int, Doc("How many starred sentences did not fit on the page.")]
+
+
+@router.get("/activities/{activity_id:int}/results")
+def show_results(parts: Part, door: SeenActivity, sheet: str = "") -> Response:
+    """Students and rows of one sheet, the first unless another is asked for."""
+    found = outcomes(parts, door.activity)
+    number = int(sheet) if sheet.isascii() and sheet.isdigit() and len(sheet) < 4 else 1
+    number = min(max(number, 1), len(found))
+    outcome = found[number - 1] if found else None
+    people = took_part(parts, door.activity, door.course, found)
+    page = ResultsPage(
+        door=door,
+        outcomes=found,
+        number=number,
+        lines=tuple(_line(outcome, student) for student in people),
+        rows=_row_lines(parts, door, outcome) if outcome else (),
+        tried=len(outcome.tries) if outcome else 0,
+        beliefs=named_beliefs(parts, (outcome,)) if outcome else (),
+    )
+    return render(parts, "teacher/results.html", page)
+
+
+@router.get("/activities/{activity_id:int}/results/{student_id:int}")
+def show_work(parts: Part, door: SeenWork) -> Response:
+    """Every try of one student in this activity."""
+    old = parts.store.regrades.old_marks(door.at.activity.id, door.student.id)
+    zone = ZoneInfo(door.at.course.time_zone)
+    histories = tuple(
+        History(outcome, tuple(_one_try(parts, outcome, one, old.get(one.id, ()), zone) for one in tries))
+        for outcome in outcomes(parts, door.at.activity)
+        if (tries := outcome.tries.get(door.student.id))
+    )
+    return render(parts, "teacher/student_results.html", WorkPage(door.at, door.student, histories))
+
+
+@router.get("/activities/{activity_id:int}/summary")
+def show_summary(parts: Part, door: SeenActivity) -> Response:
+    """One page to begin the next meeting with."""
+    found, words = outcomes(parts, door.activity), parts.library.wording
+    beliefs = [belief for belief in named_beliefs(parts, found) if belief.at_last][:TOP_BELIEFS]
+    low = [
+        LowRow(outcome.title, row, statistics, round(100 * statistics.share_at_first))
+        for outcome in found
+        for row, statistics in zip(outcome.rows, outcome.statistics(), strict=True)
+        if statistics.students and statistics.right_at_first < statistics.students
+    ]
+    low.sort(key=lambda row: row.statistics.share_at_first)
+    tickets = parts.store.classwork.tickets(door.activity.id)
+    starred = [answer.text for answer in tickets if answer.starred and not answer.hidden]
+    page = SummaryPage(
+        door,
+        len(took_part(parts, door.activity, door.course, found)),
+        tuple(BeliefLine(belief, words.belief(belief.key, "explanation")) for belief in beliefs),
+        tuple(low[:LOW_ROWS]),
+        tuple(starred[:SENTENCES]),
+        max(len(starred) - SENTENCES, 0),
+    )
+    return render(parts, "teacher/summary.html", page)
+
+
+def _line(outcome: SheetOutcome | None, student: Student) -> Line:
+    tries = outcome.tries.get(student.id, ()) if outcome else ()
+    if outcome is None or not tries:
+        return Line(student, 0, "", False, (None,) * len(outcome.rows if outcome else ()))
+    states = outcome.states(tries[-1])
+    handed_in = any(one.handed_in for one in tries)
+    return Line(student, len(tries), f"{tries[-1].score:g}", handed_in, tuple(states[row.key] for row in outcome.rows))
+
+
+def _row_lines(parts: Parts, door: doors.TaughtActivity, outcome: SheetOutcome) -> tuple[RowLine, ...]:
+    wrong = wrong_answers(parts, door.activity, outcome)
+    return tuple(
+        RowLine(
+            row,
+            one,
+            round(100 * one.share_at_first),
+            "" if one.discrimination is None else f"{one.discrimination:.2f}".replace("-", "−"),
+            wrong.get(row.key),
+        )
+        for row, one in zip(outcome.rows, outcome.statistics(), strict=True)
+    )
+
+
+def _one_try(parts: Parts, outcome: SheetOutcome, one: Try, old: tuple[OldMarks, ...], zone: ZoneInfo) -> OneTry:
+    names = parts.library.wording.sections["belief-names"]
+    before = tuple(f"{was.graded.score:g} of {was.graded.out_of} until {_written(was.until, zone)}" for was in old)
+    beliefs = tuple(names.get(key, key) for key in one.beliefs)
+    score = f"{one.score:g} of {one.out_of}"
+    return OneTry(one, _written(one.created_at, zone), score, beliefs, before, outcome.states(one))
+
+
+def _written(at: datetime, zone: ZoneInfo) -> str:
+    return at.astimezone(zone).strftime("%d %B, %H:%M").lstrip("0")

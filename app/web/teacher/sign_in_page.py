@@ -1,0 +1,240 @@
+"""Signing in and out, and the links that set up, invite and reset."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated
+from urllib.parse import quote
+
+from annotated_doc import Doc
+from fastapi import APIRouter, HTTPException, Request, Response
+from fastapi.responses import RedirectResponse
+
+from app.exchange.mail import Mail, MailError
+from app.store import Link, Teacher
+from app.store.people import as_email
+from app.web.shared.forms import Fields, Sent
+from app.web.shared.passwords import LONGEST, SHORTEST
+from app.web.shared.permissions import SESSION_COOKIE, MaybeTeacher, SignedIn, remember_teacher
+from app.web.shared.rate_limits import TooManyGuessesError, address_of
+from app.web.shared.services import Part, Parts, render
+
+router = APIRouter(include_in_schema=False)
+log = logging.getLogger("attention_shapes")
+
+
+@dataclass(frozen=True)
+class SignInPage:
+    """Everything that templates/teacher/sign_in.html shows."""
+
+    email: Annotated[str, Doc("The address as typed.")] = ""
+    next: Annotated[str, Doc("Where to go afterwards, on this site.")] = ""
+    problem: Annotated[str, Doc("Why nobody is signed in yet, or nothing.")] = ""
+
+
+@dataclass(frozen=True)
+class LinkPage:
+    """Everything that templates/teacher/account_link.html shows."""
+
+    link: Annotated[Link, Doc("The link that was followed.")]
+    action: Annotated[str, Doc("Where its form goes.")]
+    course: Annotated[str, Doc("The course one is invited to, or nothing.")]
+    teacher: Annotated[Teacher | None, Doc("Whoever is signed in in this browser.")]
+    has_account: Annotated[bool, Doc("Whether the invited address can sign in already.")]
+    email: Annotated[str, Doc("The address as typed, where one may be chosen.")] = ""
+    name: Annotated[str, Doc("The name as typed.")] = ""
+    problem: Annotated[str, Doc("What cannot be used, or nothing.")] = ""
+
+
+@dataclass(frozen=True)
+class ForgottenPage:
+    """Everything that templates/teacher/forgotten_password.html shows."""
+
+    mails: Annotated[bool, Doc("Whether a link can be mailed from here.")]
+    email: Annotated[str, Doc("The address as typed.")] = ""
+    problem: Annotated[str, Doc("Why nothing was asked for yet, or nothing.")] = ""
+    asked: Annotated[
+        bool, Doc("Whether a link was just asked for; it is not said whether there is anybody to get it.")
+    ] = False
+
+
+@router.get("/sign-in")
+def show_sign_in(parts: Part, teacher: MaybeTeacher, next: str = "") -> Response:  # noqa: A002 - the word in the address
+    """The form, or the courses of whoever is signed in already."""
+    if teacher:
+        return RedirectResponse(_local(next), 303)
+    return render(parts, "teacher/sign_in.html", SignInPage(next=_local(next)))
+
+
+@router.post("/sign-in")
+def sign_in(request: Request, parts: Part, sent: Sent) -> Response:
+    """Start a session; the same answer for an unknown address as for a wrong password, after the same work."""
+    email, after = sent.line("email", 300), _local(sent.raw("next"))
+    guesses = (("account", email.lower()), ("sign-in", address_of(request)))
+    for kind, key in guesses:
+        parts.limits.check(kind, key)  # type: ignore[arg-type]  # a tuple's texts are taken for any text
+    teacher = parts.store.people.find_teacher(email) if as_email(email) else None
+    right = parts.passwords.verify(sent.raw("password"), teacher.password_hash if teacher else None)
+    if teacher is None or not right:
+        for kind, key in guesses:
+            parts.limits.wrong(kind, key)  # type: ignore[arg-type]  # as above
+        parts.store.people.note("nobody", "sign-in refused")
+        problem = parts.library.wording.say("class", "sign-in-wrong")
+        return render(parts, "teacher/sign_in.html", SignInPage(email, after, problem), 422)
+    return _welcome(request, parts, teacher, after)
+
+
+@router.post("/sign-out")
+def sign_out(request: Request, parts: Part, sent: Sent, teacher: SignedIn) -> Response:
+    """End the session of this browser, or every session of this teacher."""
+    if sent.raw("everywhere"):
+        parts.store.people.end_sessions(teacher)
+    else:
+        parts.store.people.end_session(request.cookies.get(SESSION_COOKIE, ""))
+    parts.store.people.note(f"teacher {teacher.id}", "sign-out")
+    response = RedirectResponse("/sign-in", 303)
+    response.delete_cookie(SESSION_COOKIE)
+    return response
+
+
+@router.get("/forgotten-password")
+def show_forgotten(parts: Part) -> Response:
+    """The form that asks for a link by mail; where none can be sent, whom to ask."""
+    return render(parts, "teacher/forgotten_password.html", ForgottenPage(parts.mail is not None))
+
+
+@router.post("/forgotten-password")
+def ask_for_link(request: Request, parts: Part, sent: Sent) -> Response:
+    """Have a link mailed. Nobody is looked up until the answer is given: it tells nothing of who teaches here."""
+    typed, mail, here = sent.line("email", 300), parts.mail, address_of(request)
+    if mail is None:
+        return render(parts, "teacher/forgotten_password.html", ForgottenPage(mails=False), 404)
+    email = as_email(typed)
+    if email is None:
+        return _not_asked(parts, typed, "no-email", 422)
+    try:
+        parts.limits.check("mail", here)
+    except TooManyGuessesError as error:
+        return _not_asked(parts, typed, "too-many-links", 429, seconds=error.seconds)
+    parts.limits.wrong("mail", here)
+    if not mail.outbox.put(partial(_mail_link, parts, mail, email)):
+        return _not_asked(parts, typed, "mail-busy", 503)
+    return render(parts, "teacher/forgotten_password.html", ForgottenPage(mails=True, email=email, asked=True))
+
+
+def _not_asked(parts: Parts, typed: str, key: str, status: int, **numbers: int) -> Response:
+    problem = parts.library.wording.say("class", key, **numbers)
+    return render(
+        parts, "teacher/forgotten_password.html", ForgottenPage(mails=True, email=typed, problem=problem), status
+    )
+
+
+def _mail_link(parts: Parts, mail: Mail, email: str) -> None:
+    """Send a link for a new password to the teacher of that address, if there is one."""
+    people, words = parts.store.people, parts.library.wording
+    teacher = people.find_teacher(email)
+    token = people.add_mailed_link(teacher) if teacher else None
+    if teacher is None or token is None:
+        return
+    link = f"{parts.settings.address}/links/{token}"  # never the host that a request names: it would get the token
+    try:
+        mail.send(teacher.email, words.say("mail", "reset-subject"), words.say("mail", "reset", link=link))
+    except MailError as error:
+        log.error("mail: a link was not sent: %s", error)
+        people.drop_link(token)
+        people.note("nobody", "password link not mailed", f"teacher {teacher.id}")
+    else:
+        people.note("nobody", "password link mailed", f"teacher {teacher.id}")
+
+
+@router.get("/links/{token}")
+def show_link(request: Request, parts: Part, teacher: MaybeTeacher, token: str) -> Response:
+    """What the link is for; looking does not use it up."""
+    return render(parts, "teacher/account_link.html", _link_page(request, parts, teacher, _find(parts, token)))
+
+
+@router.post("/links/{token}")
+def follow_link(request: Request, parts: Part, teacher: MaybeTeacher, sent: Sent, token: str) -> Response:
+    """Set a password or accept an invitation, and be signed in."""
+    link = _find(parts, token)
+    if link.kind == "invite" and teacher:
+        followed = parts.store.people.follow_link(link, teacher.email)
+        return RedirectResponse(_after(link), 303) if followed else _void(parts)
+    email = link.email or sent.line("email", 300)
+    if problem := _problem(parts, link, email, sent):
+        page = _link_page(request, parts, teacher, link, email, sent.line("name", 100), problem)
+        return render(parts, "teacher/account_link.html", page, 422)
+    password_hash = parts.passwords.hash(sent.raw("password"))
+    followed = parts.store.people.follow_link(link, email, sent.line("name", 100), password_hash)
+    if followed is None:
+        return _void(parts)
+    if link.kind == "reset":
+        parts.store.people.note(f"teacher {followed.id}", "password set", f"teacher {followed.id}")
+    return _welcome(request, parts, followed, _after(link))
+
+
+def _problem(parts: Parts, link: Link, email: str, sent: Fields) -> str:
+    """What of the form cannot be used, as a sentence."""
+    words, password = parts.library.wording, sent.raw("password")
+    if not as_email(email):
+        return words.say("class", "no-email")
+    if link.kind != "reset" and not sent.line("name", 100):
+        return words.say("class", "no-name")
+    if _has_account(parts, link, email):
+        return words.say("class", "sign-in-first")
+    if len(password) < SHORTEST:
+        return words.say("class", "password-short", least=SHORTEST)
+    return words.say("class", "password-long", most=LONGEST) if len(password) > LONGEST else ""
+
+
+def _has_account(parts: Parts, link: Link, email: str) -> bool:
+    """Whether that address has a password which this link may not replace."""
+    found = parts.store.people.find_teacher(email) if link.kind != "reset" and as_email(email) else None
+    return found is not None and found.password_hash is not None
+
+
+def _link_page(
+    request: Request,
+    parts: Parts,
+    teacher: Teacher | None,
+    link: Link,
+    email: str = "",
+    name: str = "",
+    problem: str = "",
+) -> LinkPage:
+    course = parts.store.courses.find(link.course_id) if link.course_id else None
+    has_account = _has_account(parts, link, link.email)
+    title = course.title if course else ""
+    return LinkPage(link, request.url.path, title, teacher, has_account, email, name, problem)
+
+
+def _find(parts: Parts, token: str) -> Link:
+    link = parts.store.people.find_link(token)
+    if link is None:
+        raise HTTPException(404, parts.library.wording.say("class", "link-void"))
+    return link
+
+
+def _void(parts: Parts) -> Response:
+    raise HTTPException(404, parts.library.wording.say("class", "link-void"))
+
+
+def _after(link: Link) -> str:
+    return f"/courses/{link.course_id}" if link.course_id else "/courses"
+
+
+def _welcome(request: Request, parts: Parts, teacher: Teacher, after: str) -> Response:
+    if old := request.cookies.get(SESSION_COOKIE):
+        parts.store.people.end_session(old)
+    response = RedirectResponse(after, 303)
+    remember_teacher(request, response, parts.store.people.open_session(teacher))
+    parts.store.people.note(f"teacher {teacher.id}", "sign-in")
+    return response
+
+
+def _local(path: str) -> str:
+    """A path of this site; anything else becomes the courses."""
+    fine = path.startswith("/") and not path.startswith(("//", "/\\")) and path.isprintable()
+    return quote(path, safe="/?&=%-_.~") if fine else "/courses"

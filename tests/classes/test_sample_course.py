@@ -1,0 +1,162 @@
+"""The sample course: simulated students of whom the results show what they were made to believe."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from fastapi import FastAPI
+from starlette.testclient import TestClient
+
+from app import cli
+from app.classes.sample_course import make_sample
+from app.grading.grade import grade
+from app.main import create_app
+from app.settings import Settings
+from app.store import Course, Store
+from app.store.tables import metadata
+from tests.helpers.classes import World
+from tests.helpers.students import students as believers
+
+
+@pytest.fixture
+def anywhere(database_url: str, tmp_path: Path) -> Iterator[FastAPI]:
+    """The app on each kind of database."""
+    made = create_app(Settings(data_dir=tmp_path, database_url=database_url))
+    with TestClient(made):
+        yield made
+
+
+@pytest.fixture
+def app(tmp_path: Path) -> Iterator[FastAPI]:
+    """The app on SQLite."""
+    made = create_app(Settings(data_dir=tmp_path, database_url=""))
+    with TestClient(made):
+        yield made
+
+
+def rows(store: Store) -> dict[str, list[Any]]:
+    """What every table holds, but for those that courses do not own."""
+    own = {"log", "teachers", "sessions", "learners", "links"}
+    with store.engine.connect() as connection:
+        found = {t.name: list(connection.execute(sa.select(t)).all()) for t in metadata.sorted_tables}
+    return {name: held for name, held in found.items() if name not in own}
+
+
+def test_one_press_makes_it_and_another_removes_it(anywhere: FastAPI) -> None:
+    """Thirty students, a lesson that is over and one that goes on; a second press makes no second; removed, no row."""
+    world = World(anywhere)
+    ada = world.teacher("ada@example.org")
+    store = world.parts.store
+    mine = world.course("Transformers", ada)
+    before = rows(store)
+    with world.browser(teacher=ada) as browser:
+        assert "Make a sample course" in browser.get("/courses").text
+        path = browser.post("/courses/sample").headers["location"]
+        assert browser.post("/courses/sample").headers["location"] == path
+        page = browser.get(path)
+        assert page.text.count(" Sample</th>") == 30
+        assert "Make a sample course" not in browser.get("/courses").text
+        assert browser.post(f"/courses/{mine.id}/remove-sample").status_code == 404
+        assert browser.post(f"{path}/remove-sample").status_code == 303
+        assert browser.get(path).status_code == 404
+    assert rows(store) == before
+
+
+def sample(world: World) -> Course:
+    ada = world.teacher("ada@example.org")
+    return make_sample(world.parts.library, world.parts.tickets, world.parts.store, ada)
+
+
+def test_each_page_of_it_says_so(app: FastAPI) -> None:
+    """To the staff and to somebody who joins it, on each page that is about it."""
+    world = World(app)
+    course = sample(world)
+    store = world.parts.store
+    going_on = store.activities.of_course(course)[0]
+    student, learner = world.student(course, "Kim")
+    ada = store.people.find_teacher("ada@example.org")
+    staff = ["", "/activities/new", "/exports"]
+    pages = {f"/courses/{course.id}{page}": ada for page in staff}
+    pages |= {f"/activities/{going_on.id}{page}": ada for page in ("", "/edit")}
+    pages |= {f"/class/{going_on.id}{page}": None for page in ("", "/1", "/ticket")}
+    for path, teacher in {**pages, f"/join/{going_on.join_code}": None}.items():
+        with world.browser(teacher=teacher, learner=None if teacher else learner) as browser:
+            got = browser.get(path)
+        assert got.status_code == 200, path
+        assert "its students are simulated" in got.text, path
+    assert student.course_id == course.id
+
+
+def test_simulated_students_write_what_their_belief_makes_them_write(app: FastAPI) -> None:
+    """Each first try is the sheet of a believer made by hand, or right; marks, score and diagnosis are the grader's."""
+    world = World(app)
+    course, library = sample(world), world.parts.library
+    [going_on, past] = world.parts.store.activities.of_course(course)
+    beliefs = Counter[str]()
+    for activity in (going_on, past):
+        for tried in world.parts.store.classwork.tries_of_activity(activity.id):
+            variant = library.variant(str(activity.content.items[tried.item].worksheet["key"]))
+            by_hand = [{box: str(n) for box, n in boxes.items()} for _, boxes in believers(variant)]
+            right = {str(place): str(n) for place, n in variant.key.items()}
+            assert tried.answers in [right, *by_hand]
+            report = grade(variant, tried.answers)
+            assert tried.marks == {str(place): mark.kind for place, mark in report.marks.items()}
+            assert (tried.score, tried.out_of) == (report.score, report.out_of)
+            assert tried.beliefs[:1] == ((report.diagnosis.key,) if report.diagnosis else ())
+            beliefs.update(tried.beliefs)
+    assert len(beliefs) >= 6
+    assert max(beliefs.values()) >= 7
+
+
+def test_there_is_something_to_see_at_once(app: FastAPI) -> None:
+    """Of the lesson that goes on, some have handed in, some have tried, some type and some are missing; tickets too."""
+    world = World(app)
+    course = sample(world)
+    [going_on, past] = world.parts.store.activities.of_course(course)
+    work = world.parts.store.classwork
+    tries = work.tries_of_activity(going_on.id)
+    handed_in = {tried.student_id for tried in tries if tried.handed_in}
+    tried = {tried.student_id for tried in tries}
+    typing = {draft.student_id for draft in work.drafts_of_activity(going_on.id)}
+    assert 0 < len(handed_in) < len(tried) < len(typing) < 30
+    assert (going_on.phase(), past.phase()) == ("open", "closed")
+    answers = work.tickets(past.id)
+    assert len(answers) > 40
+    assert {answer.student_id for answer in answers} == {None}
+    assert len({answer.question for answer in answers}) == 5
+    assert all(re.search(r"[.?]$", answer.text) for answer in answers)
+
+
+def test_the_terminal_makes_and_removes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """For the only account there is; without one, or with two, one line says what to do."""
+    monkeypatch.delenv("DATABASE_URL", raising=False)
+    monkeypatch.setenv("ATTENTION_SHAPES_DATA_DIR", str(tmp_path))
+
+    def refused(*arguments: str) -> str:
+        with pytest.raises(SystemExit) as ended:
+            cli.main(arguments)
+        assert ended.value.code == 2
+        return capsys.readouterr().err
+
+    assert "teacher add" in refused("sample-course")
+    cli.main(["teacher", "add", "ada@example.org"])
+    cli.main(["sample-course"])
+    assert "ada@example.org" in capsys.readouterr().out
+    cli.main(["sample-course", "--remove"])
+    assert "removed" in capsys.readouterr().out
+    cli.main(["sample-course", "--remove"])
+    assert "no sample course" in capsys.readouterr().out
+    cli.main(["teacher", "add", "bo@example.org"])
+    capsys.readouterr()
+    assert "sample-course EMAIL" in refused("sample-course")
+    assert "teacher add" in refused("sample-course", "eve@example.org")
+    cli.main(["sample-course", "bo@example.org"])
+    assert "bo@example.org" in capsys.readouterr().out

@@ -1,0 +1,226 @@
+"""Figures are drawn from what was typed, in one scale, inside their own frame."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.figures.figures import LONGEST, SHORTEST, UNKNOWN, Figure, Scale, draw
+from app.settings import PROJECT
+from app.shapes.tensors import Place
+from app.sheets.library import Library, load_library
+from app.sheets.worksheet import Variant
+
+LIBRARY = load_library(PROJECT / "worksheets")  # hypothesis draws many examples from one library
+LLAMA, GROUPED = LIBRARY.variant("llama-7b"), LIBRARY.variant("qwen2.5-0.5b-grouped")
+SCALES: tuple[Scale, Scale] = ("root", "true")
+SIZES = st.one_of(st.integers(1, 300), st.integers(1, 10**18))
+
+
+def sizes_by_place(variant: Variant) -> dict[Place, int]:
+    """The sheet filled in with its key."""
+    return {place: variant.answer(place) for place in variant.blanks}
+
+
+def typed(variant: Variant) -> st.SearchStrategy[dict[Place, int]]:
+    return st.dictionaries(st.sampled_from(variant.blanks), SIZES)
+
+
+def lengths(figures: tuple[Figure, ...]) -> dict[str, set[float]]:
+    """The lengths of all edges, by what is written beside them."""
+    found: dict[str, set[float]] = {}
+    for figure in figures:
+        for edge in figure.edges:
+            found.setdefault(edge.label, set()).add(round(math.hypot(edge.x2 - edge.x1, edge.y2 - edge.y1), 6))
+    return found
+
+
+def by_label(values: Mapping[Place, int], scale: Scale, variant: Variant = LLAMA) -> dict[str, float]:
+    found = lengths(draw(variant, values, scale))
+    assert all(len(several) == 1 for several in found.values()), found
+    return {label: next(iter(several)) for label, several in found.items()}
+
+
+def test_one_size_has_one_length_everywhere() -> None:
+    """On the right sheet of LLaMA 7B: 100, 128 and 4096, in lengths like their square roots 10, 11.31 and 64."""
+    found = by_label(sizes_by_place(LLAMA), "root")
+    assert set(found) == {"100", "128", "4096"}
+    assert found["4096"] / found["100"] == pytest.approx(6.4)
+    assert found["128"] / found["100"] == pytest.approx(math.sqrt(1.28))
+    assert found["4096"] <= LONGEST
+
+
+def test_the_true_scale_draws_lengths_like_the_sizes() -> None:
+    """1000 : 500 : 100 is 10 : 5 : 1."""
+    values = {Place("queries", "rows"): 1000, Place("queries", "columns"): 500, Place("keys", "rows"): 100}
+    sheet = LIBRARY.variant("llama-7b", "gpt2")
+    found = by_label(values, "true", sheet)
+    assert found["1000"] / found["500"] == pytest.approx(2)
+    assert found["1000"] / found["100"] == pytest.approx(10)
+
+
+@given(SIZES, SIZES, st.sampled_from(SCALES))
+def test_lengths_follow_the_sizes_down_to_the_shortest(first: int, second: int, scale: Scale) -> None:
+    """Two sizes are as long as their roots (or they themselves) are to each other, unless too short to be seen."""
+    figures = draw(LLAMA, {Place("queries", "rows"): first, Place("keys", "columns"): second}, scale)
+    edges = {edge.place: max(edge.x2 - edge.x1, edge.y2 - edge.y1) for figure in figures for edge in figure.edges}
+    one, other = edges[Place("queries", "rows")], edges[Place("keys", "columns")]
+    ratio = math.sqrt(first / second) if scale == "root" else first / second
+    if min(one, other) > SHORTEST * 1.001:
+        assert one / other == pytest.approx(ratio, rel=1e-6)
+    assert one >= other - 1e-6 if first >= second else one <= other + 1e-6
+
+
+@given(typed(LLAMA), st.sampled_from(SCALES))
+def test_figures_are_finite_and_hold_their_boxes(values: dict[Place, int], scale: Scale) -> None:
+    """Whatever sizes are typed, every box has a positive size and lies inside its figure, and nothing overflows."""
+    for figure in draw(LLAMA, values, scale):
+        assert 0 < figure.width < math.inf
+        assert 0 < figure.height < math.inf
+        for box in figure.boxes:
+            assert min(box.width, box.height) >= SHORTEST * 0.999
+            assert box.x >= 0
+            assert box.y >= 0
+            assert box.x + box.width <= figure.width
+            assert box.y + box.height <= figure.height
+        for edge in figure.edges:
+            assert all(math.isfinite(end) for end in (edge.x1, edge.y1, edge.x2, edge.y2, *edge.label_at))
+        assert all("nan" not in arc.path and "inf" not in arc.path for arc in figure.arcs)
+
+
+@given(typed(LLAMA), st.sampled_from(SCALES))
+def test_matrices_of_a_figure_do_not_cover_each_other(values: dict[Place, int], scale: Scale) -> None:
+    """The corner layout leaves room between any two boxes."""
+    for figure in draw(LLAMA, values, scale):
+        for i, a in enumerate(figure.boxes):
+            for b in figure.boxes[i + 1 :]:
+                beside = a.x + a.width <= b.x + 1e-6 or b.x + b.width <= a.x + 1e-6
+                above = a.y + a.height <= b.y + 1e-6 or b.y + b.height <= a.y + 1e-6
+                assert beside or above, (a.tensor, b.tensor)
+
+
+@given(typed(GROUPED), st.sampled_from(SCALES), st.sampled_from([(7, 7), (28, 4), (14, 1), (2, 2)]))
+def test_a_drawing_does_not_know_the_key(values: dict[Place, int], scale: Scale, heads: tuple[int, int]) -> None:
+    """Models with other heads have other keys: with the same width, head width and tokens they are drawn alike."""
+    architecture = replace(GROUPED.model.architecture, H=heads[0], G=heads[1])
+    other = Variant(
+        GROUPED.worksheet, replace(GROUPED.model, architecture=architecture), GROUPED.tokens, GROUPED.wording
+    )
+    assert other.answer(Place("queries", "columns")) != GROUPED.answer(Place("queries", "columns")) or heads == (14, 1)
+    assert draw(other, values, scale) == draw(GROUPED, values, scale)
+
+
+def test_drawing_never_looks_an_answer_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the way to the answers closed, empty, wrong and right sheets are drawn as before."""
+    right = dict(sizes_by_place(LLAMA))
+    sheets: list[dict[Place, int]] = [{}, right, dict.fromkeys(right, 7)]
+    before = [draw(LLAMA, sheet) for sheet in sheets]
+
+    def closed(*_arguments: object) -> int:
+        raise AssertionError("the drawing looked an answer up")
+
+    monkeypatch.setattr(Variant, "answer", closed)
+    assert [draw(LLAMA, sheet) for sheet in sheets] == before
+
+
+def test_right_answers_leave_no_gap(library: Library) -> None:
+    """Every sheet, filled in with its key, is whole.
+
+    In a layer, where context is not asked, its width follows from no other matrix by an equation: it stays open.
+    """
+    open_sides = {"single-head": set[str](), "attention-layer": {"context.columns", "W_O.rows"}}
+    drawn = 0
+    for variant in (library.variant(sheet) for sheet in library.worksheets):
+        figures = draw(variant, sizes_by_place(variant))
+        edges = [edge for figure in figures for edge in figure.edges]
+        assert not any(figure.broken for figure in figures)
+        assert not any(arc.gap for figure in figures for arc in figure.arcs)
+        assert "gap" not in {edge.kind for edge in edges}
+        if variant.topic.key in open_sides and "context" not in variant.worksheet.rows:
+            assert {str(edge.place) for edge in edges if edge.kind == "unknown"} == open_sides[variant.topic.key]
+        drawn += len(figures)
+    assert drawn >= 9
+
+
+def test_an_empty_sheet_is_drawn_open(library: Library) -> None:
+    """Nothing typed: every box is open, every edge is a question mark of one length."""
+    figures = draw(library.variant("llama-7b"), {})
+    assert len(figures) == 3
+    assert all(box.open for figure in figures for box in figure.boxes)
+    assert lengths(figures) == {"?": {UNKNOWN}}
+    assert not any(figure.broken for figure in figures)
+
+
+def test_a_gap_is_drawn_and_named_by_what_was_typed(library: Library) -> None:
+    """Queries 128 wide and keys 4096 wide: the scores break, and the sentence has these two numbers alone."""
+    values = {Place("queries", "columns"): 128, Place("keys", "columns"): 4096}
+    broken = [figure for figure in draw(library.variant("llama-7b"), values) if figure.broken]
+    assert [figure.key for figure in broken] == ["scores"]
+    assert broken[0].captions == ("128 and 4096 do not meet: columns of Q, columns of K.",)
+    assert [arc.gap for arc in broken[0].arcs] == [True, True]
+    assert {str(edge.place) for edge in broken[0].edges if edge.kind == "gap"} == {"keys.columns"}
+
+
+@pytest.mark.parametrize("key", ["llama-7b", "columns-qwen3-0.6b"])
+def test_an_output_that_cannot_be_added_stands_in_the_outline_of_the_input(library: Library, key: str) -> None:
+    """As narrow as a head: around it, from its corner, the size of the input; beside a right output, none."""
+    variant = library.variant(key)
+    right = sizes_by_place(variant)
+    assert not any(figure.outlines for figure in draw(variant, right))
+    wide = Place("output", "columns" if variant.standing is variant else "rows")
+    figures = {figure.key: figure for figure in draw(variant, right | {wide: 128})}
+    (outline,) = figures["output"].outlines
+    before = next(box for box in figures["projections"].boxes if box.tensor == "input")
+    after = next(box for box in figures["output"].boxes if box.tensor == "output")
+    assert (outline.x, outline.y) == (after.x, after.y)
+    assert (outline.width, outline.height) == pytest.approx((before.width, before.height))
+    assert outline.x + outline.width < figures["output"].width
+    assert outline.y + outline.height < figures["output"].height
+    assert {str(edge.place) for edge in figures["output"].edges if edge.kind == "gap"} == {str(wide)}
+    assert any("cannot be added" in sentence for sentence in figures["output"].captions)
+
+
+def test_queries_and_keys_of_one_width_meet_at_the_corner(library: Library) -> None:
+    """Both 128: one whole arc carries the columns of Q over to the rows of Kᵀ."""
+    values = {Place("queries", "columns"): 128, Place("keys", "columns"): 128}
+    scores = draw(library.variant("llama-7b"), values)[1]
+    assert [arc.gap for arc in scores.arcs] == [False]
+    queries, keys = scores.boxes[0], scores.boxes[1]
+    assert (keys.tensor, keys.transposed) == ("keys", True)
+    assert keys.height == pytest.approx(queries.width)
+
+
+def test_a_product_is_laid_out_around_its_corner(library: Library) -> None:
+    """The result stands right of the left operand, row by row, and below the right operand, column by column."""
+    variant = library.variant("llama-7b")
+    queries, keys, scores, _ = draw(variant, sizes_by_place(variant))[1].boxes
+    assert (queries.y, queries.height) == (scores.y, scores.height)
+    assert (keys.x, keys.width) == (scores.x, scores.width)
+    assert keys.y + keys.height < queries.y
+    assert queries.x + queries.width < keys.x
+    assert queries.y - (keys.y + keys.height) == pytest.approx(keys.x - (queries.x + queries.width))
+
+
+def test_the_mask_hides_a_corner_of_the_weights_and_changes_no_shape(library: Library) -> None:
+    """Weights alone are masked, in their whole N × N outline; parameters alone are hatched."""
+    variant = library.variant("llama-7b")
+    boxes = [box for figure in draw(variant, sizes_by_place(variant)) for box in figure.boxes]
+    assert {box.tensor for box in boxes if box.masked} == {"weights"}
+    assert {box.tensor for box in boxes if box.hatched} == {"W_Q", "W_K", "W_V", "W_O"}
+    scores, weights = (next(box for box in boxes if box.tensor == key) for key in ("scores", "weights"))
+    assert (scores.width, scores.height) == (weights.width, weights.height)
+
+
+def test_colours_follow_the_number_and_not_the_box(library: Library) -> None:
+    """A 128 is coloured as the head's width wherever it is typed, right or wrong; a number of no meaning is neutral."""
+    values = {Place("input", "rows"): 128, Place("scores", "columns"): 128, Place("values", "rows"): 77}
+    edges = [edge for figure in draw(library.variant("llama-7b"), values) for edge in figure.edges]
+    kinds = {(str(edge.place), edge.kind) for edge in edges if edge.label in ("128", "77")}
+    assert ("input.rows", "head") in kinds
+    assert ("scores.columns", "head") in kinds
+    assert {kind for place, kind in kinds if place == "values.rows"} <= {"other", "gap"}

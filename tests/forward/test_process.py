@@ -1,0 +1,144 @@
+"""One warm child runs the heads of the web app: it is kept, killed, replaced, and never shows its insides."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from app.forward.process import HeadRunner, RunnerBusy, RunnerFailed, RunTooLong
+from app.forward.run import ForwardError
+from app.models.architecture import architecture_from
+
+LLAMA = architecture_from(
+    {
+        "model_type": "llama",
+        "hidden_size": 16,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "intermediate_size": 32,
+        "vocab_size": 100,
+        "num_hidden_layers": 1,
+        "rope_scaling": {"rope_type": "linear", "factor": 2.0},
+    }
+)
+LONG = 8192  # tokens whose N × N weights take long enough to be interrupted, and 0.6 GB
+
+
+@pytest.fixture(scope="module")
+def kept() -> Iterator[HeadRunner]:
+    runner = HeadRunner(max_waiting=0)
+    yield runner
+    runner.close()
+
+
+@pytest.fixture
+def runner(kept: HeadRunner) -> Iterator[HeadRunner]:
+    yield kept
+    kept.time_limit_s = 60
+
+
+def child() -> int | None:
+    return next((process.pid for process in multiprocessing.active_children()), None)
+
+
+def in_the_background(runner: HeadRunner) -> tuple[threading.Thread, list[BaseException]]:
+    """A long run in a thread of its own, waited for until its child is at work."""
+    caught: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            runner.run(LLAMA, LONG)
+        except Exception as problem:
+            caught.append(problem)
+
+    runner.run(LLAMA, 2)
+    thread = threading.Thread(target=work)
+    thread.start()
+    while not runner._inside:
+        time.sleep(0.01)
+    time.sleep(0.1)
+    return thread, caught
+
+
+def test_a_run_gives_plain_data(runner: HeadRunner) -> None:
+    """The head's shapes come back from the child, with every option passed on to it."""
+    run = runner.run(LLAMA, 7, head=3, seed=5)
+    assert (run["shapes"]["scores"], run["kv_head"], run["seed"], run["agrees"]) == ([7, 7], 1, 5, True)
+
+
+def test_two_runs_use_the_same_child(runner: HeadRunner) -> None:
+    """The child loads torch once: the second run finds the child of the first."""
+    runner.run(LLAMA, 2)
+    first = child()
+    runner.run(LLAMA, 3)
+    assert first is not None
+    assert child() == first
+
+
+def test_a_run_that_takes_too_long_is_stopped_and_the_next_one_works(runner: HeadRunner) -> None:
+    """The child of the long run is gone, and another one answers."""
+    runner.run(LLAMA, 2)
+    first = child()
+    runner.time_limit_s = 0.05
+    with pytest.raises(RunTooLong):
+        runner.run(LLAMA, LONG)
+    assert child() is None
+    runner.time_limit_s = 60
+    assert runner.run(LLAMA, 2)["agrees"]
+    assert child() != first
+
+
+def test_a_call_beyond_those_that_may_wait_is_told_so_at_once(runner: HeadRunner) -> None:
+    """With one head running and no place to wait, the second call does not wait."""
+    thread, _ = in_the_background(runner)
+    with pytest.raises(RunnerBusy):
+        runner.run(LLAMA, 2)
+    thread.join()
+    assert runner.run(LLAMA, 2)["agrees"]
+
+
+def test_a_child_that_is_killed_fails_the_run_and_not_the_next(runner: HeadRunner) -> None:
+    """What the system does to a process that takes too much memory: the run fails, and the runner goes on."""
+    thread, caught = in_the_background(runner)
+    pid = child()
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    thread.join()
+    assert [type(problem) for problem in caught] == [RunnerFailed]
+    assert runner.run(LLAMA, 2)["agrees"]
+
+
+def test_a_refusal_comes_through_with_its_sentence(runner: HeadRunner) -> None:
+    """A head that does not exist is refused in words for a person, and the child lives on."""
+    with pytest.raises(ForwardError, match=r"^The head must be a whole number from 0 to 3\.$"):
+        runner.run(LLAMA, 2, head=4)
+    assert child() is not None
+
+
+def test_a_fault_in_the_child_shows_nothing_of_its_insides(runner: HeadRunner) -> None:
+    """An Architecture that no config can give makes the head fail: the caller learns that it failed, and no more."""
+    runner.run(LLAMA, 2)
+    first = child()
+    with pytest.raises(RunnerFailed, match=r"^$"):
+        runner.run(replace(LLAMA, d_h=0), 2)
+    assert runner.run(LLAMA, 2)["agrees"]
+    assert child() == first
+
+
+def test_a_child_that_has_nothing_to_do_is_ended() -> None:
+    """After the idle time the memory is given back; closing ends the runner for good."""
+    runner = HeadRunner(idle_limit_s=0.1)
+    before = {process.pid for process in multiprocessing.active_children()}
+    runner.run(LLAMA, 2)
+    time.sleep(1)
+    assert {process.pid for process in multiprocessing.active_children()} == before
+    runner.close()
+    with pytest.raises(RunnerFailed):
+        runner.run(LLAMA, 2)

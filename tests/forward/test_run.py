@@ -1,0 +1,436 @@
+"""The real head against numpy in float64, against the transformers library's own modules, and against the table."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import math
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from app.forward import run as forward
+from app.forward.run import ForwardError, bytes_needed, execute, listing, program, run_head
+from app.models.architecture import Architecture, Rotary, architecture_from
+from app.shapes.tensors import SINGLE_HEAD
+
+Floats = NDArray[np.float64]
+PARTS = ("Attention", "RotaryEmbedding", "Config")  # of a family, in the transformers library
+LLAMA3 = {
+    "rope_type": "llama3",
+    "factor": 8.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 64,
+}
+
+
+def model(family: str, d: int, heads: int, kv_heads: int, **others: Any) -> Architecture:
+    config = {
+        "model_type": family,
+        "hidden_size": d,
+        "num_attention_heads": heads,
+        "num_key_value_heads": kv_heads,
+        "intermediate_size": 2 * d,
+        "vocab_size": 100,
+        "num_hidden_layers": 1,
+        "max_position_embeddings": 4096,
+    }
+    return architecture_from(config | others)
+
+
+GPT2 = architecture_from({"model_type": "gpt2", "n_embd": 768, "n_head": 12, "n_layer": 12, "vocab_size": 50257})
+SMALL_GPT2 = replace(GPT2, d=32, H=4, G=4, d_h=8, d_v=8)
+MODELS = {
+    "llama": model("llama", 32, 4, 2),
+    "llama 7B": model("llama", 4096, 32, 32),
+    "llama3 scaling": model("llama", 64, 4, 2, rope_theta=10000.0, rope_scaling=LLAMA3),
+    "llama 3.2 1B": model(
+        "llama",
+        2048,
+        32,
+        8,
+        rope_theta=500000.0,
+        rope_scaling=LLAMA3 | {"factor": 32.0, "original_max_position_embeddings": 8192},
+    ),
+    "linear scaling": model("llama", 32, 4, 2, rope_scaling={"type": "linear", "factor": 4}),
+    "mistral, window of 30": model("mistral", 64, 4, 2, sliding_window=30),
+    "qwen2": model("qwen2", 896, 14, 2, rope_theta=1000000.0),
+    "qwen3": model("qwen3", 48, 4, 2, head_dim=16, rope_theta=1000000.0),
+    "qwen3 0.6B": model("qwen3", 1024, 16, 8, head_dim=128, rope_theta=1000000.0),
+    "gpt2": GPT2,
+    "small gpt2": SMALL_GPT2,
+}
+
+
+def turning_speeds(rotary: Rotary) -> Floats:
+    """Radians a position, pair by pair; scaling "llama3" as its three cases of a wavelength."""
+    speeds = []
+    for pair in range(rotary.width // 2):
+        speed = rotary.theta ** (-2 * pair / rotary.width)
+        kind = rotary.scaling.get("rope_type") or rotary.scaling.get("type")
+        if kind == "linear":
+            speed /= rotary.scaling["factor"]
+        if kind == "llama3":
+            turns = rotary.scaling["original_max_position_embeddings"] * speed / (2 * math.pi)
+            low, high = rotary.scaling["low_freq_factor"], rotary.scaling["high_freq_factor"]
+            slow = speed / rotary.scaling["factor"]
+            if turns < low:
+                speed = slow
+            elif turns <= high:
+                speed = slow + (speed - slow) * (turns - low) / (high - low)
+        speeds.append(speed)
+    return np.array(speeds)
+
+
+def turned(x: Floats, rotary: Rotary) -> Floats:
+    """Every pair as one complex number, times e to the i times its angle."""
+    half = rotary.width // 2
+    pairs = x[:, :half] + 1j * x[:, half : 2 * half]
+    pairs = pairs * np.exp(1j * np.arange(len(x))[:, None] * turning_speeds(rotary)[None, :])
+    return np.concatenate([pairs.real, pairs.imag, x[:, 2 * half :]], axis=1)
+
+
+def reference(architecture: Architecture, x: Floats, w: dict[str, Floats]) -> dict[str, Floats]:
+    """The same head in float64, row by row over the tokens a row may look at."""
+    q, k, v = x @ w["W_Q"], x @ w["W_K"], x @ w["W_V"]
+    if architecture.qk_norm_eps is not None:
+        q, k = (m / np.sqrt((m**2).mean(1, keepdims=True) + architecture.qk_norm_eps) for m in (q, k))
+    if architecture.rotary is not None:
+        q, k = turned(q, architecture.rotary), turned(k, architecture.rotary)
+    weights = np.zeros((len(x), len(x)))
+    for row in range(len(x)):
+        last = row + 1 if architecture.causal else len(x)
+        first = max(0, row + 1 - architecture.window) if architecture.window else 0
+        powers = np.exp(q[row] @ k[first:last].T / math.sqrt(architecture.d_h))
+        weights[row, first:last] = powers / powers.sum()
+    context = weights @ v
+    return {"Q": q, "K": k, "V": v, "A": weights, "C": context, "O": context @ w["W_O"]}
+
+
+def relative_error(found: torch.Tensor, expected: Floats) -> float:
+    return float(np.linalg.norm(found.double().numpy() - expected) / np.linalg.norm(expected))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_head_agrees_with_numpy_in_double_precision(name: str) -> None:
+    """Queries to output are within 1e-5 of a reference that shares no code with the program."""
+    architecture = MODELS[name]
+    ran = execute(program(architecture, 100, head=architecture.H - 1)).variables
+    given = {key: ran[key].double().numpy() for key in ("X", "W_Q", "W_K", "W_V", "W_O")}
+    expected = reference(architecture, given.pop("X"), given)
+    errors = {letter: relative_error(ran[letter], matrix) for letter, matrix in expected.items()}
+    assert all(error <= 1e-5 for error in errors.values()), errors  # max() would pass over a NaN
+
+
+def test_a_bidirectional_head_masks_nothing() -> None:
+    """Without causal attention the first token looks at the last, as numpy does it."""
+    architecture = replace(SMALL_GPT2, causal=False)
+    ran = execute(program(architecture, 20)).variables
+    given = {key: ran[key].double().numpy() for key in ("X", "W_Q", "W_K", "W_V", "W_O")}
+    assert relative_error(ran["O"], reference(architecture, given.pop("X"), given)["O"]) <= 1e-5
+    assert ran["A"].min() > 0
+
+
+def sum_of_heads(architecture: Architecture, x: torch.Tensor, weights: dict[str, torch.Tensor]) -> torch.Tensor:
+    """All heads of a layer added up; the layer's weights stand in the x @ W orientation, heads side by side."""
+    output = torch.zeros_like(x)
+    for head in range(architecture.H):
+        kv_head, wide = head // (architecture.H // architecture.G), architecture.d_h
+        mine, shared = slice(head * wide, (head + 1) * wide), slice(kv_head * wide, (kv_head + 1) * wide)
+        given = {
+            "input": x,
+            "W_Q": weights["q"][:, mine],
+            "W_K": weights["k"][:, shared],
+            "W_V": weights["v"][:, shared],
+            "W_O": weights["o"][mine],
+        }
+        output += execute(program(architecture, len(x), head), given).variables["O"]
+    return output
+
+
+def allowed(tokens: int, window: int | None) -> torch.Tensor:
+    """The additive mask that transformers' modules take, (1, 1, N, N)."""
+    far = torch.arange(tokens)[:, None] - torch.arange(tokens)
+    open_ = (far >= 0) & (far < (window or tokens))
+    return torch.zeros(1, 1, tokens, tokens).masked_fill(~open_, -1e30)
+
+
+def library_modules(family: str) -> Any:
+    """The transformers library's own file of this family, loaded late: it takes seconds."""
+    return importlib.import_module(f"transformers.models.{family}.modeling_{family}")
+
+
+@pytest.mark.parametrize("family", ["llama", "llama with llama3 scaling", "mistral", "qwen2", "qwen3"])
+def test_all_heads_together_are_the_library_s_attention_module(family: str) -> None:
+    """One layer of transformers with G < H, its weights cut into heads: the heads' outputs add up to its output."""
+    kind = family.split()[0]
+    library = library_modules(kind)
+    module, rotary, config_class = (getattr(library, f"{kind.capitalize()}{part}") for part in PARTS)
+    fields: dict[str, Any] = {"hidden_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16}
+    fields |= {"rope_parameters": {"rope_type": "default", "rope_theta": 5000.0}, "rms_norm_eps": 1e-5}
+    fields |= {"sliding_window": 7} if kind == "mistral" else {}
+    if "scaling" in family:
+        fields["rope_parameters"] = LLAMA3 | {"rope_theta": 5000.0}
+    config = config_class(**fields, num_hidden_layers=1, vocab_size=100, max_position_embeddings=512)
+    config._attn_implementation = "eager"
+    torch.manual_seed(1)
+    layer, x = module(config, layer_idx=0).eval(), torch.randn(90, 64)
+    for name, parameter in layer.named_parameters():
+        if name.endswith("bias"):
+            torch.nn.init.zeros_(parameter)
+    architecture = architecture_from(config.to_dict())
+    with torch.no_grad():
+        turns = rotary(config)(x[None], torch.arange(90)[None])
+        expected = layer(x[None], position_embeddings=turns, attention_mask=allowed(90, architecture.window))[0][0]
+        weights = {name: getattr(layer, f"{name}_proj").weight.T for name in "qkvo"}
+        found = sum_of_heads(architecture, x, weights)
+    assert torch.linalg.norm(found - expected) / torch.linalg.norm(expected) < 2e-5
+
+
+def test_all_heads_together_are_gpt2_s_attention_module() -> None:
+    """GPT-2 stores q, k and v side by side and needs no turning; cut into heads its layer is ours."""
+    gpt2 = library_modules("gpt2")
+    config = gpt2.GPT2Config(n_embd=48, n_head=4, n_layer=1, attn_implementation="eager")
+    torch.manual_seed(2)
+    layer, x = gpt2.GPT2Attention(config, layer_idx=0).eval(), torch.randn(50, 48)
+    with torch.no_grad():
+        layer.c_attn.weight.mul_(10)
+        expected = layer(x[None], attention_mask=allowed(50, None))[0][0]
+        weights = dict(zip("qkv", layer.c_attn.weight.split(48, dim=1), strict=True)) | {"o": layer.c_proj.weight}
+        found = sum_of_heads(architecture_from(config.to_dict()), x, weights)
+    assert torch.linalg.norm(found - expected) / torch.linalg.norm(expected) < 1e-5
+
+
+def test_query_heads_of_one_group_share_keys_and_values_and_nothing_else() -> None:
+    """Heads 0 and 1 read key/value head 0 and head 2 reads another, with one seed and so one input."""
+    first, second, third = (execute(program(MODELS["llama"], 9, head)).variables for head in (0, 1, 2))
+    assert torch.equal(first["X"], third["X"])
+    assert torch.equal(first["K"], second["K"])
+    assert torch.equal(first["V"], second["V"])
+    assert not torch.equal(first["Q"], second["Q"])
+    assert not torch.equal(first["W_O"], second["W_O"])
+    assert not torch.equal(first["K"], third["K"])
+
+
+def test_all_random_tensors_of_a_run_are_drawn_apart() -> None:
+    """No weight repeats another's numbers, and they spread as the config says, the input by 1."""
+    ran = execute(program(GPT2, 768, head=1)).variables
+    starts = {round(float(ran[name].flatten()[0] / ran[name].std()), 4) for name in ("X", "W_Q", "W_K", "W_V", "W_O")}
+    assert len(starts) == 5
+    assert float(ran["X"].std()) == pytest.approx(1, rel=0.01)
+    assert float(ran["W_K"].std()) == pytest.approx(0.02, rel=0.02)
+
+
+@st.composite
+def architectures(draw: st.DrawFn) -> Architecture:
+    """Any legal small sizes, most of them in no published model."""
+    size, flag = st.integers(1, 24), st.booleans()
+    groups, shared, d_h = draw(st.integers(1, 3)), draw(st.integers(1, 3)), draw(size)
+    rotary = Rotary(draw(st.sampled_from([100.0, 500000.0])), draw(st.integers(1, d_h))) if draw(flag) else None
+    return replace(
+        SMALL_GPT2,
+        d=draw(size),
+        H=groups * shared,
+        G=groups,
+        d_h=d_h,
+        d_v=draw(size),
+        rotary=rotary,
+        qk_norm_eps=1e-6 if draw(flag) else None,
+        causal=draw(flag),
+        window=draw(st.none() | st.integers(1, 12)),
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(architectures(), st.integers(1, 24), st.sampled_from(sorted(forward.DTYPES)), st.data())
+def test_every_head_has_the_table_s_shapes_and_sound_weights(
+    architecture: Architecture, tokens: int, dtype: str, data: st.DataObject
+) -> None:
+    """Whatever the sizes: torch's shapes are the table's, rows sum to one, nothing looks ahead or out of the window."""
+    head = data.draw(st.integers(0, architecture.H - 1))
+    run = run_head(architecture, tokens, head=head, device="cpu", dtype=dtype)
+    table = SINGLE_HEAD.shapes({"N": tokens, **{s: n for s, n in architecture.sizes.items() if n}})
+    assert run.shapes == {key: list(shape) for key, shape in table.items()}
+    assert run.agrees
+    assert run.row_sums == pytest.approx((1, 1), abs=1e-5 if dtype == "float32" else 0.03)
+    assert run.picture is not None
+    weights = np.array(run.picture.cells)
+    assert weights.shape == (tokens, tokens)
+    if architecture.causal:
+        assert not np.triu(weights, 1).any()
+        assert not np.tril(weights, -(architecture.window or tokens)).any()
+
+
+def test_every_line_that_makes_a_tensor_carries_its_shape() -> None:
+    """The student reads the shape beside the line, as torch reported it."""
+    run = run_head(MODELS["llama"], 7, device="cpu")
+    texts = [line.text for line in run.lines]
+    assert "Q = X @ W_Q  # (7, 8)" in texts
+    assert "S = Q @ K.T  # (7, 7)" in texts
+    assert "Q1, Q2 = Q.split(4, dim=1)  # (7, 4) (7, 4)" in texts
+    assert {line.makes for line in run.lines if line.shapes} - {None} == {tensor.key for tensor in SINGLE_HEAD.tensors}
+
+
+def test_a_tensor_of_another_shape_is_named() -> None:
+    """With keys one column wider than the table says, just those who feel it disagree."""
+    given = {"W_Q": torch.ones(32, 9), "W_K": torch.ones(32, 9)}
+    ran = execute(program(SMALL_GPT2, 5), given).variables
+    shapes = {tensor.key: list(ran[tensor.letter].shape) for tensor in SINGLE_HEAD.tensors}
+    assert forward.disagreements(shapes, SMALL_GPT2, 5) == ("W_Q", "W_K", "queries", "keys")
+
+
+def test_the_program_pasted_elsewhere_gives_the_same_output_bit_by_bit() -> None:
+    """The text with its shapes beside it is the whole program: a fresh namespace needs nothing else."""
+    for architecture in (MODELS["llama3 scaling"], MODELS["qwen3"], MODELS["mistral, window of 30"]):
+        lines = run_head(architecture, 40, head=3, device="cpu", seed=11).lines
+        pasted: dict[str, Any] = {}
+        exec(listing(lines), pasted)  # noqa: S102 - this is the test: the shown text is the code that ran
+        assert torch.equal(pasted["O"], execute(program(architecture, 40, head=3, seed=11)).variables["O"])
+
+
+def test_nothing_written_in_a_config_enters_the_program() -> None:
+    """A model's name and an unknown scaling stay outside; a number that is text is refused."""
+    hostile = 'x"\nimport os'
+    architecture = replace(model("llama", 8, 2, 1, rope_scaling={"rope_type": hostile}), name=hostile)
+    assert "import os" not in listing(program(architecture, 4))
+    assert forward.notes(architecture, 4) == ("keys-shared", "rope-scaling-not-applied:other")
+    with pytest.raises(ForwardError, match="factor"):
+        program(model("llama", 8, 2, 1, rope_scaling={"type": "linear", "factor": "2) or exit("}), 4)
+    with pytest.raises(ValueError, match="format code"):
+        program(replace(SMALL_GPT2, d="exit()"), 4)  # type: ignore[arg-type]
+
+
+def test_notes_say_what_a_reader_should_know() -> None:
+    """Each note is there where it holds and nowhere else."""
+    yarn = model("llama", 8, 2, 2, rope_scaling={"type": "yarn", "factor": 4.0})
+    assert forward.notes(yarn, 9) == ("rope-scaling-not-applied:yarn",)
+    assert forward.notes(MODELS["mistral, window of 30"], 30) == ("keys-shared",)
+    assert forward.notes(MODELS["mistral, window of 30"], 31) == ("keys-shared", "window")
+    assert forward.notes(GPT2, 9) == ("biases-left-out",)
+
+
+def test_a_head_of_the_largest_model_shows_its_shapes_without_memory() -> None:
+    """The sizes of Llama 405B and 131,072 tokens on the meta device: real shapes, at once, and no number."""
+    architecture = model("llama", 16384, 128, 8, rope_scaling=LLAMA3, max_position_embeddings=131072)
+    torch.empty(1, device="meta").cos()  # the first use of the meta device loads torch's Python parts
+    began = time.perf_counter()
+    run = run_head(architecture, 131072, head=127, device="meta", dtype="bfloat16")
+    assert time.perf_counter() - began < 5
+    assert (run.shapes["scores"], run.shapes["output"]) == ([131072, 131072], [131072, 16384])
+    assert run.agrees
+    assert (run.milliseconds, run.peak_bytes, run.row_sums, run.picture) == (None, None, None, None)
+
+
+def test_a_head_that_does_not_fit_is_refused_with_its_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sentence names what it needs, what there is, and the way out; a tenth stays free."""
+    needed = bytes_needed(GPT2, 1000)
+    free = int(needed / 0.9) - 2
+    monkeypatch.setattr(forward, "available_bytes", lambda device: free)
+    with pytest.raises(ForwardError, match=rf'{needed:,} bytes and cpu has {free:,} free.*"meta"'):
+        run_head(GPT2, 1000, device="cpu")
+    free += 3
+    assert run_head(GPT2, 1000, device="cpu").agrees
+
+
+@pytest.mark.parametrize("name", ["gpt2", "llama", "qwen3 0.6B", "mistral, window of 30"])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_the_bytes_needed_are_those_of_the_tensors_left_at_the_end(name: str, dtype: str) -> None:
+    """Every storage that is alive after the run, counted once; the frequencies, a few numbers, are left out."""
+    architecture = MODELS[name]
+    variables = execute(program(architecture, 300, dtype=dtype)).variables
+    alive = {t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in variables.values() if _is_tensor(t)}
+    unused = 0 if architecture.rotary else -8 * 300 * (not architecture.causal)
+    assert 0 <= sum(alive.values()) - bytes_needed(architecture, 300, dtype) - unused <= 8 * architecture.d_h
+
+
+def _is_tensor(value: object) -> bool:
+    return isinstance(value, torch.Tensor)
+
+
+def test_very_few_tokens_need_the_bytes_of_turning_their_queries_and_keys() -> None:
+    """One token, d = 4, d_h = 1000, d_v = 2, four bytes a number, added up by hand.
+
+    X 4, W_Q and W_K 8000, W_V and W_O 16, Q and K 2000, V 2: 10,022 numbers, 40,088 bytes. Beside them 8 for the
+    position, 500 angles of 8, cosines and sines of 4 (8,000), old Q and K (8,000). Turning adds 4,000, the norm 12,000.
+    """
+    narrow = replace(MODELS["llama"], d=4, H=1, G=1, d_h=1000, d_v=2, rotary=Rotary(10000.0, 1000))
+    assert bytes_needed(narrow, 1) == 40_088 + 8 + 8_000 + 8_000 + 4_000
+    assert bytes_needed(replace(narrow, qk_norm_eps=1e-6), 1) == 40_088 + 8 + 8_000 + 8_000 + 12_000
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets a process reset its own peak")
+@pytest.mark.parametrize(("name", "tokens"), [("llama", 3000), ("llama 7B", 97)])
+def test_the_measured_peak_is_about_the_bytes_needed(name: str, tokens: int) -> None:
+    """No copy of N × N is made that the count does not know, and a small head is not charged for the libraries' own."""
+    run = run_head(MODELS[name], tokens, device="cpu")
+    if run.peak_bytes is None:
+        pytest.skip("this system does not let a process reset its own peak")
+    assert 0.9 < run.peak_bytes / run.needed_bytes < 1.15
+    assert run.milliseconds is not None
+    assert 0.1 < run.milliseconds < 10_000
+
+
+def test_the_picture_is_the_mean_of_each_block_of_weights() -> None:
+    """At 250 tokens a cell averages 3 × 3 weights; the last row and column have one token left."""
+    lines = program(SMALL_GPT2, 250)
+    weights = execute(lines).variables["A"].double().numpy()
+    picture = run_head(SMALL_GPT2, 250, device="cpu").picture
+    assert picture is not None
+    edges = range(0, 250, 3)
+    blocks = [[weights[r : r + 3, c : c + 3].mean() for c in edges] for r in edges]
+    assert picture.side == 3
+    assert np.array(picture.cells) == pytest.approx(np.array(blocks), abs=1e-6)
+
+
+def test_a_run_is_plain_data_for_json() -> None:
+    """Nothing of torch is left in it, and no number that JSON does not know, even where the scores overflow."""
+    run = run_head(replace(SMALL_GPT2, initializer_range=1e11), 5, device="cpu", dtype="float16")
+    assert (run.row_sums, run.picture, run.notes[-1]) == (None, None, "not-finite")
+    again = json.loads(json.dumps(run.as_dict(), allow_nan=False))
+    assert again["lines"][0]["text"] == "import torch"
+    assert json.loads(json.dumps(run_head(GPT2, 100, device="cpu").as_dict(), allow_nan=False))["picture"]["side"] == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"head": 12}, "from 0 to 11"),
+        ({"head": -1}, "from 0 to 11"),
+        ({"tokens": 0}, "from 1 to 1,024"),
+        ({"tokens": 1025}, "from 1 to 1,024"),
+        ({"tokens": "7"}, "whole number"),
+        ({"dtype": "float64"}, "float32, bfloat16, float16"),
+        ({"device": "tpu"}, "cpu, cuda, mps, meta"),
+        ({"seed": -1}, "from 0 to"),
+    ],
+)
+def test_an_argument_out_of_its_range_is_refused_in_a_sentence(options: dict[str, Any], says: str) -> None:
+    """The sentence says which values there are."""
+    with pytest.raises(ForwardError, match=says):
+        run_head(replace(GPT2, C=1024), **({"tokens": 5} | options))
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has the device")
+def test_a_device_that_is_not_here_is_refused_with_those_that_are() -> None:
+    """Asked for a GPU, a machine without one names what it has."""
+    with pytest.raises(ForwardError, match=r"no cuda device: choose one of .*cpu, meta"):
+        run_head(GPT2, 5, device="cuda")
+
+
+def test_importing_the_module_loads_neither_torch_nor_numpy() -> None:
+    """The web app and the terminal start fast: a head is the first to need them."""
+    code = (
+        "import sys, app.forward.run, app.forward.process; print(*({'torch', 'numpy', 'psutil'} & sys.modules.keys()))"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == ""

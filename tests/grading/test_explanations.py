@@ -1,0 +1,90 @@
+"""What is said once a sheet is done: beliefs of tests/students.py, explained and drawn beside the truth."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.figures.figures import Figure
+from app.grading.explanations import explain
+from app.grading.grade import Report, grade
+from app.settings import PROJECT
+from app.sheets.library import Library, load_library
+from app.sheets.worksheet import Variant, plain
+from tests.grading.test_grade import LLAMA
+from tests.helpers.students import Boxes, students
+
+LIBRARY = load_library(PROJECT / "worksheets")
+SHEETS = [v for v in map(LIBRARY.variant, LIBRARY.worksheets) if v.worksheet.answers == "numbers" and v.standing is v]
+
+
+def labels(figures: tuple[Figure, ...]) -> dict[str, str]:
+    return {str(edge.place): edge.label for figure in figures for edge in figure.edges}
+
+
+def graded(variant: Variant, boxes: Boxes) -> Report:
+    return grade(variant, {box: str(n) for box, n in boxes.items()})
+
+
+@pytest.mark.parametrize("sheet", SHEETS, ids=lambda sheet: sheet.worksheet.key)
+def test_each_belief_is_drawn_as_it_has_the_sheet_and_as_it_is(sheet: Variant) -> None:
+    """Left the sides its student writes otherwise, right all as the key has them; in figures that differ."""
+    told = [(key, boxes, graded(sheet, boxes)) for key, boxes in students(sheet)]
+    shown = [(key, boxes, report) for key, boxes, report in told if report.diagnosis and report.diagnosis.key == key]
+    assert shown
+    truth = {str(place): plain(size) for place, size in sheet.key.items()}
+    for key, boxes, report in shown:
+        found = explain(sheet, report)
+        assert found is not None
+        assert (found.belief, found.message) == (key, sheet.wording.belief(key, "explanation"))
+        mistaken, true = labels(tuple(a for a, _ in found.figures)), labels(tuple(b for _, b in found.figures))
+        drawn = mistaken.keys() & truth.keys()
+        believed = {box: plain(boxes[box]) for box in drawn if plain(boxes[box]) != truth[box]}
+        assert {box: mistaken[box] for box in believed} == believed
+        assert {box: true[box] for box in drawn} == {box: truth[box] for box in drawn}
+        assert all(labels((left,)) != labels((right,)) for left, right in found.figures)
+
+
+def test_a_pair_stands_on_one_scale_and_shows_the_gap_on_one_side(library: Library) -> None:
+    """A narrow output: only the last figure differs; its weights are as large on both sides."""
+    variant = library.variant("llama-7b")
+    answers = {box: str(n) for box, n in LLAMA.items()}
+    found = explain(variant, grade(variant, answers | {"output.columns": "128"}))
+    assert found is not None
+    ((mistaken, true),) = found.figures
+    assert (mistaken.key, mistaken.broken, true.broken) == ("output", True, False)
+    assert [box.width for box in mistaken.boxes if box.tensor == "weights"] == [
+        box.width for box in true.boxes if box.tensor == "weights"
+    ]
+    assert mistaken.width == true.width
+    assert (len(mistaken.captions), true.captions) == (1, ())
+
+
+def test_the_way_a_belief_was_held_is_the_way_it_is_drawn(library: Library) -> None:
+    """A decode step written as a square of one by one, or of all the kept keys: each as it was typed."""
+    variant = library.variant("decode-gpt2", tokens=80)
+    key = {str(place): str(size) for place, size in variant.key.items()}
+    for side in ("80", "1", "81"):
+        square = {f"{row}.{axis}": side for row in ("scores", "weights") for axis in ("rows", "columns")}
+        found = explain(variant, grade(variant, key | square))
+        assert found is not None
+        assert found.belief == "decode-step-square"
+        assert labels((found.figures[0][0],))["scores.rows"] == side
+
+
+def test_a_try_that_shows_no_belief_is_not_explained(library: Library) -> None:
+    """Nor is a right one."""
+    variant = library.variant("llama-7b")
+    answers = {box: str(n) for box, n in LLAMA.items()}
+    assert explain(variant, grade(variant, answers)) is None
+    assert explain(variant, grade(variant, answers | {"scores.rows": "77"})) is None
+
+
+def test_on_a_turned_sheet_both_sides_are_turned(library: Library) -> None:
+    """Queries as wide as the model: their width stands in the rows, on both sides."""
+    variant = library.variant("columns-qwen3-0.6b")
+    wide = dict.fromkeys(("queries.rows", "keys.rows", "values.rows"), "1024")
+    answers = {str(place): str(size) for place, size in variant.key.items()} | wide
+    found = explain(variant, grade(variant, answers))
+    assert found is not None
+    mistaken, true = (labels(side) for side in zip(*found.figures, strict=True))
+    assert (mistaken["queries.rows"], true["queries.rows"]) == ("1024", "128")

@@ -1,0 +1,109 @@
+"""The first link of a student's own shapes that does not fit, said in words: worked by hand."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.grading.grade import grade
+from app.settings import PROJECT
+from app.sheets.library import Library, load_library
+from app.sheets.worksheet import Variant
+from tests.grading.test_grade import LLAMA
+
+LIBRARY = load_library(PROJECT / "worksheets")
+
+
+def broken(variant: Variant, answers: dict[str, int]) -> object:
+    return grade(variant, {box: str(size) for box, size in answers.items()}).as_json()["first_break"]
+
+
+def test_a_right_sheet_has_no_break(library: Library) -> None:
+    """Nor has an empty one, nor one whose wrong shapes fit each other."""
+    variant = library.variant("llama-7b")
+    assert broken(variant, LLAMA) is None
+    assert broken(variant, {}) is None
+    assert broken(variant, LLAMA | {"queries.columns": 4096, "keys.columns": 4096}) is None
+
+
+def test_wide_keys_are_named_with_the_queries_they_should_meet(library: Library) -> None:
+    """Queries of 128 columns, keys of 4096: the scores cannot be computed."""
+    assert broken(library.variant("llama-7b"), {"queries.columns": 128, "keys.columns": 4096}) == {
+        "at": "scores",
+        "left": "queries.columns",
+        "right": "keys.columns",
+        "message": "“Queries” with 128 columns and “Keys” with 4096 columns leave a gap: these two edges have to meet.",
+    }
+
+
+def test_the_first_in_order_of_computation_is_named(library: Library) -> None:
+    """An input of 1 row breaks at the queries already, whatever comes after."""
+    found = broken(library.variant("llama-7b"), LLAMA | {"input.rows": 1, "keys.columns": 4096})
+    assert isinstance(found, dict)
+    assert (found["at"], found["left"], found["right"]) == ("queries", "input.rows", "queries.rows")
+    assert "with 1 row and" in found["message"]
+
+
+def test_a_row_left_out_is_named_by_the_box_it_comes_from(library: Library) -> None:
+    """Weights of 100 rows, output of 90: the context between them is not on the sheet."""
+    found = broken(library.variant("llama-7b"), LLAMA | {"output.rows": 90})
+    assert isinstance(found, dict)
+    assert (found["at"], found["left"], found["right"]) == ("output", "weights.rows", "output.rows")
+
+
+def mixed(variant: Variant) -> int:
+    """How wide mixtures of values are before any projection: one head's, or all heads' of a layer side by side."""
+    s = variant.sizes
+    return s["H"] * s["d_v"] if variant.worksheet.topic == "attention-layer" else s["d_v"]
+
+
+ADDED = [
+    variant
+    for variant in map(LIBRARY.variant, LIBRARY.worksheets)
+    if {"input", "output"} <= set(variant.worksheet.rows) and mixed(variant) != variant.sizes["d"]
+]
+
+
+@pytest.mark.parametrize("variant", ADDED, ids=lambda variant: variant.worksheet.key)
+def test_without_the_projection_back_the_output_cannot_be_added(variant: Variant) -> None:
+    """The belief that a head's mixtures leave as they are breaks this one link, whatever the sheet."""
+    axis = "columns" if variant.worksheet.tokens_are == "rows" else "rows"
+    if variant.worksheet.answers == "letters":
+        right = {str(place): variant.notation.write(variant.side(place)) for place in variant.blanks}
+        report = grade(variant, right | {f"output.{axis}": "d/h"})
+    else:
+        right = {str(place): str(size) for place, size in variant.key.items()}
+        report = grade(variant, right | {f"output.{axis}": str(mixed(variant))})
+    assert report.first_break is not None
+    found = report.first_break
+    assert (found.at, str(found.left), str(found.right)) == ("output", f"input.{axis}", f"output.{axis}")
+    assert "cannot be added" in found.message
+
+
+def test_a_sum_is_named_by_what_was_asked(library: Library) -> None:
+    """Where the input is not asked, the queries stand for its rows, and the sentence speaks of edges that meet."""
+    found = broken(library.variant("decode-gpt2"), {"queries.rows": 1, "output.rows": 5})
+    assert isinstance(found, dict)
+    assert (found["left"], found["right"]) == ("queries.rows", "output.rows")
+    assert "cannot be added" not in found["message"]
+
+
+@pytest.mark.parametrize("key", LIBRARY.worksheets)
+def test_no_key_has_a_break(library: Library, key: str) -> None:
+    """The truth of every shipped worksheet fits together."""
+    variant = library.variant(key)
+    assert broken(variant, {str(place): size for place, size in variant.key.items()}) is None
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data())
+def test_the_break_is_computed_from_what_was_typed_alone(data: st.DataObject) -> None:
+    """Another model or length under the same numbers gives the same break, between boxes that were typed."""
+    variant = LIBRARY.variant(data.draw(st.sampled_from(sorted(LIBRARY.worksheets))))
+    boxes = {str(place): st.integers(1, 3) for place in variant.blanks}
+    answers = data.draw(st.fixed_dictionaries({}, optional=boxes))
+    found = broken(variant, answers)
+    assert broken(LIBRARY.variant(variant.worksheet.key, tokens=7), answers) == found
+    if isinstance(found, dict):
+        assert answers[found["left"]] != answers[found["right"]]

@@ -1,0 +1,262 @@
+"""What is wrong by the key and right given the student's own earlier answers: worked by hand, then drawn at random."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.grading.grade import Report, grade
+from app.settings import PROJECT
+from app.sheets.library import Library, load_library
+from app.sheets.worksheet import Variant, WorksheetError
+from tests.grading.test_grade import LLAMA
+
+LIBRARY = load_library(PROJECT / "worksheets")
+# In numbers, with tokens as rows; letters and turned sheets are in test_letters.py.
+SHEETS = [v for v in map(LIBRARY.variant, LIBRARY.worksheets) if v.worksheet.answers == "numbers" and v.standing is v]
+
+
+def marked(variant: Variant, answers: dict[str, int]) -> Report:
+    return grade(variant, {box: str(size) for box, size in answers.items()})
+
+
+def kinds(report: Report, kind: str) -> set[str]:
+    return {str(place) for place, mark in report.marks.items() if mark.kind == kind}
+
+
+def test_scores_follow_queries_and_keys(library: Library) -> None:
+    """Queries and keys of 90 × 128 give scores of 90 × 90; neither follows from the other."""
+    shapes = {"queries": (90, 128), "keys": (90, 128), "scores": (90, 90)}
+    answers = {
+        f"{key}.{axis}": n for key, pair in shapes.items() for axis, n in zip(("rows", "columns"), pair, strict=True)
+    }
+    report = marked(library.variant("llama-7b"), answers)
+    assert kinds(report, "wrong") == {"queries.rows", "keys.rows"}
+    assert kinds(report, "follows") == {"scores.rows", "scores.columns"}
+    assert kinds(report, "right") == {"queries.columns", "keys.columns"}
+    assert report.score == 2 + 2 * 0.5
+    assert {mark.message for mark in report.marks.values() if mark.kind == "follows"} == {
+        "Right, given your earlier answers."
+    }
+
+
+def test_a_wrong_input_length_costs_one_box(library: Library) -> None:
+    """90 tokens instead of 100, from the input to the output: nine sides have N, the first is wrong, eight follow."""
+    report = marked(library.variant("llama-7b"), {box: 90 if size == 100 else size for box, size in LLAMA.items()})
+    assert kinds(report, "wrong") == {"input.rows"}
+    assert len(kinds(report, "follows")) == 8
+    assert (report.score, type(report.score)) == (5 + 4, int)
+
+
+def test_putting_the_input_right_costs_nothing(library: Library) -> None:
+    """The same sheet with the right input: the queries are the first mistake, and keys and values make it no second."""
+    answers = {box: 90 if size == 100 else size for box, size in LLAMA.items()} | {"input.rows": 100}
+    report = marked(library.variant("llama-7b"), answers)
+    assert kinds(report, "wrong") == {"queries.rows"}
+    assert report.score == 6 + 7 * 0.5
+
+
+def test_an_answer_does_not_follow_from_another_side(library: Library) -> None:
+    """Queries of 90 rows and keys of the right 100: scores 90 × 90 follow in their rows, and not in their columns."""
+    report = marked(library.variant("llama-7b"), LLAMA | {"queries.rows": 90, "scores.rows": 90, "scores.columns": 90})
+    assert kinds(report, "wrong") == {"queries.rows", "scores.columns"}
+    assert kinds(report, "follows") == {"scores.rows"}
+
+
+def test_a_row_left_out_is_looked_through(library: Library) -> None:
+    """The classic sheet asks no context; an output of 90 rows follows from weights of 90 rows through it."""
+    report = marked(library.variant("llama-7b"), LLAMA | {"weights.rows": 90, "output.rows": 90})
+    assert (kinds(report, "wrong"), kinds(report, "follows")) == ({"weights.rows"}, {"output.rows"})
+
+
+def test_what_could_not_be_read_or_is_empty_leads_nowhere(library: Library) -> None:
+    """Weights of 90 rows after scores whose rows are letters, or empty, are wrong."""
+    for text in ("N", ""):
+        texts = {box: str(size) for box, size in LLAMA.items()} | {"scores.rows": text, "weights.rows": "90"}
+        assert kinds(grade(library.variant("llama-7b"), texts), "wrong") == {"weights.rows"}
+
+
+def test_a_count_follows_from_its_rows_and_columns(library: Library) -> None:
+    """W_Q as 4096 × 128 holds 524288 numbers: the columns are wrong, the count is right given them."""
+    answers = {"W_Q.rows": 4096, "W_Q.columns": 128, "W_Q.count": 524288}
+    report = marked(library.variant("matrices-llama-7b"), answers)
+    assert (kinds(report, "wrong"), kinds(report, "follows")) == ({"W_Q.columns"}, {"W_Q.count"})
+
+
+def counts(**amounts: int) -> dict[str, int]:
+    return {f"{key}.count": n for key, n in amounts.items()}
+
+
+# LLaMA 7B by hand: V·d = 32000·4096, 4·d·d, 3·d·d_ff with d_ff = 11008, two norms, 32 layers, one more norm.
+LLAMA_COUNT = counts(
+    embedding=131_072_000,
+    attention=67_108_864,
+    feed_forward=135_266_304,
+    norms=8192,
+    all_layers=6_476_267_520,
+    final_norm=4096,
+    output_head=131_072_000,
+    total=6_738_415_616,
+)
+
+
+def test_a_total_follows_from_its_parts_as_typed(library: Library) -> None:
+    """Attention counted with three matrices, not four: one layer is 16,777,216 short, all layers 32 times that."""
+    short = {"attention": 3 * 4096 * 4096, "all_layers": 5_939_396_608, "total": 6_201_544_704}
+    report = marked(library.variant("count-llama-7b"), LLAMA_COUNT | counts(**short))
+    assert kinds(report, "wrong") == {"attention.count"}
+    assert kinds(report, "follows") == {"all_layers.count", "total.count"}
+    assert report.score == 5 + 2 * 0.5
+
+
+def test_a_total_does_not_follow_where_a_part_is_missing(library: Library) -> None:
+    """The same total with the last norm left empty, or with parts that come to another number, is wrong."""
+    short = counts(embedding=131_072_001, total=6_738_415_617)
+    variant = library.variant("count-llama-7b")
+    assert kinds(marked(variant, LLAMA_COUNT | short), "follows") == {"total.count"}
+    without = {box: n for box, n in (LLAMA_COUNT | short).items() if box != "final_norm.count"}
+    assert kinds(marked(variant, without), "follows") == set()
+    assert kinds(marked(variant, LLAMA_COUNT | short | counts(norms=8193)), "follows") == {"total.count"}
+    assert kinds(marked(variant, LLAMA_COUNT | short | counts(final_norm=1)), "follows") == set()
+
+
+def test_a_part_that_a_sheet_does_not_ask_is_taken_as_it_is(library: Library) -> None:
+    """Without a row for all layers and the last norm, the total still follows from one layer as typed."""
+    variant = library.variant("count-llama-7b")
+    rows = ("embedding", "attention", "feed_forward", "norms", "output_head", "total")
+    variant = replace(variant, worksheet=replace(variant.worksheet, rows=rows))
+    short = counts(attention=3 * 4096 * 4096, total=6_201_544_704)
+    answers = {box: n for box, n in (LLAMA_COUNT | short).items() if box.split(".")[0] in rows}
+    assert kinds(marked(variant, answers), "follows") == {"total.count"}
+
+
+def test_half_as_many_bits_follow_as_half_the_bytes(library: Library) -> None:
+    """A cache without its values, 26,214,400 bytes for 100 tokens: at eight bits half of that, given the first."""
+    truth = {str(place): size for place, size in library.variant("costs-llama-7b").key.items()}
+    assert truth["cache_16_bit.count"] == 52_428_800
+    wrong = counts(cache_16_bit=26_214_400, cache_8_bit=13_107_200, weights_16_bit=7, weights_8_bit=4, weights_4_bit=2)
+    report = marked(library.variant("costs-llama-7b"), truth | wrong)
+    assert kinds(report, "wrong") == {"cache_16_bit.count", "weights_16_bit.count"}
+    assert kinds(report, "follows") == {"cache_8_bit.count", "weights_8_bit.count", "weights_4_bit.count"}
+
+
+@pytest.mark.parametrize("sheet", SHEETS, ids=lambda sheet: sheet.worksheet.key)
+def test_one_number_everywhere_earns_nothing_by_following(sheet: Variant) -> None:
+    """All ones, all seven, or any number of the sheet in every box: right where it is right, and nothing follows."""
+    for number in {1, 7, *sheet.key.values()}:
+        report = marked(sheet, dict.fromkeys(map(str, sheet.blanks), number))
+        assert kinds(report, "follows") == set()
+        assert report.score == sum(number == size for size in sheet.key.values())
+
+
+@pytest.mark.parametrize(("share", "score"), [(0.0, 5), (0.25, 7), (1.0, 13), (0.1, 5.8)])
+def test_a_worksheet_sets_what_following_is_worth(library: Library, share: float, score: float) -> None:
+    """Five right and eight following boxes at the worksheet's share; whole where it can be."""
+    variant = library.variant("llama-7b")
+    variant = replace(variant, worksheet=replace(variant.worksheet, follow_share=share))
+    report = marked(variant, {box: 90 if size == 100 else size for box, size in LLAMA.items()})
+    assert (report.score, type(report.score)) == (score, type(score))
+
+
+RANGE, TYPE = "from 0 to 1", "must be a number"
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"), [("2", RANGE), ("-0.1", RANGE), ("nan", RANGE), ('"half"', TYPE), ("true", TYPE)]
+)
+def test_a_share_that_is_none_is_refused(tmp_path: Path, setting: str, said: str) -> None:
+    """A sentence with the file, the setting and what it may be."""
+    for part in ("models", "wording"):
+        (tmp_path / part).symlink_to(PROJECT / "worksheets" / part)
+    sheet = (PROJECT / "worksheets" / "llama-7b.toml").read_text(encoding="utf-8")
+    (tmp_path / "own.toml").write_text(f"{sheet}\nfollow_share = {setting}\n", encoding="utf-8")
+    with pytest.raises(WorksheetError, match=rf"own\.toml: follow_share .*{said}"):
+        load_library(tmp_path)
+
+
+@st.composite
+def sheets(draw: st.DrawFn) -> tuple[Variant, dict[str, int]]:
+    """A sheet filled with numbers that are true somewhere on it, or near, so that much follows and much is wrong."""
+    variant = draw(st.sampled_from(SHEETS))
+    near = sorted({*variant.key.values(), *(size + 1 for size in variant.key.values())})
+    few = draw(st.lists(st.sampled_from(near), min_size=1, max_size=4))
+    boxes = {str(place): st.sampled_from([*few, size]) for place, size in variant.key.items()}
+    answers = draw(st.fixed_dictionaries({}, optional=boxes))
+    return variant, added_up(variant, answers) if draw(st.booleans()) else answers
+
+
+def added_up(variant: Variant, answers: dict[str, int]) -> dict[str, int]:
+    """The same sheet with its totals worked out from the numbers in the other boxes, by hand; empty ones count as 0."""
+    a = {key: answers.get(f"{key}.count", 0) for key in [place.tensor for place in variant.blanks]}
+    a["all_layers"] = variant.sizes["L"] * sum(a.get(key, 0) for key in ("attention", "feed_forward", "norms"))
+    a["total"] = sum(a.get(key, 0) for key in ("embedding", "all_layers", "final_norm", "output_head"))
+    for whole, half in (("weights_16", "weights_8"), ("weights_8", "weights_4"), ("cache_16", "cache_8")):
+        a[f"{half}_bit"] = (a.get(f"{whole}_bit", 0) + 1) // 2
+    return answers | {box: a[box.split(".")[0]] for box in TOTALS if box in answers and a[box.split(".")[0]]}
+
+
+TOTALS = {f"{key}.count" for key in ("all_layers", "total", "weights_8_bit", "weights_4_bit", "cache_8_bit")}
+TOTALLED = [sheet for sheet in SHEETS if sheet.worksheet.topic in ("parameter-count", "costs")]
+
+
+@pytest.mark.parametrize("sheet", TOTALLED, ids=lambda sheet: sheet.worksheet.key)
+def test_right_parts_add_up_to_the_right_totals(sheet: Variant) -> None:
+    """The truth of every shipped sheet is what these tests add up by hand."""
+    key = {str(place): size for place, size in sheet.key.items()}
+    assert added_up(sheet, key) == key
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data())
+def test_a_sheet_added_up_rightly_keeps_its_totals(data: st.DataObject) -> None:
+    """However wrong the parts: every total that is their sum, beside a right box of another number, is not wrong."""
+    variant = data.draw(st.sampled_from(TOTALLED))
+    key = {str(place): size for place, size in variant.key.items()}
+    parts = {box: data.draw(st.sampled_from([size, size + 1, 2 * size])) for box, size in key.items()}
+    answers = added_up(variant, parts)
+    report = marked(variant, answers)
+    right = {answers[box] for box in key if answers[box] == key[box]}
+    made = TOTALS & key.keys()
+    assert not {box for box in made if right - {answers[box]}} & kinds(report, "wrong")
+
+
+@settings(max_examples=300, deadline=None)
+@given(sheets())
+def test_following_never_takes_a_mark_and_never_gives_the_truth_s(filled: tuple[Variant, dict[str, int]]) -> None:
+    """A right box stays right; a box that follows is wrong by the key; the score lies between truth and all boxes."""
+    variant, answers = filled
+    report = marked(variant, answers)
+    right = {str(place) for place, size in variant.key.items() if answers.get(str(place)) == size}
+    assert kinds(report, "right") == right
+    assert not kinds(report, "follows") & right
+    assert len(right) <= report.score <= len(answers)
+    assert marked(variant, answers) == report
+
+
+@settings(max_examples=300, deadline=None)
+@given(sheets(), st.data())
+def test_putting_an_answer_right_never_costs_marks(filled: tuple[Variant, dict[str, int]], data: st.DataObject) -> None:
+    """Whatever else is on the sheet, a wrong answer replaced by the right one does not lower the score."""
+    variant, answers = filled
+    key = {str(place): size for place, size in variant.key.items()}
+    if wrong := sorted(box for box, size in answers.items() if size != key[box]):
+        box = data.draw(st.sampled_from(wrong))
+        assert marked(variant, answers | {box: key[box]}).score >= marked(variant, answers).score
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data())
+def test_putting_a_part_right_never_costs_more_than_its_total(data: st.DataObject) -> None:
+    """On a sheet added up from wrong parts, each repair in turn, in any order, leaves the score no lower."""
+    variant = data.draw(st.sampled_from(TOTALLED))
+    key = {str(place): size for place, size in variant.key.items()}
+    answers = added_up(variant, {box: size + data.draw(st.integers(0, 1)) for box, size in key.items()})
+    score = marked(variant, answers).score
+    for box in data.draw(st.permutations(sorted(key))):
+        answers = answers | {box: key[box]}
+        score, before = marked(variant, answers).score, score
+        assert score >= before

@@ -1,0 +1,188 @@
+"""Texts typed into boxes become marks; the keys stand here, worked out by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.grading.grade import AnswersError, grade, settled
+from app.settings import PROJECT
+from app.shapes.tensors import Place
+from app.sheets.library import Library, load_library
+
+LIBRARY = load_library(PROJECT / "worksheets")  # hypothesis draws many examples from one library
+
+# Worked out from the published configs. LLaMA 7B: d = 4096, 4096/32 = 128 a head, N = 100. Qwen2.5 0.5B: d = 896,
+# 896/14 = 64 a head, N = 50; in the honest layer 14·64 = 896 queries and 2·64 = 128 keys and values a token.
+KEYS: Mapping[str, Mapping[str, tuple[int, int]]] = {
+    "llama-7b": {
+        "input": (100, 4096),
+        "queries": (100, 128),
+        "keys": (100, 128),
+        "values": (100, 128),
+        "scores": (100, 100),
+        "weights": (100, 100),
+        "output": (100, 4096),
+    },
+    "qwen2.5-0.5b": {
+        "input": (50, 896),
+        "queries": (50, 64),
+        "keys": (50, 64),
+        "values": (50, 64),
+        "scores": (50, 50),
+        "weights": (50, 50),
+        "output": (50, 896),
+    },
+    "qwen2.5-0.5b-grouped": {
+        "input": (50, 896),
+        "queries": (50, 896),
+        "keys": (50, 128),
+        "values": (50, 128),
+        "scores": (50, 50),
+        "weights": (50, 50),
+        "output": (50, 896),
+    },
+}
+
+
+def boxes(sheet: str) -> dict[str, int]:
+    """The hand-made key of a sheet, box by box."""
+    shapes = KEYS[sheet].items()
+    return {
+        f"{row}.{axis}": size for row, shape in shapes for axis, size in zip(("rows", "columns"), shape, strict=True)
+    }
+
+
+LLAMA = boxes("llama-7b")
+
+
+@pytest.mark.parametrize("sheet", KEYS)
+def test_the_key_worked_out_by_hand_is_all_right(library: Library, sheet: str) -> None:
+    """Fourteen of fourteen, and nothing is said."""
+    report = grade(library.variant(sheet), {box: str(size) for box, size in boxes(sheet).items()})
+    assert (report.score, report.out_of, report.empty, report.tried) == (14, 14, 0, True)
+    assert {mark.kind for mark in report.marks.values()} == {"right"}
+    assert {mark.message for mark in report.marks.values()} == {""}
+
+
+@pytest.mark.parametrize("sheet", KEYS)
+def test_one_off_is_wrong_in_every_box(library: Library, sheet: str) -> None:
+    """A size too large by one is right nowhere, and each box has its own nudge without a digit."""
+    report = grade(library.variant(sheet), {box: str(size + 1) for box, size in boxes(sheet).items()})
+    assert report.score == 0
+    assert {mark.kind for mark in report.marks.values()} == {"wrong"}
+    assert all(mark.message and not any(c.isdigit() for c in mark.message) for mark in report.marks.values())
+
+
+def test_rows_and_columns_are_two_boxes(library: Library) -> None:
+    """Queries written as 128 × 100 are wrong on both sides: rows come first."""
+    report = grade(library.variant("llama-7b"), {"queries.rows": "128", "queries.columns": "100"})
+    assert {str(place): mark.kind for place, mark in report.marks.items() if mark.kind != "empty"} == {
+        "queries.rows": "wrong",
+        "queries.columns": "wrong",
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "read_as"),
+    [
+        ("4096/32", "right", 128),
+        ("１２８", "right", 128),
+        ("127", "wrong", 127),
+        ("4,096", "wrong", 4096),
+        ("about 128", "unreadable", None),
+        ("128.0", "unreadable", None),
+        ("__import__('os')", "unreadable", None),
+        ("9**9**9", "unreadable", None),
+        ("1/0", "unreadable", None),
+        ("7" * 10_000, "unreadable", None),
+        ("0", "unreadable", None),
+        ("", "empty", None),
+        ("  ", "empty", None),
+    ],
+)
+def test_each_kind_of_mark(library: Library, text: str, kind: str, read_as: int | None) -> None:
+    """The columns of the queries are 128; the text is kept as typed, and only what is not right gets a sentence."""
+    mark = grade(library.variant("llama-7b"), {"queries.columns": text}).marks[Place("queries", "columns")]
+    assert (mark.kind, mark.read_as, mark.text) == (kind, read_as, text)
+    assert bool(mark.message) == (kind in ("wrong", "unreadable"))
+
+
+def test_a_box_left_out_is_empty(library: Library) -> None:
+    """No answers at all are fourteen empty boxes, and no try."""
+    report = grade(library.variant("llama-7b"), {})
+    assert (report.score, report.out_of, report.empty, report.tried) == (0, 14, 14, False)
+
+
+def test_what_cannot_be_read_is_no_try(library: Library) -> None:
+    """A sheet full of letters was not tried; one number makes it a try."""
+    variant = library.variant("llama-7b")
+    assert not grade(variant, {"queries.rows": "N", "keys.rows": "?"}).tried
+    assert grade(variant, {"queries.rows": "N", "keys.rows": "3"}).tried
+
+
+@pytest.mark.parametrize(
+    "box", ["queries", "queries.row", "context.rows", "W_Q.rows", "", "Queries.rows", "x" * 10_000]
+)
+def test_a_box_that_is_not_on_the_sheet_is_refused(library: Library, box: str) -> None:
+    """The sentence names the box, shortened, and lists the boxes there are."""
+    with pytest.raises(AnswersError, match=r"is no box of this sheet; its boxes are: input\.columns") as refused:
+        grade(library.variant("llama-7b"), {box: "1"})
+    assert len(str(refused.value)) < 500
+
+
+def test_the_report_as_json_has_the_promised_shape(library: Library) -> None:
+    """Score, out_of, marks by box with mark, read_as and message, the first broken link and a diagnosis."""
+    report = grade(library.variant("llama-7b"), {"queries.rows": "100", "queries.columns": "4096"}).as_json()
+    assert set(report) == {"score", "out_of", "marks", "first_break", "diagnosis"}
+    assert (report["score"], report["out_of"], report["first_break"]) == (1, 14, None)
+    marks = report["marks"]
+    assert isinstance(marks, dict)
+    assert list(marks) == list(LLAMA)
+    assert marks["queries.rows"] == {"mark": "right", "read_as": 100, "message": ""}
+    assert marks["queries.columns"]["mark"] == "wrong"
+    assert marks["keys.rows"] == {"mark": "empty", "read_as": None, "message": ""}
+
+
+@given(st.dictionaries(st.sampled_from(sorted(LLAMA)), st.text(max_size=40)))
+def test_no_texts_make_grading_fail(texts: dict[str, str]) -> None:
+    """Any texts in any boxes are marked, every box once, and kept as typed."""
+    report = grade(LIBRARY.variant("llama-7b"), texts)
+    assert {str(place): mark.text for place, mark in report.marks.items()} == {box: texts.get(box, "") for box in LLAMA}
+
+
+KINDS = st.sampled_from(["right", "wrong", "unreadable", "empty", "left out"])
+
+
+@given(st.fixed_dictionaries(dict.fromkeys(LLAMA, KINDS)))
+def test_the_score_counts_the_boxes_that_are_right(wanted: dict[str, str]) -> None:
+    """Texts made to be right, wrong, unreadable or empty are marked so, and counted apart from the grader."""
+    texts = {
+        box: {"right": f"{2 * LLAMA[box]}/2", "wrong": str(3 * LLAMA[box] + at), "unreadable": "N²", "empty": " "}[kind]
+        for at, (box, kind) in enumerate(wanted.items())
+        if kind != "left out"
+    }
+    report = grade(LIBRARY.variant("llama-7b"), texts)
+    marks = {str(place): mark.kind for place, mark in report.marks.items()}
+    assert marks == {box: "empty" if kind == "left out" else kind for box, kind in wanted.items()}
+    assert report.score == list(wanted.values()).count("right")
+    assert report.empty == sum(kind in ("empty", "left out") for kind in wanted.values())
+
+
+def test_marks_that_were_given_stand(library: Library) -> None:
+    """Score, kinds and sentences go by what was given; a box without a mark is out, and so is a kind nobody knows."""
+    sheet = library.variant("llama-7b")
+    report = grade(sheet, {"input.rows": "100", "keys.columns": "4096", "values.columns": "?"})
+    given = {str(place): mark.kind for place, mark in report.marks.items()}
+    assert settled(sheet, report, given) is report
+    changed = settled(sheet, report, {"input.rows": "wrong", "keys.columns": "right", "values.columns": "follows",
+                                      "queries.rows": "nonsense"})  # fmt: skip
+    marks = {str(place): (mark.kind, mark.message, mark.text) for place, mark in changed.marks.items()}
+    nudge = grade(sheet, {"input.rows": "7"}).marks[Place("input", "rows")].message
+    assert marks["input.rows"] == ("wrong", nudge, "100")
+    assert marks["keys.columns"] == ("right", "", "4096")
+    assert marks["values.columns"][0] == "follows"
+    assert (changed.score, changed.out_of, changed.diagnosis, changed.first_break) == (1.5, 3, None, None)

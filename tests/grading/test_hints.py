@@ -1,0 +1,213 @@
+"""Hints go further with every level and never tell: students of tests/students.py, on every shipped worksheet."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.grading.grade import Report, grade
+from app.grading.hints import LEVELS, Hint, hint
+from app.misconceptions.catalogue import BELIEFS
+from app.models.architecture import TokensError
+from app.settings import PROJECT
+from app.shapes.topics import TopicError
+from app.sheets.library import Library, load_library
+from app.sheets.worksheet import Variant
+from tests.grading.test_grade import LLAMA
+from tests.helpers.students import Boxes, students
+
+LIBRARY = load_library(PROJECT / "worksheets")
+SHEETS = list(map(LIBRARY.variant, LIBRARY.worksheets))
+ON_EACH_SHEET = pytest.mark.parametrize("sheet", SHEETS, ids=lambda sheet: sheet.worksheet.key)
+# What each number of the sheet in letters is in its letters: T tokens, h heads; what is not here is some other product.
+LETTERS = {100: "T", 4096: "d", 128: "d_h", 32 * 4096: "h*d", 3200: "h*T", 1: "d/d", 32000: "320*T", 2048: "16*d_h"}
+
+
+def texts(variant: Variant, boxes: Boxes) -> dict[str, str]:
+    """A sheet as its student writes it: turned round where tokens are columns, in letters where those are asked."""
+    other = {"rows": "columns", "columns": "rows"}
+    turned = (
+        {f"{(b := box.split('.'))[0]}.{other[b[1]]}": n for box, n in boxes.items()} if is_turned(variant) else boxes
+    )
+    return {box: LETTERS[n] if variant.worksheet.answers == "letters" else str(n) for box, n in turned.items()}
+
+
+def is_turned(variant: Variant) -> bool:
+    return variant.worksheet.tokens_are == "columns"
+
+
+def held(variant: Variant) -> Iterator[tuple[str, Report]]:
+    """Each belief that shows on the sheet, with the report on the sheet it fills in: by hand, then by the catalogue."""
+    for key, boxes in students(variant.standing):
+        yield key, grade(variant, texts(variant, boxes))
+    for expectation in variant.standing.expectations:
+        boxes = {str(place): size for place, size in {**variant.standing.key, **expectation.changed}.items()}
+        yield expectation.belief, grade(variant, texts(variant, boxes))
+
+
+def numbers(sentence: str) -> set[int]:
+    """Every number in a sentence, its groups of digits joined."""
+    joined = re.sub(r"(?<=\d)[,.'’_\s](?=\d{3})", "", sentence)
+    return {int(number) for number in re.findall(r"\d+", joined)}
+
+
+def tells(variant: Variant, sentence: str) -> bool:
+    """Whether a sentence has the right number of any box, or on a sheet in letters a right expression."""
+    written = {variant.notation.write(variant.side(place)) for place in variant.blanks}
+    in_letters = (
+        {word.strip("“”.,:;()") for word in sentence.split()} if variant.worksheet.answers == "letters" else set()
+    )
+    return bool(numbers(sentence) & set(variant.key.values()) or in_letters & written)
+
+
+def hinted(variant: Variant, report: Report) -> list[Hint]:
+    found = [hint(variant, report, level) for level in LEVELS]
+    assert None not in found
+    return [one for one in found if one]
+
+
+@ON_EACH_SHEET
+def test_no_hint_and_no_nudge_tells_a_right_number(sheet: Variant) -> None:
+    """Whatever is believed: nothing said before the answers has a right number of the sheet; hints have none at all."""
+    reports = list(held(sheet))
+    assert {belief.key for belief in BELIEFS if sheet.worksheet.topic in belief.topics} >= {key for key, _ in reports}
+    assert reports
+    for key, report in reports:
+        hints = [found.message for found in hinted(sheet, report)]
+        nudges = [mark.message for mark in report.marks.values() if mark.kind in ("wrong", "follows")]
+        diagnosed = [report.diagnosis.message] if report.diagnosis else []
+        assert not [said for said in (*hints, *nudges, *diagnosed) if tells(sheet, said)], key
+        assert not [said for said in hints if re.search(r"\d", said)], key
+
+
+def test_what_tells_is_found(library: Library) -> None:
+    """The check above sees a right number in each way of writing it, and a right letter."""
+    vocabulary = library.variant("walk-gpt2")
+    assert all(tells(vocabulary, f"It has {text} columns.") for text in ("50257", "50,257", "50 257", "50’257"))
+    assert not tells(vocabulary, "It has 50258 columns.")
+    assert tells(library.variant("letters-llama-7b"), "It is as wide as d.")
+
+
+@ON_EACH_SHEET
+def test_each_level_says_something_else(sheet: Variant) -> None:
+    """Three different sentences; the first is the diagnosis' own, the last names the boxes it explains."""
+    for _key, report in held(sheet):
+        hints = hinted(sheet, report)
+        assert [found.level for found in hints] == [1, 2, 3]
+        assert len({found.message for found in hints}) == 3
+        if report.diagnosis:
+            assert hints[0].message == report.diagnosis.message
+            assert hints[1].message != hints[0].message
+            explained = [place for place in report.diagnosis.explains if report.marks[place].kind == "wrong"]
+            assert hints[2].boxes == tuple(explained)
+
+
+def test_every_belief_has_a_hint_of_its_own(library: Library) -> None:
+    """Thirty, unlike each other and unlike the nudge, without a digit, and one sentence or two that end."""
+    found = {belief.key: library.wording.belief(belief.key, "hint") for belief in BELIEFS}
+    assert len(set(found.values())) == 30
+    assert not [key for key, said in found.items() if re.search(r"\d", said) or said[-1] not in ".?"]
+    assert not [key for key, said in found.items() if said == library.wording.belief(key, "nudge")]
+
+
+def said(variant: Variant, answers: Mapping[str, object]) -> list[str]:
+    report = grade(variant, {box: str(size) for box, size in answers.items()})
+    return [found.message for found in hinted(variant, report)]
+
+
+def test_hints_on_a_belief(library: Library) -> None:
+    """Without the projection back: can it be added, what stands between, and which two sides must be equal."""
+    variant = library.variant("llama-7b")
+    assert said(variant, LLAMA | {"output.columns": 128}) == [
+        library.wording.belief("no-output-projection", "nudge"),
+        library.wording.belief("no-output-projection", "hint"),
+        "Look again at “Output of this head” (columns). The columns of “Output of this head” have to be as many as the "
+        "columns of “Input to this head”.",
+    ]
+
+
+def test_a_hint_leaves_out_what_follows(library: Library) -> None:
+    """Scores as wide as a head, and weights after them: the scores are to be looked at, not the weights."""
+    variant = library.variant("llama-7b")
+    assert said(variant, LLAMA | {"scores.columns": 128, "weights.columns": 128})[2] == (
+        "Look again at “Self-attention scores” (columns). "
+        "The columns of “Self-attention scores” have to be as many as the rows of “Keys”."
+    )
+
+
+def test_hints_where_nothing_explains_the_sheet(library: Library) -> None:
+    """The first wrong box, then the first link that does not fit, then every wrong box and what the first must fit."""
+    variant = library.variant("llama-7b")
+    assert said(variant, LLAMA | {"scores.columns": 77, "values.rows": 31}) == [
+        "“Values” (rows): Who offers a value? Count them.",
+        "The rows of “Input to this head” and the rows of “Values” have to be equally many, and are not yet. "
+        "“Values” is made as input · W_V: the sides that meet in it have to be equally long, and the others are left.",
+        "Look again at “Values” (rows) and “Self-attention scores” (columns). "
+        "The rows of “Values” have to be as many as the rows of “Input to this head”.",
+    ]
+
+
+def test_a_hint_on_a_link_leaves_typed_numbers_out(library: Library) -> None:
+    """What is wrong in one box may be right in another: 128 typed for the input is the width of a query."""
+    variant = library.variant("llama-7b")
+    report = grade(variant, {"input.columns": "128", "output.columns": "4096", "scores.rows": "9"})
+    assert report.first_break is not None
+    assert "128" in report.first_break.message
+    second = hinted(variant, report)[1]
+    assert second.message.startswith("The columns of “Input to this head” and the columns of “Output of this head”")
+    assert numbers(second.message) == set()
+
+
+def test_an_unfinished_sheet_is_led_on(library: Library) -> None:
+    """Nothing wrong, something empty or unreadable: the first of those is hinted at."""
+    variant = library.variant("llama-7b")
+    report = grade(variant, {"input.rows": "100", "input.columns": "wide"})
+    assert str(hinted(variant, report)[0].boxes[0]) == "input.columns"
+    assert str(hinted(variant, grade(variant, {"input.rows": "100"}))[0].boxes[0]) == "input.columns"
+
+
+def test_a_right_and_an_empty_sheet_get_no_hint(library: Library) -> None:
+    """Nor does one on which nothing could be read."""
+    variant = library.variant("llama-7b")
+    for answers in ({box: str(n) for box, n in LLAMA.items()}, {}, {"input.rows": "some"}):
+        assert [hint(variant, grade(variant, answers), level) for level in LEVELS] == [None, None, None]
+
+
+def test_on_a_turned_sheet_the_other_convention_is_the_other_one(library: Library) -> None:
+    """Tokens as rows, on a sheet that has them as columns: all that is said names the conventions so."""
+    variant = library.variant("columns-qwen3-0.6b")
+    report = dict(held(variant))["columns-are-tokens"]
+    assert report.diagnosis is not None
+    assert report.diagnosis.message.endswith("On this sheet tokens are columns.")
+    assert "column of the input" in hinted(variant, report)[1].message
+
+
+def made() -> Iterator[Variant]:
+    """Every worksheet in numbers, made from every model that has its topic."""
+    for sheet in SHEETS:
+        for model in LIBRARY.models if sheet.worksheet.answers == "numbers" else ():
+            with suppress(TokensError, TopicError):
+                yield LIBRARY.variant(sheet.worksheet.key, model)
+
+
+MADE = list(made())
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data())
+def test_whatever_is_typed_no_hint_tells(data: st.DataObject) -> None:
+    """Numbers that are right somewhere on the sheet, in any box: hints without a digit, none where all is right."""
+    variant = data.draw(st.sampled_from(MADE))
+    sizes = st.sampled_from(sorted({*map(str, variant.key.values()), "1", "31", "what?"}))
+    report = grade(
+        variant, data.draw(st.fixed_dictionaries({}, optional=dict.fromkeys(map(str, variant.blanks), sizes)))
+    )
+    for found in (hint(variant, report, level) for level in LEVELS):
+        assert (found is None) == (not report.tried or report.right == report.out_of)
+        assert found is None or not re.search(r"\d", found.message)
+        assert found is None or set(found.boxes) <= set(variant.blanks)

@@ -1,0 +1,354 @@
+"""Handouts as they leave the printer: rows, boxes, codes, backs, keys, tags, read back out of the PDF."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterable, Sequence
+
+import pikepdf
+import pytest
+
+from app.handout.content import parts
+from app.handout.options import HandoutError, Options
+from app.handout.sheets import plan
+from app.handout.typesetting import Press
+from app.settings import PROJECT
+from app.sheets.exit_tickets import load_tickets
+from app.sheets.library import load_library
+from app.sheets.worksheet import Variant
+from tests.helpers.printed import Printed, numbers, printed
+
+ADDRESS = "https://shapes.example.org"
+LIBRARY = load_library(PROJECT / "worksheets")
+TICKETS = load_tickets(PROJECT / "worksheets")
+PRESS = Press()
+SCRIPTS = [
+    "Ångström Þórsdóttir",
+    "Ελένη Παπαδοπούλου",
+    "Дмитрий Шостакович",
+    "王小明",
+    "田中さくら",
+    "김철수",
+    "محمد علي",
+    "שלום כהן",
+]
+
+
+def made(options: Options, names: Sequence[str] = (), address: str = ADDRESS) -> bytes:
+    """The PDF of these options."""
+    options = options.checked(TICKETS)
+    return PRESS.pdf(parts(options, plan(LIBRARY, options, names), TICKETS, address))
+
+
+def squeezed(text: str) -> str:
+    """A text without spaces and marks of symbols, as letters set below others lose them in a PDF."""
+    return re.sub(r"[\s_·×]", "", text)
+
+
+def given(variant: Variant) -> str:
+    """What a sheet tells its students."""
+    rows = (f"{row.letter} {row.name} {row.note}" for row in variant.rows)
+    told = (variant.title, variant.description, variant.task, *variant.assumptions, variant.footnote or "", *rows)
+    return " ".join((*told, variant.model.about, variant.model.card))
+
+
+def rest_of(page: Printed, edge: float) -> bool:
+    """Whether the edges of the page are empty, but for the cutting line in their middle."""
+    picture = page.picture().astype(int)
+    high, wide = picture.shape
+    middle = middle_of(high), middle_of(wide)
+    rows = [at for at in range(high) if at not in middle[0]]
+    columns = [at for at in range(wide) if at not in middle[1]]
+    m = int(edge)
+    sides = (picture[rows, :m], picture[rows, -m:], picture[:m][:, columns], picture[-m:][:, columns])
+    return all((side == 255).all() for side in sides)
+
+
+def middle_of(length: int) -> range:
+    return range(length // 2 - 3, length // 2 + 4)
+
+
+@pytest.mark.parametrize("layout", ["half", "pair", "full"])
+@pytest.mark.parametrize("key", LIBRARY.worksheets)
+def test_every_worksheet_is_printed_whole(key: str, layout: str) -> None:
+    """Every row with every box, inside the page and its half, no answer, and a code that a telephone opens."""
+    variant = LIBRARY.variant(key)
+    pages = printed(made(Options(worksheet=key, copies=1, layout=layout, course="COS 1", date="May"), address=ADDRESS))
+    text = " ".join(page.text for page in pages)
+    for row in variant.rows:
+        assert squeezed(row.name) in squeezed(text), row
+    boxes = [box for page in pages for box in page.boxes]
+    assert len(boxes) == len(variant.blanks)
+    assert all(rest_of(page, 14) for page in pages)
+    for page in pages:
+        assert_inside_halves(page, layout)
+    own = numbers(variant.code) | {"1"} | {str(at) for at in range(1, 5)}
+    assert numbers(text) <= numbers(given(variant)) | own
+    assert f"{ADDRESS}/v/{variant.code}" in [code for page in pages for code in page.codes]
+
+
+def assert_inside_halves(page: Printed, layout: str) -> None:
+    """Nothing that is written or to be written into crosses the cutting line, and no box lies over words."""
+    down, across = layout == "half", layout == "pair"
+    shapes = [(g.left, g.top, g.right, g.bottom) for g in page.glyphs] + page.boxes
+    for left, top, right, bottom in shapes:
+        assert 0 <= left <= right <= page.width
+        assert 0 <= top <= bottom <= page.height
+        if down:
+            assert (bottom < page.height / 2) == (top < page.height / 2)
+        if across:
+            assert (right < page.width / 2) == (left < page.width / 2)
+    for left, top, right, bottom in page.boxes:
+        inside = [g for g in page.glyphs if g.left < right and g.right > left and g.top < bottom and g.bottom > top]
+        assert not inside, [g.text for g in inside]
+
+
+@pytest.mark.parametrize("layout", ["half", "pair"])
+@pytest.mark.parametrize("key", ["head-of-a-model", "layer-of-a-model", "cross-t5-small"])
+def test_versions_are_whole_whatever_their_numbers(key: str, layout: str) -> None:
+    """Sheets with two digits and with three are set alike, and none runs over its half."""
+    options = Options(worksheet=key, variants=30, layout=layout)
+    pages = printed(made(options))
+    assert sum(len(page.boxes) for page in pages) == sum(len(s.variant.blanks) for s in plan(LIBRARY, options))
+    for page in pages:
+        assert_inside_halves(page, layout)
+        assert rest_of(page, 14)
+
+
+@pytest.mark.parametrize("key", ["llama-7b", "latent-deepseek-v2-lite", "matrices-gpt2", "costs-llama-7b"])
+@pytest.mark.parametrize("paper", ["letter", "a4"])
+def test_large_print_is_eighteen_points(key: str, paper: str) -> None:
+    """What is to be read and filled in stands in 18 pt, on full pages, with every row there."""
+    variant = LIBRARY.variant(key)
+    pages = printed(made(Options(worksheet=key, copies=1, large=True, paper=paper)))
+    words = [g for page in pages for g in page.glyphs if g.size >= 15]
+    assert len(words) > 0.8 * sum(len(page.glyphs) for page in pages)
+    assert squeezed(variant.rows[-1].name) in squeezed(pages[-1].text)
+    assert sum(len(page.boxes) for page in pages) == len(variant.blanks)
+    for page in pages:
+        assert_inside_halves(page, "full")
+
+
+@pytest.mark.parametrize(("layout", "mirrored"), [("half", False), ("pair", True), ("full", False)])
+def test_front_and_back_of_a_student_lie_behind_each_other(layout: str, mirrored: bool) -> None:
+    """After printing on both sides and cutting, the name on the back is the one on the front."""
+    names = ["Ada Lovelace", "Emmy Noether", "Sofja Kowalewskaja"]
+    pages = printed(made(Options(layout=layout, back="classic"), names))
+    ticket = TICKETS["classic"]
+    for front, back in zip(pages[::2], pages[1::2], strict=True):
+        assert squeezed(ticket.questions[0][1]) in squeezed(back.text)
+        assert squeezed(ticket.questions[0][1]) not in squeezed(front.text)
+        here = [name for name in names if squeezed(name) in squeezed(front.text)]
+        assert here
+        for name in here:
+            (x, y), (x2, y2) = front.where(name), back.where(name)
+            middle, half = front.width / 2, front.height / 2
+            assert (y < half) == (y2 < half) or layout != "half"
+            assert layout != "pair" or (x < middle) == ((x2 < middle) != mirrored)
+
+
+def test_a_long_sheet_goes_on_with_its_heading() -> None:
+    """The second panel says whose and which sheet it is, and that it goes on."""
+    text = printed(made(Options(worksheet="walk-llama-3.2-1b", same=True), ["Ada Lovelace"]))[0].text
+    assert text.count("Llama 3.2 1B, from tokens to logits") == 2
+    assert "(continued)" in text
+    assert "page 2 of 2" in text
+    assert text.count("Ada Lovelace") == 2
+
+
+def test_names_in_every_script_are_set() -> None:
+    """Latin with accents, Greek, Cyrillic, Chinese, Japanese, Korean, Arabic and Hebrew letters leave their ink."""
+    pages = printed(made(Options(same=True), SCRIPTS))
+    letters = set("".join(page.text for page in pages))
+    for name in SCRIPTS:
+        assert set(name.replace(" ", "")) <= letters, name
+
+
+def test_a_letter_without_a_font_is_named() -> None:
+    """No empty box is printed: a sentence says which letter and what to do."""
+    with pytest.raises(HandoutError, match=r"No installed font has the letters “ᚠ.*U\+16A0.*put a font"):
+        made(Options(same=True), ["ᚠ"])
+
+
+def test_markup_and_formulas_are_printed_as_they_are() -> None:
+    """Nothing that is typed is read as markup, and control characters vanish."""
+    course = '#import "x": * $a$ *b* \\ @c'
+    names = ["=cmd()|'/C calc'!A0", "#panic()", "Bell\x07 here\x00\x1b"]
+    options = Options(same=True, course=course, date="#{1+1}")
+    text = " ".join(page.text for page in printed(made(options, ["x", *map(clean, names)])))
+    for said in (course, "#{1+1}", "=cmd()|'/C calc'!A0", "#panic()", "Bell here"):
+        assert squeezed(said) in squeezed(text), said
+
+
+def clean(name: str) -> str:
+    from app.exchange.roster import read_names
+
+    return read_names(name + "\n")[0]
+
+
+def test_the_same_options_give_the_same_bytes() -> None:
+    """Two presses, one after the other, agree to the last byte; another seed makes another handout."""
+    options = Options(worksheet="head-of-a-model", variants=3, back="classic", key="with", seed=5)
+    sheets = plan(LIBRARY, options)
+    first = made(options)
+    assert first == Press().pdf(parts(options, sheets, TICKETS, ADDRESS))
+    assert first != made(Options(worksheet="head-of-a-model", variants=3, back="classic", key="with", seed=6))
+
+
+def test_a_name_keeps_its_version_when_the_list_is_put_in_another_order() -> None:
+    """A version follows from the seed and the name; a name that stands twice gets two."""
+    options = Options(worksheet="head-of-a-model")
+    one = {s.name: s.variant.code for s in plan(LIBRARY, options, ["A", "B", "C"])}
+    other = {s.name: s.variant.code for s in plan(LIBRARY, options, ["C", "X", "A", "B"])}
+    assert {name: other[name] for name in one} == one
+    twice = plan(LIBRARY, options, ["A", "A"])
+    assert twice[0].variant.code != twice[1].variant.code
+
+
+def test_versions_differ_and_run_out_with_a_sentence() -> None:
+    """K versions have K codes; a worksheet with one version says so."""
+    sheets = plan(LIBRARY, Options(worksheet="head-of-a-model", variants=60))
+    assert len({sheet.variant.code for sheet in sheets}) == 60
+    with pytest.raises(HandoutError, match="only 1 version"):
+        plan(LIBRARY, Options(worksheet="count-llama-7b", variants=2))
+
+
+def test_without_an_address_the_code_alone_is_printed() -> None:
+    """No QR code and no link, but the letters."""
+    [page] = printed(made(Options(copies=1), address=""))
+    assert page.codes == []
+    assert "/v/" not in page.text
+    assert LIBRARY.variant("llama-7b").code in page.text
+
+
+def test_the_key_is_filled_in_with_working_and_beliefs() -> None:
+    """Every number by hand for LLaMA 7B, how 128 comes about, and what a wrong 4096 shows."""
+    [page] = printed(made(Options(key="only", copies=1)))
+    assert "4096/32 = 128" in page.text
+    for number in ("100", "4096", "128"):
+        assert number in numbers(page.text)
+    assert "100 × 4096 A head is as wide as the model" in page.text
+    assert "4096 × 100 Tokens are columns" in page.text
+    assert page.boxes == []
+
+
+@pytest.mark.parametrize("key", LIBRARY.worksheets)
+def test_every_worksheet_has_a_key_with_every_answer(key: str) -> None:
+    """Each right number, or on a sheet in letters each letter, stands in the key and within the page."""
+    variant = LIBRARY.variant(key)
+    pages = printed(made(Options(worksheet=key, key="only", copies=1)))
+    found = numbers(" ".join(page.text for page in pages))
+    assert {str(size) for size in variant.key.values()} <= found
+    for page in pages:
+        assert_inside_halves(page, "full")
+        assert rest_of(page, 20)
+
+
+@pytest.mark.parametrize(
+    ("key", "count"), [("head-of-a-model", 30), ("matrices-of-a-model", 5), ("layer-of-a-model", 30)]
+)
+def test_one_table_marks_a_class(key: str, count: int) -> None:
+    """All versions stand in one table on one page, each with its code and its numbers in the order of the boxes."""
+    options = Options(worksheet=key, variants=count, key="only")
+    first = printed(made(options))[0]
+    for sheet in plan(LIBRARY, options):
+        line = " ".join(
+            (sheet.variant.code, *(f"{n:,}" if n >= 10_000 else str(n) for n in sheet.variant.key.values()))
+        )
+        assert squeezed(line) in squeezed(first.text)
+    assert_inside_halves(first, "full")
+    assert rest_of(first, 14)
+
+
+@pytest.mark.parametrize("figures", ["aid", "blank"])
+@pytest.mark.parametrize("key", ["llama-7b", "columns-qwen3-0.6b", "cross-bart-base"])
+def test_drawings_tell_no_answer(key: str, figures: str) -> None:
+    """The matrices are drawn, with their letters or without, and no number stands on them."""
+    variant = LIBRARY.variant(key)
+    plain = made(Options(worksheet=key, copies=1, layout="full"))
+    pages = printed(made(Options(worksheet=key, copies=1, layout="full", figures=figures)))
+    own = {str(at) for at in range(1, 5)}
+    assert numbers(" ".join(page.text for page in pages)) <= numbers(given(variant)) | own | numbers(variant.code)
+    assert len(pages) >= len(printed(plain))
+    for page in pages:
+        assert rest_of(page, 14)
+
+
+def test_a_pdf_is_tagged_for_reading_machines() -> None:
+    """PDF/UA-1 by its own word, with language, title, header cells and a text for each picture."""
+    with pikepdf.open(io.BytesIO(made(Options(back="classic", key="with")))) as pdf:
+        assert pdf.Root.MarkInfo.Marked
+        assert pdf.Root.Lang == "en"
+        assert pdf.Root.ViewerPreferences.DisplayDocTitle
+        assert b"<pdfuaid:part>1</pdfuaid:part>" in pdf.Root.Metadata.read_bytes()
+        elements = list(walk(pdf.Root.StructTreeRoot.K))
+        kinds = [str(e.S) for e in elements]
+        assert kinds.count("/H1") == 3
+        assert kinds.count("/Table") == 3
+        heads = [e for e in elements if e.S == "/TH"]
+        assert all(any(a.get("/Scope") == "/Column" for a in e.A) for e in heads)
+        figures = [e for e in elements if e.S == "/Figure"]
+        assert [str(e.Alt) for e in figures] == [
+            f"QR code that opens {ADDRESS}/v/{LIBRARY.variant('llama-7b').code}"
+        ] * 2
+        assert kinds.index("/H1") < kinds.index("/Table")
+
+
+def walk(entry: pikepdf.Object) -> Iterable[pikepdf.Object]:
+    """Every element of a tree of tags, in reading order."""
+    if isinstance(entry, pikepdf.Array):
+        for one in entry:
+            yield from walk(one)
+    elif isinstance(entry, pikepdf.Dictionary) and "/S" in entry:
+        yield entry
+        yield from walk(entry.get("/K", pikepdf.Array()))
+
+
+def test_parts_are_bound_with_their_tags(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A handout that is set in several parts is one tree: every page is numbered once and found in it."""
+    monkeypatch.setattr("app.handout.content.PART", 10)
+    names = [f"Student {at}" for at in range(23)]
+    told = list[tuple[int, int]]()
+    options = Options(worksheet="head-of-a-model", key="with")
+    pdf = PRESS.pdf(
+        parts(options, plan(LIBRARY, options, names), TICKETS, ADDRESS), lambda done, of: told.append((done, of))
+    )
+    assert told == [(at, 7) for at in range(1, 8)]
+    with pikepdf.open(io.BytesIO(pdf)) as opened:
+        tree = opened.Root.StructTreeRoot
+        keys = [int(key) for key in list(tree.ParentTree.Nums)[::2]]
+        assert keys == sorted(set(keys))
+        parents = [int(page.StructParents) for page in opened.pages]
+        links = [int(note.StructParent) for page in opened.pages for note in page.obj.get("/Annots", ())]
+        assert len(set(parents + links)) == len(parents) + len(links)
+        assert set(parents + links) == set(keys)
+        assert int(tree.ParentTreeNextKey) > max(keys)
+        names_of_cells = [bytes(name) for name in list(tree.IDTree.Names)[::2]]
+        assert names_of_cells == sorted(set(names_of_cells))
+        heads = [e for e in walk(tree.K) if e.S == "/H1"]
+        assert len(heads) == 23 + 1 + len({s.variant.code for s in plan(LIBRARY, options, names)})
+        on_pages = {page.obj.objgen for page in opened.pages}
+        assert {e.Pg.objgen for e in walk(tree.K) if "/Pg" in e} == on_pages
+    assert "Student 22" in " ".join(page.text for page in printed(pdf))
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"layout": "third"}, "There is no layout “third”; there are: half, pair, full."),
+        ({"back": "diary"}, "There is no back “diary”; there are: none, classic."),
+        ({"copies": 0}, "copies must be from 1 to 5,000"),
+        ({"variants": 2, "tokens": 50}, "leave it out"),
+    ],
+)
+def test_options_that_cannot_be_used_are_told(change: dict[str, object], sentence: str) -> None:
+    """One sentence says what to change."""
+    with pytest.raises(HandoutError, match=re.escape(sentence)):
+        Options(**change).checked(TICKETS)  # type: ignore[arg-type]
+
+
+def test_a_course_that_is_too_long_is_told() -> None:
+    """It would run over the page."""
+    with pytest.raises(HandoutError, match="at most 120"):
+        made(Options(course="x" * 121))

@@ -1,0 +1,217 @@
+"""Whole sheets diagnosed: simulated students, each holding one belief by a formula of its own in tests/students.py."""
+
+from __future__ import annotations
+
+import random
+import re
+
+import pytest
+
+from app.grading.grade import grade
+from app.misconceptions.catalogue import BELIEFS, Diagnosis, cannot_tell_apart, diagnose
+from app.models.architecture import TokensError
+from app.settings import PROJECT
+from app.shapes.tensors import Place
+from app.shapes.topics import MAKERS, TopicError
+from app.sheets.library import Library, load_library
+from app.sheets.worksheet import Variant
+from tests.grading.test_grade import LLAMA
+from tests.helpers.students import Boxes, right, students, with_slip
+
+LIBRARY = load_library(PROJECT / "worksheets")
+# In numbers, with tokens as rows; letters and turned sheets are in test_letters.py.
+SHEETS = [v for v in map(LIBRARY.variant, LIBRARY.worksheets) if v.worksheet.answers == "numbers" and v.standing is v]
+ON_EACH_SHEET = pytest.mark.parametrize("sheet", SHEETS, ids=lambda sheet: sheet.worksheet.key)
+SEEDS = 200
+
+# As the catalogue of issues names them.
+KEYS = [
+    "head-as-wide-as-model",
+    "heads-multiply-width",
+    "input-sliced",
+    "input-repeated",
+    "transposed-product",
+    "model-wide-scores",
+    "elementwise-product",
+    "keys-already-transposed",
+    "columns-are-tokens",
+    "weights-for-activations",
+    "stored-layout",
+    "no-output-projection",
+    "whole-output-projection",
+    "full-width-values",
+    "one-kv-per-query-head",
+    "wider-kv-heads",
+    "all-kv-heads-in-one",
+    "shrunken-output-projection",
+    "width-always-divided",
+    "context-for-tokens",
+    "embedding-table-as-input",
+    "all-heads-stacked",
+    "softmax-collapses",
+    "scale-by-model-width",
+    "decode-step-square",
+    "heads-change-parameters",
+    "positions-are-parameters",
+    "cache-forgets-factor",
+    "flops-are-macs",
+    "tied-embedding-twice",
+]
+
+
+def diagnosed(variant: Variant, boxes: Boxes) -> Diagnosis | None:
+    return diagnose(variant, {place: boxes[str(place)] for place in variant.blanks if str(place) in boxes})
+
+
+def hidden(variant: Variant) -> set[str]:
+    """Every belief that the sheet says it cannot tell from another, or from the truth."""
+    return {key for pair in cannot_tell_apart(variant) for key in pair}
+
+
+def told_apart(variant: Variant) -> list[tuple[str, Boxes]]:
+    return [(key, boxes) for key, boxes in students(variant) if key not in hidden(variant)]
+
+
+def test_the_catalogue_has_every_belief() -> None:
+    """Thirty keys, in their order; topics are those there are; two beliefs show on no sheet."""
+    assert [belief.key for belief in BELIEFS] == KEYS
+    assert all(set(belief.topics) <= set(MAKERS) for belief in BELIEFS)
+    assert [b.key for b in BELIEFS if not b.topics] == ["whole-output-projection", "scale-by-model-width"]
+
+
+def test_every_belief_has_its_sentences(library: Library) -> None:
+    """A nudge and an explanation each, all different, and no digit in either; none without a belief."""
+    sentences = [library.wording.belief(key, kind) for key in KEYS for kind in ("nudge", "explanation")]
+    assert len(set(sentences)) == 60
+    assert not [sentence for sentence in sentences if re.search(r"\d", sentence) or sentence[-1] not in ".?"]
+    assert list(library.wording.sections["beliefs"]) == KEYS
+
+
+@ON_EACH_SHEET
+def test_a_sheet_filled_in_by_a_belief_is_diagnosed_as_it(sheet: Variant) -> None:
+    """Alone, and explaining every wrong box."""
+    for key, boxes in told_apart(sheet):
+        found = diagnosed(sheet, boxes)
+        assert found is not None, key
+        assert (found.key, found.also) == (key, ())
+        assert {str(place) for place in found.explains} == {box for box, n in right(sheet).items() if n != boxes[box]}
+
+
+@ON_EACH_SHEET
+def test_other_models_and_lengths_are_diagnosed_alike(sheet: Variant) -> None:
+    """Every model that the worksheet can be made for, at a random length: beliefs named, a right sheet left alone."""
+    chance = random.Random(sheet.worksheet.key)  # noqa: S311 - a simulated student
+    for model in LIBRARY.models:
+        try:
+            variant = LIBRARY.variant(sheet.worksheet.key, model, chance.randrange(3, 500))
+        except (TokensError, TopicError):
+            continue
+        assert diagnosed(variant, right(variant)) is None
+        for key, boxes in told_apart(variant) if variant.topic.key != "windowed-decode-step" else ():
+            found = diagnosed(variant, boxes)
+            assert (model, found and (found.key, found.also)) == (model, (key, ()))
+
+
+@ON_EACH_SHEET
+def test_one_slip_hides_no_belief(sheet: Variant) -> None:
+    """A digit mistyped in a box that the belief leaves right: still it, in 98 of 100 at least."""
+    true, wrong, tried = right(sheet), 0, 0
+    for key, boxes in told_apart(sheet):
+        untouched = [box for box in boxes if boxes[box] == true[box]]
+        for seed in range(SEEDS if untouched else 0):
+            chance = random.Random(f"{key} {seed}")  # noqa: S311 - a simulated student
+            found = diagnosed(sheet, with_slip(boxes, chance.choice(untouched), chance))
+            tried += 1
+            wrong += found is None or found.key != key
+    assert wrong <= 0.02 * tried
+
+
+@ON_EACH_SHEET
+def test_a_right_sheet_and_a_single_slip_get_no_diagnosis(sheet: Variant) -> None:
+    """Nor does an empty sheet, or one box alone that is right."""
+    true = right(sheet)
+    assert diagnosed(sheet, true) is None
+    assert diagnosed(sheet, {}) is None
+    for seed in range(SEEDS):
+        chance = random.Random(seed)  # noqa: S311 - a simulated student
+        box = chance.choice(list(true))
+        assert diagnosed(sheet, with_slip(true, box, chance)) is None
+        assert diagnosed(sheet, {box: true[box]}) is None
+
+
+@ON_EACH_SHEET
+def test_random_numbers_of_the_sheet_are_rarely_diagnosed(sheet: Variant) -> None:
+    """Numbers taken from the wording, in any box: fewer than 5 in 100."""
+    words = f"{sheet.description} {sheet.footnote or ''}".replace(",", "")
+    numbers = [int(number) for number in re.findall(r"\b[1-9]\d*\b", words)]
+    found = 0
+    for seed in range(SEEDS):
+        chance = random.Random(seed)  # noqa: S311 - a simulated student
+        found += diagnosed(sheet, {box: chance.choice(numbers) for box in right(sheet)}) is not None
+    assert found < 0.05 * SEEDS
+
+
+@ON_EACH_SHEET
+def test_two_beliefs_are_both_named(sheet: Variant) -> None:
+    """Held at once where they touch different boxes: both in nine of ten."""
+    true, kept = right(sheet), 0
+    made = [(key, {box: n for box, n in boxes.items() if n != true[box]}) for key, boxes in told_apart(sheet)]
+    pairs = [(a, b) for at, a in enumerate(made) for b in made[at + 1 :] if not a[1].keys() & b[1].keys()]
+    for (one, first), (other, second) in pairs:
+        found = diagnosed(sheet, {**true, **first, **second})
+        kept += found is not None and {found.key, *found.also} == {one, other}
+    assert kept >= 0.9 * len(pairs)
+
+
+@ON_EACH_SHEET
+def test_what_a_sheet_hides_is_named(sheet: Variant) -> None:
+    """Two beliefs that fill the sheet in alike are a pair; every belief is told apart or named."""
+    filled = students(sheet)
+    for at, (one, boxes) in enumerate(filled):
+        for other, others in filled[at + 1 :]:
+            if boxes == others and one != other:
+                assert (one, other) in cannot_tell_apart(sheet) or (other, one) in cannot_tell_apart(sheet)
+    shown = {belief.key for belief in BELIEFS if sheet.worksheet.topic in belief.topics}
+    assert shown == hidden(sheet) - {"right"} | {e.belief for e in sheet.expectations}
+
+
+def test_what_llama_hides(library: Library) -> None:
+    """LLaMA 7B has a key/value head for every query head and even shares, so three beliefs stay unseen."""
+    assert cannot_tell_apart(library.variant("llama-7b")) == (
+        ("wider-kv-heads", "right"),
+        ("all-kv-heads-in-one", "right"),
+        ("width-always-divided", "right"),
+    )
+
+
+def test_a_right_answer_is_not_explained_away(library: Library) -> None:
+    """Queries and keys as wide as the model, values right: the belief explains the two."""
+    found = diagnosed(library.variant("llama-7b"), LLAMA | {"queries.columns": 4096, "keys.columns": 4096})
+    assert found is not None
+    assert (found.key, found.explains) == (
+        "head-as-wide-as-model",
+        (Place("queries", "columns"), Place("keys", "columns")),
+    )
+
+
+def test_swapped_rows_and_columns_are_named_as_the_other_convention(library: Library) -> None:
+    """And marked by the sheet's own: the scores alone are right."""
+    turned = {f"{row}.{axis}": LLAMA[f"{row}.{other}"] for row in {box.split(".")[0] for box in LLAMA}
+              for axis, other in (("rows", "columns"), ("columns", "rows"))}  # fmt: skip
+    report = grade(library.variant("llama-7b"), {box: str(n) for box, n in turned.items()})
+    assert report.diagnosis is not None
+    assert report.diagnosis.key == "columns-are-tokens"
+    assert "convention" in report.diagnosis.message
+    assert report.score == 4
+
+
+def test_the_diagnosis_as_json(library: Library) -> None:
+    """Key, sentence, boxes in the order of the sheet, and further beliefs."""
+    wrong = {"queries.columns": 4096, "keys.columns": 4096, "values.columns": 4096, "weights.columns": 1}
+    found = grade(library.variant("llama-7b"), {box: str(n) for box, n in (LLAMA | wrong).items()}).as_json()
+    assert found["diagnosis"] == {
+        "key": "head-as-wide-as-model",
+        "message": library.wording.belief("head-as-wide-as-model", "nudge"),
+        "explains": list(wrong),
+        "also": ["softmax-collapses"],
+    }

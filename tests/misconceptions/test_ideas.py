@@ -1,0 +1,29 @@
+"""The ideas that a learner sees are the catalogue, grouped."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from app.misconceptions.catalogue import BELIEFS
+from app.misconceptions.ideas import IDEAS, idea_of
+from app.sheets.library import Library
+
+
+def test_every_belief_belongs_to_exactly_one_idea() -> None:
+    """All thirty, each once, and nothing else."""
+    grouped = Counter(belief for beliefs in IDEAS.values() for belief in beliefs)
+    assert grouped == Counter(belief.key for belief in BELIEFS)
+    assert {idea_of(belief) for belief in grouped} == set(IDEAS)
+
+
+def test_every_idea_can_show_on_some_sheet() -> None:
+    """Each has a belief that changes a box somewhere, so that it can be met at all."""
+    shown = {belief.key for belief in BELIEFS if belief.ways}
+    assert all(shown & set(beliefs) for beliefs in IDEAS.values())
+
+
+def test_every_idea_has_a_name(library: Library) -> None:
+    """In the wording, without a digit."""
+    names = library.wording.sections["ideas"]
+    assert list(names) == list(IDEAS)
+    assert not any(character.isdigit() for name in names.values() for character in name)

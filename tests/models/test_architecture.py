@@ -1,0 +1,366 @@
+"""Reading a config.json: sizes and where they came from, shapes measured on transformers, and clear refusals."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.models.architecture import Architecture, ConfigError, TokensError, architecture_from, read_config
+from app.models.families import REFUSED
+from app.models.parameter_count import parameter_counts, parameters_json
+from app.models.size_specs import MAX_SIZE
+from app.shapes.shapes_json import decode_topic, shapes
+from app.shapes.tensors import (
+    ATTENTION_LAYER,
+    DIRECT_LATENT_ATTENTION,
+    LATENT_ATTENTION,
+    TOPICS,
+    WINDOWED_DECODE_STEP,
+    Topic,
+)
+from tests.helpers.families_cases import CASES, LATENT, LLAMA, Case
+
+Record = dict[str, Any]
+RECORDS: list[Record] = json.loads((Path(__file__).parents[1] / "data" / "transformers_shapes.json").read_text())
+MEASURED_SIZES = {
+    "d": "d_model", "H": "n_heads", "G": "n_kv_heads", "d_h": "head_dim", "d_v": "v_head_dim", "d_ff": "d_ff",
+    "V": "vocab", "L": "n_layers",
+}  # fmt: skip
+LENGTHS = [(record, tokens) for record in RECORDS for tokens in record["expected"]["activations"]]
+
+every_record = pytest.mark.parametrize("record", RECORDS, ids=lambda record: str(record["name"]))
+every_length = pytest.mark.parametrize(
+    ("record", "tokens"), LENGTHS, ids=[f"{record['name']}-{tokens}" for record, tokens in LENGTHS]
+)
+
+
+def read(record: Record) -> Architecture:
+    return architecture_from(record["config"], record["name"])
+
+
+def llama(**changed: Any) -> Architecture:
+    return architecture_from({"model_type": "llama", **LLAMA, **changed})
+
+
+@every_record
+def test_every_size_is_the_measured_one(record: Record) -> None:
+    """Width, heads, key/value heads, head widths, feed-forward width, vocabulary, layers."""
+    sizes, expected = read(record).sizes, record["expected"]
+    assert {symbol: sizes[symbol] for symbol in MEASURED_SIZES} == {
+        symbol: expected[name] for symbol, name in MEASURED_SIZES.items()
+    }
+
+
+@every_record
+def test_every_size_remembers_where_it_came_from(record: Record) -> None:
+    """Each of the nine sizes has one reading: a field of this config that holds it, or a rule."""
+    architecture = read(record)
+    readings = {reading.symbol: reading for reading in architecture.readings}
+    assert len(readings) == len(architecture.readings)
+    assert readings.keys() >= {symbol for symbol, size in architecture.sizes.items() if size is not None}
+    for reading in architecture.readings:
+        stated = reading.field is not None and record["config"][reading.field] == reading.value
+        assert stated == (reading.rule == "stated")
+
+
+@every_length
+def test_a_head_has_the_shapes_seen_in_a_real_forward_pass(record: Record, tokens: str) -> None:
+    """Rows and columns of all eight matrices of one head."""
+    found, seen = shapes(read(record), int(tokens)), record["expected"]["activations"][tokens]
+    assert found["head"] == {**{key: seen[key] for key in found["head"] if key in seen}, "output": seen["head_output"]}
+
+
+@every_length
+def test_a_layer_and_the_logits_have_the_shapes_seen_in_a_real_forward_pass(record: Record, tokens: str) -> None:
+    """What the projections give for all heads side by side, fused or apart, and the logits of every position."""
+    found, expected = shapes(read(record), int(tokens)), record["expected"]
+    seen = expected["activations"][tokens]
+    outputs = [shape[1:] for shape in seen["projection_outputs"].values()]
+    q, k, v = (found["layer"][key] for key in ("queries", "keys", "values"))
+    apart = expected["projection_style"] == "separate"
+    assert outputs[:-1] == ([q, k, v] if apart else [[int(tokens), q[1] + k[1] + v[1]]])
+    assert outputs[-1] == found["layer"]["output"]
+    assert found["model"]["logits"] == seen["logits"]
+    assert found["causal"] == expected["causal"]
+
+
+@every_length
+def test_a_decode_step_has_the_shapes_seen_with_a_real_cache(record: Record, tokens: str) -> None:
+    """One more token after N cached ones; null where there is no cache, or no position left in the table."""
+    found, seen = shapes(read(record), int(tokens))["decode"], record["expected"]["activations"][tokens]["decode"]
+    assert (found is None) == (seen is None)
+    for key, shape in (found or {}).items():
+        assert shape == seen.get(key, found["output"])
+
+
+def test_cross_attention_has_the_shapes_seen_with_unequal_lengths() -> None:
+    """T5 with 100 encoded and 7 decoded tokens: 7 × 100 scores."""
+    (t5,) = (record for record in RECORDS if record["model_type"] == "t5")
+    seen = t5["expected"]["encoder100_decoder7"]["cross"]
+    found = shapes(read(t5), 100, 7)["cross"]
+    assert {key: found[key] for key in seen} == seen
+    assert shapes(read(t5), 100)["cross"]["scores"] == [100, 100]
+    assert "cross" not in shapes(llama(), 100)
+
+
+@pytest.mark.parametrize(
+    ("model_type", "changed", "window"),
+    [
+        ("mistral", {}, 4096),
+        ("mistral", {"sliding_window": 5}, 5),
+        ("mistral", {"sliding_window": None}, None),
+        ("qwen2", {"sliding_window": 5}, None),
+        ("qwen2", {"sliding_window": 5, "use_sliding_window": True, "max_window_layers": 0}, 5),
+        ("qwen2", {"sliding_window": 5, "use_sliding_window": True, "max_window_layers": 2}, None),
+        ("gemma2", {"sliding_window": 5}, 5),
+        ("gemma3_text", {"sliding_window": 5, "layer_types": ["full_attention"] + ["sliding_attention"] * 4}, None),
+        ("gpt_oss", {"num_local_experts": 5, "num_experts_per_tok": 2}, 128),
+        ("phi3", {"sliding_window": 2047}, 2047),
+        ("llama4_text", {"attention_chunk_size": 5, "head_dim": 6}, 5),
+    ],
+)
+def test_a_window_caps_the_keys_of_a_decode_step(model_type: str, changed: Record, window: int | None) -> None:
+    """The first layer's window, the new token included; without a cache the scores stay N × N."""
+    architecture = architecture_from({"model_type": model_type, **LLAMA, **changed})
+    assert architecture.window == window
+    for tokens in (1, 4, 5, 6, 4096, 9000):
+        keys = min(tokens + 1, window or tokens + 1)
+        assert shapes(architecture, tokens)["decode"]["scores"] == [1, keys]
+        assert shapes(architecture, tokens)["head"]["scores"] == [tokens, tokens]
+    assert (decode_topic(architecture, 9000) is WINDOWED_DECODE_STEP) == (window is not None)
+
+
+def test_latent_attention_keeps_a_latent_and_a_rotary_key() -> None:
+    """DeepSeek: keys of 10 + 4 numbers, values of 7, and 13 + 4 numbers a token in the cache for all 9 heads."""
+    architecture = architecture_from({"model_type": "deepseek_v3", **LLAMA, **LATENT, "q_lora_rank": 14})
+    assert (architecture.d_h, architecture.d_v, architecture.G) == (14, 7, 9)
+    for topic in (LATENT_ATTENTION, DIRECT_LATENT_ATTENTION):
+        found = topic.shapes({**architecture.symbols, "N": 100})
+        assert (found["cache"], found["keys"], found["values"]) == ((100, 17), (100, 9 * 14), (100, 9 * 7))
+
+
+def test_null_is_not_missing() -> None:
+    """DeepSeek without q_lora_rank has latent queries of 1536; with null it projects the queries at once."""
+    config = {"model_type": "deepseek_v3", **LLAMA, **LATENT, "n_shared_experts": 1}
+    latent, direct = architecture_from(config), architecture_from({**config, "q_lora_rank": None})
+    names = [{t["name"].split(".")[-2] for t in parameters_json(a)["tensors"]} for a in (latent, direct)]
+    assert latent.extra["r_q"] == 1536
+    assert names[0] - names[1] == {"q_a_proj", "q_a_layernorm", "q_b_proj"}
+    assert names[1] - names[0] == {"q_proj"}
+
+
+def test_missing_key_value_heads_are_as_many_as_heads_and_say_so() -> None:
+    """The first LLaMA's files do not state them."""
+    config = {name: value for name, value in LLAMA.items() if name != "num_key_value_heads"}
+    architecture = architecture_from({"model_type": "llama", **config})
+    assert architecture.G == architecture.H == 9
+    (reading,) = (reading for reading in architecture.readings if reading.symbol == "G")
+    assert (reading.field, reading.rule) == (None, "H")
+
+
+def test_the_class_that_is_counted_is_the_one_the_file_names() -> None:
+    """BERT with its pooler and without; a class not known here is said and not counted."""
+    bert = {"model_type": "bert", **{k: v for k, v in LLAMA.items() if k != "num_key_value_heads"}}
+    counted = {name: architecture_from({**bert, "architectures": [name]}) for name in ("BertModel", "BertForMaskedLM")}
+    assert parameter_counts(counted["BertModel"]).total != parameter_counts(counted["BertForMaskedLM"]).total
+    assert shapes(counted["BertModel"], 7)["model"]["logits"] is None
+    other = architecture_from({**bert, "architectures": ["BertForJuggling"]})
+    assert other.model_class == "BertForMaskedLM"
+    assert other.notes == ("'BertForJuggling' is not counted here: BertForMaskedLM is.",)
+    with pytest.raises(ConfigError, match="does not state"):
+        architecture_from({"model_type": "llama", "architectures": ["LlamaForJuggling"]})
+
+
+def test_a_class_name_is_read_to_its_end() -> None:
+    """T5's first files name "T5WithLMHeadModel": that is no bare "Model"."""
+    (t5,) = (record for record in RECORDS if record["model_type"] == "t5")
+    architecture = architecture_from({**t5["config"], "architectures": ["T5WithLMHeadModel"]})
+    assert architecture.model_class == "T5ForConditionalGeneration"
+    assert shapes(architecture, 7)["model"]["logits"] == [7, 32128]
+
+
+def test_a_switch_that_adds_unknown_parts_is_refused() -> None:
+    """GPT-2 with cross attention would have more tensors than are counted here."""
+    with pytest.raises(ConfigError, match="add_cross_attention"):
+        llama(add_cross_attention=True)
+
+
+@pytest.mark.parametrize(
+    ("outer", "part", "family", "sizes"),
+    [
+        ("llava", {"model_type": "llama", "vocab_size": 32064}, "llama", (4096, 32, 32, 128)),
+        ("gemma3", {"hidden_size": 2560, "num_hidden_layers": 34}, "gemma3_text", (2560, 8, 4, 256)),
+        ("clip", {"hidden_size": 512, "num_attention_heads": 8}, "clip_text_model", (512, 8, 8, 64)),
+        ("some-new-viewer", {"model_type": "llama", **LLAMA}, "llama", (54, 9, 3, 6)),
+    ],
+)  # fmt: skip
+def test_of_a_multimodal_file_the_text_part_is_read(outer: str, part: Record, family: str, sizes: Any) -> None:
+    """Such files leave sizes out that are their family's defaults: these are filled in, and each says so."""
+    architecture = architecture_from({"model_type": outer, "vision_config": {}, "text_config": part})
+    assert (architecture.family, architecture.d, architecture.H, architecture.G, architecture.d_h) == (family, *sizes)
+    assert architecture.notes == (
+        'This file describes a multimodal model; what is read is its text part, "text_config".',
+    )
+    rules = {reading.symbol: reading.rule for reading in architecture.readings}
+    assert (rules["L"] == f"default of {family}") == ("num_hidden_layers" not in part)
+
+
+@pytest.mark.parametrize("model_type", [*sorted(REFUSED), "frobnicator"])
+def test_a_family_without_such_scores_is_named_and_refused(model_type: str) -> None:
+    """State space, recurrence, linear and sparse attention, and whatever is not known at all."""
+    with pytest.raises(ConfigError, match=f'"{model_type}"') as refused:
+        architecture_from({"model_type": model_type, **LLAMA})
+    assert_is_one_sentence(str(refused.value))
+
+
+def test_a_layer_type_without_scores_is_refused() -> None:
+    """A hybrid names its other layers in layer_types."""
+    with pytest.raises(ConfigError, match="linear_attention"):
+        architecture_from({"model_type": "gemma2", **LLAMA, "layer_types": ["linear_attention"] * 5})
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "says"),
+    [
+        ("hidden_size", None, 'does not state the width of the model: add "hidden_size"'),
+        ("num_attention_heads", None, 'the number of attention heads: add "num_attention_heads"'),
+        ("num_hidden_layers", None, 'the number of layers: add "num_hidden_layers"'),
+        ("vocab_size", None, 'the size of the vocabulary: add "vocab_size"'),
+        ("intermediate_size", None, 'the width of the feed-forward block: add "intermediate_size"'),
+        ("hidden_size", "4096", "must be a whole number"),
+        ("hidden_size", 4096.0, "must be a whole number"),
+        ("hidden_size", -1, "must be a whole number"),
+        ("hidden_size", True, "must be a whole number"),
+        ("hidden_size", MAX_SIZE + 1, "from 1 to 10,000,000"),
+        ("num_hidden_layers", 10**6, "from 1 to 10,000"),
+        ("hidden_size", 55, "9 heads do not divide 55 evenly"),
+        ("num_key_value_heads", 4, "cannot share 4 key/value heads"),
+        ("attention_bias", "yes", "must be true or false"),
+        ("rope_scaling", [1], "must be an object"),
+        ("model_type", 7, '"model_type"'),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_sentence(field: str, value: object, says: str) -> None:
+    """Missing sizes are never filled in with thousands, and every sentence names the field or the number."""
+    with pytest.raises(ConfigError, match=says) as refused:
+        architecture_from({"model_type": "llama", **LLAMA, field: value})
+    assert_is_one_sentence(str(refused.value))
+
+
+def test_a_number_too_long_to_be_written_is_refused_like_any_other() -> None:
+    """Python itself refuses to turn a whole number of 5,000 digits into text."""
+    with pytest.raises(ConfigError, match="of very many digits"):
+        llama(hidden_size=10**5000)
+
+
+def test_a_token_cannot_be_sent_to_more_experts_than_there_are() -> None:
+    """Two counts that contradict each other are refused, not counted."""
+    with pytest.raises(ConfigError, match="9 of 8 experts"):
+        architecture_from({"model_type": "mixtral", **LLAMA, "num_local_experts": 8, "num_experts_per_tok": 9})
+
+
+@pytest.mark.parametrize(
+    ("model_type", "config", "longest"),
+    [
+        ("gpt2", {"n_embd": 54, "n_head": 9, "n_layer": 3, "vocab_size": 101}, 1024),
+        ("bert", LLAMA, 63),
+        ("roberta", {**LLAMA, "max_position_embeddings": 514}, 512),
+        ("opt", {**LLAMA, "ffn_dim": 77, "max_position_embeddings": 2048}, 2048),
+        ("clip_text_model", {name: LLAMA[name] for name in LLAMA if name != "max_position_embeddings"}, 77),
+        ("vit", {**LLAMA, "image_size": 224, "patch_size": 16}, 197),
+    ],
+)
+def test_a_position_table_ends_the_sheet(model_type: str, config: Record, longest: int) -> None:
+    """The last position can be asked about, the next cannot, and the sentence says why."""
+    architecture = architecture_from({"model_type": model_type, **config}, "this one")
+    assert architecture.check_tokens(longest) == architecture.max_tokens == longest
+    with pytest.raises(TokensError, match=f"this one has a table of {longest:,} positions"):
+        shapes(architecture, longest + 1)
+    assert shapes(architecture, longest)["decode"] is None
+
+
+def test_the_decoders_table_is_its_own() -> None:
+    """Whisper hears 1,500 frames and writes at most 448 tokens."""
+    (whisper,) = (case for case in CASES if case.model_type == "whisper")
+    config = whisper.config({"max_source_positions": 1500, "max_target_positions": 448})
+    architecture = architecture_from(config)
+    assert shapes(architecture, 1500)["cross"]["scores"] == [448, 1500]
+    assert shapes(architecture, 1500, 10)["model"]["logits"] == [10, 101]
+    with pytest.raises(TokensError, match="from 1 to 448"):
+        shapes(architecture, 1500, 449)
+    with pytest.raises(TokensError, match="no encoder and decoder"):
+        shapes(llama(), 100, 10)
+
+
+def test_text_that_is_no_json_object_is_refused() -> None:
+    """Half a file, a list, a megabyte, and brackets without end."""
+    for text in ('{"model_type": "llama"', "[1, 2]", "", "[" * 100_000, b"\xff\xfe", " " * 1_000_001):
+        with pytest.raises(ConfigError) as refused:
+            read_config(text)
+        assert_is_one_sentence(str(refused.value))
+
+
+leaf = st.none() | st.booleans() | st.integers() | st.integers(0, 9) | st.floats() | st.text("a0|-.é", max_size=50)
+names = st.sampled_from(["model_type", "rope_theta", "text_config", "0", ""])
+flat = leaf | st.lists(leaf, max_size=6) | st.dictionaries(names, leaf, max_size=2)
+junk = flat | st.lists(flat, max_size=2) | st.dictionaries(names, flat, max_size=2)
+FIELDS = sorted(
+    {name for case in CASES for name in (*case.base, *case.settings)}
+    | {"text_config", "architectures", "layer_types", "sliding_window", "rope_theta", "rope_scaling", "id2label"}
+    | {"no_rope_layers", "use_sliding_window", "max_window_layers", "initializer_range", "partial_rotary_factor"}
+)
+
+
+@given(case=st.sampled_from(CASES), broken=st.dictionaries(st.sampled_from(FIELDS), junk, max_size=4), data=st.data())
+def test_a_broken_config_gives_one_readable_error_and_no_other(
+    case: Case, broken: dict[str, Any], data: st.DataObject
+) -> None:
+    """Junk in some fields, others left out: read and counted, or refused in one sentence."""
+    config = {**case.config({name: values[-1] for name, values in case.settings.items()}), **broken}
+    for name in data.draw(st.lists(st.sampled_from(sorted(config)), max_size=2, unique=True)):
+        del config[name]
+    try:
+        architecture = architecture_from(config)
+    except ConfigError as refused:
+        assert_is_one_sentence(str(refused))
+    else:
+        parameters_json(architecture)
+        shapes(architecture, 1)
+
+
+def assert_is_one_sentence(message: str) -> None:
+    assert message.endswith(".")
+    assert "\n" not in message
+    assert len(message) < 350
+
+
+@given(case=st.sampled_from(CASES), tokens=st.integers(1, 20), data=st.data())
+def test_no_shape_contradicts_the_equation_that_makes_it(case: Case, tokens: int, data: st.DataObject) -> None:
+    """For every family: axes under one letter have one length, in every table that the model has sizes for."""
+    changed = {name: data.draw(st.sampled_from(values)) for name, values in case.settings.items()}
+    architecture = architecture_from(case.config(changed))
+    sizes = {**architecture.decoder_symbols, "N": tokens, "M": 3, "W": 5, "pairs": 2}
+    for topic in TOPICS.values():
+        needed = {symbol for t in topic.tensors for side in t.shape for symbol in side.symbols}
+        if needed <= sizes.keys():
+            assert_letters_agree(topic, sizes)
+
+
+def assert_letters_agree(topic: Topic, sizes: dict[str, int]) -> None:
+    for tensor in topic.tensors:
+        if tensor.equation is not None:
+            for places in tensor.equation.places(tensor.key).values():
+                lengths = {topic[place.tensor].side(place.axis).size(sizes) for place in places}
+                assert len(lengths) == 1, (topic.key, tensor.key)
+
+
+def test_a_key_value_head_for_each_query_head_is_the_simplification_of_courses() -> None:
+    """G becomes H, and the keys of the layer as wide as the queries."""
+    simple = llama().with_kv_head_per_query_head()
+    found = ATTENTION_LAYER.shapes({**simple.symbols, "N": 7})
+    assert found["keys"] == found["queries"] == (7, 54)

@@ -1,0 +1,147 @@
+"""Every family against the transformers library: each parameter's name, shape and number, and each layer's sum."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+import pytest
+
+from app.models.architecture import Architecture, architecture_from
+from app.models.families import FAMILIES
+from app.models.parameter_count import layer_counts, parameter_counts, parameter_tensors
+from app.shapes.shapes_json import shapes
+from tests.helpers.families_cases import CASES, GPT, LATENT, LLAMA, MOE, Case, Config
+from tests.helpers.reference import Shapes, attention_of_a_step, built, by_pattern, per_layer
+
+# transformers registers the output head of these before the embedding it is tied to, and so names the one tensor.
+OTHER_NAMES = {"lm_head.decoder.weight": "roberta.embeddings.word_embeddings.weight"}
+# Rows that read another one's files under an older name: Falcon's first, and Qwen's before they had a text part.
+RENAMED = {"RefinedWeb", "RefinedWebModel", "qwen2_vl", "qwen2_5_vl"}
+
+
+def read(config: Config, class_name: str) -> Architecture:
+    return architecture_from({**config, "architectures": [class_name]}, config["model_type"])
+
+
+def ours(architecture: Architecture) -> Shapes:
+    found: Shapes = {}
+    for parameter in parameter_tensors(architecture):
+        found.setdefault(parameter.name, Counter())[parameter.stored] += parameter.places
+    return found
+
+
+def theirs(parameters: dict[str, tuple[int, ...]], architecture: Architecture) -> Shapes:
+    renamed = {
+        OTHER_NAMES.get(name, name) if architecture.tied_embeddings else name: n for name, n in parameters.items()
+    }
+    return by_pattern(renamed)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.model_type)
+def test_every_parameter_has_the_name_shape_and_number_that_transformers_gives_it(case: Case) -> None:
+    """Both settings of every flag, stated and derived head widths, every class of the family that we count."""
+    for config, class_name in case.configs():
+        architecture, parameters = read(config, class_name), built(config, class_name)
+        assert ours(architecture) == theirs(parameters, architecture), (class_name, config)
+        assert architecture.model_class == class_name
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.model_type)
+def test_every_layer_holds_as_many_parameters_as_in_transformers(case: Case) -> None:
+    """Layer by layer, so that experts, first layers and cross attention stand where they belong."""
+    config, class_name = list(case.configs())[-1]
+    architecture, parameters = read(config, class_name), built(config, class_name)
+    found: dict[tuple[str, int], int] = {}
+    for part in architecture.layers:
+        rows = [run.total for run in layer_counts(architecture, part) for _ in range(run.count)]
+        stack = architecture.head.prefix + part.stack.name.split("{i}")[0]
+        found |= {(stack, number): total for number, total in enumerate(rows)}
+    assert found == per_layer(parameters)
+    assert parameter_counts(architecture).total == sum(math.prod(shape) for shape in parameters.values())
+
+
+def test_every_family_has_a_case() -> None:
+    """A row added without a comparison with transformers is a row nobody checked."""
+    assert FAMILIES.keys() - {case.model_type for case in CASES} == RENAMED
+
+
+REQUIRED = {name: LLAMA[name] for name in ("vocab_size", "num_hidden_layers", "intermediate_size", "pad_token_id")}
+
+
+@pytest.mark.parametrize(
+    "model_type",
+    [
+        "llama", "mistral", "ministral3", "mixtral", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "gemma", "gemma2",
+        "gemma3_text", "phi", "phi3", "phimoe", "gpt_neox", "starcoder2", "falcon", "stablelm", "olmo", "olmo2",
+        "olmo3", "olmoe", "cohere", "cohere2", "granite", "granitemoe", "glm", "glm4", "internlm3", "exaone4",
+        "smollm3", "persimmon", "gpt_oss", "bert", "roberta", "albert", "electra", "modernbert", "deberta",
+        "deberta-v2", "vit", "clip_text_model", "llama4_text",
+    ],
+)  # fmt: skip
+def test_a_field_left_out_means_what_the_config_class_of_its_family_says(model_type: str) -> None:
+    """Only the sizes that every file states are given: heads, widths, tables and biases follow by rule."""
+    config = {"model_type": model_type, **REQUIRED, "hidden_size": 2048, "num_attention_heads": 32}
+    class_name = FAMILIES[model_type].model_class
+    name = "LlamaForCausalLM" if model_type == "internlm3" else class_name
+    architecture = architecture_from(config)
+    assert architecture.model_class == class_name
+    assert ours(architecture) == theirs(built(config, name), architecture)
+
+
+WINDOW = {"sliding_window": 4}
+
+
+@pytest.mark.parametrize(
+    ("model_type", "changed"),
+    [
+        ("llama", {}),
+        ("mistral", WINDOW),
+        ("mistral", {"sliding_window": None}),
+        ("mixtral", {**MOE, **WINDOW}),
+        ("qwen2", {**WINDOW, "use_sliding_window": True, "max_window_layers": 0}),
+        ("qwen2", {**WINDOW, "use_sliding_window": True, "max_window_layers": 2}),
+        ("qwen2_moe", {**MOE, **WINDOW, "use_sliding_window": True, "shared_expert_intermediate_size": 37}),
+        ("qwen3_moe", {**MOE, **WINDOW, "use_sliding_window": True, "head_dim": 8}),
+        ("gemma2", {**WINDOW, "head_dim": 8}),
+        ("gemma3_text", {**WINDOW, "head_dim": 8}),
+        ("gemma3_text", {**WINDOW, "head_dim": 8, "layer_types": ["full_attention"] + ["sliding_attention"] * 4}),
+        ("cohere2", WINDOW),
+        ("olmo3", WINDOW),
+        ("exaone4", {**WINDOW, "head_dim": 8}),
+        ("smollm3", {**WINDOW, "use_sliding_window": True, "no_rope_layer_interval": 1}),
+        ("phi3", WINDOW),
+        ("starcoder2", WINDOW),
+        ("gpt_oss", {**MOE, **WINDOW, "head_dim": 8}),
+        ("llama4_text", {**MOE, "attention_chunk_size": 4, "head_dim": 8, "intermediate_size_mlp": 95}),
+        ("deepseek_v2", {**LATENT, "kv_lora_rank": 12, "q_lora_rank": None}),
+        ("deepseek_v3", {**LATENT, "q_lora_rank": 14}),
+        ("falcon", {"multi_query": True}),
+        ("gpt_bigcode", GPT),
+    ],
+)
+def test_a_decode_step_has_the_keys_that_a_real_cache_leaves(model_type: str, changed: Config) -> None:
+    """Windows count the new token; without a cache every score is there, masked or not; sinks are dropped again."""
+    config = {"model_type": model_type, **LLAMA, **changed}
+    architecture = architecture_from(config)
+    for tokens in (1, 3, 4, 9):
+        found = shapes(architecture, tokens)
+        whole, step = attention_of_a_step(config, architecture.model_class, tokens)
+        assert (found["head"]["weights"], found["decode"]["weights"]) == (whole, step)
+
+
+def test_the_first_files_of_falcon_are_the_same_models_under_other_names() -> None:
+    """RefinedWebModel is Falcon 7B, RefinedWeb is 40B with its two norms a layer, unsaid in the file."""
+    new = {
+        "hidden_size": 54,
+        "num_hidden_layers": 3,
+        "num_attention_heads": 9,
+        "vocab_size": 101,
+        "model_type": "falcon",
+    }
+    old = {"hidden_size": 54, "n_layer": 3, "n_head": 9, "vocab_size": 101, "architectures": ["RWForCausalLM"]}
+    small = architecture_from({**old, "model_type": "RefinedWebModel", "multi_query": True, "parallel_attn": True})
+    large = architecture_from({**old, "model_type": "RefinedWeb", "n_head_kv": 3, "parallel_attn": True})
+    assert ours(small) == by_pattern(built(new, "FalconForCausalLM"))
+    grouped = {**new, "num_kv_heads": 3, "new_decoder_architecture": True}
+    assert ours(large) == by_pattern(built(grouped, "FalconForCausalLM"))

@@ -1,0 +1,139 @@
+"""Parameter counts against numbers measured on transformers' own modules, and against totals the world knows."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.models.architecture import Architecture, architecture_from
+from app.models.parameter_count import parameter_counts, parameter_tensors, parameters_json
+from app.shapes.tensors import SINGLE_HEAD
+from tests.helpers.families_cases import CASES, Case
+from tests.helpers.reference import built
+
+DATA = Path(__file__).parents[1] / "data"
+Record = dict[str, Any]
+RECORDS: list[Record] = json.loads((DATA / "transformers_shapes.json").read_text())
+PUBLISHED: list[Record] = json.loads((DATA / "published_totals.json").read_text())
+LAYER_ROW = ("attention", "attention_norms", "mlp", "norms", "total")
+
+
+def read(record: Record) -> Architecture:
+    return architecture_from(record["config"], record["name"])
+
+
+def named(records: list[Record]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("record", records, ids=lambda record: str(record["name"]))
+
+
+@named(RECORDS)
+def test_totals_and_buckets_are_those_measured(record: Record) -> None:
+    """Embedding, output head, everything else outside the layers, and the sum of all."""
+    found, expected = parameters_json(read(record)), record["expected"]
+    assert found["total"] == expected["total_parameters"]
+    assert found["embedding"] == expected["parameters_embedding"]
+    assert found["output_head"] == expected["parameters_lm_head"]
+    assert found["other"] == expected["parameters_other_non_layer"]
+    assert read(record).model_class == expected["model_class"]
+
+
+@named(RECORDS)
+def test_layers_are_counted_run_by_run(record: Record) -> None:
+    """Encoder first, then decoder; cross attention and relative positions are neither attention nor norms."""
+    measured = [run for runs in record["expected"]["parameters_by_layer"].values() for run in runs]
+    found = parameters_json(read(record))["layers"]
+    assert [run["count"] for run in found] == [run["layers"] for run in measured]
+    assert [[run[key] for key in LAYER_ROW] for run in found] == [[run[key] for key in LAYER_ROW] for run in measured]
+    assert [run["other"] for run in found] == [run["attention_other"] + run["cross_attention"] for run in measured]
+
+
+@named(RECORDS)
+def test_every_stored_shape_is_the_one_in_the_checkpoint(record: Record) -> None:
+    """Names and shapes of the first layer's parameters, and of all outside the layers."""
+    found = {tensor["name"]: tensor["shape"] for tensor in parameters_json(read(record))["tensors"]}
+    expected = record["expected"]
+    outside = {name: shape for name, shape in found.items() if "{i}" not in name}
+    assert outside == expected["non_layer_parameter_shapes"]
+    layers = [expected["layer0_parameter_shapes"], expected.get("decoder_layer0_parameter_shapes", {})]
+    stacks = [f"{stack}.{{i}}." for stack in expected["parameters_by_layer"]]
+    for stack, layer in zip(stacks, layers, strict=False):
+        assert {name.removeprefix(stack): s for name, s in found.items() if name.startswith(stack)} == layer
+
+
+@named(RECORDS)
+def test_one_heads_matrices_stand_in_the_orientation_of_the_product(record: Record) -> None:
+    """W_Q of one head is d × d_h where x · W_Q is meant, however the checkpoint stores it."""
+    sizes = {**read(record).symbols, "N": 7}
+    for key, shape in record["expected"]["weights_per_head"].items():
+        assert [side.size(sizes) for side in SINGLE_HEAD[key].shape] == shape
+
+
+@named(RECORDS)
+def test_biases_and_tied_embeddings_are_those_built(record: Record) -> None:
+    """Which of the four projections has a bias, and whether the output head is the embedding again."""
+    architecture, expected = read(record), record["expected"]
+    assert {letter: letter in architecture.biases for letter in "qkvo"} == expected["attention_bias"]
+    assert architecture.tied_embeddings == expected["tied_embeddings"]
+
+
+@named(PUBLISHED)
+def test_a_published_model_has_as_many_parameters_as_transformers_builds(record: Record) -> None:
+    """The totals are also those the model cards show; of DeepSeek V3 without its router's correction terms."""
+    config = record["config"]
+    name = "LlamaForCausalLM" if config["model_type"] == "internlm3" else config["architectures"][0]
+    assert parameter_counts(read(record)).total == record["total"]
+    assert sum(math.prod(shape) for shape in built(config, name).values()) == record["total"]
+
+
+def test_a_token_meets_only_its_experts() -> None:
+    """Mixtral 8x7B: 6 of 8 experts idle in each of 32 layers, 3·4096·14336 numbers each.
+
+    46,702,792,704 − 32·6·3·4,096·14,336 = 12,879,925,248.
+    """
+    (mixtral,) = (record for record in RECORDS if record["model_type"] == "mixtral")
+    counts = parameter_counts(read(mixtral))
+    assert counts.active == counts.total - 32 * 6 * 3 * 4096 * 14336 == 12_879_925_248
+
+
+def test_llama_7b_is_a_sum_of_products_without_the_context_length() -> None:
+    """2·32000·4096 + 32·(4·4096² + 3·4096·11008 + 2·4096) + 4096 = 6,738,415,616; no tensor has an axis C or N."""
+    (llama,) = (record for record in RECORDS if record["name"] == "llama-7b")
+    tensors = parameter_tensors(read(llama))
+    assert sum(t.total for t in tensors) == 2 * 32000 * 4096 + 32 * (4 * 4096**2 + 3 * 4096 * 11008 + 2 * 4096) + 4096
+    symbols = {symbol for t in tensors for dim in t.weight.stored for symbol in dim.symbols}
+    assert symbols == {"V", "d", "H", "d_h", "G", "d_v", "d_ff"}
+
+
+@given(case=st.sampled_from(CASES), data=st.data())
+def test_sums_over_tensors_layers_and_buckets_agree_for_any_sizes(case: Case, data: st.DataObject) -> None:
+    """With random legal sizes and settings: nothing crashes, and three ways of adding up give one total."""
+    architecture = architecture_from(drawn(case, data))
+    found = parameters_json(architecture)
+    total = sum(tensor["count"] * tensor["layers"] for tensor in found["tensors"])
+    layers = sum(run["count"] * run["total"] for run in found["layers"])
+    assert found["total"] == total == found["embedding"] + found["output_head"] + found["other"] + layers
+    assert 0 < found["active"] <= total
+    for parameter in parameter_tensors(architecture):
+        assert sorted(parameter.stored) == sorted(parameter.flow)
+        assert parameter.count == math.prod(parameter.stored)
+
+
+def drawn(case: Case, data: st.DataObject) -> dict[str, Any]:
+    """A config of the case with random settings, its widths and counts multiplied so that they stay legal."""
+    changed = {name: data.draw(st.sampled_from(values)) for name, values in case.settings.items()}
+    config = case.config(changed)
+    free = ("vocab_size", "intermediate_size", "ffn_dim", "d_ff", "hidden_dim", "kv_lora_rank", "moe_intermediate_size")
+    for name in free:
+        if isinstance(config.get(name), int):
+            config[name] = data.draw(st.integers(1, 300_000), label=name)
+    wider = data.draw(st.integers(1, 500), label="times wider")
+    for name in ("hidden_size", "n_embd", "d_model", "dim"):
+        if name in config:
+            config[name] *= wider
+    return config

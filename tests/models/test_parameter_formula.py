@@ -1,0 +1,119 @@
+"""The number of parameters as a sum of products, against the tensors and against sums written out by hand."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.models.architecture import Architecture, architecture_from
+from app.models.families import FAMILIES
+from app.models.parameter_count import parameter_counts
+from app.models.parameter_formula import in_numbers, length_symbols, parameter_sum
+from app.sheets.library import Library
+from tests.helpers.families_cases import CASES
+
+RECORDS: list[dict[str, Any]] = json.loads(
+    (Path(__file__).parents[1] / "data" / "transformers_shapes.json").read_text(encoding="utf-8")
+)
+# Worked out from the tensors of each model: embedding, layers, what follows them, and the head where it is not tied.
+BY_HAND = {
+    "llama-7b": "V·d + L·(4·d·d + 3·d·d_ff + 2·d) + d + V·d",
+    "llama-3.2-1b": "V·d + L·(2·G·d·d_h + 2·d·d + 3·d·d_ff + 2·d) + d",
+    "gpt2": "P·d + V·d + L·(4·d·d + 2·d·d_ff + 9·d + d_ff) + 2·d",
+    "mixtral-8x7b-v0.1": "V·d + L·(3·E·d·d_ff + 2·G·d·d_h + E·d + 2·d·d + 2·d) + d + V·d",
+    "t5-small": "V·d + 1·(B·H + 4·d·d + 2·d·d_ff + 2·d) + 5·(4·d·d + 2·d·d_ff + 2·d)"
+    " + 1·(B·H + 8·d·d + 2·d·d_ff + 3·d) + 5·(8·d·d + 2·d·d_ff + 3·d) + 2·d",
+}
+
+
+def cases() -> Iterator[Architecture]:
+    """Every family with odd sizes, in each of its classes and settings."""
+    for case in CASES:
+        for name in case.classes:
+            for setting, values in {"": ("",), **case.settings}.items():
+                for value in values:
+                    changed = {setting: value} if setting else {}
+                    config = {"model_type": case.model_type, **case.base, "architectures": [name], **changed}
+                    yield architecture_from(config)
+
+
+def evaluated(numbers: str) -> int:
+    """The value of a sum of products and brackets, reckoned without the code that wrote it."""
+    text = numbers.replace(",", "").replace(" ", "")
+    while match := re.search(r"\(([^()]+)\)", text):
+        text = text.replace(match[0], str(evaluated(match[1])))
+    total = 0
+    for product in text.split("+"):
+        value = 1
+        for factor in product.split("·"):
+            value *= int(factor)
+        total += value
+    return total
+
+
+@pytest.mark.parametrize("record", RECORDS, ids=lambda record: str(record["name"]))
+def test_the_written_sum_comes_to_the_measured_total(record: dict[str, Any]) -> None:
+    """In numbers, reckoned from the text alone; in symbols, as worked out by hand."""
+    found = parameter_sum(architecture_from(record["config"], record["name"]))
+    assert evaluated(found.numbers) == found.total == record["expected"]["total_parameters"]
+    assert found.symbols == BY_HAND.get(record["name"], found.symbols)
+
+
+def test_the_sum_of_every_family_is_that_of_its_tensors() -> None:
+    """Whatever the layers, the total of the parts, of the numbers as written, and of the tensors are one."""
+    seen = set()
+    for architecture in cases():
+        found = parameter_sum(architecture)
+        assert found.total == parameter_counts(architecture).total == evaluated(found.numbers), architecture.family
+        seen.add(architecture.family)
+    assert seen == {case.model_type for case in CASES}
+
+
+def test_the_sum_of_llama_7b_in_numbers(library: Library) -> None:
+    """32000·4096 + 32·(4·4096² + 3·4096·11008 + 2·4096) + 4096 + 32000·4096 = 6,738,415,616."""
+    found = parameter_sum(library.model("llama-7b").architecture)
+    expected = "32,000·4096 + 32·(4·4096·4096 + 3·4096·11,008 + 2·4096) + 4096 + 32,000·4096"
+    assert (found.total, found.numbers) == (6_738_415_616, expected)
+    assert [(each.first, each.second, each.size) for each in found.equalities] == [
+        ("G", "H", 32), ("H·d_h", "d", 4096), ("d_v", "d_h", 128)
+    ]  # fmt: skip
+
+
+def test_sizes_that_only_happen_to_divide_are_not_merged() -> None:
+    """Qwen3 0.6B has 16 heads of 128 numbers in a width of 1024: H·d_h stays H·d_h."""
+    record = next(record for record in RECORDS if record["name"] == "qwen3-0.6b")
+    assert "2·H·d·d_h" in parameter_sum(architecture_from(record["config"])).symbols
+
+
+@pytest.mark.parametrize(
+    ("model", "length"), [("llama-7b", ()), ("gpt2", ("P·d",)), ("bert-base", ("P·d",)), ("t5-small", ())]
+)
+def test_the_length_of_the_input_is_found_where_a_table_holds_it(
+    library: Library, model: str, length: tuple[str, ...]
+) -> None:
+    """Rotary and relative positions have no parameters that count them; tables of positions do."""
+    assert parameter_sum(library.model(model).architecture).length == length
+
+
+def test_a_size_that_follows_from_the_length_counts_as_one(library: Library) -> None:
+    """OPT's table has C + 2 rows."""
+    record = next(record for record in RECORDS if record["name"] == "opt-125m")
+    assert "P" in length_symbols(architecture_from(record["config"]))
+    assert "B" not in length_symbols(library.model("t5-small").architecture)
+
+
+def test_a_rule_is_written_in_numbers() -> None:
+    """Each symbol by its number, longer ones in groups of three."""
+    sizes = {"d": 768, "H": 12, "C": 131_072}
+    assert [in_numbers(rule, sizes) for rule in ("4*d", "d/H", "C + 2")] == ["4·768", "768/12", "131,072 + 2"]
+
+
+def test_every_size_of_every_family_has_words(library: Library) -> None:
+    """A symbol that a model's page may show is explained in the wording file."""
+    symbols = {symbol for family in FAMILIES.values() for symbol in family.sizes}
+    assert symbols <= set(library.wording.sections["sizes"])

@@ -1,0 +1,278 @@
+"""What comes next in practice: harder after success, back to what was missed, and a sheet whatever the record says."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.misconceptions.catalogue import BELIEFS
+from app.misconceptions.ideas import IDEAS, idea_of
+from app.practice.record import LARGEST, Record, RecordError, Result, read_record, result_of, write_record
+from app.practice.scheduler import SOLID, STEP_UP, Next, _seen, after, clear, ideas_of, ladder, missed, next_sheet
+from app.settings import PROJECT
+from app.sheets.library import Library, load_library
+from app.sheets.worksheet import Variant
+from tests.helpers.students import right, students
+
+LIBRARY = load_library(PROJECT / "worksheets")
+STARTS = st.integers(0, LARGEST)
+KEYS = [belief.key for belief in BELIEFS]
+# Beliefs that no sheet asks for, and on top of the ladder those that only one topic shows.
+SHOWN = [belief.key for belief in BELIEFS if belief.ways]
+LEVELS = [level.key for level in ladder(LIBRARY)]
+CODES = [LIBRARY.seeded(sheet, seed).code for sheet in LIBRARY.worksheets for seed in range(3)]
+
+Boxes = Mapping[str, int]
+
+
+def typed(variant: Variant, boxes: Boxes) -> dict[str, str]:
+    """The texts of these sizes; on a sheet in letters a right size is written in letters."""
+    letters = variant.worksheet.answers == "letters"
+    written = {str(place): variant.notation.write(variant.side(place)) for place in variant.blanks}
+    truth = right(variant)
+    return {box: written[box] if letters and size == truth[box] else str(size) for box, size in boxes.items()}
+
+
+def believing(belief: str) -> Callable[[Variant], dict[str, str]]:
+    """A learner who fills in every sheet by one belief, where it shows."""
+    return lambda variant: typed(variant, dict(students(variant)).get(belief, right(variant)))
+
+
+def learned(variant: Variant) -> dict[str, str]:
+    """A learner who is always right."""
+    return typed(variant, right(variant))
+
+
+def practise(
+    record: Record, learner: Callable[[Variant], dict[str, str]], sheets: int
+) -> Iterator[tuple[Next, Result, Record]]:
+    """So many sheets in a row: each with what it came to and the record after it."""
+    for _ in range(sheets):
+        coming = next_sheet(LIBRARY, record)
+        result = result_of(coming.variant, learner(coming.variant))
+        assert result is not None
+        record = after(LIBRARY, record, result)
+        yield coming, result, record
+
+
+results = st.builds(
+    lambda code, ok, held, still_open: Result(code, ok, () if ok else tuple(held), () if ok else tuple(still_open)),
+    st.sampled_from(CODES) | st.from_regex(r"\A[BCDFGHJKLMNPQRSTVWZ]{3}-[BCDFGH]{2,6}-[BCDFGH]{2}\Z"),
+    st.booleans(),
+    st.lists(st.sampled_from(KEYS), max_size=3, unique=True),
+    st.lists(st.sampled_from(list(IDEAS)), max_size=9, unique=True),
+)
+records = st.builds(
+    Record,
+    STARTS,
+    STARTS,
+    st.sampled_from([*LEVELS, "", "nonsense"]),
+    st.integers(0, LARGEST),
+    st.lists(results, max_size=12).map(tuple),
+)
+
+
+def test_the_ladder_goes_from_one_head_to_costs() -> None:
+    """In the order in which topics are taught; a head in letters follows the head in numbers."""
+    assert LEVELS == [
+        "single-head",
+        "single-head-letters",
+        "bidirectional-head",
+        "attention-layer",
+        "decode-step",
+        "cross-attention",
+        "layer-parameters",
+        "whole-model",
+        "parameter-count",
+        "costs",
+    ]
+
+
+def test_the_first_sheet_is_one_head_in_numbers() -> None:
+    """Of the fewest rows."""
+    coming = next_sheet(LIBRARY, Record(1))
+    assert (coming.reason, coming.variant.worksheet.topic, len(coming.variant.rows)) == ("first", "single-head", 7)
+
+
+@given(records)
+@settings(max_examples=60)
+def test_any_record_gives_a_sheet_and_the_same_one_again(record: Record) -> None:
+    """In this library and in another; it is not the sheet before, and the ideas have a state each."""
+    coming = next_sheet(LIBRARY, record)
+    assert coming.variant.blanks
+    assert coming.variant.code not in [result.code for result in record.results[-1:]]
+    assert next_sheet(LIBRARY, read_record(write_record(record))) == coming
+    assert set(ideas_of(LIBRARY, record)) == set(IDEAS)
+
+
+@given(records)
+def test_a_record_is_read_as_it_was_written(record: Record) -> None:
+    """Nothing is lost on the way through JSON."""
+    assert read_record(write_record(record)) == record
+
+
+garbage = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20) | st.sampled_from(CODES + KEYS),
+    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=20,
+)
+
+
+@given(st.text() | garbage.map(json.dumps) | st.tuples(STARTS, STARTS, garbage, STARTS, garbage).map(json.dumps))
+def test_a_forged_record_is_refused_in_words_or_gives_a_sheet(text: str) -> None:
+    """No text does anything else."""
+    try:
+        record = read_record(text)
+    except RecordError as error:
+        record, sentence = Record(0), str(error)
+    else:
+        sentence = "."
+    assert sentence.endswith(".")
+    assert next_sheet(LIBRARY, record).variant.blanks
+
+
+@pytest.mark.parametrize("text", ["[" * 5000, "1" * 20_000, '[1,0,"",0,[1e999]]', '[true,0,"",0,[]]'])
+def test_a_record_beyond_all_bounds_is_refused(text: str) -> None:
+    """Too deep, too long, or of numbers that are none."""
+    with pytest.raises(RecordError):
+        read_record(text)
+
+
+@given(STARTS)
+@settings(max_examples=10)
+def test_a_learner_who_is_right_climbs_to_the_last_level(start: int) -> None:
+    """Two sheets a level, no sheet twice, no level downwards; then a mixture of all levels."""
+    steps = list(practise(Record(start), learned, STEP_UP * len(LEVELS) + 12))
+    climbed = [coming.level.key for coming, _, _ in steps[: STEP_UP * len(LEVELS)]]
+    assert climbed == [key for key in LEVELS for _ in range(STEP_UP)]
+    rest = [coming for coming, _, _ in steps[STEP_UP * len(LEVELS) :]]
+    assert {coming.reason for coming in rest} == {"mixed"}
+    assert len({coming.level.key for coming in rest}) > 3
+    codes = [coming.variant.code for coming, _, _ in steps]
+    assert all(one != other for one, other in pairwise(codes))
+    assert len(set(codes[: STEP_UP * len(LEVELS)])) == STEP_UP * len(LEVELS)
+
+
+def test_a_learner_who_is_right_makes_every_idea_solid() -> None:
+    """Not met at first, then growing, then solid, and never to be looked at again."""
+    stages = [ideas_of(LIBRARY, record) for _, _, record in practise(Record(5), learned, 40)]
+    assert set(ideas_of(LIBRARY, Record(5)).values()) == {"new"}
+    assert not any("again" in stage.values() for stage in stages)
+    assert stages[0]["scores"] == "growing"
+    assert stages[SOLID - 1]["scores"] == "solid"
+    assert set(stages[-1].values()) == {"solid"}
+
+
+@pytest.mark.parametrize("belief", SHOWN)
+def test_who_always_holds_a_belief_meets_it_again_and_climbs_no_further(belief: str) -> None:
+    """From the first diagnosis on it shows in each two sheets that follow, its idea is not solid, the level stays."""
+    steps = list(practise(Record(11), believing(belief), STEP_UP * len(LEVELS) + 8))
+    named = [at for at, (_, result, _) in enumerate(steps) if belief in result.held]
+    assert named, "the ladder shows every belief"
+    for at in named[:-2]:
+        assert any(belief in clear(coming.variant) for coming, _, _ in steps[at + 1 : at + 3])
+    assert ideas_of(LIBRARY, steps[-1][2])[idea_of(belief)] == "again"
+    assert len({record.level for _, _, record in steps[named[0] :]}) == 1
+
+
+@given(STARTS, st.sampled_from(SHOWN), st.sampled_from(LEVELS))
+@settings(max_examples=40)
+def test_a_belief_comes_back_within_two_sheets_and_is_made_good(start: int, belief: str, level: str) -> None:
+    """Whoever drops it after the first diagnosis is shown it once more, and then goes on."""
+    first, result, record = next(practise(Record(start, level=level), believing(belief), 1))
+    if belief not in result.held:
+        return
+    following = list(practise(record, learned, 3))
+    shown = [belief in clear(coming.variant) for coming, _, _ in following[:2]]
+    assert any(shown)
+    assert following[shown.index(True)][0].reason == "back"
+    assert idea_of(belief) in following[shown.index(True)][0].ideas
+    assert ideas_of(LIBRARY, following[-1][2])[idea_of(belief)] != "again"
+    assert first.variant.code not in [coming.variant.code for coming, _, _ in following]
+
+
+@given(STARTS, st.sampled_from(LEVELS), st.lists(st.sampled_from(["", *SHOWN]), min_size=8, max_size=16))
+@settings(max_examples=25)
+def test_whatever_is_missed_comes_back_soon(start: int, level: str, held: list[str]) -> None:
+    """Within two sheets, and one more for each belief that waits before it: also where each sheet shows another one."""
+    record, steps = Record(start, level=level), list[tuple[Next, Result, int]]()
+    for belief in held:
+        coming, result, record = next(practise(record, believing(belief), 1))
+        steps.append((coming, result, len(set(missed(_seen(LIBRARY, record))) - set(result.held))))
+    for at, (_, result, others) in enumerate(steps):
+        following = steps[at + 1 : at + 3 + others]
+        if len(following) == 2 + others:
+            assert set(result.held) <= frozenset().union(*(clear(coming.variant) for coming, _, _ in following))
+
+
+def test_a_level_that_was_chosen_is_what_comes_even_before_what_was_missed() -> None:
+    """A decode step cannot be missed in costs: costs come first, then the step comes back."""
+    record = Record(3, level="decode-step")
+    *_, (_, result, record) = practise(record, believing("decode-step-square"), 1)
+    assert result.held == ("decode-step-square",)
+    record = record.chosen("costs")
+    coming, _, record = next(practise(record, learned, 1))
+    assert coming.level.key == "costs"
+    coming, _, record = next(practise(record, learned, 1))
+    assert (coming.level.key, coming.reason, coming.ideas) == ("decode-step", "back", ("cache",))
+    assert next_sheet(LIBRARY, record).level.key == "costs"
+
+
+def test_a_sheet_that_was_skipped_counts_for_nothing() -> None:
+    """Another one of the same level comes, and no idea is met."""
+    record = Record(3)
+    before = next_sheet(LIBRARY, record)
+    record = record.skipped()
+    assert next_sheet(LIBRARY, record).variant != before.variant
+    assert next_sheet(LIBRARY, record).level == before.level
+    assert set(ideas_of(LIBRARY, record).values()) == {"new"}
+
+
+def test_a_miss_begins_the_row_of_right_sheets_anew() -> None:
+    """Right, wrong, right is still the same level; one more right sheet leads up."""
+    record = Record(8)
+    learners = (learned, believing("softmax-collapses"), learned, learned)
+    levels = []
+    for learner in learners:
+        *_, (_, _, record) = practise(record, learner, 1)
+        levels.append(record.level)
+    assert levels == ["single-head", "single-head", "single-head", "single-head-letters"]
+
+
+def test_what_was_answered_says_which_ideas_held() -> None:
+    """Right boxes clear an idea, wrong ones leave it open, a named belief is held, nothing readable is no result."""
+    variant = LIBRARY.variant("llama-7b")
+    truth = {box: str(size) for box, size in right(variant).items()}
+    assert result_of(variant, {}) is None
+    assert result_of(variant, {"queries.rows": "?"}) is None
+    assert result_of(variant, truth) == Result(variant.code, True)
+    believed = result_of(variant, {**truth, "weights.columns": "1"})
+    assert believed == Result(variant.code, False, ("softmax-collapses",), ())
+    strange = result_of(variant, {**truth, "output.rows": "77", "output.columns": "5"})
+    assert strange == Result(variant.code, False, (), ("back",))
+    begun = result_of(variant, {"input.rows": "100", "input.columns": "4096"})
+    assert begun is not None
+    assert (begun.right, begun.held) == (False, ())
+    assert {"scores", "back"} <= set(begun.open)
+
+
+def test_a_code_that_opens_nothing_is_left_out() -> None:
+    """As though the sheet had not been there: its worksheet may have been changed since."""
+    record = Record(3, results=(Result("BBB-BB-BB", False, ("softmax-collapses",)),))
+    assert next_sheet(LIBRARY, record) == next_sheet(LIBRARY, replace(record, results=()))
+
+
+def test_practice_needs_a_worksheet_whose_tokens_are_rows() -> None:
+    """Without one the record is refused in words; with a single one that sheet comes, again and again."""
+    turned = {"columns-qwen3-0.6b": LIBRARY.worksheets["columns-qwen3-0.6b"]}
+    with pytest.raises(RecordError, match="no worksheets to practise"):
+        next_sheet(Library(turned, LIBRARY.models, LIBRARY.wording), Record(1))
+    one = Library({"matrices-gpt2": LIBRARY.worksheets["matrices-gpt2"]}, LIBRARY.models, LIBRARY.wording)
+    record = after(one, Record(1), Result(one.variant("matrices-gpt2").code, True))
+    assert next_sheet(one, record).variant == one.variant("matrices-gpt2")

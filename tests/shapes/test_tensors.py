@@ -1,0 +1,156 @@
+"""The tables of one head and of one layer, against the transformers library and against numpy."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.models.architecture import Architecture, architecture_from
+from app.shapes.tensors import ATTENTION_LAYER, SINGLE_HEAD, TOPICS, Place, Tensor, Topic
+
+COVERED = {"llama", "qwen2", "qwen3", "mistral", "gpt2"}
+HEAD_KEYS = ("input", "queries", "keys", "values", "scores", "weights", "context", "output")
+TOKENS = (1, 7, 100, 2048)
+Oracle = dict[str, dict[str, Any]]
+
+
+def covered(oracle: Oracle) -> dict[str, tuple[Architecture, dict[str, Any]]]:
+    """The models of the reference whose families the project promises to read, with what was observed of them."""
+    return {
+        name: (architecture_from(entry["config"], name), entry["expected"])
+        for name, entry in oracle.items()
+        if entry["model_type"] in COVERED
+    }
+
+
+def sizes(architecture: Architecture, tokens: int) -> dict[str, int]:
+    return {"N": tokens, **{symbol: size for symbol, size in architecture.sizes.items() if size is not None}}
+
+
+def test_the_reference_holds_every_promised_family(oracle: Oracle) -> None:
+    """Seven of its models are of the promised families, each family among them."""
+    assert len(covered(oracle)) == 7
+    assert {entry["model_type"] for entry in oracle.values()} >= COVERED
+
+
+@pytest.mark.parametrize("tokens", TOKENS)
+def test_shapes_inside_a_head_are_those_that_transformers_computes(oracle: Oracle, tokens: int) -> None:
+    """All eight rows of the table, for every model and length of the reference (GPT-2 ends at 1,024)."""
+    for name, (architecture, expected) in covered(oracle).items():
+        count = min(tokens, expected["max_positions"] or tokens)
+        observed = expected["activations"][str(count)]
+        table = SINGLE_HEAD.shapes(sizes(architecture, count))
+        wanted = {key: tuple(observed["head_output" if key == "output" else key]) for key in HEAD_KEYS}
+        assert {key: table[key] for key in HEAD_KEYS} == wanted, name
+
+
+@pytest.mark.parametrize("tokens", TOKENS)
+def test_shapes_of_a_layer_are_those_of_its_projections(oracle: Oracle, tokens: int) -> None:
+    """What q_proj, k_proj, v_proj and o_proj give, their batch of one left out; GPT-2 makes all three in one matrix."""
+    for name, (architecture, expected) in covered(oracle).items():
+        count = min(tokens, expected["max_positions"] or tokens)
+        observed = {
+            key: tuple(shape[1:]) for key, shape in expected["activations"][str(count)]["projection_outputs"].items()
+        }
+        table = ATTENTION_LAYER.shapes(sizes(architecture, count))
+        if "c_attn" in observed:
+            assert sum(table[key][1] for key in ("queries", "keys", "values")) == observed["c_attn"][1]
+            assert table["output"] == observed["c_proj"]
+            continue
+        for key, projection in zip(("queries", "keys", "values", "output"), "qkvo", strict=True):
+            assert table[key] == observed[f"{projection}_proj"], (name, key)
+
+
+def test_parameter_matrices_of_a_head_are_those_of_transformers(oracle: Oracle) -> None:
+    """W_Q, W_K, W_V and W_O of one head, rows first."""
+    for name, (architecture, expected) in covered(oracle).items():
+        table = SINGLE_HEAD.shapes(sizes(architecture, 100))
+        assert {key: list(table[key]) for key in expected["weights_per_head"]} == expected["weights_per_head"], name
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_numpy_makes_the_shapes_of_the_table_by_its_equations(seed: int) -> None:
+    """Random matrices of the given shapes, put through each einsum of a head, come out as the table says."""
+    chance = random.Random(seed)  # noqa: S311 - sizes, not secrets
+    given = dict(zip(("N", "d", "d_h", "d_v"), chance.sample(range(2, 30), 4), strict=True))
+    made = {
+        tensor.key: np.ones((tensor.rows.size(given), tensor.columns.size(given)))
+        for tensor in SINGLE_HEAD.tensors
+        if tensor.equation is None
+    }
+    for tensor in SINGLE_HEAD.tensors:
+        if tensor.equation:
+            equation = tensor.equation.einsum.replace(" ", "")
+            made[tensor.key] = np.einsum(equation, *(made[key] for key in tensor.equation.operands))
+    assert {key: value.shape for key, value in made.items()} == SINGLE_HEAD.shapes(given)
+
+
+@pytest.mark.parametrize(("heads", "groups"), [(4, 4), (6, 2), (8, 1)])
+def test_numpy_makes_the_shapes_of_a_grouped_layer(heads: int, groups: int) -> None:
+    """A layer of H query heads on G key/value heads, computed head by head and put side by side."""
+    n, d, d_h, d_v = 5, 11, 3, 2
+    x = np.ones((n, d))
+    q, k, v = x @ np.ones((d, heads * d_h)), x @ np.ones((d, groups * d_h)), x @ np.ones((d, groups * d_v))
+    share = heads // groups
+    scores = [q[:, h * d_h : (h + 1) * d_h] @ k[:, h // share * d_h : (h // share + 1) * d_h].T for h in range(heads)]
+    mixed = [scores[h] @ v[:, h // share * d_v : (h // share + 1) * d_v] for h in range(heads)]
+    context = np.concatenate(mixed, axis=1)
+    output = context @ np.ones((heads * d_v, d))
+    table = ATTENTION_LAYER.shapes({"N": n, "d": d, "H": heads, "G": groups, "d_h": d_h, "d_v": d_v})
+    assert {key: table[key] for key in ("queries", "keys", "values", "scores", "weights", "context", "output")} == {
+        "queries": q.shape,
+        "keys": k.shape,
+        "values": v.shape,
+        "scores": scores[0].shape,
+        "weights": scores[0].shape,
+        "context": context.shape,
+        "output": output.shape,
+    }
+
+
+def test_a_layer_with_one_head_is_that_head() -> None:
+    """With H = G = 1 both tables agree in every tensor."""
+    given = {"N": 7, "d": 12, "H": 1, "G": 1, "d_h": 5, "d_v": 4}
+    assert ATTENTION_LAYER.shapes(given) == SINGLE_HEAD.shapes(given)
+
+
+@pytest.mark.parametrize("topic", TOPICS.values(), ids=TOPICS)
+def test_equations_use_tensors_that_are_computed_before(topic: Topic) -> None:
+    """Read from top to bottom, every operand is already there, and no key comes twice."""
+    seen = set[str]()
+    for tensor in topic.tensors:
+        parameters = {t.key for t in topic.tensors if t.parameter}
+        assert tensor.key not in seen
+        assert set(tensor.equation.operands if tensor.equation else ()) <= seen | parameters
+        seen.add(tensor.key)
+
+
+@pytest.mark.parametrize("topic", [SINGLE_HEAD, ATTENTION_LAYER], ids=lambda topic: topic.key)
+def test_sides_under_one_letter_are_one_dim(topic: Topic) -> None:
+    """Where an equation says that sides agree, the table gives them the same symbols, not merely the same length."""
+    for tensor in topic.tensors:
+        for letter, places in (tensor.equation.places(tensor.key) if tensor.equation else {}).items():
+            dims = {topic[place.tensor].side(place.axis) for place in places}
+            assert len(dims) == 1, (tensor.key, letter)
+
+
+def test_places_of_scores_meet_in_the_head_width() -> None:
+    """In queries · keysᵀ the columns of both stand under h, and the rows of the keys become columns."""
+    equation = SINGLE_HEAD["scores"].equation
+    assert equation is not None
+    assert {letter: [str(place) for place in places] for letter, places in equation.places("scores").items()} == {
+        "n": ["queries.rows", "scores.rows"],
+        "h": ["queries.columns", "keys.columns"],
+        "m": ["keys.rows", "scores.columns"],
+    }
+
+
+def test_a_tensor_gives_its_sides_by_axis() -> None:
+    """Rows first: W_Q of a head is d × d_h."""
+    tensor: Tensor = SINGLE_HEAD["W_Q"]
+    assert (str(tensor.side("rows")), str(tensor.side("columns"))) == ("d", "d_h")
+    assert ([str(side) for side in tensor.shape], tensor.parameter) == (["d", "d_h"], True)
+    assert str(Place("W_Q", "rows")) == "W_Q.rows"

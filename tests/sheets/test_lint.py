@@ -1,0 +1,89 @@
+"""What check-worksheets tells an author, on sheets that were spoilt by hand."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from app import cli
+from app.settings import PROJECT
+from app.sheets.library import load_library
+from app.sheets.lint import Finding, findings
+
+
+def found(folder: Path, text: str) -> list[Finding]:
+    """What is to be mended in a worksheet of this text, beside the shipped models and wording."""
+    shutil.copytree(PROJECT / "worksheets" / "models", folder / "models")
+    shutil.copytree(PROJECT / "worksheets" / "wording", folder / "wording")
+    (folder / "mine.toml").write_text(text, encoding="utf-8")
+    return [finding for finding in findings(load_library(folder)) if finding.to_mend]
+
+
+def sheet(**changes: object) -> str:
+    rows = ["input", "queries", "keys", "values", "scores", "weights", "output"]
+    own = {"title": "One head", "model": "llama-7b", "topic": "single-head", "tokens": 100, "rows": rows, **changes}
+    return "\n".join(f"{key} = {json.dumps(value)}" for key, value in own.items())
+
+
+def test_no_shipped_worksheet_has_anything_to_mend() -> None:
+    """Nothing hides on them that need not."""
+    assert [finding for finding in findings(load_library(PROJECT / "worksheets")) if finding.to_mend] == []
+
+
+def test_tokens_as_many_as_a_head_is_wide_are_reported(tmp_path: Path) -> None:
+    """With N = d_h = 128 the untransposed product looks right, and the sizes coincide."""
+    told = found(tmp_path, sheet(tokens=128))
+    assert "“transposed-product”" in told[0].message
+    assert told[0].kind == "hides"
+    assert told[-1].message.startswith("N and d_h are both 128")
+
+
+def test_tokens_a_digit_away_from_one_column_are_reported(tmp_path: Path) -> None:
+    """A single 1 for 21 may be a slip, so a softmax that collapses hides."""
+    (hides,) = found(tmp_path, sheet(tokens=21))
+    assert "“softmax-collapses”" in hides.message
+
+
+def test_a_title_with_another_number_or_model_is_reported(tmp_path: Path) -> None:
+    """120 tokens in the title of a sheet of 100, and a model that it is not about."""
+    messages = [f.message for f in found(tmp_path, sheet(title="One head of GPT-2 with 120 tokens"))]
+    assert messages == [
+        "The words name GPT-2, and the sheet is about LLaMA 7B.",
+        "The words say 120, and no size of this sheet is 120.",
+    ]
+
+
+def test_what_a_model_must_hide_is_told_but_not_to_be_mended(capsys: pytest.CaptureFixture[str]) -> None:
+    """LLaMA 7B has no grouped queries; the command ends well all the same."""
+    cli.main(["check-worksheets"])
+    out = capsys.readouterr().out
+    assert "llama-7b: With LLaMA 7B no number of tokens shows these beliefs:" in out
+    assert out.endswith(
+        f"{len(load_library(PROJECT / 'worksheets').worksheets)} worksheets read, 0 with something to mend.\n"
+    )
+
+
+def test_the_command_reads_an_authors_folder_and_ends_with_1(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """So that a script notices; JSON says the same."""
+    found(tmp_path, sheet(tokens=128))
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["check-worksheets", str(tmp_path), "--json"])
+    assert ended.value.code == 1
+    assert {"hides", "coincides"} <= {entry["kind"] for entry in json.loads(capsys.readouterr().out)}
+
+
+def test_a_folder_that_cannot_be_used_is_refused_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without wording, and without worksheets."""
+    for prepare in (lambda: None, lambda: shutil.copytree(PROJECT / "worksheets" / "wording", tmp_path / "wording")):
+        prepare()
+        with pytest.raises(SystemExit) as ended:
+            cli.main(["check-worksheets", str(tmp_path)])
+        assert ended.value.code == 2
+        assert capsys.readouterr().err.count("\n") == 1

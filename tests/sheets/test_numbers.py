@@ -1,0 +1,225 @@
+"""What a student may type into a box, and what is read from it; nothing typed is ever evaluated."""
+
+from __future__ import annotations
+
+import sys
+import unicodedata
+from fractions import Fraction
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from app.sheets.numbers import MAX_LENGTH, MAX_VALUE, Unreadable, read_answer
+
+TIMES, OVER, MINUS = "*×·⋅∗xX", "/÷⁄∕", "-−–"
+SEPARATORS = [",", " ", "'", "’", "_", "\u00a0", "\u2009", "\u202f"]
+ZEROS = "0０٠۰०๐𝟎"  # ASCII, full-width, Arabic-Indic, Persian, Devanagari, Thai, mathematical bold
+# Signs that stand alone, digits of many scripts, and characters that other readers stumbled over.
+STRANGE = "0123456789+-*/()=.,'’_ ²³½①Ⅳ一٣３×÷−–xXeE\u2009\u202f\u0000\ud800\ufdfa\u200b\u0301\U0001d7ce"
+
+
+@given(st.one_of(st.text(max_size=130), st.text(STRANGE, max_size=130), st.text("0123456789+-*/()= ", max_size=130)))
+@example("(" * 100)
+@example("-" * 100)
+@example("1+" * 50)
+@example("9" * 100)
+@example("\ud800")
+@example("1\u00005")
+@example("/" + "1" * 99)
+def test_any_text_is_a_size_or_empty_or_unreadable(text: str) -> None:
+    """Whatever is typed, nothing is raised: a whole number above zero comes back, or None, or a reason."""
+    value = read_answer(text)
+    if isinstance(value, int):
+        assert 1 <= value <= MAX_VALUE
+    elif value is None:
+        assert not text.strip()
+    else:
+        assert isinstance(value, Unreadable)
+        assert value.reason
+
+
+def spelled(number: int, zero: str, separator: str) -> str:
+    """A number in the digits of a script, its thousands set apart (plain where it has no thousands)."""
+    text = f"{number:,}".replace(",", separator)
+    return "".join(chr(ord(zero) + int(c)) if c.isdecimal() else c for c in text)
+
+
+@st.composite
+def written_numbers(draw: st.DrawFn) -> tuple[str, int]:
+    number = draw(st.integers(0, 10**7))
+    return spelled(number, draw(st.sampled_from(ZEROS)), draw(st.sampled_from([*SEPARATORS, ""]))), number
+
+
+@st.composite
+def written_sums(draw: st.DrawFn, depth: int = 2) -> tuple[str, Fraction]:
+    """A text and what it comes to, by Python's own fractions; quotients by zero are left out."""
+    if depth == 0 or draw(st.booleans()):
+        text, number = draw(written_numbers())
+        return text, Fraction(number)
+    (first, a), (second, b) = draw(written_sums(depth=depth - 1)), draw(written_sums(depth=depth - 1))
+    gap = draw(st.sampled_from(["", " "]))
+    kinds = [("+", a + b), (draw(st.sampled_from(MINUS)), a - b), (draw(st.sampled_from(TIMES)), a * b)]
+    if b:
+        kinds.append((draw(st.sampled_from(OVER)), a / b))
+    sign, value = draw(st.sampled_from(kinds))
+    return f"({first}){gap}{sign}{gap}({second})", value
+
+
+@given(written_sums())
+def test_sums_in_any_spelling_come_to_what_fractions_say(sum_: tuple[str, Fraction]) -> None:
+    """Signs, separators and digits of any script read alike; only whole numbers from 1 up are sizes."""
+    text, value = sum_
+    answer = read_answer(text)
+    if len(text) > MAX_LENGTH:
+        assert answer == Unreadable("too-long")
+    elif isinstance(answer, Unreadable) and answer.reason == "too-large":
+        assert value.denominator > 10**5 or abs(value) > 10**5  # some step on the way left the bounds
+    elif value.denominator != 1:
+        assert isinstance(answer, Unreadable)
+        assert answer.reason == "not-whole"
+    elif value < 1:
+        assert isinstance(answer, Unreadable)
+        assert answer.reason == "below-one"
+    else:
+        assert answer == value
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("128", 128),
+        ("  128\t", 128),
+        ("0128", 128),
+        ("4096/32", 128),
+        ("32*128", 4096),
+        ("32 × 128", 4096),
+        ("32x128", 4096),
+        ("32·128", 4096),
+        ("1,000", 1000),
+        ("4 096", 4096),
+        ("4\u2009096", 4096),
+        ("4\u202f096", 4096),
+        ("4\u00a0096", 4096),
+        ("4'096", 4096),
+        ("4_096", 4096),
+        ("131,072", 131_072),
+        ("1,048,576", 1_048_576),
+        ("４０９６", 4096),
+        ("４，０９６", 4096),
+        ("٤٠٩٦", 4096),
+        ("𝟏𝟎𝟎", 100),
+        ("4096÷32", 128),
+        ("4096⁄32", 128),
+        ("4096/32 = 128", 128),
+        ("128 = 4096/32 = 2*64", 128),
+        ("2+3*4", 14),
+        ("(2+3)*4", 20),
+        ("12/4/3", 1),
+        ("20-5-4", 11),
+        ("1/3*3", 1),
+        ("-3*-4", 12),
+        ("4096/32*2", 256),
+        ("1000000000000000000", 10**18),
+    ],
+)
+def test_what_students_write_is_read(text: str, size: int) -> None:
+    """Numbers, products, quotients and sums as they are written on paper and on keyboards, worked out by hand."""
+    assert read_answer(text) == size
+
+
+@pytest.mark.parametrize("text", ["", " ", "\t\n", "\u2009", "\u00a0\u3000"])
+def test_a_blank_box_is_empty(text: str) -> None:
+    """Spaces of any kind are nothing."""
+    assert read_answer(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "reason", "detail"),
+    [
+        ("9**9**9", "incomplete", ""),
+        ("9^9", "sign", "^"),
+        ("__import__('os')", "sign", "_"),
+        ("about 100", "letters", "about"),
+        ("N", "letters", "N"),
+        ("1e3", "letters", "e"),
+        ("1/0", "division-by-zero", ""),
+        ("5/(3-3)", "division-by-zero", ""),
+        ("1" * 101, "too-long", ""),
+        ("9" * 10_000, "too-long", ""),
+        ("(" * 10_000, "too-long", ""),
+        ("9" * 19, "too-large", ""),
+        ("9999999999*9999999999", "too-large", ""),
+        ("1.5", "decimal", "."),
+        ("4.096", "decimal", "."),
+        ("1,00", "decimal", ","),
+        ("100,4096", "decimal", ","),
+        ("128²", "raised", "²"),
+        ("½", "raised", "½"),
+        ("①", "raised", "①"),
+        ("100 4096", "two-numbers", ""),
+        ("100 × ", "incomplete", ""),
+        ("(100", "incomplete", ""),
+        ("100)", "incomplete", ""),
+        ("=", "incomplete", ""),
+        ("100=", "incomplete", ""),
+        ("+100", "incomplete", ""),
+        ("4096/32 = 129", "sides-differ", ""),
+        ("100/3", "not-whole", "33.33"),
+        ("0", "below-one", "0"),
+        ("-3", "below-one", "-3"),
+        ("3-5", "below-one", "-2"),
+        ("\x00", "sign", "\x00"),
+        ("\ud800", "sign", "?"),
+        ("100;", "sign", ";"),
+        ("100%", "sign", "%"),
+    ],
+)
+def test_what_cannot_be_read_says_why(text: str, reason: str, detail: str) -> None:
+    """Each has its own reason, and the part of the text that is meant; none of them is "wrong"."""
+    assert read_answer(text) == Unreadable(reason, detail)
+
+
+@pytest.mark.parametrize(
+    "text", ["__import__('os')", "9**9**9", "eval('1')", "lambda: 1", "exit()", "[x for x in (1,)]"]
+)
+def test_nothing_typed_is_run(text: str) -> None:
+    """Reading calls none of the functions that run, import or open things, and loads no module."""
+    read_answer("warm 1/0")
+    before, called = set(sys.modules), set[object]()
+    sys.setprofile(lambda _frame, event, called_function: called.add(called_function) if event == "c_call" else None)
+    try:
+        read_answer(text)
+    finally:
+        sys.setprofile(None)
+    assert called
+    assert called.isdisjoint({eval, exec, compile, open, __import__})
+    assert set(sys.modules) == before
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["9**9**9", "9" * 100, "9*" * 49 + "9", "1/" * 49 + "7", "(" * 50 + "1" + ")" * 49, "-" * 99 + "1", "1 " * 50,
+     "1,111" * 20, "9" * 10_000, "1/97+" * 19 + "1/89"],
+)  # fmt: skip
+def test_reading_costs_a_bounded_number_of_steps(text: str) -> None:
+    """However a text is built, reading it makes less than five thousand calls."""
+    calls = 0
+
+    def count(_frame: object, event: str, _argument: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        read_answer(text)
+    finally:
+        sys.setprofile(None)
+    assert calls < 5_000
+
+
+def test_every_decimal_digit_of_unicode_is_that_digit() -> None:
+    """The Unicode tables give over six hundred decimal digits; each reads as its value, after a 1."""
+    digits = [c for c in map(chr, range(sys.maxunicode + 1)) if c.isdecimal()]
+    assert len(digits) > 600
+    assert {c: read_answer(f"1{c}") for c in digits} == {c: 10 + unicodedata.decimal(c) for c in digits}

@@ -1,0 +1,130 @@
+"""Seeds and codes: the same seed draws the same sheet, no belief hides that need not, and a code opens its sheet."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.settings import PROJECT
+from app.sheets.codes import LETTERS, read_code
+from app.sheets.library import Library, load_library
+from app.sheets.seeds import LARGEST_SEED, SeedError, alike, variant_json
+from app.sheets.worksheet import WorksheetError
+from tests.helpers.students import right, students
+
+LIBRARY = load_library(PROJECT / "worksheets")
+SHEETS = sorted(LIBRARY.worksheets)
+SEEDS = st.integers(0, LARGEST_SEED)
+
+
+def test_a_seed_draws_what_it_drew_when_it_was_first_printed() -> None:
+    """Paper keeps: these sizes and codes were written down once, and hold on every machine."""
+    drawn = [LIBRARY.seeded("llama-7b", seed) for seed in range(4)]
+    assert [(sheet.tokens, sheet.code) for sheet in drawn] == [
+        (145, "BHR-KQ-RM"),
+        (171, "BHR-MB-HJ"),
+        (66, "BHR-FM-MW"),
+        (77, "BHR-GC-JZ"),
+    ]
+
+
+@given(st.sampled_from(SHEETS), SEEDS)
+def test_the_same_seed_draws_the_same_sheet_in_another_library(sheet: str, seed: int) -> None:
+    """Nothing that a process remembers has a part in it."""
+    again = Library(LIBRARY.worksheets, LIBRARY.models, LIBRARY.wording)
+    assert variant_json(again.seeded(sheet, seed)) == variant_json(LIBRARY.seeded(sheet, seed))
+
+
+@given(st.sampled_from(SHEETS), SEEDS)
+def test_on_a_drawn_sheet_no_two_beliefs_write_the_same(sheet: str, seed: int) -> None:
+    """By hand-written formulas: each student's sheet is unlike the right one, and unlike that of any other belief."""
+    variant = LIBRARY.seeded(sheet, seed).standing
+    named = {frozenset(pair) for pair in alike(variant)}
+    filled = students(variant)
+    for (one, first), (other, second) in combinations(filled, 2):
+        assert first != second or one == other or {one, other} in named
+    assert all(boxes != right(variant) for _, boxes in filled)
+
+
+@pytest.mark.parametrize("sheet", SHEETS)
+def test_numbers_that_hide_are_never_drawn(sheet: str) -> None:
+    """What one draw of 200 hides, every one of its model hides: 64 tokens for heads of 64 never come up."""
+    drawn = [LIBRARY.seeded(sheet, seed) for seed in range(200)]
+    for model in {variant.model.key for variant in drawn}:
+        hidden = [alike(variant) for variant in drawn if variant.model.key == model]
+        assert len(set(hidden)) == 1
+    if "scores" in LIBRARY.worksheets[sheet].rows:
+        assert all(variant.tokens != variant.architecture.d_h for variant in drawn)
+
+
+def test_seeds_draw_every_model_that_the_worksheet_lists() -> None:
+    """Six models in sixty seeds, and no other; a model that is asked for is the only one."""
+    listed = LIBRARY.worksheets["head-of-a-model"].models
+    assert {LIBRARY.seeded("head-of-a-model", seed).model.key for seed in range(60)} == set(listed)
+    assert {LIBRARY.seeded("head-of-a-model", seed, "bert-base").model.key for seed in range(9)} == {"bert-base"}
+
+
+def test_where_tokens_show_nowhere_a_seed_leaves_them_alone() -> None:
+    """The matrices of a layer are the same for any text, so every seed draws the sheet as written."""
+    assert {LIBRARY.seeded("matrices-gpt2", seed).code for seed in range(9)} == {LIBRARY.variant("matrices-gpt2").code}
+
+
+@pytest.mark.parametrize("seed", [-1, LARGEST_SEED + 1])
+def test_a_seed_out_of_range_is_refused(seed: int) -> None:
+    """With the seeds there are."""
+    with pytest.raises(SeedError, match="from 0 to 9223372036854775807"):
+        LIBRARY.seeded("llama-7b", seed)
+
+
+@given(st.sampled_from(SHEETS), SEEDS)
+def test_a_code_opens_exactly_its_sheet(sheet: str, seed: int) -> None:
+    """As printed, in small letters, without hyphens, or with spaces for them."""
+    variant = LIBRARY.seeded(sheet, seed)
+    for text in (variant.code, variant.code.lower(), variant.code.replace("-", ""), variant.code.replace("-", " ")):
+        assert LIBRARY.coded(text) == variant
+
+
+@given(st.sampled_from(SHEETS), st.integers(1, 512), st.sampled_from(sorted(LIBRARY.models)))
+def test_any_sheet_has_a_code_not_only_a_drawn_one(sheet: str, tokens: int, model: str) -> None:
+    """Another model and another number of tokens are in it too."""
+    try:
+        variant = LIBRARY.variant(sheet, model, tokens)
+    except ValueError:
+        return
+    assert LIBRARY.coded(variant.code) == variant
+
+
+def test_almost_no_mistyped_code_opens_another_sheet() -> None:
+    """Of all codes one letter away from a printed one, the two check letters let by fewer than one in 100."""
+    code = LIBRARY.seeded("llama-7b", 7).code
+    letters = [at for at, letter in enumerate(code) if letter != "-"]
+    near = [code[:at] + other + code[at + 1 :] for at in letters for other in LETTERS if other != code[at]]
+    assert sum(_opens(text) for text in near) < len(near) / 100
+
+
+def test_a_code_of_a_worksheet_that_asks_other_things_now_is_refused() -> None:
+    """Rather than opening a sheet that is not the one on paper."""
+    code = LIBRARY.seeded("llama-7b", 7).code
+    changed = load_library(PROJECT / "worksheets")
+    sheet = changed.worksheets["llama-7b"]
+    object.__setattr__(sheet, "rows", sheet.rows[:-1])
+    with pytest.raises(WorksheetError, match="mistyped letter, or its worksheet was changed"):
+        changed.coded(code)
+
+
+@given(st.text(max_size=80))
+def test_any_text_is_a_code_or_is_refused_in_words(text: str) -> None:
+    """No text is anything but a code, or None; the sentence shows what a code looks like."""
+    if read_code(text) is None:
+        with pytest.raises(WorksheetError, match=r"letters such as [A-Z]{3}-[A-Z]{2}-[A-Z]{2}\."):
+            LIBRARY.coded(text)
+
+
+def _opens(text: str) -> bool:
+    try:
+        return bool(LIBRARY.coded(text))
+    except WorksheetError:
+        return False

@@ -1,0 +1,322 @@
+"""Worksheets as shipped: their rows and wording; and files that cannot be used."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from app.algebra.dims import Dim
+from app.models.architecture import TokensError
+from app.settings import PROJECT
+from app.shapes.tensors import AXES, Amount, Place, Tensor
+from app.shapes.topics import MAKERS, TopicError, topic_for
+from app.sheets.library import Library, load_library
+from app.sheets.worksheet import NOTATIONS, Variant, WorksheetError, plain
+
+CLASSIC_ROWS = ["input", "queries", "keys", "values", "scores", "weights", "output"]
+SHEETS = ("llama-7b", "qwen2.5-0.5b", "qwen2.5-0.5b-grouped")
+MODELS = ("llama-7b", "llama-3.2-1b", "qwen2.5-0.5b", "qwen3-0.6b", "mistral-7b", "gpt2")
+
+
+def every_variant(library: Library) -> list[Variant]:
+    """Every worksheet with its own model, and with every other that has the topic and takes as many tokens."""
+    found = [library.variant(sheet) for sheet in library.worksheets]
+    for sheet in library.worksheets:
+        for model in library.models:
+            with suppress(TopicError, TokensError):
+                found.append(library.variant(sheet, model))
+    assert len(found) > 2 * len(library.worksheets)
+    return found
+
+
+def shape(variant: Variant, key: str) -> tuple[int, int]:
+    """The true rows and columns of a matrix of the sheet."""
+    return (variant.answer(Place(key, "rows")), variant.answer(Place(key, "columns")))
+
+
+def sentences(variant: Variant) -> list[str]:
+    """Everything a sheet says before anything is typed."""
+    rows = [text for row in variant.rows for text in (row.name, row.note)]
+    return [variant.title, variant.description, variant.task, *variant.assumptions, variant.footnote or "", *rows]
+
+
+def test_the_promised_models_and_worksheets_are_there(library: Library) -> None:
+    """Six models, and LLaMA 7B with 100 tokens beside Qwen2.5 0.5B with 50 in two versions."""
+    assert set(library.models) >= set(MODELS)
+    tokens = {key: library.worksheets[key].tokens for key in SHEETS}
+    assert tokens == {"llama-7b": 100, "qwen2.5-0.5b": 50, "qwen2.5-0.5b-grouped": 50}
+
+
+@pytest.mark.parametrize("key", SHEETS)
+def test_a_shipped_sheet_asks_the_seven_classic_rows(library: Library, key: str) -> None:
+    """Input to output without the weighted values, two boxes a row."""
+    variant = library.variant(key)
+    assert [row.key for row in variant.rows] == CLASSIC_ROWS
+    assert [str(place) for place in variant.blanks][:3] == ["input.rows", "input.columns", "queries.rows"]
+    assert len(variant.blanks) == 14
+
+
+def test_the_eighth_row_can_be_asked_too(tmp_path: Path) -> None:
+    """A worksheet file that lists context asks weights times values: 100 × 128 in LLaMA 7B."""
+    folder = copied(tmp_path)
+    text = (folder / "llama-7b.toml").read_text(encoding="utf-8").replace('"output"]', '"context", "output"]')
+    (folder / "eight.toml").write_text(text, encoding="utf-8")
+    variant = load_library(folder).variant("eight")
+    assert [row.key for row in variant.rows] == [*CLASSIC_ROWS[:6], "context", "output"]
+    assert shape(variant, "context") == (100, 128)
+
+
+def test_llama_is_described_by_the_numbers_of_its_config(library: Library) -> None:
+    """Width 4096, 32 heads, 4096/32 = 128 a head, 100 tokens; all from the published config.json."""
+    variant = library.variant("llama-7b")
+    for said in ("LLaMA 7B", "4096 numbers", "32 heads", "4096/32 = 128", "100 tokens"):
+        assert said in variant.description
+    assert variant.footnote is None
+    assert variant.model.card == "https://huggingface.co/huggyllama/llama-7b"
+
+
+def test_the_simplified_sheet_owns_up_to_two_key_value_heads(library: Library) -> None:
+    """Qwen2.5 0.5B has 14 query heads on 2 key/value heads: the footnote says so, the description does not ask it."""
+    variant = library.variant("qwen2.5-0.5b")
+    for said in ("896 numbers", "14 heads", "896/14 = 64", "50 tokens"):
+        assert said in variant.description
+    assert "key/value" not in variant.description
+    assert variant.footnote is not None
+    assert "only 2 key/value heads" in variant.footnote
+    assert "14 query heads" in variant.footnote
+    assert "7 query heads share" in variant.footnote
+
+
+def test_the_honest_sheet_asks_for_the_key_value_heads(library: Library) -> None:
+    """Keys and values of the layer are N × (G·d_h) = 50 × 2·64 = 50 × 128, and nothing is left to a footnote."""
+    variant = library.variant("qwen2.5-0.5b-grouped")
+    assert shape(variant, "keys") == shape(variant, "values") == (50, 128)
+    assert shape(variant, "queries") == (50, 14 * 64)
+    assert "2 key/value heads, and 7 query heads read each" in variant.description
+    assert variant.footnote is None
+
+
+def test_a_head_width_that_the_config_states_is_worded_as_stated(library: Library) -> None:
+    """Qwen3 0.6B states 128 where an even share of 1024 over 16 heads were 64."""
+    description = library.variant("llama-7b", "qwen3-0.6b").description
+    assert "the config states that each of them works with 128 numbers" in description
+    assert "not the even share 1024/16" in description
+    assert "= 128" not in description
+
+
+def test_no_sentence_of_any_sheet_has_a_brace_left(library: Library) -> None:
+    """Every {symbol} of the wording was given its size, whichever model is chosen for whichever sheet."""
+    for variant in every_variant(library):
+        for sentence in sentences(variant):
+            assert not re.search(r"[{}]|None", sentence), (variant.worksheet.key, variant.model.key, sentence)
+
+
+def test_every_description_has_the_sizes_that_the_key_needs(library: Library) -> None:
+    """Of one head or layer: width, heads, head width and tokens; key/value heads where there are fewer than heads."""
+    for variant in every_variant(library):
+        if variant.worksheet.topic in ("single-head", "attention-layer"):
+            a = variant.architecture
+            found = {int(number.replace(",", "")) for number in re.findall(r"\d[\d,]*", variant.description)}
+            assert {a.d, a.H, a.d_h, variant.tokens, a.G} <= found, (variant.worksheet.key, variant.model.key)
+
+
+def test_the_assumptions_are_said(library: Library) -> None:
+    """No biases, masked work is not skipped, and the batch of one is not written."""
+    said = " ".join(library.variant("llama-7b").assumptions)
+    for word in ("no biases", "masked", "batch"):
+        assert word in said
+
+
+def test_another_model_gives_another_title(library: Library) -> None:
+    """The worksheet's own title is for its own model."""
+    assert library.variant("llama-7b").title == "One head of LLaMA 7B"
+    assert library.variant("llama-7b", "gpt2").title == "One head of GPT-2"
+
+
+@pytest.mark.parametrize("topic", MAKERS)
+def test_a_topic_has_its_wording(library: Library, topic: str) -> None:
+    """Title, task and assumptions; for every row that has a name, a nudge for each of its boxes.
+
+    Rows without a name cannot be asked.
+    """
+    sections, asked = library.wording.sections, dict[str, Tensor | Amount]()
+    for section in ("titles", "tasks", "assumptions", "description-parts"):
+        assert sections[section][topic]
+    for model in library.models.values():
+        with suppress(TopicError):
+            asked |= topic_for(topic, model.architecture, 7).asked
+    assert asked
+    assert set(sections["rows"][topic]) & set(asked)
+    for key in sections["rows"][topic]:
+        assert sections["rows"][topic][key]["name"], key
+        for axis in asked[key].axes if key in asked else AXES:
+            assert library.wording.nudge(topic, Place(key, axis)), key
+
+
+def test_no_nudge_has_a_digit(library: Library) -> None:
+    """What is said beside a wrong box points, and gives no number at all."""
+    nudges = [nudge for topic in library.wording.sections["nudges"].values() for nudge in topic.values()]
+    assert len(nudges) >= 32
+    assert [nudge for nudge in nudges if re.search(r"\d", nudge)] == []
+
+
+def test_no_sentence_about_unreadable_text_gives_an_answer_away(library: Library) -> None:
+    """The examples in them are no size of any shipped sheet, for any model it can be opened with."""
+    keys = {variant.answer(place) for variant in every_variant(library) for place in variant.blanks}
+    sizes = keys | {
+        value for variant in every_variant(library) for value in (variant.architecture.H, variant.architecture.G)
+    }
+    for reason, sentence in library.wording.sections["unreadable"].items():
+        examples = {int(number.replace(",", "")) for number in re.findall(r"\d[\d,]*", sentence)}
+        assert not examples & (sizes - {1, 2}), reason
+
+
+def test_gpt2_ends_where_its_position_table_does(library: Library) -> None:
+    """1,024 tokens are its most; one more is refused, and the table is named."""
+    assert shape(library.variant("llama-7b", "gpt2", 1024), "scores") == (1024, 1024)
+    with pytest.raises(TokensError, match=r"from 1 to 1,024: GPT-2 has a table of 1,024 positions"):
+        library.variant("llama-7b", "gpt2", 1025)
+
+
+def test_rotary_models_go_beyond_their_stated_length(library: Library) -> None:
+    """LLaMA 7B states 2,048 positions and has no table of them: 131,072 tokens can be asked."""
+    assert shape(library.variant("llama-7b", None, 131_072), "scores") == (131_072, 131_072)
+
+
+@pytest.mark.parametrize("tokens", [0, -3, 10**9])
+def test_impossible_lengths_are_refused(library: Library, tokens: int) -> None:
+    """The sentence says which numbers can be used."""
+    with pytest.raises(TokensError, match="whole number from 1 to"):
+        library.variant("llama-7b", None, tokens)
+
+
+def test_what_is_not_there_is_listed(library: Library) -> None:
+    """The sentence about an unknown worksheet or model names the known ones, and repeats at most 60 characters."""
+    with pytest.raises(WorksheetError, match=r"no worksheet “nope”; there are: .*llama-7b"):
+        library.variant("nope")
+    with pytest.raises(WorksheetError, match=r"no model “nope”; there are: .*gpt2"):
+        library.variant("llama-7b", "nope")
+    with pytest.raises(WorksheetError) as refused:
+        library.worksheet("x" * 10_000)
+    assert len(str(refused.value)) < 700
+
+
+def test_numbers_are_grouped_from_ten_thousand_on() -> None:
+    """4096 stays whole, as on paper; 131,072 is set apart."""
+    assert [plain(number) for number in (1, 4096, 9999, 10_000, 131_072)] == ["1", "4096", "9999", "10,000", "131,072"]
+
+
+def test_one_table_is_written_in_the_notation_of_each_course() -> None:
+    """H·d_h + 1 is H·d_head + 1, or n_heads·head_dim + 1; N is T in the lecture's letters."""
+    dim = Dim.parse("H*d_h + 1")
+    assert NOTATIONS["classic"].write(dim) == "H·d_head + 1"
+    assert NOTATIONS["framework"].write(dim) == "n_heads·head_dim + 1"
+    assert NOTATIONS["lecture"].write(Dim.parse("N")) == "T"
+
+
+def copied(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(PROJECT / "worksheets", tmp_path / "worksheets"))
+
+
+GOOD = 'title = "T"\nmodel = "llama-7b"\ntopic = "single-head"\ntokens = 5\nrows = ["input"]\n'
+SIZES = '"num_attention_heads": 4, "num_hidden_layers": 2, "intermediate_size": 128, "vocab_size": 100'
+CONFIG = f'{{"model_type": "llama", "hidden_size": 64, {SIZES}}}'
+
+
+def model_file(config: str, name: str = '"M"') -> str:
+    return f'{{"name": {name}, "about": "a", "card": "c", "config": {config}}}'
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("title = ", ""),
+        ("", "title, model, topic, tokens and rows"),
+        (GOOD.replace("title", "titel"), "titel"),
+        (GOOD.replace('"T"', "5"), "title"),
+        (GOOD.replace('"llama-7b"', '"nope"'), "no model “nope”; there are: "),
+        (GOOD.replace('"llama-7b"', '["llama-7b"]'), "model"),
+        (GOOD.replace("single-head", "nope"), "no topic “nope”; there are: single-head"),
+        (
+            GOOD.replace("single-head", "rotary-pairs"),
+            "no topic “rotary-pairs”; there are: single-head, bidirectional-head",
+        ),
+        (GOOD + 'notation = "nope"', "no notation “nope”; there are: classic"),
+        (GOOD.replace("= 5", "= 0"), "from 1 to"),
+        (GOOD.replace("= 5", "= 1_000_000_000"), "from 1 to"),
+        (GOOD.replace("= 5", "= 1.5"), "tokens"),
+        (GOOD.replace("= 5", '= "5"'), "tokens"),
+        (GOOD.replace("= 5", "= true"), "tokens"),
+        (GOOD.replace('["input"]', "[]"), "rows must be some of"),
+        (GOOD.replace('["input"]', '["W_Q"]'), "rows must be some of"),
+        (
+            GOOD.replace("single-head", "whole-model").replace('["input"]', '["tokens"]'),
+            "rows must be some of embedded",
+        ),
+        (GOOD.replace("single-head", "cross-attention"), "no cross attention"),
+        (GOOD.replace('["input"]', '"input"'), "rows"),
+        (GOOD.replace('["input"]', '[["input"]]'), "rows must be a list of texts"),
+        (GOOD + 'models = ["gpt2", "gpt3"]', "no model “gpt3”"),
+        (GOOD + "models = [1]", "models must be a list of texts"),
+        (GOOD.replace('["input"]', '["input", "input"]'), "rows must be some of"),
+        (GOOD + "kv_head_per_query_head = 1", "kv_head_per_query_head"),
+        (GOOD + 'key = "other"', "key"),
+    ],
+)
+def test_a_worksheet_file_that_cannot_be_used_is_named(tmp_path: Path, text: str, said: str) -> None:
+    """One WorksheetError, of one line, that begins with the file and says what to change."""
+    folder = copied(tmp_path)
+    (folder / "mine.toml").write_text(text, encoding="utf-8")
+    with pytest.raises(WorksheetError) as refused:
+        load_library(folder)
+    sentence = str(refused.value)
+    assert sentence.startswith("mine.toml")
+    assert said in sentence
+    assert "\n" not in sentence
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "one object with name, about, card and config"),
+        ("[]", "one object with name, about, card and config"),
+        ("[" * 100_000, "one object with name, about, card and config"),
+        ('{"name": "M"}', "one object with name, about, card and config"),
+        (model_file(CONFIG, name="5"), "one object with name, about, card and config"),
+        (model_file("5"), "one JSON object"),
+        (model_file('{"hidden_size": 64}'), "model_type"),
+        (model_file(CONFIG.replace('"hidden_size": 64, ', "")), "hidden_size"),
+        (model_file(CONFIG.replace("64", "-64")), "hidden_size"),
+        (model_file(CONFIG.replace("64", "65")), "65"),
+    ],
+)
+def test_a_model_file_that_cannot_be_used_is_named(tmp_path: Path, text: str, said: str) -> None:
+    """One WorksheetError, of one line, that begins with the file and says what to change."""
+    folder = copied(tmp_path)
+    (folder / "models" / "mine.json").write_text(text, encoding="utf-8")
+    with pytest.raises(WorksheetError) as refused:
+        load_library(folder)
+    sentence = str(refused.value)
+    assert sentence.startswith("models/mine.json")
+    assert said in sentence
+    assert "\n" not in sentence
+
+
+def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
+    """Bytes that are not UTF-8 are refused as any other file that cannot be read."""
+    folder = copied(tmp_path)
+    (folder / "mine.toml").write_bytes(b'title = "\xff"')
+    with pytest.raises(WorksheetError, match=r"^mine\.toml cannot be read"):
+        load_library(folder)
+
+
+def test_a_library_without_wording_is_refused(tmp_path: Path) -> None:
+    """Worksheets say nothing without wording/en.toml."""
+    folder = copied(tmp_path)
+    (folder / "wording" / "en.toml").unlink()
+    with pytest.raises(WorksheetError, match=r"^en\.toml cannot be read"):
+        load_library(folder)

@@ -1,0 +1,453 @@
+"""The API as programs use it: the shapes of its answers are a promise."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from app.forward.process import RunnerBusy, RunnerFailed, RunTooLong
+from app.forward.run import ForwardError
+from app.sheets.library import Library
+from app.web.shared.request_guard import MAX_BODY
+
+if TYPE_CHECKING:
+    from tests.conftest import FakeRunner
+
+ROWS = ("input", "queries", "keys", "values", "scores", "weights", "output")
+BOXES = [f"{row}.{axis}" for row in ROWS for axis in ("rows", "columns")]
+LLAMA = {
+    "model_type": "llama",
+    "hidden_size": 64,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "intermediate_size": 128,
+    "vocab_size": 100,
+    "num_hidden_layers": 2,
+}
+
+
+def refused(client: TestClient, method: str, address: str, status: int, **options: Any) -> str:
+    """The sentence of an error, which is all that its JSON holds."""
+    response = client.request(method, address, **options)
+    assert response.status_code == status, response.text
+    body = response.json()
+    assert list(body) == ["detail"]
+    assert isinstance(body["detail"], str)
+    assert re.search(r"\w", body["detail"])
+    assert "Traceback" not in body["detail"]
+    return str(body["detail"])
+
+
+def test_the_models_are_listed_with_their_sizes(client: TestClient) -> None:
+    """Six models at least; Qwen2.5 0.5B as its config.json states it."""
+    models = {entry["key"]: entry for entry in client.get("/api/v1/models").json()}
+    assert set(models) >= {"llama-7b", "llama-3.2-1b", "qwen2.5-0.5b", "qwen3-0.6b", "mistral-7b", "gpt2"}
+    qwen = models["qwen2.5-0.5b"]
+    assert set(qwen) >= {"key", "name", "about", "card", "family", "sizes"}
+    assert (qwen["name"], qwen["family"]) == ("Qwen2.5 0.5B", "qwen2")
+    assert qwen["card"] == "https://huggingface.co/Qwen/Qwen2.5-0.5B"
+    wanted = {"d": 896, "H": 14, "G": 2, "d_h": 64, "d_v": 64, "d_ff": 4864, "V": 151_936, "L": 24, "C": 32_768}
+    assert qwen["sizes"] == wanted
+
+
+def test_the_worksheets_are_listed_with_five_keys(client: TestClient) -> None:
+    """Each is key, title, model, topic and tokens, and nothing else."""
+    sheets = {entry["key"]: entry for entry in client.get("/api/v1/worksheets").json()}
+    assert sheets["llama-7b"] == {
+        "key": "llama-7b",
+        "title": "One head of LLaMA 7B",
+        "model": "llama-7b",
+        "topic": "single-head",
+        "tokens": 100,
+    }
+    assert {tuple(entry) for entry in sheets.values()} == {("key", "title", "model", "topic", "tokens")}
+    assert set(sheets) >= {"llama-7b", "qwen2.5-0.5b", "qwen2.5-0.5b-grouped"}
+
+
+def values(tree: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Every key and every leaf of nested JSON."""
+    if isinstance(tree, dict):
+        for key, value in tree.items():
+            yield f"{path}.{key}", None
+            yield from values(value, f"{path}.{key}")
+    elif isinstance(tree, list):
+        for number, value in enumerate(tree):
+            yield from values(value, f"{path}[{number}]")
+    else:
+        yield path, tree
+
+
+@pytest.mark.parametrize("sheet", ["llama-7b", "qwen2.5-0.5b", "qwen2.5-0.5b-grouped"])
+@pytest.mark.parametrize("model", ["", "llama-3.2-1b"])
+def test_a_worksheet_has_no_answers_in_it(client: TestClient, library: Library, sheet: str, model: str) -> None:
+    """No key is called an answer or a shape, and no number of the key stands outside title, text and tokens."""
+    shown = client.get(f"/api/v1/worksheets/{sheet}", params={"model": model} if model else {}).json()
+    assert [row["key"] for row in shown["rows"]] == [
+        "input",
+        "queries",
+        "keys",
+        "values",
+        "scores",
+        "weights",
+        "output",
+    ]
+    assert {tuple(row) for row in shown["rows"]} == {("key", "letter", "name", "note", "boxes")}
+    variant = library.variant(sheet, model or None)
+    key = {str(variant.answer(place)) for place in variant.blanks}
+    for path, value in values(shown):
+        assert not re.search(r"answer|shape|size|solution|correct", path)
+        assert not isinstance(value, int) or path == ".tokens"
+        if path not in (".description", ".title", ".footnote", ".model", ".tokens"):
+            assert not key & set(re.findall(r"\d+", str(value or ""))), path
+
+
+def test_the_description_states_what_a_sheet_gives_and_no_more(client: TestClient) -> None:
+    """The honest layer states 14 heads, 2 key/value heads and 64 numbers; 2·64 = 128 is the student's to find."""
+    shown = client.get("/api/v1/worksheets/qwen2.5-0.5b-grouped").json()
+    numbers = set(re.findall(r"\d+", shown["description"]))
+    assert {"896", "14", "64", "2", "50"} <= numbers
+    assert "128" not in str(shown)
+
+
+def test_a_worksheet_can_be_asked_for_another_model_and_length(client: TestClient) -> None:
+    """GPT-2 with 7 tokens on the sheet of LLaMA."""
+    shown = client.get("/api/v1/worksheets/llama-7b?model=gpt2&tokens=7").json()
+    assert (shown["key"], shown["model"], shown["tokens"], shown["title"]) == (
+        "llama-7b",
+        "gpt2",
+        7,
+        "One head of GPT-2",
+    )
+    assert "768 numbers" in shown["description"]
+
+
+@pytest.mark.parametrize("tokens", ["0", "-3", "1000000000", "1.5", "", "many", "9**9"])
+def test_a_worksheet_of_an_impossible_length_is_refused(client: TestClient, tokens: str) -> None:
+    """422, naming tokens."""
+    assert "okens" in refused(client, "GET", f"/api/v1/worksheets/llama-7b?tokens={tokens}", 422)
+
+
+def test_what_is_not_there_is_listed(client: TestClient) -> None:
+    """404 with the keys there are, and 404 and 405 for addresses without a page."""
+    assert re.search(r"there are: .*\bllama-7b", refused(client, "GET", "/api/v1/worksheets/nope", 404))
+    assert "no model “nope”" in refused(client, "GET", "/api/v1/worksheets/llama-7b?model=nope", 404)
+    assert "no worksheet" in refused(client, "POST", "/api/v1/grade", 404, json={"worksheet": "nope", "answers": {}})
+    refused(client, "GET", "/api/v1/nope", 404)
+    refused(client, "GET", "/api/v1/grade", 405)
+
+
+def graded(client: TestClient, answers: dict[str, str], **more: Any) -> dict[str, Any]:
+    response = client.post("/api/v1/grade", json={"worksheet": "llama-7b", "answers": answers, **more})
+    assert response.status_code == 200, response.text
+    return dict(response.json())
+
+
+def test_grades_have_the_promised_shape(client: TestClient) -> None:
+    """One right, one wrong, one unreadable, eleven empty; the wrong one is as wide as the model."""
+    result = graded(client, {"queries.rows": "100", "queries.columns": "4,096", "keys.rows": "many"})
+    assert set(result) == {"score", "out_of", "marks", "first_break", "diagnosis"}
+    assert (result["score"], result["out_of"], result["first_break"]) == (1, 14, None)
+    assert set(result["diagnosis"]) == {"key", "message", "explains", "also"}
+    assert (result["diagnosis"]["key"], result["diagnosis"]["explains"]) == (
+        "head-as-wide-as-model",
+        ["queries.columns"],
+    )
+    assert list(result["marks"]) == BOXES
+    assert {tuple(mark) for mark in result["marks"].values()} == {("mark", "read_as", "message")}
+    assert result["marks"]["queries.rows"] == {"mark": "right", "read_as": 100, "message": ""}
+    assert (result["marks"]["queries.columns"]["mark"], result["marks"]["queries.columns"]["read_as"]) == (
+        "wrong",
+        4096,
+    )
+    assert result["marks"]["queries.columns"]["message"]
+    assert (result["marks"]["keys.rows"]["mark"], result["marks"]["keys.rows"]["read_as"]) == ("unreadable", None)
+    assert result["marks"]["output.rows"] == {"mark": "empty", "read_as": None, "message": ""}
+
+
+def test_a_break_is_named_in_the_grades(client: TestClient) -> None:
+    """Queries of 128 columns cannot meet keys of 64; a sheet without wrong boxes has neither break nor diagnosis."""
+    result = graded(client, {"queries.columns": "128", "keys.columns": "64"})
+    assert (result["first_break"]["at"], result["first_break"]["right"]) == ("scores", "keys.columns")
+    result = graded(client, {"queries.columns": "128"})
+    assert (result["first_break"], result["diagnosis"]) == (None, None)
+
+
+def test_a_hint_comes_where_it_is_asked_for(client: TestClient) -> None:
+    """Three levels of one belief; null where all is right, nothing was tried, and no key where none was asked."""
+    wide = dict.fromkeys(("queries.columns", "keys.columns", "values.columns"), "4096")
+    hints = [graded(client, wide, hint=level)["hint"] for level in (1, 2, 3)]
+    assert [found["level"] for found in hints] == [1, 2, 3]
+    assert hints[0]["message"] == graded(client, wide)["diagnosis"]["message"]
+    assert [found["boxes"] for found in hints] == [[], [], list(wide)]
+    assert graded(client, {"input.rows": "many"}, hint=3)["hint"] is None
+    assert "hint" not in graded(client, wide)
+
+
+@pytest.mark.parametrize("level", [0, 4, -1, "2", 1.5, [1]])
+def test_a_hint_of_another_level_is_refused(client: TestClient, level: object) -> None:
+    """422 with one sentence."""
+    refused(client, "POST", "/api/v1/grade", 422, json={"worksheet": "llama-7b", "answers": {}, "hint": level})
+
+
+def test_the_beliefs_are_listed(client: TestClient) -> None:
+    """Thirty, each with the topics of the sheets it shows on, and a nudge without a digit."""
+    beliefs = client.get("/api/v1/beliefs").json()
+    assert len(beliefs) == 30
+    assert {tuple(belief) for belief in beliefs} == {("key", "topics", "nudge")}
+    assert not [belief for belief in beliefs if any(character.isdigit() for character in belief["nudge"])]
+    assert {belief["key"]: belief["topics"] for belief in beliefs}["decode-step-square"] == ["decode-step"]
+
+
+def test_a_sheet_worked_by_hand_gets_all_marks(client: TestClient) -> None:
+    """LLaMA 7B, one head, 100 tokens: 4096/32 = 128."""
+    shapes = {"input": (100, 4096), "queries": (100, 128), "keys": (100, 128), "values": (100, 128),
+              "scores": (100, 100), "weights": (100, 100), "output": (100, 4096)}  # fmt: skip
+    answers = {f"{key}.rows": str(rows) for key, (rows, _) in shapes.items()}
+    answers |= {f"{key}.columns": str(columns) for key, (_, columns) in shapes.items()}
+    assert graded(client, answers)["score"] == 14
+    # Nine sides have N, seven rows and two more columns: the first is wrong, eight follow for a half each.
+    assert graded(client, answers, tokens=101)["score"] == 14 - 9 + 4
+
+
+@pytest.mark.parametrize("text", ["9**9**9", "__import__('os')", "1/0", "7" * 10_000, "\x00", "１２８²"])
+def test_bad_answers_are_unreadable_and_no_error(client: TestClient, text: str) -> None:
+    """Whatever stands in a box, the sheet is graded."""
+    mark = graded(client, {"queries.columns": text})["marks"]["queries.columns"]
+    assert mark["mark"] == "unreadable"
+    assert len(mark["message"]) < 300
+
+
+def test_grading_stores_nothing(client: TestClient) -> None:
+    """No cookie is given, and no learner is made."""
+    assert "set-cookie" not in client.post("/api/v1/grade", json={"worksheet": "llama-7b", "answers": {}}).headers
+
+
+@pytest.mark.parametrize("box", ["queries", "context.rows", "W_Q.rows", "__class__", ""])
+def test_an_unknown_box_is_refused(client: TestClient, box: str) -> None:
+    """422, naming the boxes there are."""
+    sentence = refused(client, "POST", "/api/v1/grade", 422, json={"worksheet": "llama-7b", "answers": {box: "1"}})
+    assert "is no box of this sheet" in sentence
+    assert "queries.rows" in sentence
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"worksheet": "llama-7b"},
+        {"worksheet": "llama-7b", "answers": []},
+        {"worksheet": "llama-7b", "answers": {"queries.rows": 100}},
+        {"worksheet": "llama-7b", "answers": {}, "tokens": 1.5},
+        {"worksheet": "llama-7b", "answers": {}, "tokens": "7"},
+        {"worksheet": "llama-7b", "answers": {}, "tokens": True},
+        {"worksheet": "llama-7b", "answers": {}, "tokens": 0},
+        {"worksheet": "llama-7b", "answers": {}, "tokens": 10**9},
+        {"worksheet": "llama-7b", "answers": {}, "sheet": "other"},
+        {"worksheet": 7, "answers": {}},
+        [],
+        "x",
+    ],
+)
+def test_a_request_of_another_shape_is_refused(client: TestClient, body: object) -> None:
+    """422 with one sentence."""
+    refused(client, "POST", "/api/v1/grade", 422, json=body)
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b"", 422),
+        (b"{", 422),
+        (b"\xff\xfe", 422),
+        (b"[" * 100_000, 400),
+        (b'{"worksheet": "llama-7b", "answers": {}, "tokens": ' + b"9" * 5000 + b"}", 400),
+        (b'{"worksheet": "\\ud800", "answers": {}}', 404),
+        (b'{"worksheet": "llama-7b", "answers": {"\\ud800": "1"}}', 422),
+        (b'{"worksheet": "llama-7b", "answers": {}, "\\ud800": 1}', 422),
+        (b"x" * (MAX_BODY + 1), 413),
+    ],
+)
+def test_a_body_that_is_no_json_gets_a_sentence(client: TestClient, body: bytes, status: int) -> None:
+    """A status a client can act on for broken, deep, long and half-encoded bodies."""
+    refused(client, "POST", "/api/v1/grade", status, content=body, headers={"content-type": "application/json"})
+
+
+def test_half_a_character_in_a_box_is_unreadable(client: TestClient) -> None:
+    """A lone surrogate, which JSON can spell and UTF-8 cannot, is answered and not an error."""
+    body = b'{"worksheet": "llama-7b", "answers": {"queries.rows": "\\ud800"}}'
+    response = client.post("/api/v1/grade", content=body, headers={"content-type": "application/json"})
+    assert response.json()["marks"]["queries.rows"]["mark"] == "unreadable"
+
+
+def test_another_site_is_refused_in_json(client: TestClient) -> None:
+    """403 as a sentence in JSON."""
+    refused(client, "POST", "/api/v1/grade", 403, json={}, headers={"Sec-Fetch-Site": "cross-site"})
+
+
+# The forward pass
+
+
+def test_a_model_of_the_library_is_run(client: TestClient, runner: FakeRunner) -> None:
+    """Its key, 100 tokens, the first head and float32 where nothing else is said."""
+    result = client.post("/api/v1/forward", json={"model": "llama-7b"}).json()
+    architecture, tokens, options = runner.calls[0]
+    assert (architecture.name, tokens) == ("LLaMA 7B", 100)
+    assert options == {"topic": "single-head", "head": 0, "device": None, "dtype": "float32", "seed": 0}
+    assert result["shapes"]["queries"] == [100, 128]
+    assert set(result) >= {"model", "tokens", "device", "dtype", "milliseconds", "shapes", "agrees", "lines", "picture"}
+
+
+def test_a_config_is_run_in_place_of_a_model(client: TestClient, runner: FakeRunner) -> None:
+    """The object of a config.json, with every option."""
+    asked = {"config": LLAMA, "tokens": 7, "head": 3, "device": "meta", "dtype": "bfloat16", "seed": 5}
+    result = client.post("/api/v1/forward", json=asked).json()
+    architecture, tokens, options = runner.calls[0]
+    assert (architecture.d, architecture.H, architecture.G, architecture.d_h, tokens) == (64, 4, 2, 16, 7)
+    assert options == {"topic": "single-head", "head": 3, "device": "meta", "dtype": "bfloat16", "seed": 5}
+    assert result["shapes"]["queries"] == [7, 16]
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "said"),
+    [
+        ({}, 422, "either a model"),
+        ({"model": "llama-7b", "config": LLAMA}, 422, "either a model"),
+        ({"model": "nope"}, 404, "there are:"),
+        ({"config": []}, 422, "config"),
+        ({"config": {}}, 422, "model_type"),
+        ({"config": {**LLAMA, "model_type": "nope"}}, 422, "nope"),
+        ({"config": {key: value for key, value in LLAMA.items() if key != "hidden_size"}}, 422, "hidden_size"),
+        ({"config": {**LLAMA, "num_attention_heads": 5}}, 422, "5"),
+        ({"config": {**LLAMA, "hidden_size": -64}}, 422, "hidden_size"),
+        ({"config": {**LLAMA, "hidden_size": 10**15}}, 422, "hidden_size"),
+        ({"config": {**LLAMA, "hidden_size": "64"}}, 422, "hidden_size"),
+        ({"config": {**LLAMA, "num_key_value_heads": 3}}, 422, "3"),
+        ({"model": "llama-7b", "tokens": 0}, 422, "from 1 to"),
+        ({"model": "llama-7b", "tokens": -3}, 422, "from 1 to"),
+        ({"model": "llama-7b", "tokens": 10**9}, 422, "from 1 to"),
+        ({"model": "llama-7b", "tokens": 1.5}, 422, "tokens"),
+        ({"model": "llama-7b", "tokens": ""}, 422, "tokens"),
+        ({"model": "llama-7b", "tokens": None}, 422, "tokens"),
+        ({"model": "gpt2", "tokens": 1025}, 422, "1,024 positions"),
+        ({"model": "llama-7b", "extra": 1}, 422, "extra"),
+    ],
+)
+def test_a_head_that_cannot_be_run_is_refused(
+    client: TestClient, runner: FakeRunner, body: dict[str, Any], status: int, said: str
+) -> None:
+    """One sentence that says what to change, and nothing is run."""
+    assert said in refused(client, "POST", "/api/v1/forward", status, json=body)
+    assert runner.calls == []
+
+
+def test_a_config_with_half_a_character_is_refused(client: TestClient) -> None:
+    """A lone surrogate in the name of a family gets a sentence as any other unknown one."""
+    body = b'{"config": {"model_type": "\\ud800"}}'
+    refused(client, "POST", "/api/v1/forward", 422, content=body, headers={"content-type": "application/json"})
+
+
+@pytest.mark.parametrize(
+    ("problem", "status"),
+    [
+        (ForwardError("The device must be another."), 422),
+        (RunnerBusy(), 503),
+        (RunTooLong(), 504),
+        (RunnerFailed(), 503),
+        (RuntimeError("secret"), 500),
+    ],
+)
+def test_a_run_that_ends_without_result_has_its_status(
+    client: TestClient, runner: FakeRunner, problem: Exception, status: int
+) -> None:
+    """Input 422, too many or lost 503, too long 504; anything else is ours and tells nothing."""
+    runner.problem = problem
+    assert "secret" not in refused(client, "POST", "/api/v1/forward", status, json={"model": "llama-7b"})
+
+
+def test_openapi_lists_every_route_of_the_api(client: TestClient) -> None:
+    """The six promised routes with a sentence each, every field of a request described by its type, no page."""
+    description = client.get("/openapi.json").json()
+    routes = {
+        (method, path): what for path, methods in description["paths"].items() for method, what in methods.items()
+    }
+    assert set(routes) >= {
+        ("get", "/api/v1/models"),
+        ("get", "/api/v1/worksheets"),
+        ("get", "/api/v1/worksheets/{key}"),
+        ("get", "/api/v1/beliefs"),
+        ("post", "/api/v1/grade"),
+        ("post", "/api/v1/forward"),
+    }
+    assert {path for _, path in routes if not path.startswith("/api/v1/")} == set()
+    assert all(what["description"].endswith(".") for what in routes.values())
+    assert set(description["components"]["schemas"]["Grades"]["properties"]) == {
+        "score",
+        "out_of",
+        "marks",
+        "first_break",
+        "diagnosis",
+        "hint",
+    }
+
+
+def test_a_seed_draws_a_sheet_without_answers(client: TestClient, library: Library) -> None:
+    """The same twice; every box is named, and no number of the key stands in the rows."""
+    asked = {"worksheet": "cross-bart-base", "seed": 7}
+    drawn, again = (client.post("/api/v1/variants", json=asked).json() for _ in range(2))
+    assert drawn == again
+    variant = library.seeded("cross-bart-base", 7)
+    told = ("code", "worksheet", "seed", "model", "topic", "tokens", "decoder_tokens")
+    assert [drawn[key] for key in told] == [
+        variant.code, "cross-bart-base", 7, "bart-base", "cross-attention", variant.tokens, variant.sizes["M"]
+    ]  # fmt: skip
+    assert [box for row in drawn["rows"] for box in row["boxes"]] == [str(place) for place in variant.blanks]
+    assert not re.search(r"\d", " ".join(f"{row['letter']} {row['name']} {row['note']}" for row in drawn["rows"]))
+    assert ["width-always-divided", "right"] in drawn["cannot_tell_apart"]
+
+
+@pytest.mark.parametrize("model", [None, "bert-base"])
+def test_a_drawn_sheet_is_graded_by_its_seed_and_by_its_code(client: TestClient, model: str | None) -> None:
+    """97 rows are right on the sheet of 97 tokens alone: by seed and by code the same marks."""
+    asked = {"worksheet": "head-of-a-model", "seed": 7, "model": model}
+    drawn = client.post("/api/v1/variants", json=asked).json()
+    answers = {"input.rows": str(drawn["tokens"]), "scores.columns": str(drawn["tokens"]), "keys.rows": "1000"}
+    by_seed = client.post("/api/v1/grade", json={**asked, "answers": answers}).json()
+    by_code = client.post("/api/v1/grade", json={"code": drawn["code"], "answers": answers}).json()
+    assert by_seed == by_code
+    assert by_seed["score"] == 2
+
+
+def test_a_code_of_an_imported_model_is_graded(client: TestClient) -> None:
+    """Its letters lead to the stored config: 64 wide, heads of 16."""
+    key = client.post("/api/v1/models", json={"config": LLAMA, "name": "Mine"}).json()["key"]
+    drawn = client.post("/api/v1/variants", json={"worksheet": "llama-7b", "seed": 1, "model": key}).json()
+    answers = {"queries.columns": "16", "input.columns": "64"}
+    graded = client.post("/api/v1/grade", json={"code": drawn["code"].lower(), "answers": answers}).json()
+    assert graded["score"] == 2
+
+
+@pytest.mark.parametrize(
+    ("asked", "status", "said"),
+    [
+        ({}, 422, "either a worksheet"),
+        ({"worksheet": "llama-7b", "code": "BHR-KQ-RM"}, 422, "either a worksheet"),
+        ({"code": "BHR-KQ-RM", "seed": 1}, 422, "leave out seed"),
+        ({"worksheet": "llama-7b", "seed": 1, "tokens": 5}, 422, "one or the other"),
+        ({"worksheet": "llama-7b", "seed": -1}, 422, "from 0 to"),
+        ({"worksheet": "llama-7b", "seed": 2**70}, 422, "from 0 to"),
+        ({"worksheet": "nothing", "seed": 1}, 404, "no worksheet"),
+        ({"worksheet": "llama-7b", "seed": 1, "model": "nothing"}, 404, "no model"),
+        ({"code": "BHR-KQ-RN"}, 404, "mistyped"),
+        ({"code": "BHR-KQ-XBBBBB-RN"}, 404, "mistyped"),
+        ({"code": "12"}, 404, "letters such as"),
+    ],
+)
+def test_a_sheet_that_cannot_be_found_is_refused(
+    client: TestClient, asked: dict[str, Any], status: int, said: str
+) -> None:
+    """With what to give instead."""
+    assert said in refused(client, "POST", "/api/v1/grade", status, json={**asked, "answers": {}})

@@ -1,0 +1,273 @@
+"""The handout pages through HTTP: options in the address, real pages, class lists, progress, and paper back in."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import re
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from app.sheets.library import Library
+from app.web.handouts.print_jobs import Job, Jobs
+from tests.helpers.printed import printed
+
+QUERY = "worksheet=llama-7b&each=versions&number=3&layout=full&back=classic&course=COS+597G&paper=a4"
+
+
+def test_the_options_stand_in_the_address(client: TestClient) -> None:
+    """What an address says is chosen in the form, and the form's own address says it again."""
+    page = client.get(f"/handout?{QUERY}").text
+    for chosen in ('value="versions" checked', 'value="full" checked', 'value="a4" selected', 'value="COS 597G"'):
+        assert chosen in page
+    told = re.search(r'data-address="/handout\?([^"]*)"', page)
+    assert told
+    assert set(told.group(1).replace("&amp;", "&").split("&")) == set(QUERY.split("&"))
+
+
+def test_the_pages_shown_are_those_of_the_pdf(client: TestClient) -> None:
+    """As many pictures as pages, of the paper's size, and the PDF downloads under the worksheet's name."""
+    pictures = re.findall(r'<img src="([^"]+)"', client.get(f"/handout?{QUERY}").text)
+    answer = client.get(f"/handout.pdf?{QUERY}")
+    assert answer.headers["content-type"] == "application/pdf"
+    assert 'filename="llama-7b.pdf"' in answer.headers["content-disposition"]
+    assert len(pictures) == len(printed(answer.content)) == 6
+    for source in pictures:
+        picture = client.get(source.replace("&amp;", "&"))
+        assert picture.headers["content-type"] == "image/svg+xml"
+        assert 'viewBox="0 0 595.28' in picture.text
+        assert "<script" not in picture.text
+        assert "style=" not in picture.text
+    assert client.get(f"/handout/pages/7.svg?{QUERY}").status_code == 404
+
+
+def test_a_sheet_with_a_decoders_text_is_printed_as_it_is_shown(client: TestClient) -> None:
+    """“Print” beside such a sheet leads to its very numbers, to be changed there."""
+    sheet = client.get("/sheet?worksheet=cross-bart-base&tokens=40&decoded=7").text
+    code = re.search(r'<a href="/v/([A-Z0-9-]+)">', sheet)
+    link = re.search(r'<a href="(/handout\?[^"]*)">Print</a>', sheet)
+    assert code
+    assert link
+    page = client.get(link[1].replace("&amp;", "&")).text
+    assert re.search(r'name="decoded" class="decodes" value="7"', page)
+    told = re.search(r'href="(/handout\.pdf\?[^"]*)"', page)
+    assert told
+    paper = printed(client.get(told[1].replace("&amp;", "&")).content)[0].text
+    assert f"Sheet {code[1]}," in paper
+
+
+def test_a_script_gets_the_pages_alone(client: TestClient) -> None:
+    """While options change, only what follows from them is sent."""
+    part = client.get(f"/handout?{QUERY}", headers={"hx-request": "true"}).text
+    assert "<html" not in part
+    assert part.count("<img") == 6
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "sentence"),
+    [
+        ("number=many", 422, "The number of sheets must be a whole number from 1 to 5,000, not “many”."),
+        ("number=0", 422, "from 1 to 5,000"),
+        ("decoded=many", 422, "The number of decoder tokens must be a whole number from 0"),
+        ("decoded=9", 422, "has no encoder and decoder: it reads one text, so leave decoder tokens out."),
+        ("worksheet=cross-bart-base&decoded=0", 422, "Decoder tokens must be a whole number from 1 to"),
+        ("worksheet=nope", 404, "There is no worksheet “nope”"),
+        ("model=nope", 404, "There is no model “nope”"),
+        ("tokens=0", 422, "token"),
+        ("layout=%3Cb%3E", 422, "There is no layout “&lt;b&gt;”"),
+        ("course=" + "x" * 130, 422, "at most 120"),
+        ("course=%E1%9A%A0", 200, "ᚠ"),
+        ("worksheet=count-llama-7b&each=versions&number=4", 422, "only 1 version"),
+    ],
+)
+def test_options_that_cannot_be_used_are_told(client: TestClient, query: str, status: int, sentence: str) -> None:
+    """The sentence stands where the pages would, and everything typed is still in the form."""
+    answer = client.get(f"/handout?{query}")
+    assert answer.status_code == status
+    assert sentence in answer.text
+
+
+def test_a_download_says_what_cannot_be_printed(client: TestClient) -> None:
+    """A letter without a font, and more sheets than a browser waits for."""
+    assert "No installed font has the letters" in client.get("/handout.pdf?course=%E1%9A%A0").text
+    assert "More than 100 sheets" in client.get("/handout.pdf?number=101").text
+
+
+def finished(client: TestClient, address: str) -> str:
+    """The page of a job once it is ready, or says why not."""
+    for _ in range(600):
+        page = client.get(address).text
+        if "<progress" not in page:
+            return page
+        time.sleep(0.05)
+    raise AssertionError(page)
+
+
+def test_a_class_list_becomes_a_handout(client: TestClient) -> None:
+    """Names from a file are printed, each on its own version; the address of the result cannot be guessed."""
+    roster = "First name,Last name\nAda,Lovelace\nعمر,الخيام\n王,小明\n".encode()
+    answer = client.post(
+        "/handout/class",
+        data={"worksheet": "head-of-a-model", "each": "versions", "number": "2"},
+        files={"roster": ("names.csv", roster, "text/csv")},
+        follow_redirects=False,
+    )
+    assert answer.status_code == 303
+    assert len(answer.headers["location"].rpartition("/")[2]) >= 20
+    page = finished(client, answer.headers["location"])
+    link = re.search(r'href="(/handout/jobs/[^"]+\.pdf)"', page)
+    assert link
+    text = " ".join(page.text for page in printed(client.get(link.group(1)).content))
+    assert "Ada Lovelace" in text
+    assert set("王小明") <= set(text)
+    assert len(set(re.findall(r"Sheet ([A-Z-]+), page 1", text))) == 3
+
+
+def test_a_large_handout_shows_its_progress(client: TestClient) -> None:
+    """More than a hundred sheets are made while a page says how far they are, without script too."""
+    page = client.get("/handout?number=120").text
+    assert "Make 120 sheets" in page
+    assert "Download the PDF" not in page
+    answer = client.post("/handout/class", data={"number": "120"}, follow_redirects=False)
+    address = answer.headers["location"]
+    first = client.get(address)
+    assert "<progress" not in first.text or "refresh" in first.headers
+    assert "Download the PDF" in finished(client, address)
+    assert len(printed(client.get(f"{address}.pdf").content)) == 60
+
+
+@pytest.mark.parametrize(
+    ("names", "sentence"),
+    [("\n".join(["x"] * 6_000), "6,000 names"), ("Ada\nᚠᚢ", "No installed font"), ("y" * 90, "at most 80")],
+)
+def test_names_that_cannot_be_printed_come_back(client: TestClient, names: str, sentence: str) -> None:
+    """The sentence stands beside the names, which are still there to be mended."""
+    answer = client.post("/handout/class", data={"names": names, "course": "COS"})
+    assert answer.status_code == 422
+    assert sentence in answer.text
+    assert names.splitlines()[0] in answer.text
+    assert 'value="COS"' in answer.text
+
+
+def test_too_many_at_once_are_told_to_come_back(client: TestClient) -> None:
+    """Other pages keep their threads: beyond a dozen requests that wait, one sentence and 503."""
+    printing = client.app.state.printing  # type: ignore[attr-defined]
+    for _ in range(12):
+        assert printing._turns.acquire(blocking=False)
+    for address in ("/handout.pdf?seed=77", "/handout?seed=78"):
+        answer = client.get(address)
+        assert answer.status_code == 503
+        assert "try again in a minute" in answer.text
+    printing._turns.release()
+    assert client.get("/handout.pdf?seed=77").status_code == 200
+
+
+def test_a_qr_code_leads_to_where_the_page_was_asked_for(client: TestClient) -> None:
+    """Unless that is this machine alone, the address of the page is the address on the sheets."""
+    [here] = printed(client.get("/handout.pdf").content)
+    assert here.codes == []
+    [there] = printed(client.get("/handout.pdf", headers={"host": "shapes.example.org"}).content)
+    assert len(there.codes) == 2
+    assert all(code.startswith("http://shapes.example.org/v/") for code in there.codes)
+
+
+def test_an_old_job_is_told(client: TestClient) -> None:
+    """A handout that is no longer kept has a sentence of its own."""
+    answer = client.get("/handout/jobs/none")
+    assert answer.status_code == 404
+    assert "no longer kept" in answer.text
+
+
+def right(library: Library) -> list[str]:
+    return [str(size) for size in library.variant("llama-7b").key.values()]
+
+
+def test_lines_typed_from_paper_are_marked(client: TestClient, library: Library) -> None:
+    """A right sheet gets all its marks, a wrong one its diagnosis; a dash is an empty box, no name is needed."""
+    code = library.variant("llama-7b").code
+    assert "14 answers" in client.get(f"/marking?code={code.lower()}").text
+    wide = ["4096" if text == "128" else text for text in right(library)]
+    typed = "\r\n".join([f"Ada: {' '.join(right(library))}", " ".join(wide), "<Bo>: 100 - 4096/32"])
+    page = client.post("/marking", data={"code": code, "typed": typed}).text
+    assert "14 of 14" in page
+    assert "11 of 14" in page
+    assert "How many numbers does one head work with" in page
+    assert "&lt;Bo&gt;" in page
+    assert page.count('data-mark="empty"') == 12
+    assert "Ada: 100 4096" in page
+
+
+def test_marks_are_saved_as_a_harmless_csv(client: TestClient, library: Library) -> None:
+    """Score and marks by box, with no cell that a spreadsheet would run."""
+    code = library.variant("llama-7b").code
+    typed = f"=cmd(): {' '.join(right(library))}\n@x: =1+1 -5 +3\n"
+    answer = client.post("/marking.csv", data={"code": code, "typed": typed})
+    assert answer.headers["content-type"].startswith("text/csv")
+    first, second = csv.DictReader(io.StringIO(answer.text.removeprefix("\ufeff")))
+    assert (first["name"], first["sheet"], first["score"], first["out_of"]) == ("'=cmd()", code, "14", "14")
+    assert first["queries.columns"] == "128"
+    assert first["queries.columns mark"] == "right"
+    assert (second["name"], second["input.rows"], second["input.columns"]) == ("'@x", "'=1+1", "'-5")
+
+
+@pytest.mark.parametrize(
+    ("typed", "sentence"),
+    [
+        ("Ada: " + "1 " * 15, "Line 1 has 15 answers, and the sheet has 14 boxes"),
+        ("\n\n" + "1" * 5_000, "Line 3 is longer"),
+        ("1\n" * 1_001, "At most 1,000 lines"),
+    ],
+)
+def test_lines_that_cannot_be_marked_come_back(client: TestClient, library: Library, typed: str, sentence: str) -> None:
+    """The sentence names the line, and what was typed is still there."""
+    code = library.variant("llama-7b").code
+    answer = client.post("/marking", data={"code": code, "typed": typed})
+    assert answer.status_code == 422
+    assert sentence in answer.text
+    assert typed.split("\n")[0] in answer.text
+
+
+def test_an_unknown_code_is_told(client: TestClient) -> None:
+    """With the code still there to be mended."""
+    answer = client.get("/marking?code=BBB-BB-%3Cb%3E")
+    assert answer.status_code == 404
+    assert "BBB-BB-&lt;b&gt;" in answer.text
+    assert client.post("/marking", data={"code": "zz", "typed": "1"}).status_code == 404
+
+
+def test_a_job_of_one_process_is_found_by_another_and_read_by_no_other_user(tmp_path: Path) -> None:
+    """Progress, then the PDF; its files are for their owner alone, and a key that is no key finds nothing."""
+    mine, others = Jobs(tmp_path / "jobs"), Jobs(tmp_path / "jobs")
+    job = Job("One head", 2000)
+    mine.keep(replace(job, done=3, of=20))
+    seen = others.find(job.key)
+    assert seen
+    assert (seen.percent, seen.pdf) == (15, None)
+    mine.keep(replace(job, done=20, of=20, pdf=b"%PDF"))
+    assert others.find(job.key) == replace(job, done=20, of=20, pdf=b"%PDF")
+    assert {path.stat().st_mode & 0o077 for path in (tmp_path / "jobs").iterdir()} == {0}
+    assert len(list((tmp_path / "jobs").iterdir())) == 2
+    assert others.find("../" + job.key) is None
+    assert others.find("x" * 24) is None
+
+
+def test_jobs_go_after_an_hour_and_one_that_stands_still_says_so(tmp_path: Path) -> None:
+    """A server that stopped in the middle leaves a sentence, and later nothing."""
+    jobs, job = Jobs(tmp_path), Job("One head", 2000)
+    jobs.keep(job)
+    state = tmp_path / f"{job.key}.json"
+    for age, said in ((60, ""), (600, "This handout was lost when the server stopped: make it again.")):
+        os.utime(state, (time.time() - age,) * 2)
+        jobs.clear()
+        found = jobs.find(job.key)
+        assert found
+        assert found.problem == said
+    os.utime(state, (time.time() - 4000,) * 2)
+    jobs.clear()
+    assert jobs.find(job.key) is None
+    assert list(tmp_path.iterdir()) == []

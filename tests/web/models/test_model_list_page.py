@@ -1,0 +1,303 @@
+"""Models: their list, their pages, importing one as text or from a file, and sheets made from what was imported."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from app.models.architecture import MAX_CONFIG_BYTES
+from app.models.parameter_count import parameters_json
+from app.sheets.library import Library
+from app.store import Store
+from tests.helpers.families_cases import CASES
+
+if TYPE_CHECKING:
+    from tests.conftest import FakeRunner
+
+LLAMA = {
+    "model_type": "llama", "hidden_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2,
+    "intermediate_size": 128, "vocab_size": 100, "num_hidden_layers": 2, "max_position_embeddings": 512,
+}  # fmt: skip
+
+
+def paste(client: TestClient, config: Any, **more: str) -> Any:
+    text = config if isinstance(config, str) else json.dumps(config)
+    return client.post("/models", data={"way": "text", "text": text, **more}, files={"file": ("", b"")})
+
+
+def imported(client: TestClient, config: Any, **more: str) -> str:
+    """The key of a model after its import."""
+    answer = paste(client, config, **more)
+    assert answer.status_code == 200, answer.text
+    return str(answer.url.path).removeprefix("/models/")
+
+
+def text_of(page: str) -> str:
+    """A page's words without its tags."""
+    return " ".join(re.sub(r"<[^>]+>", "", page).split())
+
+
+def test_every_model_of_the_library_is_listed_and_has_a_page(client: TestClient, library: Library) -> None:
+    """Each line links to a page with the model's sizes and total."""
+    listed = client.get("/models").text
+    for key, model in library.models.items():
+        assert f'href="/models/{key}"' in listed
+        page = client.get(f"/models/{key}")
+        assert page.status_code == 200
+        assert f"{parameters_json(model.architecture)['total']:,}" in page.text
+
+
+def test_where_each_size_came_from_is_told(client: TestClient) -> None:
+    """Fields by name; LLaMA 7B states no key/value heads and no head width, and the page says what follows."""
+    page = text_of(client.get("/models/llama-7b").text)
+    assert "4096 hidden_size" in page
+    assert "“num_key_value_heads” is not stated, so as many as query heads." in page
+    assert "“head_dim” is not stated, so an even share of the width, d/H = 4096/32." in page
+
+
+def test_the_total_stands_as_its_sum(client: TestClient) -> None:
+    """LLaMA 7B: 6,738,415,616 in symbols and numbers, and that the context length is in none of its factors."""
+    page = text_of(client.get("/models/llama-7b").text)
+    assert "= V·d + L·(4·d·d + 3·d·dff + 2·d) + d + V·d" in page
+    assert "= 32,000·4096 + 32·(4·4096·4096 + 3·4096·11,008 + 2·4096) + 4096 + 32,000·4096" in page
+    assert "The context length (C = 2048) is in none of these factors" in page
+
+
+def test_a_table_of_positions_is_told(client: TestClient) -> None:
+    """GPT-2's total does hold the length of its input."""
+    page = text_of(client.get("/models/gpt2").text)
+    assert "The longest input is among these factors, in P·d" in page
+    assert "in none of these factors" not in page
+
+
+def test_every_tensor_stands_on_the_page(client: TestClient, library: Library) -> None:
+    """By name, as often as the model holds it."""
+    for key, model in library.models.items():
+        page = client.get(f"/models/{key}").text
+        for tensor in parameters_json(model.architecture)["tensors"]:
+            assert f"<code>{tensor['name']}</code>" in page, (key, tensor["name"])
+
+
+def test_a_model_that_is_not_there_is_a_404(client: TestClient) -> None:
+    """With one sentence; a key that was never given out is no different."""
+    for key in ("nothing", "cfg-" + "0" * 20, "cfg-1", "%00", "a" * 500):
+        answer = client.get(f"/models/{key}")
+        assert answer.status_code == 404
+        assert "There is no model" in answer.text
+
+
+def test_every_family_has_a_page(client: TestClient) -> None:
+    """Odd sizes of every family are read, told and summed without an error."""
+    for case in CASES:
+        page = client.get(f"/models/{imported(client, {'model_type': case.model_type, **case.base})}")
+        assert page.status_code == 200, case.model_type
+        assert f"<code>{case.model_type}</code>" in page.text
+
+
+def test_every_sheet_of_an_imported_model_opens(client: TestClient) -> None:
+    """The links of its page, each to another topic, and the chooser has the model chosen."""
+    key = imported(client, LLAMA, name="Mine & <yours>")
+    page = client.get(f"/models/{key}").text
+    assert "<h1>Mine &amp; &lt;yours&gt;</h1>" in page
+    links = re.findall(r'href="(/sheet\?[^"]+)"', page)
+    assert len(links) >= 5
+    for link in links:
+        sheet = client.get(link.replace("&amp;", "&"))
+        assert sheet.status_code == 200, link
+        assert f'<option value="{key}" selected>Mine &amp; &lt;yours&gt;</option>' in sheet.text
+        assert f'href="/models/{key}"' in sheet.text
+
+
+def test_a_sheet_of_an_imported_model_is_saved_checked_and_run(client: TestClient, runner: FakeRunner) -> None:
+    """By its key alone, as any other."""
+    key = imported(client, LLAMA)
+    boxes = {"queries.rows": "10", "queries.columns": "16"}
+    form = {"worksheet": "llama-7b", "model": key, "tokens": "10", "version": "5", **boxes}
+    assert client.post("/sheet/save", data=form).status_code == 200
+    assert "2 of 14 boxes are right" in client.post("/sheet/check", data=form).text
+    again = client.get(f"/sheet?worksheet=llama-7b&model={key}&tokens=10").text
+    assert 'name="queries.columns" value="16"' in again
+    run = client.post("/runs", data=form)
+    assert run.status_code == 200
+    assert runner.calls[0][0].d == 64
+
+
+def test_a_sheet_knows_how_long_an_imported_model_reads(client: TestClient) -> None:
+    """A position table of 32 refuses 33 tokens, as 422 and in words."""
+    config = {"model_type": "gpt2", "n_embd": 64, "n_head": 4, "n_layer": 2, "vocab_size": 100, "n_positions": 32}
+    key = imported(client, config, name="Short")
+    answer = client.get(f"/sheet?worksheet=llama-7b&model={key}&tokens=33")
+    assert answer.status_code == 422
+    assert "Short has a table of 32 positions" in answer.text
+    assert f'value="{key}" selected' in answer.text
+    assert "tokens=32" in client.get(f"/models/{key}").text
+
+
+def test_the_same_config_has_the_same_key(client: TestClient) -> None:
+    """Whatever the order of its fields, the spaces, the way it came and the name it is given; the first name stays."""
+    key = imported(client, LLAMA, name="First")
+    turned = dict(reversed(LLAMA.items()))
+    assert imported(client, json.dumps(turned, indent=4), name="Second") == key
+    upload = {"file": ("third.json", json.dumps(LLAMA).encode())}
+    assert client.post("/models", data={"way": "file"}, files=upload).url.path == f"/models/{key}"
+    assert "<h1>First</h1>" in client.get(f"/models/{key}").text
+    assert imported(client, {**LLAMA, "vocab_size": 101}) != key
+
+
+@pytest.mark.parametrize(
+    ("file", "config", "name", "called"),
+    [
+        ("tiny.json", {}, "", "tiny"),
+        ("config.json", {}, "", "llama (2 layers, 64 wide)"),
+        ("config.json", {"_name_or_path": "org/name"}, "", "org/name"),
+        ("config.json", {"_name_or_path": "/home/me/models/tiny"}, "", "tiny"),
+        ("config.json", {"_name_or_path": 7}, "", "llama (2 layers, 64 wide)"),
+        ("C:\\models\\tiny.json", {}, "", "tiny"),
+        ("tiny.json", {}, "  My \t model\u202e ", "My model"),
+    ],
+)
+def test_an_opened_file_is_called_by_the_best_name_there_is(
+    client: TestClient, file: str, config: dict[str, Any], name: str, called: str
+) -> None:
+    """The name typed, that of the file, that in the config, or what it is; never the folders of whoever saved it."""
+    upload = {"file": (file, json.dumps({**LLAMA, **config}).encode())}
+    page = client.post("/models", data={"way": "file", "name": name}, files=upload)
+    assert f"<h1>{called}</h1>" in page.text
+    assert "Imported from a file." in page.text
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "not JSON"),
+        ("[]", "one JSON object"),
+        ("", "Paste a config.json first"),
+        ('{"model_type": "mamba"}', "state-space layers"),
+        ('{"model_type": "\\ud800"}', "not known here"),
+        ('{"model_type": "<b>"}', "&lt;b&gt;"),
+        ('{"model_type": "llama"}', "does not state"),
+        ("[" * 100_000, "not JSON"),
+        ("9" * 5000, "not JSON"),
+        (" " + "{" + " " * MAX_CONFIG_BYTES + "}", "at most 1,000,000 bytes"),
+    ],
+)
+def test_what_cannot_be_read_is_told_beside_the_field(client: TestClient, text: str, said: str) -> None:
+    """One sentence, 422, and what was typed still stands there."""
+    answer = paste(client, text, name="kept", hub="also/kept")
+    assert answer.status_code == 422
+    problem = re.search(r'id="text-problem" role="alert">(.*?)</p>', answer.text)
+    assert problem
+    assert said in problem[1]
+    assert "Traceback" not in answer.text
+    assert 'name="name" value="kept"' in answer.text
+    assert 'name="hub" value="also/kept"' in answer.text
+    if 1 < len(text) < 100:
+        field = re.search(r"<textarea.*?>\n?(.*?)</textarea>", answer.text, re.DOTALL)
+        assert field
+        assert field[1].replace("&#34;", '"').replace("&lt;", "<").replace("&gt;", ">") == text
+
+
+def test_a_file_that_cannot_be_read_is_told_by_name(client: TestClient) -> None:
+    """Bytes that are no text, and a button pressed without a file."""
+    upload = {"file": ("photo.png", b"\x89PNG\x00\xff\xfe")}
+    answer = client.post("/models", data={"way": "file", "text": "kept"}, files=upload)
+    assert answer.status_code == 422
+    assert "<code>photo.png</code>: This is not JSON" in answer.text
+    assert "kept</textarea>" in answer.text
+    empty = client.post("/models", data={"way": "file"}, files={"file": ("", b"")})
+    assert empty.status_code == 422
+    assert "Choose a config.json first" in empty.text
+
+
+def test_enter_takes_the_field_that_is_filled(client: TestClient) -> None:
+    """Enter presses the first button of a form; a file or text that is the only one there is still what is meant."""
+    answer = client.post("/models", data={"way": "hub", "text": json.dumps(LLAMA)}, files={"file": ("", b"")})
+    assert str(answer.url.path).startswith("/models/cfg-")
+
+
+def test_a_form_that_says_nothing_is_answered(client: TestClient) -> None:
+    """422 with a sentence, whatever is missing or strange in it."""
+    for data in ({}, {"way": "nonsense"}, {"way": "text", "text": " \n"}):
+        answer = client.post("/models", data=data)
+        assert answer.status_code == 422
+        assert 'role="alert"' in answer.text
+
+
+def test_a_multimodal_config_says_which_part_was_read(client: TestClient) -> None:
+    """Its text part, by the name of the field it stands in."""
+    key = imported(client, {"model_type": "llava", "text_config": LLAMA})
+    assert "text_config" in text_of(client.get(f"/models/{key}").text)
+
+
+# The API
+
+
+def test_the_api_imports_and_shows_a_model(client: TestClient) -> None:
+    """With sizes, readings and notes; parameters and shapes are those the terminal prints."""
+    entry = client.post("/api/v1/models", json={"config": LLAMA, "name": "Mine"}).json()
+    assert (entry["name"], entry["family"], entry["card"]) == ("Mine", "llama", "")
+    readings = {reading["symbol"]: reading for reading in entry["readings"]}
+    assert readings["d"] == {"symbol": "d", "value": 64, "field": "hidden_size", "rule": "stated"}
+    assert readings["d_h"] == {"symbol": "d_h", "value": 16, "field": None, "rule": "d/H"}
+    address = f"/api/v1/models/{entry['key']}"
+    assert client.get(address).json() == entry
+    counted = client.get(f"{address}/parameters").json()
+    assert counted["total"] == sum(tensor["count"] * tensor["layers"] for tensor in counted["tensors"])
+    assert client.get(f"{address}/shapes?tokens=7").json()["head"]["queries"] == [7, 16]
+    assert client.get(f"{address}/shapes").json()["tokens"] == 100
+
+
+def test_the_api_makes_sheets_of_an_imported_model(client: TestClient, runner: FakeRunner) -> None:
+    """Shown, graded and run by its key."""
+    key = client.post("/api/v1/models", json={"config": LLAMA}).json()["key"]
+    assert client.get(f"/api/v1/worksheets/llama-7b?model={key}&tokens=9").json()["model"] == key
+    graded = client.post(
+        "/api/v1/grade",
+        json={"worksheet": "llama-7b", "model": key, "tokens": 9, "answers": {"queries.columns": "16"}},
+    )
+    assert graded.json()["score"] == 1
+    assert client.post("/api/v1/forward", json={"model": key, "tokens": 9}).status_code == 200
+    assert runner.calls[0][0].d_h == 16
+
+
+@pytest.mark.parametrize(
+    ("method", "address", "body", "status"),
+    [
+        ("post", "/api/v1/models", {}, 422),
+        ("post", "/api/v1/models", {"config": LLAMA, "hub": "a/b"}, 422),
+        ("post", "/api/v1/models", {"config": [1]}, 422),
+        ("post", "/api/v1/models", {"config": {}}, 422),
+        ("post", "/api/v1/models", {"config": {"model_type": "mamba"}}, 422),
+        ("post", "/api/v1/models", {"hub": "no name"}, 422),
+        ("get", "/api/v1/models/nothing", None, 404),
+        ("get", "/api/v1/models/nothing/parameters", None, 404),
+        ("get", "/api/v1/models/nothing/shapes", None, 404),
+        ("get", "/api/v1/models/llama-7b/shapes?tokens=0", None, 422),
+        ("get", "/api/v1/models/llama-7b/shapes?tokens=x", None, 422),
+        ("get", "/api/v1/models/llama-7b/shapes?decoder_tokens=5", None, 422),
+    ],
+)
+def test_the_api_refuses_in_one_sentence(
+    client: TestClient, method: str, address: str, body: dict[str, Any] | None, status: int
+) -> None:
+    """As {"detail": …} with a fitting status."""
+    answer = client.request(method, address, json=body)
+    assert answer.status_code == status
+    assert list(answer.json()) == ["detail"]
+
+
+# The store
+
+
+def test_a_kept_model_is_found_by_its_key(store: Store) -> None:
+    """With its config in one spelling; kept again it stays as it was."""
+    kept = store.keep_model("Tiny", {"b": "\ud800", "a": float("inf")}, "pasted")
+    assert (kept.name, kept.config, kept.source) == ("Tiny", '{"a":Infinity,"b":"\\ud800"}', "pasted")
+    assert store.keep_model("Other", {"a": float("inf"), "b": "\ud800"}, "file") == kept
+    assert store.find_model(kept.key) == kept
+    assert store.find_model("cfg-" + "0" * 20) is None
+    assert store.find_model("cfg-\0") is None

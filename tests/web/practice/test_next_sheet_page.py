@@ -1,0 +1,197 @@
+"""Practice as a browser without script sees it: plain forms, one after another, with the record in a cookie."""
+
+from __future__ import annotations
+
+import base64
+import re
+from urllib.parse import parse_qs, urlsplit
+
+import httpx2
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.testclient import TestClient
+
+from app.practice.record import KEPT, Record, Result, read_record, write_record
+from app.sheets.library import Library
+from app.sheets.worksheet import Variant
+from app.web.practice.practice_cookie import COOKIE, LONGEST, keep_record, kept_record
+from tests.helpers.students import right, students
+
+Answers = dict[str, str]
+
+
+def sheet_on(page: httpx2.Response, library: Library) -> Variant:
+    """The sheet that a page shows, by its code."""
+    found = re.search(r'<a href="/v/([A-Z-]+)">', page.text)
+    assert found
+    return library.coded(found[1])
+
+
+def form(variant: Variant, answers: Answers) -> Answers:
+    """What the form of that sheet sends."""
+    sizes = {"worksheet": variant.worksheet.key, "model": variant.model.key, "tokens": str(variant.tokens)}
+    return {**sizes, "practice": "1", "version": "0", **answers}
+
+
+def truth(variant: Variant) -> Answers:
+    return {box: str(size) for box, size in right(variant).items()}
+
+
+def believed(variant: Variant, belief: str) -> Answers:
+    return {box: str(size) for box, size in dict(students(variant))[belief].items()}
+
+
+def record_of(client: TestClient) -> Record:
+    return read_record(base64.urlsafe_b64decode(client.cookies[COOKIE]).decode())
+
+
+def idea(page: httpx2.Response, name: str) -> str:
+    found = re.search(rf'<li data-state="(\w+)">{name} ', page.text)
+    assert found
+    return found[1]
+
+
+def request_with(cookie: str) -> Request:
+    headers = [(b"cookie", cookie.encode()), (b"host", b"localhost")]
+    return Request({"type": "http", "scheme": "http", "path": "/", "query_string": b"", "headers": headers})
+
+
+def test_practice_opens_with_a_sheet_and_comes_back_to_it(client: TestClient, library: Library) -> None:
+    """At the address of an ordinary sheet, with its levels and ideas; the same one until another is asked for."""
+    first = client.get("/practice")
+    assert urlsplit(str(first.url)).path == "/sheet"
+    assert "Skip this one" in first.text
+    assert idea(first, "What the scores compare") == "new"
+    assert "Two right sheets in a row lead a level up" in first.text
+    assert first.text.count("<option ") == 10
+    assert client.get("/practice").url == first.url
+    other = TestClient(client.app).get("/practice")
+    assert sheet_on(other, library).worksheet.topic == "single-head"
+
+
+def test_an_ordinary_sheet_has_nothing_of_practice(client: TestClient) -> None:
+    """But the link to it."""
+    page = client.get("/")
+    assert 'href="/practice"' in page.text
+    for word in ("Another one", "Skip this one", 'name="practice"', "What is solid"):
+        assert word not in page.text
+
+
+def test_two_right_sheets_lead_a_level_up(client: TestClient, library: Library) -> None:
+    """Checked by a plain form, which leads on to the next; the record holds both."""
+    page = client.get("/practice")
+    for _ in range(2):
+        variant = sheet_on(page, library)
+        assert variant.worksheet.topic == "single-head"
+        checked = client.post("/sheet/check", data=form(variant, truth(variant)))
+        assert "Another one" in checked.text
+        assert "What is solid" in checked.text
+        page = client.post("/practice", data=form(variant, truth(variant)))
+    assert sheet_on(page, library).worksheet.key == "letters-llama-7b"
+    assert "A step up: One head, in letters." in page.text
+    assert [result.right for result in record_of(client).results] == [True, True]
+    assert idea(page, "What the scores compare") == "growing"
+
+
+def test_what_was_missed_first_comes_back_though_it_was_put_right(client: TestClient, library: Library) -> None:
+    """The first answers count, not those after the marks were seen; the next sheet says what it comes back to."""
+    variant = sheet_on(client.get("/practice"), library)
+    client.post("/sheet/check", data=form(variant, believed(variant, "softmax-collapses")))
+    client.post("/sheet/check", data=form(variant, truth(variant)))
+    page = client.post("/practice", data=form(variant, truth(variant)))
+    assert record_of(client).results == (Result(variant.code, False, ("softmax-collapses",)),)
+    assert "This one comes back to: What the scores compare." in page.text
+    assert idea(page, "What the scores compare") == "again"
+    variant = sheet_on(page, library)
+    client.post("/sheet/check", data=form(variant, truth(variant)))
+    assert idea(client.post("/practice", data=form(variant, truth(variant))), "What the scores compare") == "growing"
+
+
+def test_a_sheet_checked_row_by_row_counts_as_a_whole(client: TestClient, library: Library) -> None:
+    """Boxes that were empty at the first check are taken from the check that first had them."""
+    variant = sheet_on(client.get("/practice"), library)
+    answers = truth(variant)
+    for boxes in (2, 9, len(answers)):
+        client.post("/sheet/check", data=form(variant, dict(list(answers.items())[:boxes])))
+    client.post("/practice", data=form(variant, answers))
+    assert record_of(client).results == (Result(variant.code, True),)
+
+
+def test_a_sheet_without_a_try_is_skipped_and_what_was_typed_is_kept(client: TestClient, library: Library) -> None:
+    """Nothing is held against anyone, and the draft is there when the sheet is opened again."""
+    opened = client.get("/practice")
+    variant = sheet_on(opened, library)
+    client.post("/sheet/save", data=form(variant, {"queries.rows": "31"}))
+    page = client.post("/practice", data=form(variant, {"queries.rows": "313"}))
+    assert sheet_on(page, library) != variant
+    assert record_of(client).results == ()
+    assert 'value="313"' in client.get(str(opened.url)).text
+
+
+def test_a_sheet_counts_once_however_often_it_is_sent(client: TestClient, library: Library) -> None:
+    """Going back and pressing again, or in another tab, leads to the sheet that is next anyway."""
+    variant = sheet_on(client.get("/practice"), library)
+    client.post("/sheet/check", data=form(variant, truth(variant)))
+    pages = [client.post("/practice", data=form(variant, truth(variant))) for _ in range(3)]
+    assert len({str(page.url) for page in pages}) == 1
+    assert len(record_of(client).results) == 1
+
+
+def test_a_level_can_be_chosen_and_the_record_forgotten(client: TestClient, library: Library) -> None:
+    """Costs come at once; the sheet that was tried before is in the record; forgetting begins at one head."""
+    variant = sheet_on(client.get("/practice"), library)
+    client.post("/sheet/check", data=form(variant, truth(variant)))
+    page = client.post("/practice/level", data={"level": "costs"})
+    assert sheet_on(page, library).worksheet.topic == "costs"
+    assert '<option value="costs" selected>' in page.text
+    assert [result.code for result in record_of(client).results] == [variant.code]
+    page = client.post("/practice/forget")
+    assert sheet_on(page, library).worksheet.topic == "single-head"
+    assert record_of(client).results == ()
+    assert client.post("/practice/level", data={"level": "x" * 61}).status_code == 422
+    assert sheet_on(client.post("/practice/level", data={"level": "none"}), library).worksheet.topic == "single-head"
+
+
+@pytest.mark.parametrize("cookie", ["x", "é", "W10=", "A" * 5000, base64.urlsafe_b64encode(b"\xff[").decode()])
+def test_a_cookie_that_is_no_record_begins_a_new_one(client: TestClient, cookie: str) -> None:
+    """Without a word: there is nothing that the learner could do about it."""
+    page = client.get("/practice", headers=[(b"cookie", f"{COOKIE}={cookie}".encode())])
+    assert page.status_code == 200
+    assert "Skip this one" in page.text
+
+
+def test_with_script_the_check_gives_the_sheet_alone_with_its_way_on(client: TestClient, library: Library) -> None:
+    """The fragment has the button, and no second list of ideas."""
+    variant = sheet_on(client.get("/practice"), library)
+    checked = client.post("/sheet/check", data=form(variant, truth(variant)), headers={"hx-request": "true"})
+    assert "Another one" in checked.text
+    assert 'name="practice"' in checked.text
+    assert "What is solid" not in checked.text
+
+
+def test_an_address_of_practice_opens_anywhere(client: TestClient) -> None:
+    """In a browser that never practised, as an ordinary sheet with levels above it."""
+    page = client.get("/sheet?worksheet=llama-7b&practice=1")
+    assert page.status_code == 200
+    assert "What is solid" in page.text
+    assert client.get("/sheet?worksheet=nothing&practice=1").status_code == 404
+    assert parse_qs(urlsplit(str(client.get("/practice").url)).query)["practice"] == ["1"]
+
+
+@given(st.integers(0, KEPT), st.integers(0, 4))
+def test_a_long_record_fits_into_a_cookie_and_keeps_its_newest_results(count: int, missed: int) -> None:
+    """However much was missed; browsers refuse cookies of more than 4096 bytes."""
+    held = ("heads-multiply-width", "shrunken-output-projection")
+    results = [Result(f"KHT-LC-XWZPNH-{'BCDFGHJKLM'[n % 10]}B", n % 5 >= missed) for n in range(count)]
+    results = [result if result.right else Result(result.code, False, held, ("input", "cache")) for result in results]
+    record, response = Record(10**9, 10**9, "single-head-letters", 2, tuple(results)), Response()
+    keep_record(request_with(""), response, record)
+    cookie = response.headers["set-cookie"]
+    assert len(cookie) < 4096
+    read = kept_record(request_with(cookie.split(";")[0]))
+    assert read.results == record.results[len(record.results) - len(read.results) :]
+    assert len(read.results) >= min(count, 15)
+    assert len(write_record(read)) <= LONGEST

@@ -1,0 +1,53 @@
+"""A code from paper, typed or scanned, opens its sheet, and the sheet shows its code."""
+
+from __future__ import annotations
+
+import html
+
+import pytest
+from starlette.testclient import TestClient
+
+from app.sheets.library import Library
+
+
+@pytest.mark.parametrize("address", ["/v/{code}", "/v?code={code}"])
+@pytest.mark.parametrize("sheet", ["llama-7b", "cross-t5-small", "head-of-a-model"])
+def test_a_code_opens_its_sheet(client: TestClient, library: Library, sheet: str, address: str) -> None:
+    """With the sizes that its seed drew, the decoder's tokens too; the code stands on the page."""
+    variant = library.seeded(sheet, 3)
+    page = client.get(address.format(code=variant.code.lower().replace("-", "")))
+    assert page.status_code == 200
+    assert variant.description in html.unescape(page.text)
+    assert variant.code in page.text
+
+
+def test_what_is_typed_into_a_drawn_sheet_is_kept_and_marked(client: TestClient, library: Library) -> None:
+    """Form, draft and marks are those of the drawn sheet: its M rows are right, the worksheet's own 12 are not."""
+    variant = library.seeded("cross-t5-small", 3)
+    sizes = {"worksheet": "cross-t5-small", "model": "t5-small", "tokens": str(variant.tokens),
+             "decoded": str(variant.decoder_tokens)}  # fmt: skip
+    answers = {"queries.rows": str(variant.decoder_tokens), "output.rows": "12"}
+    page = client.post("/sheet/check", data={**sizes, **answers, "version": "1"}).text
+    assert "1 of 18 boxes are right" in page
+    assert f'value="{variant.decoder_tokens}" aria-label="Queries, rows"' in client.get(f"/v/{variant.code}").text
+    assert (
+        f'value="{variant.decoder_tokens}" aria-label="Queries, rows"'
+        not in client.get("/sheet?worksheet=cross-t5-small").text
+    )
+
+
+@pytest.mark.parametrize("code", ["BHR-KQ-RN", "nonsense", "<b>", "ü" * 900])
+def test_a_code_that_opens_nothing_can_be_mended(client: TestClient, code: str) -> None:
+    """404, one sentence, and the code still in its box."""
+    page = client.get("/v", params={"code": code})
+    assert page.status_code == 404
+    assert 'class="problem" id="code-problem" role="alert">' in page.text
+    assert f'value="{html.escape(code[:60])}"' in page.text
+
+
+def test_no_decoder_length_out_of_range_is_taken(client: TestClient) -> None:
+    """Zero, words, and a length for a model that has no decoder."""
+    for query in ("worksheet=cross-t5-small&decoded=0", "worksheet=cross-t5-small&decoded=x", "decoded=5"):
+        page = client.get(f"/sheet?{query}")
+        assert page.status_code == 422
+        assert "ecoder tokens" in page.text

@@ -1,0 +1,235 @@
+"""The app on a campus: several workers behind TLS, compose.yaml, what is cleared away, and what no log says."""
+
+from __future__ import annotations
+
+import http.client
+import logging
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import psutil
+import pytest
+import sqlalchemy as sa
+import yaml
+from fastapi import FastAPI
+from starlette.testclient import TestClient
+
+from app.main import create_app
+from app.settings import PROJECT, Settings
+from app.store import Attempt, Store
+from app.store.housekeeping import tidy
+from app.store.tables import attempts, learners, links, log, runs, sessions, students, work
+from tests.helpers.classes import World
+
+PROXIED = {"Host": "shapes.example.org", "X-Forwarded-Proto": "https", "X-Forwarded-For": "198.51.100.7"}
+
+
+@contextmanager
+def serving(folder: Path, **settings: str) -> Iterator[tuple[int, str, psutil.Process]]:
+    """The app in processes of its own: its port, the path of the set-up link, and the first process."""
+    own = {f"ATTENTION_SHAPES_{name.upper()}": value for name, value in settings.items()}
+    environment = {**os.environ, "ATTENTION_SHAPES_PORT": "0", "ATTENTION_SHAPES_DATA_DIR": str(folder), **own}
+    environment.pop("DATABASE_URL", None)
+    command = [sys.executable, "-c", "from app.cli import main; main()", "serve"]
+    with subprocess.Popen(command, cwd=PROJECT, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        port = re.search(r":(\d+) ", process.stdout.readline())
+        link = re.search(r"(/links/\S+)", process.stdout.readline())
+        assert port
+        assert link
+        try:
+            yield int(port[1]), link[1], psutil.Process(process.pid)
+        finally:
+            process.terminate()
+            process.wait(20)
+
+
+def ask(
+    port: int, path: str, form: dict[str, str] | None = None, headers: dict[str, str] | None = None
+) -> http.client.HTTPResponse:
+    """One request on a connection of its own, as Caddy passes it on."""
+    body = urlencode(form) if form is not None else None
+    kind = {"Content-Type": "application/x-www-form-urlencoded"} if body else {}
+    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60)) as connection:
+        connection.request("POST" if body else "GET", path, body, {**PROXIED, **kind, **(headers or {})})
+        response = connection.getresponse()
+        response.read()
+        return response
+
+
+def test_several_workers_behind_tls_are_one_app(tmp_path: Path) -> None:
+    """Two workers: an account made at one is signed in at both, with a Secure cookie; a form from elsewhere is not."""
+    with serving(tmp_path, workers="2") as (port, link, process):
+        account = {"email": "ada@example.org", "name": "Ada", "password": "correct horse battery"}
+        elsewhere = ask(port, link, account, {"Origin": "https://evil.example"})
+        assert elsewhere.status == 403
+        made = ask(port, link, account, {"Origin": "https://shapes.example.org"})
+        assert made.status == 303
+        cookie = made.headers["Set-Cookie"]
+        assert {"secure", "httponly", "samesite=lax"} <= set(re.split("; *", cookie.lower()))
+        workers = [child for child in process.children() if "spawn_main" in " ".join(child.cmdline())]
+        assert len(workers) == 2
+        signed_in = {"Cookie": cookie.partition(";")[0]}
+        for worker in (None, *workers):
+            if worker:  # while one stands still, the other answers
+                worker.suspend()
+            assert ask(port, "/courses", None, signed_in).status == 200
+            if worker:
+                worker.resume()
+    assert not process.is_running()
+
+
+def test_without_a_known_proxy_nobody_says_who_they_are(tmp_path: Path) -> None:
+    """Where no proxy is named, its headers are nobody's: the cookie is that of a plain connection."""
+    with serving(tmp_path, proxies="192.0.2.1") as (port, link, _):
+        account = {"email": "ada@example.org", "name": "Ada", "password": "correct horse battery"}
+        cookie = ask(port, link, account).headers["Set-Cookie"]
+        assert "secure" not in re.split("; *", cookie.lower())
+
+
+# compose.yaml
+
+
+@pytest.fixture(scope="module")
+def compose() -> Any:
+    return yaml.safe_load((PROJECT / "compose.yaml").read_text(encoding="utf-8"))
+
+
+def test_compose_sets_what_there_is_to_set(compose: Any) -> None:
+    """Each variable of the app is that of a setting and is taken by it, once the ${…} have values."""
+    values = {"SHAPES_DOMAIN": "shapes.example.org", "POSTGRES_PASSWORD": "secret", "SHAPES_WORKERS": "3",
+              "SHAPES_SMTP": "smtps://mail.example.org", "SHAPES_SMTP_FROM": "shapes@example.org"}  # fmt: skip
+    given = {
+        name: re.sub(r"\$\{(\w+)[^}]*\}", lambda found: values[found[1]], str(text))
+        for name, text in compose["services"]["app"]["environment"].items()
+    }
+    known = {f"ATTENTION_SHAPES_{name.upper()}": name for name in Settings.model_fields} | {
+        "DATABASE_URL": "database_url"
+    }
+    assert set(given) <= set(known)
+    settings = Settings(**{known[name]: text for name, text in given.items()})  # type: ignore[arg-type]
+    assert (settings.workers, settings.address) == (3, "https://shapes.example.org")
+    assert settings.database == "postgresql+psycopg://shapes:secret@db:5432/shapes"
+
+
+def test_compose_has_no_secret_and_no_start_without_one() -> None:
+    """What is asked of the environment has no default where it is a secret or a name, and stands in the README."""
+    text = (PROJECT / "compose.yaml").read_text(encoding="utf-8")
+    asked = dict(re.findall(r"\$\{(\w+):([?-])", text))
+    mail = {"SHAPES_SMTP": "-", "SHAPES_SMTP_FROM": "-"}
+    assert asked == {"SHAPES_DOMAIN": "?", "POSTGRES_PASSWORD": "?", "SHAPES_WORKERS": "-", **mail}
+    assert all(not default for default in re.findall(r"\$\{SHAPES_SMTP\w*:-([^}]*)\}", text))
+    readme = (PROJECT / "README.md").read_text(encoding="utf-8")
+    assert all(name in readme for name in asked)
+
+
+def test_the_parts_of_compose_find_each_other(compose: Any) -> None:
+    """Volumes are declared, whoever is waited for can be healthy, the proxy goes where the image listens."""
+    services, dockerfile = compose["services"], (PROJECT / "Dockerfile").read_text(encoding="utf-8")
+    named = {volume.partition(":")[0] for service in services.values() for volume in service["volumes"]}
+    assert {name for name in named if not name.startswith(".")} == set(compose["volumes"])
+    assert all((PROJECT / name).exists() for name in named if name.startswith("."))
+    for service in services.values():
+        for other in service.get("depends_on", {}):
+            assert "healthcheck" in services[other] or ("build" in services[other] and "HEALTHCHECK" in dockerfile)
+    assert set(compose["services"]["app"]) & {"ports", "network_mode"} == set()  # or PROXIES could not be *
+    target = re.search(r"reverse_proxy (\w+):(\d+)", (PROJECT / "Caddyfile").read_text(encoding="utf-8"))
+    assert target
+    assert target[1] in services
+    assert f"EXPOSE {target[2]}" in dockerfile
+    assert "{$SHAPES_DOMAIN}" in (PROJECT / "Caddyfile").read_text(encoding="utf-8")
+
+
+def test_the_image_has_what_it_starts() -> None:
+    """Its command is one of the project's scripts with a verb of the terminal, and all it copies is there."""
+    dockerfile = (PROJECT / "Dockerfile").read_text(encoding="utf-8")
+    script, verb = re.findall(r'"([\w-]+)"', re.findall(r"^CMD (.*)$", dockerfile, re.MULTILINE)[-1])
+    scripts = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["scripts"]
+    assert script in scripts
+    done = subprocess.run(
+        [sys.executable, "-c", "from app.cli import main; main()", verb, "--help"], cwd=PROJECT, check=True,
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert "ATTENTION_SHAPES_WORKERS" in done.stdout
+    for line in re.findall(r"^COPY (.*)$", dockerfile, re.MULTILINE):
+        assert all((PROJECT / name).exists() for name in shlex.split(line)[:-1])
+
+
+# What is cleared away
+
+
+def test_what_is_of_no_more_use_goes_and_everything_else_stays(store: Store) -> None:
+    """Old runs, dead sessions and links, practice of two years ago; never what is recent, nor whoever has a seat."""
+    teacher = store.people.add_teacher("ada@example.org", "Ada")
+    assert teacher
+    course = store.courses.add("C", "UTC", teacher)
+    forgotten, seated, active, fresh = (store.add_learner() for _ in range(4))
+    store.courses.enrol(course, "Kim", seated.id)
+    for learner in (forgotten, active):
+        store.record_attempt(learner, "s", Attempt({}, 0, 1))
+    old_run, new_run = store.add_run("s", {}), store.add_run("s", {})
+    store.people.open_session(teacher)
+    store.people.add_link("invite", "bo@example.org")
+    store.people.note("teacher 1", "signed in")
+    ago = datetime.now(UTC) - timedelta(days=800)
+    with store.engine.begin() as connection:
+        for table, column, key in (
+            (runs, "created_at", old_run.id), (attempts, "created_at", 1), (links, "expires_at", 1),
+            (sessions, "created_at", 1), (log, "at", 1),
+        ):  # fmt: skip
+            connection.execute(sa.update(table).where(table.c.id == key).values({column: ago}))
+        connection.execute(sa.update(learners).where(learners.c.id != fresh.id).values(created_at=ago))
+    assert tidy(store.engine) == 4
+    assert tidy(store.engine) == 0
+    assert store.find_learner(forgotten.token) is None
+    assert all(store.find_learner(kept.token) for kept in (seated, active, fresh))
+    assert store.find_run(old_run.id) is None
+    assert store.find_run(new_run.id)
+    with store.engine.connect() as connection:
+        counts = [
+            connection.scalar(sa.select(sa.func.count()).select_from(t)) for t in (sessions, links, log, students)
+        ]
+    assert counts == [0, 0, 1, 1]
+
+
+# What no log says
+
+
+@pytest.fixture
+def app(database_url: str, tmp_path: Path) -> Iterator[FastAPI]:
+    made = create_app(Settings(data_dir=tmp_path, database_url=database_url))
+    with TestClient(made):
+        yield made
+
+
+def test_no_line_of_a_log_has_a_name_or_an_answer(app: FastAPI, caplog: pytest.LogCaptureFixture) -> None:
+    """Also where the database fails in the middle of keeping them, and where the code does."""
+    world = World(app)
+    ada = world.teacher("ada@example.org")
+    course = world.course("Transformers", ada)
+    activity = world.activity(course)
+    _, learner = world.student(course, "Kim Secretname")
+    caplog.set_level(logging.DEBUG)
+    with world.browser(learner=learner) as browser, world.browser(teacher=ada) as staff:
+        sheet = f"/class/{activity.id}/1"
+        assert browser.post(f"{sheet}/save", data={"queries.rows": "4711 secret"}).status_code == 200
+        staff.post(f"/courses/{course.id}/students", data={"roster": "Lou Secretname, 1017"})
+        with world.parts.store.engine.begin() as connection:
+            work.drop(connection)
+        assert browser.post(f"{sheet}/save", data={"queries.rows": "4711 secret"}).status_code == 503
+        browser.post(f"/class/{activity.id}/ticket", data={"answer-muddiest": "a secret"})
+        staff.post(f"/courses/{course.id}/students", data={"roster": "Max Secretname, 1018"})
+    said = " ".join(f"{record.getMessage()} {record.exc_text or ''}" for record in caplog.records)
+    assert "database" in said
+    for secret in ("Secretname", "4711", "a secret", "ada@example.org", learner.token, activity.join_code):
+        assert secret not in said

@@ -1,0 +1,38 @@
+"""Whatever is sent, no page and no part of the API breaks; `make fuzz` sends twenty thousand requests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.helpers.fuzzing import Forms, Fuzzer, fuzz_api, fuzzed_app
+
+
+def test_no_page_breaks_whatever_its_forms_say(tmp_path: Path) -> None:
+    """Every route and form as nobody, student and instructor, with odd values: some are taken, some refused."""
+    fuzzer = Fuzzer(fuzzed_app(tmp_path), seed=1)
+    fuzzer.run(500)
+    assert fuzzer.broken == []
+    assert {200, 303, 404, 422} <= set(fuzzer.statuses)
+
+
+def test_no_part_of_the_api_breaks(tmp_path: Path) -> None:
+    """Schemathesis makes requests for every operation from its description alone."""
+    made, broken = fuzz_api(fuzzed_app(tmp_path), 12)
+    assert broken == []
+    assert made > 60  # fewer examples than were allowed where there are no more
+
+
+def test_the_forms_of_a_page_are_found_with_their_fields() -> None:
+    """A hidden field, a choice, a file and another button's address are there to be filled with nonsense."""
+    page = (
+        '<form method="post" action="/a"><input type="hidden" name="h" value="1"><select name="s"><option value="x">'
+        '<option value="y"></select><input type="file" name="f"><button formaction="/b">B</button></form>'
+    )
+    first, second = Forms(page, "/here").forms
+    assert (first.method, first.action, first.fields, first.files) == (
+        "POST",
+        "/a",
+        {"h": ["1"], "s": ["x", "y"]},
+        ["f"],
+    )
+    assert second.action == "/b"

@@ -1,0 +1,166 @@
+"""What templates may show is what their page classes hold, each with a sentence; and every setting is explained."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from dataclasses import fields
+from typing import Any, get_args, get_origin, get_type_hints
+
+import pytest
+from annotated_doc import Doc
+from jinja2 import meta
+
+import app.web
+from app.settings import PROJECT, Settings
+from app.web.handouts.handout_page import HandoutPage, JobPage
+from app.web.handouts.mark_paper_page import MarkingPage
+from app.web.models.model_list_page import ModelsPage
+from app.web.models.model_page import ModelPage
+from app.web.practice.sheet_page import SheetPage
+from app.web.runs.run_page import NoRunPage, RunPage
+from app.web.shared.errors import ErrorPage
+from app.web.shared.services import make_templates
+from app.web.student.class_sheet_page import ClassSheetPage, OverviewPage, TicketPage
+from app.web.student.join_page import JoinedPage, JoinPage, MinePage, NamePage, ResumePage
+from app.web.teacher.activity_page import ActivityFormPage, ActivityPage
+from app.web.teacher.course_page import CoursePage, CoursesPage
+from app.web.teacher.enter_paper_page import PapersPage
+from app.web.teacher.exit_tickets_page import TicketsPage
+from app.web.teacher.export_page import ExportsPage
+from app.web.teacher.live_page import LivePage
+from app.web.teacher.print_class_page import ClassHandoutPage
+from app.web.teacher.regrade_page import RegradePage
+from app.web.teacher.results_page import ResultsPage, SummaryPage, WorkPage
+from app.web.teacher.sign_in_page import ForgottenPage, LinkPage, SignInPage
+
+# Which page a template is given; what it includes or extends is checked with it.
+PAGES: dict[str, type[Any]] = {
+    "practice/sheet.html": SheetPage,
+    "practice/_sheet_form.html": SheetPage,
+    "shared/_figures.html": SheetPage,
+    "runs/run.html": RunPage,
+    "runs/_run.html": RunPage,
+    "runs/no_run.html": NoRunPage,
+    "runs/_no_run.html": NoRunPage,
+    "models/model_list.html": ModelsPage,
+    "models/model.html": ModelPage,
+    "handouts/handout.html": HandoutPage,
+    "handouts/_handout_pages.html": HandoutPage,
+    "handouts/print_job.html": JobPage,
+    "handouts/_print_job.html": JobPage,
+    "handouts/mark_paper.html": MarkingPage,
+    "teacher/enter_paper.html": PapersPage,
+    "teacher/print_class.html": ClassHandoutPage,
+    "shared/error.html": ErrorPage,
+    "teacher/sign_in.html": SignInPage,
+    "teacher/forgotten_password.html": ForgottenPage,
+    "teacher/account_link.html": LinkPage,
+    "teacher/course_list.html": CoursesPage,
+    "teacher/course.html": CoursePage,
+    "teacher/activity_form.html": ActivityFormPage,
+    "teacher/activity.html": ActivityPage,
+    "student/join.html": JoinPage,
+    "student/join_name.html": NamePage,
+    "student/joined.html": JoinedPage,
+    "student/resume.html": ResumePage,
+    "student/my_work.html": MinePage,
+    "student/activity.html": OverviewPage,
+    "student/class_sheet.html": ClassSheetPage,
+    "student/_class_sheet_form.html": ClassSheetPage,
+    "student/exit_ticket.html": TicketPage,
+    "teacher/export.html": ExportsPage,
+    "teacher/live.html": LivePage,
+    "teacher/_live.html": LivePage,
+    "teacher/results.html": ResultsPage,
+    "teacher/student_results.html": WorkPage,
+    "teacher/summary.html": SummaryPage,
+    "teacher/exit_tickets.html": TicketsPage,
+    "teacher/_exit_tickets.html": TicketsPage,
+    "teacher/regrade.html": RegradePage,
+}
+
+
+def parts_of(template: str) -> set[str]:
+    """A template with all that it extends and includes."""
+    environment = make_templates()
+    found, waiting = set[str](), {template}
+    while waiting:
+        name = waiting.pop()
+        found.add(name)
+        tree = environment.parse((PROJECT / "templates" / name).read_text(encoding="utf-8"))
+        waiting |= {other for other in meta.find_referenced_templates(tree) if other} - found
+    return found
+
+
+def variables(template: str) -> set[str]:
+    """The names a template reads and does not make itself, with those of its parts."""
+    environment = make_templates()
+    texts = [(PROJECT / "templates" / name).read_text(encoding="utf-8") for name in parts_of(template)]
+    return set().union(*(meta.find_undeclared_variables(environment.parse(text)) for text in texts))
+
+
+def test_every_template_belongs_to_a_page() -> None:
+    """No template is left over that no page shows."""
+    shown = set().union(*(parts_of(template) for template in PAGES))
+    assert shown == {str(path.relative_to(PROJECT / "templates")) for path in (PROJECT / "templates").rglob("*.html")}
+
+
+@pytest.mark.parametrize(("template", "page"), PAGES.items(), ids=list(PAGES))
+def test_a_template_shows_nothing_but_its_page(template: str, page: type[Any]) -> None:
+    """Every undeclared variable of a template and its parts is a field of the page class."""
+    assert variables(template) <= {field.name for field in fields(page)}
+
+
+@pytest.mark.parametrize("page", dict.fromkeys(PAGES.values()), ids=lambda page: page.__name__)
+def test_a_page_holds_nothing_that_no_template_shows(page: type[Any]) -> None:
+    """Every field is read by one of the page's templates."""
+    read = set().union(*(variables(template) for template, shown in PAGES.items() if shown is page))
+    assert {field.name for field in fields(page)} <= read
+
+
+def page_classes() -> list[type[Any]]:
+    """Every class of a page module that is named a page."""
+    modules = [importlib.import_module(module.name) for module in pkgutil.walk_packages(app.web.__path__, "app.web.")]
+    named = {name: value for module in modules for name, value in vars(module).items() if name.endswith("Page")}
+    return [value for value in named.values() if isinstance(value, type)]
+
+
+def test_every_page_class_is_known_here() -> None:
+    """A new page class joins the list above, so that its templates are checked."""
+    assert set(page_classes()) == set(PAGES.values())
+
+
+@pytest.mark.parametrize("page", page_classes(), ids=lambda page: page.__name__)
+def test_every_field_of_a_page_has_a_sentence(page: type[Any]) -> None:
+    """Each is Annotated with a Doc that ends in a full stop."""
+    hints = get_type_hints(page, include_extras=True)
+    for field in fields(page):
+        notes = [note for note in get_args(hints[field.name])[1:] if isinstance(note, Doc)]
+        assert get_origin(hints[field.name]) is not None
+        assert len(notes) == 1, field.name
+        assert notes[0].documentation.endswith("."), field.name
+
+
+@pytest.mark.parametrize("name", Settings.model_fields)
+def test_every_setting_is_described_and_stands_in_the_readme(name: str) -> None:
+    """A help sentence in the class, and the name of its environment variable in README.md."""
+    description = Settings.model_fields[name].description
+    assert description
+    assert description.endswith(".")
+    variable = "DATABASE_URL" if name == "database_url" else f"ATTENTION_SHAPES_{name.upper()}"
+    assert variable in (PROJECT / "README.md").read_text(encoding="utf-8")
+
+
+def test_settings_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each variable sets its field; without them the app serves 127.0.0.1:8000 from SQLite in the project's data."""
+    for name in ("ATTENTION_SHAPES_HOST", "ATTENTION_SHAPES_PORT", "ATTENTION_SHAPES_DATA_DIR", "DATABASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    assert (Settings().host, Settings().port, Settings().data_dir) == ("127.0.0.1", 8000, PROJECT / "data")
+    assert Settings().database == f"sqlite:///{PROJECT / 'data' / 'attention-shapes.sqlite3'}"
+    monkeypatch.setenv("ATTENTION_SHAPES_HOST", "0.0.0.0")  # noqa: S104 - read, not bound
+    monkeypatch.setenv("ATTENTION_SHAPES_PORT", "81")
+    monkeypatch.setenv("ATTENTION_SHAPES_DATA_DIR", "/somewhere")
+    monkeypatch.setenv("DATABASE_URL", "postgresql://h/d")
+    assert (Settings().host, Settings().port, str(Settings().data_dir)) == ("0.0.0.0", 81, "/somewhere")  # noqa: S104
+    assert Settings().database == "postgresql+psycopg://h/d"

@@ -1,0 +1,105 @@
+"""Several workers on PostgreSQL: whichever of them answers, it is one class, and each shows the same room."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+
+from app.store import Store
+from benchmarks.serving import Lesson, Server, open_lesson
+from tests.helpers.classes import PASSWORD
+
+CLASS = 6
+
+
+@pytest.fixture
+def lesson(tmp_path: Path, new_postgres_database: str) -> Iterator[Lesson]:
+    """A lesson served by two workers from PostgreSQL."""
+    server = Server(tmp_path, new_postgres_database, workers=2)
+    server.start()
+    yield open_lesson(server)
+    server.kill()
+
+
+def browser(lesson: Lesson) -> httpx.Client:
+    """With a connection of its own for each request, so that any worker may answer it."""
+    return httpx.Client(
+        base_url=lesson.server.url, limits=httpx.Limits(max_keepalive_connections=0), timeout=60, follow_redirects=True
+    )
+
+
+@contextmanager
+def alone(worker: psutil.Process, workers: Sequence[psutil.Process]) -> Iterator[None]:
+    """Only this one answers: the others stand still."""
+    others = [other for other in workers if other != worker]
+    for other in others:
+        other.suspend()
+    try:
+        yield
+    finally:
+        for other in others:
+            other.resume()
+
+
+def join(lesson: Lesson, name: str) -> tuple[httpx.Client, str]:
+    """A student's browser, and the resume code that it was shown."""
+    phone = browser(lesson)
+    page = phone.post(f"/join/{lesson.activity.join_code}", data={"name": name})
+    code = re.search(r'id="resume-code">([^<]+)<', page.text)
+    assert code, page.text
+    return phone, code[1]
+
+
+def work(lesson: Lesson, number: int) -> None:
+    """Join, save three times, and hand in if the number is even."""
+    phone, _ = join(lesson, f"Student {number}")
+    with closing(phone):
+        form = {"form_id": f"form-of-student-{number}"}
+        for version, rows in enumerate(("1", "10", "100"), 1):
+            form |= {"queries.rows": rows, "version": str(version)}
+            assert phone.post(f"{lesson.sheet_path}/save", data=form).status_code == 200
+        if number % 2 == 0:
+            assert phone.post(f"{lesson.sheet_path}/hand-in", data=form).status_code == 200
+
+
+def room(desk: httpx.Client, lesson: Lesson, joined: int, working: int, handed_in: int) -> None:
+    """Wait until the live view says so; fails with what it says instead."""
+    until, shown = time.monotonic() + 20, list[str]()
+    while shown[:3] != [str(joined), str(working), str(handed_in)]:
+        assert time.monotonic() < until, shown
+        answer = desk.get(f"/activities/{lesson.activity.id}/live/now?sheet=1", headers={"HX-Request": "true"})
+        shown = re.findall(r"<dd>(\d+)</dd>", answer.text) or shown
+        time.sleep(0.1)
+
+
+def test_whichever_worker_answers_it_is_one_class(lesson: Lesson) -> None:
+    """Saves come in at both; both live views agree; a session and a resume code of one are good at the other."""
+    one, two = workers = lesson.server.workers()
+    store = Store(lesson.server.database)
+    reset = store.people.add_link("reset", "lesson@example.org")
+    store.close()
+    with browser(lesson) as desk, ThreadPoolExecutor(CLASS) as class_:
+        with alone(one, workers):
+            assert desk.post(f"/links/{reset}", data={"password": PASSWORD}).url.path == "/courses"
+            kim, code = join(lesson, "Kim")
+        list(class_.map(lambda number: work(lesson, number), range(CLASS)))
+        with alone(two, workers), closing(kim):
+            room(desk, lesson, CLASS + 1, CLASS // 2, CLASS // 2)
+            form = {"queries.rows": "4711", "version": "1"}
+            assert kim.post(f"{lesson.sheet_path}/save", data=form).status_code == 200
+            room(desk, lesson, CLASS + 1, CLASS // 2 + 1, CLASS // 2)
+        with alone(one, workers), browser(lesson) as tablet:
+            room(desk, lesson, CLASS + 1, CLASS // 2 + 1, CLASS // 2)
+            assert tablet.post("/resume", data={"code": code}).status_code == 200
+            assert 'value="4711"' in tablet.get(lesson.sheet_path).text
+            desk.post("/sign-out")
+        with alone(two, workers):
+            assert desk.get("/courses").url.path == "/sign-in"

