@@ -1,4 +1,4 @@
-"""create_app(settings): the parts put together."""
+"""create_app(settings): the services put together."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from app.web.runs import run_page as run
 from app.web.shared import errors
 from app.web.shared.rate_limits import Limits
 from app.web.shared.request_guard import Guard
-from app.web.shared.services import Parts, make_templates
+from app.web.shared.services import Services, make_templates
 from app.web.student import class_sheet_page as classroom
 from app.web.student import join_page as join
 from app.web.teacher import activity_page as activities
@@ -54,15 +54,15 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     library = load_library(PROJECT / "worksheets")
     tickets = load_tickets(PROJECT / "worksheets")
     store, limits = Store(settings.database), Limits(settings.workers)
-    parts = Parts(settings, library, store, HeadRunner(), make_templates(), tickets, limits, mail=_mail(settings))
+    services = Services(settings, library, store, HeadRunner(), make_templates(), tickets, limits, mail=_mail(settings))
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         yield
-        if parts.mail:
-            parts.mail.outbox.close()
-        parts.runner.close()
-        parts.store.close()
+        if services.mail:
+            services.mail.outbox.close()
+        services.runner.close()
+        services.store.close()
 
     app = FastAPI(
         title="Attention Shapes",
@@ -72,7 +72,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         docs_url=None,  # the page it would serve loads its script from another site
         redoc_url=None,
     )
-    app.state.parts, app.state.rooms = parts, Rooms()
+    app.state.services, app.state.rooms = services, Rooms()
     app.state.printing = Printing(settings.data_dir)
     learning = (classroom, sheet, practice, run, models, model, handout, marking, api, health, join)
     teaching = (signin, courses, activities, live, results, exit_tickets, regrading, exports, samples)

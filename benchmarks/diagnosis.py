@@ -1,7 +1,8 @@
-"""Simulated classes with a thousand seeds for each worksheet: what is said of beliefs, slips, guesses and right sheets.
+"""Simulated classes with a thousand seeds for each worksheet: what is said of misconceptions, slips, guesses and right
+sheets.
 
 A thousand take some three minutes; `python -m benchmarks.diagnosis --seeds 50` takes seconds. Aims: B 99.5, C 98, D 90,
-E 100, F 95 in 100. A is no aim: what models hide (three key/value beliefs where G = H) no seed can show.
+E 100, F 95 in 100. A is no aim: what models hide (three key/value misconceptions where G = H) no seed can show.
 """
 
 from __future__ import annotations

@@ -36,14 +36,14 @@ def report() -> Iterator[str]:
 
 def _one_sheet(variant: Variant) -> Iterator[str]:
     """Medians for a right sheet, a sheet of products, an unreadable one, and three with mistakes."""
-    right = {str(place): str(variant.answer(place)) for place in variant.blanks}
+    right = {str(blank): str(variant.answer(blank)) for blank in variant.blanks}
     sheets = {
         "right numbers": right,
-        "products with spaces": {place: f"1 * {text} / 1" for place, text in right.items()},
+        "products with spaces": {blank: f"1 * {text} / 1" for blank, text in right.items()},
         "unreadable": dict.fromkeys(right, "9**9**9"),
-        "one length wrong throughout": {**right, **{place: "128" for place, text in right.items() if text == "100"}},
-        "one belief": {**right, **dict.fromkeys(["queries.columns", "keys.columns", "values.columns"], "4096")},
-        "two beliefs": {**right, "input.columns": "128", "values.columns": "4096"},
+        "one length wrong throughout": {**right, **{blank: "128" for blank, text in right.items() if text == "100"}},
+        "one misconception": {**right, **dict.fromkeys(["queries.columns", "keys.columns", "values.columns"], "4096")},
+        "two misconceptions": {**right, "input.columns": "128", "values.columns": "4096"},
     }
     for name, answers in sheets.items():
         times = sorted(
@@ -53,28 +53,30 @@ def _one_sheet(variant: Variant) -> Iterator[str]:
 
 
 def _class(library: Library) -> Iterator[tuple[Variant, Answers]]:
-    """Students with a seed each, on every worksheet in numbers: right, with one belief, with two, or guessing."""
+    """Students with a seed each, on every worksheet in numbers: right, with one misconception, with two, or
+    guessing.
+    """
     chance = random.Random("a class")  # noqa: S311 - simulated students
     worksheets = [key for key, sheet in library.worksheets.items() if sheet.answers == "numbers"]
-    kinds = (_right, _one_belief, _two_beliefs, _guess)
+    kinds = (_right, _one_misconception, _two_misconceptions, _guess)
     known = dict[str, Simulated]()
     for at in range(SHEETS):
         variant = library.seeded(worksheets[at % len(worksheets)], at % STUDENTS)
         sheet = known.setdefault(variant.standing.code + variant.worksheet.key, Simulated(variant.standing))
         boxes = kinds[at // len(worksheets) % len(kinds)](sheet, chance)
-        yield variant, {str(place): str(boxes[str(variant.upright(place))]) for place in variant.blanks}
+        yield variant, {str(blank): str(boxes[str(variant.upright(blank))]) for blank in variant.blanks}
 
 
 def _right(sheet: Simulated, _chance: random.Random) -> Boxes:
     return sheet.true
 
 
-def _one_belief(sheet: Simulated, chance: random.Random) -> Boxes:
+def _one_misconception(sheet: Simulated, chance: random.Random) -> Boxes:
     return chance.choice(sheet.believers)[1]
 
 
-def _two_beliefs(sheet: Simulated, chance: random.Random) -> Boxes:
-    return chance.choice(sheet.pairs)[1] if sheet.pairs else _one_belief(sheet, chance)
+def _two_misconceptions(sheet: Simulated, chance: random.Random) -> Boxes:
+    return chance.choice(sheet.pairs)[1] if sheet.pairs else _one_misconception(sheet, chance)
 
 
 def _guess(sheet: Simulated, chance: random.Random) -> Boxes:

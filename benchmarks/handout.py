@@ -79,7 +79,7 @@ def _roster() -> tuple[float, int, float]:
 
 
 def _others(one: float, many: float) -> Iterator[str]:
-    """The same sheets, without tags, keys' beliefs and codes, as LaTeX and as a web page."""
+    """The same sheets, without tags, keys' misconceptions and codes, as LaTeX and as a web page."""
     library = load_library(PROJECT / "worksheets")
     sheets = plan(library, MANY)
     programs: dict[str, Callable[[Path, list[Sheet]], list[str]] | None] = {
@@ -107,7 +107,7 @@ def _timed(command: Callable[[Path, list[Sheet]], list[str]], sheets: list[Sheet
 
 def _rows(sheet: Sheet, filled: bool) -> list[tuple[str, ...]]:
     variant = sheet.variant
-    return [(row.name, *(str(variant.key[p]) if filled else "" for p in row.places)) for row in variant.rows]
+    return [(row.name, *(str(variant.key[p]) if filled else "" for p in row.blanks)) for row in variant.rows]
 
 
 def _latex(folder: Path, sheets: list[Sheet]) -> list[str]:

@@ -43,7 +43,7 @@ class Pupil:
 
     def __post_init__(self) -> None:
         self.browser = Browser(self.lesson.server.url)
-        self.boxes = [str(place) for place in self.lesson.variant.blanks]
+        self.boxes = [str(blank) for blank in self.lesson.variant.blanks]
         self.answers = dict.fromkeys(self.boxes, "")
         self._chance = random.Random(self.number)  # noqa: S311 - so that it can be repeated
 
@@ -73,7 +73,7 @@ class Pupil:
 
     def _type(self) -> int:
         box = self.boxes[len(self.sent) % len(self.boxes)]
-        truth = next(str(size) for place, size in self.lesson.variant.key.items() if str(place) == box)
+        truth = next(str(size) for blank, size in self.lesson.variant.key.items() if str(blank) == box)
         self.answers[box] = truth if self._chance.random() < 2 / 3 else str(self._chance.randrange(10_000))
         version = max(time.time_ns() // 1_000_000, *(known + 1 for known in self.sent)) if self.sent else 1
         self.sent[version] = dict(self.answers)

@@ -16,11 +16,11 @@ from typing import Literal
 
 from app.classes.student_sheet import fix, frozen_variant, graded, worksheet_of
 from app.grading.grade import grade
-from app.grading.item_analysis import RowState, belief_counts, row_state
+from app.grading.item_analysis import RowState, misconception_counts, row_state
 from app.sheets.worksheet import Row, Variant
 from app.store import Activity, Fixed, LastTry
 from app.store.live import Whose
-from app.web.shared.services import Parts
+from app.web.shared.services import Services
 
 SECONDS, KEPT = 1.0, 100  # a count is good for that long; rooms that are remembered
 REST = 3  # or for so many times as long as it took: where there is much to do, those who type come first
@@ -30,11 +30,11 @@ Progress = Literal["handed-in", "checked", "typing", "nothing"]
 
 @dataclass(frozen=True)
 class Standing:
-    """How one sheet of one student stands: how far they are, each row, and beliefs with the diagnosis first."""
+    """How one sheet of one student stands: how far they are, each row, and misconceptions with the diagnosis first."""
 
     progress: Progress
     rows: Mapping[str, RowState] = field(default_factory=dict)
-    beliefs: tuple[str, ...] = ()
+    misconceptions: tuple[str, ...] = ()
 
     @property
     def right(self) -> int:
@@ -54,11 +54,13 @@ class RowCount:
 
 @dataclass(frozen=True)
 class SheetRoom:
-    """One sheet in a room: who is how far with it, its rows, and the beliefs that are held, the commonest first."""
+    """One sheet in a room: who is how far with it, its rows, and the misconceptions that are held, the commonest
+    first.
+    """
 
     standings: Mapping[int, Standing]  # by student, of everybody who came
     rows: tuple[RowCount, ...]
-    beliefs: tuple[tuple[str, int], ...]
+    misconceptions: tuple[tuple[str, int], ...]
 
     @property
     def begun(self) -> int:
@@ -102,13 +104,13 @@ class Rooms:
         self._clock, self._lock = clock, threading.Lock()
         self._seen: OrderedDict[int, _Seen] = OrderedDict()
 
-    def look(self, parts: Parts, activity: Activity) -> Room:
+    def look(self, services: Services, activity: Activity) -> Room:
         """The room of an activity as it was at most a second ago."""
         seen = self._of(activity.id)
         with seen.lock:
             begin = self._clock()
             if seen.room is None or begin >= seen.until:
-                seen.room = _count(parts, activity, seen)
+                seen.room = _count(services, activity, seen)
                 seen.until = self._clock() + max(SECONDS, REST * (self._clock() - begin))
             return seen.room
 
@@ -121,43 +123,43 @@ class Rooms:
         return seen
 
 
-def _count(parts: Parts, activity: Activity, seen: _Seen) -> Room:
-    live, came = parts.store.live, parts.store.classwork.attendance(activity.id)
+def _count(services: Services, activity: Activity, seen: _Seen) -> Room:
+    live, came = services.store.live, services.store.classwork.attendance(activity.id)
     regrade = live.last_regrade(activity.id)
     if regrade != seen.regrade:
         seen.regrade, seen.tries = regrade, {}
     tries, drafts = live.last_tries(activity.id), live.drafts(activity.id)
     sheets = {item.sheet for item in activity.content.items}
-    _read_tries(parts, activity, seen, [last.id for whose, last in tries.items() if whose[1] in sheets])
-    _grade_drafts(parts, activity, seen, {w: v for w, v in drafts.items() if w not in tries and w[1] in sheets})
+    _read_tries(services, activity, seen, [last.id for whose, last in tries.items() if whose[1] in sheets])
+    _grade_drafts(services, activity, seen, {w: v for w, v in drafts.items() if w not in tries and w[1] in sheets})
     there = tuple(dict.fromkeys([one.student_id for one in came] + [student for student, _ in (*tries, *drafts)]))
     return Room(
         there,
         sum(one.ticket_in for one in came),
-        tuple(_sheet(parts, activity, number, seen, there, tries) for number in range(len(activity.content.items))),
+        tuple(_sheet(services, activity, number, seen, there, tries) for number in range(len(activity.content.items))),
     )
 
 
-def _read_tries(parts: Parts, activity: Activity, seen: _Seen, wanted: Collection[int]) -> None:
-    held = parts.store.live.held([try_id for try_id in wanted if try_id not in seen.tries])
+def _read_tries(services: Services, activity: Activity, seen: _Seen, wanted: Collection[int]) -> None:
+    held = services.store.live.held([try_id for try_id in wanted if try_id not in seen.tries])
     for try_id, found in held.items():
-        seen.tries[try_id] = Standing("checked", _states(found.marks), found.beliefs)
+        seen.tries[try_id] = Standing("checked", _states(found.marks), found.misconceptions)
     for gone in set(seen.tries) - set(wanted):
         del seen.tries[gone]
 
 
-def _grade_drafts(parts: Parts, activity: Activity, seen: _Seen, versions: Mapping[Whose, int]) -> None:
+def _grade_drafts(services: Services, activity: Activity, seen: _Seen, versions: Mapping[Whose, int]) -> None:
     changed = {whose for whose, version in versions.items() if seen.drafts.get(whose, (-1,))[0] != version}
-    texts = parts.store.live.draft_texts(activity.id, {student for student, _ in changed})
+    texts = services.store.live.draft_texts(activity.id, {student for student, _ in changed})
     items = {item.sheet: item for item in activity.content.items}
     for whose in changed & set(texts):
-        draft, place = texts[whose], (whose[1], texts[whose].variant)
-        if place not in seen.variants:
-            seen.variants[place] = fix(parts, worksheet_of(items[whose[1]], activity.policies), draft.variant)
-        variant = seen.variants[place]
+        draft, blank = texts[whose], (whose[1], texts[whose].variant)
+        if blank not in seen.variants:
+            seen.variants[blank] = fix(services, worksheet_of(items[whose[1]], activity.policies), draft.variant)
+        variant = seen.variants[blank]
         boxes = {str(blank) for blank in variant.blanks}
         found = graded(grade(variant, {box: text for box, text in draft.answers.items() if box in boxes}))
-        seen.drafts[whose] = (draft.version, Standing("typing", _states(found.marks), found.beliefs))
+        seen.drafts[whose] = (draft.version, Standing("typing", _states(found.marks), found.misconceptions))
     for gone in set(seen.drafts) - set(versions):
         del seen.drafts[gone]
 
@@ -167,11 +169,11 @@ def _states(marks: Mapping[str, str]) -> dict[str, RowState]:
     boxes = dict[str, list[str]]()
     for box in marks:
         boxes.setdefault(box.rpartition(".")[0], []).append(box)
-    return {row: row_state(marks, places) for row, places in boxes.items()}
+    return {row: row_state(marks, blanks) for row, blanks in boxes.items()}
 
 
 def _sheet(
-    parts: Parts,
+    services: Services,
     activity: Activity,
     number: int,
     seen: _Seen,
@@ -181,9 +183,11 @@ def _sheet(
     sheet = activity.content.items[number].sheet
     standings = {student_id: _standing(seen, (student_id, sheet), tries) for student_id in came}
     begun = [standing for standing in standings.values() if standing.progress != "nothing"]
-    rows = frozen_variant(parts, activity, number).rows
+    rows = frozen_variant(services, activity, number).rows
     return SheetRoom(
-        standings, tuple(_row_count(row, begun) for row in rows), belief_counts(standing.beliefs for standing in begun)
+        standings,
+        tuple(_row_count(row, begun) for row in rows),
+        misconception_counts(standing.misconceptions for standing in begun),
     )
 
 
@@ -192,7 +196,7 @@ def _standing(seen: _Seen, whose: Whose, tries: Mapping[Whose, LastTry]) -> Stan
     if last is None or last.id not in seen.tries:
         return seen.drafts[whose][1] if whose in seen.drafts else Standing("nothing")
     found = seen.tries[last.id]
-    return Standing("handed-in" if last.handed_in else "checked", found.rows, found.beliefs)
+    return Standing("handed-in" if last.handed_in else "checked", found.rows, found.misconceptions)
 
 
 def _row_count(row: Row, standings: Sequence[Standing]) -> RowCount:

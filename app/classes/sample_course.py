@@ -1,4 +1,4 @@
-"""The sample course: simulated students who hold beliefs of the catalogue, try, hand in and write exit tickets.
+"""The sample course: simulated students who hold misconceptions of the catalogue, try, hand in and write exit tickets.
 
 It is the same each time: who holds what, who puts it right and who is not done yet follows from their place.
 """
@@ -18,7 +18,7 @@ from app.store import Activity, Answers, Course, Fixed, Plan, Policies, State, S
 from app.store.samples import Simulated, SimulatedTry
 
 YESTERDAY, TODAY = ("llama-7b", "qwen2.5-0.5b-grouped"), ("layer-mistral-7b",)
-# How many hold the first belief that shows on a sheet, the second, and so on; the others have it right.
+# How many hold the first misconception that shows on a sheet, the second, and so on; the others have it right.
 HOLDERS = (7, 5, 3, 2, 1, 1, 1)
 HERE, TRIED, TICKETS = 26, 18, 24  # of thirty: who has come today, who has tried, who left a ticket yesterday
 
@@ -80,19 +80,21 @@ def _going_on(library: Library, activity: Activity, begin: datetime) -> Iterator
 
 
 def _filled(variant: Variant, student: int | None) -> dict[str, str]:
-    """The sheet as a student fills it in: by the belief of their place, or right."""
+    """The sheet as a student fills it in: by the misconception of their place, or right."""
     truth = dict(variant.key)
-    if student is not None and (belief := _belief(variant, student)):
-        truth |= belief
-    return {str(place): str(number) for place, number in truth.items()}
+    if student is not None and (misconception := _misconception(variant, student)):
+        truth |= misconception
+    return {str(blank): str(number) for blank, number in truth.items()}
 
 
-def _belief(variant: Variant, student: int) -> Mapping[Any, int] | None:
-    """What the student's belief changes on a sheet: the holders of the first come first, then those of the second."""
-    shown = list({e.belief: e.changed for e in reversed(variant.expectations)}.values())[::-1]
+def _misconception(variant: Variant, student: int) -> Mapping[Any, int] | None:
+    """What the student's misconception changes on a sheet: the holders of the first come first, then those of the
+    second.
+    """
+    shown = list({e.misconception: e.changed for e in reversed(variant.expectations)}.values())[::-1]
     holders = [number for number, count in enumerate(HOLDERS) for _ in range(count)]
-    place = 7 * student % 30  # so that neighbours on the roster do not believe the same
-    return shown[holders[place]] if place < len(holders) and holders[place] < len(shown) else None
+    blank = 7 * student % 30  # so that neighbours on the roster do not believe the same
+    return shown[holders[blank]] if blank < len(holders) and holders[blank] < len(shown) else None
 
 
 def _try(variant: Variant, item: int, answers: Answers, at: datetime, *, handed_in: bool) -> SimulatedTry:

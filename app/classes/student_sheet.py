@@ -15,7 +15,7 @@ from app.sheets.library import Library
 from app.sheets.worksheet import Variant, Wording, Worksheet
 from app.store import Activity, Content, Fixed, Graded, Item, Policies, Spot, Student, Ticket
 from app.store.classwork import Draft
-from app.web.shared.services import Parts
+from app.web.shared.services import Services
 
 _FIELDS = frozenset(field.name for field in fields(Worksheet))
 
@@ -40,34 +40,34 @@ def freeze(library: Library, worksheets: Sequence[str], ticket: TicketFile | Non
     return Content(items, frozen, _wording_version(library.wording))
 
 
-def assigned(parts: Parts, activity: Activity, student: Student, number: int) -> Assigned:
+def assigned(services: Services, activity: Activity, student: Student, number: int) -> Assigned:
     """The sheet of that number, from 0, as this student has it: the sizes of their first save, else of the policy."""
     item = activity.content.items[number]
     spot = Spot(student.id, activity.id, activity.revision, number, item.sheet)
-    draft = parts.store.classwork.draft(spot)
+    draft = services.store.classwork.draft(spot)
     worksheet = worksheet_of(item, activity.policies)
-    fixed = draft.variant if draft else _fixed(parts, activity, student, worksheet)
-    return Assigned(spot, fixed, fix(parts, worksheet, fixed), draft)
+    fixed = draft.variant if draft else _fixed(services, activity, student, worksheet)
+    return Assigned(spot, fixed, fix(services, worksheet, fixed), draft)
 
 
-def fix(parts: Parts, worksheet: Worksheet, fixed: Fixed) -> Variant:
+def fix(services: Services, worksheet: Worksheet, fixed: Fixed) -> Variant:
     """A worksheet with the sizes that were kept of it."""
     decoded = fixed.decoder_tokens if fixed.decoder_tokens != worksheet.decoder_tokens else None
-    return library_with(parts, fixed.model).fixed(worksheet, fixed.model, fixed.tokens, decoded)
+    return library_with(services, fixed.model).fixed(worksheet, fixed.model, fixed.tokens, decoded)
 
 
 def graded(report: Report) -> Graded:
     """What of a report is kept with a try."""
-    marks = {str(place): mark.kind for place, mark in report.marks.items()}
+    marks = {str(blank): mark.kind for blank, mark in report.marks.items()}
     found = report.diagnosis
     return Graded(marks, (found.key, *found.also) if found else (), report.score, report.out_of)
 
 
-def boxes(parts: Parts, content: Content) -> tuple[int, ...]:
+def boxes(services: Services, content: Content) -> tuple[int, ...]:
     """How many boxes each worksheet of an activity has, with the sizes it is defined with."""
     sheets = [_worksheet(item.worksheet) for item in content.items]
     usual = [Fixed(sheet.model, sheet.tokens, sheet.decoder_tokens) for sheet in sheets]
-    return tuple(len(fix(parts, sheet, sizes).blanks) for sheet, sizes in zip(sheets, usual, strict=True))
+    return tuple(len(fix(services, sheet, sizes).blanks) for sheet, sizes in zip(sheets, usual, strict=True))
 
 
 def worksheet_of(item: Item, policies: Policies) -> Worksheet:
@@ -75,13 +75,13 @@ def worksheet_of(item: Item, policies: Policies) -> Worksheet:
     return replace(_worksheet(item.worksheet), follow_share=policies.follow_share)
 
 
-def frozen_variant(parts: Parts, activity: Activity, number: int) -> Variant:
+def frozen_variant(services: Services, activity: Activity, number: int) -> Variant:
     """The sheet of that number, from 0, with the worksheet's own model and lengths: what its rows are called."""
     worksheet = worksheet_of(activity.content.items[number], activity.policies)
-    return fix(parts, worksheet, Fixed(worksheet.model, worksheet.tokens, worksheet.decoder_tokens))
+    return fix(services, worksheet, Fixed(worksheet.model, worksheet.tokens, worksheet.decoder_tokens))
 
 
-def titles(parts: Parts, content: Content) -> tuple[str, ...]:
+def titles(services: Services, content: Content) -> tuple[str, ...]:
     """What the worksheets of an activity are called."""
     return tuple(str(item.worksheet["title"]) for item in content.items)
 
@@ -92,9 +92,9 @@ def seed(activity: Activity, student: Student) -> int:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:6])
 
 
-def _fixed(parts: Parts, activity: Activity, student: Student, worksheet: Worksheet) -> Fixed:
-    if activity.policies.variants == "per_student" and worksheet.key in parts.library.worksheets:
-        made = parts.library.seeded(worksheet.key, seed(activity, student))
+def _fixed(services: Services, activity: Activity, student: Student, worksheet: Worksheet) -> Fixed:
+    if activity.policies.variants == "per_student" and worksheet.key in services.library.worksheets:
+        made = services.library.seeded(worksheet.key, seed(activity, student))
         return Fixed(made.model.key, made.tokens, made.decoder_tokens or worksheet.decoder_tokens)
     return Fixed(worksheet.model, worksheet.tokens, worksheet.decoder_tokens)
 

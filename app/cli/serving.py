@@ -38,11 +38,11 @@ def _serve(_parsed: argparse.Namespace) -> None:
     try:
         with opening(settings):
             app = create_app(settings)
-            tidy(app.state.parts.store.engine)
+            tidy(app.state.services.store.engine)
     except InputError:
         listening.close()
         raise
-    _greet(settings, app.state.parts.store, *listening.getsockname()[:2])
+    _greet(settings, app.state.services.store, *listening.getsockname()[:2])
     _serve_at(listening, app, settings)
 
 
@@ -73,7 +73,7 @@ def _serve_at(listening: socket.socket, app: FastAPI, settings: Settings) -> Non
         forwarded_allow_ips=settings.proxies,
     )
     if several:
-        app.state.parts.store.close()
+        app.state.services.store.close()
         Multiprocess(config, [listening]).run()
     else:
         uvicorn.Server(config).run(sockets=[listening])

@@ -63,7 +63,7 @@ def _sheet(parsed: argparse.Namespace) -> Variant:
 def _variant(parsed: argparse.Namespace) -> None:
     variant = _sheet(parsed)
     if parsed.json:
-        answers = {"key": {str(place): size for place, size in variant.key.items()}} if parsed.key else {}
+        answers = {"key": {str(blank): size for blank, size in variant.key.items()}} if parsed.key else {}
         seed = None if parsed.seed is None else whole(parsed.seed, "--seed")
         print_json({**variant_json(variant), "seed": seed, **answers})
     else:
@@ -76,7 +76,7 @@ def _print_variant(variant: Variant, key: bool) -> None:
     for row in variant.rows:
         sides = [
             f"{plain(variant.answer(p))} = {variant.notation.write(variant.side(p))}" if key else "____"
-            for p in row.places
+            for p in row.blanks
         ]
         note = f" ({row.note})" if row.note else ""
         rows.append((f"{row.letter}  {row.name}{note}", *sides))
@@ -110,7 +110,7 @@ def _answers(name: str) -> dict[str, str]:
 
 
 def _print_report(report: Report, hinted: Hint | None) -> None:
-    print_table([(place, mark.kind, mark.text[:40], mark.message) for place, mark in report.marks.items()])
+    print_table([(blank, mark.kind, mark.text[:40], mark.message) for blank, mark in report.marks.items()])
     print(f"{report.score} of {report.out_of}")
     if report.diagnosis:
         print(report.diagnosis.message)

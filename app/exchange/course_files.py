@@ -21,7 +21,7 @@ Row = Sequence[Cell]
 # The first row of each table; README.txt in the ZIP explains them.
 WHOSE = ("activity", "date", "worksheet", "student", "number", "try", "handed in", "counts", "time", "model", "tokens")
 ANSWERS = (*WHOSE, "box", "answer", "mark")
-TRIES = (*WHOSE, "score", "out of", "beliefs")
+TRIES = (*WHOSE, "score", "out of", "misconceptions")
 TICKETS = ("activity", "date", "question", "answer", "student", "number", "starred", "follow up", "hidden")
 STUDENTS = ("student", "number", "joined")
 
@@ -61,7 +61,7 @@ class CourseFiles:
         """One row a try."""
         yield TRIES
         for whose, tried in self._tries():
-            yield (*whose, tried.score, tried.out_of, ", ".join(tried.beliefs))
+            yield (*whose, tried.score, tried.out_of, ", ".join(tried.misconceptions))
 
     def tickets(self) -> Iterator[Row]:
         """One row an answer on an exit ticket; those without a name in an order that tells nothing."""

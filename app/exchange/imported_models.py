@@ -13,41 +13,41 @@ from app.models.architecture import Architecture, architecture_from, parse_confi
 from app.sheets.library import Library
 from app.sheets.worksheet import Model, Wording
 from app.store import KeptModel
-from app.web.shared.services import Parts
+from app.web.shared.services import Services
 
 LONGEST_NAME = 80
 _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 
 
-def library_with(parts: Parts, key: str | None, library: Library | None = None) -> Library:
+def library_with(services: Services, key: str | None, library: Library | None = None) -> Library:
     """The library, and the imported model of that key among its models if it is one; raises ConfigError."""
-    library = library or parts.library
+    library = library or services.library
     if not key or key in library.models:
         return library
-    kept = parts.store.find_model(key)
+    kept = services.store.find_model(key)
     if kept is None:
         return library
     return replace(library, models={**library.models, key: _model(kept, library.wording)})
 
 
-def import_config(parts: Parts, config: object, source: str, name: str = "") -> Model:
+def import_config(services: Services, config: object, source: str, name: str = "") -> Model:
     """Keep a parsed config.json that can be read, and give back its model; raises ConfigError."""
     called = _clean(name) or _own_name(config)
     architecture = architecture_from(config, called or "this model")
-    kept = parts.store.keep_model(called or _unnamed(parts.library.wording, architecture), config, source)
-    return _model(kept, parts.library.wording)
+    kept = services.store.keep_model(called or _unnamed(services.library.wording, architecture), config, source)
+    return _model(kept, services.library.wording)
 
 
-def import_text(parts: Parts, text: str | bytes, source: str, name: str = "") -> Model:
+def import_text(services: Services, text: str | bytes, source: str, name: str = "") -> Model:
     """The same for the text of a config.json."""
-    return import_config(parts, parse_config(text), source, name)
+    return import_config(services, parse_config(text), source, name)
 
 
-def import_from_hub(parts: Parts, typed: str, name: str = "") -> Model:
+def import_from_hub(services: Services, typed: str, name: str = "") -> Model:
     """The same for a model of the Hugging Face Hub; raises HubError, ConfigError."""
-    config = fetch_config(typed, parts.settings.data_dir / "hub", allowed=parts.settings.hub)
+    config = fetch_config(typed, services.settings.data_dir / "hub", allowed=services.settings.hub)
     source = repository(typed) or typed
-    return import_config(parts, config, source, name or source)
+    return import_config(services, config, source, name or source)
 
 
 def file_name(path: str) -> str:

@@ -13,7 +13,7 @@ from itertools import accumulate
 from typing import Literal
 
 from app.shapes.consistency import Gap, Values, gaps, implied
-from app.shapes.tensors import AXES, Place, Tensor, Topic
+from app.shapes.tensors import AXES, Blank, Tensor, Topic
 from app.sheets.worksheet import Notation, Variant, plain
 
 Scale = Literal["root", "true"]
@@ -91,7 +91,7 @@ class Box:
 class Edge:
     """One labelled side of a box. `kind` says which given size its number equals, or that it is unknown or a gap."""
 
-    place: Place
+    blank: Blank
     side: Literal["left", "right", "top", "bottom", "under"]  # under: the bottom of the left operand
     x1: float
     y1: float
@@ -168,9 +168,9 @@ class Figure:
         return self.width > 420
 
     @property
-    def shapes(self) -> frozenset[tuple[Place, str]]:
+    def shapes(self) -> frozenset[tuple[Blank, str]]:
         """What the figure says of each side, however it is scaled."""
-        return frozenset((edge.place, edge.label) for edge in self.edges)
+        return frozenset((edge.blank, edge.label) for edge in self.edges)
 
     @property
     def tensors(self) -> tuple[str, ...]:
@@ -196,7 +196,7 @@ def draw_beside(
 
 def _pen(variant: Variant, values: Values, scale: Scale) -> _Pen:
     asked = frozenset(variant.worksheet.rows)
-    upright = {variant.upright(place): value for place, value in values.items()}
+    upright = {variant.upright(blank): value for blank, value in values.items()}
     known = {**upright, **implied(variant.topic, upright, asked)}
     return _Pen(variant, known, gaps(variant.topic, known), scale, PICTURES.get(variant.topic.key, ()))
 
@@ -238,13 +238,13 @@ class _Pen:
     def letter(self, key: str) -> str:
         return self.notation.letter(key, self.topic[key].letter)
 
-    def length(self, place: Place) -> float:
-        value = self.known.get(place)
+    def length(self, blank: Blank) -> float:
+        value = self.known.get(blank)
         return UNKNOWN if value is None else max(SHORTEST, self.unit * _measure(self.scale)(value))
 
     def size(self, key: str) -> tuple[float, float]:
         """Width and height of a matrix as it stands, in px."""
-        return (self.length(Place(key, "columns")), self.length(Place(key, "rows")))
+        return (self.length(Blank(key, "columns")), self.length(Blank(key, "rows")))
 
     def _natural_width(self, picture: Picture) -> float:
         return self.size(picture.left)[0] + sum(self.column_width(key) for key in picture.results)
@@ -277,8 +277,8 @@ class _Pen:
         if not needed:
             return (0.0, 0.0)
         return (
-            self.length(needed.get("columns", Place(result, "columns"))),
-            self.length(needed.get("rows", Place(result, "rows"))),
+            self.length(needed.get("columns", Blank(result, "columns"))),
+            self.length(needed.get("rows", Blank(result, "rows"))),
         )
 
     def outlines(self, boxes: Iterable[Box]) -> Iterator[Outline]:
@@ -327,14 +327,14 @@ class _Pen:
     def box(self, key: str, x: float, y: float, transposed: bool = False) -> Box:
         tensor = self.topic[key]
         width, height = self.size(key)[::-1] if transposed else self.size(key)
-        missing = any(Place(key, axis) not in self.known for axis in AXES)
+        missing = any(Blank(key, axis) not in self.known for axis in AXES)
         masked = key == "weights" and self.topic.key in MASKED and self.variant.architecture.causal
         letter = self.letter(key)
         return Box(key, letter, tensor.role, x, y, width, height, tensor.parameter, missing, masked, transposed)
 
     def edges(self, box: Box, upright: str, flat: str) -> list[Edge]:
         """The labelled upright side and the labelled flat side of a box."""
-        rows, columns = Place(box.tensor, "rows"), Place(box.tensor, "columns")
+        rows, columns = Blank(box.tensor, "rows"), Blank(box.tensor, "columns")
         tall, wide = (columns, rows) if box.transposed else (rows, columns)
         x = box.x if upright == "left" else box.x + box.width
         y = box.y if flat == "top" else box.y + box.height
@@ -346,16 +346,16 @@ class _Pen:
             ),
         ]
 
-    def edge(self, place: Place, side: str, line: tuple[float, float, float, float]) -> Edge:
-        value = self.known.get(place)
+    def edge(self, blank: Blank, side: str, line: tuple[float, float, float, float]) -> Edge:
+        value = self.known.get(blank)
         label = "?" if value is None else plain(value)
-        return Edge(place, side, *line, label, self.kind(place, value))  # type: ignore[arg-type]  # one of four sides
+        return Edge(blank, side, *line, label, self.kind(blank, value))  # type: ignore[arg-type]  # one of four sides
 
-    def kind(self, place: Place, value: int | None) -> str:
+    def kind(self, blank: Blank, value: int | None) -> str:
         """Colour follows the number that was typed, not the place it was typed in, so that it gives nothing away."""
         if value is None:
             return "unknown"
-        if any(gap.second[0] == place for gap in self.gaps):
+        if any(gap.second[0] == blank for gap in self.gaps):
             return "gap"
         a = self.variant.architecture
         sizes = {a.d_h: "head", a.d: "model", self.variant.tokens: "tokens"}
@@ -368,9 +368,9 @@ class _Pen:
         if above is None or equation is None:
             return
         left, right = boxes[0], boxes[1]
-        inner = Place(right.tensor, "columns" if right.transposed else "rows")
-        outer = Place(left.tensor, "columns")
-        meet = any({inner, outer} <= set(places) for places in equation.places(picture.results[0]).values())
+        inner = Blank(right.tensor, "columns" if right.transposed else "rows")
+        outer = Blank(left.tensor, "columns")
+        meet = any({inner, outer} <= set(blanks) for blanks in equation.blanks(picture.results[0]).values())
         if not meet or inner not in self.known or outer not in self.known:
             return
         pivot = (right.x - CORNER / 2, left.y - CORNER / 2)
@@ -384,8 +384,8 @@ class _Pen:
 
     def described(self, picture: Picture, boxes: list[Box]) -> str:
         """The figure in words, for whoever cannot see it: its title, and each matrix with its two lengths."""
-        axes = [self.variant.upright(Place("", axis)).axis for axis in AXES]
-        sides = {box.letter: [self.known.get(Place(box.tensor, axis)) for axis in axes] for box in boxes}
+        axes = [self.variant.upright(Blank("", axis)).axis for axis in AXES]
+        sides = {box.letter: [self.known.get(Blank(box.tensor, axis)) for axis in axes] for box in boxes}
         shapes = (f"{key} {' × '.join('?' if n is None else plain(n) for n in pair)}" for key, pair in sides.items())
         return f"{self.variant.wording.say('drawing-titles', picture.key)}. {', '.join(shapes)}."
 
@@ -401,8 +401,8 @@ class _Pen:
         for gap in self.gaps_in(picture):
             names = {f"{side}_letter": self.letter(end[0].tensor).replace("_", "")
                      for side, end in (("first", gap.first), ("second", gap.second))}  # fmt: skip
-            places = {"first": self.variant.upright(gap.first[0]), "second": self.variant.upright(gap.second[0])}
-            axes = {f"{side}_axis": say("axes", place.axis) for side, place in places.items()}
+            blanks = {"first": self.variant.upright(gap.first[0]), "second": self.variant.upright(gap.second[0])}
+            axes = {f"{side}_axis": say("axes", blank.axis) for side, blank in blanks.items()}
             yield say(
                 "drawing",
                 "added" if gap.added else "gap",
@@ -438,7 +438,7 @@ def _turned(figure: Figure) -> Figure:
     def edge(e: Edge) -> Edge:
         (x1, y1), (x2, y2) = point(e.x1, e.y1), point(e.x2, e.y2)
         side = _TURNED_SIDES[e.side]
-        return replace(e, place=_other(e.place), side=side, x1=x1, y1=y1, x2=x2, y2=y2)  # type: ignore[arg-type]
+        return replace(e, blank=_other(e.blank), side=side, x1=x1, y1=y1, x2=x2, y2=y2)  # type: ignore[arg-type]
 
     def arc(a: Arc) -> Arc:
         return replace(a, start=point(*a.start), end=point(*a.end), clockwise=not a.clockwise)
@@ -457,5 +457,5 @@ def _turned(figure: Figure) -> Figure:
     )
 
 
-def _other(place: Place) -> Place:
-    return Place(place.tensor, AXES[1 - AXES.index(place.axis)])
+def _other(blank: Blank) -> Blank:
+    return Blank(blank.tensor, AXES[1 - AXES.index(blank.axis)])

@@ -60,7 +60,7 @@ class HeadRunner:
 
         Raises ForwardError with its sentence, RunnerBusy, RunTooLong or RunnerFailed.
         """
-        with self._place(), self._turn:
+        with self._blank(), self._turn:
             if self._idle:
                 self._idle.cancel()
             try:
@@ -84,7 +84,7 @@ class HeadRunner:
             self._stop()
 
     @contextmanager
-    def _place(self) -> Iterator[None]:
+    def _blank(self) -> Iterator[None]:
         with self._count:
             if self._inside > self.max_waiting:
                 raise RunnerBusy

@@ -1,4 +1,6 @@
-"""What is said once a sheet is done: the belief that an earlier try showed, explained, and drawn beside the truth."""
+"""What is said once a sheet is done: the misconception that an earlier try showed, explained, and drawn beside the
+truth.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,9 @@ from app.sheets.worksheet import Variant
 
 @dataclass(frozen=True)
 class Explanation:
-    """A belief's key, its explanation, and the figures in which it shows: as it has them, and as they are."""
+    """A misconception's key, its explanation, and the figures in which it shows: as it has them, and as they are."""
 
-    belief: str
+    misconception: str
     message: str
     figures: tuple[tuple[Figure, Figure], ...]
 
@@ -23,22 +25,24 @@ def explain(variant: Variant, report: Report, scale: Scale = "root") -> Explanat
     """The explanation of a try's diagnosis, None where it had none. It tells answers: the sheet has to be done."""
     if report.diagnosis is None:
         return None
-    typed = {place: mark.read_as for place, mark in report.marks.items()}
-    values = {variant.upright(place): value for place, value in typed.items() if value is not None}
+    typed = {blank: mark.read_as for blank, mark in report.marks.items()}
+    values = {variant.upright(blank): value for blank, value in typed.items() if value is not None}
     held = believed(variant.standing, values, report.diagnosis.key)
-    mistaken = {variant.upright(place): value for place, value in held.items()}
+    mistaken = {variant.upright(blank): value for blank, value in held.items()}
     message = sentence(variant, report.diagnosis.key, "explanation")
     return Explanation(report.diagnosis.key, message, _pairs(draw_beside(variant, mistaken, variant.key, scale)))
 
 
-def explain_belief(variant: Variant, belief: str, scale: Scale = "root") -> Explanation:
-    """The explanation of a belief that nobody need have shown; without figures where this sheet cannot show it."""
-    message = sentence(variant, belief, "explanation")
-    if not any(e.belief == belief for e in variant.standing.expectations):
-        return Explanation(belief, message, ())
-    held = believed(variant.standing, {}, belief)
-    mistaken = {variant.upright(place): value for place, value in held.items()}
-    return Explanation(belief, message, _pairs(draw_beside(variant, mistaken, variant.key, scale)))
+def explain_misconception(variant: Variant, misconception: str, scale: Scale = "root") -> Explanation:
+    """The explanation of a misconception that nobody need have shown; without figures where this sheet cannot show
+    it.
+    """
+    message = sentence(variant, misconception, "explanation")
+    if not any(e.misconception == misconception for e in variant.standing.expectations):
+        return Explanation(misconception, message, ())
+    held = believed(variant.standing, {}, misconception)
+    mistaken = {variant.upright(blank): value for blank, value in held.items()}
+    return Explanation(misconception, message, _pairs(draw_beside(variant, mistaken, variant.key, scale)))
 
 
 def _pairs(drawn: tuple[tuple[Figure, Figure], ...]) -> tuple[tuple[Figure, Figure], ...]:

@@ -1,4 +1,4 @@
-"""A Variant and the texts typed into its boxes become a Report; the only place where answers are marked."""
+"""A Variant and the texts typed into its boxes become a Report; the only blank where answers are marked."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Literal, get_args
 from app.grading.totals import made_from_typed
 from app.misconceptions.catalogue import Diagnosis, diagnose, sentence
 from app.shapes.consistency import Values, gaps, origins
-from app.shapes.tensors import AXES, Place
+from app.shapes.tensors import AXES, Blank
 from app.sheets.numbers import Unreadable
 from app.sheets.worksheet import Typed, Variant, plain
 
@@ -36,8 +36,8 @@ class Break:
     """The first link of the chain that does not fit: the matrix whose equation breaks, its two sides, a sentence."""
 
     at: str
-    left: Place
-    right: Place
+    left: Blank
+    right: Blank
     message: str
 
     def as_json(self) -> dict[str, str]:
@@ -48,7 +48,7 @@ class Break:
 class Report:
     """The marks of a whole sheet, what a box that follows is worth, the first broken link, the diagnosis if any."""
 
-    marks: Mapping[Place, Mark]
+    marks: Mapping[Blank, Mark]
     follow_share: float = 0.5
     first_break: Break | None = None
     diagnosis: Diagnosis | None = None
@@ -94,8 +94,8 @@ class Report:
     def as_json(self) -> dict[str, object]:
         """The report as API and terminal print it."""
         marks = {
-            str(place): {"mark": mark.kind, "read_as": mark.read_as, "message": mark.message}
-            for place, mark in self.marks.items()
+            str(blank): {"mark": mark.kind, "read_as": mark.read_as, "message": mark.message}
+            for blank, mark in self.marks.items()
         }
         first_break = self.first_break.as_json() if self.first_break else None
         return {
@@ -108,57 +108,57 @@ class Report:
 
 
 def grade(variant: Variant, answers: Mapping[str, str]) -> Report:
-    """Mark every box of the sheet; answers are texts by place, such as {'queries.rows': '100'}.
+    """Mark every box of the sheet; answers are texts by blank, such as {'queries.rows': '100'}.
 
     A box left out counts as empty. Raises AnswersError for a key that is no box of this sheet.
     """
     known = variant.boxes
     if unknown := sorted(answers.keys() - known.keys()):
         raise AnswersError(f"“{unknown[0][:60]}” is no box of this sheet; its boxes are: {', '.join(sorted(known))}.")
-    texts = {place: answers.get(box, "") for box, place in known.items()}
-    read = {place: variant.read(text) for place, text in texts.items()}
-    values = {variant.upright(place): typed.value for place, typed in read.items() if isinstance(typed, Typed)}
-    carried = {variant.upright(place) for place in following(variant.standing, values)}
-    marks = {place: _mark(variant, place, text, read[place], place in carried) for place, text in texts.items()}
+    texts = {blank: answers.get(box, "") for box, blank in known.items()}
+    read = {blank: variant.read(text) for blank, text in texts.items()}
+    values = {variant.upright(blank): typed.value for blank, typed in read.items() if isinstance(typed, Typed)}
+    carried = {variant.upright(blank) for blank in following(variant.standing, values)}
+    marks = {blank: _mark(variant, blank, text, read[blank], blank in carried) for blank, text in texts.items()}
     return Report(marks, variant.worksheet.follow_share, first_break(variant, values), _diagnosis(variant, values))
 
 
 def settled(variant: Variant, report: Report, kinds: Mapping[str, str]) -> Report:
     """The report with the kinds of mark that its boxes got before, where these are to stand whatever they get now.
 
-    A box that got none has none. Where anything differs, neither a broken link nor a belief is told.
+    A box that got none has none. Where anything differs, neither a broken link nor a misconception is told.
     """
-    kept = {place: kind for place in report.marks for kind in KINDS if kinds.get(str(place)) == kind}
-    if kept == {place: mark.kind for place, mark in report.marks.items()}:
+    kept = {blank: kind for blank in report.marks for kind in KINDS if kinds.get(str(blank)) == kind}
+    if kept == {blank: mark.kind for blank, mark in report.marks.items()}:
         return report
-    marks = {place: _as(variant, place, report.marks[place], kind) for place, kind in kept.items()}
+    marks = {blank: _as(variant, blank, report.marks[blank], kind) for blank, kind in kept.items()}
     return Report(marks, report.follow_share)
 
 
-def _as(variant: Variant, place: Place, mark: Mark, kind: Kind) -> Mark:
-    return mark if mark.kind == kind else replace(mark, kind=kind, message=_said(variant, place, kind))
+def _as(variant: Variant, blank: Blank, mark: Mark, kind: Kind) -> Mark:
+    return mark if mark.kind == kind else replace(mark, kind=kind, message=_said(variant, blank, kind))
 
 
-def _mark(variant: Variant, place: Place, text: str, typed: Typed | Unreadable | None, follows: bool) -> Mark:
+def _mark(variant: Variant, blank: Blank, text: str, typed: Typed | Unreadable | None, follows: bool) -> Mark:
     if typed is None:
         return Mark("empty", text, None, "")
     if isinstance(typed, Unreadable):
         return Mark("unreadable", text, None, variant.wording.unreadable(typed))
-    kind: Kind = "right" if variant.is_right(place, typed) else "follows" if follows else "wrong"
-    return Mark(kind, text, typed.value, _said(variant, place, kind))
+    kind: Kind = "right" if variant.is_right(blank, typed) else "follows" if follows else "wrong"
+    return Mark(kind, text, typed.value, _said(variant, blank, kind))
 
 
-def _said(variant: Variant, place: Place, kind: Kind) -> str:
+def _said(variant: Variant, blank: Blank, kind: Kind) -> str:
     if kind == "follows":
         return variant.wording.say("marks", "follows")
-    return nudge(variant, place) if kind == "wrong" else ""
+    return nudge(variant, blank) if kind == "wrong" else ""
 
 
-def nudge(variant: Variant, place: Place) -> str:
+def nudge(variant: Variant, blank: Blank) -> str:
     """What is said beside a wrong box: a question that points, and no number of the sheet."""
     if variant.worksheet.tokens_are == "columns":
-        return variant.wording.nudge_turned(place)
-    return variant.wording.nudge(variant.worksheet.topic, place)
+        return variant.wording.nudge_turned(blank)
+    return variant.wording.nudge(variant.worksheet.topic, blank)
 
 
 def _diagnosis(variant: Variant, values: Values) -> Diagnosis | None:
@@ -172,10 +172,10 @@ def _diagnosis(variant: Variant, values: Values) -> Diagnosis | None:
 def first_break(variant: Variant, values: Values) -> Break | None:
     """The first gap in order of computation, from what was typed alone: the key is never asked.
 
-    The values stand by the table's places, tokens as rows; the break names the sheet's.
+    The values stand by the table's blanks, tokens as rows; the break names the sheet's.
     """
     typed = origins(variant.topic, values, frozenset(variant.worksheet.rows))
-    for gap in gaps(variant.topic, {place: values[origin] for place, origin in typed.items()}):
+    for gap in gaps(variant.topic, {blank: values[origin] for blank, origin in typed.items()}):
         left, right = variant.upright(typed[gap.first[0]]), variant.upright(typed[gap.second[0]])
         message = variant.wording.say(
             "chain",
@@ -187,57 +187,57 @@ def first_break(variant: Variant, values: Values) -> Break | None:
     return None
 
 
-def _side(variant: Variant, name: str, place: Place, value: int) -> dict[str, str]:
-    words = variant.wording.sections["rows"][variant.worksheet.topic][place.tensor]
-    count = variant.wording.say("lengths" if value > 1 else "length-one", place.axis, length=plain(value))
+def _side(variant: Variant, name: str, blank: Blank, value: int) -> dict[str, str]:
+    words = variant.wording.sections["rows"][variant.worksheet.topic][blank.tensor]
+    count = variant.wording.say("lengths" if value > 1 else "length-one", blank.axis, length=plain(value))
     return {name: words["name"], f"{name}_length": count}
 
 
-def following(variant: Variant, values: Values) -> set[Place]:
+def following(variant: Variant, values: Values) -> set[Blank]:
     """The boxes that are wrong by the key and right given the student's own earlier answers.
 
     A number that is the only one with which anything was right, or that stands on a sheet where nothing is right,
     earns nothing by standing in many boxes.
     """
-    wrong = {place: value for place, value in values.items() if value != variant.key[place]}
-    right = {value for place, value in values.items() if place not in wrong}
+    wrong = {blank: value for blank, value in values.items() if value != variant.key[blank]}
+    right = {value for blank, value in values.items() if blank not in wrong}
     carried = {
         *_carried_along(variant.sources, values, wrong),
         *_multiplied(values, wrong),
         *_added_up(variant, values, wrong),
     }
-    return {place for place in carried if right - {wrong[place]}}
+    return {blank for blank in carried if right - {wrong[blank]}}
 
 
-def _carried_along(made_from: Mapping[Place, frozenset[Place]], values: Values, wrong: Values) -> Iterator[Place]:
+def _carried_along(made_from: Mapping[Blank, frozenset[Blank]], values: Values, wrong: Values) -> Iterator[Blank]:
     """Sides with the wrong number of a side they are made from, or of a first mistake made from the same right side.
 
     The second keeps a repaired answer from costing marks: with an input of the right length, queries and keys of one
     wrong length are one mistake made once, as they were before the input was put right.
     """
-    first = list[Place]()  # wrong, and following from nothing
-    for place, sources in made_from.items():
-        if (value := wrong.get(place)) is None:
+    first = list[Blank]()  # wrong, and following from nothing
+    for blank, sources in made_from.items():
+        if (value := wrong.get(blank)) is None:
             continue
         right = {source for source in sources if source in values and source not in wrong}
         siblings = (other for other in first if made_from[other] & right)
         if any(wrong.get(other) == value for other in (*sources, *siblings)):
-            yield place
+            yield blank
         else:
-            first.append(place)
+            first.append(blank)
 
 
-def _multiplied(values: Values, wrong: Values) -> Iterator[Place]:
+def _multiplied(values: Values, wrong: Values) -> Iterator[Blank]:
     """Counts that are the product of the rows and columns as typed."""
-    for place in wrong:
-        sides = [Place(place.tensor, axis) for axis in AXES]
+    for blank in wrong:
+        sides = [Blank(blank.tensor, axis) for axis in AXES]
         known = [values[side] for side in sides if side in values]
-        if place.axis == "count" and len(known) == 2 and values[place] == known[0] * known[1]:
-            yield place
+        if blank.axis == "count" and len(known) == 2 and values[blank] == known[0] * known[1]:
+            yield blank
 
 
-def _added_up(variant: Variant, values: Values, wrong: Values) -> Iterator[Place]:
+def _added_up(variant: Variant, values: Values, wrong: Values) -> Iterator[Blank]:
     """Totals of their parts as typed."""
-    for place, value in wrong.items():
-        if value == made_from_typed(variant.topic, variant.sizes, variant.worksheet.rows, values, place):
-            yield place
+    for blank, value in wrong.items():
+        if value == made_from_typed(variant.topic, variant.sizes, variant.worksheet.rows, values, blank):
+            yield blank

@@ -1,8 +1,8 @@
 """What a hint says: a little more with every level, and never a number of the sheet.
 
 Level 1 is a question that points; level 2 says how things hang together; level 3 which boxes to look at, and what
-these have to fit. Where a belief explains the sheet the hint is about that belief, else about the first link that does
-not fit and the first box that is not right.
+these have to fit. Where a misconception explains the sheet the hint is about that misconception, else about the first
+link that does not fit and the first box that is not right.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Literal
 from app.grading.grade import Report, nudge
 from app.misconceptions.catalogue import sentence
 from app.shapes.consistency import ADDED_BACK, added_back
-from app.shapes.tensors import AXES, Amount, Equation, Place, Tensor
+from app.shapes.tensors import AXES, Amount, Blank, Equation, Tensor
 from app.sheets.worksheet import Variant
 
 Level = Literal[1, 2, 3]
@@ -31,25 +31,25 @@ class Hint:
 
     level: Level
     message: str
-    boxes: tuple[Place, ...] = ()
+    boxes: tuple[Blank, ...] = ()
 
     def as_json(self) -> dict[str, object]:
-        return {"level": self.level, "message": self.message, "boxes": [str(place) for place in self.boxes]}
+        return {"level": self.level, "message": self.message, "boxes": [str(blank) for blank in self.boxes]}
 
 
 def hint(variant: Variant, report: Report, level: Level) -> Hint | None:
     """The hint of a level for a marked sheet; None where all is right, or nothing was tried."""
-    waiting = [place for kind in ("wrong", "unreadable", "empty") for place in _marked(report, kind)]
+    waiting = [blank for kind in ("wrong", "unreadable", "empty") for blank in _marked(report, kind)]
     if not report.tried or not waiting:
         return None
     words = _Words(variant, report)
     if report.diagnosis:
-        return words.of_belief(report.diagnosis.key, report.diagnosis.explains, level)
+        return words.of_misconception(report.diagnosis.key, report.diagnosis.explains, level)
     return words.of_box(waiting[0], tuple(_marked(report, "wrong")) or (waiting[0],), level)
 
 
-def _marked(report: Report, kind: str) -> list[Place]:
-    return [place for place, mark in report.marks.items() if mark.kind == kind]
+def _marked(report: Report, kind: str) -> list[Blank]:
+    return [blank for blank, mark in report.marks.items() if mark.kind == kind]
 
 
 @dataclass(frozen=True)
@@ -62,56 +62,56 @@ class _Words:
     def say(self, key: str, **words: str) -> str:
         return self.variant.wording.say("hints", key, **words)
 
-    def of_belief(self, belief: str, explains: tuple[Place, ...], level: Level) -> Hint:
+    def of_misconception(self, misconception: str, explains: tuple[Blank, ...], level: Level) -> Hint:
         if level < 3:
-            return Hint(level, sentence(self.variant, belief, "nudge" if level == 1 else "hint"))
-        wrong = tuple(place for place in explains if self.report.marks[place].kind == "wrong")
+            return Hint(level, sentence(self.variant, misconception, "nudge" if level == 1 else "hint"))
+        wrong = tuple(blank for blank in explains if self.report.marks[blank].kind == "wrong")
         return self.look(wrong or explains)  # what follows from a mistake is right again with it
 
-    def of_box(self, place: Place, wrong: tuple[Place, ...], level: Level) -> Hint:
+    def of_box(self, blank: Blank, wrong: tuple[Blank, ...], level: Level) -> Hint:
         if level == 1:
-            return Hint(1, self.say("nudge", box=self.box(place), nudge=nudge(self.variant, place)), (place,))
-        return self.how(place) if level == 2 else self.look(wrong)
+            return Hint(1, self.say("nudge", box=self.box(blank), nudge=nudge(self.variant, blank)), (blank,))
+        return self.how(blank) if level == 2 else self.look(wrong)
 
-    def how(self, place: Place) -> Hint:
+    def how(self, blank: Blank) -> Hint:
         """How the first two sides that do not fit hang together; where all fit, how the box comes about."""
         apart = self.report.first_break
         if apart is None:
-            return Hint(2, self.say("related", box=self.box(place), relation=self.relation(place)), (place,))
+            return Hint(2, self.say("related", box=self.box(blank), relation=self.relation(blank)), (blank,))
         added = (apart.left.tensor, apart.right.tensor) == ADDED_BACK
-        relation = self.told("added", apart.at) if added else self.relation(Place(apart.at, "rows"))
+        relation = self.told("added", apart.at) if added else self.relation(Blank(apart.at, "rows"))
         sides = {"left": self.side("side", apart.left), "right": self.side("side-within", apart.right)}
         return Hint(2, self.say("apart", **sides, relation=relation), (apart.left, apart.right))
 
-    def look(self, places: tuple[Place, ...]) -> Hint:
+    def look(self, blanks: tuple[Blank, ...]) -> Hint:
         """Which boxes to look at again, and what the first of them has to fit."""
-        others = [other for other in self.equal_to(places[0]) if other not in places]
+        others = [other for other in self.equal_to(blanks[0]) if other not in blanks]
         others.sort(key=lambda other: self.report.marks[other].kind != "right")
-        relation = self.relation(places[0])
+        relation = self.relation(blanks[0])
         if others:
             other = self.side("side-within", others[0])
-            relation = self.say("equal", side=self.side("side", places[0]), other=other)
-        return Hint(3, self.say("look", boxes=self.boxes(places), relation=relation), places)
+            relation = self.say("equal", side=self.side("side", blanks[0]), other=other)
+        return Hint(3, self.say("look", boxes=self.boxes(blanks), relation=relation), blanks)
 
-    def equal_to(self, place: Place) -> Iterator[Place]:
+    def equal_to(self, blank: Blank) -> Iterator[Blank]:
         """The boxes of this sheet that the equations make as long as this one, nearest first."""
-        variant, upright = self.variant, self.variant.upright(place)
+        variant, upright = self.variant, self.variant.upright(blank)
         met = [group for groups in variant.topic.meeting.values() for group in groups]
         near = [
             *sorted(variant.sources.get(upright, ()), key=list(variant.standing.key).index),
             *(other for group in (*met, *added_back(variant.topic)) if upright in group for other in group),
         ]
         boxes = (variant.upright(other) for other in near if other in variant.standing.key)
-        return (other for other in boxes if other != place)
+        return (other for other in boxes if other != blank)
 
-    def relation(self, place: Place) -> str:
+    def relation(self, blank: Blank) -> str:
         """How the matrix or the amount of a box comes about."""
-        key = place.tensor
+        key = blank.tensor
         made = self.variant.topic.asked.get(key) or self.variant.topic[key]
         if isinstance(made, Amount):
             return self.told("factors" if re.search(r"\d", made.text) else "amount", key, sum=made.text)
         if made.equation is None:
-            return self.told(_given(made, place), key)
+            return self.told(_given(made, blank), key)
         if self.variant.worksheet.tokens_are == "columns":
             return self.told("turned", key)
         return self.told(_kind(made.equation), key, equation=self.equation(made.equation.text))
@@ -124,40 +124,40 @@ class _Words:
         letters = self.variant.letters
         return re.sub(r"W_\w+", lambda found: letters.get(found.group(), found.group()), text)
 
-    def box(self, place: Place) -> str:
-        axis = self.variant.wording.say("axes", place.axis)
-        return self.say("whole" if place.axis == "count" else "one", row=self.row(place.tensor), axis=axis)
+    def box(self, blank: Blank) -> str:
+        axis = self.variant.wording.say("axes", blank.axis)
+        return self.say("whole" if blank.axis == "count" else "one", row=self.row(blank.tensor), axis=axis)
 
-    def side(self, form: str, place: Place) -> str:
-        return self.say(form, axis=self.variant.wording.say("axes", place.axis), row=self.row(place.tensor))
+    def side(self, form: str, blank: Blank) -> str:
+        return self.say(form, axis=self.variant.wording.say("axes", blank.axis), row=self.row(blank.tensor))
 
     def row(self, key: str) -> str:
         """What the sheets of this topic call a matrix, whether this one asks for it or not."""
         return str(self.variant.wording.sections["rows"][self.variant.worksheet.topic][key]["name"])
 
-    def boxes(self, places: Iterable[Place]) -> str:
+    def boxes(self, blanks: Iterable[Blank]) -> str:
         """The boxes by the names of their rows: “Queries” (columns), “Keys” (columns) and “Values” (columns)."""
-        grouped = [list(group) for _, group in groupby(places, key=lambda place: place.tensor)]
+        grouped = [list(group) for _, group in groupby(blanks, key=lambda blank: blank.tensor)]
         named = [self.box(g[0]) if len(g) == 1 else self.several(g) for g in grouped]
         if len(named) > NAMED:
             return self.say("more", before=self.listed(named[:NAMED]))
         *most, last = named
         return self.say("and", before=self.listed(most), after=last) if most else last
 
-    def several(self, places: list[Place]) -> str:
+    def several(self, blanks: list[Blank]) -> str:
         """Several boxes of one row: its two sides, or with its count the whole row."""
-        key = "both" if {place.axis for place in places} == set(AXES) else "whole"
-        return self.say(key, row=self.row(places[0].tensor))
+        key = "both" if {blank.axis for blank in blanks} == set(AXES) else "whole"
+        return self.say(key, row=self.row(blanks[0].tensor))
 
     def listed(self, named: list[str]) -> str:
         return reduce(lambda before, after: self.say("comma", before=before, after=after), named)
 
 
-def _given(tensor: Tensor, place: Place) -> str:
+def _given(tensor: Tensor, blank: Blank) -> str:
     """The relation of what no equation makes."""
     if not tensor.parameter:
         return "source"
-    return "numbers" if place.axis == "count" else "parameter"
+    return "numbers" if blank.axis == "count" else "parameter"
 
 
 def _kind(equation: Equation) -> str:

@@ -1,4 +1,4 @@
-"""What the marks of a class say about each row of a sheet, and which beliefs it held: arithmetic alone.
+"""What the marks of a class say about each row of a sheet, and which misconceptions it held: arithmetic alone.
 
 A row counts as right where every box of it is. All but `right_now` is about first tries, before any mark was seen.
 """
@@ -105,6 +105,6 @@ def commonest(values: Iterable[T]) -> tuple[tuple[T, int], ...]:
     return tuple(Counter(values).most_common())
 
 
-def belief_counts(held: Iterable[Sequence[str]]) -> tuple[tuple[str, int], ...]:
-    """How many students hold each belief, the commonest first; a student who holds one twice counts once."""
-    return commonest(belief for beliefs in held for belief in dict.fromkeys(beliefs))
+def misconception_counts(held: Iterable[Sequence[str]]) -> tuple[tuple[str, int], ...]:
+    """How many students hold each misconception, the commonest first; a student who holds one twice counts once."""
+    return commonest(misconception for misconceptions in held for misconception in dict.fromkeys(misconceptions))

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from app.algebra.dims import Dim
 from app.shapes.consistency import Values
-from app.shapes.tensors import Place, Topic
+from app.shapes.tensors import Blank, Topic
 
 _SUM = Dim.parse("parts")
 _HALF = _SUM.times(Fraction(1, 2))
@@ -27,24 +27,24 @@ MADE_FROM: Mapping[str, tuple[Dim, tuple[str, ...]]] = {
 
 
 def made_from_typed(
-    topic: Topic, sizes: Mapping[str, int], asked: Iterable[str], values: Values, place: Place
+    topic: Topic, sizes: Mapping[str, int], asked: Iterable[str], values: Values, blank: Blank
 ) -> int | None:
     """What an amount comes to with its parts as typed; None where it has none, or where one of them was left empty.
 
     A part that this sheet does not ask for is made from its own parts, or else taken as it is.
     """
-    if place.axis != "count" or place.tensor not in MADE_FROM:
+    if blank.axis != "count" or blank.tensor not in MADE_FROM:
         return None
-    formula, keys = MADE_FROM[place.tensor]
+    formula, keys = MADE_FROM[blank.tensor]
     parts = [_part(topic, sizes, frozenset(asked), values, key) for key in keys if key in topic.asked]
     known = [part for part in parts if part is not None]
     return formula.size({**sizes, "parts": sum(known)}) if known and len(known) == len(parts) else None
 
 
 def _part(topic: Topic, sizes: Mapping[str, int], asked: frozenset[str], values: Values, key: str) -> int | None:
-    place = Place(key, "count")
+    blank = Blank(key, "count")
     if key in asked:
-        return values.get(place)
+        return values.get(blank)
     if key in MADE_FROM:
-        return made_from_typed(topic, sizes, asked, values, place)
+        return made_from_typed(topic, sizes, asked, values, blank)
     return topic.asked[key].side("count").size(sizes)

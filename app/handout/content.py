@@ -235,12 +235,12 @@ def _table(variants: Sequence[Variant], names: Names) -> Content:
     """One line a variant with nothing but its numbers, for marking by hand."""
     pieces = Pieces(variants[0].worksheet.notation)
     columns = [
-        {"letter": pieces.symbols(row.letter) or [row.name], "axis": place.axis, "first": place is row.places[0]}
+        {"letter": pieces.symbols(row.letter) or [row.name], "axis": blank.axis, "first": blank is row.blanks[0]}
         for row in variants[0].rows
-        for place in row.places
+        for blank in row.blanks
     ]
     lines = [
-        {"code": v.code, "names": names.get(v.code, []), "numbers": [answer_text(v, place) for place in v.blanks]}
+        {"code": v.code, "names": names.get(v.code, []), "numbers": [answer_text(v, blank) for blank in v.blanks]}
         for v in variants
     ]
     return {"columns": columns, "lines": lines}

@@ -73,13 +73,13 @@ def results_csv(variant: Variant, papers: Sequence[Paper]) -> str:
     """What was typed and what it is worth, as CSV that a spreadsheet reads as text and numbers and never runs."""
     written = io.StringIO()
     rows = csv.writer(written, lineterminator="\r\n")
-    boxes = [str(place) for place in variant.blanks]
-    rows.writerow(["name", "sheet", *boxes, *(f"{box} mark" for box in boxes), "score", "out_of", "belief"])
+    boxes = [str(blank) for blank in variant.blanks]
+    rows.writerow(["name", "sheet", *boxes, *(f"{box} mark" for box in boxes), "score", "out_of", "misconception"])
     for paper in papers:
-        marks = [paper.report.marks[place].kind for place in variant.blanks]
-        belief = paper.report.diagnosis.key if paper.report.diagnosis else ""
+        marks = [paper.report.marks[blank].kind for blank in variant.blanks]
+        misconception = paper.report.diagnosis.key if paper.report.diagnosis else ""
         told = [paper.name, variant.code, *paper.texts, *marks]
-        rows.writerow([*map(harmless, told), paper.report.score, paper.report.out_of, belief])
+        rows.writerow([*map(harmless, told), paper.report.score, paper.report.out_of, misconception])
     return written.getvalue()
 
 
@@ -90,4 +90,4 @@ def harmless(cell: str) -> str:
 
 def order_of(variant: Variant) -> tuple[Mapping[str, str], ...]:
     """The boxes in the order in which they are typed: the row's letter or name, and the side."""
-    return tuple({"row": row.letter or row.name, "axis": place.axis} for row in variant.rows for place in row.places)
+    return tuple({"row": row.letter or row.name, "axis": blank.axis} for row in variant.rows for blank in row.blanks)

@@ -1,9 +1,10 @@
-"""The catalogue of beliefs: what each makes a student write, in symbols; and which of them explains a whole sheet.
+"""The catalogue of misconceptions: what each makes a student write, in symbols; and which of them explains a whole
+sheet.
 
-A belief is one row. Boxes that it does not name stay true, so that a sheet filled in by it is the truth with a few
-boxes changed, and one belief explains all of them at once.
+A misconception is one row. Boxes that it does not name stay true, so that a sheet filled in by it is the truth with a
+few boxes changed, and one misconception explains all of them at once.
 
->>> [belief.key for belief in BELIEFS if not belief.ways]
+>>> [misconception.key for misconception in MISCONCEPTIONS if not misconception.ways]
 ['whole-output-projection', 'scale-by-model-width']
 """
 
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING
 from app.algebra.dims import Dim, DimError
 from app.models.architecture import Architecture
 from app.shapes.consistency import Values
-from app.shapes.tensors import AXES, Place
+from app.shapes.tensors import AXES, Blank
 
 if TYPE_CHECKING:  # a Variant keeps its expectations, so worksheet.py imports this module
     from app.sheets.worksheet import Variant
@@ -30,7 +31,7 @@ MATRICES, COUNT, COSTS, WALK = "layer-parameters", "parameter-count", "costs", "
 
 @dataclass(frozen=True)
 class Way:
-    """One way in which a belief fills in a sheet.
+    """One way in which a misconception fills in a sheet.
 
     `boxes` are changed to other sizes, `taken` symbols for others everywhere; or `turned` matrices have rows and
     columns changed round (* is all of them). Beside the sheet's own symbols a size may use those of `_own_sizes`.
@@ -42,10 +43,10 @@ class Way:
 
 
 @dataclass(frozen=True)
-class Belief:
+class Misconception:
     """One row of the catalogue: its key, the ways in which it shows by topic, and for which models it can be held.
 
-    A belief without ways shows on no sheet there is: what it gets wrong is not asked.
+    A misconception without ways shows on no sheet there is: what it gets wrong is not asked.
     """
 
     key: str
@@ -59,32 +60,34 @@ class Belief:
 
 @dataclass(frozen=True)
 class Expectation:
-    """What a belief makes a student write on one sheet, where that differs from the truth; and what it turns round."""
+    """What a misconception makes a student write on one sheet, where that differs from the truth; and what it turns
+    round.
+    """
 
-    belief: str
-    changed: Mapping[Place, int]
+    misconception: str
+    changed: Mapping[Blank, int]
     turned: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """The belief that explains a sheet, the sentence that points without telling, and the boxes it explains.
+    """The misconception that explains a sheet, the sentence that points without telling, and the boxes it explains.
 
-    `also` are further beliefs held at the same time.
+    `also` are further misconceptions held at the same time.
     """
 
     key: str
     message: str
-    explains: tuple[Place, ...]
+    explains: tuple[Blank, ...]
     also: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, object]:
-        explains = [str(place) for place in self.explains]
+        explains = [str(blank) for blank in self.explains]
         return {"key": self.key, "message": self.message, "explains": explains, "also": list(self.also)}
 
 
-def _boxes(size: str, *places: str) -> dict[str, str]:
-    return dict.fromkeys(places, size)
+def _boxes(size: str, *blanks: str) -> dict[str, str]:
+    return dict.fromkeys(blanks, size)
 
 
 def _on(topics: Iterable[str], *ways: Way) -> dict[str, tuple[Way, ...]]:
@@ -115,9 +118,9 @@ _CACHE = ("cache_16_bit.count", "cache_8_bit.count")
 _AS_WIDE = {"d_h": "d", "d_v": "d"}
 _EVEN = {"d_h": "even", "d_v": "even"}
 
-BELIEFS: tuple[Belief, ...] = (
-    Belief("head-as-wide-as-model", _on(HEADS, *_mixed(_boxes("d", *_QKV_COLUMNS)))),
-    Belief(
+MISCONCEPTIONS: tuple[Misconception, ...] = (
+    Misconception("head-as-wide-as-model", _on(HEADS, *_mixed(_boxes("d", *_QKV_COLUMNS)))),
+    Misconception(
         "heads-multiply-width",
         {
             **_on(HEADS, *_mixed(_boxes("H*d", *_QKV_COLUMNS))),
@@ -126,34 +129,36 @@ BELIEFS: tuple[Belief, ...] = (
             **_on((COUNT, COSTS), Way(taken=_AS_WIDE)),
         },
     ),
-    Belief("input-sliced", _on(HEADS_AND_LAYER, Way(_boxes("d_h", *_INPUT_COLUMNS)))),
-    Belief("input-repeated", _on(HEADS_AND_LAYER, Way(_boxes("H*d", *_INPUT_COLUMNS)))),
-    Belief("transposed-product", _on(HEADS_AND_LAYER, Way(_boxes("d_h", *_PRODUCTS)))),
-    Belief("model-wide-scores", _on(HEADS_AND_LAYER, Way(_boxes("d", *_PRODUCTS)))),
-    Belief("elementwise-product", _on(HEADS_AND_LAYER, Way(_boxes("d_h", *_PRODUCT_COLUMNS)))),
-    Belief("keys-already-transposed", _on(HEADS_AND_LAYER, Way(turned=("keys",)))),
-    Belief("columns-are-tokens", _on((*HEADS_AND_LAYER, WALK), Way(turned=("*",)))),
-    Belief("weights-for-activations", _on(HEADS_AND_LAYER, Way(_boxes("d", *_QKV_ROWS)))),
-    Belief(
+    Misconception("input-sliced", _on(HEADS_AND_LAYER, Way(_boxes("d_h", *_INPUT_COLUMNS)))),
+    Misconception("input-repeated", _on(HEADS_AND_LAYER, Way(_boxes("H*d", *_INPUT_COLUMNS)))),
+    Misconception("transposed-product", _on(HEADS_AND_LAYER, Way(_boxes("d_h", *_PRODUCTS)))),
+    Misconception("model-wide-scores", _on(HEADS_AND_LAYER, Way(_boxes("d", *_PRODUCTS)))),
+    Misconception("elementwise-product", _on(HEADS_AND_LAYER, Way(_boxes("d_h", *_PRODUCT_COLUMNS)))),
+    Misconception("keys-already-transposed", _on(HEADS_AND_LAYER, Way(turned=("keys",)))),
+    Misconception("columns-are-tokens", _on((*HEADS_AND_LAYER, WALK), Way(turned=("*",)))),
+    Misconception("weights-for-activations", _on(HEADS_AND_LAYER, Way(_boxes("d", *_QKV_ROWS)))),
+    Misconception(
         "stored-layout",
         {
             **_on(HEADS_AND_LAYER, Way(_boxes("other", *_QKV_ROWS) | _boxes("d", *_QKV_COLUMNS))),
             **_on((MATRICES,), Way(turned=("*",))),
         },
     ),
-    Belief(
+    Misconception(
         "no-output-projection",
         {**_on(HEADS, Way({"output.columns": "d_v"})), **_on((LAYER,), Way({"output.columns": "H*d_v"}))},
     ),
-    Belief("whole-output-projection"),  # no sheet asks for one head's W_O
-    Belief(
+    Misconception("whole-output-projection"),  # no sheet asks for one head's W_O
+    Misconception(
         "full-width-values",
         {**_on(HEADS, *_mixed({"values.columns": "d"})), **_on((LAYER,), Way({"values.columns": "d"}))},
     ),
-    Belief("one-kv-per-query-head", _on((LAYER, MATRICES, COUNT, COSTS), Way(taken={"G": "H"})), _grouped),
-    Belief("wider-kv-heads", _on(HEADS, *_mixed(_boxes("shared", *_KV_COLUMNS))), _grouped),
-    Belief("all-kv-heads-in-one", _on(HEADS, *_mixed({"keys.columns": "G*d_h", "values.columns": "G*d_v"})), _grouped),
-    Belief(
+    Misconception("one-kv-per-query-head", _on((LAYER, MATRICES, COUNT, COSTS), Way(taken={"G": "H"})), _grouped),
+    Misconception("wider-kv-heads", _on(HEADS, *_mixed(_boxes("shared", *_KV_COLUMNS))), _grouped),
+    Misconception(
+        "all-kv-heads-in-one", _on(HEADS, *_mixed({"keys.columns": "G*d_h", "values.columns": "G*d_v"})), _grouped
+    ),
+    Misconception(
         "shrunken-output-projection",
         {
             **_on((MATRICES,), Way({"W_O.rows": "G*d_v", "W_O.count": "G*d_v*d"})),
@@ -168,16 +173,16 @@ BELIEFS: tuple[Belief, ...] = (
         },
         _grouped,
     ),
-    Belief("width-always-divided", _on((*HEADS_AND_LAYER, MATRICES, COUNT, COSTS), Way(taken=_EVEN))),
-    Belief("context-for-tokens", _on((*HEADS_AND_LAYER, WALK, COSTS), Way(taken={"N": "C", "M": "C"}))),
-    Belief(
+    Misconception("width-always-divided", _on((*HEADS_AND_LAYER, MATRICES, COUNT, COSTS), Way(taken=_EVEN))),
+    Misconception("context-for-tokens", _on((*HEADS_AND_LAYER, WALK, COSTS), Way(taken={"N": "C", "M": "C"}))),
+    Misconception(
         "embedding-table-as-input",
         {**_on(HEADS_AND_LAYER, Way({"input.rows": "V"})), **_on((WALK,), Way({"embedded.rows": "V"}))},
     ),
-    Belief("all-heads-stacked", _on(HEADS_AND_LAYER, Way(_boxes("H*truth", *_PRODUCT_ROWS)))),
-    Belief("softmax-collapses", _on(HEADS_AND_LAYER, Way({"weights.columns": "1"}))),
-    Belief("scale-by-model-width"),  # no sheet asks what the scores are divided by
-    Belief(
+    Misconception("all-heads-stacked", _on(HEADS_AND_LAYER, Way(_boxes("H*truth", *_PRODUCT_ROWS)))),
+    Misconception("softmax-collapses", _on(HEADS_AND_LAYER, Way({"weights.columns": "1"}))),
+    Misconception("scale-by-model-width"),  # no sheet asks what the scores are divided by
+    Misconception(
         "decode-step-square",
         _on(
             ("decode-step",),
@@ -186,7 +191,7 @@ BELIEFS: tuple[Belief, ...] = (
             Way(_boxes("N + 1", *_PRODUCTS)),
         ),
     ),
-    Belief(
+    Misconception(
         "heads-change-parameters",
         {
             **_on((MATRICES,), Way(_boxes("H*truth", "W_Q.count", "W_K.count", "W_V.count", "W_O.count"))),
@@ -201,12 +206,12 @@ BELIEFS: tuple[Belief, ...] = (
         },
         lambda architecture: architecture.d == architecture.H * architecture.d_h,
     ),
-    Belief(
+    Misconception(
         "positions-are-parameters",
         _on((COUNT,), Way(_boxes("truth + C*d", "embedding.count", "total.count"))),
         _rotary_alone,
     ),
-    Belief(
+    Misconception(
         "cache-forgets-factor",
         _on(
             (COSTS,),
@@ -215,8 +220,8 @@ BELIEFS: tuple[Belief, ...] = (
             Way({_CACHE[0]: "2*H*L*N*d_h", _CACHE[1]: "H*L*N*d_h"}),
         ),
     ),
-    Belief("flops-are-macs", _on((COSTS,), Way(_boxes("half", *_FLOPS)))),
-    Belief(
+    Misconception("flops-are-macs", _on((COSTS,), Way(_boxes("half", *_FLOPS)))),
+    Misconception(
         "tied-embedding-twice",
         _on((COUNT,), Way({"total.count": "truth + V*d"})),
         lambda architecture: architecture.tied_embeddings,
@@ -225,93 +230,95 @@ BELIEFS: tuple[Belief, ...] = (
 
 
 def expectations(variant: Variant) -> tuple[Expectation, ...]:
-    """Every belief that shows on this sheet, once for each way in which its boxes differ from the truth."""
+    """Every misconception that shows on this sheet, once for each way in which its boxes differ from the truth."""
     sizes = variant.sizes | _aside(variant.architecture)
-    held = (b for b in BELIEFS if variant.worksheet.topic in b.ways and b.holds(variant.architecture))
-    return tuple(expectation for belief in held for expectation in _expected(variant, belief, sizes))
+    held = (b for b in MISCONCEPTIONS if variant.worksheet.topic in b.ways and b.holds(variant.architecture))
+    return tuple(expectation for misconception in held for expectation in _expected(variant, misconception, sizes))
 
 
-def _expected(variant: Variant, belief: Belief, sizes: dict[str, int]) -> list[Expectation]:
+def _expected(variant: Variant, misconception: Misconception, sizes: dict[str, int]) -> list[Expectation]:
     found = list[Expectation]()
-    for way in belief.ways[variant.worksheet.topic]:
+    for way in misconception.ways[variant.worksheet.topic]:
         changed = _changed(variant, way, sizes)
         if changed and all(other.changed != changed for other in found):
-            found.append(Expectation(belief.key, changed, way.turned))
+            found.append(Expectation(misconception.key, changed, way.turned))
     return found
 
 
-def _changed(variant: Variant, way: Way, sizes: dict[str, int]) -> dict[Place, int]:
+def _changed(variant: Variant, way: Way, sizes: dict[str, int]) -> dict[Blank, int]:
     """The boxes that differ from the truth; none where the model lacks a size, or has none that is whole."""
     try:
         taken = sizes | {symbol: sizes[other] for symbol, other in way.taken.items()}
-        written = {place: _written(variant, way, place, taken) for place in _touched(variant, way)}
+        written = {blank: _written(variant, way, blank, taken) for blank in _touched(variant, way)}
     except (DimError, KeyError):
         return {}
-    return {place: size for place, size in written.items() if size != variant.key[place]}
+    return {blank: size for blank, size in written.items() if size != variant.key[blank]}
 
 
-def _touched(variant: Variant, way: Way) -> Iterable[Place]:
-    """The boxes that a way may change, in the table's own places."""
+def _touched(variant: Variant, way: Way) -> Iterable[Blank]:
+    """The boxes that a way may change, in the table's own blanks."""
     if "*" in way.turned:
         return variant.blanks
-    turned = [place for place in variant.blanks if place.tensor in way.turned] if way.turned else ()
+    turned = [blank for blank in variant.blanks if blank.tensor in way.turned] if way.turned else ()
     asked = variant.topic.asked
     taken = [p for p in variant.blanks if way.taken.keys() & asked[p.tensor].side(p.axis).symbols] if way.taken else ()
     return (*turned, *taken, *(variant.boxes[box] for box in way.boxes if box in variant.boxes))
 
 
 def _aside(architecture: Architecture) -> dict[str, int]:
-    """Sizes that only beliefs use: even shares of the width, and what an output projection of G heads would spare."""
+    """Sizes that only misconceptions use: even shares of the width, and what an output projection of G heads would
+    spare.
+    """
     a = architecture
     shares = {"even": divmod(a.d, a.H), "shared": divmod(a.d, a.G)}
     whole = {symbol: share for symbol, (share, rest) in shares.items() if not rest}
     return {**whole, "spared": (a.G - a.H) * a.d * a.d_v}
 
 
-def _written(variant: Variant, way: Way, place: Place, sizes: Mapping[str, int]) -> int:
-    if text := way.boxes.get(str(place)):
+def _written(variant: Variant, way: Way, blank: Blank, sizes: Mapping[str, int]) -> int:
+    if text := way.boxes.get(str(blank)):
         size = Dim.parse(text)
-        return size.size(sizes if size.symbols <= sizes.keys() else {**sizes, **_own_sizes(variant, place)})
+        return size.size(sizes if size.symbols <= sizes.keys() else {**sizes, **_own_sizes(variant, blank)})
     if way.turned:
-        return variant.key[_turned(place)]
-    return variant.topic.asked[place.tensor].side(place.axis).size(sizes)
+        return variant.key[_turned(blank)]
+    return variant.topic.asked[blank.tensor].side(blank.axis).size(sizes)
 
 
-def _own_sizes(variant: Variant, place: Place) -> dict[str, int]:
+def _own_sizes(variant: Variant, blank: Blank) -> dict[str, int]:
     """What a changed box may be made of: its truth, half of it, the other side, and attention's count times H - 1."""
-    truth = variant.key[place]
-    other = variant.key.get(_turned(place), truth)
-    multiplied = (variant.sizes["H"] - 1) * variant.key.get(Place("attention", "count"), 0)
+    truth = variant.key[blank]
+    other = variant.key.get(_turned(blank), truth)
+    multiplied = (variant.sizes["H"] - 1) * variant.key.get(Blank("attention", "count"), 0)
     return {"truth": truth, "half": truth // 2, "other": other, "multiplied": multiplied}
 
 
-def _turned(place: Place) -> Place:
+def _turned(blank: Blank) -> Blank:
     """The other side of the same matrix; a count has none."""
-    return place if place.axis == "count" else Place(place.tensor, "columns" if place.axis == "rows" else "rows")
+    return blank if blank.axis == "count" else Blank(blank.tensor, "columns" if blank.axis == "rows" else "rows")
 
 
 def cannot_tell_apart(variant: Variant) -> tuple[tuple[str, str], ...]:
-    """Beliefs that this sheet hides: each with another that fills it in alike, or with "right".
+    """Misconceptions that this sheet hides: each with another that fills it in alike, or with "right".
 
-    A belief that changes a single box by no more than a slip of a digit counts as hidden too.
+    A misconception that changes a single box by no more than a slip of a digit counts as hidden too.
     """
-    seen = {e.belief for e in variant.expectations if not _is_slip_alone(variant, e.changed)}
-    shown = (belief.key for belief in BELIEFS if variant.worksheet.topic in belief.ways)
+    seen = {e.misconception for e in variant.expectations if not _is_slip_alone(variant, e.changed)}
+    shown = (misconception.key for misconception in MISCONCEPTIONS if variant.worksheet.topic in misconception.ways)
     hidden = [(key, "right") for key in shown if key not in seen]
     alike = [
-        (one.belief, other.belief)
+        (one.misconception, other.misconception)
         for one, other in combinations(variant.expectations, 2)
-        if one.changed == other.changed and one.belief != other.belief
+        if one.changed == other.changed and one.misconception != other.misconception
     ]
     return (*hidden, *dict.fromkeys(alike))
 
 
 def diagnose(variant: Variant, values: Values) -> Diagnosis | None:
-    """The belief, or else the two, that explain the most wrong boxes and contradict the fewest right ones.
+    """The misconception, or else the two, that explain the most wrong boxes and contradict the fewest right ones.
 
     None where nothing is wrong, where one box slipped by a digit, or where nothing explains the sheet.
     """
-    wrong = {place: value for place, value in values.items() if value != variant.key[place]}
+    wrong = {blank: value for blank, value in values.items() if value != variant.key[blank]}
     if not wrong or _is_slip_alone(variant, wrong):
         return None
     fits = [*_fits_alone(variant, values, wrong)]
@@ -322,36 +329,38 @@ def diagnose(variant: Variant, values: Values) -> Diagnosis | None:
     return _diagnosis(variant, best) if best else None
 
 
-def believed(variant: Variant, values: Values, belief: str) -> Mapping[Place, int]:
-    """A whole sheet as a belief fills it in, in the way in which these answers come nearest to it."""
-    ways = [e.changed for e in variant.expectations if e.belief == belief]
-    nearest = max(ways, key=lambda changed: sum(values.get(place) == size for place, size in changed.items()))
+def believed(variant: Variant, values: Values, misconception: str) -> Mapping[Blank, int]:
+    """A whole sheet as a misconception fills it in, in the way in which these answers come nearest to it."""
+    ways = [e.changed for e in variant.expectations if e.misconception == misconception]
+    nearest = max(ways, key=lambda changed: sum(values.get(blank) == size for blank, size in changed.items()))
     return {**variant.key, **nearest}
 
 
-def sentence(variant: Variant, belief: str, kind: str) -> str:
-    """A belief's nudge, hint or explanation, as it is said on a sheet whose tokens stand as they do here."""
-    turned = variant.wording.sections["beliefs"][belief].get("turned", {})
+def sentence(variant: Variant, misconception: str, kind: str) -> str:
+    """A misconception's nudge, hint or explanation, as it is said on a sheet whose tokens stand as they do here."""
+    turned = variant.wording.sections["misconceptions"][misconception].get("turned", {})
     return (
         str(turned[kind])
         if variant.worksheet.tokens_are == "columns" and turned
-        else variant.wording.belief(belief, kind)
+        else variant.wording.misconception(misconception, kind)
     )
 
 
 def _diagnosis(variant: Variant, fit: Fit) -> Diagnosis:
-    explains = tuple(place for place in variant.blanks if place in fit.explained)
-    first, *others = sorted(fit.held, key=lambda e: -sum(place in fit.explained for place in e.changed))
-    message = sentence(variant, first.belief, "nudge")
-    return Diagnosis(first.belief, message, explains, tuple(other.belief for other in others))
+    explains = tuple(blank for blank in variant.blanks if blank in fit.explained)
+    first, *others = sorted(fit.held, key=lambda e: -sum(blank in fit.explained for blank in e.changed))
+    message = sentence(variant, first.misconception, "nudge")
+    return Diagnosis(first.misconception, message, explains, tuple(other.misconception for other in others))
 
 
 @dataclass(frozen=True)
 class Fit:
-    """How well beliefs held at once explain a sheet: what they explain, what that costs, what they expect in vain."""
+    """How well misconceptions held at once explain a sheet: what they explain, what that costs, what they expect in
+    vain.
+    """
 
     held: tuple[Expectation, ...]
-    explained: frozenset[Place]
+    explained: frozenset[Blank]
     cost: float
     unseen: int
 
@@ -360,8 +369,9 @@ class Fit:
         return (self.cost, len(self.held), -len(self.explained), self.unseen)
 
 
-# What a fit costs for each. Two beliefs that leave nothing open are likelier than one that expects a box in vain.
-SLIP, SECOND_BELIEF, CONTRADICTED, UNEXPLAINED = 1.0, 1.5, 1.6, 2.0
+# What a fit costs for each. Two misconceptions that leave nothing open are likelier than one that expects a box in
+# vain.
+SLIP, SECOND_MISCONCEPTION, CONTRADICTED, UNEXPLAINED = 1.0, 1.5, 1.6, 2.0
 
 
 def _fits_alone(variant: Variant, values: Values, wrong: Values) -> Iterator[Fit]:
@@ -371,78 +381,85 @@ def _fits_alone(variant: Variant, values: Values, wrong: Values) -> Iterator[Fit
 
 
 def _fits_of_two(variant: Variant, values: Values, wrong: Values) -> Iterator[Fit]:
-    """Two beliefs at once, each with a box that the other does not explain, and with more explained than not."""
+    """Two misconceptions at once, each with a box that the other does not explain, and with more explained than not."""
     held = [(e, seen) for e in variant.expectations if (seen := _seen(e, wrong))]
     for (one, first), (other, second) in combinations(held, 2):
-        if one.belief == other.belief or first <= second or second <= first:
+        if one.misconception == other.misconception or first <= second or second <= first:
             continue
         explained = first.union(second, _worked_out(variant, wrong, one, other))
-        missed = [sum(place in wrong and place not in explained for place in e.changed) for e in (one, other)]
+        missed = [sum(blank in wrong and blank not in explained for blank in e.changed) for e in (one, other)]
         if 2 * missed[0] < len(one.changed) and 2 * missed[1] < len(other.changed):
             yield from _fit(variant, values, wrong, (one, other), explained)
 
 
 def _fits_turned(variant: Variant, values: Values) -> Iterator[Fit]:
-    """A belief that turns matrices round, and another that explains the sheet once they are turned back."""
+    """A misconception that turns matrices round, and another that explains the sheet once they are turned back."""
     for turning in (e for e in variant.expectations if e.turned):
-        meant = {place: _turned(place) if _turns(turning, place) else place for place in values}
-        moved = {place for place in values if values.get(meant[place]) != values[place]}
-        back = {meant[place]: value for place, value in values.items()}
-        wrong = {place: value for place, value in back.items() if value != variant.key[place]}
+        meant = {blank: _turned(blank) if _turns(turning, blank) else blank for blank in values}
+        moved = {blank for blank in values if values.get(meant[blank]) != values[blank]}
+        back = {meant[blank]: value for blank, value in values.items()}
+        wrong = {blank: value for blank, value in back.items() if value != variant.key[blank]}
         for fit in _fits_alone(variant, back, wrong) if moved else ():
             (other,) = fit.held
-            known = {place for place in values if meant[place] not in wrong or meant[place] in fit.explained}
-            explained = frozenset(place for place in known if values[place] != variant.key[place])
+            known = {blank for blank in values if meant[blank] not in wrong or meant[blank] in fit.explained}
+            explained = frozenset(blank for blank in known if values[blank] != variant.key[blank])
             mostly = 2 * len(moved - known) < len(moved) and explained - _seen(other, values)
-            if mostly and other.belief != turning.belief:
-                yield Fit((turning, other), explained, fit.cost + SECOND_BELIEF, fit.unseen)
+            if mostly and other.misconception != turning.misconception:
+                yield Fit((turning, other), explained, fit.cost + SECOND_MISCONCEPTION, fit.unseen)
 
 
-def _turns(turning: Expectation, place: Place) -> bool:
-    return place.tensor in turning.turned or "*" in turning.turned
+def _turns(turning: Expectation, blank: Blank) -> bool:
+    return blank.tensor in turning.turned or "*" in turning.turned
 
 
-def _seen(expectation: Expectation, wrong: Values) -> frozenset[Place]:
-    """The boxes that say what a belief expects there."""
-    return frozenset(place for place, size in expectation.changed.items() if wrong.get(place) == size)
+def _seen(expectation: Expectation, wrong: Values) -> frozenset[Blank]:
+    """The boxes that say what a misconception expects there."""
+    return frozenset(blank for blank, size in expectation.changed.items() if wrong.get(blank) == size)
 
 
-def _worked_out(variant: Variant, wrong: Values, one: Expectation, other: Expectation) -> Iterator[Place]:
-    """Amounts worked out with both beliefs: the errors of a sum added up, or the factors of a product multiplied."""
-    for place in one.changed.keys() & other.changed.keys() & wrong.keys():
-        truth, first, second = variant.key[place], one.changed[place], other.changed[place]
-        if place.axis == "count" and wrong[place] in (first + second - truth, first * second // truth):
-            yield place
+def _worked_out(variant: Variant, wrong: Values, one: Expectation, other: Expectation) -> Iterator[Blank]:
+    """Amounts worked out with both misconceptions: the errors of a sum added up, or the factors of a product
+    multiplied.
+    """
+    for blank in one.changed.keys() & other.changed.keys() & wrong.keys():
+        truth, first, second = variant.key[blank], one.changed[blank], other.changed[blank]
+        if blank.axis == "count" and wrong[blank] in (first + second - truth, first * second // truth):
+            yield blank
 
 
 def _fit(
-    variant: Variant, values: Values, wrong: Values, held: tuple[Expectation, ...], explained: frozenset[Place]
+    variant: Variant, values: Values, wrong: Values, held: tuple[Expectation, ...], explained: frozenset[Blank]
 ) -> Iterator[Fit]:
     """Nothing where more is left than one slip, a third of what is explained, and as many right boxes as half of it."""
     if len(explained) == 1 and _is_slip_alone(variant, {p: wrong[p] for p in explained}):
         return
-    changed = {place for e in held for place in e.changed}
-    contradicted = sum(place in values and place not in wrong for place in changed)
-    left = [place for place in wrong if place not in explained]
+    changed = {blank for e in held for blank in e.changed}
+    contradicted = sum(blank in values and blank not in wrong for blank in changed)
+    left = [blank for blank in wrong if blank not in explained]
     if len(left) - 1 > len(explained) // 3 or contradicted > len(explained) // 2:
         return
     slipped = any(_is_slip(wrong[p], meant) for p in left for meant in _meant(variant, p, held))
     unexplained = len(left) - slipped
     if unexplained > len(explained) // 3:
         return
-    cost = SLIP * slipped + CONTRADICTED * contradicted + UNEXPLAINED * unexplained + SECOND_BELIEF * (len(held) - 1)
-    unseen = sum(values.get(place) != size for e in held for place, size in e.changed.items())
+    cost = (
+        SLIP * slipped
+        + CONTRADICTED * contradicted
+        + UNEXPLAINED * unexplained
+        + SECOND_MISCONCEPTION * (len(held) - 1)
+    )
+    unseen = sum(values.get(blank) != size for e in held for blank, size in e.changed.items())
     yield Fit(held, explained, cost, unseen)
 
 
-def _meant(variant: Variant, place: Place, held: Iterable[Expectation]) -> Iterator[int]:
-    """What a box may have been meant to say: what a belief expects there, else the truth."""
-    expected = [e.changed[place] for e in held if place in e.changed]
-    yield from expected or [variant.key[place]]
+def _meant(variant: Variant, blank: Blank, held: Iterable[Expectation]) -> Iterator[int]:
+    """What a box may have been meant to say: what a misconception expects there, else the truth."""
+    expected = [e.changed[blank] for e in held if blank in e.changed]
+    yield from expected or [variant.key[blank]]
 
 
 def _is_slip_alone(variant: Variant, wrong: Values) -> bool:
-    return len(wrong) == 1 and all(_is_slip(value, variant.key[place]) for place, value in wrong.items())
+    return len(wrong) == 1 and all(_is_slip(value, variant.key[blank]) for blank, value in wrong.items())
 
 
 def _is_slip(typed: int, meant: int) -> bool:

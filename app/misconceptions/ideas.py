@@ -1,6 +1,6 @@
-"""The beliefs of the catalogue, grouped into the few ideas that a learner can call by name.
+"""The misconceptions of the catalogue, grouped into the few ideas that a learner can call by name.
 
-Every belief belongs to exactly one idea; the names that people read stand in the wording.
+Every misconception belongs to exactly one idea; the names that people read stand in the wording.
 
 >>> idea_of("softmax-collapses")
 'scores'
@@ -30,9 +30,9 @@ IDEAS: Mapping[str, tuple[str, ...]] = {
     "costs": ("flops-are-macs", "cache-forgets-factor"),
 }
 
-_IDEA_OF = {belief: idea for idea, beliefs in IDEAS.items() for belief in beliefs}
+_IDEA_OF = {misconception: idea for idea, misconceptions in IDEAS.items() for misconception in misconceptions}
 
 
-def idea_of(belief: str) -> str:
-    """The key of the idea that a belief belongs to; raises KeyError for what is no belief."""
-    return _IDEA_OF[belief]
+def idea_of(misconception: str) -> str:
+    """The key of the idea that a misconception belongs to; raises KeyError for what is no misconception."""
+    return _IDEA_OF[misconception]

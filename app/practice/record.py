@@ -1,7 +1,7 @@
 """What a learner's practice has come to so far: one small frozen value that travels as a line of JSON.
 
 It may come from anywhere, a browser above all, so reading it believes nothing: what has the wrong form is refused, and
-what names no sheet or belief is left out when the record is used.
+what names no sheet or misconception is left out when the record is used.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from app.grading.grade import grade
-from app.misconceptions.catalogue import BELIEFS, Expectation
+from app.misconceptions.catalogue import MISCONCEPTIONS, Expectation
 from app.misconceptions.ideas import IDEAS, idea_of
 from app.sheets.codes import read_code
 from app.sheets.worksheet import Typed, Variant
@@ -21,7 +21,7 @@ KEPT = 120  # results; older ones are forgotten
 LONGEST = 12_000  # characters of a record in JSON
 LARGEST = 10**9
 
-_BELIEFS = frozenset(belief.key for belief in BELIEFS)
+_MISCONCEPTIONS = frozenset(misconception.key for misconception in MISCONCEPTIONS)
 
 
 class RecordError(ValueError):
@@ -30,9 +30,10 @@ class RecordError(ValueError):
 
 @dataclass(frozen=True)
 class Result:
-    """One sheet by its code, as it was first answered: all right, or which beliefs were held, which ideas are open.
+    """One sheet by its code, as it was first answered: all right, or which misconceptions were held, which ideas are
+    open.
 
-    An idea is open where its boxes are neither right nor explained by one of its beliefs.
+    An idea is open where its boxes are neither right nor explained by one of its misconceptions.
     """
 
     code: str
@@ -84,21 +85,21 @@ def result_of(variant: Variant, answers: Mapping[str, str]) -> Result | None:
         return Result(variant.code, True)
     found = report.diagnosis
     held = (found.key, *found.also) if found else ()
-    right = {variant.upright(place) for place, mark in report.marks.items() if mark.kind == "right"}
-    values = {variant.upright(place): mark.read_as for place, mark in report.marks.items()}
+    right = {variant.upright(blank) for blank, mark in report.marks.items() if mark.kind == "right"}
+    values = {variant.upright(blank): mark.read_as for blank, mark in report.marks.items()}
     doubtful = {
-        idea_of(expectation.belief)
+        idea_of(expectation.misconception)
         for expectation in variant.standing.expectations
         if not _avoided(expectation, values, right)
     }
-    known = {idea_of(belief) for belief in held}
+    known = {idea_of(misconception) for misconception in held}
     return Result(variant.code, False, held, tuple(idea for idea in IDEAS if idea in doubtful - known))
 
 
 def _avoided(expectation: Expectation, values: Mapping[Any, int | None], right: set[Any]) -> bool:
-    """Whether no box is as the belief has it, and at least half of those it would change are right."""
-    as_believed = any(values.get(place) == size for place, size in expectation.changed.items())
-    return not as_believed and 2 * sum(place in right for place in expectation.changed) >= len(expectation.changed)
+    """Whether no box is as the misconception has it, and at least half of those it would change are right."""
+    as_believed = any(values.get(blank) == size for blank, size in expectation.changed.items())
+    return not as_believed and 2 * sum(blank in right for blank in expectation.changed) >= len(expectation.changed)
 
 
 def write_record(record: Record) -> str:
@@ -124,9 +125,9 @@ def _result(entry: object) -> Result:
     if isinstance(entry, str):
         return Result(_code(entry), True)
     code, held, still_open = _list(entry)
-    beliefs = [text for text in map(_text, _list(held)) if text in _BELIEFS]
+    misconceptions = [text for text in map(_text, _list(held)) if text in _MISCONCEPTIONS]
     ideas = [text for text in map(_text, _list(still_open)) if text in IDEAS]
-    return Result(_code(code), False, tuple(dict.fromkeys(beliefs)), tuple(dict.fromkeys(ideas)))
+    return Result(_code(code), False, tuple(dict.fromkeys(misconceptions)), tuple(dict.fromkeys(ideas)))
 
 
 def _code(entry: object) -> str:

@@ -1,8 +1,8 @@
 """What comes next in practice: the rule alone, from a library and a record to a sheet.
 
-Levels follow the topics in the order in which they are taught; two right sheets in a row lead one level up. A belief
-that was held comes back, on a sheet that shows it, until a sheet was filled in without it. The same record always
-gives the same sheet.
+Levels follow the topics in the order in which they are taught; two right sheets in a row lead one level up. A
+misconception that was held comes back, on a sheet that shows it, until a sheet was filled in without it. The same
+record always gives the same sheet.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from app.sheets.worksheet import Variant, Worksheet, WorksheetError
 
 STEP_UP = 2  # right sheets in a row on one level
 SOLID = 3  # sheets on which an idea could have gone wrong and did not
-WAITED = 2  # sheets until a belief that was held is shown again
+WAITED = 2  # sheets until a misconception that was held is shown again
 TRIES = 4  # seeds that are looked at on each worksheet
 LETTERS = "-letters"  # how the key of a level ends whose sheets are answered in letters
 
@@ -53,16 +53,16 @@ class Next:
 
 @dataclass(frozen=True)
 class Seen:
-    """A result with its sheet, and the beliefs that this shows."""
+    """A result with its sheet, and the misconceptions that this shows."""
 
     result: Result
     variant: Variant
     shows: frozenset[str]
 
-    def avoided(self, belief: str) -> bool:
-        """Whether the sheet would have shown this belief, and does not."""
-        held = belief in self.result.held or idea_of(belief) in self.result.open
-        return not held and belief in self.shows
+    def avoided(self, misconception: str) -> bool:
+        """Whether the sheet would have shown this misconception, and does not."""
+        held = misconception in self.result.held or idea_of(misconception) in self.result.open
+        return not held and misconception in self.shows
 
 
 def ladder(library: Library) -> tuple[Level, ...]:
@@ -110,38 +110,47 @@ def next_sheet(library: Library, record: Record) -> Next:
 
 
 def missed(seen: Sequence[Seen]) -> dict[str, int]:
-    """The beliefs that were held and not avoided since, each with how many sheets ago one showed it; longest first."""
+    """The misconceptions that were held and not avoided since, each with how many sheets ago one showed it; longest
+    first.
+    """
     waiting = dict[str, tuple[int, bool]]()  # the turn of its last sheet, and whether it was not held on that one
     for turn, entry in enumerate(seen):
-        for belief in list(waiting):
-            if entry.avoided(belief):
-                del waiting[belief]
-            elif belief in entry.shows:
-                waiting[belief] = turn, belief not in entry.result.held
-        for belief in entry.result.held:  # held again where it is not clear, it has been waited for since before
-            waiting.setdefault(belief, (turn, False))
-    return {belief: len(seen) - waiting[belief][0] for belief in sorted(waiting, key=waiting.__getitem__)}
+        for misconception in list(waiting):
+            if entry.avoided(misconception):
+                del waiting[misconception]
+            elif misconception in entry.shows:
+                waiting[misconception] = turn, misconception not in entry.result.held
+        for misconception in entry.result.held:  # held again where it is not clear, it has been waited for since before
+            waiting.setdefault(misconception, (turn, False))
+    return {
+        misconception: len(seen) - waiting[misconception][0]
+        for misconception in sorted(waiting, key=waiting.__getitem__)
+    }
 
 
 def ideas_of(library: Library, record: Record) -> dict[str, State]:
     """How each idea stands: not met, growing, solid, or to be looked at again."""
     seen = _seen(library, record)
-    again = {idea_of(belief) for belief in missed(seen)}
+    again = {idea_of(misconception) for misconception in missed(seen)}
     return {idea: "again" if idea in again else _state(idea, seen) for idea in IDEAS}
 
 
 def _state(idea: str, seen: Sequence[Seen]) -> State:
     met = [entry for entry in seen if not entry.shows.isdisjoint(IDEAS[idea])]
-    held = [turn for turn, entry in enumerate(met) if any(belief in entry.result.held for belief in IDEAS[idea])]
+    held = [
+        turn
+        for turn, entry in enumerate(met)
+        if any(misconception in entry.result.held for misconception in IDEAS[idea])
+    ]
     since = met[held[-1] + 1 :] if held else met
     avoided = sum(idea not in entry.result.open for entry in since)
     return "solid" if avoided >= SOLID else "growing" if met else "new"
 
 
 def clear(variant: Variant) -> frozenset[str]:
-    """The beliefs that this sheet shows and tells from every other."""
-    hidden = {belief for pair in cannot_tell_apart(variant.standing) for belief in pair}
-    return frozenset(entry.belief for entry in variant.standing.expectations) - hidden
+    """The misconceptions that this sheet shows and tells from every other."""
+    hidden = {misconception for pair in cannot_tell_apart(variant.standing) for misconception in pair}
+    return frozenset(entry.misconception for entry in variant.standing.expectations) - hidden
 
 
 def _another(library: Library, record: Record, level: Level, seen: Sequence[Seen]) -> Variant:
@@ -163,22 +172,24 @@ def _coming_back(
     """
     if not waiting:
         return None
-    beliefs, longest = tuple(waiting), max(waiting.values())
+    misconceptions, longest = tuple(waiting), max(waiting.values())
     own, levels = level_of(library, record), ladder(library)
     at = levels.index(own)
     others = (*reversed(levels[:at]), *levels[at + 1 :])
     for level in (own, *(others if latest == own or longest >= WAITED else ())):
-        if found := _showing(_sheets(library, record, level, seen), beliefs):
-            shown = {idea_of(belief) for belief in beliefs if belief in clear(found)}
+        if found := _showing(_sheets(library, record, level, seen), misconceptions):
+            shown = {idea_of(misconception) for misconception in misconceptions if misconception in clear(found)}
             return Next(found, level, "back", tuple(idea for idea in IDEAS if idea in shown))
     return None
 
 
-def _showing(sheets: Iterator[Variant], beliefs: Sequence[str]) -> Variant | None:
-    """The sheet that shows most of the beliefs, the first of them above all; the first sheet that shows them all."""
+def _showing(sheets: Iterator[Variant], misconceptions: Sequence[str]) -> Variant | None:
+    """The sheet that shows most of the misconceptions, the first of them above all; the first sheet that shows them
+    all.
+    """
     best: tuple[tuple[bool, ...], Variant] | None = None
     for sheet in sheets:
-        shown = tuple(belief in clear(sheet) for belief in beliefs)
+        shown = tuple(misconception in clear(sheet) for misconception in misconceptions)
         if all(shown):
             return sheet
         if shown[0] and (best is None or shown > best[0]):

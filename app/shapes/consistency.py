@@ -1,7 +1,7 @@
 """Shapes checked against each other along the equations, never against the answer key.
 
 >>> from .tensors import SINGLE_HEAD
->>> typed = {Place("queries", "columns"): 128, Place("keys", "columns"): 4096}
+>>> typed = {Blank("queries", "columns"): 128, Blank("keys", "columns"): 4096}
 >>> [(gap.result, gap.first[1], gap.second[1]) for gap in gaps(SINGLE_HEAD, typed)]
 [('scores', 128, 4096)]
 """
@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from app.shapes.tensors import AXES, Place, Topic
+from app.shapes.tensors import AXES, Blank, Topic
 
-Values = Mapping[Place, int]
+Values = Mapping[Blank, int]
 # What leaves a head or a layer is added to what came in. The sum is no tensor of their tables, so it is checked here,
 # and nothing is made from it: it says what the output must fit, not where its size comes from.
 ADDED_BACK = ("input", "output")
@@ -27,8 +27,8 @@ class Gap:
     """
 
     result: str
-    first: tuple[Place, int]
-    second: tuple[Place, int]
+    first: tuple[Blank, int]
+    second: tuple[Blank, int]
     added: bool = False
 
 
@@ -36,13 +36,13 @@ def gaps(topic: Topic, values: Values) -> list[Gap]:
     """Every pair of sides that should meet and does not, in the order in which the tensors are computed."""
     found = []
     for key, meeting in topic.meeting.items():
-        for places in meeting:
-            known = [(place, values[place]) for place in places if place in values]
+        for blanks in meeting:
+            known = [(blank, values[blank]) for blank in blanks if blank in values]
             found += [Gap(key, known[0], other) for other in known[1:] if other[1] != known[0][1]]
     return [*found, *_not_added(topic, values)]
 
 
-def added_back(topic: Topic) -> list[tuple[Place, Place]]:
+def added_back(topic: Topic) -> list[tuple[Blank, Blank]]:
     """The sides that must be equal so that the output can be added to the input: rows with rows, columns with columns.
 
     Nothing in a table that has no input or no output.
@@ -50,7 +50,7 @@ def added_back(topic: Topic) -> list[tuple[Place, Place]]:
     before, after = ADDED_BACK
     if not {before, after} <= topic.meeting.keys():
         return []
-    return [(Place(before, axis), Place(after, axis)) for axis in AXES]
+    return [(Blank(before, axis), Blank(after, axis)) for axis in AXES]
 
 
 def _not_added(topic: Topic, values: Values) -> Iterator[Gap]:
@@ -59,37 +59,37 @@ def _not_added(topic: Topic, values: Values) -> Iterator[Gap]:
             yield Gap(after.tensor, (before, values[before]), (after, values[after]), added=True)
 
 
-def implied(topic: Topic, values: Values, asked: frozenset[str]) -> dict[Place, int]:
+def implied(topic: Topic, values: Values, asked: frozenset[str]) -> dict[Blank, int]:
     """The sides of matrices that were not asked, as the given ones need them to be: parameters, and rows left out.
 
     To get from an input of 100 × 4096 to queries of 100 × 128, W_Q must be 4096 × 128.
     """
-    return {place: values[origin] for place, origin in origins(topic, values, asked).items() if place not in values}
+    return {blank: values[origin] for blank, origin in origins(topic, values, asked).items() if blank not in values}
 
 
-def origins(topic: Topic, values: Values, asked: frozenset[str]) -> dict[Place, Place]:
+def origins(topic: Topic, values: Values, asked: frozenset[str]) -> dict[Blank, Blank]:
     """For each given side itself, and for each implied one the given side that it has its number from."""
-    found = {place: place for place in values}
+    found = {blank: blank for blank in values}
     for meeting in topic.meeting.values():
-        for places in meeting:
-            given = [found[place] for place in places if place in found]
-            for place in places:
-                if given and place.tensor not in asked:
-                    found.setdefault(place, given[0])
+        for blanks in meeting:
+            given = [found[blank] for blank in blanks if blank in found]
+            for blank in blanks:
+                if given and blank.tensor not in asked:
+                    found.setdefault(blank, given[0])
     return found
 
 
-def sources(topic: Topic, asked: frozenset[str]) -> dict[Place, frozenset[Place]]:
+def sources(topic: Topic, asked: frozenset[str]) -> dict[Blank, frozenset[Blank]]:
     """For each side that an equation makes, in the order of computation: the sides of asked tensors it is made from.
 
     What was not asked is looked through: without a row for the context, the output has the rows of the weights.
     """
-    found: dict[Place, frozenset[Place]] = {}
+    found: dict[Blank, frozenset[Blank]] = {}
     for key, meeting in topic.meeting.items():
-        for places in meeting:
-            through = set[Place]()
-            for place in places:
-                if place.tensor != key:
-                    through |= {place} if place.tensor in asked else found.get(place, frozenset())
-            found.update(dict.fromkeys((place for place in places if place.tensor == key), frozenset(through)))
+        for blanks in meeting:
+            through = set[Blank]()
+            for blank in blanks:
+                if blank.tensor != key:
+                    through |= {blank} if blank.tensor in asked else found.get(blank, frozenset())
+            found.update(dict.fromkeys((blank for blank in blanks if blank.tensor == key), frozenset(through)))
     return found

@@ -26,8 +26,8 @@ def product_flops(topic: Topic, key: str) -> Dim:
     if tensor.equation is None:
         raise KeyError(f"{key} is not made by a product")
     total = TWO
-    for places in tensor.equation.places(key).values():
-        total *= topic[places[0].tensor].side(places[0].axis)
+    for blanks in tensor.equation.blanks(key).values():
+        total *= topic[blanks[0].tensor].side(blanks[0].axis)
     return total
 
 

@@ -1,6 +1,6 @@
 """The tables: every tensor of every topic, its symbolic shape, and the equation that makes it.
 
-This is the only place where a shape is known; worksheets, answer keys, drawings and the checks around the real
+This is the only blank where a shape is known; worksheets, answer keys, drawings and the checks around the real
 forward pass are read off it. Shapes are written rows first, tokens as rows, and without a batch dimension.
 
 >>> [str(side) for side in SINGLE_HEAD["scores"].shape]
@@ -24,7 +24,7 @@ COUNTED: tuple[Axis, ...] = (*AXES, "count")
 Role = Literal["input", "query", "key", "value", "score", "hidden", "output"]
 
 
-class Place(NamedTuple):
+class Blank(NamedTuple):
     """One side of one matrix, such as the rows of the queries, or how many numbers it holds: what a box asks for."""
 
     tensor: str
@@ -42,13 +42,13 @@ class Equation:
     einsum: str
     text: str
 
-    def places(self, result: str) -> dict[str, list[Place]]:
-        """Every place of the equation under the letter that stands for it; places under one letter must agree."""
+    def blanks(self, result: str) -> dict[str, list[Blank]]:
+        """Every place of the equation under the letter that stands for it; blanks under one letter must agree."""
         inputs, output = self.einsum.split("->")
-        found: dict[str, list[Place]] = {}
+        found: dict[str, list[Blank]] = {}
         for tensor, letters in zip((*self.operands, result), (*inputs.split(","), output), strict=True):
             for letter, axis in zip(letters.split(), AXES, strict=True):
-                found.setdefault(letter, []).append(Place(tensor, axis))
+                found.setdefault(letter, []).append(Blank(tensor, axis))
         return found
 
 
@@ -113,10 +113,10 @@ class Topic:
         return {tensor.key: tensor for tensor in self.tensors}
 
     @cached_property
-    def meeting(self) -> Mapping[str, tuple[list[Place], ...]]:
+    def meeting(self) -> Mapping[str, tuple[list[Blank], ...]]:
         """By activation, in the order of computation: the sides that its equation makes equal, letter by letter."""
         made = {tensor.key: tensor.equation for tensor in self.activations}
-        return {key: tuple(equation.places(key).values()) if equation else () for key, equation in made.items()}
+        return {key: tuple(equation.blanks(key).values()) if equation else () for key, equation in made.items()}
 
     @cached_property
     def asked(self) -> Mapping[str, Tensor | Amount]:

@@ -61,7 +61,7 @@ def write_code(variant: Variant) -> str:
 def check_letters(variant: Variant) -> str:
     """Two letters that depend on every number of the sheet."""
     sizes = (variant.worksheet.key, variant.model.key, variant.tokens, variant.decoder_tokens)
-    answers = (f"{place}={size}" for place, size in variant.key.items())
+    answers = (f"{blank}={size}" for blank, size in variant.key.items())
     return mark("/".join((*map(str, sizes), *answers)), 2)
 
 

@@ -70,7 +70,7 @@ class Library:
         return self._seeded(sheet.key, (model,) if model else sheet.models or (sheet.model,), check_seed(seed))
 
     def least_alike(self, worksheet: str, model: str) -> Alike:
-        """The pairs of beliefs that a worksheet cannot tell apart with this model, whatever the tokens."""
+        """The pairs of misconceptions that a worksheet cannot tell apart with this model, whatever the tokens."""
         return self._least(worksheet, model)
 
     def coded(self, text: str) -> Variant:

@@ -1,7 +1,7 @@
 """What an author should know of the worksheets before a class sees them.
 
-Each sheet is looked at as it was written: beliefs that stay hidden on it, sizes that happen to be equal, and numbers
-in its words that are none of its sizes.
+Each sheet is looked at as it was written: misconceptions that stay hidden on it, sizes that happen to be equal, and
+numbers in its words that are none of its sizes.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ def findings(library: Library) -> Iterator[Finding]:
 
 
 def _hidden(library: Library, variant: Variant) -> Iterator[tuple[Kind, str]]:
-    """Beliefs that fill the sheet in alike: with these tokens, or whatever the tokens."""
+    """Misconceptions that fill the sheet in alike: with these tokens, or whatever the tokens."""
     here, always = alike(variant), library.least_alike(variant.worksheet.key, variant.model.key)
     yield from (("hides", sentence) for sentence in _told(variant, "hides", sorted(here - always)))
     yield from (("must-hide", sentence) for sentence in _told(variant, "must-hide", sorted(here & always)))
 
 
 def _told(variant: Variant, kind: Kind, pairs: list[tuple[str, str]]) -> Iterator[str]:
-    """One sentence for all beliefs that leave the sheet right, and one for each pair that is alike."""
+    """One sentence for all misconceptions that leave the sheet right, and one for each pair that is alike."""
     words = {"model": variant.model.name, "tokens": variant.tokens}
     unseen = [f"“{one}”" for one, other in pairs if other == "right"]
     if unseen:
-        yield variant.wording.say("lint", f"{kind}-right", beliefs=", ".join(unseen), **words)
+        yield variant.wording.say("lint", f"{kind}-right", misconceptions=", ".join(unseen), **words)
     for one, other in pairs:
         if other != "right":
             yield variant.wording.say("lint", f"{kind}-other", one=one, other=other, **words)
@@ -60,7 +60,7 @@ def _told(variant: Variant, kind: Kind, pairs: list[tuple[str, str]]) -> Iterato
 
 def _coinciding(variant: Variant) -> Iterator[tuple[Kind, str]]:
     """Sizes that are equal here without being the same: a wrong symbol would give a right number."""
-    asked = sorted(frozenset[str]().union(*(variant.side(place).symbols for place in variant.blanks)))
+    asked = sorted(frozenset[str]().union(*(variant.side(blank).symbols for blank in variant.blanks)))
     own = [symbol for at, symbol in enumerate(asked) if not any(variant.same(symbol, before) for before in asked[:at])]
     for one, other in combinations(own, 2):
         size = variant.sizes[one]

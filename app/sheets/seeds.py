@@ -1,8 +1,9 @@
 """Which sizes a seed gives a worksheet.
 
-A seed is turned into tokens, and into a model where the worksheet lists several, until the catalogue of beliefs says
-that the sheet hides no more than its model must hide whatever the tokens: numbers are refused by filling the sheet in
-as each belief would. The draws come from SHA-256 alone, so that a seed gives the same sheet on every machine.
+A seed is turned into tokens, and into a model where the worksheet lists several, until the catalogue of misconceptions
+says that the sheet hides no more than its model must hide whatever the tokens: numbers are refused by filling the
+sheet in as each misconception would. The draws come from SHA-256 alone, so that a seed gives the same sheet on every
+machine.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def draw(worksheet: str, models: tuple[str, ...], make: Make, least: Callable[[s
 
 
 def least_alike(model: str, make: Make) -> Alike:
-    """The beliefs that sheets of this model hide whatever the tokens: what a spread of lengths all hide."""
+    """The misconceptions that sheets of this model hide whatever the tokens: what a spread of lengths all hide."""
     lengths = _lengths(make(model, 1, None))
     spread = [*lengths[7 :: max(1, len(lengths) // 16)], lengths[-1]]
     decoded = _lengths_decoded(make(model, 1, None))
@@ -57,7 +58,7 @@ def least_alike(model: str, make: Make) -> Alike:
 
 
 def alike(variant: Variant) -> Alike:
-    """The pairs of beliefs that this sheet cannot tell apart, "right" among them."""
+    """The pairs of misconceptions that this sheet cannot tell apart, "right" among them."""
     return frozenset(cannot_tell_apart(variant.standing))
 
 
@@ -85,7 +86,7 @@ def _up_to(most: int) -> range:
 
 
 def _asks_for(symbol: str, sheet: Variant) -> bool:
-    return any(symbol in sheet.side(place).symbols for place in sheet.blanks)
+    return any(symbol in sheet.side(blank).symbols for blank in sheet.blanks)
 
 
 def _chance(text: str) -> Iterator[int]:
@@ -115,5 +116,5 @@ def variant_json(variant: Variant) -> dict[str, Any]:
 
 
 def _row_json(row: Row) -> dict[str, Any]:
-    boxes = [str(place) for place in row.places]
+    boxes = [str(blank) for blank in row.blanks]
     return {"key": row.key, "letter": row.letter, "name": row.name, "note": row.note, "boxes": boxes}

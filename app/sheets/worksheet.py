@@ -12,7 +12,7 @@ from app.algebra.dims import Dim, Term
 from app.misconceptions.catalogue import Expectation, expectations
 from app.models.architecture import Architecture
 from app.shapes.consistency import sources
-from app.shapes.tensors import AXES, Axis, Place, Topic
+from app.shapes.tensors import AXES, Axis, Blank, Topic
 from app.shapes.topics import sizes_for, topic_for
 from app.sheets.codes import write_code
 from app.sheets.numbers import Unreadable, read_answer
@@ -72,8 +72,8 @@ class Row:
     axes: tuple[Axis, ...] = AXES
 
     @property
-    def places(self) -> tuple[Place, ...]:
-        return tuple(Place(self.key, axis) for axis in self.axes)
+    def blanks(self) -> tuple[Blank, ...]:
+        return tuple(Blank(self.key, axis) for axis in self.axes)
 
 
 @dataclass(frozen=True)
@@ -93,18 +93,18 @@ class Wording:
     def say(self, section: str, key: str, **sizes: object) -> str:
         return str(self.sections[section][key]).format(**sizes)
 
-    def nudge(self, topic: str, place: Place) -> str:
+    def nudge(self, topic: str, blank: Blank) -> str:
         """What is said beside a box that is not right: for this box, or for every box of its kind."""
         nudges = self.sections["nudges"][topic]
-        return str(nudges.get(str(place)) or nudges[f"each.{place.axis}"])
+        return str(nudges.get(str(blank)) or nudges[f"each.{blank.axis}"])
 
-    def nudge_turned(self, place: Place) -> str:
+    def nudge_turned(self, blank: Blank) -> str:
         """The same on a sheet whose tokens are columns."""
-        return self.say("nudges-turned", place.axis)
+        return self.say("nudges-turned", blank.axis)
 
-    def belief(self, key: str, sentence: str) -> str:
-        """The nudge of a belief, which points without telling, or its explanation."""
-        return str(self.sections["beliefs"][key][sentence])
+    def misconception(self, key: str, sentence: str) -> str:
+        """The nudge of a misconception, which points without telling, or its explanation."""
+        return str(self.sections["misconceptions"][key][sentence])
 
     def unreadable(self, answer: Unreadable) -> str:
         return self.say("unreadable", answer.reason, detail=answer.detail)
@@ -158,23 +158,23 @@ class Variant:
         return Row(key, self.notation.letter(key, asked.letter), words["name"], words.get("note", ""), asked.axes)
 
     @cached_property
-    def blanks(self) -> tuple[Place, ...]:
+    def blanks(self) -> tuple[Blank, ...]:
         """Every box of the sheet, row by row."""
-        return tuple(place for row in self.rows for place in row.places)
+        return tuple(blank for row in self.rows for blank in row.blanks)
 
     @cached_property
-    def boxes(self) -> Mapping[str, Place]:
+    def boxes(self) -> Mapping[str, Blank]:
         """The same by the names that files and API give them, such as 'queries.rows'."""
-        return {str(place): place for place in self.blanks}
+        return {str(blank): blank for blank in self.blanks}
 
-    def upright(self, place: Place) -> Place:
+    def upright(self, blank: Blank) -> Blank:
         """The same side in the table, where tokens are rows: on a sheet whose tokens are columns, the other one."""
-        turned = self.worksheet.tokens_are == "columns" and place.axis in AXES
-        return Place(place.tensor, AXES[1 - AXES.index(place.axis)]) if turned else place
+        turned = self.worksheet.tokens_are == "columns" and blank.axis in AXES
+        return Blank(blank.tensor, AXES[1 - AXES.index(blank.axis)]) if turned else blank
 
-    def side(self, place: Place) -> Dim:
+    def side(self, blank: Blank) -> Dim:
         """The true length of one side of one matrix, in symbols."""
-        upright = self.upright(place)
+        upright = self.upright(blank)
         return self.topic.asked[upright.tensor].side(upright.axis)
 
     @cached_property
@@ -185,23 +185,23 @@ class Variant:
         return replace(self, worksheet=replace(self.worksheet, tokens_are="rows"))
 
     @cached_property
-    def key(self) -> Mapping[Place, int]:
+    def key(self) -> Mapping[Blank, int]:
         """The true number of every box."""
-        return {place: self.answer(place) for place in self.blanks}
+        return {blank: self.answer(blank) for blank in self.blanks}
 
     @cached_property
-    def sources(self) -> Mapping[Place, frozenset[Place]]:
+    def sources(self) -> Mapping[Blank, frozenset[Blank]]:
         """The boxes that a side is made from along the equations, in the order of computation."""
         return sources(self.topic, frozenset(self.worksheet.rows))
 
     @cached_property
     def expectations(self) -> tuple[Expectation, ...]:
-        """What each belief makes a student write here."""
+        """What each misconception makes a student write here."""
         return expectations(self)
 
-    def answer(self, place: Place) -> int:
+    def answer(self, blank: Blank) -> int:
         """The true length of one side of one matrix."""
-        return self.side(place).size(self.sizes)
+        return self.side(blank).size(self.sizes)
 
     def read(self, text: str) -> Typed | Unreadable | None:
         """What a text in a box means on this sheet, None for an empty box."""
@@ -216,11 +216,11 @@ class Variant:
             return Unreadable("no-length")
         return Typed(int(value), meaning)
 
-    def is_right(self, place: Place, typed: Typed) -> bool:
+    def is_right(self, blank: Blank, typed: Typed) -> bool:
         """Whether it is the answer: by its number, or on a sheet in letters by what it means in this model."""
         if typed.meaning is None:
-            return typed.value == self.key[place]
-        truth = Expression.from_dim(self.side(place))
+            return typed.value == self.key[blank]
+        truth = Expression.from_dim(self.side(blank))
         return typed.meaning.replaced(self._same) == truth.replaced(self._same)
 
     @cached_property

@@ -59,10 +59,10 @@ class KeptDraft:
 
 @dataclass(frozen=True)
 class Graded:
-    """What a try got: kind of mark by place, keys of beliefs with the diagnosis first, and a score."""
+    """What a try got: kind of mark by place, keys of misconceptions with the diagnosis first, and a score."""
 
     marks: Mapping[str, str]
-    beliefs: tuple[str, ...]
+    misconceptions: tuple[str, ...]
     score: float
     out_of: int
 
@@ -81,7 +81,7 @@ class Try:
     variant: Fixed
     answers: Answers
     marks: Mapping[str, str]
-    beliefs: tuple[str, ...]
+    misconceptions: tuple[str, ...]
     score: float
     out_of: int
     handed_in: bool
@@ -323,5 +323,5 @@ def _work(spot: Spot, draft: Draft) -> dict[str, Any]:
 
 
 def _try(row: sa.Row[Any]) -> Try:
-    values = {**row._mapping, "variant": Fixed(**row.variant), "beliefs": tuple(row.beliefs)}
+    values = {**row._mapping, "variant": Fixed(**row.variant), "misconceptions": tuple(row.misconceptions)}
     return Try(**values)

@@ -27,19 +27,19 @@ class LastTry:
 
 @dataclass(frozen=True)
 class Spotlight:
-    """A belief that is explained to the class, on which worksheet, and whether it is drawn beside the truth."""
+    """A misconception that is explained to the class, on which worksheet, and whether it is drawn beside the truth."""
 
     item: int
-    belief: str
+    misconception: str
     drawn: bool
 
 
 @dataclass(frozen=True)
 class Held:
-    """What a try says about the room: kind of mark by place, and keys of beliefs."""
+    """What a try says about the room: kind of mark by place, and keys of misconceptions."""
 
     marks: Mapping[str, str]
-    beliefs: tuple[str, ...]
+    misconceptions: tuple[str, ...]
 
 
 class Live(Questions):
@@ -71,11 +71,11 @@ class Live(Questions):
         return {(row[0], row[1]): LastTry(row[2], bool(row[3])) for row in self._all(query)}
 
     def held(self, try_ids: Collection[int]) -> dict[int, Held]:
-        """Marks and beliefs of these tries."""
+        """Marks and misconceptions of these tries."""
         found = dict[int, Held]()
         for some in _in_pieces(sorted(try_ids)):
-            query = sa.select(tries.c.id, tries.c.marks, tries.c.beliefs).where(tries.c.id.in_(some))
-            found |= {row.id: Held(row.marks, tuple(row.beliefs)) for row in self._all(query)}
+            query = sa.select(tries.c.id, tries.c.marks, tries.c.misconceptions).where(tries.c.id.in_(some))
+            found |= {row.id: Held(row.marks, tuple(row.misconceptions)) for row in self._all(query)}
         return found
 
     def last_regrade(self, activity_id: int) -> int:
@@ -89,11 +89,15 @@ class Live(Questions):
         return Spotlight(*row) if row else None
 
     def show(self, activity_id: int, spotlight: Spotlight | None) -> None:
-        """Show the class this belief in place of any other, or none."""
+        """Show the class this misconception in place of any other, or none."""
         if spotlight is None:
             self._write(sa.delete(spotlights).where(spotlights.c.activity_id == activity_id))
             return
-        values: dict[str, Any] = {"item": spotlight.item, "belief": spotlight.belief, "drawn": spotlight.drawn}
+        values: dict[str, Any] = {
+            "item": spotlight.item,
+            "misconception": spotlight.misconception,
+            "drawn": spotlight.drawn,
+        }
         insert = self._insert(spotlights).values(activity_id=activity_id, **values)
         self._write(insert.on_conflict_do_update(index_elements=[spotlights.c.activity_id], set_=values))
 

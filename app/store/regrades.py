@@ -12,7 +12,7 @@ from .classwork import Graded
 from .questions import Questions, added_id, now
 from .tables import old_marks, regrades, teachers, tries
 
-_MARKED = ("marks", "beliefs", "score", "out_of")
+_MARKED = ("marks", "misconceptions", "score", "out_of")
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,11 @@ class Regrades(Questions):
                 as_it_was = sa.select(sa.literal(regrade_id), tries.c.id, *(tries.c[name] for name in _MARKED))
                 kept = ["regrade_id", "try_id", *_MARKED]
                 connection.execute(sa.insert(old_marks).from_select(kept, as_it_was.where(*this)))
-                values = {"marks": dict(graded.marks), "beliefs": list(graded.beliefs), "score": graded.score}
+                values = {
+                    "marks": dict(graded.marks),
+                    "misconceptions": list(graded.misconceptions),
+                    "score": graded.score,
+                }
                 connection.execute(sa.update(tries).where(*this).values(**values, out_of=graded.out_of))
         return regrade_id
 
@@ -72,6 +76,6 @@ class Regrades(Questions):
         )
         found = dict[int, tuple[OldMarks, ...]]()
         for row in self._all(query):
-            old = OldMarks(row.at, Graded(row.marks, tuple(row.beliefs), row.score, row.out_of))
+            old = OldMarks(row.at, Graded(row.marks, tuple(row.misconceptions), row.score, row.out_of))
             found[row.try_id] = (*found.get(row.try_id, ()), old)
         return found

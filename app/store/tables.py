@@ -246,7 +246,7 @@ tries = Table(
     Column("variant", JSON, nullable=False),
     Column("answers", JSON, nullable=False),
     Column("marks", JSON, nullable=False),  # kind of mark by place
-    Column("beliefs", JSON, nullable=False),  # keys, the diagnosis first
+    Column("misconceptions", JSON, nullable=False),  # keys, the diagnosis first
     Column("score", Float, nullable=False),
     Column("out_of", Integer, nullable=False),
     Column("handed_in", Boolean, nullable=False),
@@ -277,7 +277,7 @@ spotlights = Table(
     metadata,
     Column("activity_id", ForeignKey("activities.id", ondelete="CASCADE"), primary_key=True),  # one at a time
     Column("item", Integer, nullable=False),  # which worksheet of the newest revision, from 0
-    Column("belief", String(80), nullable=False),
+    Column("misconception", String(80), nullable=False),
     Column("drawn", Boolean, nullable=False),  # whether the truth stands beside it, which tells answers
 )
 
@@ -296,7 +296,7 @@ old_marks = Table(
     Column("regrade_id", ForeignKey("regrades.id", ondelete="CASCADE"), primary_key=True),
     Column("try_id", ForeignKey("tries.id", ondelete="CASCADE"), primary_key=True, index=True),
     Column("marks", JSON, nullable=False),  # these four as they were before
-    Column("beliefs", JSON, nullable=False),
+    Column("misconceptions", JSON, nullable=False),
     Column("score", Float, nullable=False),
     Column("out_of", Integer, nullable=False),
 )

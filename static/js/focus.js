@@ -1,29 +1,29 @@
 // Ties a box to its side in the drawing, and equal numbers to each other, under focus as under the pointer.
 (() => {
-  const light = (place) => {
-    const sides = document.querySelectorAll(".edge[data-place]");
-    const size = [...sides].find((side) => side.dataset.place === place)?.dataset.size;
+  const light = (blank) => {
+    const sides = document.querySelectorAll(".edge[data-blank]");
+    const size = [...sides].find((side) => side.dataset.blank === blank)?.dataset.size;
     for (const side of sides) {
-      side.classList.toggle("lit", side.dataset.place === place);
-      side.classList.toggle("kin", Boolean(place) && size !== "?" && side.dataset.size === size);
+      side.classList.toggle("lit", side.dataset.blank === blank);
+      side.classList.toggle("kin", Boolean(blank) && size !== "?" && side.dataset.size === size);
     }
-    for (const box of document.querySelectorAll("input[data-place]")) {
-      box.classList.toggle("lit", box.dataset.place === place && box !== document.activeElement);
+    for (const box of document.querySelectorAll("input[data-blank]")) {
+      box.classList.toggle("lit", box.dataset.blank === blank && box !== document.activeElement);
     }
   };
 
   // On a narrow screen only the figure of the row in focus stands under the table.
-  const turn = (place) => {
-    const tensor = place.split(".")[0];
+  const turn = (blank) => {
+    const tensor = blank.split(".")[0];
     const figures = [...document.querySelectorAll(".figures figure")];
     const shown = figures.filter((figure) => figure.dataset.tensors.split(" ").includes(tensor));
     for (const figure of figures) figure.classList.toggle("current", figure === shown.at(-1));
   };
 
-  const place = (target) => target?.closest?.("[data-place]")?.dataset.place;
-  const focused = () => place(document.activeElement);
+  const blank = (target) => target?.closest?.("[data-blank]")?.dataset.blank;
+  const focused = () => blank(document.activeElement);
   document.addEventListener("focusin", () => { light(focused()); if (focused()) turn(focused()); });
   document.addEventListener("focusout", () => light());
-  document.addEventListener("pointerover", (event) => light(place(event.target) ?? focused()));
+  document.addEventListener("pointerover", (event) => light(blank(event.target) ?? focused()));
   document.addEventListener("htmx:after:swap", () => { if (focused()) { light(focused()); turn(focused()); } });
 })();

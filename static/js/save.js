@@ -4,7 +4,7 @@
   const form = document.querySelector("form[data-keep]");
   if (!form) return;
   const key = `draft ${form.dataset.keep}`;
-  const boxes = () => [...form.querySelectorAll("input[data-place]")];
+  const boxes = () => [...form.querySelectorAll("input[data-blank]")];
   const output = () => form.querySelector("output.saved");
   let wait = 1000;
   let timer = 0;

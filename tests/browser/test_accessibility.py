@@ -52,17 +52,17 @@ def test_axe_finds_nothing_on_any_page(browser: Browser, shared_app: Served) -> 
     page = context.new_page()
     page.goto("/")
     looked_at(page)
-    for place, text in {
+    for blank, text in {
         "queries.columns": "128",
         "keys.columns": "4096",
         "keys.rows": "100",
         "values.rows": "?",
     }.items():
-        page.fill(f'input[name="{place}"]', text)
+        page.fill(f'input[name="{blank}"]', text)
     expect(page.locator("path.arc.gap").first).to_be_attached()
     looked_at(page)
-    for place in ("queries.columns", "values.columns"):
-        page.fill(f'input[name="{place}"]', "4096")
+    for blank in ("queries.columns", "values.columns"):
+        page.fill(f'input[name="{blank}"]', "4096")
     page.get_by_role("button", name="Check").click()
     page.get_by_role("button", name="Hint").click()
     page.get_by_role("button", name="Another hint").click()

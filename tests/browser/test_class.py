@@ -18,7 +18,7 @@ from .test_accessibility import clean
 from .test_class_pages import set_up_link
 
 SHEET = load_library(PROJECT / "worksheets").variant("llama-7b")
-RIGHT = {str(place): str(SHEET.answer(place)) for place in SHEET.blanks}
+RIGHT = {str(blank): str(SHEET.answer(blank)) for blank in SHEET.blanks}
 
 
 @dataclass
@@ -98,8 +98,8 @@ def press_until(page: Page, selector: str, most: int = 60) -> None:
 
 def fill_by_keyboard(page: Page, answers: dict[str, str]) -> None:
     """Type into one box after another."""
-    for place, text in answers.items():
-        press_until(page, f"input[name='{place}']", 200)
+    for blank, text in answers.items():
+        press_until(page, f"input[name='{blank}']", 200)
         page.keyboard.type(text)
 
 
@@ -134,8 +134,8 @@ def test_a_class_of_three_from_join_to_export(browser: Browser, own_app: Served,
     lou.fill("input[name='input.rows']", RIGHT["input.rows"])
     expect(lou.locator("output.saved")).to_have_text("Saved")
     lous.set_offline(True)
-    for place in list(RIGHT)[1:7]:
-        lou.fill(f"input[name='{place}']", RIGHT[place])
+    for blank in list(RIGHT)[1:7]:
+        lou.fill(f"input[name='{blank}']", RIGHT[blank])
     expect(lou.locator("output.saved")).to_contain_text("Not saved on the server yet", timeout=15_000)
     clean(lou)
 
@@ -147,7 +147,7 @@ def test_a_class_of_three_from_join_to_export(browser: Browser, own_app: Served,
     lous.set_offline(False)
     expect(lou.locator("output.saved")).to_have_text("Saved", timeout=40_000)
     lou.reload()
-    assert [lou.input_value(f"input[name='{place}']") for place in list(RIGHT)[:7]] == list(RIGHT.values())[:7]
+    assert [lou.input_value(f"input[name='{blank}']") for blank in list(RIGHT)[:7]] == list(RIGHT.values())[:7]
     lou.get_by_role("button", name="Hand in").click()
     expect(lou.get_by_role("status").first).to_contain_text("Handed in.")
     leave_a_ticket(lou, "Nothing.")

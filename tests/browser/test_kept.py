@@ -200,7 +200,7 @@ def test_a_database_that_takes_nothing_for_a_while_loses_nothing(lesson: Lesson)
     page.get_by_role("button", name="Hand in").click()
     expect(page.get_by_role("status").first).to_contain_text("Handed in.")
     [found] = lesson.store.classwork.tries_of_activity(lesson.activity.id)
-    assert {place: text for place, text in found.answers.items() if text} == {
+    assert {blank: text for blank, text in found.answers.items() if text} == {
         "queries.rows": "100", "queries.columns": "128", "keys.rows": "100",
     }  # fmt: skip
     phone.close()

@@ -54,8 +54,12 @@ def taught(shared_app: Served) -> Iterator[Taught]:
     store.close()
 
 
-def test_the_room_changes_by_itself_and_a_belief_is_explained_by_keyboard(browser: Browser, taught: Taught) -> None:
-    """Somebody comes in and the number grows; a press explains a belief on two screens, another takes it away."""
+def test_the_room_changes_by_itself_and_a_misconception_is_explained_by_keyboard(
+    browser: Browser, taught: Taught
+) -> None:
+    """Somebody comes in and the number grows; a press explains a misconception on two screens, another takes it
+    away.
+    """
     context = browser.new_context(base_url=taught.url)
     projector, desk = taught.sign_in(context), context.new_page()
     for page in (projector, desk):

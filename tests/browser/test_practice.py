@@ -16,11 +16,11 @@ def sheet_on(page: Page, library: Library) -> Variant:
     return library.coded(page.locator(".share a").first.inner_text())
 
 
-def answers(variant: Variant, belief: str = "") -> dict[str, str]:
-    """What to type: by a belief, else what is right; in letters where the sheet asks for them."""
+def answers(variant: Variant, misconception: str = "") -> dict[str, str]:
+    """What to type: by a misconception, else what is right; in letters where the sheet asks for them."""
     if variant.worksheet.answers == "letters":
-        return {str(place): variant.notation.write(variant.side(place)) for place in variant.blanks}
-    return {box: str(size) for box, size in dict(students(variant)).get(belief, right(variant)).items()}
+        return {str(blank): variant.notation.write(variant.side(blank)) for blank in variant.blanks}
+    return {box: str(size) for box, size in dict(students(variant)).get(misconception, right(variant)).items()}
 
 
 def fill(page: Page, typed: dict[str, str]) -> None:
@@ -28,10 +28,10 @@ def fill(page: Page, typed: dict[str, str]) -> None:
         page.fill(f'input[name="{box}"]', text)
 
 
-def go_on(page: Page, library: Library, belief: str = "") -> Variant:
+def go_on(page: Page, library: Library, misconception: str = "") -> Variant:
     """Fill in the sheet, check it, ask for another one; gives the sheet that was filled in."""
     variant = sheet_on(page, library)
-    fill(page, answers(variant, belief))
+    fill(page, answers(variant, misconception))
     page.get_by_role("button", name="Check").click()
     expect(page.get_by_role("status").first).to_contain_text("right")
     page.get_by_role("button", name="Another one").click()
@@ -65,11 +65,11 @@ def test_practice_works_with_the_keyboard_alone(page: Page, library: Library) ->
     """Type, Tab, Enter checks; the button that goes on is reached with Tab; the next sheet is one Tab away."""
     page.goto("/practice")
     variant = sheet_on(page, library)
-    page.locator("input[data-place]").first.focus()
+    page.locator("input[data-blank]").first.focus()
     for text in answers(variant).values():
         page.keyboard.type(text)
         page.keyboard.press("Tab")
-    page.locator("input[data-place]").last.focus()
+    page.locator("input[data-blank]").last.focus()
     page.keyboard.press("Enter")
     expect(page.get_by_role("status").first).to_have_text(f"All {len(variant.blanks)} boxes are right.")
     another = page.get_by_role("button", name="Another one")

@@ -8,8 +8,8 @@ from playwright.sync_api import Page, expect
 
 
 def start(page: Page, answers: dict[str, str]) -> None:
-    for place, text in answers.items():
-        page.fill(f'input[name="{place}"]', text)
+    for blank, text in answers.items():
+        page.fill(f'input[name="{blank}"]', text)
     page.get_by_role("button", name=re.compile("^Run this")).click()
 
 

@@ -21,13 +21,13 @@ LLAMA_KEY = {
 }
 
 
-def box(page: Page, place: str) -> str:
-    return f'input[name="{place}"]'
+def box(page: Page, blank: str) -> str:
+    return f'input[name="{blank}"]'
 
 
 def fill(page: Page, answers: dict[str, str]) -> None:
-    for place, text in answers.items():
-        page.fill(box(page, place), text)
+    for blank, text in answers.items():
+        page.fill(box(page, blank), text)
 
 
 def right_answers() -> dict[str, str]:
@@ -38,16 +38,16 @@ def right_answers() -> dict[str, str]:
     }
 
 
-def mark(page: Page, place: str) -> str | None:
-    return page.locator(f"td:has({box(page, place)})").get_attribute("data-mark")
+def mark(page: Page, blank: str) -> str | None:
+    return page.locator(f"td:has({box(page, blank)})").get_attribute("data-mark")
 
 
 def test_first_screen_is_a_sheet_to_type_into(page: Page) -> None:
     """The address without anything after it opens LLaMA 7B with 100 tokens and fourteen empty, labelled boxes."""
     expect(page.get_by_role("heading", level=1)).to_have_text("One head of LLaMA 7B")
     expect(page.get_by_label("Queries, rows")).to_be_editable()
-    assert page.locator("input[data-place]").count() == 14
-    assert page.locator("input[data-place]").evaluate_all("boxes => boxes.every(box => box.value === '')")
+    assert page.locator("input[data-blank]").count() == 14
+    assert page.locator("input[data-blank]").evaluate_all("boxes => boxes.every(box => box.value === '')")
 
 
 def test_all_right_is_said_and_marked(page: Page) -> None:
@@ -55,7 +55,7 @@ def test_all_right_is_said_and_marked(page: Page) -> None:
     fill(page, right_answers())
     page.get_by_role("button", name="Check").click()
     expect(page.get_by_role("status").first).to_have_text("All 14 boxes are right.")
-    assert [mark(page, place) for place in right_answers()] == ["right"] * 14
+    assert [mark(page, blank) for blank in right_answers()] == ["right"] * 14
 
 
 def test_each_kind_of_mark_is_told_apart(page: Page) -> None:
@@ -108,7 +108,7 @@ def test_an_output_that_cannot_be_added_back_shows_while_typing(page: Page) -> N
     fill(page, {"input.rows": "100", "input.columns": "4096", "output.rows": "100", "output.columns": "128"})
     expect(page.locator("rect.needed")).to_have_count(1)
     expect(page.locator("figcaption").last).to_contain_text("O cannot be added to X")
-    expect(page.locator(".edge.gap")).to_have_attribute("data-place", "output.columns")
+    expect(page.locator(".edge.gap")).to_have_attribute("data-blank", "output.columns")
     page.fill(box(page, "output.columns"), "4096")
     expect(page.locator("rect.needed")).to_have_count(0)
     expect(page.locator("figcaption .gap")).to_have_count(0)
@@ -117,7 +117,7 @@ def test_an_output_that_cannot_be_added_back_shows_while_typing(page: Page) -> N
 def test_lengths_follow_the_scale(page: Page) -> None:
     """4096 is drawn √(4096/100) = 6.4 times as long as 100, and 40.96 times on the true scale."""
     fill(page, {"input.rows": "100", "input.columns": "4096"})
-    expect(page.locator(".edge[data-place='input.columns'] text").first).to_have_text("4096")
+    expect(page.locator(".edge[data-blank='input.columns'] text").first).to_have_text("4096")
 
     def ratio() -> float:
         sizes = page.locator("g[data-tensor='input'] rect").first.evaluate(
@@ -212,8 +212,8 @@ def test_a_lost_connection_and_a_restarted_server_lose_nothing(browser: Browser,
     expect(page.locator("output.saved")).to_contain_text("kept in this browser")
     own_app.start()
     page.reload()
-    for place, text in {"queries.rows": "100", "queries.columns": "128", "keys.columns": "129"}.items():
-        expect(page.locator(box(page, place))).to_have_value(text)
+    for blank, text in {"queries.rows": "100", "queries.columns": "128", "keys.columns": "129"}.items():
+        expect(page.locator(box(page, blank))).to_have_value(text)
     context.close()
 
 
@@ -295,10 +295,10 @@ def test_the_whole_job_works_with_the_keyboard_alone(page: Page) -> None:
 def test_focus_lights_the_side_in_the_drawing(page: Page) -> None:
     """The box in focus and its side belong together, and equal numbers are seen to be equal."""
     fill(page, {"queries.columns": "128", "keys.columns": "128"})
-    expect(page.locator(".edge[data-place='keys.columns'] text").first).to_have_text("128")
+    expect(page.locator(".edge[data-blank='keys.columns'] text").first).to_have_text("128")
     page.focus(box(page, "queries.columns"))
-    expect(page.locator(".edge.lit").first).to_have_attribute("data-place", "queries.columns")
-    assert page.locator(".edge.kin[data-place='keys.columns']").count() >= 1
+    expect(page.locator(".edge.lit").first).to_have_attribute("data-blank", "queries.columns")
+    assert page.locator(".edge.kin[data-blank='keys.columns']").count() >= 1
 
 
 def test_it_works_without_script(browser: Browser, shared_app: Served) -> None:

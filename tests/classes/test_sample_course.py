@@ -52,7 +52,7 @@ def test_one_press_makes_it_and_another_removes_it(anywhere: FastAPI) -> None:
     """Thirty students, a lesson that is over and one that goes on; a second press makes no second; removed, no row."""
     world = World(anywhere)
     ada = world.teacher("ada@example.org")
-    store = world.parts.store
+    store = world.services.store
     mine = world.course("Transformers", ada)
     before = rows(store)
     with world.browser(teacher=ada) as browser:
@@ -70,14 +70,14 @@ def test_one_press_makes_it_and_another_removes_it(anywhere: FastAPI) -> None:
 
 def sample(world: World) -> Course:
     ada = world.teacher("ada@example.org")
-    return make_sample(world.parts.library, world.parts.tickets, world.parts.store, ada)
+    return make_sample(world.services.library, world.services.tickets, world.services.store, ada)
 
 
 def test_each_page_of_it_says_so(app: FastAPI) -> None:
     """To the staff and to somebody who joins it, on each page that is about it."""
     world = World(app)
     course = sample(world)
-    store = world.parts.store
+    store = world.services.store
     going_on = store.activities.of_course(course)[0]
     student, learner = world.student(course, "Kim")
     ada = store.people.find_teacher("ada@example.org")
@@ -93,33 +93,33 @@ def test_each_page_of_it_says_so(app: FastAPI) -> None:
     assert student.course_id == course.id
 
 
-def test_simulated_students_write_what_their_belief_makes_them_write(app: FastAPI) -> None:
+def test_simulated_students_write_what_their_misconception_makes_them_write(app: FastAPI) -> None:
     """Each first try is the sheet of a believer made by hand, or right; marks, score and diagnosis are the grader's."""
     world = World(app)
-    course, library = sample(world), world.parts.library
-    [going_on, past] = world.parts.store.activities.of_course(course)
-    beliefs = Counter[str]()
+    course, library = sample(world), world.services.library
+    [going_on, past] = world.services.store.activities.of_course(course)
+    misconceptions = Counter[str]()
     for activity in (going_on, past):
-        for tried in world.parts.store.classwork.tries_of_activity(activity.id):
+        for tried in world.services.store.classwork.tries_of_activity(activity.id):
             variant = library.variant(str(activity.content.items[tried.item].worksheet["key"]))
             by_hand = [{box: str(n) for box, n in boxes.items()} for _, boxes in believers(variant)]
-            right = {str(place): str(n) for place, n in variant.key.items()}
+            right = {str(blank): str(n) for blank, n in variant.key.items()}
             assert tried.answers in [right, *by_hand]
             report = grade(variant, tried.answers)
-            assert tried.marks == {str(place): mark.kind for place, mark in report.marks.items()}
+            assert tried.marks == {str(blank): mark.kind for blank, mark in report.marks.items()}
             assert (tried.score, tried.out_of) == (report.score, report.out_of)
-            assert tried.beliefs[:1] == ((report.diagnosis.key,) if report.diagnosis else ())
-            beliefs.update(tried.beliefs)
-    assert len(beliefs) >= 6
-    assert max(beliefs.values()) >= 7
+            assert tried.misconceptions[:1] == ((report.diagnosis.key,) if report.diagnosis else ())
+            misconceptions.update(tried.misconceptions)
+    assert len(misconceptions) >= 6
+    assert max(misconceptions.values()) >= 7
 
 
 def test_there_is_something_to_see_at_once(app: FastAPI) -> None:
     """Of the lesson that goes on, some have handed in, some have tried, some type and some are missing; tickets too."""
     world = World(app)
     course = sample(world)
-    [going_on, past] = world.parts.store.activities.of_course(course)
-    work = world.parts.store.classwork
+    [going_on, past] = world.services.store.activities.of_course(course)
+    work = world.services.store.classwork
     tries = work.tries_of_activity(going_on.id)
     handed_in = {tried.student_id for tried in tries if tried.handed_in}
     tried = {tried.student_id for tried in tries}

@@ -132,9 +132,9 @@ def ask(browser: TestClient, address: str = ADA, **headers: str) -> Any:
 
 def done(world: World) -> None:
     """Wait until everything that was asked for so far has been seen to."""
-    assert world.parts.mail
+    assert world.services.mail
     reached = threading.Event()
-    assert world.parts.mail.outbox.put(reached.set)
+    assert world.services.mail.outbox.put(reached.set)
     assert reached.wait(20)
 
 
@@ -165,7 +165,7 @@ def test_a_mailed_link_sets_a_password_once_and_ends_every_session(
     assert browser.get(path).status_code == 404
     signed = browser.post("/sign-in", data={"email": ADA, "password": PASSWORD})
     assert signed.status_code == 303
-    with world.parts.store.engine.connect() as connection:
+    with world.services.store.engine.connect() as connection:
         rows = [(row.who, row.what, row.object) for row in connection.execute(sa.select(log).order_by(log.c.id))]
     assert rows[0] == ("nobody", "password link mailed", f"teacher {ada.id}")
     assert rows[1] == (f"teacher {ada.id}", "password set", f"teacher {ada.id}")
@@ -197,7 +197,7 @@ def test_a_link_is_good_for_an_hour(
 
 def test_asking_voids_no_link_and_a_new_password_voids_all(world: World, ada: Teacher, browser: TestClient) -> None:
     """Anybody may ask in another's name: the link from the terminal stays good, until a password was set."""
-    people = world.parts.store.people
+    people = world.services.store.people
     printed = people.add_link("reset", ADA)
     ask(browser)
     done(world)
@@ -242,7 +242,7 @@ def test_nobody_is_looked_up_before_the_answer_is_given(
     world: World, ada: Teacher, browser: TestClient, monkeypatch: pytest.MonkeyPatch, box: Box
 ) -> None:
     """While the table of teachers cannot be read, the answer comes all the same, so its time tells nothing."""
-    people, gate = world.parts.store.people, threading.Event()
+    people, gate = world.services.store.people, threading.Event()
     real = people.find_teacher
     monkeypatch.setattr(people, "find_teacher", lambda address: real(address) if gate.wait(20) else None)
     assert [ask(browser, address).status_code for address in (ADA, "eve@example.org")] == [200, 200]
@@ -277,8 +277,8 @@ def test_one_place_cannot_ask_for_ever(world: World, browser: TestClient) -> Non
 
 def test_too_many_letters_that_wait_are_refused(world: World, browser: TestClient) -> None:
     """While the mail server is slow no more than fifty wait, and the next who asks is told to come back."""
-    assert world.parts.mail
-    gate, outbox, began = threading.Event(), world.parts.mail.outbox, threading.Event()
+    assert world.services.mail
+    gate, outbox, began = threading.Event(), world.services.mail.outbox, threading.Event()
 
     def slow() -> None:
         began.set()
@@ -371,7 +371,7 @@ def test_a_database_that_fails_stops_no_later_letter(
 ) -> None:
     """What goes wrong with one letter is another's no more."""
     with monkeypatch.context() as broken:
-        broken.setattr(world.parts.store.people, "find_teacher", lambda _: 1 / 0)
+        broken.setattr(world.services.store.people, "find_teacher", lambda _: 1 / 0)
         ask(browser)
         done(world)
     ask(browser)

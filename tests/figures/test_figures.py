@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from app.figures.figures import LONGEST, SHORTEST, UNKNOWN, Figure, Scale, draw
 from app.settings import PROJECT
-from app.shapes.tensors import Place
+from app.shapes.tensors import Blank
 from app.sheets.library import Library, load_library
 from app.sheets.worksheet import Variant
 
@@ -22,12 +22,12 @@ SCALES: tuple[Scale, Scale] = ("root", "true")
 SIZES = st.one_of(st.integers(1, 300), st.integers(1, 10**18))
 
 
-def sizes_by_place(variant: Variant) -> dict[Place, int]:
+def sizes_by_place(variant: Variant) -> dict[Blank, int]:
     """The sheet filled in with its key."""
-    return {place: variant.answer(place) for place in variant.blanks}
+    return {blank: variant.answer(blank) for blank in variant.blanks}
 
 
-def typed(variant: Variant) -> st.SearchStrategy[dict[Place, int]]:
+def typed(variant: Variant) -> st.SearchStrategy[dict[Blank, int]]:
     return st.dictionaries(st.sampled_from(variant.blanks), SIZES)
 
 
@@ -40,7 +40,7 @@ def lengths(figures: tuple[Figure, ...]) -> dict[str, set[float]]:
     return found
 
 
-def by_label(values: Mapping[Place, int], scale: Scale, variant: Variant = LLAMA) -> dict[str, float]:
+def by_label(values: Mapping[Blank, int], scale: Scale, variant: Variant = LLAMA) -> dict[str, float]:
     found = lengths(draw(variant, values, scale))
     assert all(len(several) == 1 for several in found.values()), found
     return {label: next(iter(several)) for label, several in found.items()}
@@ -57,7 +57,7 @@ def test_one_size_has_one_length_everywhere() -> None:
 
 def test_the_true_scale_draws_lengths_like_the_sizes() -> None:
     """1000 : 500 : 100 is 10 : 5 : 1."""
-    values = {Place("queries", "rows"): 1000, Place("queries", "columns"): 500, Place("keys", "rows"): 100}
+    values = {Blank("queries", "rows"): 1000, Blank("queries", "columns"): 500, Blank("keys", "rows"): 100}
     sheet = LIBRARY.variant("llama-7b", "gpt2")
     found = by_label(values, "true", sheet)
     assert found["1000"] / found["500"] == pytest.approx(2)
@@ -67,9 +67,9 @@ def test_the_true_scale_draws_lengths_like_the_sizes() -> None:
 @given(SIZES, SIZES, st.sampled_from(SCALES))
 def test_lengths_follow_the_sizes_down_to_the_shortest(first: int, second: int, scale: Scale) -> None:
     """Two sizes are as long as their roots (or they themselves) are to each other, unless too short to be seen."""
-    figures = draw(LLAMA, {Place("queries", "rows"): first, Place("keys", "columns"): second}, scale)
-    edges = {edge.place: max(edge.x2 - edge.x1, edge.y2 - edge.y1) for figure in figures for edge in figure.edges}
-    one, other = edges[Place("queries", "rows")], edges[Place("keys", "columns")]
+    figures = draw(LLAMA, {Blank("queries", "rows"): first, Blank("keys", "columns"): second}, scale)
+    edges = {edge.blank: max(edge.x2 - edge.x1, edge.y2 - edge.y1) for figure in figures for edge in figure.edges}
+    one, other = edges[Blank("queries", "rows")], edges[Blank("keys", "columns")]
     ratio = math.sqrt(first / second) if scale == "root" else first / second
     if min(one, other) > SHORTEST * 1.001:
         assert one / other == pytest.approx(ratio, rel=1e-6)
@@ -77,7 +77,7 @@ def test_lengths_follow_the_sizes_down_to_the_shortest(first: int, second: int, 
 
 
 @given(typed(LLAMA), st.sampled_from(SCALES))
-def test_figures_are_finite_and_hold_their_boxes(values: dict[Place, int], scale: Scale) -> None:
+def test_figures_are_finite_and_hold_their_boxes(values: dict[Blank, int], scale: Scale) -> None:
     """Whatever sizes are typed, every box has a positive size and lies inside its figure, and nothing overflows."""
     for figure in draw(LLAMA, values, scale):
         assert 0 < figure.width < math.inf
@@ -94,7 +94,7 @@ def test_figures_are_finite_and_hold_their_boxes(values: dict[Place, int], scale
 
 
 @given(typed(LLAMA), st.sampled_from(SCALES))
-def test_matrices_of_a_figure_do_not_cover_each_other(values: dict[Place, int], scale: Scale) -> None:
+def test_matrices_of_a_figure_do_not_cover_each_other(values: dict[Blank, int], scale: Scale) -> None:
     """The corner layout leaves room between any two boxes."""
     for figure in draw(LLAMA, values, scale):
         for i, a in enumerate(figure.boxes):
@@ -105,20 +105,20 @@ def test_matrices_of_a_figure_do_not_cover_each_other(values: dict[Place, int], 
 
 
 @given(typed(GROUPED), st.sampled_from(SCALES), st.sampled_from([(7, 7), (28, 4), (14, 1), (2, 2)]))
-def test_a_drawing_does_not_know_the_key(values: dict[Place, int], scale: Scale, heads: tuple[int, int]) -> None:
+def test_a_drawing_does_not_know_the_key(values: dict[Blank, int], scale: Scale, heads: tuple[int, int]) -> None:
     """Models with other heads have other keys: with the same width, head width and tokens they are drawn alike."""
     architecture = replace(GROUPED.model.architecture, H=heads[0], G=heads[1])
     other = Variant(
         GROUPED.worksheet, replace(GROUPED.model, architecture=architecture), GROUPED.tokens, GROUPED.wording
     )
-    assert other.answer(Place("queries", "columns")) != GROUPED.answer(Place("queries", "columns")) or heads == (14, 1)
+    assert other.answer(Blank("queries", "columns")) != GROUPED.answer(Blank("queries", "columns")) or heads == (14, 1)
     assert draw(other, values, scale) == draw(GROUPED, values, scale)
 
 
 def test_drawing_never_looks_an_answer_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the way to the answers closed, empty, wrong and right sheets are drawn as before."""
     right = dict(sizes_by_place(LLAMA))
-    sheets: list[dict[Place, int]] = [{}, right, dict.fromkeys(right, 7)]
+    sheets: list[dict[Blank, int]] = [{}, right, dict.fromkeys(right, 7)]
     before = [draw(LLAMA, sheet) for sheet in sheets]
 
     def closed(*_arguments: object) -> int:
@@ -142,7 +142,7 @@ def test_right_answers_leave_no_gap(library: Library) -> None:
         assert not any(arc.gap for figure in figures for arc in figure.arcs)
         assert "gap" not in {edge.kind for edge in edges}
         if variant.topic.key in open_sides and "context" not in variant.worksheet.rows:
-            assert {str(edge.place) for edge in edges if edge.kind == "unknown"} == open_sides[variant.topic.key]
+            assert {str(edge.blank) for edge in edges if edge.kind == "unknown"} == open_sides[variant.topic.key]
         drawn += len(figures)
     assert drawn >= 9
 
@@ -158,12 +158,12 @@ def test_an_empty_sheet_is_drawn_open(library: Library) -> None:
 
 def test_a_gap_is_drawn_and_named_by_what_was_typed(library: Library) -> None:
     """Queries 128 wide and keys 4096 wide: the scores break, and the sentence has these two numbers alone."""
-    values = {Place("queries", "columns"): 128, Place("keys", "columns"): 4096}
+    values = {Blank("queries", "columns"): 128, Blank("keys", "columns"): 4096}
     broken = [figure for figure in draw(library.variant("llama-7b"), values) if figure.broken]
     assert [figure.key for figure in broken] == ["scores"]
     assert broken[0].captions == ("128 and 4096 do not meet: columns of Q, columns of K.",)
     assert [arc.gap for arc in broken[0].arcs] == [True, True]
-    assert {str(edge.place) for edge in broken[0].edges if edge.kind == "gap"} == {"keys.columns"}
+    assert {str(edge.blank) for edge in broken[0].edges if edge.kind == "gap"} == {"keys.columns"}
 
 
 @pytest.mark.parametrize("key", ["llama-7b", "columns-qwen3-0.6b"])
@@ -172,7 +172,7 @@ def test_an_output_that_cannot_be_added_stands_in_the_outline_of_the_input(libra
     variant = library.variant(key)
     right = sizes_by_place(variant)
     assert not any(figure.outlines for figure in draw(variant, right))
-    wide = Place("output", "columns" if variant.standing is variant else "rows")
+    wide = Blank("output", "columns" if variant.standing is variant else "rows")
     figures = {figure.key: figure for figure in draw(variant, right | {wide: 128})}
     (outline,) = figures["output"].outlines
     before = next(box for box in figures["projections"].boxes if box.tensor == "input")
@@ -181,13 +181,13 @@ def test_an_output_that_cannot_be_added_stands_in_the_outline_of_the_input(libra
     assert (outline.width, outline.height) == pytest.approx((before.width, before.height))
     assert outline.x + outline.width < figures["output"].width
     assert outline.y + outline.height < figures["output"].height
-    assert {str(edge.place) for edge in figures["output"].edges if edge.kind == "gap"} == {str(wide)}
+    assert {str(edge.blank) for edge in figures["output"].edges if edge.kind == "gap"} == {str(wide)}
     assert any("cannot be added" in sentence for sentence in figures["output"].captions)
 
 
 def test_queries_and_keys_of_one_width_meet_at_the_corner(library: Library) -> None:
     """Both 128: one whole arc carries the columns of Q over to the rows of Kᵀ."""
-    values = {Place("queries", "columns"): 128, Place("keys", "columns"): 128}
+    values = {Blank("queries", "columns"): 128, Blank("keys", "columns"): 128}
     scores = draw(library.variant("llama-7b"), values)[1]
     assert [arc.gap for arc in scores.arcs] == [False]
     queries, keys = scores.boxes[0], scores.boxes[1]
@@ -218,9 +218,9 @@ def test_the_mask_hides_a_corner_of_the_weights_and_changes_no_shape(library: Li
 
 def test_colours_follow_the_number_and_not_the_box(library: Library) -> None:
     """A 128 is coloured as the head's width wherever it is typed, right or wrong; a number of no meaning is neutral."""
-    values = {Place("input", "rows"): 128, Place("scores", "columns"): 128, Place("values", "rows"): 77}
+    values = {Blank("input", "rows"): 128, Blank("scores", "columns"): 128, Blank("values", "rows"): 77}
     edges = [edge for figure in draw(library.variant("llama-7b"), values) for edge in figure.edges]
-    kinds = {(str(edge.place), edge.kind) for edge in edges if edge.label in ("128", "77")}
+    kinds = {(str(edge.blank), edge.kind) for edge in edges if edge.label in ("128", "77")}
     assert ("input.rows", "head") in kinds
     assert ("scores.columns", "head") in kinds
-    assert {kind for place, kind in kinds if place == "values.rows"} <= {"other", "gap"}
+    assert {kind for blank, kind in kinds if blank == "values.rows"} <= {"other", "gap"}

@@ -96,7 +96,7 @@ def test_a_run_that_takes_too_long_is_stopped_and_the_next_one_works(runner: Hea
 
 
 def test_a_call_beyond_those_that_may_wait_is_told_so_at_once(runner: HeadRunner) -> None:
-    """With one head running and no place to wait, the second call does not wait."""
+    """With one head running and no blank to wait, the second call does not wait."""
     thread, _ = in_the_background(runner)
     with pytest.raises(RunnerBusy):
         runner.run(LLAMA, 2)

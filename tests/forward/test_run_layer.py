@@ -384,7 +384,7 @@ def sheet_of_a_layer(**changes: Any) -> tuple[Any, Variant]:
     """The grouped sheet on Qwen2.5 0.5B, 14 query heads on 2 key/value heads, 50 tokens, and the parts to run it."""
     library = load_library(PROJECT / "worksheets")
     variant = library.variant("qwen2.5-0.5b-grouped")
-    parts = type("Parts", (), {"runner": Here(), "library": library})()
+    parts = type("Services", (), {"runner": Here(), "library": library})()
     return parts, replace(variant, worksheet=replace(variant.worksheet, **changes))
 
 
@@ -403,7 +403,7 @@ def test_a_sheet_on_a_layer_runs_the_layer() -> None:
         "output": (50, 896),
     }
     assert result["agrees"]
-    assert observed == {row.key: tuple(map(variant.answer, row.places)) for row in variant.rows}
+    assert observed == {row.key: tuple(map(variant.answer, row.blanks)) for row in variant.rows}
 
 
 def test_a_simplified_sheet_on_a_layer_runs_the_layer_it_asks_about() -> None:

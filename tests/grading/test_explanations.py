@@ -1,4 +1,4 @@
-"""What is said once a sheet is done: beliefs of tests/students.py, explained and drawn beside the truth."""
+"""What is said once a sheet is done: misconceptions of tests/students.py, explained and drawn beside the truth."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SHEETS = [v for v in map(LIBRARY.variant, LIBRARY.worksheets) if v.worksheet.ans
 
 
 def labels(figures: tuple[Figure, ...]) -> dict[str, str]:
-    return {str(edge.place): edge.label for figure in figures for edge in figure.edges}
+    return {str(edge.blank): edge.label for figure in figures for edge in figure.edges}
 
 
 def graded(variant: Variant, boxes: Boxes) -> Report:
@@ -26,16 +26,16 @@ def graded(variant: Variant, boxes: Boxes) -> Report:
 
 
 @pytest.mark.parametrize("sheet", SHEETS, ids=lambda sheet: sheet.worksheet.key)
-def test_each_belief_is_drawn_as_it_has_the_sheet_and_as_it_is(sheet: Variant) -> None:
+def test_each_misconception_is_drawn_as_it_has_the_sheet_and_as_it_is(sheet: Variant) -> None:
     """Left the sides its student writes otherwise, right all as the key has them; in figures that differ."""
     told = [(key, boxes, graded(sheet, boxes)) for key, boxes in students(sheet)]
     shown = [(key, boxes, report) for key, boxes, report in told if report.diagnosis and report.diagnosis.key == key]
     assert shown
-    truth = {str(place): plain(size) for place, size in sheet.key.items()}
+    truth = {str(blank): plain(size) for blank, size in sheet.key.items()}
     for key, boxes, report in shown:
         found = explain(sheet, report)
         assert found is not None
-        assert (found.belief, found.message) == (key, sheet.wording.belief(key, "explanation"))
+        assert (found.misconception, found.message) == (key, sheet.wording.misconception(key, "explanation"))
         mistaken, true = labels(tuple(a for a, _ in found.figures)), labels(tuple(b for _, b in found.figures))
         drawn = mistaken.keys() & truth.keys()
         believed = {box: plain(boxes[box]) for box in drawn if plain(boxes[box]) != truth[box]}
@@ -59,19 +59,19 @@ def test_a_pair_stands_on_one_scale_and_shows_the_gap_on_one_side(library: Libra
     assert (len(mistaken.captions), true.captions) == (1, ())
 
 
-def test_the_way_a_belief_was_held_is_the_way_it_is_drawn(library: Library) -> None:
+def test_the_way_a_misconception_was_held_is_the_way_it_is_drawn(library: Library) -> None:
     """A decode step written as a square of one by one, or of all the kept keys: each as it was typed."""
     variant = library.variant("decode-gpt2", tokens=80)
-    key = {str(place): str(size) for place, size in variant.key.items()}
+    key = {str(blank): str(size) for blank, size in variant.key.items()}
     for side in ("80", "1", "81"):
         square = {f"{row}.{axis}": side for row in ("scores", "weights") for axis in ("rows", "columns")}
         found = explain(variant, grade(variant, key | square))
         assert found is not None
-        assert found.belief == "decode-step-square"
+        assert found.misconception == "decode-step-square"
         assert labels((found.figures[0][0],))["scores.rows"] == side
 
 
-def test_a_try_that_shows_no_belief_is_not_explained(library: Library) -> None:
+def test_a_try_that_shows_no_misconception_is_not_explained(library: Library) -> None:
     """Nor is a right one."""
     variant = library.variant("llama-7b")
     answers = {box: str(n) for box, n in LLAMA.items()}
@@ -83,7 +83,7 @@ def test_on_a_turned_sheet_both_sides_are_turned(library: Library) -> None:
     """Queries as wide as the model: their width stands in the rows, on both sides."""
     variant = library.variant("columns-qwen3-0.6b")
     wide = dict.fromkeys(("queries.rows", "keys.rows", "values.rows"), "1024")
-    answers = {str(place): str(size) for place, size in variant.key.items()} | wide
+    answers = {str(blank): str(size) for blank, size in variant.key.items()} | wide
     found = explain(variant, grade(variant, answers))
     assert found is not None
     mistaken, true = (labels(side) for side in zip(*found.figures, strict=True))

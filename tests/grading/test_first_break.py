@@ -67,13 +67,13 @@ ADDED = [
 
 @pytest.mark.parametrize("variant", ADDED, ids=lambda variant: variant.worksheet.key)
 def test_without_the_projection_back_the_output_cannot_be_added(variant: Variant) -> None:
-    """The belief that a head's mixtures leave as they are breaks this one link, whatever the sheet."""
+    """The misconception that a head's mixtures leave as they are breaks this one link, whatever the sheet."""
     axis = "columns" if variant.worksheet.tokens_are == "rows" else "rows"
     if variant.worksheet.answers == "letters":
-        right = {str(place): variant.notation.write(variant.side(place)) for place in variant.blanks}
+        right = {str(blank): variant.notation.write(variant.side(blank)) for blank in variant.blanks}
         report = grade(variant, right | {f"output.{axis}": "d/h"})
     else:
-        right = {str(place): str(size) for place, size in variant.key.items()}
+        right = {str(blank): str(size) for blank, size in variant.key.items()}
         report = grade(variant, right | {f"output.{axis}": str(mixed(variant))})
     assert report.first_break is not None
     found = report.first_break
@@ -93,7 +93,7 @@ def test_a_sum_is_named_by_what_was_asked(library: Library) -> None:
 def test_no_key_has_a_break(library: Library, key: str) -> None:
     """The truth of every shipped worksheet fits together."""
     variant = library.variant(key)
-    assert broken(variant, {str(place): size for place, size in variant.key.items()}) is None
+    assert broken(variant, {str(blank): size for blank, size in variant.key.items()}) is None
 
 
 @settings(max_examples=200, deadline=None)
@@ -101,7 +101,7 @@ def test_no_key_has_a_break(library: Library, key: str) -> None:
 def test_the_break_is_computed_from_what_was_typed_alone(data: st.DataObject) -> None:
     """Another model or length under the same numbers gives the same break, between boxes that were typed."""
     variant = LIBRARY.variant(data.draw(st.sampled_from(sorted(LIBRARY.worksheets))))
-    boxes = {str(place): st.integers(1, 3) for place in variant.blanks}
+    boxes = {str(blank): st.integers(1, 3) for blank in variant.blanks}
     answers = data.draw(st.fixed_dictionaries({}, optional=boxes))
     found = broken(variant, answers)
     assert broken(LIBRARY.variant(variant.worksheet.key, tokens=7), answers) == found

@@ -25,7 +25,7 @@ def marked(variant: Variant, answers: dict[str, int]) -> Report:
 
 
 def kinds(report: Report, kind: str) -> set[str]:
-    return {str(place) for place, mark in report.marks.items() if mark.kind == kind}
+    return {str(blank) for blank, mark in report.marks.items() if mark.kind == kind}
 
 
 def test_scores_follow_queries_and_keys(library: Library) -> None:
@@ -136,7 +136,7 @@ def test_a_part_that_a_sheet_does_not_ask_is_taken_as_it_is(library: Library) ->
 
 def test_half_as_many_bits_follow_as_half_the_bytes(library: Library) -> None:
     """A cache without its values, 26,214,400 bytes for 100 tokens: at eight bits half of that, given the first."""
-    truth = {str(place): size for place, size in library.variant("costs-llama-7b").key.items()}
+    truth = {str(blank): size for blank, size in library.variant("costs-llama-7b").key.items()}
     assert truth["cache_16_bit.count"] == 52_428_800
     wrong = counts(cache_16_bit=26_214_400, cache_8_bit=13_107_200, weights_16_bit=7, weights_8_bit=4, weights_4_bit=2)
     report = marked(library.variant("costs-llama-7b"), truth | wrong)
@@ -184,14 +184,14 @@ def sheets(draw: st.DrawFn) -> tuple[Variant, dict[str, int]]:
     variant = draw(st.sampled_from(SHEETS))
     near = sorted({*variant.key.values(), *(size + 1 for size in variant.key.values())})
     few = draw(st.lists(st.sampled_from(near), min_size=1, max_size=4))
-    boxes = {str(place): st.sampled_from([*few, size]) for place, size in variant.key.items()}
+    boxes = {str(blank): st.sampled_from([*few, size]) for blank, size in variant.key.items()}
     answers = draw(st.fixed_dictionaries({}, optional=boxes))
     return variant, added_up(variant, answers) if draw(st.booleans()) else answers
 
 
 def added_up(variant: Variant, answers: dict[str, int]) -> dict[str, int]:
     """The same sheet with its totals worked out from the numbers in the other boxes, by hand; empty ones count as 0."""
-    a = {key: answers.get(f"{key}.count", 0) for key in [place.tensor for place in variant.blanks]}
+    a = {key: answers.get(f"{key}.count", 0) for key in [blank.tensor for blank in variant.blanks]}
     a["all_layers"] = variant.sizes["L"] * sum(a.get(key, 0) for key in ("attention", "feed_forward", "norms"))
     a["total"] = sum(a.get(key, 0) for key in ("embedding", "all_layers", "final_norm", "output_head"))
     for whole, half in (("weights_16", "weights_8"), ("weights_8", "weights_4"), ("cache_16", "cache_8")):
@@ -206,7 +206,7 @@ TOTALLED = [sheet for sheet in SHEETS if sheet.worksheet.topic in ("parameter-co
 @pytest.mark.parametrize("sheet", TOTALLED, ids=lambda sheet: sheet.worksheet.key)
 def test_right_parts_add_up_to_the_right_totals(sheet: Variant) -> None:
     """The truth of every shipped sheet is what these tests add up by hand."""
-    key = {str(place): size for place, size in sheet.key.items()}
+    key = {str(blank): size for blank, size in sheet.key.items()}
     assert added_up(sheet, key) == key
 
 
@@ -215,7 +215,7 @@ def test_right_parts_add_up_to_the_right_totals(sheet: Variant) -> None:
 def test_a_sheet_added_up_rightly_keeps_its_totals(data: st.DataObject) -> None:
     """However wrong the parts: every total that is their sum, beside a right box of another number, is not wrong."""
     variant = data.draw(st.sampled_from(TOTALLED))
-    key = {str(place): size for place, size in variant.key.items()}
+    key = {str(blank): size for blank, size in variant.key.items()}
     parts = {box: data.draw(st.sampled_from([size, size + 1, 2 * size])) for box, size in key.items()}
     answers = added_up(variant, parts)
     report = marked(variant, answers)
@@ -230,7 +230,7 @@ def test_following_never_takes_a_mark_and_never_gives_the_truth_s(filled: tuple[
     """A right box stays right; a box that follows is wrong by the key; the score lies between truth and all boxes."""
     variant, answers = filled
     report = marked(variant, answers)
-    right = {str(place) for place, size in variant.key.items() if answers.get(str(place)) == size}
+    right = {str(blank) for blank, size in variant.key.items() if answers.get(str(blank)) == size}
     assert kinds(report, "right") == right
     assert not kinds(report, "follows") & right
     assert len(right) <= report.score <= len(answers)
@@ -242,7 +242,7 @@ def test_following_never_takes_a_mark_and_never_gives_the_truth_s(filled: tuple[
 def test_putting_an_answer_right_never_costs_marks(filled: tuple[Variant, dict[str, int]], data: st.DataObject) -> None:
     """Whatever else is on the sheet, a wrong answer replaced by the right one does not lower the score."""
     variant, answers = filled
-    key = {str(place): size for place, size in variant.key.items()}
+    key = {str(blank): size for blank, size in variant.key.items()}
     if wrong := sorted(box for box, size in answers.items() if size != key[box]):
         box = data.draw(st.sampled_from(wrong))
         assert marked(variant, answers | {box: key[box]}).score >= marked(variant, answers).score
@@ -253,7 +253,7 @@ def test_putting_an_answer_right_never_costs_marks(filled: tuple[Variant, dict[s
 def test_putting_a_part_right_never_costs_more_than_its_total(data: st.DataObject) -> None:
     """On a sheet added up from wrong parts, each repair in turn, in any order, leaves the score no lower."""
     variant = data.draw(st.sampled_from(TOTALLED))
-    key = {str(place): size for place, size in variant.key.items()}
+    key = {str(blank): size for blank, size in variant.key.items()}
     answers = added_up(variant, {box: size + data.draw(st.integers(0, 1)) for box, size in key.items()})
     score = marked(variant, answers).score
     for box in data.draw(st.permutations(sorted(key))):

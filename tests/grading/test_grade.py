@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from app.grading.grade import AnswersError, grade, settled
 from app.settings import PROJECT
-from app.shapes.tensors import Place
+from app.shapes.tensors import Blank
 from app.sheets.library import Library, load_library
 
 LIBRARY = load_library(PROJECT / "worksheets")  # hypothesis draws many examples from one library
@@ -80,7 +80,7 @@ def test_one_off_is_wrong_in_every_box(library: Library, sheet: str) -> None:
 def test_rows_and_columns_are_two_boxes(library: Library) -> None:
     """Queries written as 128 × 100 are wrong on both sides: rows come first."""
     report = grade(library.variant("llama-7b"), {"queries.rows": "128", "queries.columns": "100"})
-    assert {str(place): mark.kind for place, mark in report.marks.items() if mark.kind != "empty"} == {
+    assert {str(blank): mark.kind for blank, mark in report.marks.items() if mark.kind != "empty"} == {
         "queries.rows": "wrong",
         "queries.columns": "wrong",
     }
@@ -106,7 +106,7 @@ def test_rows_and_columns_are_two_boxes(library: Library) -> None:
 )
 def test_each_kind_of_mark(library: Library, text: str, kind: str, read_as: int | None) -> None:
     """The columns of the queries are 128; the text is kept as typed, and only what is not right gets a sentence."""
-    mark = grade(library.variant("llama-7b"), {"queries.columns": text}).marks[Place("queries", "columns")]
+    mark = grade(library.variant("llama-7b"), {"queries.columns": text}).marks[Blank("queries", "columns")]
     assert (mark.kind, mark.read_as, mark.text) == (kind, read_as, text)
     assert bool(mark.message) == (kind in ("wrong", "unreadable"))
 
@@ -151,7 +151,7 @@ def test_the_report_as_json_has_the_promised_shape(library: Library) -> None:
 def test_no_texts_make_grading_fail(texts: dict[str, str]) -> None:
     """Any texts in any boxes are marked, every box once, and kept as typed."""
     report = grade(LIBRARY.variant("llama-7b"), texts)
-    assert {str(place): mark.text for place, mark in report.marks.items()} == {box: texts.get(box, "") for box in LLAMA}
+    assert {str(blank): mark.text for blank, mark in report.marks.items()} == {box: texts.get(box, "") for box in LLAMA}
 
 
 KINDS = st.sampled_from(["right", "wrong", "unreadable", "empty", "left out"])
@@ -166,7 +166,7 @@ def test_the_score_counts_the_boxes_that_are_right(wanted: dict[str, str]) -> No
         if kind != "left out"
     }
     report = grade(LIBRARY.variant("llama-7b"), texts)
-    marks = {str(place): mark.kind for place, mark in report.marks.items()}
+    marks = {str(blank): mark.kind for blank, mark in report.marks.items()}
     assert marks == {box: "empty" if kind == "left out" else kind for box, kind in wanted.items()}
     assert report.score == list(wanted.values()).count("right")
     assert report.empty == sum(kind in ("empty", "left out") for kind in wanted.values())
@@ -176,12 +176,12 @@ def test_marks_that_were_given_stand(library: Library) -> None:
     """Score, kinds and sentences go by what was given; a box without a mark is out, and so is a kind nobody knows."""
     sheet = library.variant("llama-7b")
     report = grade(sheet, {"input.rows": "100", "keys.columns": "4096", "values.columns": "?"})
-    given = {str(place): mark.kind for place, mark in report.marks.items()}
+    given = {str(blank): mark.kind for blank, mark in report.marks.items()}
     assert settled(sheet, report, given) is report
     changed = settled(sheet, report, {"input.rows": "wrong", "keys.columns": "right", "values.columns": "follows",
                                       "queries.rows": "nonsense"})  # fmt: skip
-    marks = {str(place): (mark.kind, mark.message, mark.text) for place, mark in changed.marks.items()}
-    nudge = grade(sheet, {"input.rows": "7"}).marks[Place("input", "rows")].message
+    marks = {str(blank): (mark.kind, mark.message, mark.text) for blank, mark in changed.marks.items()}
+    nudge = grade(sheet, {"input.rows": "7"}).marks[Blank("input", "rows")].message
     assert marks["input.rows"] == ("wrong", nudge, "100")
     assert marks["keys.columns"] == ("right", "", "4096")
     assert marks["values.columns"][0] == "follows"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from app.grading.grade import Report, grade
 from app.grading.hints import LEVELS, Hint, hint
-from app.misconceptions.catalogue import BELIEFS
+from app.misconceptions.catalogue import MISCONCEPTIONS
 from app.models.architecture import TokensError
 from app.settings import PROJECT
 from app.shapes.topics import TopicError
@@ -42,12 +42,14 @@ def is_turned(variant: Variant) -> bool:
 
 
 def held(variant: Variant) -> Iterator[tuple[str, Report]]:
-    """Each belief that shows on the sheet, with the report on the sheet it fills in: by hand, then by the catalogue."""
+    """Each misconception that shows on the sheet, with the report on the sheet it fills in: by hand, then by the
+    catalogue.
+    """
     for key, boxes in students(variant.standing):
         yield key, grade(variant, texts(variant, boxes))
     for expectation in variant.standing.expectations:
-        boxes = {str(place): size for place, size in {**variant.standing.key, **expectation.changed}.items()}
-        yield expectation.belief, grade(variant, texts(variant, boxes))
+        boxes = {str(blank): size for blank, size in {**variant.standing.key, **expectation.changed}.items()}
+        yield expectation.misconception, grade(variant, texts(variant, boxes))
 
 
 def numbers(sentence: str) -> set[int]:
@@ -58,7 +60,7 @@ def numbers(sentence: str) -> set[int]:
 
 def tells(variant: Variant, sentence: str) -> bool:
     """Whether a sentence has the right number of any box, or on a sheet in letters a right expression."""
-    written = {variant.notation.write(variant.side(place)) for place in variant.blanks}
+    written = {variant.notation.write(variant.side(blank)) for blank in variant.blanks}
     in_letters = (
         {word.strip("“”.,:;()") for word in sentence.split()} if variant.worksheet.answers == "letters" else set()
     )
@@ -75,7 +77,9 @@ def hinted(variant: Variant, report: Report) -> list[Hint]:
 def test_no_hint_and_no_nudge_tells_a_right_number(sheet: Variant) -> None:
     """Whatever is believed: nothing said before the answers has a right number of the sheet; hints have none at all."""
     reports = list(held(sheet))
-    assert {belief.key for belief in BELIEFS if sheet.worksheet.topic in belief.topics} >= {key for key, _ in reports}
+    assert {misconception.key for misconception in MISCONCEPTIONS if sheet.worksheet.topic in misconception.topics} >= {
+        key for key, _ in reports
+    }
     assert reports
     for key, report in reports:
         hints = [found.message for found in hinted(sheet, report)]
@@ -103,16 +107,18 @@ def test_each_level_says_something_else(sheet: Variant) -> None:
         if report.diagnosis:
             assert hints[0].message == report.diagnosis.message
             assert hints[1].message != hints[0].message
-            explained = [place for place in report.diagnosis.explains if report.marks[place].kind == "wrong"]
+            explained = [blank for blank in report.diagnosis.explains if report.marks[blank].kind == "wrong"]
             assert hints[2].boxes == tuple(explained)
 
 
-def test_every_belief_has_a_hint_of_its_own(library: Library) -> None:
+def test_every_misconception_has_a_hint_of_its_own(library: Library) -> None:
     """Thirty, unlike each other and unlike the nudge, without a digit, and one sentence or two that end."""
-    found = {belief.key: library.wording.belief(belief.key, "hint") for belief in BELIEFS}
+    found = {
+        misconception.key: library.wording.misconception(misconception.key, "hint") for misconception in MISCONCEPTIONS
+    }
     assert len(set(found.values())) == 30
     assert not [key for key, said in found.items() if re.search(r"\d", said) or said[-1] not in ".?"]
-    assert not [key for key, said in found.items() if said == library.wording.belief(key, "nudge")]
+    assert not [key for key, said in found.items() if said == library.wording.misconception(key, "nudge")]
 
 
 def said(variant: Variant, answers: Mapping[str, object]) -> list[str]:
@@ -120,12 +126,12 @@ def said(variant: Variant, answers: Mapping[str, object]) -> list[str]:
     return [found.message for found in hinted(variant, report)]
 
 
-def test_hints_on_a_belief(library: Library) -> None:
+def test_hints_on_a_misconception(library: Library) -> None:
     """Without the projection back: can it be added, what stands between, and which two sides must be equal."""
     variant = library.variant("llama-7b")
     assert said(variant, LLAMA | {"output.columns": 128}) == [
-        library.wording.belief("no-output-projection", "nudge"),
-        library.wording.belief("no-output-projection", "hint"),
+        library.wording.misconception("no-output-projection", "nudge"),
+        library.wording.misconception("no-output-projection", "hint"),
         "Look again at “Output of this head” (columns). The columns of “Output of this head” have to be as many as the "
         "columns of “Input to this head”.",
     ]

@@ -1,4 +1,4 @@
-"""Parts bound into one PDF: every page, text and reference is what it was."""
+"""Services bound into one PDF: every page, text and reference is what it was."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MISLEADING = r"Heads (1 0 R) \ (2 (3 0 R) ) 4 0 R ) ( /StructParents 5 (U1x0y0)"
 
 
 def asked(**changes: Any) -> Callable[[], Content]:
-    """One part of two sheets, with some texts put in the places of their own."""
+    """One part of two sheets, with some texts put in the blanks of their own."""
     options = Options(worksheet="head-of-a-model", variants=2, layout="full")
     part = parts(options, plan(LIBRARY, options), {}, "https://shapes.example.org")[0]()
     sheets = [{**sheet, **changes} for sheet in part["variants"]]

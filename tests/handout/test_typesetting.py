@@ -222,7 +222,7 @@ def test_without_an_address_the_code_alone_is_printed() -> None:
     assert LIBRARY.variant("llama-7b").code in page.text
 
 
-def test_the_key_is_filled_in_with_working_and_beliefs() -> None:
+def test_the_key_is_filled_in_with_working_and_misconceptions() -> None:
     """Every number by hand for LLaMA 7B, how 128 comes about, and what a wrong 4096 shows."""
     [page] = printed(made(Options(key="only", copies=1)))
     assert "4096/32 = 128" in page.text

@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 from app.classes.student_sheet import freeze
 from app.store import Activity, Course, Learner, Plan, Policies, Role, Student, Teacher
 from app.web.shared.permissions import SESSION_COOKIE
-from app.web.shared.services import COOKIE, Parts
+from app.web.shared.services import COOKIE, Services
 
 PASSWORD = "correct horse battery"  # noqa: S105 - of people who do not exist
 
@@ -24,13 +24,13 @@ class World:
     app: FastAPI
 
     @property
-    def parts(self) -> Parts:
-        found: Parts = self.app.state.parts
+    def services(self) -> Services:
+        found: Services = self.app.state.services
         return found
 
     def teacher(self, email: str, course: Course | None = None, role: Role = "instructor") -> Teacher:
         """Somebody with an account, on the staff of a course if one is given."""
-        people = self.parts.store.people
+        people = self.services.store.people
         link = people.find_link(people.add_link("invite", email, course.id if course else None, role))
         assert link
         made = people.follow_link(link, email, email.partition("@")[0].title(), "no hash of any password")
@@ -38,7 +38,7 @@ class World:
         return made
 
     def course(self, title: str, teacher: Teacher) -> Course:
-        return self.parts.store.courses.add(title, "Europe/Berlin", teacher)
+        return self.services.store.courses.add(title, "Europe/Berlin", teacher)
 
     def activity(
         self,
@@ -49,27 +49,27 @@ class World:
         plan: Plan | None = None,
     ) -> Activity:
         """An open activity."""
-        content = freeze(self.parts.library, sheets, self.parts.tickets.get(ticket))
-        made = self.parts.store.activities.add(course, plan or Plan("Week 3", None, policies or Policies()), content)
-        self.parts.store.activities.set_state(made, "open")
+        content = freeze(self.services.library, sheets, self.services.tickets.get(ticket))
+        made = self.services.store.activities.add(course, plan or Plan("Week 3", None, policies or Policies()), content)
+        self.services.store.activities.set_state(made, "open")
         return self.again(made)
 
     def again(self, activity: Activity) -> Activity:
         """The activity as it is now."""
-        found = self.parts.store.activities.find(activity.id)
+        found = self.services.store.activities.find(activity.id)
         assert found
         return found
 
     def student(self, course: Course, name: str) -> tuple[Student, Learner]:
-        learner = self.parts.store.add_learner()
-        return self.parts.store.courses.enrol(course, name, learner.id)[0], learner
+        learner = self.services.store.add_learner()
+        return self.services.store.courses.enrol(course, name, learner.id)[0], learner
 
     @contextmanager
     def browser(self, *, teacher: Teacher | None = None, learner: Learner | None = None) -> Iterator[TestClient]:
         """A browser in which somebody is signed in, or sits as a student, or nobody is anything."""
         cookies = {}
         if teacher:
-            cookies[SESSION_COOKIE] = self.parts.store.people.open_session(teacher)
+            cookies[SESSION_COOKIE] = self.services.store.people.open_session(teacher)
         if learner:
             cookies[COOKIE] = learner.token
         yield TestClient(self.app, cookies=cookies, raise_server_exceptions=False, follow_redirects=False)

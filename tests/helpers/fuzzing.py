@@ -86,7 +86,9 @@ class Fuzzer:
 
     def _in_a_world(self, requests: int) -> None:
         cast = Cast(self.app)
-        self.app.state.parts = replace(self.app.state.parts, limits=Limits())  # wrong guesses are what this is about
+        self.app.state.services = replace(
+            self.app.state.services, limits=Limits()
+        )  # wrong guesses are what this is about
         for role, share in (("instructor", 0.5), ("student", 0.35), ("nobody", 1.0)):
             with cast.world.browser(**cast.people[role]) as browser:
                 forms, links = self._harvest(browser, cast)
@@ -160,7 +162,7 @@ class Fuzzer:
 def fuzzed_app(folder: Path) -> FastAPI:
     """The app without torch and without a network, on an empty database."""
     app = create_app(Settings(data_dir=folder, database_url="", hub=False))
-    app.state.parts = replace(app.state.parts, runner=FakeRunner())
+    app.state.services = replace(app.state.services, runner=FakeRunner())
     return app
 
 

@@ -1,4 +1,4 @@
-"""What stands on a printed page, read back out of the PDF by another program: words, places, boxes, QR codes."""
+"""What stands on a printed page, read back out of the PDF by another program: words, blanks, boxes, QR codes."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Printed:
         return [code.text for code in zxingcpp.read_barcodes(self.picture(3.0))]
 
     def where(self, words: str) -> tuple[float, float]:
-        """The upper left corner of the first place where these words stand."""
+        """The upper left corner of the first blank where these words stand."""
         written = "".join(glyph.text for glyph in self.glyphs)
         at = written.index(words.replace(" ", ""))
         return (self.glyphs[at].left, self.glyphs[at].top)

@@ -1,4 +1,5 @@
-"""Simulated classes: sheets filled in by students who hold one belief, or two, or slip, or guess, and what is said.
+"""Simulated classes: sheets filled in by students who hold one misconception, or two, or slip, or guess, and what is
+said.
 
 Students are made by the formulas of tests/students.py alone. What the app says of their sheets is counted here, for
 the tests with some seeds and for `python -m benchmarks.diagnosis` with a thousand.
@@ -19,18 +20,19 @@ from app.sheets.library import Library
 from app.sheets.worksheet import Variant
 from tests.helpers.students import Boxes, right, students, with_slip
 
-Believer = tuple[str, Boxes]  # a belief, and the sheet as it fills it in
+Believer = tuple[str, Boxes]  # a misconception, and the sheet as it fills it in
 
 # Shares of sheets: told apart by their own word; named, alone or beside a slip; both named; left without a diagnosis.
 TOLD, ALONE, SLIPPED, BOTH, RIGHT, GUESSED = SHARES = (
-    "beliefs that the sheet tells apart",
-    "one belief is named",
-    "one belief beside a slip is named",
-    "two beliefs are both named",
+    "misconceptions that the sheet tells apart",
+    "one misconception is named",
+    "one misconception beside a slip is named",
+    "two misconceptions are both named",
     "a right sheet, or one slip, is left alone",
     "guesses are left alone",
 )
-# Beliefs about how matrices lie, by topic: who holds another one too turns what that one made. "" is every matrix.
+# Misconceptions about how matrices lie, by topic: who holds another one too turns what that one made. "" is every
+# matrix.
 TURNS = {"layer-parameters": {"stored-layout": ""}}
 TURNS_ACTIVATIONS = {"columns-are-tokens": "", "keys-already-transposed": "keys."}
 GUESSES = PAIRS = 10  # a seed
@@ -62,7 +64,7 @@ class Simulated:
 
     @cached_property
     def believers(self) -> list[Believer]:
-        """Everyone with a belief that the sheet, by its own word, can tell from any other and from the truth."""
+        """Everyone with a misconception that the sheet, by its own word, can tell from any other and from the truth."""
         hidden = {key for pair in cannot_tell_apart(self.variant) for key in pair}
         return [(key, boxes) for key, boxes in students(self.variant) if key not in hidden]
 
@@ -74,10 +76,11 @@ class Simulated:
 
     @cached_property
     def pairs(self) -> list[tuple[frozenset[str], Boxes]]:
-        """Every fair sheet of a student who holds two beliefs, with the two.
+        """Every fair sheet of a student who holds two misconceptions, with the two.
 
-        Fair is a sheet on which both show (see `_together`), and which no belief alone and no other two fill in alike:
-        of such a sheet nobody can tell who wrote it. Both beliefs are told apart when held alone.
+        Fair is a sheet on which both show (see `_together`), and which no misconception alone and no other two fill in
+        alike:
+        of such a sheet nobody can tell who wrote it. Both misconceptions are told apart when held alone.
         """
         made = [
             (frozenset((one[0], other[0])), boxes)
@@ -91,12 +94,12 @@ class Simulated:
         return [(keys, boxes) for keys, boxes in made if writers[tuple(boxes.values())] == {keys}]
 
     def _together(self, one: Believer, other: Believer) -> list[Boxes]:
-        """What a student who holds two beliefs may write, where both show.
+        """What a student who holds two misconceptions may write, where both show.
 
-        A belief about how matrices lie turns what the other made; both show where the result is what neither writes
-        alone. Any other two show where each changes a box that the other leaves right, and these they write as when
-        held alone. A box that both change is as one or the other has it, or an amount worked out with both: the errors
-        of a sum added up, the factors of a product multiplied.
+        A misconception about how matrices lie turns what the other made; both show where the result is what neither
+        writes alone. Any other two show where each changes a box that the other leaves right, and these they write as
+        when held alone. A box that both change is as one or the other has it, or an amount worked out with both: the
+        errors of a sum added up, the factors of a product multiplied.
         """
         turns = TURNS.get(self.variant.worksheet.topic, TURNS_ACTIVATIONS)
         for (key, boxes), (_, others) in permutations((one, other)):
@@ -118,7 +121,7 @@ class Simulated:
         return max(1, first * second // self.true[box])
 
     def diagnosed(self, boxes: Boxes) -> Diagnosis | None:
-        return diagnose(self.variant, {place: boxes[str(place)] for place in self.variant.blanks})
+        return diagnose(self.variant, {blank: boxes[str(blank)] for blank in self.variant.blanks})
 
     def named(self, boxes: Boxes) -> set[str]:
         found = self.diagnosed(boxes)
@@ -126,7 +129,7 @@ class Simulated:
 
     @cached_property
     def certain(self) -> Figures:
-        """What is said of a right sheet and of each belief held alone; no chance has a part in it."""
+        """What is said of a right sheet and of each misconception held alone; no chance has a part in it."""
         figures = Figures()
         told = [key for key, _ in self.believers]
         for key, _ in students(self.variant):
@@ -137,7 +140,9 @@ class Simulated:
         return figures
 
     def by_chance(self, chance: random.Random) -> Figures:
-        """What is said beside a slip, of a slip alone in each box, of guesses, and of some sheets with two beliefs."""
+        """What is said beside a slip, of a slip alone in each box, of guesses, and of some sheets with two
+        misconceptions.
+        """
         figures = Figures()
         for key, boxes in self.believers:
             for box in sampled(chance, [box for box in boxes if boxes[box] == self.true[box]], 1):

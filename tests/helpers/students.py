@@ -1,4 +1,4 @@
-"""Students who hold one belief, made by hand: which boxes they write differently, from the sizes alone.
+"""Students who hold one misconception, made by hand: which boxes they write differently, from the sizes alone.
 
 Nothing here comes from the catalogue that diagnoses. `s` holds the sizes; a box that is not asked is left out.
 """
@@ -282,7 +282,7 @@ STUDENTS: Mapping[str, tuple[Mapping[str, Student], ...]] = {
 
 
 def right(variant: Variant) -> Boxes:
-    return {str(place): variant.answer(place) for place in variant.blanks}
+    return {str(blank): variant.answer(blank) for blank in variant.blanks}
 
 
 def sizes(variant: Variant) -> Sizes:
@@ -301,7 +301,7 @@ def sizes(variant: Variant) -> Sizes:
 
 
 def students(variant: Variant) -> list[tuple[str, Boxes]]:
-    """Each belief and the sheet it fills in, once for each way that shows and differs from the truth."""
+    """Each misconception and the sheet it fills in, once for each way that shows and differs from the truth."""
     true, s = right(variant), sizes(variant)
     filled = list[tuple[str, Boxes]]()
     for group in STUDENTS[variant.worksheet.topic]:
@@ -318,7 +318,7 @@ def with_slip(boxes: Boxes, box: str, chance: random.Random) -> Boxes:
 
 
 def _slips(digits: str, chance: random.Random) -> list[int]:
-    """A digit mistyped, as often as all else together: at one place left out, doubled, changed round with the next."""
+    """A digit mistyped, as often as all else together: at one blank left out, doubled, changed round with the next."""
     at = chance.randrange(len(digits))
     before, digit, after = digits[:at], digits[at], digits[at + 1 :]
     mistyped = [before + chance.choice([c for c in "123456789" if c != digit]) + after] * 3

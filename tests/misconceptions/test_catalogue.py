@@ -1,4 +1,6 @@
-"""Whole sheets diagnosed: simulated students, each holding one belief by a formula of its own in tests/students.py."""
+"""Whole sheets diagnosed: simulated students, each holding one misconception by a formula of its own in
+tests/students.py.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +10,10 @@ import re
 import pytest
 
 from app.grading.grade import grade
-from app.misconceptions.catalogue import BELIEFS, Diagnosis, cannot_tell_apart, diagnose
+from app.misconceptions.catalogue import MISCONCEPTIONS, Diagnosis, cannot_tell_apart, diagnose
 from app.models.architecture import TokensError
 from app.settings import PROJECT
-from app.shapes.tensors import Place
+from app.shapes.tensors import Blank
 from app.shapes.topics import MAKERS, TopicError
 from app.sheets.library import Library, load_library
 from app.sheets.worksheet import Variant
@@ -60,11 +62,11 @@ KEYS = [
 
 
 def diagnosed(variant: Variant, boxes: Boxes) -> Diagnosis | None:
-    return diagnose(variant, {place: boxes[str(place)] for place in variant.blanks if str(place) in boxes})
+    return diagnose(variant, {blank: boxes[str(blank)] for blank in variant.blanks if str(blank) in boxes})
 
 
 def hidden(variant: Variant) -> set[str]:
-    """Every belief that the sheet says it cannot tell from another, or from the truth."""
+    """Every misconception that the sheet says it cannot tell from another, or from the truth."""
     return {key for pair in cannot_tell_apart(variant) for key in pair}
 
 
@@ -72,34 +74,36 @@ def told_apart(variant: Variant) -> list[tuple[str, Boxes]]:
     return [(key, boxes) for key, boxes in students(variant) if key not in hidden(variant)]
 
 
-def test_the_catalogue_has_every_belief() -> None:
-    """Thirty keys, in their order; topics are those there are; two beliefs show on no sheet."""
-    assert [belief.key for belief in BELIEFS] == KEYS
-    assert all(set(belief.topics) <= set(MAKERS) for belief in BELIEFS)
-    assert [b.key for b in BELIEFS if not b.topics] == ["whole-output-projection", "scale-by-model-width"]
+def test_the_catalogue_has_every_misconception() -> None:
+    """Thirty keys, in their order; topics are those there are; two misconceptions show on no sheet."""
+    assert [misconception.key for misconception in MISCONCEPTIONS] == KEYS
+    assert all(set(misconception.topics) <= set(MAKERS) for misconception in MISCONCEPTIONS)
+    assert [b.key for b in MISCONCEPTIONS if not b.topics] == ["whole-output-projection", "scale-by-model-width"]
 
 
-def test_every_belief_has_its_sentences(library: Library) -> None:
-    """A nudge and an explanation each, all different, and no digit in either; none without a belief."""
-    sentences = [library.wording.belief(key, kind) for key in KEYS for kind in ("nudge", "explanation")]
+def test_every_misconception_has_its_sentences(library: Library) -> None:
+    """A nudge and an explanation each, all different, and no digit in either; none without a misconception."""
+    sentences = [library.wording.misconception(key, kind) for key in KEYS for kind in ("nudge", "explanation")]
     assert len(set(sentences)) == 60
     assert not [sentence for sentence in sentences if re.search(r"\d", sentence) or sentence[-1] not in ".?"]
-    assert list(library.wording.sections["beliefs"]) == KEYS
+    assert list(library.wording.sections["misconceptions"]) == KEYS
 
 
 @ON_EACH_SHEET
-def test_a_sheet_filled_in_by_a_belief_is_diagnosed_as_it(sheet: Variant) -> None:
+def test_a_sheet_filled_in_by_a_misconception_is_diagnosed_as_it(sheet: Variant) -> None:
     """Alone, and explaining every wrong box."""
     for key, boxes in told_apart(sheet):
         found = diagnosed(sheet, boxes)
         assert found is not None, key
         assert (found.key, found.also) == (key, ())
-        assert {str(place) for place in found.explains} == {box for box, n in right(sheet).items() if n != boxes[box]}
+        assert {str(blank) for blank in found.explains} == {box for box, n in right(sheet).items() if n != boxes[box]}
 
 
 @ON_EACH_SHEET
 def test_other_models_and_lengths_are_diagnosed_alike(sheet: Variant) -> None:
-    """Every model that the worksheet can be made for, at a random length: beliefs named, a right sheet left alone."""
+    """Every model that the worksheet can be made for, at a random length: misconceptions named, a right sheet left
+    alone.
+    """
     chance = random.Random(sheet.worksheet.key)  # noqa: S311 - a simulated student
     for model in LIBRARY.models:
         try:
@@ -113,8 +117,8 @@ def test_other_models_and_lengths_are_diagnosed_alike(sheet: Variant) -> None:
 
 
 @ON_EACH_SHEET
-def test_one_slip_hides_no_belief(sheet: Variant) -> None:
-    """A digit mistyped in a box that the belief leaves right: still it, in 98 of 100 at least."""
+def test_one_slip_hides_no_misconception(sheet: Variant) -> None:
+    """A digit mistyped in a box that the misconception leaves right: still it, in 98 of 100 at least."""
     true, wrong, tried = right(sheet), 0, 0
     for key, boxes in told_apart(sheet):
         untouched = [box for box in boxes if boxes[box] == true[box]]
@@ -152,7 +156,7 @@ def test_random_numbers_of_the_sheet_are_rarely_diagnosed(sheet: Variant) -> Non
 
 
 @ON_EACH_SHEET
-def test_two_beliefs_are_both_named(sheet: Variant) -> None:
+def test_two_misconceptions_are_both_named(sheet: Variant) -> None:
     """Held at once where they touch different boxes: both in nine of ten."""
     true, kept = right(sheet), 0
     made = [(key, {box: n for box, n in boxes.items() if n != true[box]}) for key, boxes in told_apart(sheet)]
@@ -165,18 +169,18 @@ def test_two_beliefs_are_both_named(sheet: Variant) -> None:
 
 @ON_EACH_SHEET
 def test_what_a_sheet_hides_is_named(sheet: Variant) -> None:
-    """Two beliefs that fill the sheet in alike are a pair; every belief is told apart or named."""
+    """Two misconceptions that fill the sheet in alike are a pair; every misconception is told apart or named."""
     filled = students(sheet)
     for at, (one, boxes) in enumerate(filled):
         for other, others in filled[at + 1 :]:
             if boxes == others and one != other:
                 assert (one, other) in cannot_tell_apart(sheet) or (other, one) in cannot_tell_apart(sheet)
-    shown = {belief.key for belief in BELIEFS if sheet.worksheet.topic in belief.topics}
-    assert shown == hidden(sheet) - {"right"} | {e.belief for e in sheet.expectations}
+    shown = {misconception.key for misconception in MISCONCEPTIONS if sheet.worksheet.topic in misconception.topics}
+    assert shown == hidden(sheet) - {"right"} | {e.misconception for e in sheet.expectations}
 
 
 def test_what_llama_hides(library: Library) -> None:
-    """LLaMA 7B has a key/value head for every query head and even shares, so three beliefs stay unseen."""
+    """LLaMA 7B has a key/value head for every query head and even shares, so three misconceptions stay unseen."""
     assert cannot_tell_apart(library.variant("llama-7b")) == (
         ("wider-kv-heads", "right"),
         ("all-kv-heads-in-one", "right"),
@@ -185,12 +189,12 @@ def test_what_llama_hides(library: Library) -> None:
 
 
 def test_a_right_answer_is_not_explained_away(library: Library) -> None:
-    """Queries and keys as wide as the model, values right: the belief explains the two."""
+    """Queries and keys as wide as the model, values right: the misconception explains the two."""
     found = diagnosed(library.variant("llama-7b"), LLAMA | {"queries.columns": 4096, "keys.columns": 4096})
     assert found is not None
     assert (found.key, found.explains) == (
         "head-as-wide-as-model",
-        (Place("queries", "columns"), Place("keys", "columns")),
+        (Blank("queries", "columns"), Blank("keys", "columns")),
     )
 
 
@@ -206,12 +210,12 @@ def test_swapped_rows_and_columns_are_named_as_the_other_convention(library: Lib
 
 
 def test_the_diagnosis_as_json(library: Library) -> None:
-    """Key, sentence, boxes in the order of the sheet, and further beliefs."""
+    """Key, sentence, boxes in the order of the sheet, and further misconceptions."""
     wrong = {"queries.columns": 4096, "keys.columns": 4096, "values.columns": 4096, "weights.columns": 1}
     found = grade(library.variant("llama-7b"), {box: str(n) for box, n in (LLAMA | wrong).items()}).as_json()
     assert found["diagnosis"] == {
         "key": "head-as-wide-as-model",
-        "message": library.wording.belief("head-as-wide-as-model", "nudge"),
+        "message": library.wording.misconception("head-as-wide-as-model", "nudge"),
         "explains": list(wrong),
         "also": ["softmax-collapses"],
     }

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 
-from app.misconceptions.catalogue import BELIEFS
+from app.misconceptions.catalogue import MISCONCEPTIONS
 from app.misconceptions.ideas import IDEAS, idea_of
 from app.sheets.library import Library
 
 
-def test_every_belief_belongs_to_exactly_one_idea() -> None:
+def test_every_misconception_belongs_to_exactly_one_idea() -> None:
     """All thirty, each once, and nothing else."""
-    grouped = Counter(belief for beliefs in IDEAS.values() for belief in beliefs)
-    assert grouped == Counter(belief.key for belief in BELIEFS)
-    assert {idea_of(belief) for belief in grouped} == set(IDEAS)
+    grouped = Counter(misconception for misconceptions in IDEAS.values() for misconception in misconceptions)
+    assert grouped == Counter(misconception.key for misconception in MISCONCEPTIONS)
+    assert {idea_of(misconception) for misconception in grouped} == set(IDEAS)
 
 
 def test_every_idea_can_show_on_some_sheet() -> None:
-    """Each has a belief that changes a box somewhere, so that it can be met at all."""
-    shown = {belief.key for belief in BELIEFS if belief.ways}
-    assert all(shown & set(beliefs) for beliefs in IDEAS.values())
+    """Each has a misconception that changes a box somewhere, so that it can be met at all."""
+    shown = {misconception.key for misconception in MISCONCEPTIONS if misconception.ways}
+    assert all(shown & set(misconceptions) for misconceptions in IDEAS.values())
 
 
 def test_every_idea_has_a_name(library: Library) -> None:

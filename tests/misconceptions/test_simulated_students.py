@@ -6,7 +6,7 @@ from functools import cache
 
 import pytest
 
-from app.misconceptions.catalogue import BELIEFS
+from app.misconceptions.catalogue import MISCONCEPTIONS
 from app.settings import PROJECT
 from app.sheets.library import load_library
 from tests.helpers.simulation import ALONE, BOTH, GUESSED, RIGHT, SHARES, SLIPPED, Figures, Simulated, simulated
@@ -29,9 +29,13 @@ def total() -> Figures:
     return found
 
 
-def test_every_way_of_every_belief_has_a_student_written_by_hand() -> None:
-    """For each topic on which the catalogue says that a belief shows, as many formulas as it has ways there."""
-    ways = {(belief.key, topic): len(ways) for belief in BELIEFS for topic, ways in belief.ways.items()}
+def test_every_way_of_every_misconception_has_a_student_written_by_hand() -> None:
+    """For each topic on which the catalogue says that a misconception shows, as many formulas as it has ways there."""
+    ways = {
+        (misconception.key, topic): len(ways)
+        for misconception in MISCONCEPTIONS
+        for topic, ways in misconception.ways.items()
+    }
     written = {
         (key, topic): sum(key in group for group in groups) for topic, groups in STUDENTS.items()
         for key in {key for group in groups for key in group}
@@ -40,20 +44,20 @@ def test_every_way_of_every_belief_has_a_student_written_by_hand() -> None:
 
 
 @ON_EACH_WORKSHEET
-def test_a_belief_is_named_on_every_drawn_sheet(worksheet: str) -> None:
-    """It and no other, in 99.5 of 100 at least; some belief is told apart on each sheet."""
+def test_a_misconception_is_named_on_every_drawn_sheet(worksheet: str) -> None:
+    """It and no other, in 99.5 of 100 at least; some misconception is told apart on each sheet."""
     assert figures(worksheet).tried(ALONE) >= len(SEEDS)
     assert figures(worksheet).share(ALONE) >= 0.995
 
 
 @ON_EACH_WORKSHEET
-def test_a_slip_hides_no_belief_on_drawn_sheets(worksheet: str) -> None:
-    """A slip in a box that the belief leaves right: still it first, in 98 of 100 at least."""
+def test_a_slip_hides_no_misconception_on_drawn_sheets(worksheet: str) -> None:
+    """A slip in a box that the misconception leaves right: still it first, in 98 of 100 at least."""
     assert figures(worksheet).share(SLIPPED) >= 0.98
 
 
 @ON_EACH_WORKSHEET
-def test_two_beliefs_held_at_once_are_both_named(worksheet: str) -> None:
+def test_two_misconceptions_held_at_once_are_both_named(worksheet: str) -> None:
     """These two and no third, in 90 of 100 at least."""
     assert figures(worksheet).share(BOTH) >= 0.9
 
@@ -71,12 +75,12 @@ def test_guesses_are_rarely_diagnosed(worksheet: str) -> None:
 
 
 def test_enough_was_tried_for_the_shares_to_mean_something() -> None:
-    """Thousands of sheets for each share; two beliefs fit side by side on all worksheets but one."""
+    """Thousands of sheets for each share; two misconceptions fit side by side on all worksheets but one."""
     assert min(total().tried(share) for share in SHARES) > 4000
     assert [worksheet for worksheet in LIBRARY.worksheets if not figures(worksheet).tried(BOTH)] == ["count-llama-7b"]
 
 
-def test_who_holds_another_belief_in_the_other_convention_turns_it_too() -> None:
+def test_who_holds_another_misconception_in_the_other_convention_turns_it_too() -> None:
     """By hand: heads as wide as the model, and every matrix turned; both are named, and every wrong box explained."""
     sheet = Simulated(LIBRARY.variant("llama-7b"))
     boxes = {"input.rows": 4096, "input.columns": 100, "output.rows": 4096, "output.columns": 100} | {

@@ -354,7 +354,7 @@ def test_no_shape_contradicts_the_equation_that_makes_it(case: Case, tokens: int
 def assert_letters_agree(topic: Topic, sizes: dict[str, int]) -> None:
     for tensor in topic.tensors:
         if tensor.equation is not None:
-            for places in tensor.equation.places(tensor.key).values():
+            for places in tensor.equation.blanks(tensor.key).values():
                 lengths = {topic[place.tensor].side(place.axis).size(sizes) for place in places}
                 assert len(lengths) == 1, (topic.key, tensor.key)
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.misconceptions.catalogue import BELIEFS
+from app.misconceptions.catalogue import MISCONCEPTIONS
 from app.misconceptions.ideas import IDEAS, idea_of
 from app.practice.record import LARGEST, Record, RecordError, Result, read_record, result_of, write_record
 from app.practice.scheduler import SOLID, STEP_UP, Next, _seen, after, clear, ideas_of, ladder, missed, next_sheet
@@ -22,9 +22,9 @@ from tests.helpers.students import right, students
 
 LIBRARY = load_library(PROJECT / "worksheets")
 STARTS = st.integers(0, LARGEST)
-KEYS = [belief.key for belief in BELIEFS]
-# Beliefs that no sheet asks for, and on top of the ladder those that only one topic shows.
-SHOWN = [belief.key for belief in BELIEFS if belief.ways]
+KEYS = [misconception.key for misconception in MISCONCEPTIONS]
+# Misconceptions that no sheet asks for, and on top of the ladder those that only one topic shows.
+SHOWN = [misconception.key for misconception in MISCONCEPTIONS if misconception.ways]
 LEVELS = [level.key for level in ladder(LIBRARY)]
 CODES = [LIBRARY.seeded(sheet, seed).code for sheet in LIBRARY.worksheets for seed in range(3)]
 
@@ -34,14 +34,14 @@ Boxes = Mapping[str, int]
 def typed(variant: Variant, boxes: Boxes) -> dict[str, str]:
     """The texts of these sizes; on a sheet in letters a right size is written in letters."""
     letters = variant.worksheet.answers == "letters"
-    written = {str(place): variant.notation.write(variant.side(place)) for place in variant.blanks}
+    written = {str(blank): variant.notation.write(variant.side(blank)) for blank in variant.blanks}
     truth = right(variant)
     return {box: written[box] if letters and size == truth[box] else str(size) for box, size in boxes.items()}
 
 
-def believing(belief: str) -> Callable[[Variant], dict[str, str]]:
-    """A learner who fills in every sheet by one belief, where it shows."""
-    return lambda variant: typed(variant, dict(students(variant)).get(belief, right(variant)))
+def believing(misconception: str) -> Callable[[Variant], dict[str, str]]:
+    """A learner who fills in every sheet by one misconception, where it shows."""
+    return lambda variant: typed(variant, dict(students(variant)).get(misconception, right(variant)))
 
 
 def learned(variant: Variant) -> dict[str, str]:
@@ -169,41 +169,45 @@ def test_a_learner_who_is_right_makes_every_idea_solid() -> None:
     assert set(stages[-1].values()) == {"solid"}
 
 
-@pytest.mark.parametrize("belief", SHOWN)
-def test_who_always_holds_a_belief_meets_it_again_and_climbs_no_further(belief: str) -> None:
+@pytest.mark.parametrize("misconception", SHOWN)
+def test_who_always_holds_a_misconception_meets_it_again_and_climbs_no_further(misconception: str) -> None:
     """From the first diagnosis on it shows in each two sheets that follow, its idea is not solid, the level stays."""
-    steps = list(practise(Record(11), believing(belief), STEP_UP * len(LEVELS) + 8))
-    named = [at for at, (_, result, _) in enumerate(steps) if belief in result.held]
-    assert named, "the ladder shows every belief"
+    steps = list(practise(Record(11), believing(misconception), STEP_UP * len(LEVELS) + 8))
+    named = [at for at, (_, result, _) in enumerate(steps) if misconception in result.held]
+    assert named, "the ladder shows every misconception"
     for at in named[:-2]:
-        assert any(belief in clear(coming.variant) for coming, _, _ in steps[at + 1 : at + 3])
-    assert ideas_of(LIBRARY, steps[-1][2])[idea_of(belief)] == "again"
+        assert any(misconception in clear(coming.variant) for coming, _, _ in steps[at + 1 : at + 3])
+    assert ideas_of(LIBRARY, steps[-1][2])[idea_of(misconception)] == "again"
     assert len({record.level for _, _, record in steps[named[0] :]}) == 1
 
 
 @given(STARTS, st.sampled_from(SHOWN), st.sampled_from(LEVELS))
 @settings(max_examples=40)
-def test_a_belief_comes_back_within_two_sheets_and_is_made_good(start: int, belief: str, level: str) -> None:
+def test_a_misconception_comes_back_within_two_sheets_and_is_made_good(
+    start: int, misconception: str, level: str
+) -> None:
     """Whoever drops it after the first diagnosis is shown it once more, and then goes on."""
-    first, result, record = next(practise(Record(start, level=level), believing(belief), 1))
-    if belief not in result.held:
+    first, result, record = next(practise(Record(start, level=level), believing(misconception), 1))
+    if misconception not in result.held:
         return
     following = list(practise(record, learned, 3))
-    shown = [belief in clear(coming.variant) for coming, _, _ in following[:2]]
+    shown = [misconception in clear(coming.variant) for coming, _, _ in following[:2]]
     assert any(shown)
     assert following[shown.index(True)][0].reason == "back"
-    assert idea_of(belief) in following[shown.index(True)][0].ideas
-    assert ideas_of(LIBRARY, following[-1][2])[idea_of(belief)] != "again"
+    assert idea_of(misconception) in following[shown.index(True)][0].ideas
+    assert ideas_of(LIBRARY, following[-1][2])[idea_of(misconception)] != "again"
     assert first.variant.code not in [coming.variant.code for coming, _, _ in following]
 
 
 @given(STARTS, st.sampled_from(LEVELS), st.lists(st.sampled_from(["", *SHOWN]), min_size=8, max_size=16))
 @settings(max_examples=25)
 def test_whatever_is_missed_comes_back_soon(start: int, level: str, held: list[str]) -> None:
-    """Within two sheets, and one more for each belief that waits before it: also where each sheet shows another one."""
+    """Within two sheets, and one more for each misconception that waits before it: also where each sheet shows another
+    one.
+    """
     record, steps = Record(start, level=level), list[tuple[Next, Result, int]]()
-    for belief in held:
-        coming, result, record = next(practise(record, believing(belief), 1))
+    for misconception in held:
+        coming, result, record = next(practise(record, believing(misconception), 1))
         steps.append((coming, result, len(set(missed(_seen(LIBRARY, record))) - set(result.held))))
     for at, (_, result, others) in enumerate(steps):
         following = steps[at + 1 : at + 3 + others]
@@ -246,7 +250,9 @@ def test_a_miss_begins_the_row_of_right_sheets_anew() -> None:
 
 
 def test_what_was_answered_says_which_ideas_held() -> None:
-    """Right boxes clear an idea, wrong ones leave it open, a named belief is held, nothing readable is no result."""
+    """Right boxes clear an idea, wrong ones leave it open, a named misconception is held, nothing readable is no
+    result.
+    """
     variant = LIBRARY.variant("llama-7b")
     truth = {box: str(size) for box, size in right(variant).items()}
     assert result_of(variant, {}) is None

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from app.shapes.consistency import Gap, gaps, implied, sources
-from app.shapes.tensors import ATTENTION_LAYER, SINGLE_HEAD, TOPICS, Axis, Place
+from app.shapes.tensors import ATTENTION_LAYER, SINGLE_HEAD, TOPICS, Axis, Blank
 
 
-def typed(**shapes: tuple[int | None, int | None]) -> dict[Place, int]:
+def typed(**shapes: tuple[int | None, int | None]) -> dict[Blank, int]:
     """Shapes as typed, None for a box left empty."""
     axes: tuple[Axis, Axis] = ("rows", "columns")
-    pairs = [(Place(key, axis), size) for key, shape in shapes.items() for axis, size in zip(axes, shape, strict=True)]
-    return {place: size for place, size in pairs if size is not None}
+    pairs = [(Blank(key, axis), size) for key, shape in shapes.items() for axis, size in zip(axes, shape, strict=True)]
+    return {blank: size for blank, size in pairs if size is not None}
 
 
 ASKED = frozenset({"input", "queries", "keys", "values", "scores", "weights", "output"})
@@ -36,7 +36,7 @@ def test_an_empty_sheet_has_no_gap_and_implies_nothing() -> None:
 def test_wide_keys_do_not_meet_the_queries() -> None:
     """Keys of 100 × 4096 against queries of 100 × 128: Q·Kᵀ sums over the head's width, which is 128 and 4096."""
     found = gaps(SINGLE_HEAD, RIGHT | typed(keys=(100, 4096)))
-    assert found == [Gap("scores", (Place("queries", "columns"), 128), (Place("keys", "columns"), 4096))]
+    assert found == [Gap("scores", (Blank("queries", "columns"), 128), (Blank("keys", "columns"), 4096))]
 
 
 def test_a_shape_that_is_wrong_but_fits_has_no_gap() -> None:
@@ -78,18 +78,18 @@ def test_parameters_are_as_large_as_the_shapes_need_them() -> None:
 
 def test_an_asked_row_is_never_filled_in() -> None:
     """Scores left empty stay empty, though queries and keys would tell; context, not asked, follows the values."""
-    sheet = {place: size for place, size in RIGHT.items() if place.tensor not in ("scores", "weights", "output")}
+    sheet = {blank: size for blank, size in RIGHT.items() if blank.tensor not in ("scores", "weights", "output")}
     found = implied(SINGLE_HEAD, sheet, ASKED)
-    assert {place.tensor for place in found} == {"W_Q", "W_K", "W_V", "W_O", "context"}
-    assert found[Place("context", "columns")] == 128
-    assert Place("context", "rows") not in found  # its rows come from the weights, which are empty
-    assert Place("W_O", "columns") not in found
+    assert {blank.tensor for blank in found} == {"W_Q", "W_K", "W_V", "W_O", "context"}
+    assert found[Blank("context", "columns")] == 128
+    assert Blank("context", "rows") not in found  # its rows come from the weights, which are empty
+    assert Blank("W_O", "columns") not in found
 
 
 def test_wrong_shapes_imply_what_they_would_need() -> None:
     """An input typed as 100 × 128 with queries of 100 × 64 wants a W_Q of 128 × 64: no truth is asked."""
     found = implied(SINGLE_HEAD, typed(input=(100, 128), queries=(100, 64)), ASKED)
-    assert (found[Place("W_Q", "rows")], found[Place("W_Q", "columns")]) == (128, 64)
+    assert (found[Blank("W_Q", "rows")], found[Blank("W_Q", "columns")]) == (128, 64)
 
 
 def test_grouped_keys_are_no_gap_in_a_layer() -> None:
@@ -116,14 +116,14 @@ def test_every_side_that_differs_from_the_first_is_a_gap() -> None:
 def test_a_narrow_output_cannot_be_added_to_the_input() -> None:
     """An output of 100 × 128 beside an input of 100 × 4096: every product fits, the sum at the end does not."""
     found = gaps(SINGLE_HEAD, RIGHT | typed(output=(100, 128)))
-    assert found == [Gap("output", (Place("input", "columns"), 4096), (Place("output", "columns"), 128), added=True)]
+    assert found == [Gap("output", (Blank("input", "columns"), 4096), (Blank("output", "columns"), 128), added=True)]
 
 
 @pytest.mark.parametrize(
     "topic", ["single-head", "bidirectional-head", "attention-layer", "decode-step", "windowed-decode-step"]
 )
 def test_output_and_input_are_compared_side_by_side(topic: str) -> None:
-    """Rows with rows, columns with columns; one number in the other's place is a gap twice."""
+    """Rows with rows, columns with columns; one number in the other's blank is a gap twice."""
     found = gaps(TOPICS[topic], typed(input=(5, 7), output=(7, 5)))
     assert [(gap.first[1], gap.second[1], gap.added) for gap in found] == [(5, 7, True), (7, 5, True)]
 
@@ -138,5 +138,5 @@ def test_what_leaves_a_decoder_s_head_is_added_to_the_decoder_s_tokens() -> None
 
 def test_the_sum_at_the_end_makes_no_side_of_the_output() -> None:
     """An input of 4096 columns neither fills in the output's nor counts as what they are made from."""
-    assert Place("output", "columns") not in implied(SINGLE_HEAD, typed(input=(100, 4096)), ASKED - {"output"})
-    assert sources(SINGLE_HEAD, ASKED)[Place("output", "columns")] == frozenset()
+    assert Blank("output", "columns") not in implied(SINGLE_HEAD, typed(input=(100, 4096)), ASKED - {"output"})
+    assert sources(SINGLE_HEAD, ASKED)[Blank("output", "columns")] == frozenset()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from app.models.architecture import Architecture, architecture_from
-from app.shapes.tensors import ATTENTION_LAYER, SINGLE_HEAD, TOPICS, Place, Tensor, Topic
+from app.shapes.tensors import ATTENTION_LAYER, SINGLE_HEAD, TOPICS, Blank, Tensor, Topic
 
 COVERED = {"llama", "qwen2", "qwen3", "mistral", "gpt2"}
 HEAD_KEYS = ("input", "queries", "keys", "values", "scores", "weights", "context", "output")
@@ -132,8 +132,8 @@ def test_equations_use_tensors_that_are_computed_before(topic: Topic) -> None:
 def test_sides_under_one_letter_are_one_dim(topic: Topic) -> None:
     """Where an equation says that sides agree, the table gives them the same symbols, not merely the same length."""
     for tensor in topic.tensors:
-        for letter, places in (tensor.equation.places(tensor.key) if tensor.equation else {}).items():
-            dims = {topic[place.tensor].side(place.axis) for place in places}
+        for letter, blanks in (tensor.equation.blanks(tensor.key) if tensor.equation else {}).items():
+            dims = {topic[blank.tensor].side(blank.axis) for blank in blanks}
             assert len(dims) == 1, (tensor.key, letter)
 
 
@@ -141,7 +141,7 @@ def test_places_of_scores_meet_in_the_head_width() -> None:
     """In queries · keysᵀ the columns of both stand under h, and the rows of the keys become columns."""
     equation = SINGLE_HEAD["scores"].equation
     assert equation is not None
-    assert {letter: [str(place) for place in places] for letter, places in equation.places("scores").items()} == {
+    assert {letter: [str(blank) for blank in blanks] for letter, blanks in equation.blanks("scores").items()} == {
         "n": ["queries.rows", "scores.rows"],
         "h": ["queries.columns", "keys.columns"],
         "m": ["keys.rows", "scores.columns"],
@@ -153,4 +153,4 @@ def test_a_tensor_gives_its_sides_by_axis() -> None:
     tensor: Tensor = SINGLE_HEAD["W_Q"]
     assert (str(tensor.side("rows")), str(tensor.side("columns"))) == ("d", "d_h")
     assert ([str(side) for side in tensor.shape], tensor.parameter) == (["d", "d_h"], True)
-    assert str(Place("W_Q", "rows")) == "W_Q.rows"
+    assert str(Blank("W_Q", "rows")) == "W_Q.rows"

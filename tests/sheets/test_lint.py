@@ -60,7 +60,7 @@ def test_what_a_model_must_hide_is_told_but_not_to_be_mended(capsys: pytest.Capt
     """LLaMA 7B has no grouped queries; the command ends well all the same."""
     cli.main(["check-worksheets"])
     out = capsys.readouterr().out
-    assert "llama-7b: With LLaMA 7B no number of tokens shows these beliefs:" in out
+    assert "llama-7b: With LLaMA 7B no number of tokens shows these misconceptions:" in out
     assert out.endswith(
         f"{len(load_library(PROJECT / 'worksheets').worksheets)} worksheets read, 0 with something to mend.\n"
     )

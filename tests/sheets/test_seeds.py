@@ -1,4 +1,6 @@
-"""Seeds and codes: the same seed draws the same sheet, no belief hides that need not, and a code opens its sheet."""
+"""Seeds and codes: the same seed draws the same sheet, no misconception hides that need not, and a code opens its
+sheet.
+"""
 
 from __future__ import annotations
 
@@ -39,8 +41,10 @@ def test_the_same_seed_draws_the_same_sheet_in_another_library(sheet: str, seed:
 
 
 @given(st.sampled_from(SHEETS), SEEDS)
-def test_on_a_drawn_sheet_no_two_beliefs_write_the_same(sheet: str, seed: int) -> None:
-    """By hand-written formulas: each student's sheet is unlike the right one, and unlike that of any other belief."""
+def test_on_a_drawn_sheet_no_two_misconceptions_write_the_same(sheet: str, seed: int) -> None:
+    """By hand-written formulas: each student's sheet is unlike the right one, and unlike that of any other
+    misconception.
+    """
     variant = LIBRARY.seeded(sheet, seed).standing
     named = {frozenset(pair) for pair in alike(variant)}
     filled = students(variant)

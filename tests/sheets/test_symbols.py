@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from app.figures.figures import draw
 from app.grading.grade import grade
 from app.settings import PROJECT
-from app.shapes.tensors import Place
+from app.shapes.tensors import Blank
 from app.sheets.library import Library, load_library
 from app.sheets.numbers import Unreadable
 from app.sheets.symbols import Expression, read_letters
@@ -22,8 +22,8 @@ NAMES = {"T": "N", "d": "d", "h": "H", "d_h": "d_h"}
 SIZES = {"N": 7, "d": 60, "H": 5, "d_h": 13}
 
 
-def mark(variant: Variant, place: str, text: str) -> str:
-    return grade(variant, {place: text}).marks[Place(*place.split("."))].kind  # type: ignore[arg-type]
+def mark(variant: Variant, blank: str, text: str) -> str:
+    return grade(variant, {blank: text}).marks[Blank(*blank.split("."))].kind  # type: ignore[arg-type]
 
 
 texts = st.recursive(
@@ -63,11 +63,11 @@ def test_what_the_model_makes_equal_is_equal(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("place", "text"), [("queries.columns", "T"), ("scores.columns", "d_h"), ("input.columns", "h")]
+    ("blank", "text"), [("queries.columns", "T"), ("scores.columns", "d_h"), ("input.columns", "h")]
 )
-def test_equal_numbers_from_other_letters_are_not_the_answer(place: str, text: str) -> None:
+def test_equal_numbers_from_other_letters_are_not_the_answer(blank: str, text: str) -> None:
     """With 128 tokens T and d_h are one number, and still two things; so are h and anything else."""
-    assert mark(LIBRARY.variant("letters-llama-7b", None, 128), place, text) == "wrong"
+    assert mark(LIBRARY.variant("letters-llama-7b", None, 128), blank, text) == "wrong"
 
 
 def test_a_stated_head_width_is_no_share_of_the_width() -> None:
@@ -95,39 +95,40 @@ def test_what_cannot_be_read_is_said(text: str, reason: str) -> None:
 def test_tokens_as_columns_turn_every_matrix(library: Library) -> None:
     """Qwen3 0.6B, 45 tokens, worked by hand: input 1024 × 45, queries 128 × 45, scores 45 × 45."""
     variant = library.variant("columns-qwen3-0.6b")
-    key = {str(place): variant.answer(place) for place in variant.blanks}
+    key = {str(blank): variant.answer(blank) for blank in variant.blanks}
     assert (key["input.rows"], key["input.columns"]) == (1024, 45)
     assert (key["queries.rows"], key["queries.columns"]) == (128, 45)
     assert (key["scores.rows"], key["scores.columns"]) == (45, 45)
-    assert grade(variant, {place: str(size) for place, size in key.items()}).score == 14
+    assert grade(variant, {blank: str(size) for blank, size in key.items()}).score == 14
 
 
 def test_a_turned_sheet_is_drawn_as_the_mirror_image(library: Library) -> None:
     """Right answers leave no gap; an input typed with tokens as rows does; every box has its own size."""
     variant = library.variant("columns-qwen3-0.6b")
-    right = {place: variant.answer(place) for place in variant.blanks}
+    right = {blank: variant.answer(blank) for blank in variant.blanks}
     figures = draw(variant, right)
     assert not any(figure.broken for figure in figures)
     boxes = {box.tensor: box for figure in figures for box in figure.boxes}
     assert boxes["input"].height > boxes["input"].width
     assert all(box.x >= 0 and box.x + box.width <= figure.width for figure in figures for box in figure.boxes)
-    turned = {**right, Place("input", "rows"): 45, Place("input", "columns"): 1024}
+    turned = {**right, Blank("input", "rows"): 45, Blank("input", "columns"): 1024}
     assert any(figure.broken for figure in draw(variant, turned))
 
 
 def test_a_turned_sheet_is_diagnosed_and_followed_in_its_own_places(library: Library) -> None:
-    """Queries, keys and values as wide as the model: their rows are what the belief explains where tokens are columns.
+    """Queries, keys and values as wide as the model: their rows are what the misconception explains where tokens are
+    columns.
 
     Scores of 40 tokens after queries and keys of 40 follow.
     """
     variant = library.variant("columns-qwen3-0.6b")
-    right = {str(place): str(variant.answer(place)) for place in variant.blanks}
+    right = {str(blank): str(variant.answer(blank)) for blank in variant.blanks}
     wide = grade(variant, {**right, "queries.rows": "1024", "keys.rows": "1024", "values.rows": "1024"})
     assert wide.diagnosis is not None
     assert wide.diagnosis.key == "head-as-wide-as-model"
-    assert {str(place) for place in wide.diagnosis.explains} == {"queries.rows", "keys.rows", "values.rows"}
+    assert {str(blank) for blank in wide.diagnosis.explains} == {"queries.rows", "keys.rows", "values.rows"}
     forty = grade(variant, {**right, **dict.fromkeys(("queries.columns", "scores.rows", "scores.columns"), "40")})
-    kinds = {str(place): mark.kind for place, mark in forty.marks.items() if mark.kind != "right"}
+    kinds = {str(blank): mark.kind for blank, mark in forty.marks.items() if mark.kind != "right"}
     assert kinds == {"queries.columns": "wrong", "scores.columns": "follows", "scores.rows": "wrong"}
     assert forty.first_break is not None
     assert str(forty.first_break.left).endswith("columns")

@@ -12,7 +12,7 @@ import pytest
 from app.algebra.dims import Dim
 from app.models.architecture import TokensError
 from app.settings import PROJECT
-from app.shapes.tensors import AXES, Amount, Place, Tensor
+from app.shapes.tensors import AXES, Amount, Blank, Tensor
 from app.shapes.topics import MAKERS, TopicError, topic_for
 from app.sheets.library import Library, load_library
 from app.sheets.worksheet import NOTATIONS, Variant, WorksheetError, plain
@@ -35,7 +35,7 @@ def every_variant(library: Library) -> list[Variant]:
 
 def shape(variant: Variant, key: str) -> tuple[int, int]:
     """The true rows and columns of a matrix of the sheet."""
-    return (variant.answer(Place(key, "rows")), variant.answer(Place(key, "columns")))
+    return (variant.answer(Blank(key, "rows")), variant.answer(Blank(key, "columns")))
 
 
 def sentences(variant: Variant) -> list[str]:
@@ -56,7 +56,7 @@ def test_a_shipped_sheet_asks_the_seven_classic_rows(library: Library, key: str)
     """Input to output without the weighted values, two boxes a row."""
     variant = library.variant(key)
     assert [row.key for row in variant.rows] == CLASSIC_ROWS
-    assert [str(place) for place in variant.blanks][:3] == ["input.rows", "input.columns", "queries.rows"]
+    assert [str(blank) for blank in variant.blanks][:3] == ["input.rows", "input.columns", "queries.rows"]
     assert len(variant.blanks) == 14
 
 
@@ -154,7 +154,7 @@ def test_a_topic_has_its_wording(library: Library, topic: str) -> None:
     for key in sections["rows"][topic]:
         assert sections["rows"][topic][key]["name"], key
         for axis in asked[key].axes if key in asked else AXES:
-            assert library.wording.nudge(topic, Place(key, axis)), key
+            assert library.wording.nudge(topic, Blank(key, axis)), key
 
 
 def test_no_nudge_has_a_digit(library: Library) -> None:
@@ -166,7 +166,7 @@ def test_no_nudge_has_a_digit(library: Library) -> None:
 
 def test_no_sentence_about_unreadable_text_gives_an_answer_away(library: Library) -> None:
     """The examples in them are no size of any shipped sheet, for any model it can be opened with."""
-    keys = {variant.answer(place) for variant in every_variant(library) for place in variant.blanks}
+    keys = {variant.answer(blank) for variant in every_variant(library) for blank in variant.blanks}
     sizes = keys | {
         value for variant in every_variant(library) for value in (variant.architecture.H, variant.architecture.G)
     }

@@ -375,7 +375,12 @@ def test_a_try_that_is_sent_again_counts_once(store: Store) -> None:
     assert all_at_once(8, hand_in) == []
     [kept] = store.classwork.tries(here)
     assert set(got) == {kept.id}
-    assert (kept.answers, kept.marks, kept.beliefs, kept.score) == (draft.answers, HALF.marks, HALF.beliefs, 1)
+    assert (kept.answers, kept.marks, kept.misconceptions, kept.score) == (
+        draft.answers,
+        HALF.marks,
+        HALF.misconceptions,
+        1,
+    )
     assert kept.variant == LLAMA
 
 

@@ -6,16 +6,16 @@ from fastapi import APIRouter, Response
 from fastapi.responses import JSONResponse
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.web.shared.services import Part
+from app.web.shared.services import ServicesDep
 
 router = APIRouter(include_in_schema=False)
 
 
 @router.get("/healthz")
-def health(parts: Part) -> Response:
+def health(services: ServicesDep) -> Response:
     """200 once the database answers, 503 while it does not."""
     try:
-        parts.store.ping()
+        services.store.ping()
     except SQLAlchemyError:
         return JSONResponse({"status": "the database does not answer"}, 503)
     return JSONResponse({"status": "ok"})

@@ -11,14 +11,14 @@ from app.exchange.imported_models import import_config, import_from_hub, library
 from app.forward.head_run import HeadProblem, run_head_for
 from app.grading.grade import grade
 from app.grading.hints import hint
-from app.misconceptions.catalogue import BELIEFS
+from app.misconceptions.catalogue import MISCONCEPTIONS
 from app.models.architecture import architecture_from
 from app.models.parameter_count import parameters_json
 from app.shapes.shapes_json import shapes
 from app.sheets.seeds import variant_json
 from app.sheets.worksheet import Model, Variant
 from app.web.practice.sheet_request import variant_coded
-from app.web.shared.services import Part, Parts
+from app.web.shared.services import Services, ServicesDep
 
 router = APIRouter(prefix="/api/v1", tags=["v1"])
 
@@ -88,7 +88,7 @@ class Sheet(WorksheetEntry):
     assumptions: list[str]
     footnote: str | None
     rows: list[RowEntry]
-    cannot_tell_apart: list[tuple[str, str]] = Field(description="Beliefs that look alike here, or like right.")
+    cannot_tell_apart: list[tuple[str, str]] = Field(description="Misconceptions that look alike here, or like right.")
 
 
 class VariantRequest(BaseModel):
@@ -117,7 +117,7 @@ class VariantEntry(BaseModel):
     assumptions: list[str]
     footnote: str | None
     rows: list[RowEntry]
-    cannot_tell_apart: list[tuple[str, str]] = Field(description="Beliefs that look alike here, or like right.")
+    cannot_tell_apart: list[tuple[str, str]] = Field(description="Misconceptions that look alike here, or like right.")
 
 
 class GradeRequest(BaseModel):
@@ -152,12 +152,12 @@ class BreakEntry(BaseModel):
 
 
 class DiagnosisEntry(BaseModel):
-    """The belief that explains what is wrong on the sheet as a whole."""
+    """The misconception that explains what is wrong on the sheet as a whole."""
 
     key: str
     message: str
     explains: list[str] = Field(description="The boxes it explains.")
-    also: list[str] = Field(description="Further beliefs held at the same time.")
+    also: list[str] = Field(description="Further misconceptions held at the same time.")
 
 
 class HintEntry(BaseModel):
@@ -168,8 +168,8 @@ class HintEntry(BaseModel):
     boxes: list[str] = Field(description="The boxes it points to, if it points to some.")
 
 
-class BeliefEntry(BaseModel):
-    """A belief of the catalogue; on sheets of other topics it does not show."""
+class MisconceptionEntry(BaseModel):
+    """A misconception of the catalogue; on sheets of other topics it does not show."""
 
     key: str
     topics: list[str]
@@ -203,70 +203,72 @@ class ForwardRequest(BaseModel):
 
 
 @router.get("/models")
-def list_models(parts: Part) -> list[ModelEntry]:
+def list_models(services: ServicesDep) -> list[ModelEntry]:
     """Every model of the library; imported ones are found by their key alone."""
-    return [ModelEntry(**_model_entry(model)) for model in parts.library.models.values()]
+    return [ModelEntry(**_model_entry(model)) for model in services.library.models.values()]
 
 
 @router.post("/models")
-def import_model(parts: Part, asked: ImportRequest) -> ModelDetail:
+def import_model(services: ServicesDep, asked: ImportRequest) -> ModelDetail:
     """Import a config.json, or a model of the Hub by its name; the same config always gets the same key."""
     if asked.hub is not None and asked.config is None:
-        return _model_detail(import_from_hub(parts, asked.hub, asked.name))
+        return _model_detail(import_from_hub(services, asked.hub, asked.name))
     if asked.config is not None and asked.hub is None:
-        return _model_detail(import_config(parts, asked.config, "pasted", asked.name))
+        return _model_detail(import_config(services, asked.config, "pasted", asked.name))
     raise HTTPException(422, "Give either a config (the object of a config.json) or a hub (a name such as org/name).")
 
 
 @router.get("/models/{key}")
-def show_model(parts: Part, key: str) -> ModelDetail:
+def show_model(services: ServicesDep, key: str) -> ModelDetail:
     """One model, of the library or imported, with where each of its sizes came from."""
-    return _model_detail(library_with(parts, key).model(key))
+    return _model_detail(library_with(services, key).model(key))
 
 
 @router.get("/models/{key}/parameters")
-def count_parameters(parts: Part, key: str) -> dict[str, Any]:
+def count_parameters(services: ServicesDep, key: str) -> dict[str, Any]:
     """Every parameter tensor, and the sums, as `parameters --json` prints them."""
-    return parameters_json(library_with(parts, key).model(key).architecture)
+    return parameters_json(library_with(services, key).model(key).architecture)
 
 
 @router.get("/models/{key}/shapes")
-def show_shapes(parts: Part, key: str, tokens: int = 100, decoder_tokens: int | None = None) -> dict[str, Any]:
+def show_shapes(
+    services: ServicesDep, key: str, tokens: int = 100, decoder_tokens: int | None = None
+) -> dict[str, Any]:
     """Every shape for a number of tokens, as `shapes --json` prints them."""
-    return shapes(library_with(parts, key).model(key).architecture, tokens, decoder_tokens)
+    return shapes(library_with(services, key).model(key).architecture, tokens, decoder_tokens)
 
 
 @router.get("/worksheets")
-def list_worksheets(parts: Part) -> list[WorksheetEntry]:
+def list_worksheets(services: ServicesDep) -> list[WorksheetEntry]:
     """Every worksheet of the library."""
-    return [WorksheetEntry(**_entry(parts.library.variant(key))) for key in parts.library.worksheets]
+    return [WorksheetEntry(**_entry(services.library.variant(key))) for key in services.library.worksheets]
 
 
 @router.get("/worksheets/{key}")
-def show_worksheet(parts: Part, key: str, model: str | None = None, tokens: int | None = None) -> Sheet:
+def show_worksheet(services: ServicesDep, key: str, model: str | None = None, tokens: int | None = None) -> Sheet:
     """One worksheet, with another model or number of tokens if given; no answers are in it."""
-    variant = library_with(parts, model).variant(key, model, tokens)
+    variant = library_with(services, model).variant(key, model, tokens)
     return Sheet(**_entry(variant), **_told(variant))
 
 
 @router.post("/variants")
-def draw_variant(parts: Part, asked: VariantRequest) -> VariantEntry:
-    """The sheet that a seed draws, without answers: sizes on which no belief hides that need not."""
-    variant = library_with(parts, asked.model).seeded(asked.worksheet, asked.seed, asked.model)
+def draw_variant(services: ServicesDep, asked: VariantRequest) -> VariantEntry:
+    """The sheet that a seed draws, without answers: sizes on which no misconception hides that need not."""
+    variant = library_with(services, asked.model).seeded(asked.worksheet, asked.seed, asked.model)
     return VariantEntry(seed=asked.seed, **variant_json(variant))
 
 
-@router.get("/beliefs")
-def list_beliefs(parts: Part) -> list[BeliefEntry]:
-    """Every belief that sheets are diagnosed by."""
-    say = parts.library.wording.belief
-    return [BeliefEntry(key=b.key, topics=list(b.topics), nudge=say(b.key, "nudge")) for b in BELIEFS]
+@router.get("/misconceptions")
+def list_misconceptions(services: ServicesDep) -> list[MisconceptionEntry]:
+    """Every misconception that sheets are diagnosed by."""
+    say = services.library.wording.misconception
+    return [MisconceptionEntry(key=b.key, topics=list(b.topics), nudge=say(b.key, "nudge")) for b in MISCONCEPTIONS]
 
 
 @router.post("/grade", response_model_exclude_unset=True)
-def grade_answers(parts: Part, asked: GradeRequest) -> Grades:
+def grade_answers(services: ServicesDep, asked: GradeRequest) -> Grades:
     """Mark answers; nothing is stored. A hint comes where one is asked for."""
-    variant = _variant(parts, asked)
+    variant = _variant(services, asked)
     report = grade(variant, asked.answers)
     if asked.hint is None:
         return Grades.model_validate(report.as_json())
@@ -274,14 +276,14 @@ def grade_answers(parts: Part, asked: GradeRequest) -> Grades:
     return Grades.model_validate({**report.as_json(), "hint": hinted and hinted.as_json()})
 
 
-def _variant(parts: Parts, asked: GradeRequest) -> Variant:
+def _variant(services: Services, asked: GradeRequest) -> Variant:
     if (asked.worksheet is None) == (asked.code is None):
         raise HTTPException(422, "Give either a worksheet (its key) or the code of a sheet.")
     if asked.code is not None:
         if (asked.seed, asked.model, asked.tokens) != (None, None, None):
             raise HTTPException(422, "A code says all sizes of its sheet: leave out seed, model and tokens.")
-        return variant_coded(parts, asked.code)
-    worksheet, library = asked.worksheet or "", library_with(parts, asked.model)
+        return variant_coded(services, asked.code)
+    worksheet, library = asked.worksheet or "", library_with(services, asked.model)
     if asked.seed is None:
         return library.variant(worksheet, asked.model, asked.tokens)
     if asked.tokens is not None:
@@ -290,17 +292,17 @@ def _variant(parts: Parts, asked: GradeRequest) -> Variant:
 
 
 @router.post("/forward")
-def run_forward(parts: Part, asked: ForwardRequest) -> dict[str, Any]:
+def run_forward(services: ServicesDep, asked: ForwardRequest) -> dict[str, Any]:
     """Run one head or layer in torch and report the shapes, time and memory observed; weights and input are random."""
     if (asked.model is None) == (asked.config is None):
         raise HTTPException(422, "Give either a model (its key) or a config (the object of a config.json).")
     options = asked.model_dump(include={"topic", "head", "device", "dtype", "seed"})
     if asked.model is not None:
-        architecture = library_with(parts, asked.model).model(asked.model).architecture
+        architecture = library_with(services, asked.model).model(asked.model).architecture
     else:
         architecture = architecture_from(asked.config)
     try:
-        return run_head_for(parts, architecture, architecture.check_tokens(asked.tokens), **options)
+        return run_head_for(services, architecture, architecture.check_tokens(asked.tokens), **options)
     except HeadProblem as problem:
         raise HTTPException(problem.status, str(problem)) from None
 

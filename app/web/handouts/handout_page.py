@@ -24,7 +24,7 @@ from app.sheets.worksheet import Model, Worksheet, WorksheetError
 from app.store import Teacher
 from app.web.handouts.print_jobs import AT_ONCE, Job, Printing, PrintingBusy, Wish, address_of, printing_of
 from app.web.shared.permissions import MaybeTeacher
-from app.web.shared.services import Part, Parts, render
+from app.web.shared.services import Services, ServicesDep, render
 
 router = APIRouter(include_in_schema=False)
 
@@ -74,11 +74,11 @@ async def posted(request: Request) -> ClassForm:
 
 
 @router.get("/handout")
-def show_handout(request: Request, parts: Part, printing: Print) -> Response:
+def show_handout(request: Request, services: ServicesDep, printing: Print) -> Response:
     """The options and the first pages; to a script, what changes with the options alone."""
-    page, status = _page(request, parts, printing, Wish.read(request.query_params))
+    page, status = _page(request, services, printing, Wish.read(request.query_params))
     return render(
-        parts,
+        services,
         "handouts/_handout_pages.html" if "hx-request" in request.headers else "handouts/handout.html",
         page,
         status,
@@ -86,40 +86,40 @@ def show_handout(request: Request, parts: Part, printing: Print) -> Response:
 
 
 @router.get("/handout/pages/{page}.svg")
-def show_page(request: Request, parts: Part, printing: Print, page: int) -> Response:
+def show_page(request: Request, services: ServicesDep, printing: Print, page: int) -> Response:
     """One page of the preview as a picture."""
-    options, library = _asked(parts, printing, Wish.read(request.query_params))
-    pages = printing.preview(library, options, address_of(request, parts.settings.address))
+    options, library = _asked(services, printing, Wish.read(request.query_params))
+    pages = printing.preview(library, options, address_of(request, services.settings.address))
     if not 0 < page <= len(pages):
         raise HTTPException(404)
     return Response(pages[page - 1], media_type="image/svg+xml", headers={"Cache-Control": "private, max-age=600"})
 
 
 @router.get("/handout.pdf")
-def download(request: Request, parts: Part, printing: Print) -> Response:
+def download(request: Request, services: ServicesDep, printing: Print) -> Response:
     """The handout as PDF, where it is small enough to wait for."""
     wish = Wish.read(request.query_params)
-    options, library = _asked(parts, printing, wish)
+    options, library = _asked(services, printing, wish)
     if max(options.copies, options.variants) > AT_ONCE:
         raise HandoutError(f"More than {AT_ONCE} sheets are made from the page of this handout, with progress shown.")
-    made = printing.pdf_now(library, options, address_of(request, parts.settings.address))
+    made = printing.pdf_now(library, options, address_of(request, services.settings.address))
     return _pdf(made, options.worksheet)
 
 
 @router.post("/handout/class")
 def make_for_class(
-    request: Request, parts: Part, printing: Print, form: Annotated[ClassForm, Depends(posted)]
+    request: Request, services: ServicesDep, printing: Print, form: Annotated[ClassForm, Depends(posted)]
 ) -> Response:
     """Begin a handout for a class list, or a large one, and go to its progress; or say what cannot be used."""
-    address = address_of(request, parts.settings.address)
+    address = address_of(request, services.settings.address)
     try:
-        options, library = _asked(parts, printing, form.wish)
+        options, library = _asked(services, printing, form.wish)
         names = read_names(form.file or form.names) if form.file or form.names.strip() else ()
         _check_first(library, options)
         job = printing.start(library, options, names, address)
     except REFUSED as error:
-        page, _ = _page(request, parts, printing, form.wish, names=form.names, names_problem=str(error))
-        return render(parts, "handouts/handout.html", page, _status(error))
+        page, _ = _page(request, services, printing, form.wish, names=form.names, names_problem=str(error))
+        return render(services, "handouts/handout.html", page, _status(error))
     return RedirectResponse(f"/handout/jobs/{job.key}", 303)
 
 
@@ -133,12 +133,12 @@ def download_job(printing: Print, teacher: MaybeTeacher, key: str) -> Response:
 
 
 @router.get("/handout/jobs/{key}")
-def show_job(request: Request, parts: Part, printing: Print, teacher: MaybeTeacher, key: str) -> Response:
+def show_job(request: Request, services: ServicesDep, printing: Print, teacher: MaybeTeacher, key: str) -> Response:
     """How far a large handout is; without script the page asks again by itself."""
     page = JobPage(_job(printing, key, teacher))
     if "hx-request" in request.headers:
-        return render(parts, "handouts/_print_job.html", page)
-    response = render(parts, "handouts/print_job.html", page)
+        return render(services, "handouts/_print_job.html", page)
+    response = render(services, "handouts/print_job.html", page)
     if not (page.job.pdf or page.job.problem):
         response.headers["Refresh"] = "3"
     return response
@@ -157,8 +157,8 @@ def _pdf(made: bytes, name: str) -> Response:
     return Response(made, media_type="application/pdf", headers=disposition)
 
 
-def _asked(parts: Parts, printing: Printing, wish: Wish) -> tuple[Options, Library]:
-    return wish.options(printing.tickets), library_with(parts, wish.model)
+def _asked(services: Services, printing: Printing, wish: Wish) -> tuple[Options, Library]:
+    return wish.options(printing.tickets), library_with(services, wish.model)
 
 
 def _check_first(library: Library, options: Options) -> None:
@@ -173,9 +173,9 @@ def _status(error: Exception) -> int:
     return {WorksheetError: 404, PrintingBusy: 503}.get(type(error), 422)
 
 
-def _page(request: Request, parts: Parts, printing: Printing, wish: Wish, **more: Any) -> tuple[HandoutPage, int]:
-    library = library_with(parts, wish.model)
-    address = address_of(request, parts.settings.address)
+def _page(request: Request, services: Services, printing: Printing, wish: Wish, **more: Any) -> tuple[HandoutPage, int]:
+    library = library_with(services, wish.model)
+    address = address_of(request, services.settings.address)
     groups = {
         library.wording.say("topics", topic): tuple(s for s in library.worksheets.values() if s.topic == topic)
         for topic in library.topics

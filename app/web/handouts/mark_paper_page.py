@@ -13,7 +13,7 @@ from app.handout.options import HandoutError
 from app.handout.paper import Paper, mark_papers, order_of, results_csv
 from app.sheets.worksheet import Variant, WorksheetError
 from app.web.practice.sheet_request import variant_coded
-from app.web.shared.services import Part, render
+from app.web.shared.services import ServicesDep, render
 
 router = APIRouter(include_in_schema=False)
 
@@ -49,33 +49,33 @@ async def posted(request: Request) -> Lines:
 
 
 @router.get("/marking")
-def show_marking(parts: Part, code: str = "") -> Response:
+def show_marking(services: ServicesDep, code: str = "") -> Response:
     """The form for a code, and for its answers once there is one."""
     if not code.strip():
-        return render(parts, "handouts/mark_paper.html", MarkingPage(""))
+        return render(services, "handouts/mark_paper.html", MarkingPage(""))
     try:
-        variant = variant_coded(parts, code)
+        variant = variant_coded(services, code)
     except WorksheetError as error:
-        return render(parts, "handouts/mark_paper.html", MarkingPage(code[:60], str(error)), 404)
-    return render(parts, "handouts/mark_paper.html", MarkingPage(variant.code, "", variant, order_of(variant)))
+        return render(services, "handouts/mark_paper.html", MarkingPage(code[:60], str(error)), 404)
+    return render(services, "handouts/mark_paper.html", MarkingPage(variant.code, "", variant, order_of(variant)))
 
 
 @router.post("/marking")
-def mark(parts: Part, lines: Annotated[Lines, Depends(posted)]) -> Response:
+def mark(services: ServicesDep, lines: Annotated[Lines, Depends(posted)]) -> Response:
     """The marks of every line, below what was typed."""
-    variant = variant_coded(parts, lines.code)
+    variant = variant_coded(services, lines.code)
     page = MarkingPage(variant.code, "", variant, order_of(variant), lines.typed)
     try:
         papers = mark_papers(variant, lines.typed)
     except HandoutError as error:
-        return render(parts, "handouts/mark_paper.html", _with(page, typed_problem=str(error)), 422)
-    return render(parts, "handouts/mark_paper.html", _with(page, papers=papers))
+        return render(services, "handouts/mark_paper.html", _with(page, typed_problem=str(error)), 422)
+    return render(services, "handouts/mark_paper.html", _with(page, papers=papers))
 
 
 @router.post("/marking.csv")
-def export(parts: Part, lines: Annotated[Lines, Depends(posted)]) -> Response:
+def export(services: ServicesDep, lines: Annotated[Lines, Depends(posted)]) -> Response:
     """The same as a CSV file."""
-    variant = variant_coded(parts, lines.code)
+    variant = variant_coded(services, lines.code)
     written = results_csv(variant, mark_papers(variant, lines.typed))
     headers = {"Content-Disposition": f'attachment; filename="{variant.code}.csv"', "Cache-Control": "no-store"}
     return Response("\ufeff" + written, media_type="text/csv", headers=headers)

@@ -17,7 +17,7 @@ from app.models.architecture import ConfigError
 from app.models.parameter_count import parameter_counts
 from app.sheets.worksheet import Model, plain
 from app.web.shared.request_guard import MAX_BODY
-from app.web.shared.services import Part, Parts, render
+from app.web.shared.services import Services, ServicesDep, render
 
 router = APIRouter(include_in_schema=False)
 
@@ -72,25 +72,25 @@ async def posted(request: Request) -> Typed:
 
 
 @router.get("/models")
-def list_models(parts: Part) -> Response:
+def list_models(services: ServicesDep) -> Response:
     """The models of the library, and the form to import one more."""
-    return render(parts, "models/model_list.html", _models_page(parts, Typed(), {}))
+    return render(services, "models/model_list.html", _models_page(services, Typed(), {}))
 
 
 @router.post("/models")
-def import_model(parts: Part, typed: Annotated[Typed, Depends(posted)]) -> Response:
+def import_model(services: ServicesDep, typed: Annotated[Typed, Depends(posted)]) -> Response:
     """Import one model and go to its page, or say beside the field why not, with everything typed still there."""
     way = _way(typed)
-    problem, status = parts.library.wording.say("import", f"{way}-empty"), 422
+    problem, status = services.library.wording.say("import", f"{way}-empty"), 422
     if _filled(typed, way):
         try:
-            return RedirectResponse(f"/models/{_imported(parts, typed, way).key}", 303)
+            return RedirectResponse(f"/models/{_imported(services, typed, way).key}", 303)
         except hub.HubError as error:
             problem, status = str(error), error.status
         except ConfigError as error:
             problem = str(error)
     problems = {way: problem.encode(errors="replace").decode()}  # half a character from JSON cannot be shown
-    return render(parts, "models/model_list.html", _models_page(parts, typed, problems), status)
+    return render(services, "models/model_list.html", _models_page(services, typed, problems), status)
 
 
 def _text(form: FormData, field: str) -> str:
@@ -110,20 +110,20 @@ def _way(typed: Typed) -> str:
     return filled[0] if len(filled) == 1 else WAYS[0]
 
 
-def _imported(parts: Parts, typed: Typed, way: str) -> Model:
+def _imported(services: Services, typed: Typed, way: str) -> Model:
     if way == "hub":
-        return import_from_hub(parts, typed.hub, typed.name)
+        return import_from_hub(services, typed.hub, typed.name)
     if way == "file":
-        return import_text(parts, typed.file, "file", typed.name or file_name(typed.file_name))
-    return import_text(parts, typed.text.strip(), "pasted", typed.name)
+        return import_text(services, typed.file, "file", typed.name or file_name(typed.file_name))
+    return import_text(services, typed.text.strip(), "pasted", typed.name)
 
 
-def _models_page(parts: Parts, typed: Typed, problems: Mapping[str, str]) -> ModelsPage:
+def _models_page(services: Services, typed: Typed, problems: Mapping[str, str]) -> ModelsPage:
     return ModelsPage(
-        lines=tuple(_model_line(model) for model in parts.library.models.values()),
+        lines=tuple(_model_line(model) for model in services.library.models.values()),
         typed=replace(typed, file=b""),
         problems={way: problems.get(way, "") for way in WAYS},
-        hub_host=hub.host() if parts.settings.hub else "",
+        hub_host=hub.host() if services.settings.hub else "",
         hub_off=str(hub.HubError("off")),
     )
 

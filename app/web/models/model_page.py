@@ -19,7 +19,7 @@ from app.shapes.topics import TopicError
 from app.sheets.library import Library
 from app.sheets.worksheet import Model, Variant, Wording, WorksheetError, plain
 from app.web.practice.sheet_request import sheet_link
-from app.web.shared.services import Part, render
+from app.web.shared.services import ServicesDep, render
 
 router = APIRouter(include_in_schema=False)
 
@@ -92,10 +92,10 @@ class ModelPage:
 
 
 @router.get("/models/{key}")
-def show_model(parts: Part, key: str) -> Response:
+def show_model(services: ServicesDep, key: str) -> Response:
     """One model as it was read; raises WorksheetError where there is none of that key."""
-    library = library_with(parts, key)
-    return render(parts, "models/model.html", _model_page(library, library.model(key)))
+    library = library_with(services, key)
+    return render(services, "models/model.html", _model_page(library, library.model(key)))
 
 
 def _model_page(library: Library, model: Model) -> ModelPage:

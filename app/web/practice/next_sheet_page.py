@@ -13,7 +13,7 @@ from app.sheets.worksheet import Variant
 from app.store import Learner
 from app.web.practice.practice_cookie import keep_record, kept_record, new_record
 from app.web.practice.sheet_request import Posted, sheet_key, sheet_link
-from app.web.shared.services import MaybeLearner, Part, Parts
+from app.web.shared.services import MaybeLearner, Services, ServicesDep
 
 router = APIRouter(include_in_schema=False)
 
@@ -21,52 +21,52 @@ LOOKED_AT = 50  # tries of one sheet
 
 
 @router.get("/practice")
-def practise(request: Request, parts: Part) -> Response:
+def practise(request: Request, services: ServicesDep) -> Response:
     """The sheet that comes next for this browser: the first one, or the one that was left."""
-    return _to_next(request, parts, kept_record(request))
+    return _to_next(request, services, kept_record(request))
 
 
 @router.post("/practice")
-def another(request: Request, parts: Part, learner: MaybeLearner, asked: Posted) -> Response:
+def another(request: Request, services: ServicesDep, learner: MaybeLearner, asked: Posted) -> Response:
     """Keep what stands in the boxes, take the sheet into the record, and give the next one.
 
     A sheet that the record did not draw, such as one from before, changes nothing in it.
     """
     if learner:
-        parts.store.save_draft(learner, sheet_key(asked.variant), asked.draft)
+        services.store.save_draft(learner, sheet_key(asked.variant), asked.draft)
     record = kept_record(request)
-    if next_sheet(parts.library, record).variant == asked.variant:
-        record = _taken_in(parts, learner, record, asked.variant)
-    return _to_next(request, parts, record)
+    if next_sheet(services.library, record).variant == asked.variant:
+        record = _taken_in(services, learner, record, asked.variant)
+    return _to_next(request, services, record)
 
 
 @router.post("/practice/level")
 def choose_level(
-    request: Request, parts: Part, learner: MaybeLearner, level: Annotated[str, Form(max_length=60)] = ""
+    request: Request, services: ServicesDep, learner: MaybeLearner, level: Annotated[str, Form(max_length=60)] = ""
 ) -> Response:
     """Go on with a level of one's own choice."""
     record = kept_record(request)
-    record = _taken_in(parts, learner, record, next_sheet(parts.library, record).variant)
-    return _to_next(request, parts, record.chosen(level))
+    record = _taken_in(services, learner, record, next_sheet(services.library, record).variant)
+    return _to_next(request, services, record.chosen(level))
 
 
 @router.post("/practice/forget")
-def begin_anew(request: Request, parts: Part) -> Response:
+def begin_anew(request: Request, services: ServicesDep) -> Response:
     """Forget the record."""
-    return _to_next(request, parts, new_record())
+    return _to_next(request, services, new_record())
 
 
-def _taken_in(parts: Parts, learner: Learner | None, record: Record, variant: Variant) -> Record:
+def _taken_in(services: Services, learner: Learner | None, record: Record, variant: Variant) -> Record:
     """The record with what the first answers say; of a sheet that comes again, those of the last try."""
-    tries = parts.store.latest_attempts(learner, sheet_key(variant), LOOKED_AT) if learner else []
+    tries = services.store.latest_attempts(learner, sheet_key(variant), LOOKED_AT) if learner else []
     if any(result.code == variant.code for result in record.results):
         tries = tries[:1]
     result = result_of(variant, first_answers(variant, (made.answers for made in reversed(tries))))
-    return after(parts.library, record, result) if result else record.skipped()
+    return after(services.library, record, result) if result else record.skipped()
 
 
-def _to_next(request: Request, parts: Parts, record: Record) -> Response:
-    coming = next_sheet(parts.library, record).variant
+def _to_next(request: Request, services: Services, record: Record) -> Response:
+    coming = next_sheet(services.library, record).variant
     response = RedirectResponse(f"{sheet_link(coming)}&practice=1#main", 303)
     keep_record(request, response, record)
     return response

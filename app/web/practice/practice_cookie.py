@@ -14,7 +14,7 @@ from fastapi import Request, Response
 from app.practice.record import LARGEST, Record, read_record, write_record
 from app.practice.scheduler import SOLID, Level, Next, State, ideas_of, ladder, level_of, next_sheet
 from app.sheets.worksheet import Variant
-from app.web.shared.services import YEAR, Parts
+from app.web.shared.services import YEAR, Services
 
 COOKIE = "attention_shapes_practice"
 LONGEST = 3600  # characters; browsers keep cookies of 4096
@@ -74,27 +74,27 @@ def _as_cookie(record: Record) -> str:
     return base64.urlsafe_b64encode(write_record(record).encode()).decode("ascii")
 
 
-def practice_around(request: Request, parts: Parts, variant: Variant | None) -> Practice:
+def practice_around(request: Request, services: Services, variant: Variant | None) -> Practice:
     """What stands around this sheet for the record of this browser."""
-    record, library = kept_record(request), parts.library
+    record, library = kept_record(request), services.library
     coming, own = next_sheet(library, record), level_of(library, record)
-    levels = tuple(LevelChoice(level.key, _name(parts, level), level == own) for level in ladder(library))
+    levels = tuple(LevelChoice(level.key, _name(services, level), level == own) for level in ladder(library))
     say = library.wording.say
     states = ideas_of(library, record).items()
     ideas = tuple(IdeaView(say("ideas", idea), state, say("idea-states", state)) for idea, state in states)
-    return Practice(levels, _why(parts, coming) if coming.variant == variant else "", ideas)
+    return Practice(levels, _why(services, coming) if coming.variant == variant else "", ideas)
 
 
-def _name(parts: Parts, level: Level) -> str:
-    say = parts.library.wording.say
+def _name(services: Services, level: Level) -> str:
+    say = services.library.wording.say
     name = say("topics", level.topic)
     return say("practice", "in-letters", level=name) if level.in_letters else name
 
 
-def _why(parts: Parts, coming: Next) -> str:
+def _why(services: Services, coming: Next) -> str:
     """Why this sheet comes, where there is something to say."""
-    wording = parts.library.wording
+    wording = services.library.wording
     if coming.reason not in wording.sections["practice"]:
         return ""
     ideas = ", ".join(wording.say("ideas", idea) for idea in coming.ideas)
-    return wording.say("practice", coming.reason, ideas=ideas, level=_name(parts, coming.level))
+    return wording.say("practice", coming.reason, ideas=ideas, level=_name(services, coming.level))

@@ -32,11 +32,11 @@ from app.web.practice.sheet_request import (
     variant_coded,
 )
 from app.web.shared.first_visit import Newcomer, Owner
-from app.web.shared.services import MaybeLearner, Part, Parts, remember, render
+from app.web.shared.services import MaybeLearner, Services, ServicesDep, remember, render
 from app.web.shared.sheet_view import RowView, drawn, row_views
 
 router = APIRouter(include_in_schema=False)
-LOOKED_BACK = 20  # tries that are looked through for a belief to explain
+LOOKED_BACK = 20  # tries that are looked through for a misconception to explain
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class SheetPage:
 @router.get("/sheet")
 def show_sheet(
     request: Request,
-    parts: Part,
+    services: ServicesDep,
     learner: MaybeLearner,
     worksheet: str = DEFAULT,
     model: str = "",
@@ -109,55 +109,55 @@ def show_sheet(
     practice: bool = False,
 ) -> Response:
     """The sheet as it was left in this browser: what was typed, and the marks of the boxes unchanged since a check."""
-    library = library_with(parts, model)
+    library = library_with(services, model)
     try:
         variant = find_variant(library, worksheet, model, tokens, decoded)
     except (WorksheetError, TokensError, TopicError) as error:
         chooser = _chooser(library, worksheet, model, tokens, str(error))
         return render(
-            parts, "practice/sheet.html", SheetPage(chooser), 404 if isinstance(error, WorksheetError) else 422
+            services, "practice/sheet.html", SheetPage(chooser), 404 if isinstance(error, WorksheetError) else 422
         )
     key = sheet_key(variant)
-    draft = parts.store.find_draft(learner, key) if learner else None
-    attempt = parts.store.last_attempt(learner, key) if learner else None
+    draft = services.store.find_draft(learner, key) if learner else None
+    attempt = services.store.last_attempt(learner, key) if learner else None
     asked = Asked(variant, draft or Draft({}, 0), read_scale(scale), practice)
     report = grade(variant, attempt.answers) if attempt else None
-    page = sheet_page(parts, asked, report)
-    page = _looking_back(parts, learner, page) if learner else replace(page, newcomer=Newcomer.new().secret)
-    return render(parts, "practice/sheet.html", _whole(request, parts, page))
+    page = sheet_page(services, asked, report)
+    page = _looking_back(services, learner, page) if learner else replace(page, newcomer=Newcomer.new().secret)
+    return render(services, "practice/sheet.html", _whole(request, services, page))
 
 
 @router.get("/v/{code}")
-def open_code(parts: Part, code: str) -> Response:
+def open_code(services: ServicesDep, code: str) -> Response:
     """The sheet that a code on paper names."""
-    return RedirectResponse(sheet_link(variant_coded(parts, code)), 303)
+    return RedirectResponse(sheet_link(variant_coded(services, code)), 303)
 
 
 @router.get("/v")
-def find_code(parts: Part, code: str = "") -> Response:
+def find_code(services: ServicesDep, code: str = "") -> Response:
     """The same for a code that was typed; what cannot be one comes back to be mended."""
     try:
-        return RedirectResponse(sheet_link(variant_coded(parts, code)), 303)
+        return RedirectResponse(sheet_link(variant_coded(services, code)), 303)
     except WorksheetError as error:
-        chooser = replace(_chooser(parts.library, DEFAULT, "", None), code=code[:60], code_problem=str(error))
-        return render(parts, "practice/sheet.html", SheetPage(chooser), 404)
+        chooser = replace(_chooser(services.library, DEFAULT, "", None), code=code[:60], code_problem=str(error))
+        return render(services, "practice/sheet.html", SheetPage(chooser), 404)
 
 
 @router.post("/sheet/save")
-def save_sheet(request: Request, parts: Part, owner: Owner, asked: Posted) -> Response:
+def save_sheet(request: Request, services: ServicesDep, owner: Owner, asked: Posted) -> Response:
     """Keep what was typed, and give back its drawing."""
-    parts.store.save_draft(owner, sheet_key(asked.variant), asked.draft)
-    response = render(parts, "shared/_figures.html", sheet_page(parts, asked, None))
+    services.store.save_draft(owner, sheet_key(asked.variant), asked.draft)
+    response = render(services, "shared/_figures.html", sheet_page(services, asked, None))
     remember(request, response, owner)
     return response
 
 
 @router.post("/sheet/check")
-def check_sheet(request: Request, parts: Part, owner: Owner, asked: Posted) -> Response:
+def check_sheet(request: Request, services: ServicesDep, owner: Owner, asked: Posted) -> Response:
     """Mark the sheet, keep the try, and show the marks."""
     report = grade(asked.variant, asked.answers)
-    keep_try(parts, owner, asked, report)
-    return _work(request, parts, owner, sheet_page(parts, asked, report))
+    keep_try(services, owner, asked, report)
+    return _work(request, services, owner, sheet_page(services, asked, report))
 
 
 async def pressed(request: Request) -> Level:
@@ -169,56 +169,60 @@ async def pressed(request: Request) -> Level:
 
 @router.post("/sheet/hint")
 def show_hint(
-    request: Request, parts: Part, owner: Owner, asked: Posted, level: Annotated[Level, Depends(pressed)]
+    request: Request, services: ServicesDep, owner: Owner, asked: Posted, level: Annotated[Level, Depends(pressed)]
 ) -> Response:
     """Mark the sheet as a check does, with a hint; what was checked already is no second try."""
     report = grade(asked.variant, asked.answers)
-    last = parts.store.last_attempt(owner, sheet_key(asked.variant))
+    last = services.store.last_attempt(owner, sheet_key(asked.variant))
     if last is None or dict(last.answers) != dict(asked.answers):
-        keep_try(parts, owner, asked, report)
-    return _work(request, parts, owner, sheet_page(parts, asked, report, hinted=hint(asked.variant, report, level)))
+        keep_try(services, owner, asked, report)
+    return _work(
+        request, services, owner, sheet_page(services, asked, report, hinted=hint(asked.variant, report, level))
+    )
 
 
 @router.post("/sheet/answers")
-def show_answers(request: Request, parts: Part, owner: Owner, asked: Posted) -> Response:
+def show_answers(request: Request, services: ServicesDep, owner: Owner, asked: Posted) -> Response:
     """The answers under the boxes, with the marks of the last try; without a try, only the advice to make one."""
     key = sheet_key(asked.variant)
-    parts.store.save_draft(owner, key, asked.draft)
-    attempt = parts.store.last_attempt(owner, key)
+    services.store.save_draft(owner, key, asked.draft)
+    attempt = services.store.last_attempt(owner, key)
     report = grade(asked.variant, attempt.answers) if attempt else None
-    notice = "" if attempt else parts.library.wording.say("page", "try-first")
-    return _work(request, parts, owner, sheet_page(parts, asked, report, report is not None, notice))
+    notice = "" if attempt else services.library.wording.say("page", "try-first")
+    return _work(request, services, owner, sheet_page(services, asked, report, report is not None, notice))
 
 
-def _work(request: Request, parts: Parts, owner: Learner, page: SheetPage) -> Response:
+def _work(request: Request, services: Services, owner: Learner, page: SheetPage) -> Response:
     """The sheet alone to a script, the whole page to a plain form."""
-    alone, page = "hx-request" in request.headers, _looking_back(parts, owner, page)
+    alone, page = "hx-request" in request.headers, _looking_back(services, owner, page)
     response = (
-        render(parts, "practice/_sheet_form.html", page)
+        render(services, "practice/_sheet_form.html", page)
         if alone
-        else render(parts, "practice/sheet.html", _whole(request, parts, page))
+        else render(services, "practice/sheet.html", _whole(request, services, page))
     )
     remember(request, response, owner)
     return response
 
 
-def _whole(request: Request, parts: Parts, page: SheetPage) -> SheetPage:
+def _whole(request: Request, services: Services, page: SheetPage) -> SheetPage:
     """With what stands around a sheet of practice."""
-    return replace(page, practice=practice_around(request, parts, page.variant)) if page.practising else page
+    return replace(page, practice=practice_around(request, services, page.variant)) if page.practising else page
 
 
-def _looking_back(parts: Parts, learner: Learner, page: SheetPage) -> SheetPage:
-    """With the explanation of the belief that the learner's tries of this sheet showed last, once the sheet is done."""
+def _looking_back(services: Services, learner: Learner, page: SheetPage) -> SheetPage:
+    """With the explanation of the misconception that the learner's tries of this sheet showed last, once the sheet is
+    done.
+    """
     variant, report = page.variant, page.report
     if variant is None or not (page.answers_shown or (report and report.complete)):
         return page
-    tries = parts.store.latest_attempts(learner, sheet_key(variant), LOOKED_BACK)
+    tries = services.store.latest_attempts(learner, sheet_key(variant), LOOKED_BACK)
     told = (explain(variant, grade(variant, attempt.answers), page.scale) for attempt in tries)
     return replace(page, explanation=next(filter(None, told), None))
 
 
 def sheet_page(
-    parts: Parts,
+    services: Services,
     asked: Asked,
     report: Report | None,
     answers_shown: bool = False,
@@ -226,7 +230,7 @@ def sheet_page(
     hinted: Hint | None = None,
 ) -> SheetPage:
     variant = asked.variant
-    library = library_with(parts, variant.model.key)
+    library = library_with(services, variant.model.key)
     pointed_at = hinted.boxes if hinted else ()
     return SheetPage(
         chooser=_chooser(library, variant.worksheet.key, variant.model.key, str(variant.tokens)),

@@ -18,7 +18,7 @@ from app.sheets.library import Library
 from app.sheets.numbers import read_answer
 from app.sheets.worksheet import Variant
 from app.store import Attempt, Draft, Learner
-from app.web.shared.services import Part, Parts
+from app.web.shared.services import Services, ServicesDep
 
 DEFAULT = "llama-7b"
 MAX_KEPT = 10_000  # characters of one box that are kept as typed
@@ -38,14 +38,14 @@ class Asked:
         return self.draft.answers
 
 
-async def posted(request: Request, parts: Part) -> Asked:
+async def posted(request: Request, services: ServicesDep) -> Asked:
     """The sheet that a form was sent from, with its boxes as typed."""
     async with request.form() as sent:  # closes a file that somebody sends along
         form = {key: value for key, value in sent.items() if isinstance(value, str)}
     model = form.get("model", "")
-    library = await run_in_threadpool(library_with, parts, model)
+    library = await run_in_threadpool(library_with, services, model)
     variant = find_variant(library, form.get("worksheet", DEFAULT), model, form.get("tokens"), form.get("decoded", ""))
-    answers = {str(place): form.get(str(place), "")[:MAX_KEPT] for place in variant.blanks}
+    answers = {str(blank): form.get(str(blank), "")[:MAX_KEPT] for blank in variant.blanks}
     draft = Draft(answers, read_version(form.get("version", "")))
     return Asked(variant, draft, read_scale(form.get("scale", "")), "practice" in form)
 
@@ -53,12 +53,12 @@ async def posted(request: Request, parts: Part) -> Asked:
 Posted = Annotated[Asked, Depends(posted)]
 
 
-def keep_try(parts: Parts, learner: Learner, asked: Asked, report: Report) -> None:
+def keep_try(services: Services, learner: Learner, asked: Asked, report: Report) -> None:
     """Store the draft, and the try if anything on it could be read."""
     key = sheet_key(asked.variant)
-    parts.store.save_draft(learner, key, asked.draft)
+    services.store.save_draft(learner, key, asked.draft)
     if report.tried:
-        parts.store.record_attempt(learner, key, Attempt(asked.answers, report.score, report.out_of))
+        services.store.record_attempt(learner, key, Attempt(asked.answers, report.score, report.out_of))
 
 
 def find_variant(
@@ -89,19 +89,19 @@ def sheet_link(variant: Variant) -> str:
     return f"/sheet?{urlencode(words)}"
 
 
-def variant_at(parts: Parts, key: str) -> Variant:
+def variant_at(services: Services, key: str) -> Variant:
     """The sheet that something was stored under; raises WorksheetError or TokensError if it is no longer there."""
     worksheet, model, *lengths = key.split("/")
-    return library_with(parts, model).variant(worksheet, model, *map(int, lengths))
+    return library_with(services, model).variant(worksheet, model, *map(int, lengths))
 
 
-def variant_coded(parts: Parts, text: str) -> Variant:
+def variant_coded(services: Services, text: str) -> Variant:
     """The sheet that a code names, of an imported model too; raises WorksheetError for a code that names none."""
     code = read_code(text)
-    found = parts.store.models_beginning(imported_prefix(code.model)) if code and code.model else ()
-    library = parts.library
+    found = services.store.models_beginning(imported_prefix(code.model)) if code and code.model else ()
+    library = services.library
     for key in found:
-        library = library_with(parts, key, library)
+        library = library_with(services, key, library)
     return library.coded(text)
 
 

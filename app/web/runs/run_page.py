@@ -16,12 +16,12 @@ from PIL import Image
 
 from app.forward.head_run import HeadProblem, run_sheet
 from app.grading.grade import grade
-from app.shapes.tensors import AXES, Place
+from app.shapes.tensors import AXES, Blank
 from app.sheets.worksheet import Row, Typed, Variant, Wording
 from app.store import Answers, Run
 from app.web.practice.sheet_request import Posted, keep_try, sheet_key, sheet_link, variant_at
 from app.web.shared.first_visit import Owner
-from app.web.shared.services import Part, Parts, remember, render
+from app.web.shared.services import Services, ServicesDep, remember, render
 from app.web.student import sheet_request as desk
 
 router = APIRouter(include_in_schema=False)
@@ -105,60 +105,60 @@ From = Annotated[Origin, Depends(Origin)]
 
 
 @router.post("/runs")
-def start_run(request: Request, parts: Part, owner: Owner, asked: Posted, options: RunOptions) -> Response:
+def start_run(request: Request, services: ServicesDep, owner: Owner, asked: Posted, options: RunOptions) -> Response:
     """Keep the answers as a try, and start a run beside them; a sheet never tried is not given away."""
     report = grade(asked.variant, asked.answers)
-    keep_try(parts, owner, asked, report)
-    tried = report.tried or parts.store.last_attempt(owner, sheet_key(asked.variant)) is not None
-    run = _start(parts, asked.variant, asked.answers, options) if tried else None
-    response = _answer(request, parts, asked.variant, run, Origin())
+    keep_try(services, owner, asked, report)
+    tried = report.tried or services.store.last_attempt(owner, sheet_key(asked.variant)) is not None
+    run = _start(services, asked.variant, asked.answers, options) if tried else None
+    response = _answer(request, services, asked.variant, run, Origin())
     remember(request, response, owner)
     return response
 
 
 @router.post("/class/{activity_id:int}/{number:int}/run")
-def start_class_run(request: Request, parts: Part, sheet: desk.Posted, options: RunOptions) -> Response:
+def start_class_run(request: Request, services: ServicesDep, sheet: desk.Posted, options: RunOptions) -> Response:
     """The same from a sheet of an activity, as its rules say: what was typed is a draft there, and no practice."""
     activity, variant = sheet.desk.activity, sheet.assigned.variant
-    last, phase = parts.store.classwork.last_try(sheet.assigned.spot), activity.phase()
+    last, phase = services.store.classwork.last_try(sheet.assigned.spot), activity.phase()
     if phase == "waiting" or (activity.policies.run == "after" and last is None):
-        raise HTTPException(409, parts.library.wording.say("class", "no-run-yet"))
+        raise HTTPException(409, services.library.wording.say("class", "no-run-yet"))
     if phase == "open":
-        parts.store.classwork.save(sheet.assigned.spot, sheet.sent)
+        services.store.classwork.save(sheet.assigned.spot, sheet.sent)
     tried = last is not None or grade(variant, sheet.sent.answers).tried
-    run = _start(parts, variant, sheet.sent.answers, options) if tried else None
-    return _answer(request, parts, variant, run, Origin(activity.id, sheet.number + 1))
+    run = _start(services, variant, sheet.sent.answers, options) if tried else None
+    return _answer(request, services, variant, run, Origin(activity.id, sheet.number + 1))
 
 
 @router.post("/runs/{run_id}/again")
-def run_again(request: Request, parts: Part, run_id: str, options: RunOptions, origin: From) -> Response:
+def run_again(request: Request, services: ServicesDep, run_id: str, options: RunOptions, origin: From) -> Response:
     """Another run beside the same answers: they are no new try."""
-    run = _find(parts, run_id)
-    variant = variant_at(parts, run.sheet)
-    return _answer(request, parts, variant, _start(parts, variant, run.answers, options), origin)
+    run = _find(services, run_id)
+    variant = variant_at(services, run.sheet)
+    return _answer(request, services, variant, _start(services, variant, run.answers, options), origin)
 
 
 @router.get("/runs/{run_id}")
-def show_run(request: Request, parts: Part, run_id: str, origin: From) -> Response:
+def show_run(request: Request, services: ServicesDep, run_id: str, origin: From) -> Response:
     """The run as it stands: whoever has its address may look, come back later, or pass it on."""
-    run = _find(parts, run_id)
+    run = _find(services, run_id)
     template = "runs/_run.html" if "hx-request" in request.headers else "runs/run.html"
-    return render(parts, template, run_page(parts, run, variant_at(parts, run.sheet), origin))
+    return render(services, template, run_page(services, run, variant_at(services, run.sheet), origin))
 
 
 @router.get("/runs/{run_id}/weights.png")
-def picture(parts: Part, run_id: str) -> Response:
+def picture(services: ServicesDep, run_id: str) -> Response:
     """The attention weights as a picture: the stronger the tone, the larger its share of a row's largest weight."""
-    result = _find(parts, run_id).result
+    result = _find(services, run_id).result
     if not result or not result["picture"]:
         raise HTTPException(404, "This run has no picture of weights.")
     headers = {"Cache-Control": "private, max-age=31536000, immutable"}
     return Response(_png(result["picture"]["cells"]), media_type="image/png", headers=headers)
 
 
-def run_page(parts: Parts, run: Run, variant: Variant, origin: Origin) -> RunPage:
+def run_page(services: Services, run: Run, variant: Variant, origin: Origin) -> RunPage:
     """The page of a run in whatever state it is."""
-    words = parts.library.wording
+    words = services.library.wording
     lost = not run.finished and run.seconds_waiting > LOST_AFTER_S
     page = RunPage(
         run=run,
@@ -237,36 +237,36 @@ def _bytes(count: int) -> str:
     return f"{count} bytes"
 
 
-def _start(parts: Parts, variant: Variant, answers: Answers, options: dict[str, Any]) -> Run:
+def _start(services: Services, variant: Variant, answers: Answers, options: dict[str, Any]) -> Run:
     """A run that goes on in a thread of its own."""
-    run = parts.store.add_run(sheet_key(variant), answers)
-    threading.Thread(target=_finish, args=(parts, run, variant, options), daemon=True).start()
+    run = services.store.add_run(sheet_key(variant), answers)
+    threading.Thread(target=_finish, args=(services, run, variant, options), daemon=True).start()
     return run
 
 
-def _answer(request: Request, parts: Parts, variant: Variant, run: Run | None, origin: Origin) -> Response:
+def _answer(request: Request, services: Services, variant: Variant, run: Run | None, origin: Origin) -> Response:
     if run is None:
-        page = NoRunPage(parts.library.wording.say("page", "fill-first"), origin.link(variant))
-        return render(parts, "runs/_no_run.html" if "hx-request" in request.headers else "runs/no_run.html", page)
+        page = NoRunPage(services.library.wording.say("page", "fill-first"), origin.link(variant))
+        return render(services, "runs/_no_run.html" if "hx-request" in request.headers else "runs/no_run.html", page)
     if "hx-request" in request.headers:
-        return render(parts, "runs/_run.html", run_page(parts, run, variant, origin))
+        return render(services, "runs/_run.html", run_page(services, run, variant, origin))
     return RedirectResponse(f"/runs/{run.id}{origin.query}", 303)
 
 
-def _finish(parts: Parts, run: Run, variant: Variant, options: dict[str, Any]) -> None:
+def _finish(services: Services, run: Run, variant: Variant, options: dict[str, Any]) -> None:
     try:
-        result = run_sheet(parts, variant, **options)
+        result = run_sheet(services, variant, **options)
     except HeadProblem as problem:
-        parts.store.finish_run(run.id, None, str(problem))
+        services.store.finish_run(run.id, None, str(problem))
     except Exception:  # nobody stands behind this thread to hear of it, and someone waits for the page
         log.exception("a run failed")
-        parts.store.finish_run(run.id, None, parts.library.wording.say("page", "stopped"))
+        services.store.finish_run(run.id, None, services.library.wording.say("page", "stopped"))
     else:
-        parts.store.finish_run(run.id, result)
+        services.store.finish_run(run.id, result)
 
 
-def _find(parts: Parts, run_id: str) -> Run:
-    run = parts.store.find_run(run_id)
+def _find(services: Services, run_id: str) -> Run:
+    run = services.store.find_run(run_id)
     if run is None:
         raise HTTPException(404, "There is no such run here; run the head again from its sheet.")
     return run
@@ -274,13 +274,13 @@ def _find(parts: Parts, run_id: str) -> Run:
 
 def _compared(variant: Variant, answers: Answers, shapes: dict[str, list[int]]) -> tuple[ComparedRow, ...]:
     return tuple(
-        ComparedRow(row, tuple(_side(variant, answers, p, shapes) for p in row.places), tuple(shapes[row.key]))
+        ComparedRow(row, tuple(_side(variant, answers, p, shapes) for p in row.blanks), tuple(shapes[row.key]))
         for row in variant.rows
     )
 
 
-def _side(variant: Variant, answers: Answers, place: Place, shapes: dict[str, list[int]]) -> Compared:
-    typed, upright = answers.get(str(place), ""), variant.upright(place)
+def _side(variant: Variant, answers: Answers, blank: Blank, shapes: dict[str, list[int]]) -> Compared:
+    typed, upright = answers.get(str(blank), ""), variant.upright(blank)
     observed = shapes[upright.tensor][AXES.index(upright.axis)]
     read = variant.read(typed)
     return Compared(typed, isinstance(read, Typed) and read.value == observed)

@@ -27,7 +27,7 @@ from app.web.shared.passwords import PasswordsBusyError
 from app.web.shared.permissions import NotSignedInError
 from app.web.shared.rate_limits import TooManyGuessesError
 from app.web.shared.request_guard import HEADERS
-from app.web.shared.services import parts_of, render
+from app.web.shared.services import render, services_of
 
 log = logging.getLogger("attention_shapes")
 
@@ -70,7 +70,7 @@ def _say(request: Request, status: int, sentence: str, headers: dict[str, str] |
     sentence = sentence.encode(errors="replace").decode()  # half a character from a JSON escape cannot be sent
     if request.url.path.startswith("/api/"):
         return JSONResponse({"detail": sentence}, status, headers)
-    response = render(parts_of(request), "shared/error.html", ErrorPage(status, sentence), status)
+    response = render(services_of(request), "shared/error.html", ErrorPage(status, sentence), status)
     response.headers.update(headers or {})
     return response
 
@@ -86,17 +86,17 @@ def _http(request: Request, error: Exception) -> Response:
 def _not_signed_in(request: Request, error: Exception) -> Response:
     if request.method in ("GET", "HEAD") and "hx-request" not in request.headers:
         return RedirectResponse(f"/sign-in?next={quote(request.url.path, safe='/')}", 303)
-    return _say(request, 401, parts_of(request).library.wording.say("class", "signed-out"))
+    return _say(request, 401, services_of(request).library.wording.say("class", "signed-out"))
 
 
 def _too_many(request: Request, error: Exception) -> Response:
     assert isinstance(error, TooManyGuessesError)  # noqa: S101 - registered for this class alone
-    sentence = parts_of(request).library.wording.say("class", "too-many", seconds=error.seconds)
+    sentence = services_of(request).library.wording.say("class", "too-many", seconds=error.seconds)
     return _say(request, 429, sentence, {"Retry-After": str(error.seconds)})
 
 
 def _busy(request: Request, error: Exception) -> Response:
-    return _say(request, 503, parts_of(request).library.wording.say("class", "busy"), {"Retry-After": "3"})
+    return _say(request, 503, services_of(request).library.wording.say("class", "busy"), {"Retry-After": "3"})
 
 
 def _no_config(request: Request, error: Exception) -> Response:

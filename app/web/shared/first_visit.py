@@ -18,7 +18,7 @@ from fastapi import Depends
 from app.store import Learner
 from app.store.courses import code_from
 from app.web.shared.forms import Fields, Sent
-from app.web.shared.services import MaybeLearner, Part
+from app.web.shared.services import MaybeLearner, ServicesDep
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,9 @@ class Newcomer:
         return hashlib.sha256(f"{what} of {self.secret}".encode()).digest()
 
 
-def owner_of(parts: Part, learner: MaybeLearner, sent: Sent) -> Learner:
+def owner_of(services: ServicesDep, learner: MaybeLearner, sent: Sent) -> Learner:
     """Whoever works in this browser, from the first thing they send."""
-    return learner or parts.store.add_learner(Newcomer.of(sent).token)
+    return learner or services.store.add_learner(Newcomer.of(sent).token)
 
 
 Owner = Annotated[Learner, Depends(owner_of)]

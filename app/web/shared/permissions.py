@@ -11,7 +11,7 @@ from typing import Annotated
 from fastapi import Depends, HTTPException, Request, Response
 
 from app.store import Activity, Course, Learner, Role, Seat, Student, Teacher
-from app.web.shared.services import COOKIE, MaybeLearner, Part, Parts
+from app.web.shared.services import COOKIE, MaybeLearner, Services, ServicesDep
 
 SESSION_COOKIE = "attention_shapes_teacher"
 LARGEST_ID = 2**31 - 1
@@ -60,10 +60,10 @@ class Desk:
     student: Student
 
 
-def teacher_of(request: Request, parts: Part) -> Teacher | None:
+def teacher_of(request: Request, services: ServicesDep) -> Teacher | None:
     """Whoever is signed in in this browser."""
     token = request.cookies.get(SESSION_COOKIE)
-    return parts.store.people.find_session(token) if token else None
+    return services.store.people.find_session(token) if token else None
 
 
 MaybeTeacher = Annotated[Teacher | None, Depends(teacher_of)]
@@ -78,36 +78,36 @@ def signed_in(teacher: MaybeTeacher) -> Teacher:
 SignedIn = Annotated[Teacher, Depends(signed_in)]
 
 
-def see_course(parts: Part, teacher: SignedIn, course_id: int) -> TaughtCourse:
+def see_course(services: ServicesDep, teacher: SignedIn, course_id: int) -> TaughtCourse:
     """For the staff of the course."""
-    role, course = _staffed(parts, course_id, teacher)
+    role, course = _staffed(services, course_id, teacher)
     return TaughtCourse(course, teacher, role)
 
 
 SeenCourse = Annotated[TaughtCourse, Depends(see_course)]
 
 
-def own_course(parts: Part, door: SeenCourse) -> TaughtCourse:
+def own_course(services: ServicesDep, door: SeenCourse) -> TaughtCourse:
     """For the instructors of the course, archived or not."""
-    _only_instructors(parts, door.role)
+    _only_instructors(services, door.role)
     return door
 
 
 OwnCourse = Annotated[TaughtCourse, Depends(own_course)]
 
 
-def lead_course(parts: Part, door: OwnCourse) -> TaughtCourse:
+def lead_course(services: ServicesDep, door: OwnCourse) -> TaughtCourse:
     """For the instructors of the course, unless it is archived."""
-    _only_current(parts, door.course)
+    _only_current(services, door.course)
     return door
 
 
 LedCourse = Annotated[TaughtCourse, Depends(lead_course)]
 
 
-def lead_student(parts: Part, door: LedCourse, student_id: int) -> TaughtStudent:
+def lead_student(services: ServicesDep, door: LedCourse, student_id: int) -> TaughtStudent:
     """For the instructors of the student's course."""
-    student = parts.store.courses.find_student(_known(student_id))
+    student = services.store.courses.find_student(_known(student_id))
     if student is None or student.course_id != door.course.id:
         raise HTTPException(404)
     return TaughtStudent(student, door.course, door.teacher)
@@ -116,12 +116,12 @@ def lead_student(parts: Part, door: LedCourse, student_id: int) -> TaughtStudent
 LedStudent = Annotated[TaughtStudent, Depends(lead_student)]
 
 
-def see_activity(parts: Part, teacher: SignedIn, activity_id: int) -> TaughtActivity:
+def see_activity(services: ServicesDep, teacher: SignedIn, activity_id: int) -> TaughtActivity:
     """For the staff of the activity's course."""
-    activity = parts.store.activities.find(_known(activity_id))
+    activity = services.store.activities.find(_known(activity_id))
     if activity is None:
         raise HTTPException(404)
-    role, course = _staffed(parts, activity.course_id, teacher)
+    role, course = _staffed(services, activity.course_id, teacher)
     return TaughtActivity(course, teacher, role, activity)
 
 
@@ -136,9 +136,9 @@ class TaughtWork:
     student: Student
 
 
-def see_work(parts: Part, door: SeenActivity, student_id: int) -> TaughtWork:
+def see_work(services: ServicesDep, door: SeenActivity, student_id: int) -> TaughtWork:
     """For the staff of the course of both."""
-    student = parts.store.courses.find_student(_known(student_id))
+    student = services.store.courses.find_student(_known(student_id))
     if student is None or student.course_id != door.course.id:
         raise HTTPException(404)
     return TaughtWork(door, student)
@@ -147,22 +147,22 @@ def see_work(parts: Part, door: SeenActivity, student_id: int) -> TaughtWork:
 SeenWork = Annotated[TaughtWork, Depends(see_work)]
 
 
-def lead_activity(parts: Part, door: SeenActivity) -> TaughtActivity:
+def lead_activity(services: ServicesDep, door: SeenActivity) -> TaughtActivity:
     """For the instructors of the activity's course, unless it is archived."""
-    _only_instructors(parts, door.role)
-    _only_current(parts, door.course)
+    _only_instructors(services, door.role)
+    _only_current(services, door.course)
     return door
 
 
 LedActivity = Annotated[TaughtActivity, Depends(lead_activity)]
 
 
-def sit_down(request: Request, parts: Part, activity_id: int) -> Desk:
+def sit_down(request: Request, services: ServicesDep, activity_id: int) -> Desk:
     """For the students of the activity's course, once it is no draft; in an archived one it is closed."""
     token = request.cookies.get(COOKIE)
-    found = parts.store.activities.seated(token, activity_id) if token and 0 < activity_id <= LARGEST_ID else None
+    found = services.store.activities.seated(token, activity_id) if token and 0 < activity_id <= LARGEST_ID else None
     if found is None or found[0].state == "draft":
-        raise HTTPException(404, parts.library.wording.say("class", "no-seat"))
+        raise HTTPException(404, services.library.wording.say("class", "no-seat"))
     activity, course, student = found
     return Desk(replace(activity, state="closed") if course.archived_at else activity, course, student)
 
@@ -178,12 +178,12 @@ class OwnSeat:
     learner: Learner
 
 
-def own_seat(parts: Part, learner: MaybeLearner, student_id: int) -> OwnSeat:
+def own_seat(services: ServicesDep, learner: MaybeLearner, student_id: int) -> OwnSeat:
     """For the browser that sits as this student."""
-    seats = parts.store.courses.seats(learner.id) if learner else ()
+    seats = services.store.courses.seats(learner.id) if learner else ()
     found = next((seat for seat in seats if seat.student.id == student_id), None)
     if found is None or learner is None:
-        raise HTTPException(404, parts.library.wording.say("class", "no-seat"))
+        raise HTTPException(404, services.library.wording.say("class", "no-seat"))
     return OwnSeat(found, learner)
 
 
@@ -196,27 +196,27 @@ def remember_teacher(request: Request, response: Response, token: str) -> None:
     response.set_cookie(SESSION_COOKIE, token, max_age=30 * 24 * 3600, httponly=True, samesite="lax", secure=secure)
 
 
-def address(request: Request, parts: Parts) -> str:
+def address(request: Request, services: Services) -> str:
     """Where people reach the app, without a slash at the end: for links that are passed on."""
-    return (parts.settings.address or str(request.base_url)).rstrip("/")
+    return (services.settings.address or str(request.base_url)).rstrip("/")
 
 
-def _staffed(parts: Parts, course_id: int, teacher: Teacher) -> tuple[Role, Course]:
-    role = parts.store.courses.role(_known(course_id), teacher)
-    course = parts.store.courses.find(course_id) if role else None
+def _staffed(services: Services, course_id: int, teacher: Teacher) -> tuple[Role, Course]:
+    role = services.store.courses.role(_known(course_id), teacher)
+    course = services.store.courses.find(course_id) if role else None
     if role is None or course is None:
         raise HTTPException(404)
     return role, course
 
 
-def _only_instructors(parts: Parts, role: Role) -> None:
+def _only_instructors(services: Services, role: Role) -> None:
     if role != "instructor":
-        raise HTTPException(403, parts.library.wording.say("class", "instructors-only"))
+        raise HTTPException(403, services.library.wording.say("class", "instructors-only"))
 
 
-def _only_current(parts: Parts, course: Course) -> None:
+def _only_current(services: Services, course: Course) -> None:
     if course.archived_at:
-        raise HTTPException(409, parts.library.wording.say("class", "archived"))
+        raise HTTPException(409, services.library.wording.say("class", "archived"))
 
 
 def _known(number: int) -> int:

@@ -1,4 +1,4 @@
-"""What every page module needs: the app's parts, the learner behind a request, and templates."""
+"""What every page module needs: the app's services, the learner behind a request, and templates."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ YEAR = 365 * 24 * 3600
 
 
 @dataclass(frozen=True)
-class Parts:
-    """The parts that create_app puts together, once for the life of the process."""
+class Services:
+    """The services that create_app puts together, once for the life of the process."""
 
     settings: Settings
     library: Library
@@ -42,22 +42,22 @@ class Parts:
     mail: Mail | None = None
 
 
-def parts_of(request: Request) -> Parts:
-    return cast(Parts, request.app.state.parts)
+def services_of(request: Request) -> Services:
+    return cast(Services, request.app.state.services)
 
 
-async def _asked_for(request: Request) -> Parts:
+async def get_services(request: Request) -> Services:
     """The same for a handler; async, so that it takes no turn in the pool of threads."""
-    return parts_of(request)
+    return services_of(request)
 
 
-Part = Annotated[Parts, Depends(_asked_for)]
+ServicesDep = Annotated[Services, Depends(get_services)]
 
 
-def learner_of(request: Request, parts: Part) -> Learner | None:
+def learner_of(request: Request, services: ServicesDep) -> Learner | None:
     """Whoever works in this browser, None before anything was saved there."""
     token = request.cookies.get(COOKIE)
-    return parts.store.find_learner(token) if token else None
+    return services.store.find_learner(token) if token else None
 
 
 MaybeLearner = Annotated[Learner | None, Depends(learner_of)]
@@ -87,10 +87,10 @@ def make_templates() -> Environment:
     return environment
 
 
-def render(parts: Parts, template: str, page: Any, status: int = 200) -> HTMLResponse:
+def render(services: Services, template: str, page: Any, status: int = 200) -> HTMLResponse:
     """A page or partial from its template and the one typed object that holds its variables."""
     variables = {field.name: getattr(page, field.name) for field in fields(page)}
-    return HTMLResponse(parts.templates.get_template(template).render(variables), status_code=status)
+    return HTMLResponse(services.templates.get_template(template).render(variables), status_code=status)
 
 
 @lru_cache(4000)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from app.figures.figures import Figure, Scale, draw
 from app.grading.grade import Kind, Mark, Report
-from app.shapes.tensors import Amount, Place
+from app.shapes.tensors import Amount, Blank
 from app.sheets.worksheet import Row, Typed, Variant, plain
 
 
@@ -15,7 +15,7 @@ from app.sheets.worksheet import Row, Typed, Variant, plain
 class BoxView:
     """One box to fill: its place, its spoken label, its text, and what the last check said of that text."""
 
-    place: Place
+    blank: Blank
     label: str
     text: str
     mark: Mark | None
@@ -58,7 +58,7 @@ def row_views(
     report: Report | None,
     *,
     truth: Variant | None = None,
-    pointed_at: Collection[Place] = (),
+    pointed_at: Collection[Blank] = (),
 ) -> tuple[RowView, ...]:
     """Every row of a sheet with what stands in its boxes; a mark stands only beside the text that it was given for.
 
@@ -69,8 +69,8 @@ def row_views(
         RowView(
             row,
             tuple(
-                replace(_box(variant, row, place, answers.get(str(place), ""), report), hinted=place in pointed_at)
-                for place in row.places
+                replace(_box(variant, row, blank, answers.get(str(blank), ""), report), hinted=blank in pointed_at)
+                for blank in row.blanks
             ),
             _answer(truth, row) if truth and row.key in told else None,
         )
@@ -80,21 +80,21 @@ def row_views(
 
 def drawn(variant: Variant, answers: Mapping[str, str], scale: Scale) -> tuple[Figure, ...]:
     """What was typed, as far as it can be read."""
-    read = {place: variant.read(answers.get(str(place), "")) for place in variant.blanks}
-    return draw(variant, {place: typed.value for place, typed in read.items() if isinstance(typed, Typed)}, scale)
+    read = {blank: variant.read(answers.get(str(blank), "")) for blank in variant.blanks}
+    return draw(variant, {blank: typed.value for blank, typed in read.items() if isinstance(typed, Typed)}, scale)
 
 
-def _box(variant: Variant, row: Row, place: Place, text: str, report: Report | None) -> BoxView:
-    mark = report.marks.get(place) if report else None
-    label = f"{row.name}, {variant.wording.say('axes', place.axis)}"
+def _box(variant: Variant, row: Row, blank: Blank, text: str, report: Report | None) -> BoxView:
+    mark = report.marks.get(blank) if report else None
+    label = f"{row.name}, {variant.wording.say('axes', blank.axis)}"
     explains = report.diagnosis.explains if report and report.diagnosis else ()
-    explained = place in explains and len(explains) > 1  # one sentence in place of several
-    return BoxView(place, label, text, mark if mark and mark.text == text else None, explained)
+    explained = blank in explains and len(explains) > 1  # one sentence in place of several
+    return BoxView(blank, label, text, mark if mark and mark.text == text else None, explained)
 
 
 def _answer(variant: Variant, row: Row) -> AnswerView:
     asked = variant.topic.asked[row.key]
-    sides = tuple((plain(variant.answer(p)), variant.notation.write(variant.side(p))) for p in row.places)
+    sides = tuple((plain(variant.answer(p)), variant.notation.write(variant.side(p))) for p in row.blanks)
     if isinstance(asked, Amount):
         return AnswerView(sides, words=asked.text)
     told = asked.equation is not None and variant.worksheet.tokens_are == "rows"

@@ -25,7 +25,7 @@ from app.web.practice.sheet_request import read_scale
 from app.web.shared import permissions as doors
 from app.web.shared.forms import LONGEST_TEXT, Sent
 from app.web.shared.permissions import AtDesk
-from app.web.shared.services import Part, Parts, render
+from app.web.shared.services import Services, ServicesDep, render
 from app.web.shared.sheet_view import RowView, drawn, row_views
 from app.web.student.sheet_request import AtSheet, Posted, Sheet, form_id, posted
 
@@ -105,106 +105,108 @@ class Drawn:
 
 
 @router.get("/class/{activity_id:int}")
-def show_activity(parts: Part, desk: AtDesk) -> Response:
+def show_activity(services: ServicesDep, desk: AtDesk) -> Response:
     """What there is to do; where that is one thing alone, that thing."""
     activity, phase = desk.activity, desk.activity.phase()
-    parts.store.classwork.arrive(activity.id, desk.student.id)
+    services.store.classwork.arrive(activity.id, desk.student.id)
     if phase == "open" and len(activity.content.items) == 1 and activity.content.ticket is None:
         return RedirectResponse(f"/class/{activity.id}/1", 303)
     if phase == "open" and not activity.content.items:
         return RedirectResponse(f"/class/{activity.id}/ticket", 303)
     opens = activity.plan.opens_at
     shown = opens.astimezone(ZoneInfo(desk.course.time_zone)).strftime("%d %B, %H:%M").lstrip("0") if opens else ""
-    page = OverviewPage(desk, phase, _steps(parts, desk), _ticket_in(parts, desk), shown)
-    return render(parts, "student/activity.html", page)
+    page = OverviewPage(desk, phase, _steps(services, desk), _ticket_in(services, desk), shown)
+    return render(services, "student/activity.html", page)
 
 
 @router.get("/class/{activity_id:int}/{number:int}")
-def show_sheet(parts: Part, at: AtSheet, scale: str = "root") -> Response:
+def show_sheet(services: ServicesDep, at: AtSheet, scale: str = "root") -> Response:
     """The sheet as it was left, wherever that was."""
     desk, number, found = at
     if desk.activity.phase() == "waiting":
         return RedirectResponse(f"/class/{desk.activity.id}", 303)
-    ticket_in = parts.store.classwork.arrive(desk.activity.id, desk.student.id)
+    ticket_in = services.store.classwork.arrive(desk.activity.id, desk.student.id)
     sheet = Sheet(desk, number, found, found.draft or Draft({}, 0, found.fixed), read_scale(scale), "")
-    return render(parts, "student/class_sheet.html", _page(parts, sheet, ticket_in=ticket_in))
+    return render(services, "student/class_sheet.html", _page(services, sheet, ticket_in=ticket_in))
 
 
 @router.post("/class/{activity_id:int}/{number:int}/save")
-def save_sheet(request: Request, parts: Part, sent: Sent, activity_id: int, number: int) -> Response:
+def save_sheet(request: Request, services: ServicesDep, sent: Sent, activity_id: int, number: int) -> Response:
     """Keep what was typed, and give back its drawing; asked for every second, and so in one turn of one thread."""
-    sheet = posted(request, parts, sent, activity_id, number)
-    _still_open(parts, sheet.desk.activity)
-    parts.store.classwork.save(sheet.assigned.spot, sheet.sent)
-    return render(parts, "shared/_figures.html", Drawn(drawn(sheet.assigned.variant, sheet.sent.answers, sheet.scale)))
+    sheet = posted(request, services, sent, activity_id, number)
+    _still_open(services, sheet.desk.activity)
+    services.store.classwork.save(sheet.assigned.spot, sheet.sent)
+    return render(
+        services, "shared/_figures.html", Drawn(drawn(sheet.assigned.variant, sheet.sent.answers, sheet.scale))
+    )
 
 
 @router.post("/class/{activity_id:int}/{number:int}/check")
-def check_sheet(request: Request, parts: Part, sheet: Posted) -> Response:
+def check_sheet(request: Request, services: ServicesDep, sheet: Posted) -> Response:
     """Mark the sheet and keep the try."""
-    words, activity = parts.library.wording, sheet.desk.activity
-    _still_open(parts, activity)
+    words, activity = services.library.wording, sheet.desk.activity
+    _still_open(services, activity)
     if activity.policies.feedback != "at_once":
         raise HTTPException(409, words.say("class", "no-checking"))
     report = grade(sheet.assigned.variant, sheet.sent.answers)
     if not report.tried:
-        parts.store.classwork.save(sheet.assigned.spot, sheet.sent)
-        return _work(request, parts, sheet, words.say("class", "nothing-read"))
+        services.store.classwork.save(sheet.assigned.spot, sheet.sent)
+        return _work(request, services, sheet, words.say("class", "nothing-read"))
     try:
-        _record(parts, sheet, report, handed_in=False)
+        _record(services, sheet, report, handed_in=False)
     except TriesUsedUpError:
-        return _work(request, parts, sheet, words.say("class", "tries-up"))
-    return _work(request, parts, sheet)
+        return _work(request, services, sheet, words.say("class", "tries-up"))
+    return _work(request, services, sheet)
 
 
 @router.post("/class/{activity_id:int}/{number:int}/hint")
-def show_hint(request: Request, parts: Part, sheet: Posted, sent: Sent) -> Response:
+def show_hint(request: Request, services: ServicesDep, sheet: Posted, sent: Sent) -> Response:
     """A hint on the last try, where the activity has hints and its marks may be seen; asking costs no try."""
-    words, activity = parts.library.wording, sheet.desk.activity
-    _still_open(parts, activity)
-    last = parts.store.classwork.last_try(sheet.assigned.spot)
+    words, activity = services.library.wording, sheet.desk.activity
+    _still_open(services, activity)
+    last = services.store.classwork.last_try(sheet.assigned.spot)
     seen = last is not None and activity.policies.tells(activity.phase(), last.handed_in)
-    if not activity.policies.hints or last is None or not seen or _elsewhere(parts, sheet, last):
+    if not activity.policies.hints or last is None or not seen or _elsewhere(services, sheet, last):
         raise HTTPException(409, words.say("class", "no-hint"))
-    parts.store.classwork.save(sheet.assigned.spot, sheet.sent)
+    services.store.classwork.save(sheet.assigned.spot, sheet.sent)
     level = next((known for known in LEVELS if str(known) == sent.raw("hint")), LEVELS[0])
-    found = hint(*_kept(parts, sheet, last), level)
-    return _work(request, parts, sheet, hinted=found)
+    found = hint(*_kept(services, sheet, last), level)
+    return _work(request, services, sheet, hinted=found)
 
 
 @router.post("/class/{activity_id:int}/{number:int}/hand-in")
-def hand_in(request: Request, parts: Part, sheet: Posted) -> Response:
+def hand_in(request: Request, services: ServicesDep, sheet: Posted) -> Response:
     """Hand the sheet in: as the try that was just checked, or as one more; without a try left, the last one."""
-    words, activity = parts.library.wording, sheet.desk.activity
-    _still_open(parts, activity)
-    last = parts.store.classwork.last_try(sheet.assigned.spot)
+    words, activity = services.library.wording, sheet.desk.activity
+    _still_open(services, activity)
+    last = services.store.classwork.last_try(sheet.assigned.spot)
     if last and not last.handed_in and last.answers == sheet.sent.answers:
-        parts.store.classwork.hand_in_last(sheet.assigned.spot)
+        services.store.classwork.hand_in_last(sheet.assigned.spot)
     else:
         try:
-            _record(parts, sheet, grade(sheet.assigned.variant, sheet.sent.answers), handed_in=True)
+            _record(services, sheet, grade(sheet.assigned.variant, sheet.sent.answers), handed_in=True)
         except TriesUsedUpError:
-            parts.store.classwork.hand_in_last(sheet.assigned.spot)
-            return _work(request, parts, sheet, words.say("class", "tries-up"))
+            services.store.classwork.hand_in_last(sheet.assigned.spot)
+            return _work(request, services, sheet, words.say("class", "tries-up"))
     later = activity.policies.feedback == "after_close"
-    return _work(request, parts, sheet, words.say("class", "handed-in-later" if later else "handed-in"))
+    return _work(request, services, sheet, words.say("class", "handed-in-later" if later else "handed-in"))
 
 
 @router.get("/class/{activity_id:int}/ticket")
-def show_ticket(parts: Part, desk: AtDesk) -> Response:
+def show_ticket(services: ServicesDep, desk: AtDesk) -> Response:
     """The exit ticket, or that it is in."""
     if desk.activity.phase() == "waiting":
         return RedirectResponse(f"/class/{desk.activity.id}", 303)
-    parts.store.classwork.arrive(desk.activity.id, desk.student.id)
-    return render(parts, "student/exit_ticket.html", _ticket_page(parts, desk, secrets.token_urlsafe(16)))
+    services.store.classwork.arrive(desk.activity.id, desk.student.id)
+    return render(services, "student/exit_ticket.html", _ticket_page(services, desk, secrets.token_urlsafe(16)))
 
 
 @router.post("/class/{activity_id:int}/ticket")
-def hand_in_ticket(parts: Part, desk: AtDesk, sent: Sent) -> Response:
+def hand_in_ticket(services: ServicesDep, desk: AtDesk, sent: Sent) -> Response:
     """Keep the exit ticket, once."""
-    words, activity = parts.library.wording, desk.activity
+    words, activity = services.library.wording, desk.activity
     sent_id = form_id(sent)
-    page = _ticket_page(parts, desk, sent_id)
+    page = _ticket_page(services, desk, sent_id)
     typed = {key: sent.text(f"answer-{key}") for key, _ in page.ticket.questions}
     problem, status = "", 422
     if not any(typed.values()):
@@ -212,53 +214,55 @@ def hand_in_ticket(parts: Part, desk: AtDesk, sent: Sent) -> Response:
     elif activity.phase(datetime.now(UTC) - GRACE) != "open" and activity.phase() != "open":
         problem, status = words.say("class", "not-open"), 409
     if problem:
-        return render(parts, "student/exit_ticket.html", _ticket_page(parts, desk, sent_id, typed, problem), status)
-    parts.store.classwork.arrive(activity.id, desk.student.id)
+        return render(
+            services, "student/exit_ticket.html", _ticket_page(services, desk, sent_id, typed, problem), status
+        )
+    services.store.classwork.arrive(activity.id, desk.student.id)
     answers = {key: text for key, text in typed.items() if text}
     anonymous = activity.policies.ticket_anonymous
-    parts.store.classwork.hand_in_ticket(activity.id, desk.student.id, sent_id, answers, anonymous=anonymous)
+    services.store.classwork.hand_in_ticket(activity.id, desk.student.id, sent_id, answers, anonymous=anonymous)
     return RedirectResponse(f"/class/{activity.id}/ticket", 303)
 
 
-def _still_open(parts: Parts, activity: Activity) -> None:
+def _still_open(services: Services, activity: Activity) -> None:
     """Raise 409 with a sentence where nothing is taken in any more; what was on its way at closing still is."""
     if activity.phase() != "open" and activity.phase(datetime.now(UTC) - GRACE) != "open":
-        raise HTTPException(409, parts.library.wording.say("class", "not-open"))
+        raise HTTPException(409, services.library.wording.say("class", "not-open"))
 
 
-def _record(parts: Parts, sheet: Sheet, report: Report, *, handed_in: bool) -> Try:
+def _record(services: Services, sheet: Sheet, report: Report, *, handed_in: bool) -> Try:
     allowed = sheet.desk.activity.policies.tries
-    return parts.store.classwork.record(
+    return services.store.classwork.record(
         sheet.assigned.spot, sheet.client_id, sheet.sent, graded(report), handed_in=handed_in, allowed=allowed
     )
 
 
-def _work(request: Request, parts: Parts, sheet: Sheet, notice: str = "", hinted: Hint | None = None) -> Response:
+def _work(request: Request, services: Services, sheet: Sheet, notice: str = "", hinted: Hint | None = None) -> Response:
     """The sheet alone to a script, the whole page to a plain form."""
     template = "student/_class_sheet_form.html" if "hx-request" in request.headers else "student/class_sheet.html"
-    return render(parts, template, _page(parts, sheet, notice, hinted))
+    return render(services, template, _page(services, sheet, notice, hinted))
 
 
 def _page(
-    parts: Parts, sheet: Sheet, notice: str = "", hinted: Hint | None = None, ticket_in: bool | None = None
+    services: Services, sheet: Sheet, notice: str = "", hinted: Hint | None = None, ticket_in: bool | None = None
 ) -> ClassSheetPage:
     """The sheet as it stands; whether the exit ticket is in is looked up where it is not known."""
     desk, variant, answers = sheet.desk, sheet.assigned.variant, sheet.sent.answers
     policies, phase = desk.activity.policies, desk.activity.phase()
-    progress = parts.store.classwork.progress(desk.activity.id, desk.student.id)
+    progress = services.store.classwork.progress(desk.activity.id, desk.student.id)
     tries = progress[sheet.assigned.spot.sheet].tries if sheet.assigned.spot.sheet in progress else 0
-    last = parts.store.classwork.last_try(sheet.assigned.spot) if tries else None
+    last = services.store.classwork.last_try(sheet.assigned.spot) if tries else None
     left = max(policies.tries - tries, 0) if policies.tries else None
-    elsewhere = last is not None and _elsewhere(parts, sheet, last)
+    elsewhere = last is not None and _elsewhere(services, sheet, last)
     told = last is not None and policies.tells(phase, last.handed_in) and not elsewhere
-    marked, report = _kept(parts, sheet, last) if last and told else (variant, None)
+    marked, report = _kept(services, sheet, last) if last and told else (variant, None)
     handed_in = last is not None and last.handed_in
     locked, truth = phase != "open" or left == 0, marked if phase == "closed" else None
     said = "on-paper" if elsewhere else "other-version" if marked is not variant else ""
     return ClassSheetPage(
         desk=desk,
-        steps=_steps(parts, desk, progress, sheet.number),
-        ticket_in=_ticket_in(parts, desk) if ticket_in is None else ticket_in,
+        steps=_steps(services, desk, progress, sheet.number),
+        ticket_in=_ticket_in(services, desk) if ticket_in is None else ticket_in,
         action=sheet.action,
         keep=f"{sheet.action} {desk.student.id} {sheet.assigned.spot.sheet}",
         variant=variant,
@@ -273,23 +277,25 @@ def _page(
         tries_left=left,
         locked=locked,
         can_hand_in=phase == "open" and not (handed_in and left == 0),
-        notice=notice or (parts.library.wording.say("class", said) if said else ""),
+        notice=notice or (services.library.wording.say("class", said) if said else ""),
         form_id=secrets.token_urlsafe(16),
         saved_version=sheet.sent.version,
         run_button=_run_button(variant, policies.run == "before" or tries > 0),
     )
 
 
-def _kept(parts: Parts, sheet: Sheet, last: Try) -> tuple[Variant, Report]:
+def _kept(services: Services, sheet: Sheet, last: Try) -> tuple[Variant, Report]:
     """The last try with its kept marks, and the sheet that they belong to."""
     activity, found = sheet.desk.activity, sheet.assigned
-    return as_kept(parts, activity, activity.content.items[sheet.number], found.variant, last)
+    return as_kept(services, activity, activity.content.items[sheet.number], found.variant, last)
 
 
-def _elsewhere(parts: Parts, sheet: Sheet, last: Try) -> bool:
+def _elsewhere(services: Services, sheet: Sheet, last: Try) -> bool:
     """Whether the last try came on paper with other numbers, so that its marks are not for these boxes."""
     found = sheet.assigned
-    return last.variant != found.fixed and fix(parts, found.variant.worksheet, last.variant).code != found.variant.code
+    return (
+        last.variant != found.fixed and fix(services, found.variant.worksheet, last.variant).code != found.variant.code
+    )
 
 
 def _run_button(variant: Variant, allowed: bool) -> str:
@@ -297,12 +303,12 @@ def _run_button(variant: Variant, allowed: bool) -> str:
 
 
 def _steps(
-    parts: Parts, desk: doors.Desk, progress: Mapping[str, Progress] | None = None, here: int = -1
+    services: Services, desk: doors.Desk, progress: Mapping[str, Progress] | None = None, here: int = -1
 ) -> tuple[Step, ...]:
     """The sheets of the activity, each with how far the student is."""
     activity = desk.activity
-    found = parts.store.classwork.progress(activity.id, desk.student.id) if progress is None else progress
-    sheets = zip(activity.content.items, titles(parts, activity.content), strict=True)
+    found = services.store.classwork.progress(activity.id, desk.student.id) if progress is None else progress
+    sheets = zip(activity.content.items, titles(services, activity.content), strict=True)
     return tuple(
         Step(f"/class/{activity.id}/{number + 1}", title, _state(found.get(item.sheet)), number == here)
         for number, (item, title) in enumerate(sheets)
@@ -317,17 +323,17 @@ def _state(progress: Progress | None) -> Literal["new", "begun", "checked", "han
     return "checked" if progress.tries else "begun"
 
 
-def _ticket_in(parts: Parts, desk: doors.Desk) -> bool:
-    return parts.store.classwork.ticket_in(desk.activity.id, desk.student.id)
+def _ticket_in(services: Services, desk: doors.Desk) -> bool:
+    return services.store.classwork.ticket_in(desk.activity.id, desk.student.id)
 
 
 def _ticket_page(
-    parts: Parts, desk: doors.Desk, form_id: str, typed: Mapping[str, str] | None = None, problem: str = ""
+    services: Services, desk: doors.Desk, form_id: str, typed: Mapping[str, str] | None = None, problem: str = ""
 ) -> TicketPage:
     ticket = desk.activity.content.ticket
     if ticket is None:
         raise HTTPException(404)
     return TicketPage(
-        desk, _steps(parts, desk), ticket, _ticket_in(parts, desk), desk.activity.phase(), LONGEST_TEXT, form_id,
+        desk, _steps(services, desk), ticket, _ticket_in(services, desk), desk.activity.phase(), LONGEST_TEXT, form_id,
         typed or {}, problem,
     )  # fmt: skip

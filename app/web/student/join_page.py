@@ -18,7 +18,7 @@ from app.web.shared.first_visit import Newcomer
 from app.web.shared.forms import Fields, Sent
 from app.web.shared.permissions import InOwnSeat
 from app.web.shared.rate_limits import address_of
-from app.web.shared.services import MaybeLearner, Part, Parts, remember, render
+from app.web.shared.services import MaybeLearner, Services, ServicesDep, remember, render
 
 router = APIRouter(include_in_schema=False)
 
@@ -102,127 +102,129 @@ class _NoSeatError(Exception):
 
 
 @router.get("/join")
-def show_join(parts: Part) -> Response:
+def show_join(services: ServicesDep) -> Response:
     """One field for the code."""
-    return render(parts, "student/join.html", JoinPage())
+    return render(services, "student/join.html", JoinPage())
 
 
 @router.post("/join")
-def give_code(request: Request, parts: Part, sent: Sent) -> Response:
+def give_code(request: Request, services: ServicesDep, sent: Sent) -> Response:
     """On to the names, or the field again with what was typed."""
     typed = sent.line("code", 40)
-    found = _by_code(request, parts, typed)
-    return RedirectResponse(f"/join/{found[0].join_code}", 303) if found else _no_such_code(parts, typed)
+    found = _by_code(request, services, typed)
+    return RedirectResponse(f"/join/{found[0].join_code}", 303) if found else _no_such_code(services, typed)
 
 
 @router.get("/join/{code}")
-def show_names(request: Request, parts: Part, learner: MaybeLearner, code: str) -> Response:
+def show_names(request: Request, services: ServicesDep, learner: MaybeLearner, code: str) -> Response:
     """Who are you? For whoever has the code: the free names of the roster, and a field for any other."""
-    found = _by_code(request, parts, code)
+    found = _by_code(request, services, code)
     if found is None:
-        return _no_such_code(parts, code)
-    return render(parts, "student/join_name.html", _name_page(parts, *found, learner))
+        return _no_such_code(services, code)
+    return render(services, "student/join_name.html", _name_page(services, *found, learner))
 
 
 @router.post("/join/{code}")
-def join(request: Request, parts: Part, learner: MaybeLearner, sent: Sent, code: str) -> Response:
+def join(request: Request, services: ServicesDep, learner: MaybeLearner, sent: Sent, code: str) -> Response:
     """Take a seat, and be shown the resume code; the same form sent again is the same person."""
-    found = _by_code(request, parts, code)
+    found = _by_code(request, services, code)
     if found is None:
-        return _no_such_code(parts, code)
+        return _no_such_code(services, code)
     newcomer = Newcomer.of(sent)
     try:
-        owner, student, resume_code = _sit_down(parts, found, learner, sent, newcomer)
+        owner, student, resume_code = _sit_down(services, found, learner, sent, newcomer)
     except _NoSeatError as problem:
-        page = _name_page(parts, *found, learner)
+        page = _name_page(services, *found, learner)
         typed = replace(page, name=sent.line("name", 100), newcomer=newcomer.secret, problem=str(problem))
-        return render(parts, "student/join_name.html", typed, 422)
+        return render(services, "student/join_name.html", typed, 422)
     response: Response = RedirectResponse(f"/class/{found[0].id}", 303)
     if resume_code:
-        response = render(parts, "student/joined.html", JoinedPage(found[0], student, _in_fives(resume_code)))
+        response = render(services, "student/joined.html", JoinedPage(found[0], student, _in_fives(resume_code)))
     remember(request, response, owner)
     return response
 
 
 @router.get("/resume")
-def show_resume(parts: Part) -> Response:
+def show_resume(services: ServicesDep) -> Response:
     """One field for the resume code."""
-    return render(parts, "student/resume.html", ResumePage())
+    return render(services, "student/resume.html", ResumePage())
 
 
 @router.post("/resume")
-def resume(request: Request, parts: Part, learner: MaybeLearner, sent: Sent) -> Response:
+def resume(request: Request, services: ServicesDep, learner: MaybeLearner, sent: Sent) -> Response:
     """Sit down again, in this browser too."""
     where, typed = address_of(request), sent.line("code", 40)
-    parts.limits.check("resume", where)
-    owner = learner or parts.store.add_learner()
-    if parts.store.courses.resume(typed, owner.id) is None:
-        parts.limits.wrong("resume", where)
-        problem = parts.library.wording.say("class", "no-resume", length=CODE_LENGTH)
-        return render(parts, "student/resume.html", ResumePage(typed, problem), 422)
+    services.limits.check("resume", where)
+    owner = learner or services.store.add_learner()
+    if services.store.courses.resume(typed, owner.id) is None:
+        services.limits.wrong("resume", where)
+        problem = services.library.wording.say("class", "no-resume", length=CODE_LENGTH)
+        return render(services, "student/resume.html", ResumePage(typed, problem), 422)
     response = RedirectResponse("/mine", 303)
     remember(request, response, owner)
     return response
 
 
 @router.get("/mine")
-def my_work(parts: Part, learner: MaybeLearner) -> Response:
+def my_work(services: ServicesDep, learner: MaybeLearner) -> Response:
     """What somebody did and can do in the courses that this browser sits in."""
-    return render(parts, "student/my_work.html", MinePage(_my_seats(parts, learner)))
+    return render(services, "student/my_work.html", MinePage(_my_seats(services, learner)))
 
 
 @router.post("/mine/{student_id:int}/code")
-def new_resume_code(parts: Part, door: InOwnSeat) -> Response:
+def new_resume_code(services: ServicesDep, door: InOwnSeat) -> Response:
     """A new resume code, shown once; the old one is void."""
-    code = _in_fives(parts.store.courses.renew_code(door.seat.student))
-    return render(parts, "student/my_work.html", MinePage(_my_seats(parts, door.learner, door.seat.student.id, code)))
+    code = _in_fives(services.store.courses.renew_code(door.seat.student))
+    return render(
+        services, "student/my_work.html", MinePage(_my_seats(services, door.learner, door.seat.student.id, code))
+    )
 
 
 @router.post("/mine/{student_id:int}/leave")
-def leave(parts: Part, door: InOwnSeat) -> Response:
+def leave(services: ServicesDep, door: InOwnSeat) -> Response:
     """Get up, so that somebody else can sit at this browser."""
-    parts.store.courses.leave(door.seat.student, door.learner.id)
+    services.store.courses.leave(door.seat.student, door.learner.id)
     return RedirectResponse("/mine", 303)
 
 
-def _by_code(request: Request, parts: Parts, typed: str) -> tuple[Activity, Course] | None:
+def _by_code(request: Request, services: Services, typed: str) -> tuple[Activity, Course] | None:
     """The activity of a join code and its course; wrong ones are counted."""
     where = address_of(request)
-    parts.limits.check("join", where)
-    found = parts.store.activities.by_code(typed) if as_code(typed) else None
+    services.limits.check("join", where)
+    found = services.store.activities.by_code(typed) if as_code(typed) else None
     if found is None:
-        parts.limits.wrong("join", where)
+        services.limits.wrong("join", where)
     return found
 
 
-def _no_such_code(parts: Parts, typed: str) -> Response:
+def _no_such_code(services: Services, typed: str) -> Response:
     shown = as_code(typed)[:12]
-    problem = parts.library.wording.say("class", "no-code", code=shown, length=JOIN_LENGTH)
-    return render(parts, "student/join.html", JoinPage(shown, problem), 404)
+    problem = services.library.wording.say("class", "no-code", code=shown, length=JOIN_LENGTH)
+    return render(services, "student/join.html", JoinPage(shown, problem), 404)
 
 
-def _name_page(parts: Parts, activity: Activity, course: Course, learner: Learner | None) -> NamePage:
-    seat = parts.store.courses.seat(learner.id, course.id) if learner else None
-    return NamePage(activity, course, seat, parts.store.courses.free(course), Newcomer.new().secret)
+def _name_page(services: Services, activity: Activity, course: Course, learner: Learner | None) -> NamePage:
+    seat = services.store.courses.seat(learner.id, course.id) if learner else None
+    return NamePage(activity, course, seat, services.store.courses.free(course), Newcomer.new().secret)
 
 
 def _sit_down(
-    parts: Parts, found: tuple[Activity, Course], learner: Learner | None, sent: Fields, newcomer: Newcomer
+    services: Services, found: tuple[Activity, Course], learner: Learner | None, sent: Fields, newcomer: Newcomer
 ) -> tuple[Learner, Student, str]:
     """Whoever sits now, as whom, and their resume code if it is new; all of it is kept, or nothing."""
     who = f"{sent.line('student', 12)} {sent.line('name', 100)}"
-    with parts.store.together():
-        parts.store.courses.queue(found[1], who)
-        owner = learner or parts.store.add_learner(newcomer.token)
-        page = _name_page(parts, *found, owner)
-        student, code = _take(parts, page, sent, owner, newcomer.code(who))
-        parts.store.classwork.arrive(found[0].id, student.id)
+    with services.store.together():
+        services.store.courses.queue(found[1], who)
+        owner = learner or services.store.add_learner(newcomer.token)
+        page = _name_page(services, *found, owner)
+        student, code = _take(services, page, sent, owner, newcomer.code(who))
+        services.store.classwork.arrive(found[0].id, student.id)
         return owner, student, code
 
 
-def _take(parts: Parts, page: NamePage, sent: Fields, learner: Learner, code: str) -> tuple[Student, str]:
+def _take(services: Services, page: NamePage, sent: Fields, learner: Learner, code: str) -> tuple[Student, str]:
     """The student and their resume code, none for a seat that was there; raises _NoSeatError with a sentence."""
-    courses, words = parts.store.courses, parts.library.wording
+    courses, words = services.store.courses, services.library.wording
     name, picked = sent.line("name", 100), sent.line("student", 12)
     if page.seat and sent.raw("stay"):
         return page.seat, ""
@@ -241,24 +243,24 @@ def _take(parts: Parts, page: NamePage, sent: Fields, learner: Learner, code: st
     return courses.enrol(page.course, name, learner.id, code)
 
 
-def _my_seats(parts: Parts, learner: Learner | None, shown: int = 0, code: str = "") -> tuple[MySeat, ...]:
-    seats = parts.store.courses.seats(learner.id) if learner else ()
-    return tuple(_my_seat(parts, seat, code if seat.student.id == shown else "") for seat in seats)
+def _my_seats(services: Services, learner: Learner | None, shown: int = 0, code: str = "") -> tuple[MySeat, ...]:
+    seats = services.store.courses.seats(learner.id) if learner else ()
+    return tuple(_my_seat(services, seat, code if seat.student.id == shown else "") for seat in seats)
 
 
-def _my_seat(parts: Parts, seat: Seat, code: str) -> MySeat:
-    attended = dict(parts.store.classwork.attended(seat.student.id))
-    activities = [a for a in parts.store.activities.of_course(seat.course) if a.state != "draft"]
-    tries = parts.store.classwork.tries_of_student(seat.student.id)
-    all_ = [_done(parts, activity, tries, attended.get(activity.id, False)) for activity in activities]
+def _my_seat(services: Services, seat: Seat, code: str) -> MySeat:
+    attended = dict(services.store.classwork.attended(seat.student.id))
+    activities = [a for a in services.store.activities.of_course(seat.course) if a.state != "draft"]
+    tries = services.store.classwork.tries_of_student(seat.student.id)
+    all_ = [_done(services, activity, tries, attended.get(activity.id, False)) for activity in activities]
     done = tuple(one for one in all_ if one.activity.id in attended)
     waiting = tuple(one for one in all_ if one.activity.id not in attended and one.phase in ("open", "waiting"))
     return MySeat(seat, done, waiting, code)
 
 
-def _done(parts: Parts, activity: Activity, tries: Sequence[Try], ticket_in: bool) -> Done:
+def _done(services: Services, activity: Activity, tries: Sequence[Try], ticket_in: bool) -> Done:
     phase, last = activity.phase(), {(found.activity_id, found.sheet): found for found in tries}
-    sheets = zip(activity.content.items, titles(parts, activity.content), strict=True)
+    sheets = zip(activity.content.items, titles(services, activity.content), strict=True)
     stands = (_stand(activity, phase, title, last.get((activity.id, item.sheet))) for item, title in sheets)
     return Done(activity, phase, tuple(stands), ticket_in)
 

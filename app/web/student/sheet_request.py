@@ -18,7 +18,7 @@ from app.store.classwork import Draft
 from app.web.practice.sheet_request import MAX_KEPT, read_scale, read_version
 from app.web.shared import permissions as doors
 from app.web.shared.forms import Fields, Sent
-from app.web.shared.services import Part
+from app.web.shared.services import ServicesDep
 
 
 @dataclass(frozen=True)
@@ -37,21 +37,23 @@ class Sheet:
         return f"/class/{self.desk.activity.id}/{self.number + 1}"
 
 
-def sheet_at(request: Request, parts: Part, activity_id: int, number: int) -> tuple[doors.Desk, int, Assigned]:
+def sheet_at(
+    request: Request, services: ServicesDep, activity_id: int, number: int
+) -> tuple[doors.Desk, int, Assigned]:
     """The sheet of that number, from 1; raises 404 where the activity has fewer."""
-    desk = doors.sit_down(request, parts, activity_id)
+    desk = doors.sit_down(request, services, activity_id)
     if not 1 <= number <= len(desk.activity.content.items):
         raise HTTPException(404)
-    return desk, number - 1, assigned(parts, desk.activity, desk.student, number - 1)
+    return desk, number - 1, assigned(services, desk.activity, desk.student, number - 1)
 
 
 AtSheet = Annotated[tuple[doors.Desk, int, Assigned], Depends(sheet_at)]
 
 
-def posted(request: Request, parts: Part, sent: Sent, activity_id: int, number: int) -> Sheet:
+def posted(request: Request, services: ServicesDep, sent: Sent, activity_id: int, number: int) -> Sheet:
     """The sheet that a form was sent from, with its boxes as typed."""
-    desk, number, found = sheet_at(request, parts, activity_id, number)
-    answers = {str(place): sent.raw(str(place))[:MAX_KEPT] for place in found.variant.blanks}
+    desk, number, found = sheet_at(request, services, activity_id, number)
+    answers = {str(blank): sent.raw(str(blank))[:MAX_KEPT] for blank in found.variant.blanks}
     draft = Draft(answers, read_version(sent.raw("version")), found.fixed)
     return Sheet(desk, number, found, draft, read_scale(sent.raw("scale")), client_id(sent, answers))
 

@@ -21,7 +21,7 @@ from app.store.activities import MAX_TRIES
 from app.web.shared import permissions as doors
 from app.web.shared.forms import Fields, Sent
 from app.web.shared.permissions import LedActivity, LedCourse, SeenActivity, address
-from app.web.shared.services import Part, Parts, render
+from app.web.shared.services import Services, ServicesDep, render
 
 router = APIRouter(include_in_schema=False)
 
@@ -75,133 +75,140 @@ class FormError(ValueError):
 
 
 @router.get("/courses/{course_id:int}/activities/new")
-def new_activity(parts: Part, door: LedCourse) -> Response:
+def new_activity(services: ServicesDep, door: LedCourse) -> Response:
     """An empty form."""
     chosen = _chosen(Plan(""), Content((), None, ""), door.course)
-    typed = {**chosen[0], "ticket": next(iter(parts.tickets), "")}
-    return render(parts, "teacher/activity_form.html", _form_page(parts, door.course, None, typed, ()))
+    typed = {**chosen[0], "ticket": next(iter(services.tickets), "")}
+    return render(services, "teacher/activity_form.html", _form_page(services, door.course, None, typed, ()))
 
 
 @router.post("/courses/{course_id:int}/activities")
-def add_activity(parts: Part, door: LedCourse, sent: Sent) -> Response:
+def add_activity(services: ServicesDep, door: LedCourse, sent: Sent) -> Response:
     """A draft, which nobody but the staff sees."""
     try:
-        plan, content = _read(parts, sent, door.course)
+        plan, content = _read(services, sent, door.course)
     except FormError as error:
-        return _again(parts, door.course, None, sent, error)
-    made = parts.store.activities.add(door.course, plan, content)
-    parts.store.people.note(f"teacher {door.teacher.id}", "activity made", f"activity {made.id}")
+        return _again(services, door.course, None, sent, error)
+    made = services.store.activities.add(door.course, plan, content)
+    services.store.people.note(f"teacher {door.teacher.id}", "activity made", f"activity {made.id}")
     return RedirectResponse(f"/activities/{made.id}", 303)
 
 
 @router.get("/activities/{activity_id:int}")
-def show_activity(request: Request, parts: Part, door: SeenActivity, done: str = "") -> Response:
+def show_activity(request: Request, services: ServicesDep, door: SeenActivity, done: str = "") -> Response:
     """The activity: the way in, what is in it, and its rules."""
-    notice = parts.library.wording.say("class", done) if done in ("saved", "revised") else ""
-    return render(parts, "teacher/activity.html", _activity_page(request, parts, door, notice))
+    notice = services.library.wording.say("class", done) if done in ("saved", "revised") else ""
+    return render(services, "teacher/activity.html", _activity_page(request, services, door, notice))
 
 
 @router.get("/activities/{activity_id:int}/edit")
-def edit_activity(parts: Part, door: LedActivity) -> Response:
+def edit_activity(services: ServicesDep, door: LedActivity) -> Response:
     """The form as it was left."""
     typed, keys = _chosen(door.activity.plan, door.activity.content, door.course)
-    return render(parts, "teacher/activity_form.html", _form_page(parts, door.course, door.activity, typed, keys))
+    return render(services, "teacher/activity_form.html", _form_page(services, door.course, door.activity, typed, keys))
 
 
 @router.post("/activities/{activity_id:int}")
-def change_activity(parts: Part, door: LedActivity, sent: Sent) -> Response:
+def change_activity(services: ServicesDep, door: LedActivity, sent: Sent) -> Response:
     """Keep the form; other worksheets or questions make a new revision once students have seen the old one."""
     try:
-        plan, content = _read(parts, sent, door.course)
+        plan, content = _read(services, sent, door.course)
     except FormError as error:
-        return _again(parts, door.course, door.activity, sent, error)
+        return _again(services, door.course, door.activity, sent, error)
     content = _as_seen(door.activity, content)
-    parts.store.activities.change(door.activity, plan)
-    revision = parts.store.activities.revise(door.activity, content)
+    services.store.activities.change(door.activity, plan)
+    revision = services.store.activities.revise(door.activity, content)
     done = "revised" if revision != door.activity.revision else "saved"
-    parts.store.people.note(f"teacher {door.teacher.id}", f"activity {done}", f"activity {door.activity.id}")
+    services.store.people.note(f"teacher {door.teacher.id}", f"activity {done}", f"activity {door.activity.id}")
     return RedirectResponse(f"/activities/{door.activity.id}?done={done}", 303)
 
 
 @router.post("/activities/{activity_id:int}/open")
-def open_activity(parts: Part, door: LedActivity) -> Response:
+def open_activity(services: ServicesDep, door: LedActivity) -> Response:
     """Let students in, and freeze what they see; a closing time that is over is taken away."""
     activity, at = door.activity, datetime.now(UTC)
     if activity.state == "draft":
         keys = [str(item.worksheet["key"]) for item in activity.content.items]
-        ticket = parts.tickets.get(activity.content.ticket.key) if activity.content.ticket else None
-        parts.store.activities.revise(activity, freeze(parts.library, keys, ticket))
+        ticket = services.tickets.get(activity.content.ticket.key) if activity.content.ticket else None
+        services.store.activities.revise(activity, freeze(services.library, keys, ticket))
     if activity.plan.closes_at and activity.plan.closes_at <= at:
-        parts.store.activities.change(activity, replace(activity.plan, closes_at=None))
-    parts.store.activities.set_state(activity, "open")
-    parts.store.people.note(f"teacher {door.teacher.id}", "activity opened", f"activity {activity.id}")
+        services.store.activities.change(activity, replace(activity.plan, closes_at=None))
+    services.store.activities.set_state(activity, "open")
+    services.store.people.note(f"teacher {door.teacher.id}", "activity opened", f"activity {activity.id}")
     return RedirectResponse(f"/activities/{activity.id}", 303)
 
 
 @router.post("/activities/{activity_id:int}/close")
-def close_activity(parts: Part, door: LedActivity) -> Response:
+def close_activity(services: ServicesDep, door: LedActivity) -> Response:
     """Take nothing more in; what is there stays, and it can be opened again."""
     if door.activity.state == "open":
-        parts.store.activities.set_state(door.activity, "closed")
-        parts.store.people.note(f"teacher {door.teacher.id}", "activity closed", f"activity {door.activity.id}")
+        services.store.activities.set_state(door.activity, "closed")
+        services.store.people.note(f"teacher {door.teacher.id}", "activity closed", f"activity {door.activity.id}")
     return RedirectResponse(f"/activities/{door.activity.id}", 303)
 
 
 @router.get("/activities/{activity_id:int}/qr.svg")
-def qr_code(request: Request, parts: Part, door: SeenActivity) -> Response:
+def qr_code(request: Request, services: ServicesDep, door: SeenActivity) -> Response:
     """The address to join at, as a picture for a telephone."""
     picture = io.BytesIO()
-    code = segno.make(f"{address(request, parts)}/join/{door.activity.join_code}", error="m", micro=False)
+    code = segno.make(f"{address(request, services)}/join/{door.activity.join_code}", error="m", micro=False)
     code.save(picture, kind="svg", border=2, dark="#000", light="#fff", omitsize=True)
     headers = {"Cache-Control": "private, max-age=300"}
     return Response(picture.getvalue(), media_type="image/svg+xml", headers=headers)
 
 
-def _activity_page(request: Request, parts: Parts, door: doors.TaughtActivity, notice: str) -> ActivityPage:
+def _activity_page(request: Request, services: Services, door: doors.TaughtActivity, notice: str) -> ActivityPage:
     activity, zone = door.activity, ZoneInfo(door.course.time_zone)
     shown = {
         name: at.astimezone(zone).strftime("%A %d %B %Y, %H:%M").replace(" 0", " ") if at else ""
         for name, at in zip(TIMES, (activity.plan.opens_at, activity.plan.closes_at), strict=True)
     }
-    link = f"{address(request, parts)}/join/{activity.join_code}"
-    arrived = len(parts.store.classwork.attendance(activity.id))
+    link = f"{address(request, services)}/join/{activity.join_code}"
+    arrived = len(services.store.classwork.attendance(activity.id))
     return ActivityPage(
-        door, activity.phase(), link, titles(parts, activity.content), shown["opens"], shown["closes"], arrived, notice
+        door,
+        activity.phase(),
+        link,
+        titles(services, activity.content),
+        shown["opens"],
+        shown["closes"],
+        arrived,
+        notice,
     )
 
 
 # The form
 
 
-def _read(parts: Parts, sent: Fields, course: Course) -> tuple[Plan, Content]:
+def _read(services: Services, sent: Fields, course: Course) -> tuple[Plan, Content]:
     """What the form says; raises FormError."""
-    words = parts.library.wording
+    words = services.library.wording
     title = sent.line("title")
     if not title:
         raise FormError("title", words.say("class", "no-title"))
-    opens, closes = (_time(parts, sent, name, course) for name in TIMES)
+    opens, closes = (_time(services, sent, name, course) for name in TIMES)
     if opens and closes and closes <= opens:
         raise FormError("closes", words.say("class", "closes-early"))
-    plan = Plan(title, _day(parts, sent), _policies(parts, sent), opens, closes)
-    return plan, _content(parts, sent)
+    plan = Plan(title, _day(services, sent), _policies(services, sent), opens, closes)
+    return plan, _content(services, sent)
 
 
-def _content(parts: Parts, sent: Fields) -> Content:
-    words, keys = parts.library.wording, [key for key in sent.all("worksheet") if key]
-    ticket = parts.tickets.get(sent.line("ticket"))
+def _content(services: Services, sent: Fields) -> Content:
+    words, keys = services.library.wording, [key for key in sent.all("worksheet") if key]
+    ticket = services.tickets.get(sent.line("ticket"))
     if not keys and not ticket:
         raise FormError("worksheet", words.say("class", "nothing-in-it"))
     if len(keys) != len(set(keys)):
         raise FormError("worksheet", words.say("class", "same-sheet-twice"))
     try:
-        return freeze(parts.library, keys, ticket)
+        return freeze(services.library, keys, ticket)
     except WorksheetError:
-        missing = next(key for key in keys if key not in parts.library.worksheets)
+        missing = next(key for key in keys if key not in services.library.worksheets)
         raise FormError("worksheet", words.say("class", "no-such-sheet", sheet=missing[:60])) from None
 
 
-def _policies(parts: Parts, sent: Fields) -> Policies:
-    words = parts.library.wording
+def _policies(services: Services, sent: Fields) -> Policies:
+    words = services.library.wording
     tries, share = sent.line("tries", 20), sent.line("follow_share", 20).removesuffix("%").strip()
     if tries and not (tries.isascii() and tries.isdigit() and 1 <= int(tries) <= MAX_TRIES):
         raise FormError("tries", words.say("class", "tries-range", most=MAX_TRIES))
@@ -215,7 +222,7 @@ def _policies(parts: Parts, sent: Fields) -> Policies:
         raise FormError(str(error), words.say("class", "no-policy", field=error)) from None
 
 
-def _time(parts: Parts, sent: Fields, name: str, course: Course) -> datetime | None:
+def _time(services: Services, sent: Fields, name: str, course: Course) -> datetime | None:
     """A time as the course's clocks show it."""
     text = sent.line(name, 40)
     if not text:
@@ -223,15 +230,15 @@ def _time(parts: Parts, sent: Fields, name: str, course: Course) -> datetime | N
     try:
         return datetime.fromisoformat(text).replace(tzinfo=ZoneInfo(course.time_zone)).astimezone(UTC)
     except (ValueError, OverflowError):
-        raise FormError(name, parts.library.wording.say("class", "no-time", text=text)) from None
+        raise FormError(name, services.library.wording.say("class", "no-time", text=text)) from None
 
 
-def _day(parts: Parts, sent: Fields) -> date | None:
+def _day(services: Services, sent: Fields) -> date | None:
     text = sent.line("day", 40)
     try:
         return date.fromisoformat(text) if text else None
     except ValueError:
-        raise FormError("day", parts.library.wording.say("class", "no-day", text=text)) from None
+        raise FormError("day", services.library.wording.say("class", "no-day", text=text)) from None
 
 
 def _as_seen(activity: Activity, content: Content) -> Content:
@@ -257,18 +264,18 @@ def _chosen(plan: Plan, content: Content, course: Course) -> tuple[dict[str, str
     return typed, tuple(str(item.worksheet["key"]) for item in content.items)
 
 
-def _again(parts: Parts, course: Course, activity: Activity | None, sent: Fields, error: FormError) -> Response:
+def _again(services: Services, course: Course, activity: Activity | None, sent: Fields, error: FormError) -> Response:
     """The form once more with everything typed still there."""
     names = _chosen(Plan(""), Content((), None, ""), course)[0]
     typed = {name: sent.line(name) for name in names}
-    page = _form_page(parts, course, activity, typed, sent.all("worksheet"))
-    return render(parts, "teacher/activity_form.html", replace(page, problem=str(error), field=error.field), 422)
+    page = _form_page(services, course, activity, typed, sent.all("worksheet"))
+    return render(services, "teacher/activity_form.html", replace(page, problem=str(error), field=error.field), 422)
 
 
 def _form_page(
-    parts: Parts, course: Course, activity: Activity | None, typed: Mapping[str, str], keys: tuple[str, ...]
+    services: Services, course: Course, activity: Activity | None, typed: Mapping[str, str], keys: tuple[str, ...]
 ) -> ActivityFormPage:
-    words, library = parts.library.wording, parts.library
+    words, library = services.library.wording, services.library
     groups = {
         words.say("topics", topic): tuple(
             FormEntry(sheet.key, sheet.title, topic, sheet.key in keys)
@@ -277,5 +284,5 @@ def _form_page(
         )
         for topic in library.topics
     }
-    tickets = tuple(FormEntry(t.key, t.title, "", t.key == typed["ticket"]) for t in parts.tickets.values())
+    tickets = tuple(FormEntry(t.key, t.title, "", t.key == typed["ticket"]) for t in services.tickets.values())
     return ActivityFormPage(course, activity, activity.phase() if activity else "draft", typed, groups, tickets)

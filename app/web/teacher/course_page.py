@@ -16,7 +16,7 @@ from app.store.people import as_email
 from app.web.shared import permissions as doors
 from app.web.shared.forms import Sent
 from app.web.shared.permissions import LedCourse, LedStudent, SeenCourse, SignedIn, address
-from app.web.shared.services import Part, Parts, render
+from app.web.shared.services import Services, ServicesDep, render
 
 router = APIRouter(include_in_schema=False)
 
@@ -54,114 +54,120 @@ class CoursePage:
 
 
 @router.get("/courses")
-def list_courses(parts: Part, teacher: SignedIn) -> Response:
+def list_courses(services: ServicesDep, teacher: SignedIn) -> Response:
     """The courses of whoever is signed in."""
-    return render(parts, "teacher/course_list.html", _courses_page(parts, teacher))
+    return render(services, "teacher/course_list.html", _courses_page(services, teacher))
 
 
 @router.post("/courses")
-def add_course(parts: Part, teacher: SignedIn, sent: Sent) -> Response:
+def add_course(services: ServicesDep, teacher: SignedIn, sent: Sent) -> Response:
     """A new course, led by whoever makes it."""
     title, zone = sent.line("title"), sent.line("zone", 64)
-    if problem := _problem(parts, title, zone):
-        return render(parts, "teacher/course_list.html", _courses_page(parts, teacher, title, zone, problem), 422)
-    course = parts.store.courses.add(title, zone, teacher)
+    if problem := _problem(services, title, zone):
+        return render(services, "teacher/course_list.html", _courses_page(services, teacher, title, zone, problem), 422)
+    course = services.store.courses.add(title, zone, teacher)
     return RedirectResponse(f"/courses/{course.id}", 303)
 
 
 @router.get("/courses/{course_id:int}")
-def show_course(parts: Part, door: SeenCourse) -> Response:
+def show_course(services: ServicesDep, door: SeenCourse) -> Response:
     """A course with its activities, roster and staff."""
-    return render(parts, "teacher/course.html", _course_page(parts, door))
+    return render(services, "teacher/course.html", _course_page(services, door))
 
 
 @router.post("/courses/{course_id:int}")
-def change_course(parts: Part, door: LedCourse, sent: Sent) -> Response:
+def change_course(services: ServicesDep, door: LedCourse, sent: Sent) -> Response:
     """Another title or time zone."""
     title, zone = sent.line("title"), sent.line("zone", 64)
-    if problem := _problem(parts, title, zone):
-        return render(parts, "teacher/course.html", _course_page(parts, door, problem=problem, about="settings"), 422)
-    parts.store.courses.change(door.course, title, zone)
+    if problem := _problem(services, title, zone):
+        return render(
+            services, "teacher/course.html", _course_page(services, door, problem=problem, about="settings"), 422
+        )
+    services.store.courses.change(door.course, title, zone)
     return RedirectResponse(f"/courses/{door.course.id}", 303)
 
 
 @router.post("/courses/{course_id:int}/students")
-def add_students(parts: Part, door: LedCourse, sent: Sent) -> Response:
+def add_students(services: ServicesDep, door: LedCourse, sent: Sent) -> Response:
     """Names from a file or from text, each added once."""
-    words = parts.library.wording
+    words = services.library.wording
     try:
         entries = read_roster(sent.file or sent.raw("roster"), MOST_STUDENTS)
     except RosterError as error:
-        page = _course_page(parts, door, problem=str(error), about="roster", roster=sent.raw("roster"))
-        return render(parts, "teacher/course.html", page, 422)
-    added = parts.store.courses.add_students(door.course, entries)
+        page = _course_page(services, door, problem=str(error), about="roster", roster=sent.raw("roster"))
+        return render(services, "teacher/course.html", page, 422)
+    added = services.store.courses.add_students(door.course, entries)
     there = len(entries) - added
     notice = words.say("class", "roster-added-some" if there else "roster-added", added=added, there=there)
-    return render(parts, "teacher/course.html", _course_page(parts, door, notice=notice))
+    return render(services, "teacher/course.html", _course_page(services, door, notice=notice))
 
 
 @router.post("/courses/{course_id:int}/students/{student_id:int}/remove")
-def remove_student(parts: Part, door: LedStudent) -> Response:
+def remove_student(services: ServicesDep, door: LedStudent) -> Response:
     """Delete a student and what they did."""
-    parts.store.courses.remove_student(door.student)
-    parts.store.people.note(f"teacher {door.teacher.id}", "student removed", f"student {door.student.id}")
+    services.store.courses.remove_student(door.student)
+    services.store.people.note(f"teacher {door.teacher.id}", "student removed", f"student {door.student.id}")
     return RedirectResponse(f"/courses/{door.course.id}#roster", 303)
 
 
 @router.post("/courses/{course_id:int}/students/{student_id:int}/free")
-def free_student(parts: Part, door: LedStudent) -> Response:
+def free_student(services: ServicesDep, door: LedStudent) -> Response:
     """Let a name be taken again, after somebody took the wrong one."""
-    parts.store.courses.free_student(door.student)
-    parts.store.people.note(f"teacher {door.teacher.id}", "name freed", f"student {door.student.id}")
+    services.store.courses.free_student(door.student)
+    services.store.people.note(f"teacher {door.teacher.id}", "name freed", f"student {door.student.id}")
     return RedirectResponse(f"/courses/{door.course.id}#roster", 303)
 
 
 @router.post("/courses/{course_id:int}/staff")
-def invite(request: Request, parts: Part, door: LedCourse, sent: Sent) -> Response:
+def invite(request: Request, services: ServicesDep, door: LedCourse, sent: Sent) -> Response:
     """A link that brings somebody onto the staff."""
     email = as_email(sent.line("email", 300))
     if email is None:
-        problem, typed = parts.library.wording.say("class", "no-email"), sent.line("email", 300)
-        page = _course_page(parts, door, problem=problem, about="staff", email=typed)
-        return render(parts, "teacher/course.html", page, 422)
+        problem, typed = services.library.wording.say("class", "no-email"), sent.line("email", 300)
+        page = _course_page(services, door, problem=problem, about="staff", email=typed)
+        return render(services, "teacher/course.html", page, 422)
     role: Role = "instructor" if sent.raw("role") == "instructor" else "assistant"
-    token = parts.store.people.add_link("invite", email, door.course.id, role)
-    parts.store.people.note(f"teacher {door.teacher.id}", f"invited {role}", f"course {door.course.id}")
-    link = f"{address(request, parts)}/links/{token}"
-    return render(parts, "teacher/course.html", _course_page(parts, door, invitation=link, invited=email))
+    token = services.store.people.add_link("invite", email, door.course.id, role)
+    services.store.people.note(f"teacher {door.teacher.id}", f"invited {role}", f"course {door.course.id}")
+    link = f"{address(request, services)}/links/{token}"
+    return render(services, "teacher/course.html", _course_page(services, door, invitation=link, invited=email))
 
 
 @router.post("/courses/{course_id:int}/staff/{teacher_id:int}/remove")
-def remove_from_staff(parts: Part, door: LedCourse, teacher_id: int) -> Response:
+def remove_from_staff(services: ServicesDep, door: LedCourse, teacher_id: int) -> Response:
     """Take somebody off the staff; the last instructor stays."""
-    if teacher_id not in {member.teacher_id for member in parts.store.courses.staff(door.course)}:
+    if teacher_id not in {member.teacher_id for member in services.store.courses.staff(door.course)}:
         raise HTTPException(404)
-    if not parts.store.courses.remove_from_staff(door.course, teacher_id):
-        problem = parts.library.wording.say("class", "last-instructor")
-        return render(parts, "teacher/course.html", _course_page(parts, door, problem=problem, about="staff"), 409)
-    parts.store.people.note(f"teacher {door.teacher.id}", "staff removed", f"course {door.course.id}")
+    if not services.store.courses.remove_from_staff(door.course, teacher_id):
+        problem = services.library.wording.say("class", "last-instructor")
+        return render(
+            services, "teacher/course.html", _course_page(services, door, problem=problem, about="staff"), 409
+        )
+    services.store.people.note(f"teacher {door.teacher.id}", "staff removed", f"course {door.course.id}")
     mine = teacher_id == door.teacher.id
     return RedirectResponse("/courses" if mine else f"/courses/{door.course.id}#staff", 303)
 
 
-def _problem(parts: Parts, title: str, zone: str) -> str:
+def _problem(services: Services, title: str, zone: str) -> str:
     """What of a course's settings cannot be used, as a sentence."""
     if not title:
-        return parts.library.wording.say("class", "no-title")
-    return "" if zone in available_timezones() else parts.library.wording.say("class", "no-zone", zone=zone)
+        return services.library.wording.say("class", "no-title")
+    return "" if zone in available_timezones() else services.library.wording.say("class", "no-zone", zone=zone)
 
 
 def _zones() -> tuple[str, ...]:
-    """Time zones by the names people know: areas with a place, and UTC."""
+    """Time zones by the names people know: areas with a blank, and UTC."""
     named = (zone for zone in available_timezones() if "/" in zone and not zone.startswith(("Etc/", "SystemV/", "US/")))
     return ("UTC", *sorted(named))
 
 
-def _courses_page(parts: Parts, teacher: Teacher, title: str = "", zone: str = "", problem: str = "") -> CoursesPage:
-    return CoursesPage(teacher, parts.store.courses.taught_by(teacher), _zones(), title, zone, problem)
+def _courses_page(
+    services: Services, teacher: Teacher, title: str = "", zone: str = "", problem: str = ""
+) -> CoursesPage:
+    return CoursesPage(teacher, services.store.courses.taught_by(teacher), _zones(), title, zone, problem)
 
 
-def _course_page(parts: Parts, door: doors.TaughtCourse, **said: str) -> CoursePage:
-    store, course = parts.store, door.course
+def _course_page(services: Services, door: doors.TaughtCourse, **said: str) -> CoursePage:
+    store, course = services.store, door.course
     staff = store.courses.staff(course)
     return CoursePage(door, store.activities.of_course(course), store.courses.students(course), staff, _zones(), **said)

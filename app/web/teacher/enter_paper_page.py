@@ -24,7 +24,7 @@ from app.web.practice.sheet_request import variant_coded
 from app.web.shared import permissions as doors
 from app.web.shared.forms import Fields, Sent
 from app.web.shared.permissions import LedActivity
-from app.web.shared.services import Part, Parts, render
+from app.web.shared.services import Services, ServicesDep, render
 
 router = APIRouter(include_in_schema=False)
 
@@ -90,7 +90,7 @@ class Named:
 class Pile:
     """The papers of one form: which activity they belong to, which sheet they are of where no code says otherwise."""
 
-    parts: Parts
+    services: Services
     activity: Activity
     roll: Roll
     number: int
@@ -103,27 +103,27 @@ class Pile:
         named = self._named(line, at)
         sheet = self._sheet(named, at)
         if not named.answers.split():
-            raise PaperError(self.parts.library.wording.say("paper", "no-answers", at=at, name=named.student.name))
+            raise PaperError(self.services.library.wording.say("paper", "no-answers", at=at, name=named.student.name))
         paper = mark_paper(sheet.variant, named.student.name, named.answers, at)
-        return Stored(named.student, sheet.variant, paper, _keep(self.parts, sheet, paper))
+        return Stored(named.student, sheet.variant, paper, _keep(self.services, sheet, paper))
 
     def coded(self, code: str) -> tuple[int, Fixed]:
         """Which sheet of the activity has this code, and its sizes; raises PaperError, WorksheetError."""
         if code not in self.known:
-            self.known[code] = _coded(self.parts, self.activity, code)
+            self.known[code] = _coded(self.services, self.activity, code)
         return self.known[code]
 
     def _sheet(self, named: Named, at: int) -> Assigned:
         try:
             number, fixed = self.coded(named.code or self.code) if named.code or self.code else (self.number, None)
         except (PaperError, WorksheetError) as error:
-            say = self.parts.library.wording.say
+            say = self.services.library.wording.say
             raise PaperError(say("paper", "wrong-code", at=at, problem=error)) from None
-        own = assigned(self.parts, self.activity, named.student, number)
+        own = assigned(self.services, self.activity, named.student, number)
         if fixed is None or fixed == own.fixed:
             return own
         worksheet = worksheet_of(self.activity.content.items[number], self.activity.policies)
-        return Assigned(own.spot, fixed, fix(self.parts, worksheet, fixed), own.draft)
+        return Assigned(own.spot, fixed, fix(self.services, worksheet, fixed), own.draft)
 
     def _named(self, line: str, at: int) -> Named:
         label, answers = parted(line)
@@ -134,7 +134,7 @@ class Pile:
         picked = self._chosen(label)
         if picked or len(found) == 1:
             return Named(picked or found[0], code, answers)
-        say = self.parts.library.wording.say
+        say = self.services.library.wording.say
         if not found:
             raise PaperError(say("paper", "nobody", at=at, name=label[:60]), label, self.roll.students)
         people = " or ".join(f"{one.name} ({one.roster_key})" if one.roster_key else one.name for one in found[:5])
@@ -157,41 +157,41 @@ class Pile:
         words = line.split()
         for count in range(min(MOST_WORDS, len(words)), 0, -1):
             found, code = self._found(" ".join(words[:count]))
-            boxes = frozen_variant(self.parts, self.activity, self.number).blanks
+            boxes = frozen_variant(self.services, self.activity, self.number).blanks
             if len(found) == 1 and len(words) - count == len(boxes):
                 return Named(found[0], code, " ".join(words[count:]))
-        raise PaperError(self.parts.library.wording.say("paper", "no-name", at=at))
+        raise PaperError(self.services.library.wording.say("paper", "no-name", at=at))
 
 
 @router.get("/activities/{activity_id:int}/paper")
-def show_papers(parts: Part, door: LedActivity, sheet: str = "") -> Response:
+def show_papers(services: ServicesDep, door: LedActivity, sheet: str = "") -> Response:
     """The form for the lines, of the first worksheet unless another is asked for."""
-    return render(parts, "teacher/enter_paper.html", _page(parts, door, _number(door.activity, sheet)))
+    return render(services, "teacher/enter_paper.html", _page(services, door, _number(door.activity, sheet)))
 
 
 @router.post("/activities/{activity_id:int}/paper")
-def type_in(parts: Part, door: LedActivity, sent: Sent) -> Response:
+def type_in(services: ServicesDep, door: LedActivity, sent: Sent) -> Response:
     """Store every line that is clear, once however often it is sent, and give the others back with what they lack."""
-    pile = _pile(parts, door, sent)
-    page = _page(parts, door, pile.number, sent.line("code", 60))
-    typed, words = sent.raw("typed"), parts.library.wording
+    pile = _pile(services, door, sent)
+    page = _page(services, door, pile.number, sent.line("code", 60))
+    typed, words = sent.raw("typed"), services.library.wording
     try:
         lines = typed_lines(typed)
         if page.code and page.sheets:
             pile.coded(page.code)
     except HandoutError as error:
-        return render(parts, "teacher/enter_paper.html", replace(page, typed=typed, problem=str(error)), 422)
+        return render(services, "teacher/enter_paper.html", replace(page, typed=typed, problem=str(error)), 422)
     except (PaperError, WorksheetError) as error:
-        return render(parts, "teacher/enter_paper.html", replace(page, typed=typed, code_problem=str(error)), 422)
+        return render(services, "teacher/enter_paper.html", replace(page, typed=typed, code_problem=str(error)), 422)
     if page.drafted or not page.sheets or not lines:
         problem = words.say("paper", "draft" if page.drafted else "none")
-        return render(parts, "teacher/enter_paper.html", replace(page, typed=typed, problem=problem), 422)
+        return render(services, "teacher/enter_paper.html", replace(page, typed=typed, problem=problem), 422)
     stored, unclear = _store(pile, [line for _, line in lines])
     if any(not one.again for one in stored):
-        parts.store.people.note(f"teacher {door.teacher.id}", "paper typed in", f"activity {door.activity.id}")
+        services.store.people.note(f"teacher {door.teacher.id}", "paper typed in", f"activity {door.activity.id}")
     left = "\n".join(one.line for one in unclear)
-    shown = replace(_page(parts, door, pile.number, page.code), typed=left, unclear=unclear, stored=stored)
-    return render(parts, "teacher/enter_paper.html", shown, 422 if unclear else 200)
+    shown = replace(_page(services, door, pile.number, page.code), typed=left, unclear=unclear, stored=stored)
+    return render(services, "teacher/enter_paper.html", shown, 422 if unclear else 200)
 
 
 def _store(pile: Pile, lines: list[str]) -> tuple[tuple[Stored, ...], tuple[Unclear, ...]]:
@@ -207,9 +207,9 @@ def _store(pile: Pile, lines: list[str]) -> tuple[tuple[Stored, ...], tuple[Uncl
     return tuple(stored), tuple(unclear)
 
 
-def _keep(parts: Parts, sheet: Assigned, paper: Paper) -> bool:
+def _keep(services: Services, sheet: Assigned, paper: Paper) -> bool:
     """Keep one paper as a try that was handed in; whether it was there before."""
-    work, spot = parts.store.classwork, sheet.spot
+    work, spot = services.store.classwork, sheet.spot
     answers = dict(zip(map(str, sheet.variant.blanks), paper.texts, strict=True))
     client_id = _client_id(sheet, answers)
     again = any(one.client_id == client_id for one in work.tries(spot))
@@ -227,30 +227,30 @@ def _client_id(sheet: Assigned, answers: Mapping[str, str]) -> str:
     return f"paper.{hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()[:40]}"
 
 
-def _coded(parts: Parts, activity: Activity, code: str) -> tuple[int, Fixed]:
+def _coded(services: Services, activity: Activity, code: str) -> tuple[int, Fixed]:
     """The sheet of the activity that a code names, as it was frozen; raises PaperError, WorksheetError."""
     sheets = [worksheet_of(item, activity.policies) for item in activity.content.items]
     numbers = {sheet.key: number for number, sheet in enumerate(sheets)}
-    frozen = Library({sheet.key: sheet for sheet in sheets}, parts.library.models, parts.library.wording)
+    frozen = Library({sheet.key: sheet for sheet in sheets}, services.library.models, services.library.wording)
     try:
-        variant = variant_coded(replace(parts, library=frozen), code)
+        variant = variant_coded(replace(services, library=frozen), code)
     except WorksheetError:
-        other = variant_coded(parts, code)  # which says it for a code of no sheet whatever
+        other = variant_coded(services, code)  # which says it for a code of no sheet whatever
         newer = "other-version" if other.worksheet.key in numbers else "other-sheet"
-        told = parts.library.wording.say("paper", newer, code=other.code, title=other.worksheet.title)
+        told = services.library.wording.say("paper", newer, code=other.code, title=other.worksheet.title)
         raise PaperError(told) from None
     number = numbers[variant.worksheet.key]
     decoded = variant.decoder_tokens or sheets[number].decoder_tokens
     return number, Fixed(variant.model.key, variant.tokens, decoded)
 
 
-def _pile(parts: Parts, door: doors.TaughtActivity, sent: Fields) -> Pile:
+def _pile(services: Services, door: doors.TaughtActivity, sent: Fields) -> Pile:
     chosen = dict[str, list[str]]()
     for label, who in zip(sent.all("label"), sent.all("who"), strict=False):
         chosen.setdefault(label, []).append(who)
     number = _number(door.activity, sent.line("sheet", 9))
-    roll = Roll(parts.store.courses.students(door.course))
-    return Pile(parts, door.activity, roll, number, sent.line("code", 60), chosen)
+    roll = Roll(services.store.courses.students(door.course))
+    return Pile(services, door.activity, roll, number, sent.line("code", 60), chosen)
 
 
 def _number(activity: Activity, sheet: str) -> int:
@@ -259,13 +259,13 @@ def _number(activity: Activity, sheet: str) -> int:
     return number - 1 if 1 <= number <= len(activity.content.items) else 0
 
 
-def _page(parts: Parts, door: doors.TaughtActivity, number: int, code: str = "") -> PapersPage:
+def _page(services: Services, door: doors.TaughtActivity, number: int, code: str = "") -> PapersPage:
     activity, drafted = door.activity, door.activity.state == "draft"
-    sheets = titles(parts, activity.content)
-    order = order_of(frozen_variant(parts, activity, number)) if sheets else ()
+    sheets = titles(services, activity.content)
+    order = order_of(frozen_variant(services, activity, number)) if sheets else ()
     kept = activity.content.items[number].sheet if sheets else ""
-    tries = parts.store.classwork.tries_of_activity(activity.id)
+    tries = services.store.classwork.tries_of_activity(activity.id)
     handed_in = {one.student_id for one in tries if one.handed_in and one.sheet == kept}
-    students = parts.store.courses.students(door.course)
+    students = services.store.courses.students(door.course)
     roster = tuple((student, student.id in handed_in) for student in students)
     return PapersPage(door, drafted, sheets, number + 1, order, code, roster)

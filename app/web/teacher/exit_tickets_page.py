@@ -10,12 +10,12 @@ from annotated_doc import Doc
 from fastapi import APIRouter, Depends, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
 
-from app.classes.activity_results import NamedBelief, named_beliefs, outcomes
+from app.classes.activity_results import NamedMisconception, named_misconceptions, outcomes
 from app.store import TicketAnswer
 from app.web.shared import permissions as doors
 from app.web.shared.forms import Sent
 from app.web.shared.permissions import LedActivity, SeenActivity
-from app.web.shared.services import Part, Parts, render
+from app.web.shared.services import Services, ServicesDep, render
 
 router = APIRouter(include_in_schema=False)
 
@@ -47,7 +47,7 @@ class TicketsPage:
     door: Annotated[doors.TaughtActivity, Doc("The activity, its course, and who looks at it in which role.")]
     muddiest: Annotated[Question | None, Doc("The muddiest points, if the ticket asks for them.")]
     questions: Annotated[tuple[Question, ...], Doc("The other questions.")]
-    beliefs: Annotated[tuple[NamedBelief, ...], Doc("What was believed in the same session.")]
+    misconceptions: Annotated[tuple[NamedMisconception, ...], Doc("What was believed in the same session.")]
     q: Annotated[str, Doc("What is searched for, or nothing.")]
     which: Annotated[Which, Doc("Which answers are shown: all that are not hidden, or those with a mark.")]
     query: Annotated[str, Doc("Both, as they stand behind an address.")]
@@ -83,30 +83,30 @@ Wanted = Annotated[Asked, Depends(asked)]
 
 
 @router.get("/activities/{activity_id:int}/tickets")
-def show_tickets(parts: Part, wanted: Wanted) -> Response:
+def show_tickets(services: ServicesDep, wanted: Wanted) -> Response:
     """Every answer, or those that are searched for."""
-    return render(parts, "teacher/exit_tickets.html", _page(parts, wanted))
+    return render(services, "teacher/exit_tickets.html", _page(services, wanted))
 
 
 @router.post("/activities/{activity_id:int}/tickets/{answer_id}")
 def mark_ticket(
-    request: Request, parts: Part, door: LedActivity, wanted: Wanted, sent: Sent, answer_id: str
+    request: Request, services: ServicesDep, door: LedActivity, wanted: Wanted, sent: Sent, answer_id: str
 ) -> Response:
     """Set or take away one mark of one answer."""
     mark, on = sent.raw("mark"), sent.raw("on") == "yes"
     known = mark in ("starred", "follow_up", "hidden") and answer_id.isascii() and answer_id.isalnum()
-    if not known or not parts.store.classwork.mark_ticket(door.activity.id, answer_id, **{mark: on}):
+    if not known or not services.store.classwork.mark_ticket(door.activity.id, answer_id, **{mark: on}):
         raise HTTPException(404)
     if "hx-request" in request.headers:
-        return render(parts, "teacher/_exit_tickets.html", _page(parts, wanted))
+        return render(services, "teacher/_exit_tickets.html", _page(services, wanted))
     query = f"?{wanted.query}" if wanted.query else ""
     return RedirectResponse(f"/activities/{door.activity.id}/tickets{query}", 303)
 
 
-def _page(parts: Parts, wanted: Asked) -> TicketsPage:
+def _page(services: Services, wanted: Asked) -> TicketsPage:
     activity = wanted.door.activity
-    kept = parts.store.classwork.tickets(activity.id)
-    names = {student.id: student.name for student in parts.store.courses.students(wanted.door.course)}
+    kept = services.store.classwork.tickets(activity.id)
+    names = {student.id: student.name for student in services.store.courses.students(wanted.door.course)}
     texts = dict(activity.content.ticket.questions) if activity.content.ticket else {}
     texts |= {
         answer.question: answer.question for answer in kept if answer.question not in texts
@@ -119,5 +119,5 @@ def _page(parts: Parts, wanted: Asked) -> TicketsPage:
     ]
     muddiest = next((question for question in questions if question.key == MUDDIEST), None)
     others = tuple(question for question in questions if question is not muddiest)
-    beliefs = tuple(b for b in named_beliefs(parts, outcomes(parts, activity)) if b.at_last)
-    return TicketsPage(wanted.door, muddiest, others, beliefs, wanted.q, wanted.which, wanted.query, len(kept))
+    misconceptions = tuple(b for b in named_misconceptions(services, outcomes(services, activity)) if b.at_last)
+    return TicketsPage(wanted.door, muddiest, others, misconceptions, wanted.q, wanted.which, wanted.query, len(kept))

@@ -20,7 +20,7 @@ from app.store import Course
 from app.web.shared import permissions as doors
 from app.web.shared.forms import Sent
 from app.web.shared.permissions import OwnCourse
-from app.web.shared.services import Part, Parts, render
+from app.web.shared.services import Services, ServicesDep, render
 
 router = APIRouter(include_in_schema=False)
 
@@ -49,28 +49,28 @@ class ExportsPage:
     problem: Annotated[str, Doc("Why nothing was deleted, or nothing.")] = ""
 
 
-def _answers(files: CourseFiles, _parts: Parts) -> Iterator[bytes]:
+def _answers(files: CourseFiles, _parts: Services) -> Iterator[bytes]:
     return (line.encode() for line in csv_lines(files.answers()))
 
 
-def _tries(files: CourseFiles, _parts: Parts) -> Iterator[bytes]:
+def _tries(files: CourseFiles, _parts: Services) -> Iterator[bytes]:
     return (line.encode() for line in csv_lines(files.tries()))
 
 
-def _tickets(files: CourseFiles, _parts: Parts) -> Iterator[bytes]:
+def _tickets(files: CourseFiles, _parts: Services) -> Iterator[bytes]:
     return (line.encode() for line in csv_lines(files.tickets()))
 
 
-def _canvas(files: CourseFiles, _parts: Parts) -> Iterator[bytes]:
+def _canvas(files: CourseFiles, _parts: Services) -> Iterator[bytes]:
     yield files.canvas().encode()
 
 
-def _moodle(files: CourseFiles, _parts: Parts) -> Iterator[bytes]:
+def _moodle(files: CourseFiles, _parts: Services) -> Iterator[bytes]:
     yield files.moodle().encode()
 
 
-def _whole(files: CourseFiles, parts: Parts) -> Iterator[bytes]:
-    readme = parts.library.wording.say("exports", "readme", course=files.course.title, zone=files.course.time_zone)
+def _whole(files: CourseFiles, services: Services) -> Iterator[bytes]:
+    readme = services.library.wording.say("exports", "readme", course=files.course.title, zone=files.course.time_zone)
     with tempfile.SpooledTemporaryFile(IN_MEMORY) as file:
         files.write_zip(file, readme)
         file.seek(0)
@@ -78,7 +78,7 @@ def _whole(files: CourseFiles, parts: Parts) -> Iterator[bytes]:
             yield piece
 
 
-EXPORTS: dict[str, Callable[[CourseFiles, Parts], Iterator[bytes]]] = {
+EXPORTS: dict[str, Callable[[CourseFiles, Services], Iterator[bytes]]] = {
     "answers.csv": _answers,
     "tries.csv": _tries,
     "exit-tickets.csv": _tickets,
@@ -89,64 +89,64 @@ EXPORTS: dict[str, Callable[[CourseFiles, Parts], Iterator[bytes]]] = {
 
 
 @router.get("/courses/{course_id:int}/exports")
-def show_exports(parts: Part, door: OwnCourse) -> Response:
+def show_exports(services: ServicesDep, door: OwnCourse) -> Response:
     """What can be taken home, and the ways to put the course away."""
-    return render(parts, "teacher/export.html", _page(parts, door))
+    return render(services, "teacher/export.html", _page(services, door))
 
 
 @router.get("/courses/{course_id:int}/exports/{name}")
-def export(parts: Part, door: OwnCourse, name: str) -> Response:
+def export(services: ServicesDep, door: OwnCourse, name: str) -> Response:
     """One file, made while it is sent."""
     if name not in EXPORTS:
         raise HTTPException(404)
-    activities = parts.store.activities.of_course(door.course)
-    points = {activity.id: boxes(parts, activity.content) for activity in activities}
-    files = CourseFiles(parts.store, door.course, points)
-    parts.store.people.note(f"teacher {door.teacher.id}", f"exported {name}", f"course {door.course.id}")
+    activities = services.store.activities.of_course(door.course)
+    points = {activity.id: boxes(services, activity.content) for activity in activities}
+    files = CourseFiles(services.store, door.course, points)
+    services.store.people.note(f"teacher {door.teacher.id}", f"exported {name}", f"course {door.course.id}")
     headers = {
         "Content-Disposition": f'attachment; filename="{_slug(door.course)}-{name}"',
         "Cache-Control": "no-store",
     }
     kind = "application/zip" if name.endswith(".zip") else "text/csv; charset=utf-8"
-    return StreamingResponse(EXPORTS[name](files, parts), headers=headers, media_type=kind)
+    return StreamingResponse(EXPORTS[name](files, services), headers=headers, media_type=kind)
 
 
 @router.post("/courses/{course_id:int}/archive")
-def archive(parts: Part, door: OwnCourse) -> Response:
+def archive(services: ServicesDep, door: OwnCourse) -> Response:
     """Put the course away: it can be read and not changed."""
-    parts.store.courses.archive(door.course)
-    parts.store.people.note(f"teacher {door.teacher.id}", "course archived", f"course {door.course.id}")
+    services.store.courses.archive(door.course)
+    services.store.people.note(f"teacher {door.teacher.id}", "course archived", f"course {door.course.id}")
     return RedirectResponse("/courses", 303)
 
 
 @router.post("/courses/{course_id:int}/bring-back")
-def bring_back(parts: Part, door: OwnCourse) -> Response:
+def bring_back(services: ServicesDep, door: OwnCourse) -> Response:
     """Let an archived course go on."""
-    parts.store.courses.archive(door.course, archived=False)
-    parts.store.people.note(f"teacher {door.teacher.id}", "course brought back", f"course {door.course.id}")
+    services.store.courses.archive(door.course, archived=False)
+    services.store.people.note(f"teacher {door.teacher.id}", "course brought back", f"course {door.course.id}")
     return RedirectResponse(f"/courses/{door.course.id}", 303)
 
 
 @router.post("/courses/{course_id:int}/delete")
-def delete(parts: Part, door: OwnCourse, sent: Sent) -> Response:
+def delete(services: ServicesDep, door: OwnCourse, sent: Sent) -> Response:
     """Delete the course for good, once its title was typed."""
     typed = sent.line("title")
     if typed != " ".join(door.course.title.split()):
-        problem = parts.library.wording.say("class", "other-title")
-        return render(parts, "teacher/export.html", _page(parts, door, typed, problem), 422)
-    parts.store.courses.delete(door.course)
-    parts.store.people.note(f"teacher {door.teacher.id}", "course deleted", f"course {door.course.id}")
+        problem = services.library.wording.say("class", "other-title")
+        return render(services, "teacher/export.html", _page(services, door, typed, problem), 422)
+    services.store.courses.delete(door.course)
+    services.store.people.note(f"teacher {door.teacher.id}", "course deleted", f"course {door.course.id}")
     return RedirectResponse("/courses", 303)
 
 
-def _page(parts: Parts, door: doors.TaughtCourse, typed: str = "", problem: str = "") -> ExportsPage:
-    unknown = sum(1 for student in parts.store.courses.students(door.course) if not student.roster_key)
-    return ExportsPage(door, unknown, _log(parts, door.course), typed, problem)
+def _page(services: Services, door: doors.TaughtCourse, typed: str = "", problem: str = "") -> ExportsPage:
+    unknown = sum(1 for student in services.store.courses.students(door.course) if not student.roster_key)
+    return ExportsPage(door, unknown, _log(services, door.course), typed, problem)
 
 
-def _log(parts: Parts, course: Course) -> tuple[LogLine, ...]:
+def _log(services: Services, course: Course) -> tuple[LogLine, ...]:
     """What was done to the course and to what is in it now, since it was made."""
-    store, zone = parts.store, ZoneInfo(course.time_zone)
+    store, zone = services.store, ZoneInfo(course.time_zone)
     titles = {f"activity {activity.id}": activity.plan.title for activity in store.activities.of_course(course)}
     names = {f"student {student.id}": student.name for student in store.courses.students(course)}
     staff = {f"teacher {member.teacher_id}": member.name or member.email for member in store.courses.staff(course)}

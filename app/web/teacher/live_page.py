@@ -13,13 +13,13 @@ from fastapi.responses import RedirectResponse
 from app.classes.live_snapshot import Progress, Room, Rooms, RowCount, SheetRoom
 from app.classes.student_sheet import frozen_variant, titles
 from app.figures.figures import Figure
-from app.grading.explanations import explain_belief
+from app.grading.explanations import explain_misconception
 from app.sheets.worksheet import Row
 from app.store import Phase, Spotlight
 from app.web.shared import permissions as doors
 from app.web.shared.forms import Sent
 from app.web.shared.permissions import LedActivity, SeenActivity, address
-from app.web.shared.services import Part, Parts, render
+from app.web.shared.services import Services, ServicesDep, render
 
 router = APIRouter(include_in_schema=False)
 
@@ -56,8 +56,8 @@ class RowBar:
 
 
 @dataclass(frozen=True)
-class BeliefBar:
-    """A belief that is held in the room, in a few words, by how many, with its bar."""
+class MisconceptionBar:
+    """A misconception that is held in the room, in a few words, by how many, with its bar."""
 
     key: str
     name: str
@@ -67,7 +67,7 @@ class BeliefBar:
 
 @dataclass(frozen=True)
 class Explained:
-    """The belief that is explained to the class, and the picture of it beside the truth where that is shown."""
+    """The misconception that is explained to the class, and the picture of it beside the truth where that is shown."""
 
     key: str
     name: str
@@ -84,7 +84,7 @@ class Person:
     name: str
     progress: Progress
     right: int
-    beliefs: tuple[str, ...]
+    misconceptions: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -99,8 +99,8 @@ class LivePage:
     room: Annotated[Room, Doc("Who came, and how many exit tickets are in.")]
     sheet: Annotated[SheetRoom | None, Doc("The sheet that is looked at; none where there is none.")]
     rows: Annotated[tuple[RowBar, ...], Doc("Its rows.")]
-    beliefs: Annotated[tuple[BeliefBar, ...], Doc("What is believed, the commonest first.")]
-    explained: Annotated[Explained | None, Doc("The belief that is explained to the class.")]
+    misconceptions: Annotated[tuple[MisconceptionBar, ...], Doc("What is believed, the commonest first.")]
+    explained: Annotated[Explained | None, Doc("The misconception that is explained to the class.")]
     named: Annotated[bool, Doc("Whether names were asked for.")]
     people: Annotated[tuple[Person, ...], Doc("Everybody who came, by name; nobody unless names were asked for.")]
     reloads: Annotated[bool, Doc("Whether the page loads itself again, for browsers without script.")]
@@ -133,54 +133,56 @@ Looked = Annotated[Look, Depends(look_at)]
 
 
 @router.get("/activities/{activity_id:int}/live")
-def show_live(request: Request, parts: Part, rooms: AllRooms, look: Looked) -> Response:
+def show_live(request: Request, services: ServicesDep, rooms: AllRooms, look: Looked) -> Response:
     """The whole page."""
-    return render(parts, "teacher/live.html", _page(request, parts, rooms, look))
+    return render(services, "teacher/live.html", _page(request, services, rooms, look))
 
 
 @router.get("/activities/{activity_id:int}/live/now")
-def show_now(request: Request, parts: Part, rooms: AllRooms, look: Looked, seen: str = "") -> Response:
+def show_now(request: Request, services: ServicesDep, rooms: AllRooms, look: Looked, seen: str = "") -> Response:
     """What has changed since; 204 where nothing has."""
-    page = _page(request, parts, rooms, look)
-    return Response(status_code=204) if page.seen == seen else render(parts, "teacher/_live.html", page)
+    page = _page(request, services, rooms, look)
+    return Response(status_code=204) if page.seen == seen else render(services, "teacher/_live.html", page)
 
 
 @router.post("/activities/{activity_id:int}/live/explain")
-def explain(request: Request, parts: Part, rooms: AllRooms, door: LedActivity, look: Looked, sent: Sent) -> Response:
-    """Explain a belief to the class, or take the explanation away, on every live view of the activity."""
-    belief = sent.line("belief", 80)
-    if belief:
-        if not look.number or belief not in parts.library.wording.sections["beliefs"]:
-            raise HTTPException(422, parts.library.wording.say("live", "no-belief-there"))
-        spotlight = Spotlight(look.number - 1, belief, sent.raw("drawn") == "yes")
-        parts.store.live.show(door.activity.id, spotlight)
+def explain(
+    request: Request, services: ServicesDep, rooms: AllRooms, door: LedActivity, look: Looked, sent: Sent
+) -> Response:
+    """Explain a misconception to the class, or take the explanation away, on every live view of the activity."""
+    misconception = sent.line("misconception", 80)
+    if misconception:
+        if not look.number or misconception not in services.library.wording.sections["misconceptions"]:
+            raise HTTPException(422, services.library.wording.say("live", "no-misconception-there"))
+        spotlight = Spotlight(look.number - 1, misconception, sent.raw("drawn") == "yes")
+        services.store.live.show(door.activity.id, spotlight)
     else:
-        parts.store.live.show(door.activity.id, None)
+        services.store.live.show(door.activity.id, None)
     if "hx-request" in request.headers:
-        return render(parts, "teacher/_live.html", _page(request, parts, rooms, look))
+        return render(services, "teacher/_live.html", _page(request, services, rooms, look))
     return RedirectResponse(look.address, 303)
 
 
-def _page(request: Request, parts: Parts, rooms: Rooms, look: Look) -> LivePage:
+def _page(request: Request, services: Services, rooms: Rooms, look: Look) -> LivePage:
     door, activity = look.door, look.door.activity
-    room = rooms.look(parts, activity)
+    room = rooms.look(services, activity)
     sheet = room.sheets[look.number - 1] if 0 < look.number <= len(room.sheets) else None
     page = LivePage(
         door=door,
         phase=activity.phase(),
-        join_link=f"{address(request, parts)}/join/{activity.join_code}",
-        titles=titles(parts, activity.content),
+        join_link=f"{address(request, services)}/join/{activity.join_code}",
+        titles=titles(services, activity.content),
         number=look.number,
         room=room,
         sheet=sheet,
         rows=_row_bars(sheet) if sheet else (),
-        beliefs=_belief_bars(parts, sheet) if sheet else (),
-        explained=_explained(parts, door),
+        misconceptions=_misconception_bars(services, sheet) if sheet else (),
+        explained=_explained(services, door),
         named=look.named,
-        people=_people(parts, door, room, sheet) if look.named else (),
+        people=_people(services, door, room, sheet) if look.named else (),
         reloads=look.reloads,
     )
-    shown = (page.phase, page.rows, page.beliefs, page.explained, page.people, len(room.came), room.tickets,
+    shown = (page.phase, page.rows, page.misconceptions, page.explained, page.people, len(room.came), room.tickets,
              (sheet.working, sheet.handed_in) if sheet else ())  # fmt: skip
     return replace(page, seen=hashlib.sha256(repr(shown).encode()).hexdigest()[:16])
 
@@ -197,30 +199,37 @@ def _row_bars(sheet: SheetRoom) -> tuple[RowBar, ...]:
     return tuple(found)
 
 
-def _belief_bars(parts: Parts, sheet: SheetRoom) -> tuple[BeliefBar, ...]:
-    names = parts.library.wording.sections["belief-names"]
+def _misconception_bars(services: Services, sheet: SheetRoom) -> tuple[MisconceptionBar, ...]:
+    names = services.library.wording.sections["misconception-names"]
     return tuple(
-        BeliefBar(key, names.get(key, key), count, round(100 * count / sheet.begun, 2)) for key, count in sheet.beliefs
+        MisconceptionBar(key, names.get(key, key), count, round(100 * count / sheet.begun, 2))
+        for key, count in sheet.misconceptions
     )
 
 
-def _people(parts: Parts, door: doors.TaughtActivity, room: Room, sheet: SheetRoom | None) -> tuple[Person, ...]:
-    came, names = set(room.came), parts.library.wording.sections["belief-names"]
+def _people(services: Services, door: doors.TaughtActivity, room: Room, sheet: SheetRoom | None) -> tuple[Person, ...]:
+    came, names = set(room.came), services.library.wording.sections["misconception-names"]
     found = list[Person]()
-    for student in parts.store.courses.students(door.course):
+    for student in services.store.courses.students(door.course):
         if student.id not in came:
             continue
         standing = sheet.standings.get(student.id) if sheet else None
-        held = tuple(names.get(key, key) for key in standing.beliefs) if standing else ()
+        held = tuple(names.get(key, key) for key in standing.misconceptions) if standing else ()
         progress: Progress = standing.progress if standing else "nothing"
         found.append(Person(student.id, student.name, progress, standing.right if standing else 0, held))
     return tuple(found)
 
 
-def _explained(parts: Parts, door: doors.TaughtActivity) -> Explained | None:
-    light, words = parts.store.live.spotlight(door.activity.id), parts.library.wording
-    if light is None or light.item >= len(door.activity.content.items) or light.belief not in words.sections["beliefs"]:
+def _explained(services: Services, door: doors.TaughtActivity) -> Explained | None:
+    light, words = services.store.live.spotlight(door.activity.id), services.library.wording
+    if (
+        light is None
+        or light.item >= len(door.activity.content.items)
+        or light.misconception not in words.sections["misconceptions"]
+    ):
         return None
-    found = explain_belief(frozen_variant(parts, door.activity, light.item), light.belief)
-    name = words.sections["belief-names"].get(light.belief, light.belief)
-    return Explained(light.belief, name, found.message, bool(found.figures), found.figures[:1] if light.drawn else ())
+    found = explain_misconception(frozen_variant(services, door.activity, light.item), light.misconception)
+    name = words.sections["misconception-names"].get(light.misconception, light.misconception)
+    return Explained(
+        light.misconception, name, found.message, bool(found.figures), found.figures[:1] if light.drawn else ()
+    )

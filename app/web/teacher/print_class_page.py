@@ -20,7 +20,7 @@ from app.web.handouts.print_jobs import Printing, PrintingBusy, Wish, address_of
 from app.web.shared import permissions as doors
 from app.web.shared.forms import Fields, Sent
 from app.web.shared.permissions import SeenActivity
-from app.web.shared.services import Part, Parts, render
+from app.web.shared.services import Services, ServicesDep, render
 
 router = APIRouter(include_in_schema=False)
 
@@ -41,40 +41,40 @@ class ClassHandoutPage:
 
 
 @router.get("/activities/{activity_id:int}/handout")
-def show_form(parts: Part, door: SeenActivity, printing: Print) -> Response:
+def show_form(services: ServicesDep, door: SeenActivity, printing: Print) -> Response:
     """What there is to choose."""
     ticket = door.activity.content.ticket
     back = ticket.key if ticket and ticket.key in printing.tickets else "none"
     day = door.activity.plan.day
     wish = Wish(course=door.course.title[:LONGEST_LINE], date=f"{day:%d %B %Y}".lstrip("0") if day else "", back=back)
-    return render(parts, "teacher/print_class.html", _page(parts, door, printing, "1", wish))
+    return render(services, "teacher/print_class.html", _page(services, door, printing, "1", wish))
 
 
 @router.post("/activities/{activity_id:int}/handout")
-def make(request: Request, parts: Part, door: SeenActivity, printing: Print, sent: Sent) -> Response:
+def make(request: Request, services: ServicesDep, door: SeenActivity, printing: Print, sent: Sent) -> Response:
     """Begin the handout and go to its progress; or say what cannot be used."""
     number, wish = sent.line("sheet", 9) or "1", _wish(sent)
-    page = _page(parts, door, printing, number, wish)
+    page = _page(services, door, printing, number, wish)
     try:
         at = _number(door.activity, number)
         options = _options(printing, door.activity, at, wish)
-        students = parts.store.courses.students(door.course)
+        students = services.store.courses.students(door.course)
         if not students:
-            raise HandoutError(parts.library.wording.say("paper", "no-students"))
+            raise HandoutError(services.library.wording.say("paper", "no-students"))
         names = [student.name for student in students]
-        made = partial(_sheets, parts, door.activity, students, at)
-        address = address_of(request, parts.settings.address)
+        made = partial(_sheets, services, door.activity, students, at)
+        address = address_of(request, services.settings.address)
         job = printing.begin(page.sheets[at], options, names, address, made, door.teacher.id)
     except HandoutError as error:
         status = 503 if isinstance(error, PrintingBusy) else 422
-        return render(parts, "teacher/print_class.html", replace(page, problem=str(error)), status)
-    parts.store.people.note(f"teacher {door.teacher.id}", "handout printed", f"activity {door.activity.id}")
+        return render(services, "teacher/print_class.html", replace(page, problem=str(error)), status)
+    services.store.people.note(f"teacher {door.teacher.id}", "handout printed", f"activity {door.activity.id}")
     return RedirectResponse(f"/handout/jobs/{job.key}", 303)
 
 
-def _sheets(parts: Parts, activity: Activity, students: Sequence[Student], at: int) -> list[Sheet]:
+def _sheets(services: Services, activity: Activity, students: Sequence[Student], at: int) -> list[Sheet]:
     """A sheet for each student: the very one that stands on their screen."""
-    return [Sheet(assigned(parts, activity, student, at).variant, student.name) for student in students]
+    return [Sheet(assigned(services, activity, student, at).variant, student.name) for student in students]
 
 
 def _wish(sent: Fields) -> Wish:
@@ -95,7 +95,9 @@ def _number(activity: Activity, number: str) -> int:
     raise HandoutError(f"There is no sheet “{number}” in this activity: choose one of its worksheets.")
 
 
-def _page(parts: Parts, door: doors.TaughtActivity, printing: Printing, number: str, wish: Wish) -> ClassHandoutPage:
-    count = len(parts.store.courses.students(door.course))
-    sheets, tickets = titles(parts, door.activity.content), tuple(printing.tickets.values())
+def _page(
+    services: Services, door: doors.TaughtActivity, printing: Printing, number: str, wish: Wish
+) -> ClassHandoutPage:
+    count = len(services.store.courses.students(door.course))
+    sheets, tickets = titles(services, door.activity.content), tuple(printing.tickets.values())
     return ClassHandoutPage(door, sheets, number, count, tickets, wish)

@@ -20,7 +20,7 @@ from app.store import Fixed, Graded, Try
 from app.web.shared import permissions as doors
 from app.web.shared.forms import Sent
 from app.web.shared.permissions import LedActivity, SeenActivity
-from app.web.shared.services import Part, Parts, render
+from app.web.shared.services import Services, ServicesDep, render
 
 router = APIRouter(include_in_schema=False)
 
@@ -72,37 +72,37 @@ class RegradePage:
 
 
 @router.get("/activities/{activity_id:int}/regrade")
-def show_regrade(parts: Part, door: SeenActivity, changed: str = "") -> Response:
+def show_regrade(services: ServicesDep, door: SeenActivity, changed: str = "") -> Response:
     """What would change; nothing does."""
-    page = _page(parts, door)
+    page = _page(services, door)
     count = int(changed) if changed.isascii() and changed.isdigit() and len(changed) < 7 else -1
-    words = parts.library.wording
+    words = services.library.wording
     notice = words.say("live", "regraded", changed=count, tries=page.tries) if 0 <= count <= page.tries else ""
-    return render(parts, "teacher/regrade.html", replace(page, notice=notice))
+    return render(services, "teacher/regrade.html", replace(page, notice=notice))
 
 
 @router.post("/activities/{activity_id:int}/regrade")
-def regrade(parts: Part, door: LedActivity, sent: Sent) -> Response:
+def regrade(services: ServicesDep, door: LedActivity, sent: Sent) -> Response:
     """Change what was shown, if it is still what would change; otherwise show it anew."""
-    found = _changes(parts, door, parts.store.classwork.tries_of_activity(door.activity.id))
+    found = _changes(services, door, services.store.classwork.tries_of_activity(door.activity.id))
     if sent.raw("changes") != _mark(found):
-        page = _page(parts, door)
-        moved = parts.library.wording.say("live", "regrade-moved")
-        return render(parts, "teacher/regrade.html", replace(page, notice=moved), 409)
+        page = _page(services, door)
+        moved = services.library.wording.say("live", "regrade-moved")
+        return render(services, "teacher/regrade.html", replace(page, notice=moved), 409)
     if found:
         new = {change.one.id: change.new for change in found}
-        parts.store.regrades.apply(door.activity.id, door.teacher.id, new)
-        parts.store.people.note(f"teacher {door.teacher.id}", f"regraded {len(new)}", f"activity {door.activity.id}")
+        services.store.regrades.apply(door.activity.id, door.teacher.id, new)
+        services.store.people.note(f"teacher {door.teacher.id}", f"regraded {len(new)}", f"activity {door.activity.id}")
     return RedirectResponse(f"/activities/{door.activity.id}/regrade?changed={len(found)}", 303)
 
 
-def _page(parts: Parts, door: doors.TaughtActivity) -> RegradePage:
-    tries = parts.store.classwork.tries_of_activity(door.activity.id)
-    found = _changes(parts, door, tries)
+def _page(services: Services, door: doors.TaughtActivity) -> RegradePage:
+    tries = services.store.classwork.tries_of_activity(door.activity.id)
+    found = _changes(services, door, tries)
     counted = {(one.student_id, one.sheet): one.id for one in tries}
-    names = {student.id: student.name for student in parts.store.courses.students(door.course)}
+    names = {student.id: student.name for student in services.store.courses.students(door.course)}
     lines = [
-        _line(parts, change, names.get(change.one.student_id, ""))
+        _line(services, change, names.get(change.one.student_id, ""))
         for change in found
         if counted[change.one.student_id, change.one.sheet] == change.one.id
         and (change.difference or change.one.out_of != change.new.out_of)
@@ -110,42 +110,44 @@ def _page(parts: Parts, door: doors.TaughtActivity) -> RegradePage:
     zone = ZoneInfo(door.course.time_zone)
     past = tuple(
         Past(done.at.astimezone(zone).strftime("%d %B %Y, %H:%M").lstrip("0"), done.by, done.changed)
-        for done in parts.store.regrades.of_activity(door.activity.id)
+        for done in services.store.regrades.of_activity(door.activity.id)
     )
     lines.sort(key=lambda line: (line.name.casefold(), line.student_id))
     return RegradePage(door, len(tries), len(found), tuple(lines), _mark(found), past)
 
 
-def _line(parts: Parts, change: Change, name: str) -> ChangeLine:
+def _line(services: Services, change: Change, name: str) -> ChangeLine:
     one, new = change.one, change.new
-    item = item_of(parts, one)
+    item = item_of(services, one)
     title = str(item.worksheet["title"]) if item else one.sheet
     difference = f"{change.difference:+g}".replace("-", "−")
     old, now = f"{one.score:g} of {one.out_of}", f"{new.score:g} of {new.out_of}"
     return ChangeLine(name, one.student_id, title, old, now, difference)
 
 
-def _changes(parts: Parts, door: doors.TaughtActivity, tries: Sequence[Try]) -> tuple[Change, ...]:
+def _changes(services: Services, door: doors.TaughtActivity, tries: Sequence[Try]) -> tuple[Change, ...]:
     """Every try that would get other marks, by its number."""
     variants = dict[tuple[int, int, Fixed], Variant | None]()
     found = list[Change]()
     for one in tries:
-        place = (one.revision, one.item, one.variant)
-        if place not in variants:
-            item = item_of(parts, one)
-            variants[place] = corrected(parts, door.activity, item, one.variant) if item else None
-        variant = variants[place]
-        if variant and (new := _marked_again(variant, one)) != Graded(one.marks, one.beliefs, one.score, one.out_of):
+        blank = (one.revision, one.item, one.variant)
+        if blank not in variants:
+            item = item_of(services, one)
+            variants[blank] = corrected(services, door.activity, item, one.variant) if item else None
+        variant = variants[blank]
+        if variant and (new := _marked_again(variant, one)) != Graded(
+            one.marks, one.misconceptions, one.score, one.out_of
+        ):
             found.append(Change(one, new))
     return tuple(found)
 
 
 def _marked_again(variant: Variant, one: Try) -> Graded:
-    boxes = {str(place) for place in variant.blanks}
+    boxes = {str(blank) for blank in variant.blanks}
     return graded(grade(variant, {box: text for box, text in one.answers.items() if box in boxes}))
 
 
 def _mark(found: Sequence[Change]) -> str:
     text = repr([(change.one.id, change.one.score, sorted(change.new.marks.items()), change.new.score,
-                  change.new.beliefs) for change in found])  # fmt: skip
+                  change.new.misconceptions) for change in found])  # fmt: skip
     return hashlib.sha256(text.encode()).hexdigest()[:32]

@@ -12,10 +12,10 @@ from annotated_doc import Doc
 from fastapi import APIRouter, Response
 
 from app.classes.activity_results import (
-    NamedBelief,
+    NamedMisconception,
     SheetOutcome,
     WrongAnswer,
-    named_beliefs,
+    named_misconceptions,
     outcomes,
     took_part,
     wrong_answers,
@@ -25,11 +25,11 @@ from app.sheets.worksheet import Row
 from app.store import OldMarks, Student, Try
 from app.web.shared import permissions as doors
 from app.web.shared.permissions import SeenActivity, SeenWork
-from app.web.shared.services import Part, Parts, render
+from app.web.shared.services import Services, ServicesDep, render
 
 router = APIRouter(include_in_schema=False)
 
-TOP_BELIEFS, LOW_ROWS, SENTENCES = 3, 3, 6
+TOP_MISCONCEPTIONS, LOW_ROWS, SENTENCES = 3, 3, 6
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class ResultsPage:
     lines: Annotated[tuple[Line, ...], Doc("Everybody who took part, by name.")]
     rows: Annotated[tuple[RowLine, ...], Doc("The rows of the sheet.")]
     tried: Annotated[int, Doc("How many students have tried it.")]
-    beliefs: Annotated[tuple[NamedBelief, ...], Doc("What was believed on it.")]
+    misconceptions: Annotated[tuple[NamedMisconception, ...], Doc("What was believed on it.")]
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class OneTry:
     one: Try
     at: str
     score: str
-    beliefs: tuple[str, ...]
+    misconceptions: tuple[str, ...]
     before: tuple[str, ...]
     states: Mapping[str, RowState]
 
@@ -97,10 +97,10 @@ class WorkPage:
 
 
 @dataclass(frozen=True)
-class BeliefLine:
-    """A belief to come back to, with its explanation."""
+class MisconceptionLine:
+    """A misconception to come back to, with its explanation."""
 
-    belief: NamedBelief
+    misconception: NamedMisconception
     explanation: str
 
 
@@ -120,50 +120,52 @@ class SummaryPage:
 
     door: Annotated[doors.TaughtActivity, Doc("The activity, its course, and who looks at it in which role.")]
     came: Annotated[int, Doc("How many students took part.")]
-    beliefs: Annotated[tuple[BeliefLine, ...], Doc("What most of them believed.")]
+    misconceptions: Annotated[tuple[MisconceptionLine, ...], Doc("What most of them believed.")]
     rows: Annotated[tuple[LowRow, ...], Doc("The rows that fewest had right at first.")]
     sentences: Annotated[tuple[str, ...], Doc("Starred sentences of exit tickets.")]
     more: Annotated[int, Doc("How many starred sentences did not fit on the page.")]
 
 
 @router.get("/activities/{activity_id:int}/results")
-def show_results(parts: Part, door: SeenActivity, sheet: str = "") -> Response:
+def show_results(services: ServicesDep, door: SeenActivity, sheet: str = "") -> Response:
     """Students and rows of one sheet, the first unless another is asked for."""
-    found = outcomes(parts, door.activity)
+    found = outcomes(services, door.activity)
     number = int(sheet) if sheet.isascii() and sheet.isdigit() and len(sheet) < 4 else 1
     number = min(max(number, 1), len(found))
     outcome = found[number - 1] if found else None
-    people = took_part(parts, door.activity, door.course, found)
+    people = took_part(services, door.activity, door.course, found)
     page = ResultsPage(
         door=door,
         outcomes=found,
         number=number,
         lines=tuple(_line(outcome, student) for student in people),
-        rows=_row_lines(parts, door, outcome) if outcome else (),
+        rows=_row_lines(services, door, outcome) if outcome else (),
         tried=len(outcome.tries) if outcome else 0,
-        beliefs=named_beliefs(parts, (outcome,)) if outcome else (),
+        misconceptions=named_misconceptions(services, (outcome,)) if outcome else (),
     )
-    return render(parts, "teacher/results.html", page)
+    return render(services, "teacher/results.html", page)
 
 
 @router.get("/activities/{activity_id:int}/results/{student_id:int}")
-def show_work(parts: Part, door: SeenWork) -> Response:
+def show_work(services: ServicesDep, door: SeenWork) -> Response:
     """Every try of one student in this activity."""
-    old = parts.store.regrades.old_marks(door.at.activity.id, door.student.id)
+    old = services.store.regrades.old_marks(door.at.activity.id, door.student.id)
     zone = ZoneInfo(door.at.course.time_zone)
     histories = tuple(
-        History(outcome, tuple(_one_try(parts, outcome, one, old.get(one.id, ()), zone) for one in tries))
-        for outcome in outcomes(parts, door.at.activity)
+        History(outcome, tuple(_one_try(services, outcome, one, old.get(one.id, ()), zone) for one in tries))
+        for outcome in outcomes(services, door.at.activity)
         if (tries := outcome.tries.get(door.student.id))
     )
-    return render(parts, "teacher/student_results.html", WorkPage(door.at, door.student, histories))
+    return render(services, "teacher/student_results.html", WorkPage(door.at, door.student, histories))
 
 
 @router.get("/activities/{activity_id:int}/summary")
-def show_summary(parts: Part, door: SeenActivity) -> Response:
+def show_summary(services: ServicesDep, door: SeenActivity) -> Response:
     """One page to begin the next meeting with."""
-    found, words = outcomes(parts, door.activity), parts.library.wording
-    beliefs = [belief for belief in named_beliefs(parts, found) if belief.at_last][:TOP_BELIEFS]
+    found, words = outcomes(services, door.activity), services.library.wording
+    misconceptions = [
+        misconception for misconception in named_misconceptions(services, found) if misconception.at_last
+    ][:TOP_MISCONCEPTIONS]
     low = [
         LowRow(outcome.title, row, statistics, round(100 * statistics.share_at_first))
         for outcome in found
@@ -171,17 +173,20 @@ def show_summary(parts: Part, door: SeenActivity) -> Response:
         if statistics.students and statistics.right_at_first < statistics.students
     ]
     low.sort(key=lambda row: row.statistics.share_at_first)
-    tickets = parts.store.classwork.tickets(door.activity.id)
+    tickets = services.store.classwork.tickets(door.activity.id)
     starred = [answer.text for answer in tickets if answer.starred and not answer.hidden]
     page = SummaryPage(
         door,
-        len(took_part(parts, door.activity, door.course, found)),
-        tuple(BeliefLine(belief, words.belief(belief.key, "explanation")) for belief in beliefs),
+        len(took_part(services, door.activity, door.course, found)),
+        tuple(
+            MisconceptionLine(misconception, words.misconception(misconception.key, "explanation"))
+            for misconception in misconceptions
+        ),
         tuple(low[:LOW_ROWS]),
         tuple(starred[:SENTENCES]),
         max(len(starred) - SENTENCES, 0),
     )
-    return render(parts, "teacher/summary.html", page)
+    return render(services, "teacher/summary.html", page)
 
 
 def _line(outcome: SheetOutcome | None, student: Student) -> Line:
@@ -193,8 +198,8 @@ def _line(outcome: SheetOutcome | None, student: Student) -> Line:
     return Line(student, len(tries), f"{tries[-1].score:g}", handed_in, tuple(states[row.key] for row in outcome.rows))
 
 
-def _row_lines(parts: Parts, door: doors.TaughtActivity, outcome: SheetOutcome) -> tuple[RowLine, ...]:
-    wrong = wrong_answers(parts, door.activity, outcome)
+def _row_lines(services: Services, door: doors.TaughtActivity, outcome: SheetOutcome) -> tuple[RowLine, ...]:
+    wrong = wrong_answers(services, door.activity, outcome)
     return tuple(
         RowLine(
             row,
@@ -207,12 +212,12 @@ def _row_lines(parts: Parts, door: doors.TaughtActivity, outcome: SheetOutcome) 
     )
 
 
-def _one_try(parts: Parts, outcome: SheetOutcome, one: Try, old: tuple[OldMarks, ...], zone: ZoneInfo) -> OneTry:
-    names = parts.library.wording.sections["belief-names"]
+def _one_try(services: Services, outcome: SheetOutcome, one: Try, old: tuple[OldMarks, ...], zone: ZoneInfo) -> OneTry:
+    names = services.library.wording.sections["misconception-names"]
     before = tuple(f"{was.graded.score:g} of {was.graded.out_of} until {_written(was.until, zone)}" for was in old)
-    beliefs = tuple(names.get(key, key) for key in one.beliefs)
+    misconceptions = tuple(names.get(key, key) for key in one.misconceptions)
     score = f"{one.score:g} of {one.out_of}"
-    return OneTry(one, _written(one.created_at, zone), score, beliefs, before, outcome.states(one))
+    return OneTry(one, _written(one.created_at, zone), score, misconceptions, before, outcome.states(one))
 
 
 def _written(at: datetime, zone: ZoneInfo) -> str:

@@ -7,24 +7,24 @@ from fastapi.responses import RedirectResponse
 
 from app.classes.sample_course import make_sample
 from app.web.shared.permissions import OwnCourse, SignedIn
-from app.web.shared.services import Part
+from app.web.shared.services import ServicesDep
 
 router = APIRouter(include_in_schema=False)
 
 
 @router.post("/courses/sample")
-def add_sample(parts: Part, teacher: SignedIn) -> Response:
+def add_sample(services: ServicesDep, teacher: SignedIn) -> Response:
     """A course of simulated students, for whoever wants to look around; the one they have if there is one."""
-    course = make_sample(parts.library, parts.tickets, parts.store, teacher)
-    parts.store.people.note(f"teacher {teacher.id}", "sample course made", f"course {course.id}")
+    course = make_sample(services.library, services.tickets, services.store, teacher)
+    services.store.people.note(f"teacher {teacher.id}", "sample course made", f"course {course.id}")
     return RedirectResponse(f"/courses/{course.id}", 303)
 
 
 @router.post("/courses/{course_id:int}/remove-sample")
-def remove_sample(parts: Part, door: OwnCourse) -> Response:
+def remove_sample(services: ServicesDep, door: OwnCourse) -> Response:
     """Delete it; raises 404 for a course with real students."""
     if not door.course.sample:
         raise HTTPException(404)
-    parts.store.courses.delete(door.course)
-    parts.store.people.note(f"teacher {door.teacher.id}", "sample course removed", f"course {door.course.id}")
+    services.store.courses.delete(door.course)
+    services.store.people.note(f"teacher {door.teacher.id}", "sample course removed", f"course {door.course.id}")
     return RedirectResponse("/courses", 303)

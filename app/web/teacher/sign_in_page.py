@@ -19,7 +19,7 @@ from app.web.shared.forms import Fields, Sent
 from app.web.shared.passwords import LONGEST, SHORTEST
 from app.web.shared.permissions import SESSION_COOKIE, MaybeTeacher, SignedIn, remember_teacher
 from app.web.shared.rate_limits import TooManyGuessesError, address_of
-from app.web.shared.services import Part, Parts, render
+from app.web.shared.services import Services, ServicesDep, render
 
 router = APIRouter(include_in_schema=False)
 log = logging.getLogger("attention_shapes")
@@ -61,84 +61,84 @@ class ForgottenPage:
 
 
 @router.get("/sign-in")
-def show_sign_in(parts: Part, teacher: MaybeTeacher, next: str = "") -> Response:  # noqa: A002 - the word in the address
+def show_sign_in(services: ServicesDep, teacher: MaybeTeacher, next: str = "") -> Response:  # noqa: A002 - the word in the address
     """The form, or the courses of whoever is signed in already."""
     if teacher:
         return RedirectResponse(_local(next), 303)
-    return render(parts, "teacher/sign_in.html", SignInPage(next=_local(next)))
+    return render(services, "teacher/sign_in.html", SignInPage(next=_local(next)))
 
 
 @router.post("/sign-in")
-def sign_in(request: Request, parts: Part, sent: Sent) -> Response:
+def sign_in(request: Request, services: ServicesDep, sent: Sent) -> Response:
     """Start a session; the same answer for an unknown address as for a wrong password, after the same work."""
     email, after = sent.line("email", 300), _local(sent.raw("next"))
     guesses = (("account", email.lower()), ("sign-in", address_of(request)))
     for kind, key in guesses:
-        parts.limits.check(kind, key)  # type: ignore[arg-type]  # a tuple's texts are taken for any text
-    teacher = parts.store.people.find_teacher(email) if as_email(email) else None
-    right = parts.passwords.verify(sent.raw("password"), teacher.password_hash if teacher else None)
+        services.limits.check(kind, key)  # type: ignore[arg-type]  # a tuple's texts are taken for any text
+    teacher = services.store.people.find_teacher(email) if as_email(email) else None
+    right = services.passwords.verify(sent.raw("password"), teacher.password_hash if teacher else None)
     if teacher is None or not right:
         for kind, key in guesses:
-            parts.limits.wrong(kind, key)  # type: ignore[arg-type]  # as above
-        parts.store.people.note("nobody", "sign-in refused")
-        problem = parts.library.wording.say("class", "sign-in-wrong")
-        return render(parts, "teacher/sign_in.html", SignInPage(email, after, problem), 422)
-    return _welcome(request, parts, teacher, after)
+            services.limits.wrong(kind, key)  # type: ignore[arg-type]  # as above
+        services.store.people.note("nobody", "sign-in refused")
+        problem = services.library.wording.say("class", "sign-in-wrong")
+        return render(services, "teacher/sign_in.html", SignInPage(email, after, problem), 422)
+    return _welcome(request, services, teacher, after)
 
 
 @router.post("/sign-out")
-def sign_out(request: Request, parts: Part, sent: Sent, teacher: SignedIn) -> Response:
+def sign_out(request: Request, services: ServicesDep, sent: Sent, teacher: SignedIn) -> Response:
     """End the session of this browser, or every session of this teacher."""
     if sent.raw("everywhere"):
-        parts.store.people.end_sessions(teacher)
+        services.store.people.end_sessions(teacher)
     else:
-        parts.store.people.end_session(request.cookies.get(SESSION_COOKIE, ""))
-    parts.store.people.note(f"teacher {teacher.id}", "sign-out")
+        services.store.people.end_session(request.cookies.get(SESSION_COOKIE, ""))
+    services.store.people.note(f"teacher {teacher.id}", "sign-out")
     response = RedirectResponse("/sign-in", 303)
     response.delete_cookie(SESSION_COOKIE)
     return response
 
 
 @router.get("/forgotten-password")
-def show_forgotten(parts: Part) -> Response:
+def show_forgotten(services: ServicesDep) -> Response:
     """The form that asks for a link by mail; where none can be sent, whom to ask."""
-    return render(parts, "teacher/forgotten_password.html", ForgottenPage(parts.mail is not None))
+    return render(services, "teacher/forgotten_password.html", ForgottenPage(services.mail is not None))
 
 
 @router.post("/forgotten-password")
-def ask_for_link(request: Request, parts: Part, sent: Sent) -> Response:
+def ask_for_link(request: Request, services: ServicesDep, sent: Sent) -> Response:
     """Have a link mailed. Nobody is looked up until the answer is given: it tells nothing of who teaches here."""
-    typed, mail, here = sent.line("email", 300), parts.mail, address_of(request)
+    typed, mail, here = sent.line("email", 300), services.mail, address_of(request)
     if mail is None:
-        return render(parts, "teacher/forgotten_password.html", ForgottenPage(mails=False), 404)
+        return render(services, "teacher/forgotten_password.html", ForgottenPage(mails=False), 404)
     email = as_email(typed)
     if email is None:
-        return _not_asked(parts, typed, "no-email", 422)
+        return _not_asked(services, typed, "no-email", 422)
     try:
-        parts.limits.check("mail", here)
+        services.limits.check("mail", here)
     except TooManyGuessesError as error:
-        return _not_asked(parts, typed, "too-many-links", 429, seconds=error.seconds)
-    parts.limits.wrong("mail", here)
-    if not mail.outbox.put(partial(_mail_link, parts, mail, email)):
-        return _not_asked(parts, typed, "mail-busy", 503)
-    return render(parts, "teacher/forgotten_password.html", ForgottenPage(mails=True, email=email, asked=True))
+        return _not_asked(services, typed, "too-many-links", 429, seconds=error.seconds)
+    services.limits.wrong("mail", here)
+    if not mail.outbox.put(partial(_mail_link, services, mail, email)):
+        return _not_asked(services, typed, "mail-busy", 503)
+    return render(services, "teacher/forgotten_password.html", ForgottenPage(mails=True, email=email, asked=True))
 
 
-def _not_asked(parts: Parts, typed: str, key: str, status: int, **numbers: int) -> Response:
-    problem = parts.library.wording.say("class", key, **numbers)
+def _not_asked(services: Services, typed: str, key: str, status: int, **numbers: int) -> Response:
+    problem = services.library.wording.say("class", key, **numbers)
     return render(
-        parts, "teacher/forgotten_password.html", ForgottenPage(mails=True, email=typed, problem=problem), status
+        services, "teacher/forgotten_password.html", ForgottenPage(mails=True, email=typed, problem=problem), status
     )
 
 
-def _mail_link(parts: Parts, mail: Mail, email: str) -> None:
+def _mail_link(services: Services, mail: Mail, email: str) -> None:
     """Send a link for a new password to the teacher of that address, if there is one."""
-    people, words = parts.store.people, parts.library.wording
+    people, words = services.store.people, services.library.wording
     teacher = people.find_teacher(email)
     token = people.add_mailed_link(teacher) if teacher else None
     if teacher is None or token is None:
         return
-    link = f"{parts.settings.address}/links/{token}"  # never the host that a request names: it would get the token
+    link = f"{services.settings.address}/links/{token}"  # never the host that a request names: it would get the token
     try:
         mail.send(teacher.email, words.say("mail", "reset-subject"), words.say("mail", "reset", link=link))
     except MailError as error:
@@ -150,87 +150,87 @@ def _mail_link(parts: Parts, mail: Mail, email: str) -> None:
 
 
 @router.get("/links/{token}")
-def show_link(request: Request, parts: Part, teacher: MaybeTeacher, token: str) -> Response:
+def show_link(request: Request, services: ServicesDep, teacher: MaybeTeacher, token: str) -> Response:
     """What the link is for; looking does not use it up."""
-    return render(parts, "teacher/account_link.html", _link_page(request, parts, teacher, _find(parts, token)))
+    return render(services, "teacher/account_link.html", _link_page(request, services, teacher, _find(services, token)))
 
 
 @router.post("/links/{token}")
-def follow_link(request: Request, parts: Part, teacher: MaybeTeacher, sent: Sent, token: str) -> Response:
+def follow_link(request: Request, services: ServicesDep, teacher: MaybeTeacher, sent: Sent, token: str) -> Response:
     """Set a password or accept an invitation, and be signed in."""
-    link = _find(parts, token)
+    link = _find(services, token)
     if link.kind == "invite" and teacher:
-        followed = parts.store.people.follow_link(link, teacher.email)
-        return RedirectResponse(_after(link), 303) if followed else _void(parts)
+        followed = services.store.people.follow_link(link, teacher.email)
+        return RedirectResponse(_after(link), 303) if followed else _void(services)
     email = link.email or sent.line("email", 300)
-    if problem := _problem(parts, link, email, sent):
-        page = _link_page(request, parts, teacher, link, email, sent.line("name", 100), problem)
-        return render(parts, "teacher/account_link.html", page, 422)
-    password_hash = parts.passwords.hash(sent.raw("password"))
-    followed = parts.store.people.follow_link(link, email, sent.line("name", 100), password_hash)
+    if problem := _problem(services, link, email, sent):
+        page = _link_page(request, services, teacher, link, email, sent.line("name", 100), problem)
+        return render(services, "teacher/account_link.html", page, 422)
+    password_hash = services.passwords.hash(sent.raw("password"))
+    followed = services.store.people.follow_link(link, email, sent.line("name", 100), password_hash)
     if followed is None:
-        return _void(parts)
+        return _void(services)
     if link.kind == "reset":
-        parts.store.people.note(f"teacher {followed.id}", "password set", f"teacher {followed.id}")
-    return _welcome(request, parts, followed, _after(link))
+        services.store.people.note(f"teacher {followed.id}", "password set", f"teacher {followed.id}")
+    return _welcome(request, services, followed, _after(link))
 
 
-def _problem(parts: Parts, link: Link, email: str, sent: Fields) -> str:
+def _problem(services: Services, link: Link, email: str, sent: Fields) -> str:
     """What of the form cannot be used, as a sentence."""
-    words, password = parts.library.wording, sent.raw("password")
+    words, password = services.library.wording, sent.raw("password")
     if not as_email(email):
         return words.say("class", "no-email")
     if link.kind != "reset" and not sent.line("name", 100):
         return words.say("class", "no-name")
-    if _has_account(parts, link, email):
+    if _has_account(services, link, email):
         return words.say("class", "sign-in-first")
     if len(password) < SHORTEST:
         return words.say("class", "password-short", least=SHORTEST)
     return words.say("class", "password-long", most=LONGEST) if len(password) > LONGEST else ""
 
 
-def _has_account(parts: Parts, link: Link, email: str) -> bool:
+def _has_account(services: Services, link: Link, email: str) -> bool:
     """Whether that address has a password which this link may not replace."""
-    found = parts.store.people.find_teacher(email) if link.kind != "reset" and as_email(email) else None
+    found = services.store.people.find_teacher(email) if link.kind != "reset" and as_email(email) else None
     return found is not None and found.password_hash is not None
 
 
 def _link_page(
     request: Request,
-    parts: Parts,
+    services: Services,
     teacher: Teacher | None,
     link: Link,
     email: str = "",
     name: str = "",
     problem: str = "",
 ) -> LinkPage:
-    course = parts.store.courses.find(link.course_id) if link.course_id else None
-    has_account = _has_account(parts, link, link.email)
+    course = services.store.courses.find(link.course_id) if link.course_id else None
+    has_account = _has_account(services, link, link.email)
     title = course.title if course else ""
     return LinkPage(link, request.url.path, title, teacher, has_account, email, name, problem)
 
 
-def _find(parts: Parts, token: str) -> Link:
-    link = parts.store.people.find_link(token)
+def _find(services: Services, token: str) -> Link:
+    link = services.store.people.find_link(token)
     if link is None:
-        raise HTTPException(404, parts.library.wording.say("class", "link-void"))
+        raise HTTPException(404, services.library.wording.say("class", "link-void"))
     return link
 
 
-def _void(parts: Parts) -> Response:
-    raise HTTPException(404, parts.library.wording.say("class", "link-void"))
+def _void(services: Services) -> Response:
+    raise HTTPException(404, services.library.wording.say("class", "link-void"))
 
 
 def _after(link: Link) -> str:
     return f"/courses/{link.course_id}" if link.course_id else "/courses"
 
 
-def _welcome(request: Request, parts: Parts, teacher: Teacher, after: str) -> Response:
+def _welcome(request: Request, services: Services, teacher: Teacher, after: str) -> Response:
     if old := request.cookies.get(SESSION_COOKIE):
-        parts.store.people.end_session(old)
+        services.store.people.end_session(old)
     response = RedirectResponse(after, 303)
-    remember_teacher(request, response, parts.store.people.open_session(teacher))
-    parts.store.people.note(f"teacher {teacher.id}", "sign-in")
+    remember_teacher(request, response, services.store.people.open_session(teacher))
+    services.store.people.note(f"teacher {teacher.id}", "sign-in")
     return response
 
 

@@ -97,7 +97,7 @@ def test_a_worksheet_has_no_answers_in_it(client: TestClient, library: Library, 
     ]
     assert {tuple(row) for row in shown["rows"]} == {("key", "letter", "name", "note", "boxes")}
     variant = library.variant(sheet, model or None)
-    key = {str(variant.answer(place)) for place in variant.blanks}
+    key = {str(variant.answer(blank)) for blank in variant.blanks}
     for path, value in values(shown):
         assert not re.search(r"answer|shape|size|solution|correct", path)
         assert not isinstance(value, int) or path == ".tokens"
@@ -177,7 +177,9 @@ def test_a_break_is_named_in_the_grades(client: TestClient) -> None:
 
 
 def test_a_hint_comes_where_it_is_asked_for(client: TestClient) -> None:
-    """Three levels of one belief; null where all is right, nothing was tried, and no key where none was asked."""
+    """Three levels of one misconception; null where all is right, nothing was tried, and no key where none was
+    asked.
+    """
     wide = dict.fromkeys(("queries.columns", "keys.columns", "values.columns"), "4096")
     hints = [graded(client, wide, hint=level)["hint"] for level in (1, 2, 3)]
     assert [found["level"] for found in hints] == [1, 2, 3]
@@ -193,13 +195,19 @@ def test_a_hint_of_another_level_is_refused(client: TestClient, level: object) -
     refused(client, "POST", "/api/v1/grade", 422, json={"worksheet": "llama-7b", "answers": {}, "hint": level})
 
 
-def test_the_beliefs_are_listed(client: TestClient) -> None:
+def test_the_misconceptions_are_listed(client: TestClient) -> None:
     """Thirty, each with the topics of the sheets it shows on, and a nudge without a digit."""
-    beliefs = client.get("/api/v1/beliefs").json()
-    assert len(beliefs) == 30
-    assert {tuple(belief) for belief in beliefs} == {("key", "topics", "nudge")}
-    assert not [belief for belief in beliefs if any(character.isdigit() for character in belief["nudge"])]
-    assert {belief["key"]: belief["topics"] for belief in beliefs}["decode-step-square"] == ["decode-step"]
+    misconceptions = client.get("/api/v1/misconceptions").json()
+    assert len(misconceptions) == 30
+    assert {tuple(misconception) for misconception in misconceptions} == {("key", "topics", "nudge")}
+    assert not [
+        misconception
+        for misconception in misconceptions
+        if any(character.isdigit() for character in misconception["nudge"])
+    ]
+    assert {misconception["key"]: misconception["topics"] for misconception in misconceptions}[
+        "decode-step-square"
+    ] == ["decode-step"]
 
 
 def test_a_sheet_worked_by_hand_gets_all_marks(client: TestClient) -> None:
@@ -378,7 +386,7 @@ def test_openapi_lists_every_route_of_the_api(client: TestClient) -> None:
         ("get", "/api/v1/models"),
         ("get", "/api/v1/worksheets"),
         ("get", "/api/v1/worksheets/{key}"),
-        ("get", "/api/v1/beliefs"),
+        ("get", "/api/v1/misconceptions"),
         ("post", "/api/v1/grade"),
         ("post", "/api/v1/forward"),
     }
@@ -404,7 +412,7 @@ def test_a_seed_draws_a_sheet_without_answers(client: TestClient, library: Libra
     assert [drawn[key] for key in told] == [
         variant.code, "cross-bart-base", 7, "bart-base", "cross-attention", variant.tokens, variant.sizes["M"]
     ]  # fmt: skip
-    assert [box for row in drawn["rows"] for box in row["boxes"]] == [str(place) for place in variant.blanks]
+    assert [box for row in drawn["rows"] for box in row["boxes"]] == [str(blank) for blank in variant.blanks]
     assert not re.search(r"\d", " ".join(f"{row['letter']} {row['name']} {row['note']}" for row in drawn["rows"]))
     assert ["width-always-divided", "right"] in drawn["cannot_tell_apart"]
 

@@ -40,8 +40,8 @@ def truth(variant: Variant) -> Answers:
     return {box: str(size) for box, size in right(variant).items()}
 
 
-def believed(variant: Variant, belief: str) -> Answers:
-    return {box: str(size) for box, size in dict(students(variant))[belief].items()}
+def believed(variant: Variant, misconception: str) -> Answers:
+    return {box: str(size) for box, size in dict(students(variant))[misconception].items()}
 
 
 def record_of(client: TestClient) -> Record:

@@ -83,7 +83,7 @@ class Page(HTMLParser):
         return self.find(tag, **attributes)[0][1]
 
     def boxes(self) -> dict[str, str]:
-        return {attrs["name"]: attrs["value"] for attrs, _ in self.find("input") if "data-place" in attrs}
+        return {attrs["name"]: attrs["value"] for attrs, _ in self.find("input") if "data-blank" in attrs}
 
     def marks(self) -> dict[str, str]:
         """What is said of each box: its kind of mark by the box's name."""
@@ -109,7 +109,7 @@ def test_the_first_screen_is_a_sheet_to_type_into(client: TestClient, address: s
     assert response.status_code == 200
     assert page.text("h1") == "One head of LLaMA 7B"
     assert page.boxes() == dict.fromkeys(KEY, "")
-    labels = [attrs["aria-label"] for attrs, _ in page.find("input") if "data-place" in attrs]
+    labels = [attrs["aria-label"] for attrs, _ in page.find("input") if "data-blank" in attrs]
     assert labels[:4] == [
         "Input to this head, rows",
         "Input to this head, columns",
@@ -470,7 +470,7 @@ def test_a_run_that_ends_without_result_says_why(
     again = Page(finished(client, {"device": "meta", "dtype": "float16", "head": "1"}, form["action"]))
     assert "100" in next(row for _, row in again.find("tr") if row.startswith("QQueries"))
     assert runner.calls[-1][2] == {"topic": "single-head", "device": "meta", "dtype": "float16", "head": 1}
-    with client.app.state.parts.store.engine.connect() as connection:  # type: ignore[attr-defined]
+    with client.app.state.services.store.engine.connect() as connection:  # type: ignore[attr-defined]
         assert connection.scalar(sa.select(sa.func.count()).select_from(attempts)) == 1
 
 
@@ -496,7 +496,7 @@ def test_a_run_lost_with_the_server_says_so(client: TestClient, runner: FakeRunn
     """A run that began long ago and has no result is not waited for; one that has ended keeps its end."""
     runner.gate.clear()
     address = client.post("/runs", data={**LLAMA, "queries.rows": "1"}, follow_redirects=False).headers["location"]
-    store = client.app.state.parts.store  # type: ignore[attr-defined]
+    store = client.app.state.services.store  # type: ignore[attr-defined]
     with store.engine.begin() as connection:
         connection.execute(sa.update(runs).values(created_at=sa.text("'2020-01-01 00:00:00.000000'")))
     assert "This run was lost when the server restarted." in client.get(address).text
@@ -700,7 +700,7 @@ def test_a_visit_starts_no_child_and_loads_no_torch(tmp_path: Path) -> None:
     app = main.create_app(Settings(data_dir=tmp_path, database_url=""))
     with TestClient(app) as opened:
         assert opened.get("/").status_code == 200
-        assert app.state.parts.runner._child is None
+        assert app.state.services.runner._child is None
 
 
 def test_answers_survive_a_restart_of_the_server(tmp_path: Path) -> None:
@@ -793,10 +793,10 @@ def next_level(page: Page) -> str | None:
 def test_hints_go_further_with_every_press(client: TestClient, library: Library) -> None:
     """A check says the first level and offers the second; the second offers the third; after that there is none."""
     page = Page(client.post("/sheet/check", data=filled(**WIDE)).text)
-    assert page.text("p", class_="diagnosis") == library.wording.belief("head-as-wide-as-model", "nudge")
+    assert page.text("p", class_="diagnosis") == library.wording.misconception("head-as-wide-as-model", "nudge")
     assert (hint_of(page), next_level(page)) == ("", "2")
     page = Page(client.post("/sheet/hint", data={**filled(**WIDE), "hint": "2"}).text)
-    assert hint_of(page) == library.wording.belief("head-as-wide-as-model", "hint")
+    assert hint_of(page) == library.wording.misconception("head-as-wide-as-model", "hint")
     assert (next_level(page), page.find("td", class_="hinted")) == ("3", [])
     page = Page(client.post("/sheet/hint", data={**filled(**WIDE), "hint": "3"}).text)
     assert hint_of(page).startswith("Look again at “Queries” (columns), “Keys” (columns) and “Values” (columns).")
@@ -808,7 +808,7 @@ def test_hints_go_further_with_every_press(client: TestClient, library: Library)
 def test_a_hint_of_no_level_is_the_first(client: TestClient, library: Library, level: str) -> None:
     """Whatever a form says, there is a hint."""
     page = Page(client.post("/sheet/hint", data={**filled(**WIDE), "hint": level}).text)
-    assert hint_of(page) == library.wording.belief("head-as-wide-as-model", "nudge")
+    assert hint_of(page) == library.wording.misconception("head-as-wide-as-model", "nudge")
 
 
 def test_a_hint_is_a_check_of_what_has_changed_alone(client: TestClient, tmp_path: Path) -> None:
@@ -854,7 +854,7 @@ def test_the_first_broken_link_is_said_once(client: TestClient) -> None:
 
 def test_the_idea_behind_an_earlier_try_is_explained_once_all_is_right(client: TestClient, library: Library) -> None:
     """Not before: the newest try with a diagnosis counts, its figures stand as believed and as they are."""
-    explanation = library.wording.belief("no-output-projection", "explanation")
+    explanation = library.wording.misconception("no-output-projection", "explanation")
     client.post("/sheet/check", data=filled(**WIDE))
     text = client.post("/sheet/check", data=filled(output__columns="128")).text
     assert (explanation in text, Page(text).find("section", class_="explanation")) == (False, [])
@@ -871,7 +871,7 @@ def test_it_is_explained_beside_the_answers_too(client: TestClient, library: Lib
     """With the answers shown; a learner without a diagnosis, and another learner, get none."""
     client.post("/sheet/check", data=filled(**WIDE))
     text = client.post("/sheet/answers", data=filled(**WIDE)).text
-    assert library.wording.belief("head-as-wide-as-model", "explanation") in text
+    assert library.wording.misconception("head-as-wide-as-model", "explanation") in text
     assert len(Page(text).find("div", class_="pair")) == 3
     client.cookies.clear()
     client.post("/sheet/check", data=filled(queries__rows="99"))
@@ -879,7 +879,7 @@ def test_it_is_explained_beside_the_answers_too(client: TestClient, library: Lib
 
 
 def test_an_explanation_without_a_drawing_is_words_alone(client: TestClient) -> None:
-    """A count of parameters is not drawn, and what its belief is about still is explained."""
+    """A count of parameters is not drawn, and what its misconception is about still is explained."""
     sheet = {"worksheet": "count-llama-7b", "model": "llama-7b", "tokens": "100"}
     wrong = {"embedding.count": "139460608", "total.count": "6746804224"}
     right = {"attention.count": "4*4096*4096", "final_norm.count": "4096"}

@@ -224,7 +224,7 @@ def test_no_line_of_a_log_has_a_name_or_an_answer(app: FastAPI, caplog: pytest.L
         sheet = f"/class/{activity.id}/1"
         assert browser.post(f"{sheet}/save", data={"queries.rows": "4711 secret"}).status_code == 200
         staff.post(f"/courses/{course.id}/students", data={"roster": "Lou Secretname, 1017"})
-        with world.parts.store.engine.begin() as connection:
+        with world.services.store.engine.begin() as connection:
             work.drop(connection)
         assert browser.post(f"{sheet}/save", data={"queries.rows": "4711 secret"}).status_code == 503
         browser.post(f"/class/{activity.id}/ticket", data={"answer-muddiest": "a secret"})

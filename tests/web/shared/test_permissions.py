@@ -73,7 +73,7 @@ TABLE: dict[str, Row] = {
     "GET /api/v1/worksheets/{key}": ALL_404,  # the key of a model is none of a worksheet
     "POST /api/v1/grade": ALL_422,
     "POST /api/v1/variants": ALL_422,
-    "GET /api/v1/beliefs": ALL_200,
+    "GET /api/v1/misconceptions": ALL_200,
     "POST /api/v1/forward": ALL_422,
     # Signing in.
     "GET /sign-in": (200, 200, 200, 303, 303, 303),
@@ -239,7 +239,7 @@ STUDENTS_DOORS = [route for route in TABLE if route.split(" ")[1].startswith("/c
 def test_a_draft_is_not_there_for_students(app: FastAPI, route: str) -> None:
     """What the staff still works on is 404 for the student who may see the rest."""
     cast = Cast(app)
-    cast.world.parts.store.activities.set_state(cast.activity, "draft")
+    cast.world.services.store.activities.set_state(cast.activity, "draft")
     method, path = route.split(" ")
     with cast.world.browser(**cast.people["student"]) as browser:
         assert browser.request(method, cast.path(path)).status_code == 404
@@ -262,7 +262,7 @@ def test_what_is_not_there_looks_like_what_one_may_not_see(app: FastAPI, path: s
 def test_a_student_of_another_course_cannot_be_reached_through_ones_own(app: FastAPI) -> None:
     """The student's number in the address of another course is 404, and the student stays."""
     cast = Cast(app)
-    store = cast.world.parts.store
+    store = cast.world.services.store
     mine = store.courses.add("Mine", "UTC", cast.people["other instructor"]["teacher"])
     kim = store.courses.find_student(cast.kim.id)
     assert kim

@@ -64,7 +64,7 @@ class Room:
 @pytest.fixture
 def room(app: FastAPI, request: pytest.FixtureRequest) -> Iterator[Room]:
     with ExitStack() as stack:
-        World(app).parts.limits._left.clear()
+        World(app).services.limits._left.clear()
         yield Room(app, stack, f"{abs(hash(request.node.name))}")
 
 
@@ -76,7 +76,9 @@ def send(browser: TestClient, activity: Activity, what: str, answers: dict[str, 
 
 
 def tries(room: Room, activity: Activity) -> list[tuple[bool, float]]:
-    return [(found.handed_in, found.score) for found in room.world.parts.store.classwork.tries_of_activity(activity.id)]
+    return [
+        (found.handed_in, found.score) for found in room.world.services.store.classwork.tries_of_activity(activity.id)
+    ]
 
 
 # Making an activity
@@ -126,14 +128,14 @@ def test_a_form_that_cannot_be_used_comes_back(room: Room, change: dict[str, Any
     page = Page(answer.text)
     assert sentence in page.text("p", class_="problem")
     assert page.find("input", name="day")[0][0]["value"] == change.get("day", "2026-03-31")
-    assert room.world.parts.store.activities.of_course(room.course) == ()
+    assert room.world.services.store.activities.of_course(room.course) == ()
 
 
 def test_times_are_those_of_the_course(room: Room) -> None:
     """Ten o'clock in Berlin on the last day of March is eight in UTC, and the form shows ten again."""
     form = {**FORM, "opens": "2026-03-31T10:00", "closes": "2026-03-31T11:30"}
     made = room.instructor.post(f"/courses/{room.course.id}/activities", data=form)
-    [activity] = room.world.parts.store.activities.of_course(room.course)
+    [activity] = room.world.services.store.activities.of_course(room.course)
     assert activity.plan.opens_at == datetime(2026, 3, 31, 8, 0, tzinfo=UTC)
     page = Page(room.instructor.get(f"{made.headers['location']}/edit").text)
     assert page.find("input", name="opens")[0][0]["value"] == "2026-03-31T10:00"
@@ -149,7 +151,7 @@ def test_a_later_edit_makes_a_new_revision(room: Room) -> None:
     room.instructor.post(f"/activities/{activity.id}", data={**FORM, "worksheet": ["qwen2.5-0.5b"]})
     assert room.world.again(activity).revision == 2
     assert "Qwen2.5" in Page(kim.get(f"/class/{activity.id}/1").text).text("h1")
-    [kept] = room.world.parts.store.classwork.tries_of_activity(activity.id)
+    [kept] = room.world.services.store.classwork.tries_of_activity(activity.id)
     assert (kept.revision, kept.answers["queries.columns"]) == (1, "4096")
     room.instructor.post(f"/activities/{activity.id}", data=FORM)
     assert Page(kim.get(f"/class/{activity.id}/1").text).boxes()["queries.columns"] == "4096"
@@ -195,7 +197,7 @@ def test_joining_pressed_twice_is_one_student(database_url: str, tmp_path: Path,
     with TestClient(app), ExitStack() as stack:
         room = Room(app, stack, "twice.example.org")
         path = f"/join/{room.open().join_code}"
-        who = {"learner": room.world.parts.store.add_learner()} if known else {}
+        who = {"learner": room.world.services.store.add_learner()} if known else {}
         browsers = [room.enter(**who) for _ in range(4)]
         newcomer = Page(browsers[0].get(path).text).find("input", name="newcomer")[0][0]["value"]
         with ThreadPoolExecutor(4) as pool:
@@ -206,7 +208,7 @@ def test_joining_pressed_twice_is_one_student(database_url: str, tmp_path: Path,
         assert [answer.status_code for answer in answers] == [200] * 4
         assert len({Page(answer.text).text("p", class_="code") for answer in answers}) == 1
         assert len({answer.cookies["attention_shapes"] for answer in answers}) == 1
-        assert [student.name for student in room.world.parts.store.courses.students(room.course)] == ["Kim"]
+        assert [student.name for student in room.world.services.store.courses.students(room.course)] == ["Kim"]
         back = browsers[0].post(path, data={"newcomer": newcomer, "name": "Lou"})
         assert Page(back.text).text("h1") == "You are in, Lou"  # the page was gone back to, by somebody else
         assert Page(back.text).text("p", class_="code") != Page(answers[0].text).text("p", class_="code")
@@ -223,12 +225,12 @@ def test_a_second_activity_of_the_course_knows_the_student(room: Room) -> None:
     assert "Go on as Kim" in browser.get(f"/join/{other.join_code}").text
     answer = browser.post(f"/join/{other.join_code}", data={"stay": "yes"})
     assert answer.headers["location"] == f"/class/{other.id}"
-    assert [seen.student_id for seen in room.world.parts.store.classwork.attendance(other.id)] == [kim.id]
+    assert [seen.student_id for seen in room.world.services.store.classwork.attendance(other.id)] == [kim.id]
 
 
 def test_codes_cannot_be_guessed_quickly(room: Room) -> None:
     """After three hundred wrong join or resume codes of one address, all but three sent before, it has to wait: 429."""
-    browser, limits = room.enter(), room.world.parts.limits
+    browser, limits = room.enter(), room.world.services.limits
     kinds: tuple[tuple[str, Kind], ...] = (("/join", "join"), ("/resume", "resume"))
     for path, kind in kinds:
         for _ in range(int(BUCKETS[kind].size) - 3):
@@ -266,7 +268,7 @@ def test_somebody_can_leave_a_browser(room: Room) -> None:
     send(browser, activity, "save", HALF)
     browser.post(f"/mine/{kim.id}/leave")
     assert "have not joined" in browser.get("/mine").text
-    assert room.world.parts.store.courses.find_student(kim.id) == kim
+    assert room.world.services.store.courses.find_student(kim.id) == kim
 
 
 # Working
@@ -286,19 +288,19 @@ def test_a_sheet_is_saved_checked_and_handed_in(room: Room) -> None:
     assert tries(room, activity) == [(True, 1)]
     send(browser, activity, "hand-in", KEY)
     assert tries(room, activity) == [(True, 1), (True, 14)]
-    [first, _] = room.world.parts.store.classwork.tries_of_activity(activity.id)
+    [first, _] = room.world.services.store.classwork.tries_of_activity(activity.id)
     assert first.marks["queries.columns"] == "wrong"
     assert (first.student_id, first.item, first.variant.model, first.variant.tokens) == (kim.id, 0, "llama-7b", 100)
 
 
-def test_beliefs_are_kept_with_the_try(room: Room) -> None:
-    """Queries, keys and values as wide as the model: the belief that explains the sheet is stored by its key."""
+def test_misconceptions_are_kept_with_the_try(room: Room) -> None:
+    """Queries, keys and values as wide as the model: the misconception that explains the sheet is stored by its key."""
     activity = room.open()
     _, browser = room.seat()
     wide = {**KEY, "queries.columns": "4096", "keys.columns": "4096", "values.columns": "4096"}
     page = Page(send(browser, activity, "check", wide).text)
-    [kept] = room.world.parts.store.classwork.tries_of_activity(activity.id)
-    assert len(kept.beliefs) >= 1
+    [kept] = room.world.services.store.classwork.tries_of_activity(activity.id)
+    assert len(kept.misconceptions) >= 1
     assert page.text("p", class_="diagnosis")
 
 
@@ -320,7 +322,7 @@ def test_tries_are_limited(room: Room) -> None:
     _, browser = room.seat()
     assert "One try left" in send(browser, activity, "check", HALF).text
     page = Page(send(browser, activity, "check", {**HALF, "keys.rows": "100"}).text)
-    assert all("readonly" in attrs for attrs, _ in page.find("input") if "data-place" in attrs)
+    assert all("readonly" in attrs for attrs, _ in page.find("input") if "data-blank" in attrs)
     assert [text for _, text in page.find("button")].count("Check") == 0
     third = Page(send(browser, activity, "check", KEY).text)
     assert third.text("p", class_="result").startswith("There is no try left.")
@@ -404,7 +406,7 @@ def test_answers_come_after_closing_and_not_before(room: Room) -> None:
 
 def test_what_follows_is_worth_the_share_of_the_activity(room: Room) -> None:
     """One mistake carried through the sheet: with a share of nothing and of all, the score differs by those boxes."""
-    carried = {place: "50" if text == "100" else text for place, text in KEY.items()}
+    carried = {blank: "50" if text == "100" else text for blank, text in KEY.items()}
     scores = list[float]()
     for number, share in enumerate((0.0, 1.0)):
         activity = room.open(follow_share=share)
@@ -423,7 +425,7 @@ def test_a_closed_activity_takes_nothing_in(room: Room) -> None:
         found = {send(browser, activity, what, HALF).status_code for what in ("save", "check", "hand-in")}
         return found | {browser.post(f"/class/{activity.id}/ticket", data={"answer-muddiest": "x"}).status_code}
 
-    store = room.world.parts.store.activities
+    store = room.world.services.store.activities
     store.change(activity, replace(activity.plan, closes_at=datetime.now(UTC) - timedelta(seconds=5)))
     assert statuses() == {200, 303}
     store.change(activity, replace(activity.plan, closes_at=datetime.now(UTC) - timedelta(seconds=40)))
@@ -454,10 +456,10 @@ def test_each_student_may_have_numbers_of_their_own(room: Room) -> None:
         [one, two] = [page.find("input", name="tokens")[0][0]["value"] for page in pages]
         assert one == two
         lengths.append(one)
-        right = {place: text if text != "100" else one for place, text in KEY.items()}
+        right = {blank: text if text != "100" else one for blank, text in KEY.items()}
         assert "All 14 boxes are right." in send(browser, activity, "hand-in", right).text
     assert len(set(lengths)) >= 2
-    kept = room.world.parts.store.classwork.tries_of_activity(activity.id)
+    kept = room.world.services.store.classwork.tries_of_activity(activity.id)
     assert [str(found.variant.tokens) for found in kept] == lengths
 
 
@@ -472,7 +474,7 @@ def test_both_lengths_of_a_cross_attention_sheet_are_a_students_own(room: Room) 
         answers = {"queries.rows": said[2], "keys.rows": said[1]}
         marks = Page(send(browser, activity, "check", answers).text).marks()
         assert (marks["queries.rows"], marks["keys.rows"]) == ("right", "right")
-        kept = room.world.parts.store.classwork.tries_of_activity(activity.id)[-1]
+        kept = room.world.services.store.classwork.tries_of_activity(activity.id)[-1]
         assert (str(kept.variant.decoder_tokens), str(kept.variant.tokens)) == (said[2], said[1])
 
 
@@ -514,7 +516,7 @@ def test_an_exit_ticket_is_handed_in_once(room: Room, anonymous: bool) -> None:
     for text in ("why √d?", "why √d?", "another"):
         answer = browser.post(f"/class/{activity.id}/ticket", data={"form_id": form_id, "answer-muddiest": text})
         assert answer.status_code == 303
-    [kept] = room.world.parts.store.classwork.tickets(activity.id)
+    [kept] = room.world.services.store.classwork.tickets(activity.id)
     assert (kept.question, kept.text, kept.student_id) == ("muddiest", "why √d?", None if anonymous else kim.id)
     assert "Handed in" in browser.get(f"/class/{activity.id}/ticket").text
 
@@ -548,7 +550,7 @@ def test_a_head_is_run_from_class_as_the_rules_say_and_is_no_practice(
 ) -> None:
     """After a try there: a run beside what is typed, which is kept as a draft of the class; it leads back there."""
     world, browser, student = kim
-    course = world.parts.store.courses.find(student.course_id)
+    course = world.services.store.courses.find(student.course_id)
     assert course
     activity = world.activity(course, Policies(run="after", feedback="at_once"), ("llama-7b",))
     sheet = f"/class/{activity.id}/1"
@@ -567,8 +569,8 @@ def test_a_head_is_run_from_class_as_the_rules_say_and_is_no_practice(
         assert "99" in next(row for _, row in Page(shown).find("tr") if row.startswith("QQueries"))
     assert len(runner.calls) == 2
     assert Page(browser.get(sheet).text).find("input", name="queries.rows")[0][0]["value"] == "99"
-    assert len(world.parts.store.classwork.tries_of_activity(activity.id)) == 1
-    with world.parts.store.engine.connect() as connection:
+    assert len(world.services.store.classwork.tries_of_activity(activity.id)) == 1
+    with world.services.store.engine.connect() as connection:
         for table in (attempts, drafts):
             assert connection.scalar(sa.select(sa.func.count()).select_from(table)) == 0
 
@@ -578,7 +580,7 @@ def test_where_a_head_may_be_run_before_a_try_something_must_be_written(
 ) -> None:
     """An empty sheet is not given away, and neither is one that has not opened; a first number is enough."""
     world, browser, student = kim
-    course = world.parts.store.courses.find(student.course_id)
+    course = world.services.store.courses.find(student.course_id)
     assert course
     activity = world.activity(course, Policies(run="before"), ("llama-7b",))
     sheet = f"/class/{activity.id}/1"

@@ -32,7 +32,7 @@ class Desk:
 
     def __init__(self, app: FastAPI, policies: Policies | None = None, sheets: tuple[str, ...] = ("llama-7b",)) -> None:
         self.world = World(app)
-        self.store = self.world.parts.store
+        self.store = self.world.services.store
         self.ada = self.world.teacher(f"paper{next(NUMBERS)}@example.org")
         self.course = self.world.course("Transformers", self.ada)
         self.store.courses.add_students(self.course, [("Kim Lee", "1017"), ("Lou Ray", "1018"), ("Kim Fox", None)])
@@ -59,7 +59,7 @@ class Desk:
 
     def numbers(self, sheet: str, tokens: int, model: str | None = None) -> tuple[str, str]:
         """The code of another variant, and all its right answers."""
-        variant = self.world.parts.library.variant(sheet, model, tokens)
+        variant = self.world.services.library.variant(sheet, model, tokens)
         return variant.code, " ".join(map(str, variant.key.values()))
 
 
@@ -88,7 +88,7 @@ def test_a_line_becomes_a_try_that_was_handed_in_once(database_url: str, tmp_pat
             desk.send(f"1017: {RIGHT}\r\nlou ray: {WIDE}\n")
         [kim], [lou] = desk.tries("Kim Lee"), desk.tries("Lou Ray")
         assert (kim.score, kim.out_of, kim.handed_in, dict(kim.answers)) == (14, 14, True, KEY)
-        assert (lou.score, lou.beliefs[0], lou.variant.tokens) == (11, "head-as-wide-as-model", 100)
+        assert (lou.score, lou.misconceptions[0], lou.variant.tokens) == (11, "head-as-wide-as-model", 100)
         assert kim.sheet == desk.activity.content.items[0].sheet
         came = {one.student_id for one in desk.store.classwork.attendance(desk.activity.id)}
         assert came == {kim.student_id, lou.student_id}
@@ -195,7 +195,7 @@ def test_codes_that_fit_nothing_here_are_told(app: FastAPI) -> None:
 def test_without_a_code_students_have_the_numbers_of_their_screen(app: FastAPI) -> None:
     """Where variants differ by student, each line is marked with its student's own."""
     desk = Desk(app, Policies(variants="per_student"))
-    library = desk.world.parts.library
+    library = desk.world.services.library
     own = {name: library.seeded("llama-7b", seed(desk.activity, desk.student(name))) for name in ("Kim Lee", "Lou Ray")}
     assert len({variant.code for variant in own.values()}) == 2
     desk.send("\n".join(f"{name}: {' '.join(map(str, variant.key.values()))}" for name, variant in own.items()))

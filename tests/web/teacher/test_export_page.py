@@ -136,13 +136,13 @@ class Taught:
 
     @property
     def work(self) -> Any:
-        return self.world.parts.store.classwork
+        return self.world.services.store.classwork
 
     def hand_in(self, who: Student, item: int, answers: dict[str, str], client: str) -> None:
         sheet = str(self.activity.content.items[item].worksheet["key"])
-        variant = self.world.parts.library.variant(sheet)
+        variant = self.world.services.library.variant(sheet)
         report = grade(variant, answers)
-        marks = {str(place): mark.kind for place, mark in report.marks.items()}
+        marks = {str(blank): mark.kind for blank, mark in report.marks.items()}
         spot = Spot(who.id, self.activity.id, 1, item, self.activity.content.items[item].sheet)
         fixed = Fixed(variant.model.key, variant.tokens)
         graded = Graded(marks, (), report.score, report.out_of)
@@ -212,7 +212,7 @@ def test_the_gradebooks_count_the_last_try_on_each_sheet(taught: Taught) -> None
 
 def test_a_sheet_that_was_replaced_keeps_its_points(taught: Taught) -> None:
     """With another worksheet in the place of the first, what was handed in there still counts, by its share."""
-    store = taught.world.parts.store
+    store = taught.world.services.store
     items = taught.activity.content.items
     other = replace(items[0], worksheet={**items[0].worksheet, "tokens": 50})
     store.activities.revise(taught.activity, replace(taught.activity.content, items=(other, items[1])))
@@ -279,7 +279,7 @@ def test_exports_and_the_rest_are_in_the_log_by_number(taught: Taught) -> None:
     assert "exported answers.csv" in page
     assert "name freed" in page
     assert "Ada" in page
-    with taught.world.parts.store.engine.connect() as connection:
+    with taught.world.services.store.engine.connect() as connection:
         rows = connection.execute(sa.select(log.c.who, log.c.what, log.c.object)).all()
     assert (f"teacher {taught.ada.id}", "exported answers.csv", f"course {taught.course.id}") in rows
     assert not any(word in str(rows) for word in ("Ada", "Kim", "Transformers", "evil"))
@@ -330,7 +330,7 @@ def whole(store: Any) -> dict[str, list[Any]]:
 def test_a_deleted_course_leaves_nothing_behind(anywhere: FastAPI) -> None:
     """With its title typed, every table is as it was without the course, but for accounts, browsers and the log."""
     other = Taught(anywhere, 2)
-    store = other.world.parts.store
+    store = other.world.services.store
     before = whole(store)
     gone = Taught(anywhere)
     store.people.add_link("invite", "bo@example.org", gone.course.id, "assistant")

@@ -15,7 +15,7 @@ from app.classes import live_snapshot as rooms
 from app.classes.live_snapshot import Rooms
 from app.grading.grade import Report, grade
 from app.main import create_app
-from app.misconceptions.catalogue import BELIEFS
+from app.misconceptions.catalogue import MISCONCEPTIONS
 from app.settings import Settings
 from app.sheets.worksheet import Variant
 from app.store import Activity, Course, Learner, Policies, Student, Teacher
@@ -41,7 +41,7 @@ class Class:
     def student(self, name: str) -> tuple[Student, Learner]:
         """Somebody who came."""
         student, learner = self.world.student(self.course, name)
-        self.world.parts.store.classwork.arrive(self.activity.id, student.id)
+        self.world.services.store.classwork.arrive(self.activity.id, student.id)
         return student, learner
 
     def send(self, learner: Learner, what: str, answers: Mapping[str, str], version: int = 1) -> None:
@@ -71,7 +71,7 @@ def seen(page: Page) -> str:
 
 
 def counts(page: Page, kind: str) -> dict[str, str]:
-    """The number beside each bar: of rows or beliefs, by key."""
+    """The number beside each bar: of rows or misconceptions, by key."""
     found = dict[str, str]()
     for attributes, text in page.find("tr"):
         if attributes.get("id", "").startswith(f"{kind}-"):
@@ -80,7 +80,7 @@ def counts(page: Page, kind: str) -> dict[str, str]:
 
 
 def explain(text: str) -> list[tuple[dict[str, str], str]]:
-    """The buttons that explain a belief."""
+    """The buttons that explain a misconception."""
     return [found for found in Page(text).find("button") if found[0].get("id", "").startswith("explain-")]
 
 
@@ -112,7 +112,7 @@ def test_what_a_student_does_shows_at_the_next_look(database_url: str, tmp_path:
         }  # fmt: skip
         room.send(kims, "check", WIDE, 2)
         page = room.live()
-        assert counts(page, "belief") == {"head-as-wide-as-model": "1"}
+        assert counts(page, "misconception") == {"head-as-wide-as-model": "1"}
         assert counts(page, "row")["output"] == "1"
         room.send(lous, "hand-in", KEY, 3)
         page = room.live()
@@ -121,18 +121,18 @@ def test_what_a_student_does_shows_at_the_next_look(database_url: str, tmp_path:
         room.send(kims, "hand-in", KEY, 4)
         page = room.live()
         assert (tally(page)["handed in"], counts(page, "row")["queries"]) == ("2", "2")
-        assert counts(page, "belief") == {}
+        assert counts(page, "misconception") == {}
         assert room.look(seen(page)).status_code == 204
 
 
-def test_a_belief_in_a_draft_shows_before_any_check(app: FastAPI) -> None:
-    """Where marks come late, the room's beliefs are read off what stands in the boxes."""
+def test_a_misconception_in_a_draft_shows_before_any_check(app: FastAPI) -> None:
+    """Where marks come late, the room's misconceptions are read off what stands in the boxes."""
     room = Class(app, Policies(feedback="after_close"))
     _, kims = room.student("Kim")
     room.send(kims, "save", WIDE)
-    assert counts(room.live(), "belief") == {"head-as-wide-as-model": "1"}
+    assert counts(room.live(), "misconception") == {"head-as-wide-as-model": "1"}
     room.send(kims, "save", KEY, 2)
-    assert counts(room.live(), "belief") == {}
+    assert counts(room.live(), "misconception") == {}
 
 
 def test_a_room_is_counted_once_a_second_and_only_what_changed_is_graded(
@@ -175,17 +175,17 @@ def test_names_are_hidden_unless_asked_for(app: FastAPI) -> None:
     assert row == "Kim Unlikely-Namechecked4A head is as wide as the model"
 
 
-def test_a_belief_is_explained_to_the_class_and_taken_away(app: FastAPI, library: Any) -> None:
+def test_a_misconception_is_explained_to_the_class_and_taken_away(app: FastAPI, library: Any) -> None:
     """One press shows it on every live view, the assistant's too, who has no such button; another takes it away."""
     room = Class(app)
     room.send(room.student("Kim")[1], "check", WIDE)
     bo = room.world.teacher(f"bo@{room.activity.id}.example", room.course, "assistant")
-    explanation = library.wording.belief("head-as-wide-as-model", "explanation")
+    explanation = library.wording.misconception("head-as-wide-as-model", "explanation")
     action = f"{room.path}/live/explain?sheet=1"
     with room.world.browser(teacher=room.ada) as ada, room.world.browser(teacher=bo) as assistant:
         assert [button["aria-pressed"] for button, _ in explain(ada.get(f"{room.path}/live").text)] == ["false"]
         assert explanation not in ada.get(f"{room.path}/live").text
-        back = ada.post(action, data={"belief": "head-as-wide-as-model"})
+        back = ada.post(action, data={"misconception": "head-as-wide-as-model"})
         assert (back.status_code, back.headers["location"]) == (303, f"{room.path}/live?sheet=1")
         assert [button["aria-pressed"] for button, _ in explain(ada.get(f"{room.path}/live").text)] == ["true"]
         theirs = assistant.get(f"{room.path}/live").text
@@ -193,12 +193,12 @@ def test_a_belief_is_explained_to_the_class_and_taken_away(app: FastAPI, library
         assert "<figure" not in theirs
         assert explain(theirs) == []
         assert "Take it away" not in theirs
-        drawn = ada.post(action, data={"belief": "head-as-wide-as-model", "drawn": "yes"}, headers=SCRIPT).text
+        drawn = ada.post(action, data={"misconception": "head-as-wide-as-model", "drawn": "yes"}, headers=SCRIPT).text
         assert drawn.count("<figure") == 2
         assert "As this idea has it" in drawn
-        ada.post(action, data={"belief": ""})
+        ada.post(action, data={"misconception": ""})
         assert explanation not in assistant.get(f"{room.path}/live").text
-        assert ada.post(action, data={"belief": "the-earth-is-flat"}).status_code == 422
+        assert ada.post(action, data={"misconception": "the-earth-is-flat"}).status_code == 422
 
 
 @pytest.mark.parametrize("sheet", ["0", "99", "x", "-1", "1" * 400, "²"])
@@ -231,9 +231,9 @@ def test_an_exit_ticket_alone_has_a_live_view(app: FastAPI) -> None:
             assert browser.get(f"/activities/{alone.id}/{path}").status_code == 200
 
 
-def test_every_belief_has_a_name_of_a_few_words(library: Any) -> None:
-    """What stands beside a bar fits there, and no two beliefs are called the same."""
-    names = library.wording.sections["belief-names"]
-    assert set(names) == {belief.key for belief in BELIEFS}
+def test_every_misconception_has_a_name_of_a_few_words(library: Any) -> None:
+    """What stands beside a bar fits there, and no two misconceptions are called the same."""
+    names = library.wording.sections["misconception-names"]
+    assert set(names) == {misconception.key for misconception in MISCONCEPTIONS}
     assert len(set(names.values())) == len(names)
     assert all(8 < len(name) <= 52 for name in names.values())

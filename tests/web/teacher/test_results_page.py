@@ -45,36 +45,36 @@ class Class:
 
     def mistake(self) -> None:
         """The sheet stands as if it had been frozen with tokens as columns by mistake, and with a row too many."""
-        parts = self.world.parts
-        content = freeze(parts.library, ("llama-7b",), None)
+        services = self.world.services
+        content = freeze(services.library, ("llama-7b",), None)
         [item] = content.items
         asked = [*item.worksheet["rows"], "context"]
         mistaken = replace(item, worksheet={**item.worksheet, "tokens_are": "columns", "rows": asked})
-        parts.store.activities.revise(self.activity, replace(content, items=(mistaken,)))
+        services.store.activities.revise(self.activity, replace(content, items=(mistaken,)))
 
     def student(self, name: str) -> Student:
         student, learner = self.world.student(self.course, name)
         self.learners[student.id] = learner
-        self.world.parts.store.classwork.arrive(self.activity.id, student.id)
+        self.world.services.store.classwork.arrive(self.activity.id, student.id)
         return student
 
     def tries(self, student: Student, answers: Mapping[str, str], number: int = 0) -> Try:
         """A try as the student's page would keep it, handed in."""
         activity = self.world.again(self.activity)
-        sheet = assigned(self.world.parts, activity, student, number)
+        sheet = assigned(self.world.services, activity, student, number)
         report = grade(sheet.variant, answers)
         held = (report.diagnosis.key,) if report.diagnosis else ()
-        marks = {str(place): mark.kind for place, mark in report.marks.items()}
+        marks = {str(blank): mark.kind for blank, mark in report.marks.items()}
         graded = Graded(marks, held, report.score, report.out_of)
         draft = Draft(answers, next(TYPED), sheet.fixed)
-        record = self.world.parts.store.classwork.record
+        record = self.world.services.store.classwork.record
         return record(sheet.spot, f"form-{draft.version}", draft, graded, handed_in=True)
 
     def share(self, follow_share: float) -> None:
         """The instructor changes what a box is worth that follows."""
         plan = self.activity.plan
         changed = replace(plan, policies=replace(plan.policies, follow_share=follow_share))
-        self.world.parts.store.activities.change(self.activity, changed)
+        self.world.services.store.activities.change(self.activity, changed)
 
     def page(self, path: str = "") -> Page:
         with self.world.browser(teacher=self.ada) as browser:
@@ -126,7 +126,9 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FastAPI]:
 
 
 def test_the_table_shows_last_tries_and_the_rows_first_ones(app: FastAPI) -> None:
-    """Kim put a belief right, Lou kept one, Ned's rows follow, Mo did nothing: marks of last tries, shares of first."""
+    """Kim put a misconception right, Lou kept one, Ned's rows follow, Mo did nothing: marks of last tries, shares of
+    first.
+    """
     room = Class(app)
     kim, lou, ned, _ = (room.student(name) for name in ("Kim", "Lou", "Ned", "Mo"))
     room.tries(ned, FOLLOWING)
@@ -177,8 +179,8 @@ def test_wrong_answers_of_different_numbers_are_counted_by_their_symbol(app: Fas
     typed = set[str]()
     for number in range(3):
         student = room.student(f"S{number}")
-        variant = assigned(room.world.parts, room.activity, student, 0).variant
-        wide = {str(place): str(variant.answer(place)) for place in variant.blanks}
+        variant = assigned(room.world.services, room.activity, student, 0).variant
+        wide = {str(blank): str(variant.answer(blank)) for blank in variant.blanks}
         wide |= {f"{row}.columns": str(variant.sizes["d"]) for row in ("queries", "keys", "values")}
         room.tries(student, wide)
         typed.add(str(variant.tokens))
@@ -205,7 +207,7 @@ def ticketed(app: FastAPI, *, anonymous: bool) -> Class:
     room = Class(app, Policies(ticket_anonymous=anonymous))
     for name, text in (("Kim", "Why √d?"), ("Lou", "The output PROJECTION"), ("Mo", "a rude word")):
         answers = {"muddiest": text, "curious": f"{name} is curious"} if name == "Mo" else {"muddiest": text}
-        classwork, student = room.world.parts.store.classwork, room.student(name)
+        classwork, student = room.world.services.store.classwork, room.student(name)
         classwork.hand_in_ticket(room.activity.id, student.id, f"{name} {next(NUMBERS)}", answers, anonymous=anonymous)
     return room
 
@@ -222,7 +224,7 @@ def test_exit_tickets_are_searched_starred_and_hidden(app: FastAPI) -> None:
     assert "Kim" not in str(said(page))
     assert said(room.page("/tickets?q=projection+OUT")) == ["The output PROJECTION"]
     assert said(room.page("/tickets?q=%25")) == []
-    kept = {one.text: one.id for one in room.world.parts.store.classwork.tickets(room.activity.id)}
+    kept = {one.text: one.id for one in room.world.services.store.classwork.tickets(room.activity.id)}
     with room.world.browser(teacher=room.ada) as browser:
         for text, mark in (("Why √d?", "starred"), ("a rude word", "hidden"), ("Why √d?", "follow_up")):
             address = f"{room.path}/tickets/{kept[text]}"
@@ -241,11 +243,11 @@ def test_exit_tickets_are_searched_starred_and_hidden(app: FastAPI) -> None:
 def test_another_activitys_answer_cannot_be_marked_through_ones_own(app: FastAPI) -> None:
     """The key of an answer is good under its own activity alone."""
     theirs, mine = ticketed(app, anonymous=True), Class(app)
-    [answer, *_] = theirs.world.parts.store.classwork.tickets(theirs.activity.id)
+    [answer, *_] = theirs.world.services.store.classwork.tickets(theirs.activity.id)
     with mine.world.browser(teacher=mine.ada) as browser:
         data = {"mark": "hidden", "on": "yes"}
         assert browser.post(f"{mine.path}/tickets/{answer.id}", data=data).status_code == 404
-    assert not any(one.hidden for one in theirs.world.parts.store.classwork.tickets(theirs.activity.id))
+    assert not any(one.hidden for one in theirs.world.services.store.classwork.tickets(theirs.activity.id))
 
 
 def test_named_tickets_say_whose_they_are(app: FastAPI) -> None:
@@ -254,7 +256,7 @@ def test_named_tickets_say_whose_they_are(app: FastAPI) -> None:
 
 
 def test_muddy_points_stand_beside_what_was_believed(app: FastAPI) -> None:
-    """The same page counts the beliefs of the same session."""
+    """The same page counts the misconceptions of the same session."""
     room = ticketed(app, anonymous=True)
     room.tries(room.student("Ned"), WIDE)
     page = room.page("/tickets")
@@ -263,15 +265,17 @@ def test_muddy_points_stand_beside_what_was_believed(app: FastAPI) -> None:
 
 
 def test_one_page_for_the_next_meeting(app: FastAPI) -> None:
-    """The belief that most hold with its explanation, the row that fewest had right first, and starred sentences."""
+    """The misconception that most hold with its explanation, the row that fewest had right first, and starred
+    sentences.
+    """
     room = ticketed(app, anonymous=True)
     for number, answers in enumerate([WIDE, WIDE, NO_PROJECTION]):
         room.tries(room.student(f"S{number}"), answers)
-    classwork = room.world.parts.store.classwork
+    classwork = room.world.services.store.classwork
     for one in classwork.tickets(room.activity.id):
         classwork.mark_ticket(room.activity.id, one.id, starred=one.text != "Why √d?", hidden=one.text == "a rude word")
     page = room.page("/summary")
-    explanation = room.world.parts.library.wording.belief("head-as-wide-as-model", "explanation")
+    explanation = room.world.services.library.wording.misconception("head-as-wide-as-model", "explanation")
     headings = [text for _, text in page.find("h3")]
     assert headings[0] == "“A head is as wide as the model”? 2 of 6, 2 at first"
     assert explanation in [text for _, text in page.find("p")]
@@ -288,7 +292,7 @@ def test_a_changed_share_is_shown_first_then_applied_with_the_old_marks_kept(dat
     made = create_app(Settings(data_dir=tmp_path, database_url=database_url))
     with TestClient(made):
         room = Class(made)
-        store = room.world.parts.store
+        store = room.world.services.store
         kim, lou = room.student("Kim"), room.student("Lou")
         first, right = room.tries(lou, FOLLOWING), room.tries(kim, KEY)
         assert (first.score, right.score) == (12.5, 14)
@@ -302,7 +306,7 @@ def test_a_changed_share_is_shown_first_then_applied_with_the_old_marks_kept(dat
         assert room.regrade({"changes": changes(dry)}) == 303
         assert store.classwork.tries_of_activity(room.activity.id) == (replace(first, score=12.0), right)
         [old] = store.regrades.old_marks(room.activity.id, lou.id)[first.id]
-        assert old.graded == Graded(first.marks, first.beliefs, first.score, first.out_of)
+        assert old.graded == Graded(first.marks, first.misconceptions, first.score, first.out_of)
         assert store.regrades.old_marks(room.activity.id, kim.id) == {}
         [done] = store.regrades.of_activity(room.activity.id)
         assert (done.by, done.changed) == (room.ada.name, 1)
@@ -320,7 +324,7 @@ def test_a_corrected_worksheet_is_what_tries_are_marked_by_again(app: FastAPI) -
     """Frozen with tokens as columns by mistake: answers with tokens as rows become right, and a dropped row goes."""
     room = Class(app)
     room.mistake()
-    parts = room.world.parts
+    services = room.world.services
     kim = room.student("Kim")
     before = room.tries(kim, KEY)
     assert before.score < 14
@@ -328,7 +332,7 @@ def test_a_corrected_worksheet_is_what_tries_are_marked_by_again(app: FastAPI) -
     dry = room.page("/regrade")
     assert lines(dry)[1][3] == "14 of 14"
     assert room.regrade({"changes": changes(dry)}) == 303
-    [after] = parts.store.classwork.tries_of_activity(room.activity.id)
+    [after] = services.store.classwork.tries_of_activity(room.activity.id)
     assert (after.score, after.out_of, set(after.marks.values())) == (14, 14, {"right"})
     assert after.answers == before.answers
 
@@ -347,7 +351,7 @@ def test_a_student_sees_the_marks_that_the_instructor_sees(database_url: str, tm
         assert f"{before.score:g} of 16" in mine
         assert room.regrade({"changes": changes(room.page("/regrade"))}) == 303
         right = {**dict.fromkeys(KEY, "right"), "output.columns": "wrong"}
-        [after] = room.world.parts.store.classwork.tries_of_activity(room.activity.id)
+        [after] = room.world.services.store.classwork.tries_of_activity(room.activity.id)
         assert (after.score, after.marks) == (13, right)
         sheet, mine = room.seen_by(kim)
         assert beside(sheet) == right
@@ -360,7 +364,7 @@ def test_a_student_sees_the_marks_that_the_instructor_sees(database_url: str, tm
             address = f"/class/{room.activity.id}/1"
             hinted = Page(browser.post(f"{address}/hint", data={**answers, "hint": "3", "version": "9"}).text)
         assert "Look again at “Output of this head” (columns)" in hinted.text("p", class_="hint")
-        room.world.parts.store.activities.set_state(room.activity, "closed")
+        room.world.services.store.activities.set_state(room.activity, "closed")
         sheet, _ = room.seen_by(kim)
         told = [line for line in lines(sheet) if line[0].startswith("Answer")]
         assert [line[1] for line in told] == ["100N"] * 7
@@ -368,16 +372,16 @@ def test_a_student_sees_the_marks_that_the_instructor_sees(database_url: str, tm
 
 
 def test_marks_that_no_sheet_gives_are_shown_as_they_are_kept(app: FastAPI) -> None:
-    """What is said of a box goes with its mark, and no belief is told that the marks do not hold."""
+    """What is said of a box goes with its mark, and no misconception is told that the marks do not hold."""
     room = Class(app)
     kim = room.student("Kim")
     one = room.tries(kim, WIDE)
     sheet, _ = room.seen_by(kim)
     assert sheet.find("p", class_="diagnosis") != []
     assert sheet.text("p", id="says-keys.columns").endswith("look again")
-    nudge = room.world.parts.library.wording.sections["nudges"]["single-head"]["keys.columns"]
+    nudge = room.world.services.library.wording.sections["nudges"]["single-head"]["keys.columns"]
     marks = {**one.marks, "queries.columns": "right", "input.rows": "wrong", "scores.rows": "follows"}
-    room.world.parts.store.regrades.apply(room.activity.id, room.ada.id, {one.id: Graded(marks, (), 10.5, 14)})
+    room.world.services.store.regrades.apply(room.activity.id, room.ada.id, {one.id: Graded(marks, (), 10.5, 14)})
     sheet, mine = room.seen_by(kim)
     assert beside(sheet) == marks
     assert sheet.find("p", class_="diagnosis") == []
@@ -394,12 +398,12 @@ def test_the_live_view_forgets_marks_that_were_put_right(app: FastAPI) -> None:
 
     def input_right() -> int:
         rooms._of(room.activity.id).until = float("-inf")
-        return rooms.look(room.world.parts, room.activity).sheets[0].rows[0].right  # type: ignore[no-any-return]
+        return rooms.look(room.world.services, room.activity).sheets[0].rows[0].right  # type: ignore[no-any-return]
 
     assert input_right() == 1
-    [one] = room.world.parts.store.classwork.tries_of_activity(room.activity.id)
+    [one] = room.world.services.store.classwork.tries_of_activity(room.activity.id)
     wrong = Graded({**one.marks, "input.rows": "wrong"}, (), 13, 14)
-    room.world.parts.store.regrades.apply(room.activity.id, room.ada.id, {one.id: wrong})
+    room.world.services.store.regrades.apply(room.activity.id, room.ada.id, {one.id: wrong})
     assert input_right() == 0
 
 
@@ -414,7 +418,7 @@ def activity_of(store: Store) -> tuple[Activity, Student, Teacher]:
 
 
 def test_the_room_is_asked_alike_on_both_databases(store: Store) -> None:
-    """The newest try counts and handing in sticks; drafts have versions; one belief is shown at a time."""
+    """The newest try counts and handing in sticks; drafts have versions; one misconception is shown at a time."""
     activity, kim, _ = activity_of(store)
     here = spot(kim, activity)
     store.classwork.save(here, Draft({"queries.rows": "1"}, 5, LLAMA))
@@ -424,10 +428,10 @@ def test_the_room_is_asked_alike_on_both_databases(store: Store) -> None:
     assert store.live.draft_texts(activity.id, []) == {}
     assert store.live.last_tries(activity.id) == {}
     store.classwork.record(here, "a", Draft({}, 6, LLAMA), HALF, handed_in=True)
-    newest = store.classwork.record(here, "b", Draft({}, 7, LLAMA), replace(HALF, beliefs=()), handed_in=False)
+    newest = store.classwork.record(here, "b", Draft({}, 7, LLAMA), replace(HALF, misconceptions=()), handed_in=False)
     [last] = store.live.last_tries(activity.id).values()
     assert (last.id, last.handed_in) == (newest.id, True)
-    assert store.live.held([last.id])[last.id].beliefs == ()
+    assert store.live.held([last.id])[last.id].misconceptions == ()
     assert store.live.held(range(1, 2000)).keys() == {newest.id - 1, newest.id}
     for light in (Spotlight(0, "one", False), Spotlight(1, "two", True), None):
         store.live.show(activity.id, light)

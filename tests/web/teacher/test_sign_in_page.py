@@ -52,7 +52,7 @@ def known_hash() -> str:
 @pytest.fixture
 def ada(world: World, known_hash: str) -> Teacher:
     """Ada, with a password that is known."""
-    people = world.parts.store.people
+    people = world.services.store.people
     link = people.find_link(people.add_link("invite", ADA))
     assert link
     made = people.follow_link(link, ADA, "Ada", known_hash)
@@ -70,7 +70,7 @@ def sign_in(browser: TestClient, password: str = PASSWORD, email: str = ADA, aft
 
 def test_the_set_up_link_makes_the_first_account(browser: TestClient, world: World) -> None:
     """Its form asks for address, name and password, refuses a short one with everything else kept, and signs in."""
-    token = world.parts.store.people.add_link("setup")
+    token = world.services.store.people.add_link("setup")
     assert "Make the first account" in browser.get(f"/links/{token}").text
     form = {"email": "Ada@Example.org", "name": "Ada", "password": "ninechars"}
     refused = browser.post(f"/links/{token}", data=form)
@@ -82,7 +82,7 @@ def test_the_set_up_link_makes_the_first_account(browser: TestClient, world: Wor
     assert (done.status_code, done.headers["location"]) == (303, "/courses")
     assert browser.get("/courses").status_code == 200
     assert browser.get(f"/links/{token}").status_code == 404
-    found = world.parts.store.people.find_teacher(ADA)
+    found = world.services.store.people.find_teacher(ADA)
     assert found
     assert found.password_hash
     assert found.password_hash.startswith("$argon2id$")
@@ -91,7 +91,7 @@ def test_the_set_up_link_makes_the_first_account(browser: TestClient, world: Wor
 @pytest.mark.parametrize("email", ["", "ada", "a b@c", "@", "a@" + "b" * 254])
 def test_what_is_no_e_mail_address_is_refused(browser: TestClient, world: World, email: str) -> None:
     """With a sentence, and the link still works."""
-    token = world.parts.store.people.add_link("setup")
+    token = world.services.store.people.add_link("setup")
     answer = browser.post(f"/links/{token}", data={"email": email, "name": "Ada", "password": PASSWORD})
     assert answer.status_code == 422
     assert "An e-mail address is needed" in answer.text
@@ -145,7 +145,7 @@ def test_an_unknown_address_costs_as_much_work(
 ) -> None:
     """A hash is verified for both, so that the time tells nothing."""
     verified = list[str]()
-    hasher = world.parts.passwords._hasher
+    hasher = world.services.passwords._hasher
     real = type(hasher).verify
 
     def counted(self: object, password: str, kept: str) -> bool:
@@ -161,7 +161,7 @@ def test_an_unknown_address_costs_as_much_work(
 
 def test_an_account_without_a_password_lets_nobody_in(browser: TestClient, world: World) -> None:
     """Made in the terminal and not set yet: no text is its password, nor the one that hides it."""
-    world.parts.store.people.add_teacher(ADA, "Ada")
+    world.services.store.people.add_teacher(ADA, "Ada")
     for password in ("", "nobody signs in with this", PASSWORD):
         assert sign_in(browser, password)[0] == 422
 
@@ -188,7 +188,7 @@ def test_another_site_cannot_send_the_forms(browser: TestClient, world: World, a
         for headers in ({"Sec-Fetch-Site": "cross-site"}, {"Origin": "https://evil.example"}):
             answer = signed.post("/courses", data={"title": "Theirs", "zone": "UTC"}, headers=headers)
             assert answer.status_code == 403
-    assert world.parts.store.courses.taught_by(ada) == ()
+    assert world.services.store.courses.taught_by(ada) == ()
 
 
 # Guessing
@@ -253,7 +253,7 @@ def test_several_workers_allow_together_what_one_allows(workers: int, at_once: i
 
 def test_the_app_counts_for_as_many_workers_as_are_set(tmp_path: Path) -> None:
     """Of four, each refuses the sixth guess at one account."""
-    limits = main.create_app(Settings(data_dir=tmp_path, database_url="", workers=4)).state.parts.limits
+    limits = main.create_app(Settings(data_dir=tmp_path, database_url="", workers=4)).state.services.limits
     for _ in range(5):
         limits.check("account", ADA)
         limits.wrong("account", ADA)
@@ -310,12 +310,12 @@ def test_an_invitation_does_not_replace_a_password(world: World, ada: Teacher, b
     """For an address that can sign in, the link asks to sign in first; signed in, one press takes part."""
     eve = world.teacher("eve@example.org")
     course = world.course("Transformers", eve)
-    token = world.parts.store.people.add_link("invite", ADA, course.id, "instructor")
+    token = world.services.store.people.add_link("invite", ADA, course.id, "instructor")
     assert "Sign in and take part" in browser.get(f"/links/{token}").text
     assert browser.post(f"/links/{token}", data={"name": "X", "password": "another password"}).status_code == 422
     assert sign_in(browser)[0] == 303
     assert browser.post(f"/links/{token}").headers["location"] == f"/courses/{course.id}"
-    assert world.parts.store.courses.role(course.id, ada) == "instructor"
+    assert world.services.store.courses.role(course.id, ada) == "instructor"
 
 
 # In the terminal
@@ -351,7 +351,7 @@ def test_the_terminal_adds_and_resets(
 
 def test_serve_prints_a_set_up_link_until_there_is_a_teacher(world: World) -> None:
     """A new start voids the link before it; with a teacher there is none to print."""
-    people = world.parts.store.people
+    people = world.services.store.people
     first = people.add_link("setup")
     second = people.add_link("setup")
     assert people.find_link(first) is None
@@ -373,7 +373,7 @@ def test_sign_ins_are_logged_without_names(
         sign_in(browser, "wrong password")
         sign_in(browser)
         browser.post("/sign-out")
-    with world.parts.store.engine.connect() as connection:
+    with world.services.store.engine.connect() as connection:
         rows = [(row.who, row.what) for row in connection.execute(sa.select(log).order_by(log.c.id))]
     teacher = f"teacher {ada.id}"
     assert rows == [("nobody", "sign-in refused"), (teacher, "sign-in"), (teacher, "sign-out")]
