@@ -22,7 +22,7 @@ from app.store import Answers, Run
 from app.web.practice.sheet_request import Posted, keep_try, sheet_key, sheet_link, variant_at
 from app.web.shared.first_visit import Owner
 from app.web.shared.services import Services, ServicesDep, remember, render
-from app.web.student import sheet_request as desk
+from app.web.student import sheet_request
 
 router = APIRouter(include_in_schema=False)
 log = logging.getLogger("attention_shapes")
@@ -117,9 +117,11 @@ def start_run(request: Request, services: ServicesDep, owner: Owner, asked: Post
 
 
 @router.post("/class/{activity_id:int}/{number:int}/run")
-def start_class_run(request: Request, services: ServicesDep, sheet: desk.Posted, options: RunOptions) -> Response:
+def start_class_run(
+    request: Request, services: ServicesDep, sheet: sheet_request.Posted, options: RunOptions
+) -> Response:
     """The same from a sheet of an activity, as its rules say: what was typed is a draft there, and no practice."""
-    activity, variant = sheet.desk.activity, sheet.assigned.variant
+    activity, variant = sheet.access.activity, sheet.assigned.variant
     last, phase = services.store.classwork.last_try(sheet.assigned.spot), activity.phase()
     if phase == "waiting" or (activity.policies.run == "after" and last is None):
         raise HTTPException(409, services.library.wording.say("class", "no-run-yet"))

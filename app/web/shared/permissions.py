@@ -1,4 +1,4 @@
-"""Who may do what with which object. Handlers get what they work on through these doors and nowhere else.
+"""Who may do what with which object. Handlers get the objects they work on from these dependencies, nowhere else.
 
 What somebody may not know of does not exist for them (404); what they know of and may not do is refused (403).
 """
@@ -22,22 +22,22 @@ class NotSignedInError(Exception):
 
 
 @dataclass(frozen=True)
-class TaughtCourse:
-    """A course with the teacher who opened its door."""
+class CourseAccess:
+    """A course, the signed-in teacher and their role in it."""
 
     course: Course
     teacher: Teacher
     role: Role
 
     @property
-    def leads(self) -> bool:
+    def can_edit(self) -> bool:
         """Whether they may change anything; nobody may in an archived course."""
         return self.role == "instructor" and self.course.archived_at is None
 
 
 @dataclass(frozen=True)
-class TaughtStudent:
-    """A student of a course that somebody leads."""
+class RosterStudentAccess:
+    """A student on the roster of a course that the signed-in teacher may edit."""
 
     student: Student
     course: Course
@@ -45,14 +45,14 @@ class TaughtStudent:
 
 
 @dataclass(frozen=True)
-class TaughtActivity(TaughtCourse):
+class ActivityAccess(CourseAccess):
     """An activity of the course."""
 
     activity: Activity
 
 
 @dataclass(frozen=True)
-class Desk:
+class StudentAccess:
     """An activity as one of its students sits before it."""
 
     activity: Activity
@@ -78,116 +78,116 @@ def signed_in(teacher: MaybeTeacher) -> Teacher:
 SignedIn = Annotated[Teacher, Depends(signed_in)]
 
 
-def see_course(services: ServicesDep, teacher: SignedIn, course_id: int) -> TaughtCourse:
+def staff_course(services: ServicesDep, teacher: SignedIn, course_id: int) -> CourseAccess:
     """For the staff of the course."""
     role, course = _staffed(services, course_id, teacher)
-    return TaughtCourse(course, teacher, role)
+    return CourseAccess(course, teacher, role)
 
 
-SeenCourse = Annotated[TaughtCourse, Depends(see_course)]
+StaffCourse = Annotated[CourseAccess, Depends(staff_course)]
 
 
-def own_course(services: ServicesDep, door: SeenCourse) -> TaughtCourse:
+def instructor_course(services: ServicesDep, access: StaffCourse) -> CourseAccess:
     """For the instructors of the course, archived or not."""
-    _only_instructors(services, door.role)
-    return door
+    _only_instructors(services, access.role)
+    return access
 
 
-OwnCourse = Annotated[TaughtCourse, Depends(own_course)]
+InstructorCourse = Annotated[CourseAccess, Depends(instructor_course)]
 
 
-def lead_course(services: ServicesDep, door: OwnCourse) -> TaughtCourse:
+def editable_course(services: ServicesDep, access: InstructorCourse) -> CourseAccess:
     """For the instructors of the course, unless it is archived."""
-    _only_current(services, door.course)
-    return door
+    _only_current(services, access.course)
+    return access
 
 
-LedCourse = Annotated[TaughtCourse, Depends(lead_course)]
+EditableCourse = Annotated[CourseAccess, Depends(editable_course)]
 
 
-def lead_student(services: ServicesDep, door: LedCourse, student_id: int) -> TaughtStudent:
+def editable_student(services: ServicesDep, access: EditableCourse, student_id: int) -> RosterStudentAccess:
     """For the instructors of the student's course."""
     student = services.store.courses.find_student(_known(student_id))
-    if student is None or student.course_id != door.course.id:
+    if student is None or student.course_id != access.course.id:
         raise HTTPException(404)
-    return TaughtStudent(student, door.course, door.teacher)
+    return RosterStudentAccess(student, access.course, access.teacher)
 
 
-LedStudent = Annotated[TaughtStudent, Depends(lead_student)]
+EditableStudent = Annotated[RosterStudentAccess, Depends(editable_student)]
 
 
-def see_activity(services: ServicesDep, teacher: SignedIn, activity_id: int) -> TaughtActivity:
+def staff_activity(services: ServicesDep, teacher: SignedIn, activity_id: int) -> ActivityAccess:
     """For the staff of the activity's course."""
     activity = services.store.activities.find(_known(activity_id))
     if activity is None:
         raise HTTPException(404)
     role, course = _staffed(services, activity.course_id, teacher)
-    return TaughtActivity(course, teacher, role, activity)
+    return ActivityAccess(course, teacher, role, activity)
 
 
-SeenActivity = Annotated[TaughtActivity, Depends(see_activity)]
+StaffActivity = Annotated[ActivityAccess, Depends(staff_activity)]
 
 
 @dataclass(frozen=True)
-class TaughtWork:
+class StudentResultsAccess:
     """A student of an activity's course, with the activity and who looks at it."""
 
-    at: TaughtActivity
+    at: ActivityAccess
     student: Student
 
 
-def see_work(services: ServicesDep, door: SeenActivity, student_id: int) -> TaughtWork:
+def staff_student_results(services: ServicesDep, access: StaffActivity, student_id: int) -> StudentResultsAccess:
     """For the staff of the course of both."""
     student = services.store.courses.find_student(_known(student_id))
-    if student is None or student.course_id != door.course.id:
+    if student is None or student.course_id != access.course.id:
         raise HTTPException(404)
-    return TaughtWork(door, student)
+    return StudentResultsAccess(access, student)
 
 
-SeenWork = Annotated[TaughtWork, Depends(see_work)]
+StaffStudentResults = Annotated[StudentResultsAccess, Depends(staff_student_results)]
 
 
-def lead_activity(services: ServicesDep, door: SeenActivity) -> TaughtActivity:
+def editable_activity(services: ServicesDep, access: StaffActivity) -> ActivityAccess:
     """For the instructors of the activity's course, unless it is archived."""
-    _only_instructors(services, door.role)
-    _only_current(services, door.course)
-    return door
+    _only_instructors(services, access.role)
+    _only_current(services, access.course)
+    return access
 
 
-LedActivity = Annotated[TaughtActivity, Depends(lead_activity)]
+EditableActivity = Annotated[ActivityAccess, Depends(editable_activity)]
 
 
-def sit_down(request: Request, services: ServicesDep, activity_id: int) -> Desk:
+def require_student(request: Request, services: ServicesDep, activity_id: int) -> StudentAccess:
     """For the students of the activity's course, once it is no draft; in an archived one it is closed."""
     token = request.cookies.get(COOKIE)
     found = services.store.activities.seated(token, activity_id) if token and 0 < activity_id <= LARGEST_ID else None
     if found is None or found[0].state == "draft":
         raise HTTPException(404, services.library.wording.say("class", "no-seat"))
     activity, course, student = found
-    return Desk(replace(activity, state="closed") if course.archived_at else activity, course, student)
+    return StudentAccess(replace(activity, state="closed") if course.archived_at else activity, course, student)
 
 
-AtDesk = Annotated[Desk, Depends(sit_down)]
+StudentAccessDep = Annotated[StudentAccess, Depends(require_student)]
 
 
 @dataclass(frozen=True)
-class OwnSeat:
+class EnrolmentAccess:
     """A seat, and the browser that has it."""
 
     seat: Seat
     learner: Learner
 
 
-def own_seat(services: ServicesDep, learner: MaybeLearner, student_id: int) -> OwnSeat:
+def own_enrolment(services: ServicesDep, learner: MaybeLearner, student_id: int) -> EnrolmentAccess:
     """For the browser that sits as this student."""
     seats = services.store.courses.seats(learner.id) if learner else ()
     found = next((seat for seat in seats if seat.student.id == student_id), None)
     if found is None or learner is None:
         raise HTTPException(404, services.library.wording.say("class", "no-seat"))
-    return OwnSeat(found, learner)
+    return EnrolmentAccess(found, learner)
 
 
-InOwnSeat = Annotated[OwnSeat, Depends(own_seat)]
+OwnEnrolment = Annotated[EnrolmentAccess, Depends(own_enrolment)]
 
 
 def remember_teacher(request: Request, response: Response, token: str) -> None:

@@ -22,9 +22,9 @@ from app.sheets.worksheet import Variant
 from app.store import Activity, Phase, Progress, Ticket, TriesUsedUpError, Try
 from app.store.classwork import Draft
 from app.web.practice.sheet_request import read_scale
-from app.web.shared import permissions as doors
+from app.web.shared import permissions
 from app.web.shared.forms import LONGEST_TEXT, Sent
-from app.web.shared.permissions import AtDesk
+from app.web.shared.permissions import StudentAccessDep
 from app.web.shared.services import Services, ServicesDep, render
 from app.web.shared.sheet_view import RowView, drawn, row_views
 from app.web.student.sheet_request import AtSheet, Posted, Sheet, form_id, posted
@@ -48,7 +48,7 @@ class Step:
 class OverviewPage:
     """Everything that templates/student/activity.html shows."""
 
-    desk: Annotated[doors.Desk, Doc("The activity, its course and the student.")]
+    access: Annotated[permissions.StudentAccess, Doc("The activity, its course and the student.")]
     phase: Annotated[Phase, Doc("What the activity is at this moment.")]
     steps: Annotated[tuple[Step, ...], Doc("Its sheets, each with how far the student is.")]
     ticket_in: Annotated[bool, Doc("Whether the exit ticket is in.")]
@@ -59,7 +59,7 @@ class OverviewPage:
 class ClassSheetPage:
     """Everything that templates/student/class_sheet.html and its partials show."""
 
-    desk: Annotated[doors.Desk, Doc("The activity, its course and the student.")]
+    access: Annotated[permissions.StudentAccess, Doc("The activity, its course and the student.")]
     steps: Annotated[tuple[Step, ...], Doc("The sheets of the activity.")]
     ticket_in: Annotated[bool, Doc("Whether the exit ticket is in.")]
     action: Annotated[str, Doc("The address of this sheet; its forms go below it.")]
@@ -86,7 +86,7 @@ class ClassSheetPage:
 class TicketPage:
     """Everything that templates/student/exit_ticket.html shows."""
 
-    desk: Annotated[doors.Desk, Doc("The activity, its course and the student.")]
+    access: Annotated[permissions.StudentAccess, Doc("The activity, its course and the student.")]
     steps: Annotated[tuple[Step, ...], Doc("The sheets of the activity.")]
     ticket: Annotated[Ticket, Doc("The exit ticket.")]
     ticket_in: Annotated[bool, Doc("Whether this student's is in.")]
@@ -105,28 +105,28 @@ class Drawn:
 
 
 @router.get("/class/{activity_id:int}")
-def show_activity(services: ServicesDep, desk: AtDesk) -> Response:
+def show_activity(services: ServicesDep, access: StudentAccessDep) -> Response:
     """What there is to do; where that is one thing alone, that thing."""
-    activity, phase = desk.activity, desk.activity.phase()
-    services.store.classwork.arrive(activity.id, desk.student.id)
+    activity, phase = access.activity, access.activity.phase()
+    services.store.classwork.arrive(activity.id, access.student.id)
     if phase == "open" and len(activity.content.items) == 1 and activity.content.ticket is None:
         return RedirectResponse(f"/class/{activity.id}/1", 303)
     if phase == "open" and not activity.content.items:
         return RedirectResponse(f"/class/{activity.id}/ticket", 303)
     opens = activity.plan.opens_at
-    shown = opens.astimezone(ZoneInfo(desk.course.time_zone)).strftime("%d %B, %H:%M").lstrip("0") if opens else ""
-    page = OverviewPage(desk, phase, _steps(services, desk), _ticket_in(services, desk), shown)
+    shown = opens.astimezone(ZoneInfo(access.course.time_zone)).strftime("%d %B, %H:%M").lstrip("0") if opens else ""
+    page = OverviewPage(access, phase, _steps(services, access), _ticket_in(services, access), shown)
     return render(services, "student/activity.html", page)
 
 
 @router.get("/class/{activity_id:int}/{number:int}")
 def show_sheet(services: ServicesDep, at: AtSheet, scale: str = "root") -> Response:
     """The sheet as it was left, wherever that was."""
-    desk, number, found = at
-    if desk.activity.phase() == "waiting":
-        return RedirectResponse(f"/class/{desk.activity.id}", 303)
-    ticket_in = services.store.classwork.arrive(desk.activity.id, desk.student.id)
-    sheet = Sheet(desk, number, found, found.draft or Draft({}, 0, found.fixed), read_scale(scale), "")
+    access, number, found = at
+    if access.activity.phase() == "waiting":
+        return RedirectResponse(f"/class/{access.activity.id}", 303)
+    ticket_in = services.store.classwork.arrive(access.activity.id, access.student.id)
+    sheet = Sheet(access, number, found, found.draft or Draft({}, 0, found.fixed), read_scale(scale), "")
     return render(services, "student/class_sheet.html", _page(services, sheet, ticket_in=ticket_in))
 
 
@@ -134,7 +134,7 @@ def show_sheet(services: ServicesDep, at: AtSheet, scale: str = "root") -> Respo
 def save_sheet(request: Request, services: ServicesDep, sent: Sent, activity_id: int, number: int) -> Response:
     """Keep what was typed, and give back its drawing; asked for every second, and so in one turn of one thread."""
     sheet = posted(request, services, sent, activity_id, number)
-    _still_open(services, sheet.desk.activity)
+    _still_open(services, sheet.access.activity)
     services.store.classwork.save(sheet.assigned.spot, sheet.sent)
     return render(
         services, "shared/_figures.html", Drawn(drawn(sheet.assigned.variant, sheet.sent.answers, sheet.scale))
@@ -144,7 +144,7 @@ def save_sheet(request: Request, services: ServicesDep, sent: Sent, activity_id:
 @router.post("/class/{activity_id:int}/{number:int}/check")
 def check_sheet(request: Request, services: ServicesDep, sheet: Posted) -> Response:
     """Mark the sheet and keep the try."""
-    words, activity = services.library.wording, sheet.desk.activity
+    words, activity = services.library.wording, sheet.access.activity
     _still_open(services, activity)
     if activity.policies.feedback != "at_once":
         raise HTTPException(409, words.say("class", "no-checking"))
@@ -162,7 +162,7 @@ def check_sheet(request: Request, services: ServicesDep, sheet: Posted) -> Respo
 @router.post("/class/{activity_id:int}/{number:int}/hint")
 def show_hint(request: Request, services: ServicesDep, sheet: Posted, sent: Sent) -> Response:
     """A hint on the last try, where the activity has hints and its marks may be seen; asking costs no try."""
-    words, activity = services.library.wording, sheet.desk.activity
+    words, activity = services.library.wording, sheet.access.activity
     _still_open(services, activity)
     last = services.store.classwork.last_try(sheet.assigned.spot)
     seen = last is not None and activity.policies.tells(activity.phase(), last.handed_in)
@@ -177,7 +177,7 @@ def show_hint(request: Request, services: ServicesDep, sheet: Posted, sent: Sent
 @router.post("/class/{activity_id:int}/{number:int}/hand-in")
 def hand_in(request: Request, services: ServicesDep, sheet: Posted) -> Response:
     """Hand the sheet in: as the try that was just checked, or as one more; without a try left, the last one."""
-    words, activity = services.library.wording, sheet.desk.activity
+    words, activity = services.library.wording, sheet.access.activity
     _still_open(services, activity)
     last = services.store.classwork.last_try(sheet.assigned.spot)
     if last and not last.handed_in and last.answers == sheet.sent.answers:
@@ -193,20 +193,20 @@ def hand_in(request: Request, services: ServicesDep, sheet: Posted) -> Response:
 
 
 @router.get("/class/{activity_id:int}/ticket")
-def show_ticket(services: ServicesDep, desk: AtDesk) -> Response:
+def show_ticket(services: ServicesDep, access: StudentAccessDep) -> Response:
     """The exit ticket, or that it is in."""
-    if desk.activity.phase() == "waiting":
-        return RedirectResponse(f"/class/{desk.activity.id}", 303)
-    services.store.classwork.arrive(desk.activity.id, desk.student.id)
-    return render(services, "student/exit_ticket.html", _ticket_page(services, desk, secrets.token_urlsafe(16)))
+    if access.activity.phase() == "waiting":
+        return RedirectResponse(f"/class/{access.activity.id}", 303)
+    services.store.classwork.arrive(access.activity.id, access.student.id)
+    return render(services, "student/exit_ticket.html", _ticket_page(services, access, secrets.token_urlsafe(16)))
 
 
 @router.post("/class/{activity_id:int}/ticket")
-def hand_in_ticket(services: ServicesDep, desk: AtDesk, sent: Sent) -> Response:
+def hand_in_ticket(services: ServicesDep, access: StudentAccessDep, sent: Sent) -> Response:
     """Keep the exit ticket, once."""
-    words, activity = services.library.wording, desk.activity
+    words, activity = services.library.wording, access.activity
     sent_id = form_id(sent)
-    page = _ticket_page(services, desk, sent_id)
+    page = _ticket_page(services, access, sent_id)
     typed = {key: sent.text(f"answer-{key}") for key, _ in page.ticket.questions}
     problem, status = "", 422
     if not any(typed.values()):
@@ -215,12 +215,12 @@ def hand_in_ticket(services: ServicesDep, desk: AtDesk, sent: Sent) -> Response:
         problem, status = words.say("class", "not-open"), 409
     if problem:
         return render(
-            services, "student/exit_ticket.html", _ticket_page(services, desk, sent_id, typed, problem), status
+            services, "student/exit_ticket.html", _ticket_page(services, access, sent_id, typed, problem), status
         )
-    services.store.classwork.arrive(activity.id, desk.student.id)
+    services.store.classwork.arrive(activity.id, access.student.id)
     answers = {key: text for key, text in typed.items() if text}
     anonymous = activity.policies.ticket_anonymous
-    services.store.classwork.hand_in_ticket(activity.id, desk.student.id, sent_id, answers, anonymous=anonymous)
+    services.store.classwork.hand_in_ticket(activity.id, access.student.id, sent_id, answers, anonymous=anonymous)
     return RedirectResponse(f"/class/{activity.id}/ticket", 303)
 
 
@@ -231,7 +231,7 @@ def _still_open(services: Services, activity: Activity) -> None:
 
 
 def _record(services: Services, sheet: Sheet, report: Report, *, handed_in: bool) -> Try:
-    allowed = sheet.desk.activity.policies.tries
+    allowed = sheet.access.activity.policies.tries
     return services.store.classwork.record(
         sheet.assigned.spot, sheet.client_id, sheet.sent, graded(report), handed_in=handed_in, allowed=allowed
     )
@@ -247,9 +247,9 @@ def _page(
     services: Services, sheet: Sheet, notice: str = "", hinted: Hint | None = None, ticket_in: bool | None = None
 ) -> ClassSheetPage:
     """The sheet as it stands; whether the exit ticket is in is looked up where it is not known."""
-    desk, variant, answers = sheet.desk, sheet.assigned.variant, sheet.sent.answers
-    policies, phase = desk.activity.policies, desk.activity.phase()
-    progress = services.store.classwork.progress(desk.activity.id, desk.student.id)
+    access, variant, answers = sheet.access, sheet.assigned.variant, sheet.sent.answers
+    policies, phase = access.activity.policies, access.activity.phase()
+    progress = services.store.classwork.progress(access.activity.id, access.student.id)
     tries = progress[sheet.assigned.spot.sheet].tries if sheet.assigned.spot.sheet in progress else 0
     last = services.store.classwork.last_try(sheet.assigned.spot) if tries else None
     left = max(policies.tries - tries, 0) if policies.tries else None
@@ -260,11 +260,11 @@ def _page(
     locked, truth = phase != "open" or left == 0, marked if phase == "closed" else None
     said = "on-paper" if elsewhere else "other-version" if marked is not variant else ""
     return ClassSheetPage(
-        desk=desk,
-        steps=_steps(services, desk, progress, sheet.number),
-        ticket_in=_ticket_in(services, desk) if ticket_in is None else ticket_in,
+        access=access,
+        steps=_steps(services, access, progress, sheet.number),
+        ticket_in=_ticket_in(services, access) if ticket_in is None else ticket_in,
         action=sheet.action,
-        keep=f"{sheet.action} {desk.student.id} {sheet.assigned.spot.sheet}",
+        keep=f"{sheet.action} {access.student.id} {sheet.assigned.spot.sheet}",
         variant=variant,
         rows=row_views(variant, answers, report, truth=truth, pointed_at=hinted.boxes if hinted else ()),
         figures=drawn(marked if locked else variant, answers, sheet.scale),
@@ -286,7 +286,7 @@ def _page(
 
 def _kept(services: Services, sheet: Sheet, last: Try) -> tuple[Variant, Report]:
     """The last try with its kept marks, and the sheet that they belong to."""
-    activity, found = sheet.desk.activity, sheet.assigned
+    activity, found = sheet.access.activity, sheet.assigned
     return as_kept(services, activity, activity.content.items[sheet.number], found.variant, last)
 
 
@@ -303,11 +303,14 @@ def _run_button(variant: Variant, allowed: bool) -> str:
 
 
 def _steps(
-    services: Services, desk: doors.Desk, progress: Mapping[str, Progress] | None = None, here: int = -1
+    services: Services,
+    access: permissions.StudentAccess,
+    progress: Mapping[str, Progress] | None = None,
+    here: int = -1,
 ) -> tuple[Step, ...]:
     """The sheets of the activity, each with how far the student is."""
-    activity = desk.activity
-    found = services.store.classwork.progress(activity.id, desk.student.id) if progress is None else progress
+    activity = access.activity
+    found = services.store.classwork.progress(activity.id, access.student.id) if progress is None else progress
     sheets = zip(activity.content.items, titles(services, activity.content), strict=True)
     return tuple(
         Step(f"/class/{activity.id}/{number + 1}", title, _state(found.get(item.sheet)), number == here)
@@ -323,17 +326,28 @@ def _state(progress: Progress | None) -> Literal["new", "begun", "checked", "han
     return "checked" if progress.tries else "begun"
 
 
-def _ticket_in(services: Services, desk: doors.Desk) -> bool:
-    return services.store.classwork.ticket_in(desk.activity.id, desk.student.id)
+def _ticket_in(services: Services, access: permissions.StudentAccess) -> bool:
+    return services.store.classwork.ticket_in(access.activity.id, access.student.id)
 
 
 def _ticket_page(
-    services: Services, desk: doors.Desk, form_id: str, typed: Mapping[str, str] | None = None, problem: str = ""
+    services: Services,
+    access: permissions.StudentAccess,
+    form_id: str,
+    typed: Mapping[str, str] | None = None,
+    problem: str = "",
 ) -> TicketPage:
-    ticket = desk.activity.content.ticket
+    ticket = access.activity.content.ticket
     if ticket is None:
         raise HTTPException(404)
     return TicketPage(
-        desk, _steps(services, desk), ticket, _ticket_in(services, desk), desk.activity.phase(), LONGEST_TEXT, form_id,
-        typed or {}, problem,
-    )  # fmt: skip
+        access,
+        _steps(services, access),
+        ticket,
+        _ticket_in(services, access),
+        access.activity.phase(),
+        LONGEST_TEXT,
+        form_id,
+        typed or {},
+        problem,
+    )

@@ -16,7 +16,7 @@ from app.store.activities import JOIN_LENGTH
 from app.store.courses import CODE_LENGTH, as_code
 from app.web.shared.first_visit import Newcomer
 from app.web.shared.forms import Fields, Sent
-from app.web.shared.permissions import InOwnSeat
+from app.web.shared.permissions import OwnEnrolment
 from app.web.shared.rate_limits import address_of
 from app.web.shared.services import MaybeLearner, Services, ServicesDep, remember, render
 
@@ -172,18 +172,18 @@ def my_work(services: ServicesDep, learner: MaybeLearner) -> Response:
 
 
 @router.post("/mine/{student_id:int}/code")
-def new_resume_code(services: ServicesDep, door: InOwnSeat) -> Response:
+def new_resume_code(services: ServicesDep, access: OwnEnrolment) -> Response:
     """A new resume code, shown once; the old one is void."""
-    code = _in_fives(services.store.courses.renew_code(door.seat.student))
+    code = _in_fives(services.store.courses.renew_code(access.seat.student))
     return render(
-        services, "student/my_work.html", MinePage(_my_seats(services, door.learner, door.seat.student.id, code))
+        services, "student/my_work.html", MinePage(_my_seats(services, access.learner, access.seat.student.id, code))
     )
 
 
 @router.post("/mine/{student_id:int}/leave")
-def leave(services: ServicesDep, door: InOwnSeat) -> Response:
+def leave(services: ServicesDep, access: OwnEnrolment) -> Response:
     """Get up, so that somebody else can sit at this browser."""
-    services.store.courses.leave(door.seat.student, door.learner.id)
+    services.store.courses.leave(access.seat.student, access.learner.id)
     return RedirectResponse("/mine", 303)
 
 

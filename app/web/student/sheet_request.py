@@ -1,4 +1,4 @@
-"""A sheet on a student's desk: what the address names, and what was sent from its form."""
+"""A sheet of an activity as a request names it, and what was typed into its form."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from app.classes.student_sheet import Assigned, assigned
 from app.figures.figures import Scale
 from app.store.classwork import Draft
 from app.web.practice.sheet_request import MAX_KEPT, read_scale, read_version
-from app.web.shared import permissions as doors
+from app.web.shared import permissions
 from app.web.shared.forms import Fields, Sent
 from app.web.shared.services import ServicesDep
 
 
 @dataclass(frozen=True)
 class Sheet:
-    """A sheet on a student's desk, with what a request says about it."""
+    """A student's sheet in an activity, with the answers that a form sent."""
 
-    desk: doors.Desk
+    access: permissions.StudentAccess
     number: int
     assigned: Assigned
     sent: Draft
@@ -34,28 +34,28 @@ class Sheet:
 
     @property
     def action(self) -> str:
-        return f"/class/{self.desk.activity.id}/{self.number + 1}"
+        return f"/class/{self.access.activity.id}/{self.number + 1}"
 
 
 def sheet_at(
     request: Request, services: ServicesDep, activity_id: int, number: int
-) -> tuple[doors.Desk, int, Assigned]:
+) -> tuple[permissions.StudentAccess, int, Assigned]:
     """The sheet of that number, from 1; raises 404 where the activity has fewer."""
-    desk = doors.sit_down(request, services, activity_id)
-    if not 1 <= number <= len(desk.activity.content.items):
+    access = permissions.require_student(request, services, activity_id)
+    if not 1 <= number <= len(access.activity.content.items):
         raise HTTPException(404)
-    return desk, number - 1, assigned(services, desk.activity, desk.student, number - 1)
+    return access, number - 1, assigned(services, access.activity, access.student, number - 1)
 
 
-AtSheet = Annotated[tuple[doors.Desk, int, Assigned], Depends(sheet_at)]
+AtSheet = Annotated[tuple[permissions.StudentAccess, int, Assigned], Depends(sheet_at)]
 
 
 def posted(request: Request, services: ServicesDep, sent: Sent, activity_id: int, number: int) -> Sheet:
     """The sheet that a form was sent from, with its boxes as typed."""
-    desk, number, found = sheet_at(request, services, activity_id, number)
+    access, number, found = sheet_at(request, services, activity_id, number)
     answers = {str(blank): sent.raw(str(blank))[:MAX_KEPT] for blank in found.variant.blanks}
     draft = Draft(answers, read_version(sent.raw("version")), found.fixed)
-    return Sheet(desk, number, found, draft, read_scale(sent.raw("scale")), client_id(sent, answers))
+    return Sheet(access, number, found, draft, read_scale(sent.raw("scale")), client_id(sent, answers))
 
 
 Posted = Annotated[Sheet, Depends(posted)]

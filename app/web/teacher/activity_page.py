@@ -18,9 +18,9 @@ from app.classes.student_sheet import freeze, titles
 from app.sheets.worksheet import WorksheetError
 from app.store import Activity, Content, Course, Phase, Plan, Policies, PoliciesError
 from app.store.activities import MAX_TRIES
-from app.web.shared import permissions as doors
+from app.web.shared import permissions
 from app.web.shared.forms import Fields, Sent
-from app.web.shared.permissions import LedActivity, LedCourse, SeenActivity, address
+from app.web.shared.permissions import EditableActivity, EditableCourse, StaffActivity, address
 from app.web.shared.services import Services, ServicesDep, render
 
 router = APIRouter(include_in_schema=False)
@@ -56,7 +56,7 @@ class ActivityFormPage:
 class ActivityPage:
     """Everything that templates/teacher/activity.html shows."""
 
-    door: Annotated[doors.TaughtActivity, Doc("The activity, its course, and who looks at it in which role.")]
+    access: Annotated[permissions.ActivityAccess, Doc("The activity, its course, and who looks at it in which role.")]
     phase: Annotated[Phase, Doc("What it is at this moment.")]
     join_link: Annotated[str, Doc("The address behind the picture, as people would type it.")]
     sheets: Annotated[tuple[str, ...], Doc("What its worksheets are called.")]
@@ -75,58 +75,60 @@ class FormError(ValueError):
 
 
 @router.get("/courses/{course_id:int}/activities/new")
-def new_activity(services: ServicesDep, door: LedCourse) -> Response:
+def new_activity(services: ServicesDep, access: EditableCourse) -> Response:
     """An empty form."""
-    chosen = _chosen(Plan(""), Content((), None, ""), door.course)
+    chosen = _chosen(Plan(""), Content((), None, ""), access.course)
     typed = {**chosen[0], "ticket": next(iter(services.tickets), "")}
-    return render(services, "teacher/activity_form.html", _form_page(services, door.course, None, typed, ()))
+    return render(services, "teacher/activity_form.html", _form_page(services, access.course, None, typed, ()))
 
 
 @router.post("/courses/{course_id:int}/activities")
-def add_activity(services: ServicesDep, door: LedCourse, sent: Sent) -> Response:
+def add_activity(services: ServicesDep, access: EditableCourse, sent: Sent) -> Response:
     """A draft, which nobody but the staff sees."""
     try:
-        plan, content = _read(services, sent, door.course)
+        plan, content = _read(services, sent, access.course)
     except FormError as error:
-        return _again(services, door.course, None, sent, error)
-    made = services.store.activities.add(door.course, plan, content)
-    services.store.people.note(f"teacher {door.teacher.id}", "activity made", f"activity {made.id}")
+        return _again(services, access.course, None, sent, error)
+    made = services.store.activities.add(access.course, plan, content)
+    services.store.people.note(f"teacher {access.teacher.id}", "activity made", f"activity {made.id}")
     return RedirectResponse(f"/activities/{made.id}", 303)
 
 
 @router.get("/activities/{activity_id:int}")
-def show_activity(request: Request, services: ServicesDep, door: SeenActivity, done: str = "") -> Response:
+def show_activity(request: Request, services: ServicesDep, access: StaffActivity, done: str = "") -> Response:
     """The activity: the way in, what is in it, and its rules."""
     notice = services.library.wording.say("class", done) if done in ("saved", "revised") else ""
-    return render(services, "teacher/activity.html", _activity_page(request, services, door, notice))
+    return render(services, "teacher/activity.html", _activity_page(request, services, access, notice))
 
 
 @router.get("/activities/{activity_id:int}/edit")
-def edit_activity(services: ServicesDep, door: LedActivity) -> Response:
+def edit_activity(services: ServicesDep, access: EditableActivity) -> Response:
     """The form as it was left."""
-    typed, keys = _chosen(door.activity.plan, door.activity.content, door.course)
-    return render(services, "teacher/activity_form.html", _form_page(services, door.course, door.activity, typed, keys))
+    typed, keys = _chosen(access.activity.plan, access.activity.content, access.course)
+    return render(
+        services, "teacher/activity_form.html", _form_page(services, access.course, access.activity, typed, keys)
+    )
 
 
 @router.post("/activities/{activity_id:int}")
-def change_activity(services: ServicesDep, door: LedActivity, sent: Sent) -> Response:
+def change_activity(services: ServicesDep, access: EditableActivity, sent: Sent) -> Response:
     """Keep the form; other worksheets or questions make a new revision once students have seen the old one."""
     try:
-        plan, content = _read(services, sent, door.course)
+        plan, content = _read(services, sent, access.course)
     except FormError as error:
-        return _again(services, door.course, door.activity, sent, error)
-    content = _as_seen(door.activity, content)
-    services.store.activities.change(door.activity, plan)
-    revision = services.store.activities.revise(door.activity, content)
-    done = "revised" if revision != door.activity.revision else "saved"
-    services.store.people.note(f"teacher {door.teacher.id}", f"activity {done}", f"activity {door.activity.id}")
-    return RedirectResponse(f"/activities/{door.activity.id}?done={done}", 303)
+        return _again(services, access.course, access.activity, sent, error)
+    content = _as_seen(access.activity, content)
+    services.store.activities.change(access.activity, plan)
+    revision = services.store.activities.revise(access.activity, content)
+    done = "revised" if revision != access.activity.revision else "saved"
+    services.store.people.note(f"teacher {access.teacher.id}", f"activity {done}", f"activity {access.activity.id}")
+    return RedirectResponse(f"/activities/{access.activity.id}?done={done}", 303)
 
 
 @router.post("/activities/{activity_id:int}/open")
-def open_activity(services: ServicesDep, door: LedActivity) -> Response:
+def open_activity(services: ServicesDep, access: EditableActivity) -> Response:
     """Let students in, and freeze what they see; a closing time that is over is taken away."""
-    activity, at = door.activity, datetime.now(UTC)
+    activity, at = access.activity, datetime.now(UTC)
     if activity.state == "draft":
         keys = [str(item.worksheet["key"]) for item in activity.content.items]
         ticket = services.tickets.get(activity.content.ticket.key) if activity.content.ticket else None
@@ -134,31 +136,33 @@ def open_activity(services: ServicesDep, door: LedActivity) -> Response:
     if activity.plan.closes_at and activity.plan.closes_at <= at:
         services.store.activities.change(activity, replace(activity.plan, closes_at=None))
     services.store.activities.set_state(activity, "open")
-    services.store.people.note(f"teacher {door.teacher.id}", "activity opened", f"activity {activity.id}")
+    services.store.people.note(f"teacher {access.teacher.id}", "activity opened", f"activity {activity.id}")
     return RedirectResponse(f"/activities/{activity.id}", 303)
 
 
 @router.post("/activities/{activity_id:int}/close")
-def close_activity(services: ServicesDep, door: LedActivity) -> Response:
+def close_activity(services: ServicesDep, access: EditableActivity) -> Response:
     """Take nothing more in; what is there stays, and it can be opened again."""
-    if door.activity.state == "open":
-        services.store.activities.set_state(door.activity, "closed")
-        services.store.people.note(f"teacher {door.teacher.id}", "activity closed", f"activity {door.activity.id}")
-    return RedirectResponse(f"/activities/{door.activity.id}", 303)
+    if access.activity.state == "open":
+        services.store.activities.set_state(access.activity, "closed")
+        services.store.people.note(f"teacher {access.teacher.id}", "activity closed", f"activity {access.activity.id}")
+    return RedirectResponse(f"/activities/{access.activity.id}", 303)
 
 
 @router.get("/activities/{activity_id:int}/qr.svg")
-def qr_code(request: Request, services: ServicesDep, door: SeenActivity) -> Response:
+def qr_code(request: Request, services: ServicesDep, access: StaffActivity) -> Response:
     """The address to join at, as a picture for a telephone."""
     picture = io.BytesIO()
-    code = segno.make(f"{address(request, services)}/join/{door.activity.join_code}", error="m", micro=False)
+    code = segno.make(f"{address(request, services)}/join/{access.activity.join_code}", error="m", micro=False)
     code.save(picture, kind="svg", border=2, dark="#000", light="#fff", omitsize=True)
     headers = {"Cache-Control": "private, max-age=300"}
     return Response(picture.getvalue(), media_type="image/svg+xml", headers=headers)
 
 
-def _activity_page(request: Request, services: Services, door: doors.TaughtActivity, notice: str) -> ActivityPage:
-    activity, zone = door.activity, ZoneInfo(door.course.time_zone)
+def _activity_page(
+    request: Request, services: Services, access: permissions.ActivityAccess, notice: str
+) -> ActivityPage:
+    activity, zone = access.activity, ZoneInfo(access.course.time_zone)
     shown = {
         name: at.astimezone(zone).strftime("%A %d %B %Y, %H:%M").replace(" 0", " ") if at else ""
         for name, at in zip(TIMES, (activity.plan.opens_at, activity.plan.closes_at), strict=True)
@@ -166,7 +170,7 @@ def _activity_page(request: Request, services: Services, door: doors.TaughtActiv
     link = f"{address(request, services)}/join/{activity.join_code}"
     arrived = len(services.store.classwork.attendance(activity.id))
     return ActivityPage(
-        door,
+        access,
         activity.phase(),
         link,
         titles(services, activity.content),

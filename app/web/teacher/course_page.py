@@ -13,9 +13,9 @@ from fastapi.responses import RedirectResponse
 from app.exchange.roster import RosterError, read_roster
 from app.store import Activity, Role, StaffMember, Student, TaughtCourse, Teacher
 from app.store.people import as_email
-from app.web.shared import permissions as doors
+from app.web.shared import permissions
 from app.web.shared.forms import Sent
-from app.web.shared.permissions import LedCourse, LedStudent, SeenCourse, SignedIn, address
+from app.web.shared.permissions import EditableCourse, EditableStudent, SignedIn, StaffCourse, address
 from app.web.shared.services import Services, ServicesDep, render
 
 router = APIRouter(include_in_schema=False)
@@ -39,7 +39,7 @@ class CoursesPage:
 class CoursePage:
     """Everything that templates/teacher/course.html shows."""
 
-    door: Annotated[doors.TaughtCourse, Doc("The course, and who looks at it in which role.")]
+    access: Annotated[permissions.CourseAccess, Doc("The course, and who looks at it in which role.")]
     activities: Annotated[tuple[Activity, ...], Doc("Its activities, the newest first.")]
     students: Annotated[tuple[Student, ...], Doc("Its roster, by name.")]
     staff: Annotated[tuple[StaffMember, ...], Doc("Who teaches it.")]
@@ -70,82 +70,82 @@ def add_course(services: ServicesDep, teacher: SignedIn, sent: Sent) -> Response
 
 
 @router.get("/courses/{course_id:int}")
-def show_course(services: ServicesDep, door: SeenCourse) -> Response:
+def show_course(services: ServicesDep, access: StaffCourse) -> Response:
     """A course with its activities, roster and staff."""
-    return render(services, "teacher/course.html", _course_page(services, door))
+    return render(services, "teacher/course.html", _course_page(services, access))
 
 
 @router.post("/courses/{course_id:int}")
-def change_course(services: ServicesDep, door: LedCourse, sent: Sent) -> Response:
+def change_course(services: ServicesDep, access: EditableCourse, sent: Sent) -> Response:
     """Another title or time zone."""
     title, zone = sent.line("title"), sent.line("zone", 64)
     if problem := _problem(services, title, zone):
         return render(
-            services, "teacher/course.html", _course_page(services, door, problem=problem, about="settings"), 422
+            services, "teacher/course.html", _course_page(services, access, problem=problem, about="settings"), 422
         )
-    services.store.courses.change(door.course, title, zone)
-    return RedirectResponse(f"/courses/{door.course.id}", 303)
+    services.store.courses.change(access.course, title, zone)
+    return RedirectResponse(f"/courses/{access.course.id}", 303)
 
 
 @router.post("/courses/{course_id:int}/students")
-def add_students(services: ServicesDep, door: LedCourse, sent: Sent) -> Response:
+def add_students(services: ServicesDep, access: EditableCourse, sent: Sent) -> Response:
     """Names from a file or from text, each added once."""
     words = services.library.wording
     try:
         entries = read_roster(sent.file or sent.raw("roster"), MOST_STUDENTS)
     except RosterError as error:
-        page = _course_page(services, door, problem=str(error), about="roster", roster=sent.raw("roster"))
+        page = _course_page(services, access, problem=str(error), about="roster", roster=sent.raw("roster"))
         return render(services, "teacher/course.html", page, 422)
-    added = services.store.courses.add_students(door.course, entries)
+    added = services.store.courses.add_students(access.course, entries)
     there = len(entries) - added
     notice = words.say("class", "roster-added-some" if there else "roster-added", added=added, there=there)
-    return render(services, "teacher/course.html", _course_page(services, door, notice=notice))
+    return render(services, "teacher/course.html", _course_page(services, access, notice=notice))
 
 
 @router.post("/courses/{course_id:int}/students/{student_id:int}/remove")
-def remove_student(services: ServicesDep, door: LedStudent) -> Response:
+def remove_student(services: ServicesDep, access: EditableStudent) -> Response:
     """Delete a student and what they did."""
-    services.store.courses.remove_student(door.student)
-    services.store.people.note(f"teacher {door.teacher.id}", "student removed", f"student {door.student.id}")
-    return RedirectResponse(f"/courses/{door.course.id}#roster", 303)
+    services.store.courses.remove_student(access.student)
+    services.store.people.note(f"teacher {access.teacher.id}", "student removed", f"student {access.student.id}")
+    return RedirectResponse(f"/courses/{access.course.id}#roster", 303)
 
 
 @router.post("/courses/{course_id:int}/students/{student_id:int}/free")
-def free_student(services: ServicesDep, door: LedStudent) -> Response:
+def free_student(services: ServicesDep, access: EditableStudent) -> Response:
     """Let a name be taken again, after somebody took the wrong one."""
-    services.store.courses.free_student(door.student)
-    services.store.people.note(f"teacher {door.teacher.id}", "name freed", f"student {door.student.id}")
-    return RedirectResponse(f"/courses/{door.course.id}#roster", 303)
+    services.store.courses.free_student(access.student)
+    services.store.people.note(f"teacher {access.teacher.id}", "name freed", f"student {access.student.id}")
+    return RedirectResponse(f"/courses/{access.course.id}#roster", 303)
 
 
 @router.post("/courses/{course_id:int}/staff")
-def invite(request: Request, services: ServicesDep, door: LedCourse, sent: Sent) -> Response:
+def invite(request: Request, services: ServicesDep, access: EditableCourse, sent: Sent) -> Response:
     """A link that brings somebody onto the staff."""
     email = as_email(sent.line("email", 300))
     if email is None:
         problem, typed = services.library.wording.say("class", "no-email"), sent.line("email", 300)
-        page = _course_page(services, door, problem=problem, about="staff", email=typed)
+        page = _course_page(services, access, problem=problem, about="staff", email=typed)
         return render(services, "teacher/course.html", page, 422)
     role: Role = "instructor" if sent.raw("role") == "instructor" else "assistant"
-    token = services.store.people.add_link("invite", email, door.course.id, role)
-    services.store.people.note(f"teacher {door.teacher.id}", f"invited {role}", f"course {door.course.id}")
+    token = services.store.people.add_link("invite", email, access.course.id, role)
+    services.store.people.note(f"teacher {access.teacher.id}", f"invited {role}", f"course {access.course.id}")
     link = f"{address(request, services)}/links/{token}"
-    return render(services, "teacher/course.html", _course_page(services, door, invitation=link, invited=email))
+    return render(services, "teacher/course.html", _course_page(services, access, invitation=link, invited=email))
 
 
 @router.post("/courses/{course_id:int}/staff/{teacher_id:int}/remove")
-def remove_from_staff(services: ServicesDep, door: LedCourse, teacher_id: int) -> Response:
+def remove_from_staff(services: ServicesDep, access: EditableCourse, teacher_id: int) -> Response:
     """Take somebody off the staff; the last instructor stays."""
-    if teacher_id not in {member.teacher_id for member in services.store.courses.staff(door.course)}:
+    if teacher_id not in {member.teacher_id for member in services.store.courses.staff(access.course)}:
         raise HTTPException(404)
-    if not services.store.courses.remove_from_staff(door.course, teacher_id):
+    if not services.store.courses.remove_from_staff(access.course, teacher_id):
         problem = services.library.wording.say("class", "last-instructor")
         return render(
-            services, "teacher/course.html", _course_page(services, door, problem=problem, about="staff"), 409
+            services, "teacher/course.html", _course_page(services, access, problem=problem, about="staff"), 409
         )
-    services.store.people.note(f"teacher {door.teacher.id}", "staff removed", f"course {door.course.id}")
-    mine = teacher_id == door.teacher.id
-    return RedirectResponse("/courses" if mine else f"/courses/{door.course.id}#staff", 303)
+    services.store.people.note(f"teacher {access.teacher.id}", "staff removed", f"course {access.course.id}")
+    mine = teacher_id == access.teacher.id
+    return RedirectResponse("/courses" if mine else f"/courses/{access.course.id}#staff", 303)
 
 
 def _problem(services: Services, title: str, zone: str) -> str:
@@ -167,7 +167,9 @@ def _courses_page(
     return CoursesPage(teacher, services.store.courses.taught_by(teacher), _zones(), title, zone, problem)
 
 
-def _course_page(services: Services, door: doors.TaughtCourse, **said: str) -> CoursePage:
-    store, course = services.store, door.course
+def _course_page(services: Services, access: permissions.CourseAccess, **said: str) -> CoursePage:
+    store, course = services.store, access.course
     staff = store.courses.staff(course)
-    return CoursePage(door, store.activities.of_course(course), store.courses.students(course), staff, _zones(), **said)
+    return CoursePage(
+        access, store.activities.of_course(course), store.courses.students(course), staff, _zones(), **said
+    )

@@ -21,9 +21,9 @@ from app.sheets.worksheet import Variant, WorksheetError
 from app.store import Activity, Fixed, Student
 from app.store.classwork import Draft
 from app.web.practice.sheet_request import variant_coded
-from app.web.shared import permissions as doors
+from app.web.shared import permissions
 from app.web.shared.forms import Fields, Sent
-from app.web.shared.permissions import LedActivity
+from app.web.shared.permissions import EditableActivity
 from app.web.shared.services import Services, ServicesDep, render
 
 router = APIRouter(include_in_schema=False)
@@ -55,7 +55,7 @@ class Stored:
 class PapersPage:
     """Everything that templates/teacher/enter_paper.html shows."""
 
-    door: Annotated[doors.TaughtActivity, Doc("The activity, its course, and who types.")]
+    access: Annotated[permissions.ActivityAccess, Doc("The activity, its course, and who types.")]
     drafted: Annotated[bool, Doc("Whether the activity is a draft still, of which there is no paper.")]
     sheets: Annotated[tuple[str, ...], Doc("What its worksheets are called.")]
     number: Annotated[int, Doc("Which worksheet the lines are of, from 1.")]
@@ -164,16 +164,16 @@ class Pile:
 
 
 @router.get("/activities/{activity_id:int}/paper")
-def show_papers(services: ServicesDep, door: LedActivity, sheet: str = "") -> Response:
+def show_papers(services: ServicesDep, access: EditableActivity, sheet: str = "") -> Response:
     """The form for the lines, of the first worksheet unless another is asked for."""
-    return render(services, "teacher/enter_paper.html", _page(services, door, _number(door.activity, sheet)))
+    return render(services, "teacher/enter_paper.html", _page(services, access, _number(access.activity, sheet)))
 
 
 @router.post("/activities/{activity_id:int}/paper")
-def type_in(services: ServicesDep, door: LedActivity, sent: Sent) -> Response:
+def type_in(services: ServicesDep, access: EditableActivity, sent: Sent) -> Response:
     """Store every line that is clear, once however often it is sent, and give the others back with what they lack."""
-    pile = _pile(services, door, sent)
-    page = _page(services, door, pile.number, sent.line("code", 60))
+    pile = _pile(services, access, sent)
+    page = _page(services, access, pile.number, sent.line("code", 60))
     typed, words = sent.raw("typed"), services.library.wording
     try:
         lines = typed_lines(typed)
@@ -188,9 +188,9 @@ def type_in(services: ServicesDep, door: LedActivity, sent: Sent) -> Response:
         return render(services, "teacher/enter_paper.html", replace(page, typed=typed, problem=problem), 422)
     stored, unclear = _store(pile, [line for _, line in lines])
     if any(not one.again for one in stored):
-        services.store.people.note(f"teacher {door.teacher.id}", "paper typed in", f"activity {door.activity.id}")
+        services.store.people.note(f"teacher {access.teacher.id}", "paper typed in", f"activity {access.activity.id}")
     left = "\n".join(one.line for one in unclear)
-    shown = replace(_page(services, door, pile.number, page.code), typed=left, unclear=unclear, stored=stored)
+    shown = replace(_page(services, access, pile.number, page.code), typed=left, unclear=unclear, stored=stored)
     return render(services, "teacher/enter_paper.html", shown, 422 if unclear else 200)
 
 
@@ -244,13 +244,13 @@ def _coded(services: Services, activity: Activity, code: str) -> tuple[int, Fixe
     return number, Fixed(variant.model.key, variant.tokens, decoded)
 
 
-def _pile(services: Services, door: doors.TaughtActivity, sent: Fields) -> Pile:
+def _pile(services: Services, access: permissions.ActivityAccess, sent: Fields) -> Pile:
     chosen = dict[str, list[str]]()
     for label, who in zip(sent.all("label"), sent.all("who"), strict=False):
         chosen.setdefault(label, []).append(who)
-    number = _number(door.activity, sent.line("sheet", 9))
-    roll = Roll(services.store.courses.students(door.course))
-    return Pile(services, door.activity, roll, number, sent.line("code", 60), chosen)
+    number = _number(access.activity, sent.line("sheet", 9))
+    roll = Roll(services.store.courses.students(access.course))
+    return Pile(services, access.activity, roll, number, sent.line("code", 60), chosen)
 
 
 def _number(activity: Activity, sheet: str) -> int:
@@ -259,13 +259,13 @@ def _number(activity: Activity, sheet: str) -> int:
     return number - 1 if 1 <= number <= len(activity.content.items) else 0
 
 
-def _page(services: Services, door: doors.TaughtActivity, number: int, code: str = "") -> PapersPage:
-    activity, drafted = door.activity, door.activity.state == "draft"
+def _page(services: Services, access: permissions.ActivityAccess, number: int, code: str = "") -> PapersPage:
+    activity, drafted = access.activity, access.activity.state == "draft"
     sheets = titles(services, activity.content)
     order = order_of(frozen_variant(services, activity, number)) if sheets else ()
     kept = activity.content.items[number].sheet if sheets else ""
     tries = services.store.classwork.tries_of_activity(activity.id)
     handed_in = {one.student_id for one in tries if one.handed_in and one.sheet == kept}
-    students = services.store.courses.students(door.course)
+    students = services.store.courses.students(access.course)
     roster = tuple((student, student.id in handed_in) for student in students)
-    return PapersPage(door, drafted, sheets, number + 1, order, code, roster)
+    return PapersPage(access, drafted, sheets, number + 1, order, code, roster)

@@ -12,9 +12,9 @@ from fastapi.responses import RedirectResponse
 
 from app.classes.activity_results import NamedMisconception, named_misconceptions, outcomes
 from app.store import TicketAnswer
-from app.web.shared import permissions as doors
+from app.web.shared import permissions
 from app.web.shared.forms import Sent
-from app.web.shared.permissions import LedActivity, SeenActivity
+from app.web.shared.permissions import EditableActivity, StaffActivity
 from app.web.shared.services import Services, ServicesDep, render
 
 router = APIRouter(include_in_schema=False)
@@ -44,7 +44,7 @@ class Question:
 class TicketsPage:
     """Everything that templates/teacher/exit_tickets.html and its list show."""
 
-    door: Annotated[doors.TaughtActivity, Doc("The activity, its course, and who looks at it in which role.")]
+    access: Annotated[permissions.ActivityAccess, Doc("The activity, its course, and who looks at it in which role.")]
     muddiest: Annotated[Question | None, Doc("The muddiest points, if the ticket asks for them.")]
     questions: Annotated[tuple[Question, ...], Doc("The other questions.")]
     misconceptions: Annotated[tuple[NamedMisconception, ...], Doc("What was believed in the same session.")]
@@ -58,7 +58,7 @@ class TicketsPage:
 class Asked:
     """Which answers somebody wants to see."""
 
-    door: doors.TaughtActivity
+    access: permissions.ActivityAccess
     q: str
     which: Which
 
@@ -74,9 +74,9 @@ class Asked:
         )
 
 
-def asked(door: SeenActivity, q: str = "", show: str = "") -> Asked:
+def asked(access: StaffActivity, q: str = "", show: str = "") -> Asked:
     known: dict[str, Which] = {"starred": "starred", "follow_up": "follow_up", "hidden": "hidden"}
-    return Asked(door, "".join(char for char in q[:200] if char.isprintable()).strip(), known.get(show, ""))
+    return Asked(access, "".join(char for char in q[:200] if char.isprintable()).strip(), known.get(show, ""))
 
 
 Wanted = Annotated[Asked, Depends(asked)]
@@ -90,23 +90,23 @@ def show_tickets(services: ServicesDep, wanted: Wanted) -> Response:
 
 @router.post("/activities/{activity_id:int}/tickets/{answer_id}")
 def mark_ticket(
-    request: Request, services: ServicesDep, door: LedActivity, wanted: Wanted, sent: Sent, answer_id: str
+    request: Request, services: ServicesDep, access: EditableActivity, wanted: Wanted, sent: Sent, answer_id: str
 ) -> Response:
     """Set or take away one mark of one answer."""
     mark, on = sent.raw("mark"), sent.raw("on") == "yes"
     known = mark in ("starred", "follow_up", "hidden") and answer_id.isascii() and answer_id.isalnum()
-    if not known or not services.store.classwork.mark_ticket(door.activity.id, answer_id, **{mark: on}):
+    if not known or not services.store.classwork.mark_ticket(access.activity.id, answer_id, **{mark: on}):
         raise HTTPException(404)
     if "hx-request" in request.headers:
         return render(services, "teacher/_exit_tickets.html", _page(services, wanted))
     query = f"?{wanted.query}" if wanted.query else ""
-    return RedirectResponse(f"/activities/{door.activity.id}/tickets{query}", 303)
+    return RedirectResponse(f"/activities/{access.activity.id}/tickets{query}", 303)
 
 
 def _page(services: Services, wanted: Asked) -> TicketsPage:
-    activity = wanted.door.activity
+    activity = wanted.access.activity
     kept = services.store.classwork.tickets(activity.id)
-    names = {student.id: student.name for student in services.store.courses.students(wanted.door.course)}
+    names = {student.id: student.name for student in services.store.courses.students(wanted.access.course)}
     texts = dict(activity.content.ticket.questions) if activity.content.ticket else {}
     texts |= {
         answer.question: answer.question for answer in kept if answer.question not in texts
@@ -120,4 +120,4 @@ def _page(services: Services, wanted: Asked) -> TicketsPage:
     muddiest = next((question for question in questions if question.key == MUDDIEST), None)
     others = tuple(question for question in questions if question is not muddiest)
     misconceptions = tuple(b for b in named_misconceptions(services, outcomes(services, activity)) if b.at_last)
-    return TicketsPage(wanted.door, muddiest, others, misconceptions, wanted.q, wanted.which, wanted.query, len(kept))
+    return TicketsPage(wanted.access, muddiest, others, misconceptions, wanted.q, wanted.which, wanted.query, len(kept))

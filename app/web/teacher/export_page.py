@@ -17,9 +17,9 @@ from app.classes.student_sheet import boxes
 from app.exchange.course_files import CourseFiles
 from app.exchange.spreadsheet import csv_lines
 from app.store import Course
-from app.web.shared import permissions as doors
+from app.web.shared import permissions
 from app.web.shared.forms import Sent
-from app.web.shared.permissions import OwnCourse
+from app.web.shared.permissions import InstructorCourse
 from app.web.shared.services import Services, ServicesDep, render
 
 router = APIRouter(include_in_schema=False)
@@ -42,7 +42,7 @@ class LogLine:
 class ExportsPage:
     """Everything that templates/teacher/export.html shows."""
 
-    door: Annotated[doors.TaughtCourse, Doc("The course, and who looks at it in which role.")]
+    access: Annotated[permissions.CourseAccess, Doc("The course, and who looks at it in which role.")]
     without_number: Annotated[int, Doc("How many students have no number, so that Moodle cannot find them.")]
     lines: Annotated[tuple[LogLine, ...], Doc("What the staff did, the newest first.")]
     typed: Annotated[str, Doc("The title as typed to delete the course.")] = ""
@@ -89,22 +89,22 @@ EXPORTS: dict[str, Callable[[CourseFiles, Services], Iterator[bytes]]] = {
 
 
 @router.get("/courses/{course_id:int}/exports")
-def show_exports(services: ServicesDep, door: OwnCourse) -> Response:
+def show_exports(services: ServicesDep, access: InstructorCourse) -> Response:
     """What can be taken home, and the ways to put the course away."""
-    return render(services, "teacher/export.html", _page(services, door))
+    return render(services, "teacher/export.html", _page(services, access))
 
 
 @router.get("/courses/{course_id:int}/exports/{name}")
-def export(services: ServicesDep, door: OwnCourse, name: str) -> Response:
+def export(services: ServicesDep, access: InstructorCourse, name: str) -> Response:
     """One file, made while it is sent."""
     if name not in EXPORTS:
         raise HTTPException(404)
-    activities = services.store.activities.of_course(door.course)
+    activities = services.store.activities.of_course(access.course)
     points = {activity.id: boxes(services, activity.content) for activity in activities}
-    files = CourseFiles(services.store, door.course, points)
-    services.store.people.note(f"teacher {door.teacher.id}", f"exported {name}", f"course {door.course.id}")
+    files = CourseFiles(services.store, access.course, points)
+    services.store.people.note(f"teacher {access.teacher.id}", f"exported {name}", f"course {access.course.id}")
     headers = {
-        "Content-Disposition": f'attachment; filename="{_slug(door.course)}-{name}"',
+        "Content-Disposition": f'attachment; filename="{_slug(access.course)}-{name}"',
         "Cache-Control": "no-store",
     }
     kind = "application/zip" if name.endswith(".zip") else "text/csv; charset=utf-8"
@@ -112,36 +112,36 @@ def export(services: ServicesDep, door: OwnCourse, name: str) -> Response:
 
 
 @router.post("/courses/{course_id:int}/archive")
-def archive(services: ServicesDep, door: OwnCourse) -> Response:
+def archive(services: ServicesDep, access: InstructorCourse) -> Response:
     """Put the course away: it can be read and not changed."""
-    services.store.courses.archive(door.course)
-    services.store.people.note(f"teacher {door.teacher.id}", "course archived", f"course {door.course.id}")
+    services.store.courses.archive(access.course)
+    services.store.people.note(f"teacher {access.teacher.id}", "course archived", f"course {access.course.id}")
     return RedirectResponse("/courses", 303)
 
 
 @router.post("/courses/{course_id:int}/bring-back")
-def bring_back(services: ServicesDep, door: OwnCourse) -> Response:
+def bring_back(services: ServicesDep, access: InstructorCourse) -> Response:
     """Let an archived course go on."""
-    services.store.courses.archive(door.course, archived=False)
-    services.store.people.note(f"teacher {door.teacher.id}", "course brought back", f"course {door.course.id}")
-    return RedirectResponse(f"/courses/{door.course.id}", 303)
+    services.store.courses.archive(access.course, archived=False)
+    services.store.people.note(f"teacher {access.teacher.id}", "course brought back", f"course {access.course.id}")
+    return RedirectResponse(f"/courses/{access.course.id}", 303)
 
 
 @router.post("/courses/{course_id:int}/delete")
-def delete(services: ServicesDep, door: OwnCourse, sent: Sent) -> Response:
+def delete(services: ServicesDep, access: InstructorCourse, sent: Sent) -> Response:
     """Delete the course for good, once its title was typed."""
     typed = sent.line("title")
-    if typed != " ".join(door.course.title.split()):
+    if typed != " ".join(access.course.title.split()):
         problem = services.library.wording.say("class", "other-title")
-        return render(services, "teacher/export.html", _page(services, door, typed, problem), 422)
-    services.store.courses.delete(door.course)
-    services.store.people.note(f"teacher {door.teacher.id}", "course deleted", f"course {door.course.id}")
+        return render(services, "teacher/export.html", _page(services, access, typed, problem), 422)
+    services.store.courses.delete(access.course)
+    services.store.people.note(f"teacher {access.teacher.id}", "course deleted", f"course {access.course.id}")
     return RedirectResponse("/courses", 303)
 
 
-def _page(services: Services, door: doors.TaughtCourse, typed: str = "", problem: str = "") -> ExportsPage:
-    unknown = sum(1 for student in services.store.courses.students(door.course) if not student.roster_key)
-    return ExportsPage(door, unknown, _log(services, door.course), typed, problem)
+def _page(services: Services, access: permissions.CourseAccess, typed: str = "", problem: str = "") -> ExportsPage:
+    unknown = sum(1 for student in services.store.courses.students(access.course) if not student.roster_key)
+    return ExportsPage(access, unknown, _log(services, access.course), typed, problem)
 
 
 def _log(services: Services, course: Course) -> tuple[LogLine, ...]:

@@ -16,9 +16,9 @@ from app.figures.figures import Figure
 from app.grading.explanations import explain_misconception
 from app.sheets.worksheet import Row
 from app.store import Phase, Spotlight
-from app.web.shared import permissions as doors
+from app.web.shared import permissions
 from app.web.shared.forms import Sent
-from app.web.shared.permissions import LedActivity, SeenActivity, address
+from app.web.shared.permissions import EditableActivity, StaffActivity, address
 from app.web.shared.services import Services, ServicesDep, render
 
 router = APIRouter(include_in_schema=False)
@@ -91,7 +91,7 @@ class Person:
 class LivePage:
     """Everything that templates/teacher/live.html and its fragment show."""
 
-    door: Annotated[doors.TaughtActivity, Doc("The activity, its course, and who looks at it in which role.")]
+    access: Annotated[permissions.ActivityAccess, Doc("The activity, its course, and who looks at it in which role.")]
     phase: Annotated[Phase, Doc("What it is at this moment.")]
     join_link: Annotated[str, Doc("The address behind the picture, as people would type it.")]
     titles: Annotated[tuple[str, ...], Doc("What the worksheets are called.")]
@@ -111,22 +111,22 @@ class LivePage:
 class Look:
     """What somebody asks of the live view: which sheet, with names or without, and whether it loads itself again."""
 
-    door: doors.TaughtActivity
+    access: permissions.ActivityAccess
     number: int
     named: bool
     reloads: bool
 
     @property
     def address(self) -> str:
-        path = f"/activities/{self.door.activity.id}/live?sheet={self.number}"
+        path = f"/activities/{self.access.activity.id}/live?sheet={self.number}"
         return f"{path}{'&names=yes' if self.named else ''}{'&reload=yes' if self.reloads else ''}"
 
 
-def look_at(door: SeenActivity, sheet: str = "", names: str = "", reload: str = "") -> Look:
+def look_at(access: StaffActivity, sheet: str = "", names: str = "", reload: str = "") -> Look:
     """The first sheet unless another one is asked for."""
-    count = len(door.activity.content.items)
+    count = len(access.activity.content.items)
     number = int(sheet) if sheet.isascii() and sheet.isdigit() and len(sheet) < 4 else 1
-    return Look(door, min(max(number, 1), count), names == "yes", reload == "yes")
+    return Look(access, min(max(number, 1), count), names == "yes", reload == "yes")
 
 
 Looked = Annotated[Look, Depends(look_at)]
@@ -147,7 +147,7 @@ def show_now(request: Request, services: ServicesDep, rooms: AllRooms, look: Loo
 
 @router.post("/activities/{activity_id:int}/live/explain")
 def explain(
-    request: Request, services: ServicesDep, rooms: AllRooms, door: LedActivity, look: Looked, sent: Sent
+    request: Request, services: ServicesDep, rooms: AllRooms, access: EditableActivity, look: Looked, sent: Sent
 ) -> Response:
     """Explain a misconception to the class, or take the explanation away, on every live view of the activity."""
     misconception = sent.line("misconception", 80)
@@ -155,20 +155,20 @@ def explain(
         if not look.number or misconception not in services.library.wording.sections["misconceptions"]:
             raise HTTPException(422, services.library.wording.say("live", "no-misconception-there"))
         spotlight = Spotlight(look.number - 1, misconception, sent.raw("drawn") == "yes")
-        services.store.live.show(door.activity.id, spotlight)
+        services.store.live.show(access.activity.id, spotlight)
     else:
-        services.store.live.show(door.activity.id, None)
+        services.store.live.show(access.activity.id, None)
     if "hx-request" in request.headers:
         return render(services, "teacher/_live.html", _page(request, services, rooms, look))
     return RedirectResponse(look.address, 303)
 
 
 def _page(request: Request, services: Services, rooms: Rooms, look: Look) -> LivePage:
-    door, activity = look.door, look.door.activity
+    access, activity = look.access, look.access.activity
     room = rooms.look(services, activity)
     sheet = room.sheets[look.number - 1] if 0 < look.number <= len(room.sheets) else None
     page = LivePage(
-        door=door,
+        access=access,
         phase=activity.phase(),
         join_link=f"{address(request, services)}/join/{activity.join_code}",
         titles=titles(services, activity.content),
@@ -177,9 +177,9 @@ def _page(request: Request, services: Services, rooms: Rooms, look: Look) -> Liv
         sheet=sheet,
         rows=_row_bars(sheet) if sheet else (),
         misconceptions=_misconception_bars(services, sheet) if sheet else (),
-        explained=_explained(services, door),
+        explained=_explained(services, access),
         named=look.named,
-        people=_people(services, door, room, sheet) if look.named else (),
+        people=_people(services, access, room, sheet) if look.named else (),
         reloads=look.reloads,
     )
     shown = (page.phase, page.rows, page.misconceptions, page.explained, page.people, len(room.came), room.tickets,
@@ -207,10 +207,12 @@ def _misconception_bars(services: Services, sheet: SheetRoom) -> tuple[Misconcep
     )
 
 
-def _people(services: Services, door: doors.TaughtActivity, room: Room, sheet: SheetRoom | None) -> tuple[Person, ...]:
+def _people(
+    services: Services, access: permissions.ActivityAccess, room: Room, sheet: SheetRoom | None
+) -> tuple[Person, ...]:
     came, names = set(room.came), services.library.wording.sections["misconception-names"]
     found = list[Person]()
-    for student in services.store.courses.students(door.course):
+    for student in services.store.courses.students(access.course):
         if student.id not in came:
             continue
         standing = sheet.standings.get(student.id) if sheet else None
@@ -220,15 +222,15 @@ def _people(services: Services, door: doors.TaughtActivity, room: Room, sheet: S
     return tuple(found)
 
 
-def _explained(services: Services, door: doors.TaughtActivity) -> Explained | None:
-    light, words = services.store.live.spotlight(door.activity.id), services.library.wording
+def _explained(services: Services, access: permissions.ActivityAccess) -> Explained | None:
+    light, words = services.store.live.spotlight(access.activity.id), services.library.wording
     if (
         light is None
-        or light.item >= len(door.activity.content.items)
+        or light.item >= len(access.activity.content.items)
         or light.misconception not in words.sections["misconceptions"]
     ):
         return None
-    found = explain_misconception(frozen_variant(services, door.activity, light.item), light.misconception)
+    found = explain_misconception(frozen_variant(services, access.activity, light.item), light.misconception)
     name = words.sections["misconception-names"].get(light.misconception, light.misconception)
     return Explained(
         light.misconception, name, found.message, bool(found.figures), found.figures[:1] if light.drawn else ()

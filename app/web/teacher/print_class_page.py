@@ -17,9 +17,9 @@ from app.handout.sheets import Sheet
 from app.sheets.exit_tickets import Ticket
 from app.store import Activity, Student
 from app.web.handouts.print_jobs import Printing, PrintingBusy, Wish, address_of, printing_of
-from app.web.shared import permissions as doors
+from app.web.shared import permissions
 from app.web.shared.forms import Fields, Sent
-from app.web.shared.permissions import SeenActivity
+from app.web.shared.permissions import StaffActivity
 from app.web.shared.services import Services, ServicesDep, render
 
 router = APIRouter(include_in_schema=False)
@@ -31,7 +31,7 @@ Print = Annotated[Printing, Depends(printing_of)]
 class ClassHandoutPage:
     """Everything that templates/teacher/print_class.html shows."""
 
-    door: Annotated[doors.TaughtActivity, Doc("The activity, its course, and who prints.")]
+    access: Annotated[permissions.ActivityAccess, Doc("The activity, its course, and who prints.")]
     sheets: Annotated[tuple[str, ...], Doc("What its worksheets are called.")]
     number: Annotated[str, Doc("Which of them is printed, from 1.")]
     students: Annotated[int, Doc("How many students the course has.")]
@@ -41,34 +41,34 @@ class ClassHandoutPage:
 
 
 @router.get("/activities/{activity_id:int}/handout")
-def show_form(services: ServicesDep, door: SeenActivity, printing: Print) -> Response:
+def show_form(services: ServicesDep, access: StaffActivity, printing: Print) -> Response:
     """What there is to choose."""
-    ticket = door.activity.content.ticket
+    ticket = access.activity.content.ticket
     back = ticket.key if ticket and ticket.key in printing.tickets else "none"
-    day = door.activity.plan.day
-    wish = Wish(course=door.course.title[:LONGEST_LINE], date=f"{day:%d %B %Y}".lstrip("0") if day else "", back=back)
-    return render(services, "teacher/print_class.html", _page(services, door, printing, "1", wish))
+    day = access.activity.plan.day
+    wish = Wish(course=access.course.title[:LONGEST_LINE], date=f"{day:%d %B %Y}".lstrip("0") if day else "", back=back)
+    return render(services, "teacher/print_class.html", _page(services, access, printing, "1", wish))
 
 
 @router.post("/activities/{activity_id:int}/handout")
-def make(request: Request, services: ServicesDep, door: SeenActivity, printing: Print, sent: Sent) -> Response:
+def make(request: Request, services: ServicesDep, access: StaffActivity, printing: Print, sent: Sent) -> Response:
     """Begin the handout and go to its progress; or say what cannot be used."""
     number, wish = sent.line("sheet", 9) or "1", _wish(sent)
-    page = _page(services, door, printing, number, wish)
+    page = _page(services, access, printing, number, wish)
     try:
-        at = _number(door.activity, number)
-        options = _options(printing, door.activity, at, wish)
-        students = services.store.courses.students(door.course)
+        at = _number(access.activity, number)
+        options = _options(printing, access.activity, at, wish)
+        students = services.store.courses.students(access.course)
         if not students:
             raise HandoutError(services.library.wording.say("paper", "no-students"))
         names = [student.name for student in students]
-        made = partial(_sheets, services, door.activity, students, at)
+        made = partial(_sheets, services, access.activity, students, at)
         address = address_of(request, services.settings.address)
-        job = printing.begin(page.sheets[at], options, names, address, made, door.teacher.id)
+        job = printing.begin(page.sheets[at], options, names, address, made, access.teacher.id)
     except HandoutError as error:
         status = 503 if isinstance(error, PrintingBusy) else 422
         return render(services, "teacher/print_class.html", replace(page, problem=str(error)), status)
-    services.store.people.note(f"teacher {door.teacher.id}", "handout printed", f"activity {door.activity.id}")
+    services.store.people.note(f"teacher {access.teacher.id}", "handout printed", f"activity {access.activity.id}")
     return RedirectResponse(f"/handout/jobs/{job.key}", 303)
 
 
@@ -96,8 +96,8 @@ def _number(activity: Activity, number: str) -> int:
 
 
 def _page(
-    services: Services, door: doors.TaughtActivity, printing: Printing, number: str, wish: Wish
+    services: Services, access: permissions.ActivityAccess, printing: Printing, number: str, wish: Wish
 ) -> ClassHandoutPage:
-    count = len(services.store.courses.students(door.course))
-    sheets, tickets = titles(services, door.activity.content), tuple(printing.tickets.values())
-    return ClassHandoutPage(door, sheets, number, count, tickets, wish)
+    count = len(services.store.courses.students(access.course))
+    sheets, tickets = titles(services, access.activity.content), tuple(printing.tickets.values())
+    return ClassHandoutPage(access, sheets, number, count, tickets, wish)

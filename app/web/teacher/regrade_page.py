@@ -17,9 +17,9 @@ from app.classes.student_sheet import graded
 from app.grading.grade import grade
 from app.sheets.worksheet import Variant
 from app.store import Fixed, Graded, Try
-from app.web.shared import permissions as doors
+from app.web.shared import permissions
 from app.web.shared.forms import Sent
-from app.web.shared.permissions import LedActivity, SeenActivity
+from app.web.shared.permissions import EditableActivity, StaffActivity
 from app.web.shared.services import Services, ServicesDep, render
 
 router = APIRouter(include_in_schema=False)
@@ -62,7 +62,7 @@ class Past:
 class RegradePage:
     """Everything that templates/teacher/regrade.html shows."""
 
-    door: Annotated[doors.TaughtActivity, Doc("The activity, its course, and who looks at it in which role.")]
+    access: Annotated[permissions.ActivityAccess, Doc("The activity, its course, and who looks at it in which role.")]
     tries: Annotated[int, Doc("How many tries there are.")]
     changed: Annotated[int, Doc("How many of them would get other marks.")]
     lines: Annotated[tuple[ChangeLine, ...], Doc("Whose counted score would change, by name.")]
@@ -72,9 +72,9 @@ class RegradePage:
 
 
 @router.get("/activities/{activity_id:int}/regrade")
-def show_regrade(services: ServicesDep, door: SeenActivity, changed: str = "") -> Response:
+def show_regrade(services: ServicesDep, access: StaffActivity, changed: str = "") -> Response:
     """What would change; nothing does."""
-    page = _page(services, door)
+    page = _page(services, access)
     count = int(changed) if changed.isascii() and changed.isdigit() and len(changed) < 7 else -1
     words = services.library.wording
     notice = words.say("live", "regraded", changed=count, tries=page.tries) if 0 <= count <= page.tries else ""
@@ -82,38 +82,40 @@ def show_regrade(services: ServicesDep, door: SeenActivity, changed: str = "") -
 
 
 @router.post("/activities/{activity_id:int}/regrade")
-def regrade(services: ServicesDep, door: LedActivity, sent: Sent) -> Response:
+def regrade(services: ServicesDep, access: EditableActivity, sent: Sent) -> Response:
     """Change what was shown, if it is still what would change; otherwise show it anew."""
-    found = _changes(services, door, services.store.classwork.tries_of_activity(door.activity.id))
+    found = _changes(services, access, services.store.classwork.tries_of_activity(access.activity.id))
     if sent.raw("changes") != _mark(found):
-        page = _page(services, door)
+        page = _page(services, access)
         moved = services.library.wording.say("live", "regrade-moved")
         return render(services, "teacher/regrade.html", replace(page, notice=moved), 409)
     if found:
         new = {change.one.id: change.new for change in found}
-        services.store.regrades.apply(door.activity.id, door.teacher.id, new)
-        services.store.people.note(f"teacher {door.teacher.id}", f"regraded {len(new)}", f"activity {door.activity.id}")
-    return RedirectResponse(f"/activities/{door.activity.id}/regrade?changed={len(found)}", 303)
+        services.store.regrades.apply(access.activity.id, access.teacher.id, new)
+        services.store.people.note(
+            f"teacher {access.teacher.id}", f"regraded {len(new)}", f"activity {access.activity.id}"
+        )
+    return RedirectResponse(f"/activities/{access.activity.id}/regrade?changed={len(found)}", 303)
 
 
-def _page(services: Services, door: doors.TaughtActivity) -> RegradePage:
-    tries = services.store.classwork.tries_of_activity(door.activity.id)
-    found = _changes(services, door, tries)
+def _page(services: Services, access: permissions.ActivityAccess) -> RegradePage:
+    tries = services.store.classwork.tries_of_activity(access.activity.id)
+    found = _changes(services, access, tries)
     counted = {(one.student_id, one.sheet): one.id for one in tries}
-    names = {student.id: student.name for student in services.store.courses.students(door.course)}
+    names = {student.id: student.name for student in services.store.courses.students(access.course)}
     lines = [
         _line(services, change, names.get(change.one.student_id, ""))
         for change in found
         if counted[change.one.student_id, change.one.sheet] == change.one.id
         and (change.difference or change.one.out_of != change.new.out_of)
     ]
-    zone = ZoneInfo(door.course.time_zone)
+    zone = ZoneInfo(access.course.time_zone)
     past = tuple(
         Past(done.at.astimezone(zone).strftime("%d %B %Y, %H:%M").lstrip("0"), done.by, done.changed)
-        for done in services.store.regrades.of_activity(door.activity.id)
+        for done in services.store.regrades.of_activity(access.activity.id)
     )
     lines.sort(key=lambda line: (line.name.casefold(), line.student_id))
-    return RegradePage(door, len(tries), len(found), tuple(lines), _mark(found), past)
+    return RegradePage(access, len(tries), len(found), tuple(lines), _mark(found), past)
 
 
 def _line(services: Services, change: Change, name: str) -> ChangeLine:
@@ -125,7 +127,7 @@ def _line(services: Services, change: Change, name: str) -> ChangeLine:
     return ChangeLine(name, one.student_id, title, old, now, difference)
 
 
-def _changes(services: Services, door: doors.TaughtActivity, tries: Sequence[Try]) -> tuple[Change, ...]:
+def _changes(services: Services, access: permissions.ActivityAccess, tries: Sequence[Try]) -> tuple[Change, ...]:
     """Every try that would get other marks, by its number."""
     variants = dict[tuple[int, int, Fixed], Variant | None]()
     found = list[Change]()
@@ -133,7 +135,7 @@ def _changes(services: Services, door: doors.TaughtActivity, tries: Sequence[Try
         blank = (one.revision, one.item, one.variant)
         if blank not in variants:
             item = item_of(services, one)
-            variants[blank] = corrected(services, door.activity, item, one.variant) if item else None
+            variants[blank] = corrected(services, access.activity, item, one.variant) if item else None
         variant = variants[blank]
         if variant and (new := _marked_again(variant, one)) != Graded(
             one.marks, one.misconceptions, one.score, one.out_of

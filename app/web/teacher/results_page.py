@@ -23,8 +23,8 @@ from app.classes.activity_results import (
 from app.grading.item_analysis import RowState, RowStatistics
 from app.sheets.worksheet import Row
 from app.store import OldMarks, Student, Try
-from app.web.shared import permissions as doors
-from app.web.shared.permissions import SeenActivity, SeenWork
+from app.web.shared import permissions
+from app.web.shared.permissions import StaffActivity, StaffStudentResults
 from app.web.shared.services import Services, ServicesDep, render
 
 router = APIRouter(include_in_schema=False)
@@ -58,7 +58,7 @@ class RowLine:
 class ResultsPage:
     """Everything that templates/teacher/results.html shows."""
 
-    door: Annotated[doors.TaughtActivity, Doc("The activity, its course, and who looks at it in which role.")]
+    access: Annotated[permissions.ActivityAccess, Doc("The activity, its course, and who looks at it in which role.")]
     outcomes: Annotated[tuple[SheetOutcome, ...], Doc("The sheets to choose from.")]
     number: Annotated[int, Doc("Which of them is looked at, from 1; 0 where there is none.")]
     lines: Annotated[tuple[Line, ...], Doc("Everybody who took part, by name.")]
@@ -91,7 +91,7 @@ class History:
 class WorkPage:
     """Everything that templates/teacher/student_results.html shows."""
 
-    door: Annotated[doors.TaughtActivity, Doc("The activity, its course, and who looks at it in which role.")]
+    access: Annotated[permissions.ActivityAccess, Doc("The activity, its course, and who looks at it in which role.")]
     student: Annotated[Student, Doc("Whose work it is.")]
     histories: Annotated[tuple[History, ...], Doc("The sheets that they have tried.")]
 
@@ -118,7 +118,7 @@ class LowRow:
 class SummaryPage:
     """Everything that templates/teacher/summary.html shows."""
 
-    door: Annotated[doors.TaughtActivity, Doc("The activity, its course, and who looks at it in which role.")]
+    access: Annotated[permissions.ActivityAccess, Doc("The activity, its course, and who looks at it in which role.")]
     came: Annotated[int, Doc("How many students took part.")]
     misconceptions: Annotated[tuple[MisconceptionLine, ...], Doc("What most of them believed.")]
     rows: Annotated[tuple[LowRow, ...], Doc("The rows that fewest had right at first.")]
@@ -127,19 +127,19 @@ class SummaryPage:
 
 
 @router.get("/activities/{activity_id:int}/results")
-def show_results(services: ServicesDep, door: SeenActivity, sheet: str = "") -> Response:
+def show_results(services: ServicesDep, access: StaffActivity, sheet: str = "") -> Response:
     """Students and rows of one sheet, the first unless another is asked for."""
-    found = outcomes(services, door.activity)
+    found = outcomes(services, access.activity)
     number = int(sheet) if sheet.isascii() and sheet.isdigit() and len(sheet) < 4 else 1
     number = min(max(number, 1), len(found))
     outcome = found[number - 1] if found else None
-    people = took_part(services, door.activity, door.course, found)
+    people = took_part(services, access.activity, access.course, found)
     page = ResultsPage(
-        door=door,
+        access=access,
         outcomes=found,
         number=number,
         lines=tuple(_line(outcome, student) for student in people),
-        rows=_row_lines(services, door, outcome) if outcome else (),
+        rows=_row_lines(services, access, outcome) if outcome else (),
         tried=len(outcome.tries) if outcome else 0,
         misconceptions=named_misconceptions(services, (outcome,)) if outcome else (),
     )
@@ -147,22 +147,22 @@ def show_results(services: ServicesDep, door: SeenActivity, sheet: str = "") -> 
 
 
 @router.get("/activities/{activity_id:int}/results/{student_id:int}")
-def show_work(services: ServicesDep, door: SeenWork) -> Response:
+def show_work(services: ServicesDep, access: StaffStudentResults) -> Response:
     """Every try of one student in this activity."""
-    old = services.store.regrades.old_marks(door.at.activity.id, door.student.id)
-    zone = ZoneInfo(door.at.course.time_zone)
+    old = services.store.regrades.old_marks(access.at.activity.id, access.student.id)
+    zone = ZoneInfo(access.at.course.time_zone)
     histories = tuple(
         History(outcome, tuple(_one_try(services, outcome, one, old.get(one.id, ()), zone) for one in tries))
-        for outcome in outcomes(services, door.at.activity)
-        if (tries := outcome.tries.get(door.student.id))
+        for outcome in outcomes(services, access.at.activity)
+        if (tries := outcome.tries.get(access.student.id))
     )
-    return render(services, "teacher/student_results.html", WorkPage(door.at, door.student, histories))
+    return render(services, "teacher/student_results.html", WorkPage(access.at, access.student, histories))
 
 
 @router.get("/activities/{activity_id:int}/summary")
-def show_summary(services: ServicesDep, door: SeenActivity) -> Response:
+def show_summary(services: ServicesDep, access: StaffActivity) -> Response:
     """One page to begin the next meeting with."""
-    found, words = outcomes(services, door.activity), services.library.wording
+    found, words = outcomes(services, access.activity), services.library.wording
     misconceptions = [
         misconception for misconception in named_misconceptions(services, found) if misconception.at_last
     ][:TOP_MISCONCEPTIONS]
@@ -173,11 +173,11 @@ def show_summary(services: ServicesDep, door: SeenActivity) -> Response:
         if statistics.students and statistics.right_at_first < statistics.students
     ]
     low.sort(key=lambda row: row.statistics.share_at_first)
-    tickets = services.store.classwork.tickets(door.activity.id)
+    tickets = services.store.classwork.tickets(access.activity.id)
     starred = [answer.text for answer in tickets if answer.starred and not answer.hidden]
     page = SummaryPage(
-        door,
-        len(took_part(services, door.activity, door.course, found)),
+        access,
+        len(took_part(services, access.activity, access.course, found)),
         tuple(
             MisconceptionLine(misconception, words.misconception(misconception.key, "explanation"))
             for misconception in misconceptions
@@ -198,8 +198,8 @@ def _line(outcome: SheetOutcome | None, student: Student) -> Line:
     return Line(student, len(tries), f"{tries[-1].score:g}", handed_in, tuple(states[row.key] for row in outcome.rows))
 
 
-def _row_lines(services: Services, door: doors.TaughtActivity, outcome: SheetOutcome) -> tuple[RowLine, ...]:
-    wrong = wrong_answers(services, door.activity, outcome)
+def _row_lines(services: Services, access: permissions.ActivityAccess, outcome: SheetOutcome) -> tuple[RowLine, ...]:
+    wrong = wrong_answers(services, access.activity, outcome)
     return tuple(
         RowLine(
             row,

@@ -6,7 +6,7 @@ from fastapi import APIRouter, HTTPException, Response
 from fastapi.responses import RedirectResponse
 
 from app.classes.sample_course import make_sample
-from app.web.shared.permissions import OwnCourse, SignedIn
+from app.web.shared.permissions import InstructorCourse, SignedIn
 from app.web.shared.services import ServicesDep
 
 router = APIRouter(include_in_schema=False)
@@ -21,10 +21,10 @@ def add_sample(services: ServicesDep, teacher: SignedIn) -> Response:
 
 
 @router.post("/courses/{course_id:int}/remove-sample")
-def remove_sample(services: ServicesDep, door: OwnCourse) -> Response:
+def remove_sample(services: ServicesDep, access: InstructorCourse) -> Response:
     """Delete it; raises 404 for a course with real students."""
-    if not door.course.sample:
+    if not access.course.sample:
         raise HTTPException(404)
-    services.store.courses.delete(door.course)
-    services.store.people.note(f"teacher {door.teacher.id}", "sample course removed", f"course {door.course.id}")
+    services.store.courses.delete(access.course)
+    services.store.people.note(f"teacher {access.teacher.id}", "sample course removed", f"course {access.course.id}")
     return RedirectResponse("/courses", 303)

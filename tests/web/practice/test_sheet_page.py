@@ -218,7 +218,7 @@ def test_a_saved_draft_is_there_after_a_reload(client: TestClient) -> None:
     """Saving gives the drawing back; the next visit has the texts, and says that they are saved."""
     response = client.post("/sheet/save", data={**LLAMA, "queries.rows": "4 096", "version": "5"}, headers=SCRIPT)
     assert response.status_code == 200
-    assert {attrs["data-size"] for attrs, _ in Page(response.text).find("g", data_place="queries.rows")} == {"4096"}
+    assert {attrs["data-size"] for attrs, _ in Page(response.text).find("g", data_blank="queries.rows")} == {"4096"}
     page = Page(client.get("/").text)
     assert page.boxes()["queries.rows"] == "4 096"
     assert page.find("input", name="version")[0][0]["value"] == "5"
