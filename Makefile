@@ -24,7 +24,7 @@ bench-class: .venv/dev
 	$(BIN)/python -m benchmarks.classroom
 
 fuzz: .venv/dev
-	$(BIN)/python -m benchmarks.fuzz
+	$(BIN)/python -m tests.fuzz
 
 install: .venv/app
 

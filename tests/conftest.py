@@ -7,7 +7,6 @@ import os
 import shutil
 import signal
 import tempfile
-import threading
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -20,11 +19,10 @@ from hypothesis import settings
 from starlette.testclient import TestClient
 
 from app import main
-from app.forward.process import HeadRunner
-from app.models.architecture import Architecture
 from app.settings import PROJECT, Settings
 from app.sheets.library import Library, load_library
 from app.store import Store
+from tests.helpers.fake_runner import FakeRunner
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # small matrices, and the other cores have tests to run
 settings.register_profile("untimed", deadline=None)  # a busy machine is no fault of the code
@@ -143,56 +141,6 @@ def store(database_url: str) -> Iterator[Store]:
     opened = Store(database_url)
     yield opened
     opened.close()
-
-
-class FakeRunner(HeadRunner):
-    """Stands where torch would: `answers` is what a run gives, an exception of it is raised, `calls` are kept.
-
-    While `gate` is closed, a run does not end.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.calls: list[tuple[Architecture, int, dict[str, Any]]] = []
-        self.problem: Exception | None = None
-        self.changes: dict[str, Any] = {}
-        self.gate = threading.Event()
-        self.gate.set()
-
-    def run(self, architecture: Architecture, tokens: int, **options: Any) -> dict[str, Any]:
-        self.calls.append((architecture, tokens, options))
-        assert self.gate.wait(10)
-        if self.problem:
-            raise self.problem
-        return {**faked(architecture, tokens), **self.changes}
-
-
-def faked(architecture: Architecture, tokens: int) -> dict[str, Any]:
-    """What a run reports, shapes written out by hand."""
-    a, n = architecture, tokens
-    wide = {"input": [n, a.d], "output": [n, a.d], "W_Q": [a.d, a.d_h], "W_K": [a.d, a.d_h], "W_V": [a.d, a.d_v]}
-    head = {"queries": [n, a.d_h], "keys": [n, a.d_h], "values": [n, a.d_v], "context": [n, a.d_v], "W_O": [a.d_v, a.d]}
-    return {
-        "model": a.name,
-        "family": a.family,
-        "tokens": n,
-        "head": 0,
-        "kv_head": 0,
-        "device": "cpu",
-        "device_name": "a processor that is not there",
-        "dtype": "float32",
-        "seed": 0,
-        "milliseconds": 5.25,
-        "peak_bytes": 6_700_000,
-        "needed_bytes": 5_600_000,
-        "shapes": {**wide, **head, "scores": [n, n], "weights": [n, n]},
-        "agrees": True,
-        "disagreements": [],
-        "row_sums": [1.0, 1.0],
-        "picture": {"side": 1, "cells": [[1.0, 0.0], [0.25, 0.75]]},
-        "lines": [{"code": "Q = X @ W_Q", "makes": "queries", "text": "Q = X @ W_Q  # <shape & all>"}],
-        "notes": [],
-    }
 
 
 @pytest.fixture

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import re
 import shutil
 import subprocess
 import sys
@@ -12,6 +10,8 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Error, Page, Playwright, sync_playwright
+
+from tests.helpers.browser import Served
 
 PROJECT = Path(__file__).resolve().parents[2]
 # No sandbox, for root in a container; the rest keeps the browser from looking for its maker's servers.
@@ -62,41 +62,6 @@ def browser() -> Iterator[Browser]:
     playwright.stop()
 
 
-class Served:
-    """The app in a process of its own, on a port that stays the same when it is restarted."""
-
-    def __init__(self, data: Path, program: str = "from app.cli import main; main(['serve'])") -> None:
-        self.data, self.port, self._program = data, 0, program
-        self.process: subprocess.Popen[str] | None = None
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
-
-    def start(self) -> None:
-        environment = {
-            **os.environ,
-            "ATTENTION_SHAPES_PORT": str(self.port),
-            "ATTENTION_SHAPES_DATA_DIR": str(self.data),
-        }
-        environment.pop("DATABASE_URL", None)
-        command = [sys.executable, "-c", self._program]
-        self.process = subprocess.Popen(command, cwd=PROJECT, env=environment, stdout=subprocess.PIPE, text=True)
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        found = re.search(r"http://127\.0\.0\.1:(\d+)", line)
-        assert found, f"serve printed {line!r} and no address"
-        self.port = int(found.group(1))
-
-    def stop(self) -> None:
-        if self.process:
-            self.process.kill()
-            self.process.wait()
-            assert self.process.stdout is not None
-            self.process.stdout.close()
-            self.process = None
-
-
 @pytest.fixture(scope="session")
 def shared_app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """One app for the tests that leave it running."""
@@ -127,12 +92,3 @@ def page(browser: Browser, shared_app: Served) -> Iterator[Page]:
     yield page
     context.close()
     assert problems == []
-
-
-def wait_until(page: Page, condition: str) -> None:
-    """Wait until a condition in JavaScript holds; asked from outside, since the pages run no text as script."""
-    for _ in range(200):
-        if page.evaluate(condition):
-            return
-        page.wait_for_timeout(50)
-    pytest.fail(f"in ten seconds it did not come about that {condition}")

@@ -2,48 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from pathlib import Path
-from typing import Any, Literal
-
 from playwright.sync_api import Browser, Page, expect
 
-from .conftest import Served
-
-AXE = (Path(__file__).parent / "vendor" / "axe-4.14.1.min.js").read_text(encoding="utf-8")
-
-
-COLOURS = ["color-contrast", "link-in-text-block"]  # the rules of axe that see a difference between light and dark
-LOOKS: tuple[tuple[int, Literal["light", "dark"]], ...] = (
-    (1280, "light"),
-    (1280, "dark"),
-    (360, "light"),
-    (360, "dark"),
-)
-
-
-def violations(page: Page, rules: Collection[str] = ()) -> list[Any]:
-    """What axe objects to, by all rules unless some are named: rule and elements, once the page has its styles."""
-    page.wait_for_load_state()
-    if not page.evaluate("'axe' in window"):
-        page.evaluate(AXE)
-    options = {"resultTypes": ["violations"], **({"runOnly": list(rules)} if rules else {})}
-    found = page.evaluate("options => axe.run(document, options)", options)["violations"]
-    return [(rule["id"], [node["html"] for node in rule["nodes"]]) for rule in found]
-
-
-def clean(page: Page, rules: Collection[str] = ()) -> None:
-    """As it stands, axe is silent and nothing is wider than the window."""
-    assert violations(page, rules) == [], page.url
-    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, page.url
-
-
-def looked_at(page: Page) -> None:
-    """It is clean on a desk, then on a phone, each in light and dark."""
-    for width, scheme in LOOKS:
-        page.set_viewport_size({"width": width, "height": 800})
-        page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
-        clean(page, COLOURS if scheme == "dark" else ())
+from tests.helpers.browser import Served, assert_accessible_in_all_looks
 
 
 def test_axe_finds_nothing_on_any_page(browser: Browser, shared_app: Served) -> None:
@@ -51,7 +12,7 @@ def test_axe_finds_nothing_on_any_page(browser: Browser, shared_app: Served) -> 
     context = browser.new_context(base_url=shared_app.url)
     page = context.new_page()
     page.goto("/")
-    looked_at(page)
+    assert_accessible_in_all_looks(page)
     for blank, text in {
         "queries.columns": "128",
         "keys.columns": "4096",
@@ -60,21 +21,21 @@ def test_axe_finds_nothing_on_any_page(browser: Browser, shared_app: Served) -> 
     }.items():
         page.fill(f'input[name="{blank}"]', text)
     expect(page.locator("path.arc.gap").first).to_be_attached()
-    looked_at(page)
+    assert_accessible_in_all_looks(page)
     for blank in ("queries.columns", "values.columns"):
         page.fill(f'input[name="{blank}"]', "4096")
     page.get_by_role("button", name="Check").click()
     page.get_by_role("button", name="Hint").click()
     page.get_by_role("button", name="Another hint").click()
     expect(page.locator("td.hinted")).to_have_count(3)
-    looked_at(page)
+    assert_accessible_in_all_looks(page)
     page.get_by_role("button", name="Show the answers").click()
     expect(page.locator("tr.answer").first).to_be_visible()
     expect(page.locator("section.explanation")).to_be_visible()
-    looked_at(page)
+    assert_accessible_in_all_looks(page)
     page.get_by_role("button", name="Run this head").click()
     expect(page.locator("table.compared")).to_be_visible(timeout=60_000)
-    looked_at(page)
+    assert_accessible_in_all_looks(page)
     for address in (
         "/sheet?worksheet=qwen2.5-0.5b-grouped",
         "/sheet?tokens=0",
@@ -88,7 +49,7 @@ def test_axe_finds_nothing_on_any_page(browser: Browser, shared_app: Served) -> 
         "/join/AAAAAA",
     ):
         page.goto(address)
-        looked_at(page)
+        assert_accessible_in_all_looks(page)
     context.close()
 
 

@@ -12,10 +12,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from app.settings import PROJECT
 from app.sheets.library import load_library
-
-from .conftest import Served
-from .test_accessibility import clean
-from .test_class_pages import set_up_link
+from tests.helpers.browser import Served, assert_accessible, set_up_link
 
 SHEET = load_library(PROJECT / "worksheets").variant("llama-7b")
 RIGHT = {str(blank): str(SHEET.answer(blank)) for blank in SHEET.blanks}
@@ -58,7 +55,7 @@ def make_lesson(desk: Page, app: Served) -> str:
     desk.get_by_label("Title").fill("Week 3")
     desk.locator("input[value='llama-7b']").check()
     desk.get_by_role("button", name="Save").click()
-    clean(desk)
+    assert_accessible(desk)
     desk.get_by_role("button", name="Open it").click()
     return desk.locator(".entry .code").inner_text()
 
@@ -66,23 +63,23 @@ def make_lesson(desk: Page, app: Served) -> str:
 def come_in_by_keyboard(page: Page, code: str, name: str) -> None:
     """Join, pick the name and go to the sheet, with no pointer."""
     page.goto("/join")
-    clean(page)
+    assert_accessible(page)
     press_until(page, "input[name=code]")
     page.keyboard.type(code)
     page.keyboard.press("Enter")
     page.wait_for_url("**/join/*")
     press_until(page, "select[name=student]")
     page.keyboard.type(name)
-    clean(page)
+    assert_accessible(page)
     press_until(page, "main form button")
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", level=1)).to_contain_text("You are in")
-    clean(page)
+    assert_accessible(page)
     press_until(page, "a.button")
     page.keyboard.press("Enter")
     page.wait_for_url(re.compile(r"/class/\d+$"))
     press_until(page, "a[href$='/1']")
-    clean(page)
+    assert_accessible(page)
     page.keyboard.press("Enter")
     page.wait_for_url("**/class/*/1")
 
@@ -107,12 +104,12 @@ def hand_in_by_keyboard(page: Page) -> None:
     press_until(page, "#hand-in", 200)
     page.keyboard.press("Enter")
     expect(page.get_by_role("status").first).to_contain_text("Handed in.")
-    clean(page)
+    assert_accessible(page)
 
 
 def leave_a_ticket(page: Page, text: str) -> None:
     page.get_by_role("link", name="On to the exit ticket").click()
-    clean(page)
+    assert_accessible(page)
     page.get_by_label("muddiest").fill(text)
     page.get_by_role("button", name="Hand in").click()
     expect(page.get_by_role("status")).to_contain_text("Handed in.")
@@ -126,10 +123,10 @@ def test_a_class_of_three_from_join_to_export(browser: Browser, own_app: Served,
     activity = desk.url.partition("?")[0]
     for name, (_, page) in lesson.phones.items():
         come_in_by_keyboard(page, code, name)
-        clean(page)
+        assert_accessible(page)
     desk.goto(f"{activity}/live")
     expect(desk.locator(".tally dd").first).to_have_text("2")
-    clean(desk)
+    assert_accessible(desk)
 
     lou.fill("input[name='input.rows']", RIGHT["input.rows"])
     expect(lou.locator("output.saved")).to_have_text("Saved")
@@ -137,7 +134,7 @@ def test_a_class_of_three_from_join_to_export(browser: Browser, own_app: Served,
     for blank in list(RIGHT)[1:7]:
         lou.fill(f"input[name='{blank}']", RIGHT[blank])
     expect(lou.locator("output.saved")).to_contain_text("Not saved on the server yet", timeout=15_000)
-    clean(lou)
+    assert_accessible(lou)
 
     fill_by_keyboard(kim, RIGHT)
     expect(kim.locator("output.saved")).to_have_text("Saved")
@@ -155,12 +152,12 @@ def test_a_class_of_three_from_join_to_export(browser: Browser, own_app: Served,
     expect(desk.locator(".tally div", has_text="handed in").locator("dd")).to_have_text("2")
     desk.goto(f"{activity}/results")
     expect(desk.get_by_role("main")).to_contain_text("Kim Lee")
-    clean(desk)
+    assert_accessible(desk)
     desk.goto(f"{activity}/tickets")
     expect(desk.get_by_role("main")).to_contain_text("Why seven of eight heads matter.")
-    clean(desk)
+    assert_accessible(desk)
     desk.goto("/courses/1/exports")
-    clean(desk)
+    assert_accessible(desk)
     with desk.expect_download() as downloading:
         desk.get_by_role("link", name="Gradebook for Canvas").click()
     downloading.value.save_as(tmp_path / "gradebook.csv")

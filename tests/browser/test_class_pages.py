@@ -6,17 +6,7 @@ from playwright.sync_api import Browser, expect
 
 from app.settings import Settings
 from app.store import Store
-
-from .conftest import Served
-from .test_accessibility import looked_at
-
-
-def set_up_link(app: Served) -> str:
-    """What `serve` prints at its first start, made anew."""
-    store = Store(Settings(data_dir=app.data, database_url="").database)
-    token = store.people.add_link("setup")
-    store.close()
-    return f"/links/{token}"
+from tests.helpers.browser import Served, assert_accessible_in_all_looks, set_up_link
 
 
 def test_from_the_first_start_to_an_exit_ticket(browser: Browser, own_app: Served) -> None:
@@ -24,16 +14,16 @@ def test_from_the_first_start_to_an_exit_ticket(browser: Browser, own_app: Serve
     teaching, learning = (browser.new_context(base_url=own_app.url) for _ in range(2))
     ada, kim = teaching.new_page(), learning.new_page()
     ada.goto(set_up_link(own_app))
-    looked_at(ada)
+    assert_accessible_in_all_looks(ada)
     ada.get_by_label("E-mail").fill("ada@example.org")
     ada.get_by_label("Your name").fill("Ada")
     ada.get_by_label("Password").fill("a long password")
     ada.get_by_role("button", name="Make the account").click()
     expect(ada.get_by_role("heading", level=1)).to_have_text("Your courses")
-    looked_at(ada)
+    assert_accessible_in_all_looks(ada)
     ada.get_by_role("button", name="Make a sample course").click()
     expect(ada.get_by_text("A sample course: its students are simulated")).to_be_visible()
-    looked_at(ada)
+    assert_accessible_in_all_looks(ada)
     ada.goto("/courses")
     ada.get_by_label("Title").fill("Transformers")
     ada.get_by_label("Time zone").fill("Europe/Berlin")
@@ -41,9 +31,9 @@ def test_from_the_first_start_to_an_exit_ticket(browser: Browser, own_app: Serve
     ada.get_by_label("Names, one a line").fill("Kim Lee, 17\nLou Ray, 18")
     ada.get_by_role("button", name="Add", exact=True).click()
     expect(ada.get_by_role("status")).to_have_text("Added: 2.")
-    looked_at(ada)
+    assert_accessible_in_all_looks(ada)
     ada.get_by_role("link", name="A new activity").click()
-    looked_at(ada)
+    assert_accessible_in_all_looks(ada)
     ada.get_by_label("Title").fill("Week 3")
     ada.get_by_role("checkbox", name="One head of LLaMA 7B look Look").or_(
         ada.locator("input[value='llama-7b']")
@@ -51,18 +41,18 @@ def test_from_the_first_start_to_an_exit_ticket(browser: Browser, own_app: Serve
     ada.get_by_role("button", name="Save").click()
     ada.get_by_role("button", name="Open it").click()
     expect(ada.get_by_role("img", name="QR code")).to_be_visible()
-    looked_at(ada)
+    assert_accessible_in_all_looks(ada)
 
     kim.goto("/join")
-    looked_at(kim)
+    assert_accessible_in_all_looks(kim)
     kim.get_by_label("The code that your instructor shows").fill(ada.locator(".entry .code").inner_text())
     kim.keyboard.press("Enter")
     kim.get_by_label("Your name").select_option("Kim Lee")
-    looked_at(kim)
+    assert_accessible_in_all_looks(kim)
     kim.get_by_role("button", name="Join").click()
-    looked_at(kim)
+    assert_accessible_in_all_looks(kim)
     kim.get_by_role("link", name="Begin").click()
-    looked_at(kim)
+    assert_accessible_in_all_looks(kim)
     kim.get_by_role("main").get_by_role("link", name="One head of LLaMA 7B").click()
     kim.fill("input[name='queries.rows']", "100")
     kim.fill("input[name='queries.columns']", "4096")
@@ -71,37 +61,37 @@ def test_from_the_first_start_to_an_exit_ticket(browser: Browser, own_app: Serve
     assert kim.input_value("input[name='queries.columns']") == "4096"
     kim.get_by_role("button", name="Check").click()
     expect(kim.get_by_role("status").first).to_have_text("1 of 14 boxes are right, 12 still empty.")
-    looked_at(kim)
+    assert_accessible_in_all_looks(kim)
     kim.get_by_role("button", name="Hand in").click()
     expect(kim.get_by_role("status").first).to_contain_text("Handed in.")
     kim.get_by_role("link", name="On to the exit ticket").click()
-    looked_at(kim)
+    assert_accessible_in_all_looks(kim)
     kim.get_by_label("muddiest").fill("Where the 128 comes from.")
     kim.get_by_role("button", name="Hand in").click()
     expect(kim.get_by_role("status")).to_contain_text("Handed in.")
     kim.get_by_role("main").get_by_role("link", name="Your work").last.click()
-    looked_at(kim)
+    assert_accessible_in_all_looks(kim)
 
     ada.get_by_role("link", name="Print it").click()
-    looked_at(ada)
+    assert_accessible_in_all_looks(ada)
     ada.go_back()
     ada.get_by_role("link", name="Type in paper").click()
     expect(ada.get_by_label("Answers")).to_be_focused()
-    looked_at(ada)
+    assert_accessible_in_all_looks(ada)
     ada.keyboard.type("18: 100 4096 100 4096\nSomebody: 100")
     ada.keyboard.press("Tab")
     ada.keyboard.press("Enter")  # in the field of the code
     expect(ada.get_by_role("status")).to_have_text("Stored: 1. Not stored yet: 1.")
     expect(ada.get_by_role("row", name="Lou Ray")).to_contain_text("3 of 14")
     expect(ada.get_by_label("Answers")).to_have_value("Somebody: 100")
-    looked_at(ada)
+    assert_accessible_in_all_looks(ada)
     ada.go_back()
     ada.go_back()
 
     ada.get_by_role("button", name="Close it").click()
     kim.goto("/class/3/1")
     expect(kim.locator("tr.answer").first).to_be_visible()
-    looked_at(kim)
+    assert_accessible_in_all_looks(kim)
     teaching.close()
     learning.close()
 

@@ -9,9 +9,7 @@ from playwright.sync_api import Browser, expect
 
 from app.settings import Settings
 from app.store import Store
-
-from .conftest import Served
-from .test_accessibility import looked_at
+from tests.helpers.browser import Served, assert_accessible_in_all_looks
 
 
 def test_a_sample_course_is_taken_home_put_away_and_deleted(browser: Browser, own_app: Served) -> None:
@@ -26,7 +24,7 @@ def test_a_sample_course_is_taken_home_put_away_and_deleted(browser: Browser, ow
     page.goto("/courses")
     page.get_by_role("button", name="Make a sample course").click()
     page.get_by_role("link", name="Take the results home").click()
-    looked_at(page)
+    assert_accessible_in_all_looks(page)
     with page.expect_download() as waiting:
         page.get_by_role("link", name="Every try").click()
     with waiting.value.path().open(encoding="utf-8-sig", newline="") as file:
@@ -38,7 +36,7 @@ def test_a_sample_course_is_taken_home_put_away_and_deleted(browser: Browser, ow
     expect(page.get_by_role("table")).to_contain_text("exported course.zip")
     page.get_by_role("button", name="Archive this course").press("Enter")
     page.get_by_text("Archived", exact=True).click()
-    looked_at(page)
+    assert_accessible_in_all_looks(page)
     page.get_by_role("link", name="Sample course").click()
     page.get_by_role("link", name="Bring it back").click()
     page.get_by_role("button", name="Bring it back").press("Enter")
@@ -48,7 +46,7 @@ def test_a_sample_course_is_taken_home_put_away_and_deleted(browser: Browser, ow
     page.keyboard.press("Enter")
     expect(page.get_by_role("alert")).to_contain_text("nothing was deleted")
     assert page.get_by_label("Title").input_value() == "Sample"
-    looked_at(page)
+    assert_accessible_in_all_looks(page)
     page.get_by_label("Title").fill("Sample course: attention, shape by shape")
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", level=1)).to_have_text("Your courses")

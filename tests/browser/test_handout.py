@@ -8,9 +8,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from app.settings import PROJECT
 from app.sheets.library import load_library
-
-from .conftest import Served, wait_until
-from .test_accessibility import looked_at
+from tests.helpers.browser import Served, assert_accessible_in_all_looks, wait_until
 
 
 def test_the_pages_follow_the_options(page: Page) -> None:
@@ -80,17 +78,17 @@ def test_axe_finds_nothing_and_nothing_is_too_wide(browser: Browser, shared_app:
     page = context.new_page()
     for address in ("/handout?back=classic", "/handout?number=none", "/marking", f"/marking?code={variant.code}"):
         page.goto(address)
-        looked_at(page)
+        assert_accessible_in_all_looks(page)
     page.get_by_label("Answers").fill("Ada: 100 4096 100 4096 100 4096 100 4096 ?")
     page.get_by_role("button", name="Mark them").click()
     expect(page.locator(".marked")).to_be_visible()
-    looked_at(page)
+    assert_accessible_in_all_looks(page)
     page.goto("/handout")
     page.get_by_text("For a class list").click()
     page.get_by_label("Names", exact=True).fill("ᚠ")
     page.get_by_role("button", name="Make one for each name").click()
     expect(page.get_by_role("alert")).to_contain_text("No installed font")
-    looked_at(page)
+    assert_accessible_in_all_looks(page)
     context.close()
 
 

@@ -20,9 +20,7 @@ from app.sheets.exit_tickets import load_tickets
 from app.sheets.library import load_library
 from app.store import Activity, Plan, Policies, Store
 from app.web.shared.services import COOKIE
-
-from .conftest import Served, wait_until
-from .test_accessibility import clean
+from tests.helpers.browser import Served, assert_accessible, wait_until
 
 # `serve`, but it waits for a locked database a fifth of a second and not five.
 IMPATIENT = """
@@ -99,14 +97,14 @@ def test_a_ticket_that_was_lost_is_found_again_and_handed_in_once(lesson: Lesson
     page.close()
     page = lesson.ticket(phone.new_page())
     expect(page.get_by_label("muddiest")).to_have_value(WRITTEN)
-    clean(page)
+    assert_accessible(page)
     assert sent == []
 
     lesson.app.stop()
     page.get_by_role("button", name="Hand in").click()
     expect(page.locator("output")).to_have_text("Not handed in yet: kept in this browser, trying again.")
     page.get_by_label("muddiest").fill(f"{WRITTEN} One more.")
-    clean(page)
+    assert_accessible(page)
     lesson.app.start()
     expect(page.get_by_role("status")).to_have_text("Handed in. Thank you.", timeout=15_000)
     wait_until(page, "localStorage.length === 0")
@@ -128,7 +126,7 @@ def test_a_ticket_is_not_lost_when_the_activity_closes(lesson: Lesson) -> None:
     expect(page.get_by_label("muddiest")).to_have_value(WRITTEN)
     lesson.ticket(page)
     expect(page.locator("blockquote")).to_have_text(re.compile("128 wide.*who decides", re.DOTALL))
-    clean(page)
+    assert_accessible(page)
     other = lesson.sit_down("Lou Ray")
     expect(lesson.ticket(other.new_page()).locator("blockquote")).to_be_hidden()
     phone.close()
@@ -184,7 +182,7 @@ def test_a_database_that_takes_nothing_for_a_while_loses_nothing(lesson: Lesson)
     with locked(lesson.app):
         page.fill("input[name='queries.rows']", "100")
         expect(page.locator(saved)).to_contain_text("Not saved on the server yet: kept in this browser, trying again.")
-        clean(page)
+        assert_accessible(page)
         page.get_by_role("button", name="Hand in").click()
         expect(page.get_by_role("status").first).to_contain_text("The server cannot save at the moment. What you")
         page.reload()

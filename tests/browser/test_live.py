@@ -15,9 +15,7 @@ from app.sheets.exit_tickets import load_tickets
 from app.sheets.library import load_library
 from app.store import Activity, Store
 from app.web.shared.permissions import SESSION_COOKIE
-
-from .conftest import Served
-from .test_accessibility import looked_at
+from tests.helpers.browser import Served, assert_accessible_in_all_looks
 
 NUMBERS = itertools.count(1)
 
@@ -108,13 +106,13 @@ def test_axe_finds_nothing_on_the_pages_of_a_class(browser: Browser, taught: Tau
     page.locator("[id^=explain-]").first.click()
     page.get_by_role("button", name="Draw it beside the truth").click()
     expect(page.locator(".explained figure")).to_have_count(2)
-    looked_at(page)
+    assert_accessible_in_all_looks(page)
     page.goto(f"{taught.path}/results")
     student = page.locator(".marks tbody a").first.get_attribute("href")
     for address in (f"{taught.path}/results", str(student), f"{taught.path}/tickets", f"{taught.path}/summary",
                     f"{taught.path}/regrade"):  # fmt: skip
         page.goto(address)
-        looked_at(page)
+        assert_accessible_in_all_looks(page)
     context.close()
 
 

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, FilePayload, Page, expect
 
-from .conftest import Served
-from .test_accessibility import looked_at
+from tests.helpers.browser import Served, assert_accessible_in_all_looks
 
 CONFIG = {
     "model_type": "llama", "hidden_size": 96, "num_attention_heads": 6, "num_key_value_heads": 2,
@@ -89,12 +88,12 @@ def test_axe_finds_nothing_on_the_pages_of_models(browser: Browser, shared_app: 
     page = context.new_page()
     for address in ("/models", "/models/llama-7b", "/models/gpt2", "/models/t5-small", "/models/deepseek-v2-lite"):
         page.goto(address)
-        looked_at(page)
+        assert_accessible_in_all_looks(page)
     page.goto("/models")
     page.get_by_label("As text").fill("{")
     page.get_by_role("button", name="Read").click()
     expect(page.locator("#text-problem")).to_be_visible()
-    looked_at(page)
+    assert_accessible_in_all_looks(page)
     context.close()
 
 

@@ -6,10 +6,8 @@ from playwright.sync_api import Browser, Page, expect
 
 from app.sheets.library import Library
 from app.sheets.worksheet import Variant
+from tests.helpers.browser import Served, assert_accessible_in_all_looks
 from tests.helpers.students import right, students
-
-from .conftest import Served
-from .test_accessibility import looked_at
 
 
 def sheet_on(page: Page, library: Library) -> Variant:
@@ -110,9 +108,9 @@ def test_axe_finds_nothing_and_nothing_is_too_wide(browser: Browser, shared_app:
     fill(page, answers(sheet_on(page, library), "elementwise-product"))
     page.get_by_role("button", name="Check").click()
     expect(page.get_by_role("button", name="Another one")).to_be_visible()
-    looked_at(page)
+    assert_accessible_in_all_looks(page)
     page.get_by_role("button", name="Another one").click()
     expect(page.locator(".why")).to_contain_text("comes back")
     page.get_by_text("This record is kept in a cookie").click()
-    looked_at(page)
+    assert_accessible_in_all_looks(page)
     context.close()

@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
-from .conftest import Served
+from tests.helpers.browser import Served
 
 # The classic half-sheet, worked out by hand: 100 tokens, width 4096, heads of 4096/32 = 128.
 LLAMA_KEY = {

@@ -10,7 +10,7 @@ from app.grading.grade import Report, grade
 from app.settings import PROJECT
 from app.sheets.library import Library, load_library
 from app.sheets.worksheet import Variant, plain
-from tests.grading.test_grade import LLAMA
+from tests.helpers.answer_keys import LLAMA
 from tests.helpers.students import Boxes, students
 
 LIBRARY = load_library(PROJECT / "worksheets")

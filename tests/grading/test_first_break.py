@@ -10,7 +10,7 @@ from app.grading.grade import grade
 from app.settings import PROJECT
 from app.sheets.library import Library, load_library
 from app.sheets.worksheet import Variant
-from tests.grading.test_grade import LLAMA
+from tests.helpers.answer_keys import LLAMA
 
 LIBRARY = load_library(PROJECT / "worksheets")
 

@@ -13,7 +13,7 @@ from app.grading.grade import Report, grade
 from app.settings import PROJECT
 from app.sheets.library import Library, load_library
 from app.sheets.worksheet import Variant, WorksheetError
-from tests.grading.test_grade import LLAMA
+from tests.helpers.answer_keys import LLAMA
 
 LIBRARY = load_library(PROJECT / "worksheets")
 # In numbers, with tokens as rows; letters and turned sheets are in test_letters.py.

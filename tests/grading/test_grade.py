@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,51 +10,9 @@ from app.grading.grade import AnswersError, grade, settled
 from app.settings import PROJECT
 from app.shapes.tensors import Blank
 from app.sheets.library import Library, load_library
+from tests.helpers.answer_keys import KEYS, LLAMA, boxes
 
 LIBRARY = load_library(PROJECT / "worksheets")  # hypothesis draws many examples from one library
-
-# Worked out from the published configs. LLaMA 7B: d = 4096, 4096/32 = 128 a head, N = 100. Qwen2.5 0.5B: d = 896,
-# 896/14 = 64 a head, N = 50; in the honest layer 14·64 = 896 queries and 2·64 = 128 keys and values a token.
-KEYS: Mapping[str, Mapping[str, tuple[int, int]]] = {
-    "llama-7b": {
-        "input": (100, 4096),
-        "queries": (100, 128),
-        "keys": (100, 128),
-        "values": (100, 128),
-        "scores": (100, 100),
-        "weights": (100, 100),
-        "output": (100, 4096),
-    },
-    "qwen2.5-0.5b": {
-        "input": (50, 896),
-        "queries": (50, 64),
-        "keys": (50, 64),
-        "values": (50, 64),
-        "scores": (50, 50),
-        "weights": (50, 50),
-        "output": (50, 896),
-    },
-    "qwen2.5-0.5b-grouped": {
-        "input": (50, 896),
-        "queries": (50, 896),
-        "keys": (50, 128),
-        "values": (50, 128),
-        "scores": (50, 50),
-        "weights": (50, 50),
-        "output": (50, 896),
-    },
-}
-
-
-def boxes(sheet: str) -> dict[str, int]:
-    """The hand-made key of a sheet, box by box."""
-    shapes = KEYS[sheet].items()
-    return {
-        f"{row}.{axis}": size for row, shape in shapes for axis, size in zip(("rows", "columns"), shape, strict=True)
-    }
-
-
-LLAMA = boxes("llama-7b")
 
 
 @pytest.mark.parametrize("sheet", KEYS)

@@ -18,7 +18,7 @@ from app.settings import PROJECT
 from app.shapes.topics import TopicError
 from app.sheets.library import Library, load_library
 from app.sheets.worksheet import Variant
-from tests.grading.test_grade import LLAMA
+from tests.helpers.answer_keys import LLAMA
 from tests.helpers.students import Boxes, students
 
 LIBRARY = load_library(PROJECT / "worksheets")

@@ -19,8 +19,8 @@ from starlette.testclient import TestClient
 from app.main import create_app
 from app.settings import Settings
 from app.web.shared.rate_limits import Limits
-from tests.conftest import FakeRunner
-from tests.web.shared.test_permissions import TABLE, Cast
+from tests.helpers.fake_runner import FakeRunner
+from tests.helpers.permission_table import TABLE, Cast
 
 NASTY = (
     "", " ", "0", "-1", "1", "2", "99999999999", "9" * 400, "1e309", "NaN", "٣", "a\x00b", "%ED%A0%80", "é🙂", "\u202e",

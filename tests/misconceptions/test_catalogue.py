@@ -17,7 +17,7 @@ from app.shapes.tensors import Blank
 from app.shapes.topics import MAKERS, TopicError
 from app.sheets.library import Library, load_library
 from app.sheets.worksheet import Variant
-from tests.grading.test_grade import LLAMA
+from tests.helpers.answer_keys import LLAMA
 from tests.helpers.students import Boxes, right, students, with_slip
 
 LIBRARY = load_library(PROJECT / "worksheets")

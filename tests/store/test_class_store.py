@@ -16,54 +16,25 @@ from app.settings import PROJECT
 from app.store import (
     Activity,
     Attempt,
-    Content,
     Course,
     Fixed,
-    Graded,
     Item,
-    Learner,
     Plan,
     Policies,
     PoliciesError,
-    Spot,
     Store,
     Student,
     Teacher,
-    Ticket,
     TriesUsedUpError,
 )
 from app.store.classwork import Draft
 from app.store.courses import LETTERS
 from app.store.tables import attendance, links, sessions, students, teachers, ticket_answers
-
-SHEET = {"key": "llama-7b", "title": "One head", "model": "llama-7b", "topic": "single-head", "tokens": 100,
-         "rows": ["input", "queries"]}  # fmt: skip
-CONTENT = Content((Item(SHEET),), Ticket("classic", "Before you go", "Pick a couple.", (("muddiest", "?"),)), "w1")
-LLAMA = Fixed("llama-7b", 100)
-HALF = Graded({"queries.rows": "right", "queries.columns": "wrong"}, ("whole-width",), 1, 2)
-
-
-def teacher(store: Store, email: str = "ada@example.org") -> Teacher:
-    """Somebody who can sign in, with a hash that no password has."""
-    link = store.people.find_link(store.people.add_link("invite", email))
-    assert link
-    made = store.people.follow_link(link, email, "Ada", "not a hash")
-    assert made
-    return made
+from tests.helpers.stored_class import CONTENT, HALF, LLAMA, SHEET, seated, spot, teacher
 
 
 def course(store: Store) -> Course:
     return store.courses.add("Transformers", "Europe/Berlin", teacher(store))
-
-
-def seated(store: Store, where: Course, name: str = "Kim") -> tuple[Student, Learner, str]:
-    learner = store.add_learner()
-    student, code = store.courses.enrol(where, name, learner.id)
-    return student, learner, code
-
-
-def spot(student: Student, activity: Activity) -> Spot:
-    return Spot(student.id, activity.id, activity.revision, 0, activity.content.items[0].sheet)
 
 
 def all_at_once(count: int, work: Callable[[int], None]) -> list[Exception]:

@@ -15,7 +15,7 @@ from app.sheets.library import Library
 from app.web.shared.request_guard import MAX_BODY
 
 if TYPE_CHECKING:
-    from tests.conftest import FakeRunner
+    from tests.helpers.fake_runner import FakeRunner
 
 ROWS = ("input", "queries", "keys", "values", "scores", "weights", "output")
 BOXES = [f"{row}.{axis}" for row in ROWS for axis in ("rows", "columns")]

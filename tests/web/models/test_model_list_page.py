@@ -16,7 +16,7 @@ from app.store import Store
 from tests.helpers.families_cases import CASES
 
 if TYPE_CHECKING:
-    from tests.conftest import FakeRunner
+    from tests.helpers.fake_runner import FakeRunner
 
 LLAMA = {
     "model_type": "llama", "hidden_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2,

@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,72 +24,18 @@ from app.settings import PROJECT, Settings
 from app.store.tables import attempts, runs
 from app.web.shared.request_guard import MAX_BODY
 from app.web.shared.services import COOKIE
+from tests.helpers.answer_keys import KEY
+from tests.helpers.html_page import Page
+from tests.helpers.runs import finished_run
 
 if TYPE_CHECKING:
     from app.sheets.library import Library
-    from tests.conftest import FakeRunner
+    from tests.helpers.fake_runner import FakeRunner
 
 SCRIPT = {"HX-Request": "true"}
 HEADERS = ("content-security-policy", "x-content-type-options", "referrer-policy", "cross-origin-opener-policy",
            "cache-control")  # fmt: skip
-KEY = {
-    "input.rows": "100", "input.columns": "4096", "queries.rows": "100", "queries.columns": "128",
-    "keys.rows": "100", "keys.columns": "128", "values.rows": "100", "values.columns": "128",
-    "scores.rows": "100", "scores.columns": "100", "weights.rows": "100", "weights.columns": "100",
-    "output.rows": "100", "output.columns": "4096",
-}  # fmt: skip
 LLAMA = {"worksheet": "llama-7b", "model": "llama-7b", "tokens": "100"}
-
-
-class Page(HTMLParser):
-    """The elements of a page: each its tag, its attributes and the text directly inside it."""
-
-    VOID = frozenset({"meta", "link", "input", "img", "br", "rect", "path", "line"})
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.elements: list[tuple[str, dict[str, str], list[str]]] = []
-        self._open: list[tuple[str, dict[str, str], list[str]]] = []
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        element = (tag, {name: value or "" for name, value in attrs}, list[str]())
-        self.elements.append(element)
-        if tag not in self.VOID:
-            self._open.append(element)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, {name: value or "" for name, value in attrs}, []))
-
-    def handle_endtag(self, tag: str) -> None:
-        while self._open and self._open.pop()[0] != tag:
-            pass
-
-    def handle_data(self, data: str) -> None:
-        for _, _, texts in self._open:
-            texts.append(data)
-
-    def find(self, tag: str, **attributes: str) -> list[tuple[dict[str, str], str]]:
-        """Every element of a tag with these attributes (class_ for class): its attributes and all its text."""
-        wanted = {name.rstrip("_").replace("_", "-"): value for name, value in attributes.items()}
-        return [
-            (attrs, " ".join("".join(texts).split()))
-            for name, attrs, texts in self.elements
-            if name == tag and all(value in attrs.get(key, "").split() for key, value in wanted.items())
-        ]
-
-    def text(self, tag: str, **attributes: str) -> str:
-        return self.find(tag, **attributes)[0][1]
-
-    def boxes(self) -> dict[str, str]:
-        return {attrs["name"]: attrs["value"] for attrs, _ in self.find("input") if "data-blank" in attrs}
-
-    def marks(self) -> dict[str, str]:
-        """What is said of each box: its kind of mark by the box's name."""
-        found = {
-            attrs["id"].removeprefix("says-"): attrs["data-mark"] for attrs, _ in self.find("p") if "data-mark" in attrs
-        }
-        return {box: kind for box, kind in found.items() if kind}
 
 
 def filled(**changes: str) -> dict[str, str]:
@@ -368,19 +313,6 @@ def test_a_form_for_a_sheet_that_is_not_there_gets_a_sentence(
 # Running the head
 
 
-def finished(client: TestClient, form: dict[str, str], start: str = "/runs") -> str:
-    """Start a run as a plain form does, wait for it, and give its page."""
-    response = client.post(start, data=form, follow_redirects=False)
-    assert response.status_code == 303, response.text
-    address = response.headers["location"]
-    for _ in range(200):
-        text = client.get(address).text
-        if "Running. The first run" not in text:
-            return text
-        time.sleep(0.02)
-    raise AssertionError("the run did not end")
-
-
 def test_nothing_is_run_for_an_empty_sheet(client: TestClient, runner: FakeRunner) -> None:
     """The true shapes are answers: without a try of one's own there is a sentence, with and without script."""
     for headers in ({}, SCRIPT):
@@ -393,7 +325,7 @@ def test_nothing_is_run_for_an_empty_sheet(client: TestClient, runner: FakeRunne
 
 def test_the_head_is_run_beside_what_was_typed(client: TestClient, runner: FakeRunner) -> None:
     """The run's page has what was typed, what came out, whether they agree, device, time and memory."""
-    text = finished(client, {**LLAMA, "queries.rows": "100", "queries.columns": "4096"})
+    text = finished_run(client, {**LLAMA, "queries.rows": "100", "queries.columns": "4096"})
     page = Page(text)
     architecture, tokens, options = runner.calls[0]
     assert (architecture.name, tokens) == ("LLaMA 7B", 100)
@@ -412,7 +344,7 @@ def test_the_head_is_run_beside_what_was_typed(client: TestClient, runner: FakeR
 
 def test_the_picture_of_weights_is_a_picture(client: TestClient) -> None:
     """A PNG of one pixel a cell, kept by the browser; a run without picture has none."""
-    text = finished(client, {**LLAMA, "queries.rows": "100"})
+    text = finished_run(client, {**LLAMA, "queries.rows": "100"})
     address = next(attrs["src"] for attrs, _ in Page(text).find("img"))
     response = client.get(address)
     assert response.headers["content-type"] == "image/png"
@@ -425,7 +357,7 @@ def test_the_picture_of_weights_is_a_picture(client: TestClient) -> None:
 def test_a_run_on_the_meta_device_has_shapes_and_no_numbers(client: TestClient, runner: FakeRunner) -> None:
     """No picture, no time, no memory measured, and a sentence that says why."""
     runner.changes = {"device": "meta", "milliseconds": None, "peak_bytes": None, "row_sums": None, "picture": None}
-    text = finished(client, {**LLAMA, "queries.rows": "100", "device": "meta", "head": "3", "dtype": "bfloat16"})
+    text = finished_run(client, {**LLAMA, "queries.rows": "100", "device": "meta", "head": "3", "dtype": "bfloat16"})
     assert runner.calls[0][2] == {"topic": "single-head", "device": "meta", "dtype": "bfloat16", "head": 3}
     assert "meta device keeps shapes" in text
     assert "<img" not in text
@@ -437,14 +369,14 @@ def test_a_run_on_the_meta_device_has_shapes_and_no_numbers(client: TestClient, 
 
 def test_the_simplified_sheet_runs_the_model_as_it_is(client: TestClient, runner: FakeRunner) -> None:
     """Qwen2.5 0.5B runs with its 2 key/value heads, whatever the worksheet simplifies."""
-    finished(client, {"worksheet": "qwen2.5-0.5b", "queries.rows": "50"})
+    finished_run(client, {"worksheet": "qwen2.5-0.5b", "queries.rows": "50"})
     assert (runner.calls[0][0].H, runner.calls[0][0].G) == (14, 2)
 
 
 def test_a_table_that_torch_contradicts_is_reported(client: TestClient, runner: FakeRunner) -> None:
     """Where torch and the table differ, the page names the matrices and says so aloud."""
     runner.changes = {"agrees": False, "disagreements": ["queries", "scores"]}
-    page = Page(finished(client, {**LLAMA, "queries.rows": "100"}))
+    page = Page(finished_run(client, {**LLAMA, "queries.rows": "100"}))
     assert "torch differ: queries, scores" in page.text("p", class_="agree")
     assert page.find("p", class_="agree", role="alert")
 
@@ -463,11 +395,11 @@ def test_a_run_that_ends_without_result_says_why(
 ) -> None:
     """One sentence, and a form to run it another way, beside the same answers, which are no try once more."""
     runner.problem = problem
-    page = Page(finished(client, {**LLAMA, "queries.rows": "100"}))
+    page = Page(finished_run(client, {**LLAMA, "queries.rows": "100"}))
     assert page.text("p", class_="problem").startswith(sentence)
     runner.problem = None
     form = page.find("form")[0][0]
-    again = Page(finished(client, {"device": "meta", "dtype": "float16", "head": "1"}, form["action"]))
+    again = Page(finished_run(client, {"device": "meta", "dtype": "float16", "head": "1"}, form["action"]))
     assert "100" in next(row for _, row in again.find("tr") if row.startswith("QQueries"))
     assert runner.calls[-1][2] == {"topic": "single-head", "device": "meta", "dtype": "float16", "head": 1}
     with client.app.state.services.store.engine.connect() as connection:  # type: ignore[attr-defined]
@@ -518,7 +450,7 @@ def test_a_head_that_is_no_number_is_left_to_the_forward_pass_to_refuse(
     client: TestClient, runner: FakeRunner, head: str
 ) -> None:
     """What is typed for a head never breaks the form: the runner is asked for head -1, which no model has."""
-    finished(client, {**LLAMA, "queries.rows": "100", "head": head})
+    finished_run(client, {**LLAMA, "queries.rows": "100", "head": head})
     assert runner.calls[0][2]["head"] == -1
 
 
@@ -668,7 +600,7 @@ def test_vendored_files_are_kept_and_ours_are_asked_for_again(client: TestClient
 
 def test_pages_load_nothing_from_elsewhere(client: TestClient) -> None:
     """Every src and href of a page is ours, but for the link to the model's card; what they name is there."""
-    texts = [client.get("/").text, client.get("/nope").text, finished(client, {**LLAMA, "queries.rows": "1"})]
+    texts = [client.get("/").text, client.get("/nope").text, finished_run(client, {**LLAMA, "queries.rows": "1"})]
     outside = set[str]()
     for text in texts:
         for tag, attributes, _ in Page(text).elements:
@@ -762,7 +694,7 @@ def test_the_app_runs_on_postgresql_too(
     with TestClient(app, raise_server_exceptions=False) as client:
         client.post("/sheet/save", data={**LLAMA, "queries.rows": "a\x00b", "version": "1"})
         assert Page(client.get("/").text).boxes()["queries.rows"].startswith("a")
-        assert "agree on every shape" in finished(client, filled())
+        assert "agree on every shape" in finished_run(client, filled())
         assert client.get("/runs/%00").status_code == 404
     assert not (tmp_path / "unused").exists()
 

@@ -22,9 +22,11 @@ from app.store import Activity, Course, Plan, Policies, Student, Teacher
 from app.store.tables import attempts, drafts
 from app.web.shared.rate_limits import BUCKETS, Kind
 from app.web.shared.services import COOKIE
-from tests.conftest import FakeRunner
+from tests.helpers.answer_keys import KEY
 from tests.helpers.classes import World
-from tests.web.practice.test_sheet_page import KEY, Page, finished
+from tests.helpers.fake_runner import FakeRunner
+from tests.helpers.html_page import Page
+from tests.helpers.runs import finished_run
 
 HALF = {**dict.fromkeys(KEY, ""), "input.rows": "100", "queries.columns": "4096"}
 FORM = {
@@ -561,8 +563,8 @@ def test_a_head_is_run_from_class_as_the_rules_say_and_is_no_practice(
     send(browser, activity, "check", HALF)
     button = Page(browser.get(sheet).text).find("button", id="start-run")[0][0]
     assert button["formaction"] == button["hx-post"] == f"{sheet}/run"
-    text = finished(browser, {**HALF, "queries.rows": "99", "version": "8"}, button["hx-post"])
-    again = finished(browser, {"device": "meta"}, Page(text).find("form")[0][0]["action"])
+    text = finished_run(browser, {**HALF, "queries.rows": "99", "version": "8"}, button["hx-post"])
+    again = finished_run(browser, {"device": "meta"}, Page(text).find("form")[0][0]["action"])
     for shown in (text, again):
         assert f'href="{sheet}"' in shown
         assert "/sheet?" not in shown
@@ -586,7 +588,7 @@ def test_where_a_head_may_be_run_before_a_try_something_must_be_written(
     sheet = f"/class/{activity.id}/1"
     assert "Write what you expect in at least one row first" in browser.post(f"{sheet}/run", data={}).text
     assert runner.calls == []
-    finished(browser, HALF, f"{sheet}/run")
+    finished_run(browser, HALF, f"{sheet}/run")
     later = Plan("Week 4", None, Policies(run="before"), datetime.now(UTC) + timedelta(hours=1))
     waiting = world.activity(course, sheets=("llama-7b",), plan=later)
     assert browser.post(f"/class/{waiting.id}/1/run", data=HALF).status_code == 409

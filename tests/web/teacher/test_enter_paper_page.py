@@ -19,8 +19,9 @@ from app.classes.student_sheet import seed
 from app.main import create_app
 from app.settings import Settings
 from app.store import Policies, Student, Try
+from tests.helpers.answer_keys import KEY
 from tests.helpers.classes import World
-from tests.web.practice.test_sheet_page import KEY, Page
+from tests.helpers.html_page import Page
 
 NUMBERS = itertools.count(1)
 RIGHT = " ".join(KEY.values())

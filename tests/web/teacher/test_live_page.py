@@ -19,12 +19,12 @@ from app.misconceptions.catalogue import MISCONCEPTIONS
 from app.settings import Settings
 from app.sheets.worksheet import Variant
 from app.store import Activity, Course, Learner, Policies, Student, Teacher
+from tests.helpers.answer_keys import KEY, WIDE
 from tests.helpers.classes import World
-from tests.web.practice.test_sheet_page import KEY, Page
+from tests.helpers.html_page import Page
 
 SCRIPT = {"HX-Request": "true"}
 NUMBERS = itertools.count(1)
-WIDE = {**KEY, **{f"{row}.columns": "4096" for row in ("queries", "keys", "values")}}
 
 
 class Class:

@@ -21,13 +21,13 @@ from app.settings import PROJECT, Settings
 from app.store import Activity, Course, Graded, Learner, Plan, Policies, Spotlight, Store, Student, Teacher, Try
 from app.store.classwork import Draft
 from app.store.tables import log, old_marks, regrades, teachers
+from tests.helpers.answer_keys import KEY, WIDE
 from tests.helpers.classes import World
-from tests.store.test_class_store import CONTENT, HALF, LLAMA, seated, spot, teacher
-from tests.web.practice.test_sheet_page import KEY, Page
+from tests.helpers.html_page import Page
+from tests.helpers.stored_class import CONTENT, HALF, LLAMA, seated, spot, teacher
 
 NUMBERS = itertools.count(1)
 TYPED = itertools.count(1)
-WIDE = {**KEY, **{f"{row}.columns": "4096" for row in ("queries", "keys", "values")}}
 FOLLOWING = {**KEY, "input.rows": "99", "queries.rows": "99"}
 NO_PROJECTION = {**KEY, "output.columns": "128"}
 

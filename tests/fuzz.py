@@ -12,7 +12,7 @@ from tests.helpers.fuzzing import Fuzzer, fuzz_api, fuzzed_app
 
 def main() -> None:
     """Exit status 1 where something broke."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.fuzz", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("--requests", type=int, default=20_000, help="in all; a quarter of them to the API")
     parser.add_argument("--seed", type=int, default=0)
     parsed = parser.parse_args()

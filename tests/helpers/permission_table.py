@@ -1,0 +1,169 @@
+"""Who may use which route: one row for each route of the app, one column for each kind of user."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+from fastapi import FastAPI
+
+from tests.helpers.classes import World
+
+NUMBERS = itertools.count(1)
+ROLES = ("nobody", "other student", "student", "assistant", "other instructor", "instructor")
+Row = tuple[int, int, int, int, int, int]
+
+# What each role gets. 303 to the sign-in form where nobody is signed in, 401 where something was to be done.
+ALL_200: Row = (200, 200, 200, 200, 200, 200)
+ALL_303: Row = (303, 303, 303, 303, 303, 303)
+ALL_404: Row = (404, 404, 404, 404, 404, 404)
+ALL_422: Row = (422, 422, 422, 422, 422, 422)
+STAFF_SEES: Row = (303, 303, 303, 200, 404, 200)
+INSTRUCTOR_SEES: Row = (303, 303, 303, 403, 404, 200)
+INSTRUCTOR_DOES: Row = (401, 401, 401, 403, 404, 303)
+INSTRUCTOR_IS_TOLD: Row = (401, 401, 401, 403, 404, 422)  # what the empty form lacks
+STUDENT_SEES: Row = (404, 404, 200, 404, 404, 404)
+STUDENT_DOES: Row = (404, 404, 303, 404, 404, 404)
+
+TABLE: dict[str, Row] = {
+    # Practice, models, the API: for everybody.
+    "GET /": ALL_200,
+    "GET /sheet": ALL_200,
+    "GET /v": ALL_404,  # without a code
+    "GET /v/{code}": ALL_404,  # the code of an activity is none of a sheet
+    "POST /sheet/save": ALL_200,
+    "POST /sheet/check": ALL_200,
+    "POST /sheet/answers": ALL_200,
+    "POST /sheet/hint": ALL_200,
+    "GET /practice": ALL_303,
+    "POST /practice": ALL_303,
+    "POST /practice/level": ALL_303,
+    "POST /practice/forget": ALL_303,
+    "POST /runs": ALL_200,
+    "GET /runs/{run_id}": ALL_404,
+    "POST /runs/{run_id}/again": ALL_404,
+    "GET /runs/{run_id}/weights.png": ALL_404,
+    "GET /models": ALL_200,
+    "POST /models": ALL_422,
+    "GET /models/{key}": ALL_200,
+    "GET /handout": ALL_200,
+    "GET /handout/pages/{page}.svg": ALL_200,
+    "GET /handout.pdf": ALL_200,
+    "POST /handout/class": ALL_303,
+    "GET /handout/jobs/{key}.pdf": ALL_404,
+    "GET /handout/jobs/{key}": ALL_404,
+    "GET /marking": ALL_200,
+    "POST /marking": ALL_404,  # without a code
+    "POST /marking.csv": ALL_404,
+    "GET /healthz": ALL_200,
+    "GET /openapi.json": ALL_200,
+    "GET /api/v1/models": ALL_200,
+    "POST /api/v1/models": ALL_422,
+    "GET /api/v1/models/{key}": ALL_200,
+    "GET /api/v1/models/{key}/parameters": ALL_200,
+    "GET /api/v1/models/{key}/shapes": ALL_200,
+    "GET /api/v1/worksheets": ALL_200,
+    "GET /api/v1/worksheets/{key}": ALL_404,  # the key of a model is none of a worksheet
+    "POST /api/v1/grade": ALL_422,
+    "POST /api/v1/variants": ALL_422,
+    "GET /api/v1/misconceptions": ALL_200,
+    "POST /api/v1/forward": ALL_422,
+    # Signing in.
+    "GET /sign-in": (200, 200, 200, 303, 303, 303),
+    "POST /sign-in": ALL_422,
+    "POST /sign-out": (401, 401, 401, 303, 303, 303),
+    "GET /forgotten-password": ALL_200,
+    "POST /forgotten-password": ALL_404,  # without a mail server
+    "GET /links/{token}": ALL_404,
+    "POST /links/{token}": ALL_404,
+    # Courses.
+    "GET /courses": (303, 303, 303, 200, 200, 200),
+    "POST /courses": (401, 401, 401, 422, 422, 422),
+    "GET /courses/{course_id:int}": STAFF_SEES,
+    "POST /courses/{course_id:int}": INSTRUCTOR_IS_TOLD,
+    "POST /courses/sample": (401, 401, 401, 303, 303, 303),
+    "POST /courses/{course_id:int}/remove-sample": (401, 401, 401, 403, 404, 404),  # this one is no sample
+    "POST /courses/{course_id:int}/students": INSTRUCTOR_IS_TOLD,
+    "POST /courses/{course_id:int}/students/{student_id:int}/remove": INSTRUCTOR_DOES,
+    "POST /courses/{course_id:int}/students/{student_id:int}/free": INSTRUCTOR_DOES,
+    "POST /courses/{course_id:int}/staff": INSTRUCTOR_IS_TOLD,
+    "POST /courses/{course_id:int}/staff/{teacher_id:int}/remove": INSTRUCTOR_DOES,
+    "GET /courses/{course_id:int}/exports": INSTRUCTOR_SEES,
+    "GET /courses/{course_id:int}/exports/{name}": INSTRUCTOR_SEES,
+    "POST /courses/{course_id:int}/archive": INSTRUCTOR_DOES,
+    "POST /courses/{course_id:int}/bring-back": INSTRUCTOR_DOES,
+    "POST /courses/{course_id:int}/delete": INSTRUCTOR_IS_TOLD,
+    # Activities.
+    "GET /courses/{course_id:int}/activities/new": INSTRUCTOR_SEES,
+    "POST /courses/{course_id:int}/activities": INSTRUCTOR_IS_TOLD,
+    "GET /activities/{activity_id:int}": STAFF_SEES,
+    "GET /activities/{activity_id:int}/edit": INSTRUCTOR_SEES,
+    "POST /activities/{activity_id:int}": INSTRUCTOR_IS_TOLD,
+    "POST /activities/{activity_id:int}/open": INSTRUCTOR_DOES,
+    "POST /activities/{activity_id:int}/close": INSTRUCTOR_DOES,
+    "GET /activities/{activity_id:int}/qr.svg": STAFF_SEES,
+    "GET /activities/{activity_id:int}/paper": INSTRUCTOR_SEES,
+    "POST /activities/{activity_id:int}/paper": INSTRUCTOR_IS_TOLD,
+    "GET /activities/{activity_id:int}/handout": STAFF_SEES,
+    "POST /activities/{activity_id:int}/handout": (401, 401, 401, 303, 404, 303),
+    # While it goes on, and afterwards.
+    "GET /activities/{activity_id:int}/live": STAFF_SEES,
+    "GET /activities/{activity_id:int}/live/now": STAFF_SEES,
+    "POST /activities/{activity_id:int}/live/explain": INSTRUCTOR_DOES,
+    "GET /activities/{activity_id:int}/results": STAFF_SEES,
+    "GET /activities/{activity_id:int}/results/{student_id:int}": STAFF_SEES,
+    "GET /activities/{activity_id:int}/summary": STAFF_SEES,
+    "GET /activities/{activity_id:int}/tickets": STAFF_SEES,
+    "POST /activities/{activity_id:int}/tickets/{answer_id}": (401, 401, 401, 403, 404, 404),  # there is no such answer
+    "GET /activities/{activity_id:int}/regrade": STAFF_SEES,
+    "POST /activities/{activity_id:int}/regrade": (401, 401, 401, 403, 404, 409),  # without what was looked at
+    # Students.
+    "GET /join": ALL_200,
+    "POST /join": ALL_404,
+    "GET /join/{code}": ALL_200,  # whoever has the code
+    "POST /join/{code}": ALL_422,
+    "GET /resume": ALL_200,
+    "POST /resume": ALL_422,
+    "GET /mine": ALL_200,
+    "POST /mine/{student_id:int}/code": STUDENT_SEES,
+    "POST /mine/{student_id:int}/leave": STUDENT_DOES,
+    "GET /class/{activity_id:int}": STUDENT_SEES,
+    "GET /class/{activity_id:int}/{number:int}": STUDENT_SEES,
+    "POST /class/{activity_id:int}/{number:int}/save": STUDENT_SEES,
+    "POST /class/{activity_id:int}/{number:int}/check": STUDENT_SEES,
+    "POST /class/{activity_id:int}/{number:int}/hand-in": STUDENT_SEES,
+    "POST /class/{activity_id:int}/{number:int}/hint": (404, 404, 409, 404, 404, 404),  # nothing was checked yet
+    "POST /class/{activity_id:int}/{number:int}/run": (404, 404, 409, 404, 404, 404),  # nothing was tried yet
+    "GET /class/{activity_id:int}/ticket": STUDENT_SEES,
+    "POST /class/{activity_id:int}/ticket": (404, 404, 422, 404, 404, 404),
+}
+
+
+class Cast:
+    """Two courses, with everybody of the table and the objects of the first course."""
+
+    def __init__(self, app: FastAPI) -> None:
+        self.world, number = World(app), next(NUMBERS)
+        ada, eve = self.world.teacher(f"ada@{number}"), self.world.teacher(f"eve@{number}")
+        course, other = self.world.course("Transformers", ada), self.world.course("Another", eve)
+        bo = self.world.teacher(f"bo@{number}", course, "assistant")
+        kim, kims = self.world.student(course, "Kim")
+        _, lous = self.world.student(other, "Lou")
+        self.kim, self.activity = kim, self.world.activity(course)
+        self.world.activity(other)
+        self.people: dict[str, dict[str, Any]] = {
+            "nobody": {}, "other student": {"learner": lous}, "student": {"learner": kims},
+            "assistant": {"teacher": bo}, "other instructor": {"teacher": eve}, "instructor": {"teacher": ada},
+        }  # fmt: skip
+        self.values = {
+            "{course_id:int}": course.id, "{student_id:int}": kim.id, "{teacher_id:int}": bo.id, "{number:int}": 1,
+            "{activity_id:int}": self.activity.id, "{code}": self.activity.join_code, "{key}": "gpt2",
+            "{answer_id}": "0123abcd", "{name}": "answers.csv", "{token}": "no-such-link", "{run_id}": "no-such-run",
+            "{page}": 1,
+        }  # fmt: skip
+
+    def path(self, route: str) -> str:
+        for name, value in self.values.items():
+            route = route.replace(name, str(value))
+        assert "{" not in route, f"test_doors knows no example for {route}"
+        return route

@@ -1,0 +1,20 @@
+"""Starting a run of a head through the pages, as a browser without script does."""
+
+from __future__ import annotations
+
+import time
+
+from starlette.testclient import TestClient
+
+
+def finished_run(client: TestClient, form: dict[str, str], start: str = "/runs") -> str:
+    """Start a run as a plain form does, wait for it, and give its page."""
+    response = client.post(start, data=form, follow_redirects=False)
+    assert response.status_code == 303, response.text
+    address = response.headers["location"]
+    for _ in range(200):
+        text = client.get(address).text
+        if "Running. The first run" not in text:
+            return text
+        time.sleep(0.02)
+    raise AssertionError("the run did not end")
