@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from app.exchange.hub import fetch_config, repository
+from app.exchange.hub import fetch_config, repository_name
 from app.forward.run import DEVICES, DTYPES, RUNNABLE, run_head
 from app.models.architecture import Architecture, architecture_from, read_config
 from app.models.parameter_count import parameters_json
@@ -132,7 +132,7 @@ def _architecture(name: str) -> Architecture:
         return library.models[name].architecture
     path = Path(name)
     if not _is_file(path):
-        if repository(name) and not name.endswith(".json"):
+        if repository_name(name) and not name.endswith(".json"):
             return _from_hub(name)
         raise InputError(f"There is no model and no file “{name[:60]}”; models are: {', '.join(library.models)}.")
     return read_config(read_file(path), path.parent.name if path.name == "config.json" else path.stem)

@@ -1,33 +1,41 @@
-"""The config.json of a model on the Hugging Face Hub, fetched by its name through huggingface_hub and kept in a cache.
+"""Fetch a model's config.json from the Hugging Face Hub by the model's name.
 
-Nothing is sent along but the name: no token, so that what a server's owner may read is not shown to its visitors.
-HF_ENDPOINT names another hub. The library is imported when a model is first fetched.
+Only the name leaves this machine. No token is ever sent, so visitors cannot read what only the operator may read.
+HF_ENDPOINT names another hub, such as a mirror. The last copy of each file is kept with its ETag: an unchanged file is
+not downloaded again, and while the hub is down the copy is used.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import os
 import re
+import secrets
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from queue import Empty, SimpleQueue
-from typing import Any
+from typing import TYPE_CHECKING
 
 from app.models.architecture import MAX_CONFIG_BYTES
 
+if TYPE_CHECKING:
+    import httpx
+
 log = logging.getLogger("attention_shapes")
 
-FILE = "config.json"
 DEFAULT_ENDPOINT = "https://huggingface.co"
-ANSWER_SECONDS = 5  # until the hub answers at all
-WHOLE_SECONDS = 20  # until the file is there
-AT_ONCE = 4
+# Where the Hub may send us for a file, beside its own address: it keeps large files at these domains.
+HUB_DOMAINS = ("huggingface.co", "hf.co")
+ANSWER_TIMEOUT_S = 5  # for connecting, and for each further piece of the answer
+FETCH_TIMEOUT_S = 20  # for the whole file: a hub that sends byte by byte holds nobody longer than this
+MAX_FETCHES = 4  # at the same time
+MAX_REDIRECTS = 5
 
-_NAME = re.compile(r"(?!.*(?:--|\.\.))[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}", re.ASCII)
-_turns = threading.BoundedSemaphore(AT_ONCE)
+_REPOSITORY = re.compile(r"(?!.*(?:--|\.\.))[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}", re.ASCII)
+_fetch_slots = threading.BoundedSemaphore(MAX_FETCHES)
 
 # What can go wrong: the HTTP status that fits, and the sentence to show.
 PROBLEMS: Mapping[str, tuple[int, str]] = {
@@ -46,148 +54,167 @@ PROBLEMS: Mapping[str, tuple[int, str]] = {
 
 
 class HubError(ValueError):
-    """A config that did not come; one sentence that says why, and the HTTP status that fits."""
+    """A config that could not be fetched: one sentence that says why, its key in PROBLEMS, and an HTTP status."""
 
     def __init__(self, problem: str, **words: object) -> None:
         self.problem = problem
         self.status, sentence = PROBLEMS[problem]
-        super().__init__(sentence.format(host=host(), **words))
+        super().__init__(sentence.format(host=hub_host(), **words))
 
 
-def host() -> str:
-    """Where models are fetched from, as people read it: huggingface.co."""
+def hub_host() -> str:
+    """Return the host that models are fetched from, without its scheme: "huggingface.co"."""
     return _endpoint().partition("://")[2] or _endpoint()
 
 
-def repository(text: str) -> str | None:
-    """The org/name in what was typed, also where it was typed as the address of the model's page; None if none is."""
+def repository_name(text: str) -> str | None:
+    """Return the org/name in `text`, which may also be the URL of the model's page; None where it is neither.
+
+    Example:
+        repository_name("https://huggingface.co/org/name/tree/main")  # "org/name"
+    """
     name = text.strip()
     for start in (f"{_endpoint()}/", f"{DEFAULT_ENDPOINT}/"):
         if name.startswith(start):
             name = "/".join(name.removeprefix(start).split("/")[:2])
-    return name if _NAME.fullmatch(name) else None
+    return name if _REPOSITORY.fullmatch(name) else None
 
 
-def fetch_config(typed: str, cache: Path, *, allowed: bool) -> object:
-    """The parsed config.json of a model, from the cache where the hub says that it has not changed; raises HubError."""
+def fetch_config(name_or_url: str, cache_dir: Path, *, allowed: bool) -> object:
+    """Return the parsed config.json of a model on the Hub.
+
+    The hub is asked each time; the copy in `cache_dir` is used where the file has not changed, where the hub cannot be
+    reached and where it answers with an error of its own. Waits for at most FETCH_TIMEOUT_S. Raises HubError for every
+    other case, also without `allowed`, which is the operator's setting. Call it from a thread without an event loop.
+    """
     if not allowed:
         raise HubError("off")
-    name = repository(typed)
+    name = repository_name(name_or_url)
     if name is None:
-        raise HubError("name", name=typed.strip()[:60])
-    text = _in_time(lambda: _fetch(name, cache))
+        raise HubError("name", name=name_or_url.strip()[:60])
+    if not _fetch_slots.acquire(blocking=False):
+        raise HubError("busy")
+    try:
+        text = _fetch_or_cached(name, cache_dir / f"{name.replace('/', '--')}.config")
+    finally:
+        _fetch_slots.release()
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
         raise HubError("not-json", name=name) from None
 
 
+@dataclass(frozen=True)
+class _CachedFile:
+    """A file as the hub last sent it. On disk the ETag is the first line; it is empty where the hub gave none."""
+
+    etag: str
+    content: bytes
+
+    @staticmethod
+    def read(path: Path) -> _CachedFile | None:
+        """Return the cached file; None where there is none that can be read."""
+        try:
+            etag, _, content = path.read_bytes().partition(b"\n")
+            return _CachedFile(etag.decode("ascii"), content)
+        except (OSError, UnicodeDecodeError):
+            return None
+
+    def write(self, path: Path) -> None:
+        """Replace the file at once, so that no other process reads half of it; raises OSError."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
+        unfinished.write_bytes(self.etag.encode("ascii", errors="ignore") + b"\n" + self.content)
+        unfinished.replace(path)
+
+
 def _endpoint() -> str:
     return (os.environ.get("HF_ENDPOINT") or DEFAULT_ENDPOINT).rstrip("/")
 
 
-def _in_time(work: Callable[[], bytes]) -> bytes:
-    """What the work gives, if it gives it soon: a hub that sends byte by byte holds nobody longer than that."""
-    if not _turns.acquire(blocking=False):
-        raise HubError("busy")
-    answers: SimpleQueue[bytes | Exception] = SimpleQueue()
+def _fetch_or_cached(name: str, path: Path) -> bytes:
+    """Return the file's bytes; those in the cache where the hub cannot give any; raises HubError."""
+    import httpx  # not at the top of the file, so that the app and the other commands start without it
 
-    def run() -> None:
-        try:
-            answers.put(work())
-        except Exception as error:  # handed to the thread that waits
-            answers.put(error)
-        finally:
-            _turns.release()
-
-    threading.Thread(target=run, daemon=True).start()
+    cached = _CachedFile.read(path)
     try:
-        answer = answers.get(timeout=WHOLE_SECONDS)
-    except Empty:
+        fetched = asyncio.run(asyncio.wait_for(_fetch(name, cached), FETCH_TIMEOUT_S))
+    except HubError as error:
+        if cached and error.problem == "failed":
+            return cached.content
+        raise
+    except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:  # a TimeoutError is an OSError
+        log.warning("hub: %s", type(error).__name__)
+        if cached:
+            return cached.content
         raise HubError("unreachable") from None
-    if isinstance(answer, Exception):
-        raise answer
-    return answer
+    if fetched is not cached:
+        try:
+            fetched.write(path)
+        except OSError as error:
+            raise HubError("no-room", name=name, reason=error.strerror) from None
+    return fetched.content
 
 
-def _fetch(name: str, cache: Path) -> bytes:
-    """The file's bytes; where the hub cannot be asked, those fetched before, if any."""
-    from huggingface_hub import hf_hub_download, try_to_load_from_cache
+async def _fetch(name: str, cached: _CachedFile | None) -> _CachedFile:
+    """Ask the hub for the file; `cached` itself where it has not changed. Raises HubError and what httpx raises.
 
-    try:
-        _check_size(name)
-        path = hf_hub_download(
-            name,
-            FILE,
-            cache_dir=cache,
-            endpoint=_endpoint(),
-            etag_timeout=ANSWER_SECONDS,
-            token=False,
-            tqdm_class=_bounded(name),
-        )
-    except Exception as error:  # the library passes on what its HTTP client and the file system raise
-        problem = _problem(error, name)
-        kept = try_to_load_from_cache(name, FILE, cache_dir=cache)
-        if problem.problem not in ("unreachable", "failed") or not isinstance(kept, str):
-            raise problem from None
-        path = kept
-    with open(path, "rb") as file:
-        return file.read(MAX_CONFIG_BYTES + 1)
+    Redirects are followed within the hub's own address and to HUB_DOMAINS alone: the Hub redirects the old name of a
+    renamed model, and no hub can make this server ask an address in the operator's own network.
+    """
+    import httpx
 
-
-def _check_size(name: str) -> None:
-    """Ask the hub about the file first, once and without patience, and refuse one that is too long."""
-    from huggingface_hub import get_hf_file_metadata, hf_hub_url
-
-    url = hf_hub_url(name, FILE, endpoint=_endpoint())
-    found = get_hf_file_metadata(url, token=False, timeout=ANSWER_SECONDS, endpoint=_endpoint())
-    if (found.size or 0) > MAX_CONFIG_BYTES:
-        raise HubError("too-large", name=name)
+    headers = {"Accept-Encoding": "identity"}  # bytes are counted as they come, and nothing is unpacked
+    if cached and cached.etag:
+        headers["If-None-Match"] = cached.etag
+    async with httpx.AsyncClient(headers=headers, timeout=ANSWER_TIMEOUT_S) as client:
+        url = httpx.URL(f"{_endpoint()}/{name}/resolve/main/config.json")
+        for _ in range(MAX_REDIRECTS):
+            async with client.stream("GET", url) as response:
+                if response.has_redirect_location:
+                    url = url.join(response.headers["Location"])
+                    if not _is_hub_url(url):
+                        raise HubError("failed", status=response.status_code)
+                    continue
+                if response.status_code == httpx.codes.NOT_MODIFIED and cached:
+                    return cached
+                if response.status_code != httpx.codes.OK:
+                    raise _refusal(response, name)
+                return _CachedFile(response.headers.get("ETag", ""), await _read_bounded(response, name))
+    raise HubError("failed", status=response.status_code)
 
 
-def _bounded(name: str) -> type[Any]:
-    """A progress bar that shows nothing and stops a file that goes on after its stated length."""
-    from tqdm.auto import tqdm  # a dependency of huggingface_hub
+def _is_hub_url(url: httpx.URL) -> bool:
+    """Tell whether a redirect leads to the hub's own origin, or over TLS to one of HUB_DOMAINS or a host in it."""
+    import httpx
 
-    class Bounded(tqdm):  # type: ignore[misc]  # tqdm comes without types
-        def __init__(self, *args: Any, **options: Any) -> None:
-            super().__init__(*args, **{**options, "disable": True})
-            self.seen = 0
-
-        def update(self, n: float | None = 1) -> bool | None:
-            self.seen += int(n or 0)
-            if self.seen > MAX_CONFIG_BYTES:
-                raise HubError("too-large", name=name)
-            return None
-
-    return Bounded
+    hub = httpx.URL(_endpoint())
+    if (url.scheme, url.host, url.port) == (hub.scheme, hub.host, hub.port):
+        return True
+    return url.scheme == "https" and any(url.host == name or url.host.endswith(f".{name}") for name in HUB_DOMAINS)
 
 
-def _problem(error: Exception, name: str) -> HubError:
-    """What the library's error means for the person who asked."""
-    from huggingface_hub import errors
-
-    if isinstance(error, HubError):
-        return error
-    if isinstance(error, errors.HFValidationError):
-        return HubError("name", name=name)
-    if isinstance(error, errors.GatedRepoError):
-        return HubError("gated", name=name)
-    if isinstance(error, errors.HfHubHTTPError):
-        return _refused(error, name)
-    log.warning("hub: %s", type(error).__name__)
-    if isinstance(error, OSError) and error.strerror and not isinstance(error, ConnectionError | TimeoutError):
-        return HubError("no-room", name=name, reason=error.strerror)
-    return HubError("unreachable")
+async def _read_bounded(response: httpx.Response, name: str) -> bytes:
+    """Return the body; raises HubError as soon as its stated or its true length is over MAX_CONFIG_BYTES."""
+    stated = response.headers.get("Content-Length", "")
+    body = bytearray()
+    if not (stated.isdigit() and int(stated) > MAX_CONFIG_BYTES):
+        async for chunk in response.aiter_raw():
+            body += chunk
+            if len(body) > MAX_CONFIG_BYTES:
+                break
+        else:
+            return bytes(body)
+    raise HubError("too-large", name=name)
 
 
-def _refused(error: Any, name: str) -> HubError:
-    """A hub's answer by its status: 401 stands for what is not there as for what is private."""
-    from huggingface_hub import errors
-
-    if isinstance(error, errors.EntryNotFoundError):
+def _refusal(response: httpx.Response, name: str) -> HubError:
+    """Return the error for a hub's refusal. Without an error code, 401 and 404 mean missing or private, 403 gated."""
+    status, code = response.status_code, response.headers.get("X-Error-Code", "")
+    if code == "EntryNotFound":
         return HubError("no-config", name=name)
-    status = error.response.status_code
-    if isinstance(error, errors.RepositoryNotFoundError) or status in (401, 404):
+    if code == "GatedRepo":
+        return HubError("gated", name=name)
+    if code == "RepoNotFound" or status in (401, 404):
         return HubError("missing", name=name)
     return HubError("gated", name=name) if status == 403 else HubError("failed", status=status)

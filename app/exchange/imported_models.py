@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import PurePath
 from typing import Any
 
-from app.exchange.hub import fetch_config, repository
+from app.exchange.hub import fetch_config, repository_name
 from app.models.architecture import Architecture, architecture_from, parse_config, read_config
 from app.sheets.library import Library
 from app.sheets.worksheet import Model, Wording
@@ -46,7 +46,7 @@ def import_text(services: Services, text: str | bytes, source: str, name: str = 
 def import_from_hub(services: Services, typed: str, name: str = "") -> Model:
     """The same for a model of the Hugging Face Hub; raises HubError, ConfigError."""
     config = fetch_config(typed, services.settings.data_dir / "hub", allowed=services.settings.hub)
-    source = repository(typed) or typed
+    source = repository_name(typed) or typed
     return import_config(services, config, source, name or source)
 
 

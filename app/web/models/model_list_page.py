@@ -123,7 +123,7 @@ def _models_page(services: Services, typed: Typed, problems: Mapping[str, str]) 
         lines=tuple(_model_line(model) for model in services.library.models.values()),
         typed=replace(typed, file=b""),
         problems={way: problems.get(way, "") for way in WAYS},
-        hub_host=hub.host() if services.settings.hub else "",
+        hub_host=hub.hub_host() if services.settings.hub else "",
         hub_off=str(hub.HubError("off")),
     )
 
