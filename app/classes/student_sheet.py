@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-from app.exchange.imported_models import library_with
+from app.exchange.imported_models import library_with_model
 from app.grading.grade import Report
 from app.sheets.exit_tickets import Ticket as TicketFile
 from app.sheets.library import Library
@@ -53,7 +53,8 @@ def assigned(services: Services, activity: Activity, student: Student, number: i
 def fix(services: Services, worksheet: Worksheet, fixed: Fixed) -> Variant:
     """A worksheet with the sizes that were kept of it."""
     decoded = fixed.decoder_tokens if fixed.decoder_tokens != worksheet.decoder_tokens else None
-    return library_with(services, fixed.model).fixed(worksheet, fixed.model, fixed.tokens, decoded)
+    library = library_with_model(services.library, services.store, fixed.model)
+    return library.fixed(worksheet, fixed.model, fixed.tokens, decoded)
 
 
 def graded(report: Report) -> Graded:

@@ -1,64 +1,84 @@
-"""Imported models: taken in, kept under a key, and found again beside those of the library."""
+"""Imported models: each a config.json from a file, a text or the Hub, kept in the database."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import replace
 from functools import lru_cache
-from pathlib import PurePath
-from typing import Any
+from pathlib import Path, PurePath
+from typing import Any, Protocol
 
 from app.exchange.hub import fetch_config, repository_name
 from app.models.architecture import Architecture, architecture_from, parse_config, read_config
 from app.sheets.library import Library
 from app.sheets.worksheet import Model, Wording
-from app.store import KeptModel
-from app.web.shared.services import Services
+from app.store import KeptModel, Store
 
-LONGEST_NAME = 80
+MAX_NAME_LENGTH = 80
 _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 
 
-def library_with(services: Services, key: str | None, library: Library | None = None) -> Library:
-    """The library, and the imported model of that key among its models if it is one; raises ConfigError."""
-    library = library or services.library
+class HubSettings(Protocol):
+    """The settings that a fetch needs: the folder that holds the cache, and whether fetching is allowed."""
+
+    @property
+    def data_dir(self) -> Path: ...
+    @property
+    def hub(self) -> bool: ...
+
+
+def library_with_model(library: Library, store: Store, key: str | None) -> Library:
+    """Return the library with the imported model `key` added to its models.
+
+    It is the library itself for no key, for a key that it has already, and for one that nobody imported; looking the
+    model up in the library then says so. Raises ConfigError for a kept config that can no longer be read.
+    """
     if not key or key in library.models:
         return library
-    kept = services.store.find_model(key)
+    kept = store.find_model(key)
     if kept is None:
         return library
     return replace(library, models={**library.models, key: _model(kept, library.wording)})
 
 
-def import_config(services: Services, config: object, source: str, name: str = "") -> Model:
-    """Keep a parsed config.json that can be read, and give back its model; raises ConfigError."""
-    called = _clean(name) or _own_name(config)
-    architecture = architecture_from(config, called or "this model")
-    kept = services.store.keep_model(called or _unnamed(services.library.wording, architecture), config, source)
-    return _model(kept, services.library.wording)
+def import_config(store: Store, wording: Wording, config: object, source: str, name: str = "") -> Model:
+    """Keep a parsed config.json and return its model; the same config always gets the same key.
+
+    The model is called `name`, else what the config calls itself, else after its family and sizes. `source` is "file",
+    "pasted" or the name of a repository on the Hub. Raises ConfigError for a config that cannot be read as a model.
+    """
+    shown_name = _clean_name(name) or _name_in_config(config)
+    architecture = architecture_from(config, shown_name or "this model")
+    kept = store.keep_model(shown_name or _descriptive_name(wording, architecture), config, source)
+    return _model(kept, wording)
 
 
-def import_text(services: Services, text: str | bytes, source: str, name: str = "") -> Model:
-    """The same for the text of a config.json."""
-    return import_config(services, parse_config(text), source, name)
+def import_text(store: Store, wording: Wording, text: str | bytes, source: str, name: str = "") -> Model:
+    """Parse the text of a config.json and keep it as `import_config` does; raises ConfigError, also for no JSON."""
+    return import_config(store, wording, parse_config(text), source, name)
 
 
-def import_from_hub(services: Services, typed: str, name: str = "") -> Model:
-    """The same for a model of the Hugging Face Hub; raises HubError, ConfigError."""
-    config = fetch_config(typed, services.settings.data_dir / "hub", allowed=services.settings.hub)
-    source = repository_name(typed) or typed
-    return import_config(services, config, source, name or source)
+def import_from_hub(store: Store, wording: Wording, settings: HubSettings, name_or_url: str, name: str = "") -> Model:
+    """Fetch a model's config from the Hub and keep it, called `name` or else org/name; raises HubError, ConfigError."""
+    config = fetch_config(name_or_url, settings.data_dir / "hub", allowed=settings.hub)
+    source = repository_name(name_or_url) or name_or_url
+    return import_config(store, wording, config, source, name or source)
 
 
-def file_name(path: str) -> str:
-    """What an opened file calls its model: nothing where every such file has that name."""
+def model_name_from_path(path: str) -> str:
+    """Return the model's name that a chosen file suggests, "" for config.json, which every model's file is called.
+
+    Example:
+        model_name_from_path("C:\\\\models\\\\llama.json")  # "llama"
+    """
     stem = PurePath(path.replace("\\", "/")).stem
     return "" if stem.lower() == "config" else stem
 
 
-def _model(kept: KeptModel, words: Wording) -> Model:
-    key = kept.source if kept.source in ("file", "pasted") else "hub"
-    about = words.say("imported", key, source=kept.source)
+def _model(kept: KeptModel, wording: Wording) -> Model:
+    """Return the model of a kept config, with a sentence about where it came from; raises ConfigError."""
+    kind = kept.source if kept.source in ("file", "pasted") else "hub"
+    about = wording.say("imported", kind, source=kept.source)
     return Model(kept.key, kept.name, about, "", _architecture(kept.config, kept.name))
 
 
@@ -67,18 +87,22 @@ def _architecture(config: str, name: str) -> Architecture:
     return read_config(config, name)
 
 
-def _own_name(config: object) -> str:
-    """The name that a config gives itself, without the folders of whoever saved it."""
+def _name_in_config(config: object) -> str:
+    """Return the config's "_name_or_path", without the folders of the machine it was saved on; "" if it has none.
+
+    Example:
+        "org/name" stays; "/home/kim/models/llama" becomes "llama".
+    """
     stated: Any = config.get("_name_or_path") if isinstance(config, dict) else None
     if not isinstance(stated, str):
         return ""
-    return _clean(stated if _HUB_NAME.fullmatch(stated) else PurePath(stated.replace("\\", "/")).name)
+    return _clean_name(stated if _HUB_NAME.fullmatch(stated) else PurePath(stated.replace("\\", "/")).name)
 
 
-def _unnamed(words: Wording, architecture: Architecture) -> str:
-    return words.say("imported", "unnamed", family=architecture.family, d=architecture.d, L=architecture.L)
+def _descriptive_name(wording: Wording, architecture: Architecture) -> str:
+    return wording.say("imported", "unnamed", family=architecture.family, d=architecture.d, L=architecture.L)
 
 
-def _clean(name: str) -> str:
-    """A name as one short line of characters that can be shown."""
-    return "".join(char for char in " ".join(name.split()) if char.isprintable())[:LONGEST_NAME].strip()
+def _clean_name(name: str) -> str:
+    """Return the name on one line of printable characters, cut to MAX_NAME_LENGTH."""
+    return "".join(char for char in " ".join(name.split()) if char.isprintable())[:MAX_NAME_LENGTH].strip()

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from fastapi import APIRouter, HTTPException
 from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
-from app.exchange.imported_models import import_config, import_from_hub, library_with
+from app.exchange.imported_models import import_config, import_from_hub, library_with_model
 from app.forward.head_run import HeadProblem, run_head_for
 from app.grading.grade import grade
 from app.grading.hints import hint
@@ -212,22 +212,26 @@ def list_models(services: ServicesDep) -> list[ModelEntry]:
 def import_model(services: ServicesDep, asked: ImportRequest) -> ModelDetail:
     """Import a config.json, or a model of the Hub by its name; the same config always gets the same key."""
     if asked.hub is not None and asked.config is None:
-        return _model_detail(import_from_hub(services, asked.hub, asked.name))
+        return _model_detail(
+            import_from_hub(services.store, services.library.wording, services.settings, asked.hub, asked.name)
+        )
     if asked.config is not None and asked.hub is None:
-        return _model_detail(import_config(services, asked.config, "pasted", asked.name))
+        return _model_detail(
+            import_config(services.store, services.library.wording, asked.config, "pasted", asked.name)
+        )
     raise HTTPException(422, "Give either a config (the object of a config.json) or a hub (a name such as org/name).")
 
 
 @router.get("/models/{key}")
 def show_model(services: ServicesDep, key: str) -> ModelDetail:
     """One model, of the library or imported, with where each of its sizes came from."""
-    return _model_detail(library_with(services, key).model(key))
+    return _model_detail(library_with_model(services.library, services.store, key).model(key))
 
 
 @router.get("/models/{key}/parameters")
 def count_parameters(services: ServicesDep, key: str) -> dict[str, Any]:
     """Every parameter tensor, and the sums, as `parameters --json` prints them."""
-    return parameters_json(library_with(services, key).model(key).architecture)
+    return parameters_json(library_with_model(services.library, services.store, key).model(key).architecture)
 
 
 @router.get("/models/{key}/shapes")
@@ -235,7 +239,9 @@ def show_shapes(
     services: ServicesDep, key: str, tokens: int = 100, decoder_tokens: int | None = None
 ) -> dict[str, Any]:
     """Every shape for a number of tokens, as `shapes --json` prints them."""
-    return shapes(library_with(services, key).model(key).architecture, tokens, decoder_tokens)
+    return shapes(
+        library_with_model(services.library, services.store, key).model(key).architecture, tokens, decoder_tokens
+    )
 
 
 @router.get("/worksheets")
@@ -247,14 +253,16 @@ def list_worksheets(services: ServicesDep) -> list[WorksheetEntry]:
 @router.get("/worksheets/{key}")
 def show_worksheet(services: ServicesDep, key: str, model: str | None = None, tokens: int | None = None) -> Sheet:
     """One worksheet, with another model or number of tokens if given; no answers are in it."""
-    variant = library_with(services, model).variant(key, model, tokens)
+    variant = library_with_model(services.library, services.store, model).variant(key, model, tokens)
     return Sheet(**_entry(variant), **_told(variant))
 
 
 @router.post("/variants")
 def draw_variant(services: ServicesDep, asked: VariantRequest) -> VariantEntry:
     """The sheet that a seed draws, without answers: sizes on which no misconception hides that need not."""
-    variant = library_with(services, asked.model).seeded(asked.worksheet, asked.seed, asked.model)
+    variant = library_with_model(services.library, services.store, asked.model).seeded(
+        asked.worksheet, asked.seed, asked.model
+    )
     return VariantEntry(seed=asked.seed, **variant_json(variant))
 
 
@@ -283,7 +291,7 @@ def _variant(services: Services, asked: GradeRequest) -> Variant:
         if (asked.seed, asked.model, asked.tokens) != (None, None, None):
             raise HTTPException(422, "A code says all sizes of its sheet: leave out seed, model and tokens.")
         return variant_coded(services, asked.code)
-    worksheet, library = asked.worksheet or "", library_with(services, asked.model)
+    worksheet, library = asked.worksheet or "", library_with_model(services.library, services.store, asked.model)
     if asked.seed is None:
         return library.variant(worksheet, asked.model, asked.tokens)
     if asked.tokens is not None:
@@ -298,7 +306,7 @@ def run_forward(services: ServicesDep, asked: ForwardRequest) -> dict[str, Any]:
         raise HTTPException(422, "Give either a model (its key) or a config (the object of a config.json).")
     options = asked.model_dump(include={"topic", "head", "device", "dtype", "seed"})
     if asked.model is not None:
-        architecture = library_with(services, asked.model).model(asked.model).architecture
+        architecture = library_with_model(services.library, services.store, asked.model).model(asked.model).architecture
     else:
         architecture = architecture_from(asked.config)
     try:

@@ -12,7 +12,7 @@ from fastapi.responses import RedirectResponse
 from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 
-from app.exchange.imported_models import library_with
+from app.exchange.imported_models import library_with_model
 from app.exchange.roster import LARGEST_ROSTER, RosterError, read_names
 from app.handout.options import HandoutError, Options
 from app.models.architecture import TokensError
@@ -158,7 +158,7 @@ def _pdf(made: bytes, name: str) -> Response:
 
 
 def _asked(services: Services, printing: Printing, wish: Wish) -> tuple[Options, Library]:
-    return wish.options(printing.tickets), library_with(services, wish.model)
+    return wish.options(printing.tickets), library_with_model(services.library, services.store, wish.model)
 
 
 def _check_first(library: Library, options: Options) -> None:
@@ -174,7 +174,7 @@ def _status(error: Exception) -> int:
 
 
 def _page(request: Request, services: Services, printing: Printing, wish: Wish, **more: Any) -> tuple[HandoutPage, int]:
-    library = library_with(services, wish.model)
+    library = library_with_model(services.library, services.store, wish.model)
     address = address_of(request, services.settings.address)
     groups = {
         library.wording.say("topics", topic): tuple(s for s in library.worksheets.values() if s.topic == topic)

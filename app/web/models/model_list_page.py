@@ -12,7 +12,7 @@ from fastapi.responses import RedirectResponse
 from starlette.datastructures import FormData, UploadFile
 
 from app.exchange import hub
-from app.exchange.imported_models import file_name, import_from_hub, import_text
+from app.exchange.imported_models import import_from_hub, import_text, model_name_from_path
 from app.models.architecture import ConfigError
 from app.models.parameter_count import parameter_counts
 from app.sheets.worksheet import Model, plain
@@ -112,10 +112,16 @@ def _way(typed: Typed) -> str:
 
 def _imported(services: Services, typed: Typed, way: str) -> Model:
     if way == "hub":
-        return import_from_hub(services, typed.hub, typed.name)
+        return import_from_hub(services.store, services.library.wording, services.settings, typed.hub, typed.name)
     if way == "file":
-        return import_text(services, typed.file, "file", typed.name or file_name(typed.file_name))
-    return import_text(services, typed.text.strip(), "pasted", typed.name)
+        return import_text(
+            services.store,
+            services.library.wording,
+            typed.file,
+            "file",
+            typed.name or model_name_from_path(typed.file_name),
+        )
+    return import_text(services.store, services.library.wording, typed.text.strip(), "pasted", typed.name)
 
 
 def _models_page(services: Services, typed: Typed, problems: Mapping[str, str]) -> ModelsPage:

@@ -10,7 +10,7 @@ from typing import Annotated
 from annotated_doc import Doc
 from fastapi import APIRouter, Response
 
-from app.exchange.imported_models import library_with
+from app.exchange.imported_models import library_with_model
 from app.models.architecture import MAX_TOKENS, Architecture, Reading, TokensError
 from app.models.parameter_count import ParameterCounts, parameter_counts, parameter_tensors
 from app.models.parameter_formula import ParameterSum, Piece, in_numbers, parameter_sum
@@ -94,7 +94,7 @@ class ModelPage:
 @router.get("/models/{key}")
 def show_model(services: ServicesDep, key: str) -> Response:
     """One model as it was read; raises WorksheetError where there is none of that key."""
-    library = library_with(services, key)
+    library = library_with_model(services.library, services.store, key)
     return render(services, "models/model.html", _model_page(library, library.model(key)))
 
 

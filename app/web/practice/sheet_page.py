@@ -9,7 +9,7 @@ from annotated_doc import Doc
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import RedirectResponse
 
-from app.exchange.imported_models import library_with
+from app.exchange.imported_models import library_with_model
 from app.figures.figures import Figure, Scale
 from app.grading.explanations import Explanation, explain
 from app.grading.grade import Report, grade
@@ -109,7 +109,7 @@ def show_sheet(
     practice: bool = False,
 ) -> Response:
     """The sheet as it was left in this browser: what was typed, and the marks of the boxes unchanged since a check."""
-    library = library_with(services, model)
+    library = library_with_model(services.library, services.store, model)
     try:
         variant = find_variant(library, worksheet, model, tokens, decoded)
     except (WorksheetError, TokensError, TopicError) as error:
@@ -230,7 +230,7 @@ def sheet_page(
     hinted: Hint | None = None,
 ) -> SheetPage:
     variant = asked.variant
-    library = library_with(services, variant.model.key)
+    library = library_with_model(services.library, services.store, variant.model.key)
     pointed_at = hinted.boxes if hinted else ()
     return SheetPage(
         chooser=_chooser(library, variant.worksheet.key, variant.model.key, str(variant.tokens)),

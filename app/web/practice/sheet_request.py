@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from fastapi import Depends, Request
 from starlette.concurrency import run_in_threadpool
 
-from app.exchange.imported_models import library_with
+from app.exchange.imported_models import library_with_model
 from app.figures.figures import Scale
 from app.grading.grade import Report
 from app.sheets.codes import imported_prefix, read_code
@@ -43,7 +43,7 @@ async def posted(request: Request, services: ServicesDep) -> Asked:
     async with request.form() as sent:  # closes a file that somebody sends along
         form = {key: value for key, value in sent.items() if isinstance(value, str)}
     model = form.get("model", "")
-    library = await run_in_threadpool(library_with, services, model)
+    library = await run_in_threadpool(library_with_model, services.library, services.store, model)
     variant = find_variant(library, form.get("worksheet", DEFAULT), model, form.get("tokens"), form.get("decoded", ""))
     answers = {str(blank): form.get(str(blank), "")[:MAX_KEPT] for blank in variant.blanks}
     draft = Draft(answers, read_version(form.get("version", "")))
@@ -92,7 +92,7 @@ def sheet_link(variant: Variant) -> str:
 def variant_at(services: Services, key: str) -> Variant:
     """The sheet that something was stored under; raises WorksheetError or TokensError if it is no longer there."""
     worksheet, model, *lengths = key.split("/")
-    return library_with(services, model).variant(worksheet, model, *map(int, lengths))
+    return library_with_model(services.library, services.store, model).variant(worksheet, model, *map(int, lengths))
 
 
 def variant_coded(services: Services, text: str) -> Variant:
@@ -101,7 +101,7 @@ def variant_coded(services: Services, text: str) -> Variant:
     found = services.store.models_beginning(imported_prefix(code.model)) if code and code.model else ()
     library = services.library
     for key in found:
-        library = library_with(services, key, library)
+        library = library_with_model(library, services.store, key)
     return library.coded(text)
 
 
