@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import chain
 
 from fastapi import FastAPI
 from starlette.middleware.gzip import GZipMiddleware
-from starlette.responses import Response
-from starlette.staticfiles import StaticFiles
-from starlette.types import Scope
 
 from app import __version__
 from app.classes.live_snapshot import Rooms
@@ -33,6 +31,8 @@ from app.web.shared import errors
 from app.web.shared.rate_limits import Limits
 from app.web.shared.request_guard import Guard
 from app.web.shared.services import Services, make_templates
+from app.web.shared.static_files import HashedStaticFiles
+from app.web.shared.urls import register_routes
 from app.web.student import class_sheet_page as classroom
 from app.web.student import join_page as join
 from app.web.teacher import activity_page as activities
@@ -76,9 +76,11 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.state.printing = Printing(settings.data_dir)
     learning = (classroom, sheet, practice, run, models, model, handout, marking, api, health, join)
     teaching = (signin, courses, activities, live, results, exit_tickets, regrading, exports, samples)
-    for module in (*learning, *teaching, papers, class_handouts):
-        app.include_router(module.router)
-    app.mount("/static", _Static(directory=PROJECT / "static"), name="static")
+    routers = [module.router for module in (*learning, *teaching, papers, class_handouts)]
+    register_routes(chain(app.routes, *(router.routes for router in routers)))  # app.routes holds /openapi.json so far
+    for router in routers:
+        app.include_router(router)
+    app.mount("/static", HashedStaticFiles(), name="static")
     errors.install(app)
     app.add_middleware(GZipMiddleware, minimum_size=700)
     app.add_middleware(Guard)
@@ -90,13 +92,3 @@ def _mail(settings: Settings) -> Mail | None:
     if not (settings.smtp and settings.address):
         return None
     return Mail(read_server(settings.smtp), read_sender(settings.smtp_from))
-
-
-class _Static(StaticFiles):
-    """Vendored files carry their version in their name and never change; ours are asked for again each time."""
-
-    async def get_response(self, path: str, scope: Scope) -> Response:
-        response = await super().get_response(path, scope)
-        kept = "vendor/" in path
-        response.headers["Cache-Control"] = "public, max-age=31536000, immutable" if kept else "no-cache"
-        return response

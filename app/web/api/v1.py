@@ -202,13 +202,13 @@ class ForwardRequest(BaseModel):
     seed: StrictInt = Field(0, description="Seed of the random input and weights.")
 
 
-@router.get("/models")
+@router.get("/models", name="api_list_models")
 def list_models(services: ServicesDep) -> list[ModelEntry]:
     """Every model of the library; imported ones are found by their key alone."""
     return [ModelEntry(**_model_entry(model)) for model in services.library.models.values()]
 
 
-@router.post("/models")
+@router.post("/models", name="api_import_model")
 def import_model(services: ServicesDep, asked: ImportRequest) -> ModelDetail:
     """Import a config.json, or a model of the Hub by its name; the same config always gets the same key."""
     if asked.hub is not None and asked.config is None:
@@ -222,7 +222,7 @@ def import_model(services: ServicesDep, asked: ImportRequest) -> ModelDetail:
     raise HTTPException(422, "Give either a config (the object of a config.json) or a hub (a name such as org/name).")
 
 
-@router.get("/models/{key}")
+@router.get("/models/{key}", name="api_show_model")
 def show_model(services: ServicesDep, key: str) -> ModelDetail:
     """One model, of the library or imported, with where each of its sizes came from."""
     return _model_detail(library_with_model(services.library, services.store, key).model(key))

@@ -73,7 +73,7 @@ def mark(services: ServicesDep, lines: Annotated[Lines, Depends(posted)]) -> Res
 
 
 @router.post("/marking.csv")
-def export(services: ServicesDep, lines: Annotated[Lines, Depends(posted)]) -> Response:
+def export_marked_papers(services: ServicesDep, lines: Annotated[Lines, Depends(posted)]) -> Response:
     """The same as a CSV file."""
     variant = variant_coded(services, lines.code)
     written = results_csv(variant, mark_papers(variant, lines.typed))

@@ -18,6 +18,7 @@ from app.models.parameter_count import parameter_counts
 from app.sheets.worksheet import Model, plain
 from app.web.shared.request_guard import MAX_BODY
 from app.web.shared.services import Services, ServicesDep, render
+from app.web.shared.urls import url_for
 
 router = APIRouter(include_in_schema=False)
 
@@ -84,7 +85,7 @@ def import_model(services: ServicesDep, typed: Annotated[Typed, Depends(posted)]
     problem, status = services.library.wording.say("import", f"{way}-empty"), 422
     if _filled(typed, way):
         try:
-            return RedirectResponse(f"/models/{_imported(services, typed, way).key}", 303)
+            return RedirectResponse(url_for("show_model", key=_imported(services, typed, way).key), 303)
         except hub.HubError as error:
             problem, status = str(error), error.status
         except ConfigError as error:

@@ -21,13 +21,13 @@ LOOKED_AT = 50  # tries of one sheet
 
 
 @router.get("/practice")
-def practise(request: Request, services: ServicesDep) -> Response:
+def continue_practice(request: Request, services: ServicesDep) -> Response:
     """The sheet that comes next for this browser: the first one, or the one that was left."""
     return _to_next(request, services, kept_record(request))
 
 
 @router.post("/practice")
-def another(request: Request, services: ServicesDep, learner: MaybeLearner, asked: Posted) -> Response:
+def finish_practice_sheet(request: Request, services: ServicesDep, learner: MaybeLearner, asked: Posted) -> Response:
     """Keep what stands in the boxes, take the sheet into the record, and give the next one.
 
     A sheet that the record did not draw, such as one from before, changes nothing in it.
@@ -41,7 +41,7 @@ def another(request: Request, services: ServicesDep, learner: MaybeLearner, aske
 
 
 @router.post("/practice/level")
-def choose_level(
+def choose_practice_level(
     request: Request, services: ServicesDep, learner: MaybeLearner, level: Annotated[str, Form(max_length=60)] = ""
 ) -> Response:
     """Go on with a level of one's own choice."""
@@ -51,7 +51,7 @@ def choose_level(
 
 
 @router.post("/practice/forget")
-def begin_anew(request: Request, services: ServicesDep) -> Response:
+def reset_practice_record(request: Request, services: ServicesDep) -> Response:
     """Forget the record."""
     return _to_next(request, services, new_record())
 
@@ -67,6 +67,6 @@ def _taken_in(services: Services, learner: Learner | None, record: Record, varia
 
 def _to_next(request: Request, services: Services, record: Record) -> Response:
     coming = next_sheet(services.library, record).variant
-    response = RedirectResponse(f"{sheet_link(coming)}&practice=1#main", 303)
+    response = RedirectResponse(f"{sheet_link(coming, practice=1)}#main", 303)
     keep_record(request, response, record)
     return response

@@ -88,6 +88,7 @@ class SheetPage:
     parameters: Annotated[tuple[str, ...], Doc("The letters of the model's matrices, as hints write them.")] = ()
     explanation: Annotated[Explanation | None, Doc("What an earlier try believed, once the sheet is done.")] = None
     link: Annotated[str, Doc("The address of this very sheet, without anything typed.")] = ""
+    print_link: Annotated[str, Doc("The address of this sheet as a handout.")] = ""
     run_button: Annotated[str, Doc("What the button that runs the head says.")] = ""
     saved_version: Annotated[int, Doc("The browser's clock at the newest save the server has, 0 before one.")] = 0
     newcomer: Annotated[str, Doc("A secret of this page, where no cookie tells yet who works in this browser.")] = ""
@@ -95,7 +96,7 @@ class SheetPage:
     practice: Annotated[Practice | None, Doc("What stands around a sheet of practice.")] = None
 
 
-@router.get("/")
+@router.get("/", name="home")
 @router.get("/sheet")
 def show_sheet(
     request: Request,
@@ -128,13 +129,13 @@ def show_sheet(
 
 
 @router.get("/v/{code}")
-def open_code(services: ServicesDep, code: str) -> Response:
+def open_sheet_code(services: ServicesDep, code: str) -> Response:
     """The sheet that a code on paper names."""
     return RedirectResponse(sheet_link(variant_coded(services, code)), 303)
 
 
 @router.get("/v")
-def find_code(services: ServicesDep, code: str = "") -> Response:
+def find_sheet_code(services: ServicesDep, code: str = "") -> Response:
     """The same for a code that was typed; what cannot be one comes back to be mended."""
     try:
         return RedirectResponse(sheet_link(variant_coded(services, code)), 303)
@@ -168,7 +169,7 @@ async def pressed(request: Request) -> Level:
 
 
 @router.post("/sheet/hint")
-def show_hint(
+def show_sheet_hint(
     request: Request, services: ServicesDep, owner: Owner, asked: Posted, level: Annotated[Level, Depends(pressed)]
 ) -> Response:
     """Mark the sheet as a check does, with a hint; what was checked already is no second try."""
@@ -182,7 +183,7 @@ def show_hint(
 
 
 @router.post("/sheet/answers")
-def show_answers(request: Request, services: ServicesDep, owner: Owner, asked: Posted) -> Response:
+def show_sheet_answers(request: Request, services: ServicesDep, owner: Owner, asked: Posted) -> Response:
     """The answers under the boxes, with the marks of the last try; without a try, only the advice to make one."""
     key = sheet_key(asked.variant)
     services.store.save_draft(owner, key, asked.draft)
@@ -246,6 +247,7 @@ def sheet_page(
         next_hint=None if answers_shown else next_level(report, hinted),
         parameters=tuple(tensor.letter for tensor in variant.topic.tensors if tensor.parameter),
         link=sheet_link(variant),
+        print_link=sheet_link(variant, "show_handout"),
         run_button=variant.wording.sections["run-buttons"].get(variant.topic.key, ""),
         saved_version=asked.draft.version,
         practising=asked.practising,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, cast
-from urllib.parse import urlencode
 
 from fastapi import Depends, Request
 from starlette.concurrency import run_in_threadpool
@@ -19,6 +18,7 @@ from app.sheets.numbers import read_answer
 from app.sheets.worksheet import Variant
 from app.store import Attempt, Draft, Learner
 from app.web.shared.services import Services, ServicesDep
+from app.web.shared.urls import url_for
 
 DEFAULT = "llama-7b"
 MAX_KEPT = 10_000  # characters of one box that are kept as typed
@@ -81,12 +81,12 @@ def sheet_key(variant: Variant) -> str:
     return f"{variant.worksheet.key}/{variant.model.key}/{variant.tokens}{decoded}"
 
 
-def sheet_link(variant: Variant) -> str:
-    """The address that opens this very sheet."""
-    words = {"worksheet": variant.worksheet.key, "model": variant.model.key, "tokens": str(variant.tokens)}
+def sheet_link(variant: Variant, route: str = "show_sheet", **more: object) -> str:
+    """The address of this sheet on a page that takes worksheet, model, tokens and decoded from the query."""
+    query = {"worksheet": variant.worksheet.key, "model": variant.model.key, "tokens": variant.tokens, **more}
     if variant.decoder_tokens:
-        words["decoded"] = str(variant.decoder_tokens)
-    return f"/sheet?{urlencode(words)}"
+        query["decoded"] = variant.decoder_tokens
+    return url_for(route, **query)
 
 
 def variant_at(services: Services, key: str) -> Variant:

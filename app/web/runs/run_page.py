@@ -22,6 +22,7 @@ from app.store import Answers, Run
 from app.web.practice.sheet_request import Posted, keep_try, sheet_key, sheet_link, variant_at
 from app.web.shared.first_visit import Owner
 from app.web.shared.services import Services, ServicesDep, remember, render
+from app.web.shared.urls import url_for
 from app.web.student import sheet_request
 
 router = APIRouter(include_in_schema=False)
@@ -98,7 +99,11 @@ class Origin:
 
     def link(self, variant: Variant) -> str:
         """The address of the sheet."""
-        return f"/class/{self.activity}/{self.number}" if self.query else sheet_link(variant)
+        return (
+            url_for("show_class_sheet", activity_id=self.activity, number=self.number)
+            if self.query
+            else sheet_link(variant)
+        )
 
 
 From = Annotated[Origin, Depends(Origin)]
@@ -149,7 +154,7 @@ def show_run(request: Request, services: ServicesDep, run_id: str, origin: From)
 
 
 @router.get("/runs/{run_id}/weights.png")
-def picture(services: ServicesDep, run_id: str) -> Response:
+def show_attention_weights(services: ServicesDep, run_id: str) -> Response:
     """The attention weights as a picture: the stronger the tone, the larger its share of a row's largest weight."""
     result = _find(services, run_id).result
     if not result or not result["picture"]:
@@ -252,7 +257,7 @@ def _answer(request: Request, services: Services, variant: Variant, run: Run | N
         return render(services, "runs/_no_run.html" if "hx-request" in request.headers else "runs/no_run.html", page)
     if "hx-request" in request.headers:
         return render(services, "runs/_run.html", run_page(services, run, variant, origin))
-    return RedirectResponse(f"/runs/{run.id}{origin.query}", 303)
+    return RedirectResponse(url_for("show_run", run_id=run.id) + origin.query, 303)
 
 
 def _finish(services: Services, run: Run, variant: Variant, options: dict[str, Any]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from typing import Annotated
-from urllib.parse import quote
 
 from annotated_doc import Doc
 from fastapi import FastAPI, Request, Response
@@ -28,6 +27,7 @@ from app.web.shared.permissions import NotSignedInError
 from app.web.shared.rate_limits import TooManyGuessesError
 from app.web.shared.request_guard import HEADERS
 from app.web.shared.services import render, services_of
+from app.web.shared.urls import url_for
 
 log = logging.getLogger("attention_shapes")
 
@@ -85,7 +85,7 @@ def _http(request: Request, error: Exception) -> Response:
 
 def _not_signed_in(request: Request, error: Exception) -> Response:
     if request.method in ("GET", "HEAD") and "hx-request" not in request.headers:
-        return RedirectResponse(f"/sign-in?next={quote(request.url.path, safe='/')}", 303)
+        return RedirectResponse(url_for("show_sign_in", next=request.url.path), 303)
     return _say(request, 401, services_of(request).library.wording.say("class", "signed-out"))
 
 

@@ -22,6 +22,8 @@ from app.sheets.worksheet import plain
 from app.store import Learner, Store
 from app.web.shared.passwords import Passwords
 from app.web.shared.rate_limits import Limits
+from app.web.shared.static_files import static_url
+from app.web.shared.urls import url_for
 
 COOKIE = "attention_shapes"
 YEAR = 365 * 24 * 3600
@@ -79,6 +81,7 @@ def make_templates() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,  # to look at the files with every page costs as much as a question of the database
     )
+    environment.globals.update(url_for=url_for, static_url=static_url)
     environment.filters["number"] = plain
     environment.filters["symbol"] = symbol
     environment.filters["svg_symbol"] = svg_symbol

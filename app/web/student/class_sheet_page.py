@@ -27,6 +27,7 @@ from app.web.shared.forms import LONGEST_TEXT, Sent
 from app.web.shared.permissions import StudentAccessDep
 from app.web.shared.services import Services, ServicesDep, render
 from app.web.shared.sheet_view import RowView, drawn, row_views
+from app.web.shared.urls import url_for
 from app.web.student.sheet_request import AtSheet, Posted, Sheet, form_id, posted
 
 router = APIRouter(include_in_schema=False)
@@ -62,7 +63,7 @@ class ClassSheetPage:
     access: Annotated[permissions.StudentAccess, Doc("The activity, its course and the student.")]
     steps: Annotated[tuple[Step, ...], Doc("The sheets of the activity.")]
     ticket_in: Annotated[bool, Doc("Whether the exit ticket is in.")]
-    action: Annotated[str, Doc("The address of this sheet; its forms go below it.")]
+    number: Annotated[int, Doc("Which sheet of the activity this is, counted from 1.")]
     keep: Annotated[str, Doc("What this browser keeps unsaved answers under.")]
     variant: Annotated[Variant, Doc("The sheet as this student has it.")]
     rows: Annotated[tuple[RowView, ...], Doc("The rows to fill in.")]
@@ -105,14 +106,14 @@ class Drawn:
 
 
 @router.get("/class/{activity_id:int}")
-def show_activity(services: ServicesDep, access: StudentAccessDep) -> Response:
+def show_class_activity(services: ServicesDep, access: StudentAccessDep) -> Response:
     """What there is to do; where that is one thing alone, that thing."""
     activity, phase = access.activity, access.activity.phase()
     services.store.classwork.arrive(activity.id, access.student.id)
     if phase == "open" and len(activity.content.items) == 1 and activity.content.ticket is None:
-        return RedirectResponse(f"/class/{activity.id}/1", 303)
+        return RedirectResponse(url_for("show_class_sheet", activity_id=activity.id, number=1), 303)
     if phase == "open" and not activity.content.items:
-        return RedirectResponse(f"/class/{activity.id}/ticket", 303)
+        return RedirectResponse(url_for("show_exit_ticket", activity_id=activity.id), 303)
     opens = activity.plan.opens_at
     shown = opens.astimezone(ZoneInfo(access.course.time_zone)).strftime("%d %B, %H:%M").lstrip("0") if opens else ""
     page = OverviewPage(access, phase, _steps(services, access), _ticket_in(services, access), shown)
@@ -120,18 +121,18 @@ def show_activity(services: ServicesDep, access: StudentAccessDep) -> Response:
 
 
 @router.get("/class/{activity_id:int}/{number:int}")
-def show_sheet(services: ServicesDep, at: AtSheet, scale: str = "root") -> Response:
+def show_class_sheet(services: ServicesDep, at: AtSheet, scale: str = "root") -> Response:
     """The sheet as it was left, wherever that was."""
     access, number, found = at
     if access.activity.phase() == "waiting":
-        return RedirectResponse(f"/class/{access.activity.id}", 303)
+        return RedirectResponse(url_for("show_class_activity", activity_id=access.activity.id), 303)
     ticket_in = services.store.classwork.arrive(access.activity.id, access.student.id)
     sheet = Sheet(access, number, found, found.draft or Draft({}, 0, found.fixed), read_scale(scale), "")
     return render(services, "student/class_sheet.html", _page(services, sheet, ticket_in=ticket_in))
 
 
 @router.post("/class/{activity_id:int}/{number:int}/save")
-def save_sheet(request: Request, services: ServicesDep, sent: Sent, activity_id: int, number: int) -> Response:
+def save_class_sheet(request: Request, services: ServicesDep, sent: Sent, activity_id: int, number: int) -> Response:
     """Keep what was typed, and give back its drawing; asked for every second, and so in one turn of one thread."""
     sheet = posted(request, services, sent, activity_id, number)
     _still_open(services, sheet.access.activity)
@@ -142,7 +143,7 @@ def save_sheet(request: Request, services: ServicesDep, sent: Sent, activity_id:
 
 
 @router.post("/class/{activity_id:int}/{number:int}/check")
-def check_sheet(request: Request, services: ServicesDep, sheet: Posted) -> Response:
+def check_class_sheet(request: Request, services: ServicesDep, sheet: Posted) -> Response:
     """Mark the sheet and keep the try."""
     words, activity = services.library.wording, sheet.access.activity
     _still_open(services, activity)
@@ -160,7 +161,7 @@ def check_sheet(request: Request, services: ServicesDep, sheet: Posted) -> Respo
 
 
 @router.post("/class/{activity_id:int}/{number:int}/hint")
-def show_hint(request: Request, services: ServicesDep, sheet: Posted, sent: Sent) -> Response:
+def show_class_sheet_hint(request: Request, services: ServicesDep, sheet: Posted, sent: Sent) -> Response:
     """A hint on the last try, where the activity has hints and its marks may be seen; asking costs no try."""
     words, activity = services.library.wording, sheet.access.activity
     _still_open(services, activity)
@@ -175,7 +176,7 @@ def show_hint(request: Request, services: ServicesDep, sheet: Posted, sent: Sent
 
 
 @router.post("/class/{activity_id:int}/{number:int}/hand-in")
-def hand_in(request: Request, services: ServicesDep, sheet: Posted) -> Response:
+def hand_in_class_sheet(request: Request, services: ServicesDep, sheet: Posted) -> Response:
     """Hand the sheet in: as the try that was just checked, or as one more; without a try left, the last one."""
     words, activity = services.library.wording, sheet.access.activity
     _still_open(services, activity)
@@ -193,16 +194,16 @@ def hand_in(request: Request, services: ServicesDep, sheet: Posted) -> Response:
 
 
 @router.get("/class/{activity_id:int}/ticket")
-def show_ticket(services: ServicesDep, access: StudentAccessDep) -> Response:
+def show_exit_ticket(services: ServicesDep, access: StudentAccessDep) -> Response:
     """The exit ticket, or that it is in."""
     if access.activity.phase() == "waiting":
-        return RedirectResponse(f"/class/{access.activity.id}", 303)
+        return RedirectResponse(url_for("show_class_activity", activity_id=access.activity.id), 303)
     services.store.classwork.arrive(access.activity.id, access.student.id)
     return render(services, "student/exit_ticket.html", _ticket_page(services, access, secrets.token_urlsafe(16)))
 
 
 @router.post("/class/{activity_id:int}/ticket")
-def hand_in_ticket(services: ServicesDep, access: StudentAccessDep, sent: Sent) -> Response:
+def hand_in_exit_ticket(services: ServicesDep, access: StudentAccessDep, sent: Sent) -> Response:
     """Keep the exit ticket, once."""
     words, activity = services.library.wording, access.activity
     sent_id = form_id(sent)
@@ -221,7 +222,7 @@ def hand_in_ticket(services: ServicesDep, access: StudentAccessDep, sent: Sent) 
     answers = {key: text for key, text in typed.items() if text}
     anonymous = activity.policies.ticket_anonymous
     services.store.classwork.hand_in_ticket(activity.id, access.student.id, sent_id, answers, anonymous=anonymous)
-    return RedirectResponse(f"/class/{activity.id}/ticket", 303)
+    return RedirectResponse(url_for("show_exit_ticket", activity_id=activity.id), 303)
 
 
 def _still_open(services: Services, activity: Activity) -> None:
@@ -263,7 +264,7 @@ def _page(
         access=access,
         steps=_steps(services, access, progress, sheet.number),
         ticket_in=_ticket_in(services, access) if ticket_in is None else ticket_in,
-        action=sheet.action,
+        number=sheet.number + 1,
         keep=f"{sheet.action} {access.student.id} {sheet.assigned.spot.sheet}",
         variant=variant,
         rows=row_views(variant, answers, report, truth=truth, pointed_at=hinted.boxes if hinted else ()),
@@ -313,7 +314,12 @@ def _steps(
     found = services.store.classwork.progress(activity.id, access.student.id) if progress is None else progress
     sheets = zip(activity.content.items, titles(services, activity.content), strict=True)
     return tuple(
-        Step(f"/class/{activity.id}/{number + 1}", title, _state(found.get(item.sheet)), number == here)
+        Step(
+            url_for("show_class_sheet", activity_id=activity.id, number=number + 1),
+            title,
+            _state(found.get(item.sheet)),
+            number == here,
+        )
         for number, (item, title) in enumerate(sheets)
     )
 

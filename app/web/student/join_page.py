@@ -19,6 +19,7 @@ from app.web.shared.forms import Fields, Sent
 from app.web.shared.permissions import OwnEnrolment
 from app.web.shared.rate_limits import address_of
 from app.web.shared.services import MaybeLearner, Services, ServicesDep, remember, render
+from app.web.shared.urls import url_for
 
 router = APIRouter(include_in_schema=False)
 
@@ -102,21 +103,25 @@ class _NoSeatError(Exception):
 
 
 @router.get("/join")
-def show_join(services: ServicesDep) -> Response:
+def show_join_form(services: ServicesDep) -> Response:
     """One field for the code."""
     return render(services, "student/join.html", JoinPage())
 
 
 @router.post("/join")
-def give_code(request: Request, services: ServicesDep, sent: Sent) -> Response:
+def enter_join_code(request: Request, services: ServicesDep, sent: Sent) -> Response:
     """On to the names, or the field again with what was typed."""
     typed = sent.line("code", 40)
     found = _by_code(request, services, typed)
-    return RedirectResponse(f"/join/{found[0].join_code}", 303) if found else _no_such_code(services, typed)
+    return (
+        RedirectResponse(url_for("show_name_form", code=found[0].join_code), 303)
+        if found
+        else _no_such_code(services, typed)
+    )
 
 
 @router.get("/join/{code}")
-def show_names(request: Request, services: ServicesDep, learner: MaybeLearner, code: str) -> Response:
+def show_name_form(request: Request, services: ServicesDep, learner: MaybeLearner, code: str) -> Response:
     """Who are you? For whoever has the code: the free names of the roster, and a field for any other."""
     found = _by_code(request, services, code)
     if found is None:
@@ -125,7 +130,7 @@ def show_names(request: Request, services: ServicesDep, learner: MaybeLearner, c
 
 
 @router.post("/join/{code}")
-def join(request: Request, services: ServicesDep, learner: MaybeLearner, sent: Sent, code: str) -> Response:
+def join_activity(request: Request, services: ServicesDep, learner: MaybeLearner, sent: Sent, code: str) -> Response:
     """Take a seat, and be shown the resume code; the same form sent again is the same person."""
     found = _by_code(request, services, code)
     if found is None:
@@ -137,7 +142,7 @@ def join(request: Request, services: ServicesDep, learner: MaybeLearner, sent: S
         page = _name_page(services, *found, learner)
         typed = replace(page, name=sent.line("name", 100), newcomer=newcomer.secret, problem=str(problem))
         return render(services, "student/join_name.html", typed, 422)
-    response: Response = RedirectResponse(f"/class/{found[0].id}", 303)
+    response: Response = RedirectResponse(url_for("show_class_activity", activity_id=found[0].id), 303)
     if resume_code:
         response = render(services, "student/joined.html", JoinedPage(found[0], student, _in_fives(resume_code)))
     remember(request, response, owner)
@@ -145,7 +150,7 @@ def join(request: Request, services: ServicesDep, learner: MaybeLearner, sent: S
 
 
 @router.get("/resume")
-def show_resume(services: ServicesDep) -> Response:
+def show_resume_form(services: ServicesDep) -> Response:
     """One field for the resume code."""
     return render(services, "student/resume.html", ResumePage())
 
@@ -160,19 +165,19 @@ def resume(request: Request, services: ServicesDep, learner: MaybeLearner, sent:
         services.limits.wrong("resume", where)
         problem = services.library.wording.say("class", "no-resume", length=CODE_LENGTH)
         return render(services, "student/resume.html", ResumePage(typed, problem), 422)
-    response = RedirectResponse("/mine", 303)
+    response = RedirectResponse(url_for("show_my_work"), 303)
     remember(request, response, owner)
     return response
 
 
 @router.get("/mine")
-def my_work(services: ServicesDep, learner: MaybeLearner) -> Response:
+def show_my_work(services: ServicesDep, learner: MaybeLearner) -> Response:
     """What somebody did and can do in the courses that this browser sits in."""
     return render(services, "student/my_work.html", MinePage(_my_seats(services, learner)))
 
 
 @router.post("/mine/{student_id:int}/code")
-def new_resume_code(services: ServicesDep, access: OwnEnrolment) -> Response:
+def renew_resume_code(services: ServicesDep, access: OwnEnrolment) -> Response:
     """A new resume code, shown once; the old one is void."""
     code = _in_fives(services.store.courses.renew_code(access.seat.student))
     return render(
@@ -181,10 +186,10 @@ def new_resume_code(services: ServicesDep, access: OwnEnrolment) -> Response:
 
 
 @router.post("/mine/{student_id:int}/leave")
-def leave(services: ServicesDep, access: OwnEnrolment) -> Response:
+def leave_course(services: ServicesDep, access: OwnEnrolment) -> Response:
     """Get up, so that somebody else can sit at this browser."""
     services.store.courses.leave(access.seat.student, access.learner.id)
-    return RedirectResponse("/mine", 303)
+    return RedirectResponse(url_for("show_my_work"), 303)
 
 
 def _by_code(request: Request, services: Services, typed: str) -> tuple[Activity, Course] | None:

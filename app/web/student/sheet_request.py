@@ -19,6 +19,7 @@ from app.web.practice.sheet_request import MAX_KEPT, read_scale, read_version
 from app.web.shared import permissions
 from app.web.shared.forms import Fields, Sent
 from app.web.shared.services import ServicesDep
+from app.web.shared.urls import url_for
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class Sheet:
 
     @property
     def action(self) -> str:
-        return f"/class/{self.access.activity.id}/{self.number + 1}"
+        return url_for("show_class_sheet", activity_id=self.access.activity.id, number=self.number + 1)
 
 
 def sheet_at(

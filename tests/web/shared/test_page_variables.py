@@ -97,7 +97,8 @@ def variables(template: str) -> set[str]:
     """The names a template reads and does not make itself, with those of its parts."""
     environment = make_templates()
     texts = [(PROJECT / "templates" / name).read_text(encoding="utf-8") for name in parts_of(template)]
-    return set().union(*(meta.find_undeclared_variables(environment.parse(text)) for text in texts))
+    undeclared = set().union(*(meta.find_undeclared_variables(environment.parse(text)) for text in texts))
+    return undeclared - set(environment.globals)
 
 
 def test_every_template_belongs_to_a_page() -> None:

@@ -1,0 +1,51 @@
+"""Static files are cached for a year under an address with their hash, and revalidated under any other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from starlette.testclient import TestClient
+
+from app.main import create_app
+from app.settings import Settings
+from app.web.shared.static_files import IMMUTABLE, REVALIDATE, STATIC, static_url
+
+FILES = sorted(str(path.relative_to(STATIC)) for path in STATIC.rglob("*.*") if path.is_file())
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
+    with TestClient(create_app(Settings(data_dir=tmp_path_factory.mktemp("static"), database_url=""))) as client:
+        yield client
+
+
+@pytest.mark.parametrize("path", FILES)
+def test_the_address_of_a_file_serves_it_for_a_year(browser: TestClient, path: str) -> None:
+    """The address holds the hash, or the file its version in its name, so a changed file has another address."""
+    answer = browser.get(static_url(path))
+    assert (answer.status_code, answer.headers["cache-control"]) == (200, IMMUTABLE)
+    assert answer.content == (STATIC / path).read_bytes()
+
+
+@pytest.mark.parametrize("query", ["", "?v=", "?v=000000000000", "?w=1"])
+def test_any_other_address_is_asked_for_again(browser: TestClient, query: str) -> None:
+    """Without a hash, or with that of an older file, as a page from before an update has it."""
+    answer = browser.get(f"/static/css/page.css{query}")
+    assert (answer.status_code, answer.headers["cache-control"]) == (200, REVALIDATE)
+    again = browser.get(f"/static/css/page.css{query}", headers={"if-none-match": answer.headers["etag"]})
+    assert again.status_code == 304
+
+
+@pytest.mark.parametrize("path", ["/static/css/none.css?v=1", "/static/../app/main.py?v=1", "/static/?v=1"])
+def test_a_file_that_is_not_there_is_404(browser: TestClient, path: str) -> None:
+    """A hash in the address changes nothing about that."""
+    assert browser.get(path).status_code == 404
+
+
+def test_every_file_that_a_page_names_has_such_an_address(browser: TestClient) -> None:
+    """Stylesheets, scripts, the icon and the preloaded font of the first page."""
+    named = re.findall(r'"(/static/[^"]+)"', browser.get("/").text)
+    assert len(named) > 10
+    assert {browser.get(address).headers["cache-control"] for address in named} == {IMMUTABLE}

@@ -1,0 +1,90 @@
+"""Addresses are written by url_for alone, from names that no two routes share."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from starlette.routing import Route
+
+from app.main import create_app
+from app.settings import PROJECT, Settings
+from app.web.shared.urls import RouteNameError, register_routes, route_names, url_for
+
+# An address of the app in an attribute that a browser follows.
+ADDRESS = re.compile(r"""(?:href|action|src|formaction|hx-(?:get|post|put|patch|delete)|data-address)=["']/""")
+NAME = re.compile(r"""url_for\(\s*["'](\w+)["']""")
+STILL_LITERAL = ("templates/teacher/", "templates/handouts/", "app/web/teacher/", "app/web/handouts/")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _routes(tmp_path_factory: pytest.TempPathFactory) -> None:
+    create_app(Settings(data_dir=tmp_path_factory.mktemp("urls"), database_url=""))
+
+
+def converted(folder: str, ending: str) -> Iterator[tuple[str, str]]:
+    """Every file below a folder that may hold no literal address, as its path and its text."""
+    for path in sorted((PROJECT / folder).rglob(f"*.{ending}")):
+        name = str(path.relative_to(PROJECT))
+        if not name.startswith(STILL_LITERAL):
+            yield name, path.read_text(encoding="utf-8")
+
+
+def redirects(path: str, text: str) -> Iterator[str]:
+    """Where a module redirects to an address that is spelled out, as path:line."""
+    for node in ast.walk(ast.parse(text)):
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "RedirectResponse"):
+            continue
+        texts = (part.value for part in ast.walk(node.args[0]) if isinstance(part, ast.Constant))
+        if any(isinstance(value, str) and value.startswith("/") for value in texts):
+            yield f"{path}:{node.lineno}"
+
+
+def test_the_examples_of_url_for() -> None:
+    """Path parameters go into the path, everything else into the query, both quoted."""
+    assert url_for("home") == "/"
+    assert url_for("openapi") == "/openapi.json"
+    assert url_for("show_class_sheet", activity_id=3, number=1) == "/class/3/1"
+    assert url_for("show_sheet", worksheet="gpt2", tokens=64) == "/sheet?worksheet=gpt2&tokens=64"
+    assert url_for("open_sheet_code", code="a/b c") == "/v/a%2Fb%20c"
+
+
+@pytest.mark.parametrize(("name", "values"), [("no_such_route", {}), ("show_class_sheet", {"activity_id": 3})])
+def test_an_unknown_name_or_a_missing_parameter_is_refused(name: str, values: dict[str, object]) -> None:
+    """A broken link fails where it is written, not where somebody clicks it."""
+    with pytest.raises(RouteNameError):
+        url_for(name, **values)
+
+
+def test_no_two_routes_share_a_name() -> None:
+    """The second one would take the first one's links, so the app does not start with it."""
+
+    def page() -> None: ...
+
+    with pytest.raises(RouteNameError, match="page"):
+        register_routes([Route("/a", page), Route("/b", page)])
+
+
+def test_no_template_spells_an_address_out() -> None:
+    """Every link, form and request of a template goes through url_for or static_url."""
+    assert [
+        f"{path}: {found}" for path, text in converted("templates", "html") for found in ADDRESS.findall(text)
+    ] == []
+
+
+def test_no_handler_redirects_to_an_address_spelled_out() -> None:
+    """The same for RedirectResponse("/…") and RedirectResponse(f"/…")."""
+    assert [place for path, text in converted("app/web", "py") for place in redirects(path, text)] == []
+
+
+@pytest.mark.parametrize(
+    "path", sorted([*(PROJECT / "templates").rglob("*.html"), *(PROJECT / "app/web").rglob("*.py")])
+)
+def test_every_name_that_is_linked_to_exists(path: Path) -> None:
+    """A route that was renamed is renamed in every template and handler."""
+    if path.name == "urls.py":
+        return
+    assert set(NAME.findall(path.read_text(encoding="utf-8"))) <= route_names()
