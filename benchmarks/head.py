@@ -16,7 +16,10 @@ from typing import Any
 
 import torch
 
-from app.forward.run import bytes_needed, bytes_since, execute, program, start_counting
+from app.forward.devices import bytes_since, start_counting
+from app.forward.memory import bytes_needed
+from app.forward.program import program
+from app.forward.run import execute
 from app.models.architecture import Architecture, architecture_from
 
 LLAMA_7B = {

@@ -21,8 +21,7 @@ import importlib, json, pkgutil
 for package in {CORE}:
     core = importlib.import_module("app." + package)
     for module in pkgutil.walk_packages(core.__path__, core.__name__ + "."):
-        if module.name != "app.forward.head_run":  # which asks the web app for its parts still
-            importlib.import_module(module.name)
+        importlib.import_module(module.name)
 print(json.dumps(sorted(set(sys.modules) - before)))
 """
 
@@ -38,7 +37,6 @@ BELOW: dict[str, set[str]] = {
     "main": {*CORE, "store", "handout", "exchange", "classes", "web", "settings"},
     "cli": {*CORE, "store", "handout", "exchange", "classes", "web", "settings", "main"},
 }
-BELOW["forward"] = {*CORE, "web"}
 
 
 def modules() -> Iterator[tuple[str, ast.Module]]:

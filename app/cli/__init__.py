@@ -11,7 +11,7 @@ from importlib import import_module
 from app import __version__
 from app.exchange.hub import HubError
 from app.exchange.roster import RosterError
-from app.forward.run import ForwardError
+from app.forward.lines import ForwardError
 from app.grading.grade import AnswersError
 from app.handout.options import HandoutError
 from app.models.architecture import ConfigError, TokensError

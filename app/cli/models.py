@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from app.exchange.hub import fetch_config, repository_name
-from app.forward.run import DEVICES, DTYPES, RUNNABLE, run_head
+from app.forward.devices import DEVICES
+from app.forward.program import BYTES_BY_DTYPE, RUNNABLE
+from app.forward.run import run_head
 from app.models.architecture import Architecture, architecture_from, read_config
 from app.models.parameter_count import parameters_json
 from app.shapes.shapes_json import shapes
@@ -45,7 +47,7 @@ def add_to(verbs: Verbs) -> None:
         "--topic", choices=tuple(RUNNABLE), default="single-head", help="what to run (default single-head)"
     )
     run.add_argument("--device", choices=DEVICES, help="where to run (default: CUDA, else MPS, else CPU)")
-    run.add_argument("--dtype", choices=DTYPES, default="float32", help="number format (default float32)")
+    run.add_argument("--dtype", choices=BYTES_BY_DTYPE, default="float32", help="number format (default float32)")
     run.add_argument(
         "--head", default="0", help="which query head, counted from 0; of a layer, the one pictured (default 0)"
     )

@@ -1,6 +1,6 @@
-"""What is asked of the machine: which devices are here, their names, their free bytes, and the most bytes in use.
+"""What this machine has: its devices, their names, their free memory, and the most memory a run took.
 
-torch is imported inside the functions: it costs seconds and 190 MB.
+torch is imported inside the functions: it takes seconds and 190 MB to load.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ DEVICES = ("cpu", "cuda", "mps", "meta")
 
 
 def devices_here() -> tuple[str, ...]:
-    """The devices this machine has, the fastest first; "meta", which computes nothing, last."""
+    """The devices of this machine, fastest first: of cuda, mps and cpu those it has, then "meta", with shapes alone."""
     import torch
 
     here = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True, "meta": True}
@@ -20,6 +20,7 @@ def devices_here() -> tuple[str, ...]:
 
 
 def device_name(device: str) -> str:
+    """What people call a device: the GPU's or CPU's model name, "Apple GPU", or "shapes only" for meta."""
     if device == "cuda":
         import torch
 
@@ -28,6 +29,7 @@ def device_name(device: str) -> str:
 
 
 def _cpu_name() -> str:
+    """The CPU's model name from /proc/cpuinfo, elsewhere what Python knows of the processor."""
     import platform
 
     with suppress(OSError):
@@ -38,7 +40,7 @@ def _cpu_name() -> str:
 
 
 def warm_up(device: str) -> None:
-    """Start the threads and load the libraries first: their time and memory are not the head's."""
+    """Run a small product and softmax, so that threads and libraries are loaded before anything is measured."""
     import torch
 
     ones = torch.ones(256, 256, device=device)
@@ -46,7 +48,7 @@ def warm_up(device: str) -> None:
 
 
 def finish(device: str) -> None:
-    """Wait for the device: a GPU answers before it has computed."""
+    """Wait until the device has computed everything it was given: a GPU returns from a call before that."""
     import torch
 
     if device == "cuda":
@@ -56,7 +58,7 @@ def finish(device: str) -> None:
 
 
 def available_bytes(device: str) -> int | None:
-    """Bytes that can still be taken on this device; None on the meta device, which takes none."""
+    """Bytes that a run can still take on this device; None for meta, which takes none."""
     if device == "meta":
         return None
     if device == "cpu":
@@ -64,26 +66,32 @@ def available_bytes(device: str) -> int | None:
     import torch
 
     if device == "cuda":
-        # What torch keeps for reuse is free for the next head.
+        # Memory that torch has reserved and does not use is free for the next run.
         return int(torch.cuda.mem_get_info()[0] + torch.cuda.memory_reserved() - torch.cuda.memory_allocated())
     return int(torch.mps.recommended_max_memory() - torch.mps.current_allocated_memory())
 
 
 def _available_to_cpu() -> int:
+    """Bytes of main memory that this process can still take: the machine's, or fewer in a container with a limit."""
     import psutil
 
     free = int(psutil.virtual_memory().available)
-    # A container's own limit (cgroup v2) stands below the machine's memory, and the machine does not show it.
+    # psutil does not see a container's own limit (cgroup v2). Its file cache counts as used, but can be dropped.
     with suppress(OSError, ValueError):
         group = Path("/sys/fs/cgroup")
         used = int((group / "memory.current").read_text())
-        cache = next(x for x in (group / "memory.stat").read_text().splitlines() if x.startswith("inactive_file "))
-        free = min(free, int((group / "memory.max").read_text()) - used + int(cache.split()[1]))
+        stat = (group / "memory.stat").read_text().splitlines()
+        cache = next(int(line.split()[1]) for line in stat if line.startswith("inactive_file "))
+        limit = int((group / "memory.max").read_text())  # "max", no number, means no limit: suppressed above
+        free = min(free, limit - used + cache)
     return max(free, 0)
 
 
 def start_counting(device: str) -> tuple[int, int] | None:
-    """Bytes in use now, and those of them that mirror files; None where the device keeps no high-water mark."""
+    """Reset the device's high-water mark of memory, and return (bytes in use now, bytes of them that mirror files).
+
+    None if the device keeps no such mark: meta, mps, and the CPU on systems other than Linux. `bytes_since` takes it.
+    """
     if device == "cuda":
         import torch
 
@@ -94,13 +102,13 @@ def start_counting(device: str) -> tuple[int, int] | None:
     _give_back_freed_memory()
     try:
         Path("/proc/self/clear_refs").write_text("5")  # man 5 proc: 5 resets the peak resident set, VmHWM
-        return _resident("VmRSS"), _resident("RssFile")
+        return _status_bytes("VmRSS"), _status_bytes("RssFile")
     except (OSError, StopIteration):
         return None
 
 
 def bytes_since(device: str, start: tuple[int, int] | None) -> int | None:
-    """The most bytes in use since the start, above what was in use then."""
+    """The most bytes in use since `start_counting` returned `start`, less those in use then; None without a start."""
     if start is None:
         return None
     in_use, files = start
@@ -108,18 +116,18 @@ def bytes_since(device: str, start: tuple[int, int] | None) -> int | None:
         import torch
 
         return torch.cuda.max_memory_allocated() - in_use
-    # Pages of torch's own libraries, read in at the first use of an operation, are no tensors.
-    return _resident("VmHWM") - in_use - (_resident("RssFile") - files)
+    # Pages of torch's own library files, read in at the first use of an operation, are no tensors.
+    return _status_bytes("VmHWM") - in_use - (_status_bytes("RssFile") - files)
 
 
-def _resident(name: str) -> int:
-    """A figure of /proc/self/status in bytes; the file says kB."""
+def _status_bytes(name: str) -> int:
+    """A figure of /proc/self/status, such as "VmRSS", in bytes (the file has kB); StopIteration if it is not there."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name))
 
 
 def _give_back_freed_memory() -> None:
-    """Memory that an earlier run freed and the process kept would be used again unseen."""
+    """Return freed memory to the system, because a run that reused it would not show in the high-water mark."""
     import ctypes
 
     with suppress(OSError, AttributeError, TypeError):  # glibc alone has malloc_trim

@@ -1,45 +1,58 @@
-"""One run of a head or layer for a page or the API, with a sentence and an HTTP status for whatever can stop it."""
+"""Runs a head or layer in the runner's process, and says in one sentence why a run came to nothing."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, Protocol
 
+from app.forward.lines import ForwardError
 from app.forward.process import RunnerBusy, RunnerFailed, RunTooLong
-from app.forward.run import ForwardError
 from app.models.architecture import Architecture
 from app.shapes.tensors import ATTENTION_LAYER
-from app.sheets.worksheet import Variant
-from app.web.shared.services import Services
+from app.sheets.worksheet import Variant, Wording
 
-# What stops a run: the wording's sentence and the status a client can act on.
-STOPPED: dict[type[Exception], tuple[str, int]] = {
-    RunnerBusy: ("busy", 503),
-    RunTooLong: ("too-long", 504),
-    RunnerFailed: ("stopped", 503),
-}
+Reason = Literal["refused", "busy", "too-long", "stopped"]
+REASONS: dict[type[Exception], Reason] = {RunnerBusy: "busy", RunTooLong: "too-long", RunnerFailed: "stopped"}
 
 
-class HeadProblem(Exception):
-    """A head that was not run: the sentence to show, and its HTTP status."""
+class Runner(Protocol):
+    """What runs a head: `HeadRunner` in the app, a stand-in without a child process in tests."""
 
-    def __init__(self, sentence: str, status: int) -> None:
+    def run(self, architecture: Architecture, tokens: int, **options: Any) -> dict[str, Any]: ...
+
+
+class HeadNotRun(Exception):
+    """A head or layer that was not run: `str()` is the sentence to show.
+
+    `reason` is "refused" if an argument was out of range or memory too small (the caller can change that), "busy" or
+    "too-long" if the runner had no time, "stopped" if its process died.
+    """
+
+    def __init__(self, sentence: str, reason: Reason) -> None:
         super().__init__(sentence)
-        self.status = status
+        self.reason = reason
 
 
-def run_sheet(services: Services, variant: Variant, **options: Any) -> dict[str, Any]:
-    """What a sheet asks about, run as the model really is where no shape tells the difference; raises HeadProblem."""
-    # One head has the same shapes with keys of its own and with shared ones; a layer has not.
+def run_sheet(runner: Runner, wording: Wording, variant: Variant, **options: Any) -> dict[str, Any]:
+    """Run the head or layer that a sheet asks about, and return the run as JSON data. Blocks; raises HeadNotRun.
+
+    One head is run as the real model has it: it has the same shapes whether its keys are shared or not. A whole layer
+    is run as the sheet simplifies it (G = H where the worksheet says so), because there the shapes differ.
+    """
     architecture = variant.architecture if variant.topic is ATTENTION_LAYER else variant.model.architecture
-    return run_head_for(services, architecture, variant.tokens, topic=variant.topic.key, **options)
+    return run_architecture(runner, wording, architecture, variant.tokens, topic=variant.topic.key, **options)
 
 
-def run_head_for(services: Services, architecture: Architecture, tokens: int, **options: Any) -> dict[str, Any]:
-    """The result of the forward pass as plain data; raises HeadProblem. Blocks until it is there."""
+def run_architecture(
+    runner: Runner, wording: Wording, architecture: Architecture, tokens: int, **options: Any
+) -> dict[str, Any]:
+    """Run one head or layer of an architecture, and return the run as JSON data. Blocks; raises HeadNotRun.
+
+    `options` are those of `run_head`: head, device, dtype, seed, topic.
+    """
     try:
-        return services.runner.run(architecture, tokens, **options)
-    except ForwardError as error:
-        raise HeadProblem(str(error), 422) from None
-    except tuple(STOPPED) as error:
-        key, status = STOPPED[type(error)]
-        raise HeadProblem(services.library.wording.say("page", key), status) from None
+        return runner.run(architecture, tokens, **options)
+    except ForwardError as refusal:
+        raise HeadNotRun(str(refusal), "refused") from None
+    except tuple(REASONS) as failure:
+        reason = REASONS[type(failure)]
+        raise HeadNotRun(wording.say("page", reason), reason) from None

@@ -1,6 +1,6 @@
-"""Real heads for the web app: one warm child process runs them one at a time, so that the app itself stays small.
+"""Runs heads for the web app in one warm child process, one at a time, so that the app itself stays small.
 
-The child holds torch (190 MB and seconds to load), can be stopped when a head takes too long, and takes its memory
+The child holds torch (190 MB, and seconds to load). It can be killed when a head takes too long, and takes its memory
 with it when it goes.
 """
 
@@ -17,7 +17,8 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-from app.forward.run import ForwardError, run_head
+from app.forward.lines import ForwardError
+from app.forward.run import run_head
 from app.models.architecture import Architecture
 
 START_LIMIT_S = 120
@@ -25,78 +26,85 @@ IDLE_LIMIT_S = 300
 
 
 class RunnerBusy(Exception):
-    """As many heads as may wait are waiting already."""
+    """As many calls as may wait are waiting already."""
 
 
 class RunTooLong(Exception):
-    """The head took longer than the time limit and was stopped."""
+    """The head took longer than the time limit, and its process was killed."""
 
 
 class RunnerFailed(Exception):
-    """The child ended or failed before it had a result, e.g. killed by the system for its memory."""
+    """The child process ended or failed before it had a result, e.g. killed by the system for its memory."""
 
 
 @dataclass(frozen=True)
 class _Child:
+    """The child process, and the parent's end of the pipe to it."""
+
     process: BaseProcess
     pipe: Connection
 
 
 class HeadRunner:
-    """Runs heads for the threads of the app, each call waiting for its turn and for its result.
+    """Runs one head after the other in a child process, for any number of threads; each call waits for its result.
 
-    time_limit_s: for one head, torch already loaded. max_waiting: calls that may wait beside the one that runs.
+    time_limit_s: for one head, with torch loaded already.
+    max_waiting: calls that may wait beside the one that runs; one more raises RunnerBusy.
+    idle_limit_s: how long the child is kept without work. The next call starts another.
     """
 
     def __init__(self, time_limit_s: float = 60, max_waiting: int = 8, idle_limit_s: float = IDLE_LIMIT_S) -> None:
         self.time_limit_s, self.max_waiting, self.idle_limit_s = time_limit_s, max_waiting, idle_limit_s
-        self._turn, self._count = threading.Lock(), threading.Lock()
-        self._inside, self._closed = 0, False
+        self._child_lock, self._count_lock = threading.Lock(), threading.Lock()
+        self._calls, self._closed = 0, False  # calls that run or wait
         self._child: _Child | None = None
-        self._idle: threading.Timer | None = None
+        self._idle_timer: threading.Timer | None = None
 
     def run(self, architecture: Architecture, tokens: int, **options: Any) -> dict[str, Any]:
-        """`run_head` with these arguments, as plain data.
+        """Run `run_head` with these arguments in the child, and return `HeadRun.as_dict()`; blocks.
 
-        Raises ForwardError with its sentence, RunnerBusy, RunTooLong or RunnerFailed.
+        Raises ForwardError if the head was refused, RunnerBusy, RunTooLong or RunnerFailed.
         """
-        with self._blank(), self._turn:
-            if self._idle:
-                self._idle.cancel()
+        with self._queue_slot(), self._child_lock:
+            if self._idle_timer:
+                self._idle_timer.cancel()
             try:
-                return self._ask((_plain(architecture), tokens, options))
+                return self._run_in_child((_picklable(architecture), tokens, options))
             finally:
-                self._idle = threading.Timer(self.idle_limit_s, self._rest)
-                self._idle.daemon = True
-                self._idle.start()
+                self._idle_timer = threading.Timer(self.idle_limit_s, self._end_child)
+                self._idle_timer.daemon = True
+                self._idle_timer.start()
 
     def close(self) -> None:
-        """End the child at once, with the app: the head that is running, and every later one, ends as RunnerFailed."""
+        """Kill the child at once and for good: the head that is running and every later call raise RunnerFailed."""
         self._closed = True
         if child := self._child:
-            child.process.kill()
-        self._rest()
+            child.process.kill()  # without the lock, which the running call holds until its child answers or dies
+        self._end_child()
 
-    def _rest(self) -> None:
-        with self._turn:
-            if self._idle:
-                self._idle.cancel()
-            self._stop()
+    def _end_child(self) -> None:
+        """Kill the child once no call uses it; the idle timer calls this, and so does `close`."""
+        with self._child_lock:
+            if self._idle_timer:
+                self._idle_timer.cancel()
+            self._kill_child()
 
     @contextmanager
-    def _blank(self) -> Iterator[None]:
-        with self._count:
-            if self._inside > self.max_waiting:
+    def _queue_slot(self) -> Iterator[None]:
+        """Count a call while it runs or waits; raises RunnerBusy if `max_waiting` others wait already."""
+        with self._count_lock:
+            if self._calls > self.max_waiting:
                 raise RunnerBusy
-            self._inside += 1
+            self._calls += 1
         try:
             yield
         finally:
-            with self._count:
-                self._inside -= 1
+            with self._count_lock:
+                self._calls -= 1
 
-    def _ask(self, job: tuple[Architecture, int, dict[str, Any]]) -> dict[str, Any]:
-        kind, answer = self._answer(self._ready_child(), self.time_limit_s, job)
+    def _run_in_child(self, job: tuple[Architecture, int, dict[str, Any]]) -> dict[str, Any]:
+        """Send a job to the child and return its result; ForwardError or RunnerFailed as the child reports them."""
+        kind, answer = self._exchange(self._ready_child(), self.time_limit_s, job)
         if kind == "refused":
             raise ForwardError(answer)
         if kind == "failed":
@@ -104,29 +112,35 @@ class HeadRunner:
         return dict(answer)
 
     def _ready_child(self) -> _Child:
+        """The living child, or a new one that has loaded torch; raises RunnerFailed after `close`."""
         if self._closed:
             raise RunnerFailed
         if self._child is None or not self._child.process.is_alive():
-            self._stop()
-            self._child = _started()
-            self._answer(self._child, START_LIMIT_S)
+            self._kill_child()
+            self._child = _start_child()
+            self._exchange(self._child, START_LIMIT_S)
         return self._child
 
-    def _answer(self, child: _Child, limit_s: float, job: object = None) -> tuple[str, Any]:
-        """What the child says next; one that says nothing in time is stopped, and the next run starts another."""
+    def _exchange(self, child: _Child, limit_s: float, job: object = None) -> tuple[str, Any]:
+        """Send a job, if there is one, and wait for the child's next message: (kind, content).
+
+        A child that says nothing in time is killed (RunTooLong), and so is one whose pipe broke (RunnerFailed); the
+        next call starts another.
+        """
         try:
             if job:
                 child.pipe.send(job)
             if child.pipe.poll(limit_s):
-                kind, answer = child.pipe.recv()
-                return kind, answer
+                kind, content = child.pipe.recv()
+                return kind, content
         except (EOFError, OSError):
-            self._stop()
+            self._kill_child()
             raise RunnerFailed from None
-        self._stop()
+        self._kill_child()
         raise RunTooLong
 
-    def _stop(self) -> None:
+    def _kill_child(self) -> None:
+        """Kill the child, if there is one, and wait until it is gone; the lock must be held."""
         if self._child:
             self._child.process.kill()
             self._child.process.join()
@@ -134,7 +148,8 @@ class HeadRunner:
             self._child = None
 
 
-def _started() -> _Child:
+def _start_child() -> _Child:
+    """Start a child process; its first message says that torch is loaded."""
     context = multiprocessing.get_context("spawn")  # a fork would take the app's threads and locks with it
     ours, theirs = context.Pipe()
     process = context.Process(target=_serve, args=(theirs,), name="head-runner", daemon=True)
@@ -144,7 +159,7 @@ def _started() -> _Child:
 
 
 def _serve(pipe: Connection) -> None:
-    """The child: one answer a job, until the app closes its end of the pipe."""
+    """The child's main loop: one answer for every job, until the app closes its end of the pipe."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in the terminal is the app's to answer
     import torch  # noqa: F401 - loading it belongs to the start, not to the first head's time
 
@@ -154,10 +169,11 @@ def _serve(pipe: Connection) -> None:
             architecture, tokens, options = pipe.recv()
         except EOFError:
             return
-        pipe.send(_answered(architecture, tokens, options))
+        pipe.send(_run_job(architecture, tokens, options))
 
 
-def _answered(architecture: Architecture, tokens: int, options: dict[str, Any]) -> tuple[str, Any]:
+def _run_job(architecture: Architecture, tokens: int, options: dict[str, Any]) -> tuple[str, Any]:
+    """The child's answer to one job: ("done", run), ("refused", sentence), or ("failed", None) with a log entry."""
     try:
         return "done", run_head(architecture, tokens, **options).as_dict()
     except ForwardError as refusal:
@@ -167,7 +183,7 @@ def _answered(architecture: Architecture, tokens: int, options: dict[str, Any]) 
         return "failed", None
 
 
-def _plain(architecture: Architecture) -> Architecture:
-    """The same Architecture with a plain dict of rope_scaling: a read-only mapping does not pass through a pipe."""
+def _picklable(architecture: Architecture) -> Architecture:
+    """The architecture with `rotary.scaling` as a dict: the read-only mapping it holds cannot go through a pipe."""
     rotary = architecture.rotary
     return replace(architecture, rotary=replace(rotary, scaling=dict(rotary.scaling))) if rotary else architecture

@@ -1,6 +1,7 @@
-"""A real attention head or layer, line by line, checked against the table: the code that is shown is the code that ran.
+"""Runs the program of an attention head or layer in torch, and compares every shape with the table.
 
-torch is imported inside the functions that run a head and never with this module: it costs seconds and 190 MB.
+The lines that are shown are the lines that ran. torch is imported inside functions and never with this module: it
+takes seconds and 190 MB to load.
 """
 
 from __future__ import annotations
@@ -21,44 +22,26 @@ from app.forward.devices import (
     start_counting,
     warm_up,
 )
-from app.forward.lines import ForwardError, Line, listing
+from app.forward.lines import ForwardError, Line
 from app.forward.memory import bytes_needed
-from app.forward.program import DTYPES, MAX_SEED, RUNNABLE, is_layer, notes, program, variables_of
+from app.forward.program import RUNNABLE, is_layer, notes, program, variable_names
 from app.models.architecture import Architecture
 from app.shapes.tensors import SINGLE_HEAD
 
-__all__ = [
-    "DEVICES",
-    "DTYPES",
-    "MAX_SEED",
-    "RUNNABLE",
-    "Executed",
-    "ForwardError",
-    "HeadRun",
-    "Line",
-    "Picture",
-    "available_bytes",
-    "bytes_needed",
-    "bytes_since",
-    "disagreements",
-    "execute",
-    "listing",
-    "notes",
-    "program",
-    "run_head",
-    "start_counting",
-]
-
-MAX_CELLS = 100
-# On a CPU, heads of at most so many tokens run twice, once unseen: at larger sizes the first use costs next to nothing.
-MAX_REHEARSED = 1024
-# Of the free bytes, how many a head may plan for: libraries take workspaces, and other programs live here too.
-USABLE = 0.9
+MAX_PICTURE_CELLS = 100  # rows and columns of a picture
+# On a CPU, programs of at most so many tokens run twice, the first time unmeasured: at larger sizes the first use of
+# an operation costs next to nothing beside the operation itself.
+MAX_REHEARSED_TOKENS = 1024
+# The share of the free bytes that a program may plan for: libraries take workspaces, and other processes live here too.
+USABLE_SHARE = 0.9
 
 
 @dataclass(frozen=True)
-class Picture:
-    """One head's weights as at most 100 × 100 means, each over side × side weights (fewer in the last ones)."""
+class WeightsPicture:
+    """One head's N × N attention weights as at most 100 × 100 means.
+
+    Each cell is the mean over a square of side × side weights, fewer in the last row and column of cells.
+    """
 
     head: int
     side: int
@@ -67,13 +50,16 @@ class Picture:
 
 @dataclass(frozen=True)
 class HeadRun:
-    """What one run showed of one head, or of a layer. Shapes are rows × columns as torch reported them, by table key.
+    """What one run of a head or layer showed.
 
-    head, kv_head: None of a layer, whose scores and weights have the shape of one head in `shapes`.
-    milliseconds: the head or layer alone, with X and the weights given; None on the meta device.
-    peak_bytes: measured, None where it cannot be; needed_bytes: computed from the table's shapes.
-    row_sums: least and greatest sum of a row of weights, of all heads that ran; None, like the picture, where there are
-    no finite weights.
+    head, kv_head: which head ran; None for a layer.
+    milliseconds: the timed lines alone, without drawing X and the weights; None on the meta device.
+    peak_bytes: measured, None where the device cannot measure it; needed_bytes: computed from the table's shapes.
+    shapes: [rows, columns] as torch reported them, by the table's key; scores and weights are one head's.
+    disagreements: the keys whose shape is not the table's; `agrees` if there are none.
+    row_sums: least and greatest sum of a row of attention weights, over all heads that ran. None, like the picture,
+    if a sum is not finite or the device is meta.
+    lines: the program with the shapes beside it; notes: keys of what a reader should know.
     """
 
     model: str
@@ -93,7 +79,7 @@ class HeadRun:
     agrees: bool
     disagreements: tuple[str, ...]
     row_sums: tuple[float, float] | None
-    picture: Picture | None
+    picture: WeightsPicture | None
     lines: tuple[Line, ...]
     notes: tuple[str, ...]
 
@@ -104,7 +90,7 @@ class HeadRun:
 
 @dataclass(frozen=True)
 class Executed:
-    """The variables a program left behind, how long its timed lines took and how many bytes it took at most."""
+    """The variables a program left behind, the time of its timed lines, and the most bytes it took (or None)."""
 
     variables: dict[str, Any]
     milliseconds: float | None
@@ -121,43 +107,47 @@ def run_head(
     seed: int = 0,
     topic: str = SINGLE_HEAD.key,
 ) -> HeadRun:
-    """Run one head, or what else the topic is about, on this machine, and compare every shape with the topic's table.
+    """Run one head, or with topic "attention-layer" a whole layer, on this machine, and compare it with the table.
 
-    Of a layer, `head` is the one whose picture is taken. Without a device: CUDA, else Apple's MPS, else the CPU. The
-    device "meta" gives true shapes of any size, no values. Raises ForwardError with one sentence.
+    Of a layer, `head` is the one whose weights are pictured. Without a device: CUDA, else Apple's MPS, else the CPU.
+    The device "meta" gives the shapes at any size and no values. Raises ForwardError if an argument is out of range,
+    the machine lacks the device, or its memory is too small.
     """
-    device = _device(device)
+    device = _available_device(device)
     lines = program(architecture, tokens, head, dtype, device, seed, topic)
-    needed = _fitting(architecture, tokens, dtype, device, topic)
-    ran = _executed(lines, device, needed, topic, rehearsed=device == "cuda" or tokens <= MAX_REHEARSED)
-    names = variables_of(lines, topic)
-    shapes = {key: list(ran.variables[name].shape) for key, name in names.items()}
-    wrong = disagreements(shapes, architecture, tokens, topic)
-    one = None if is_layer(topic) else head
-    row_sums, picture = (
-        (None, None) if device == "meta" else _look(ran.variables["A"], ran.variables[names["weights"]], head)
-    )
+    needed = _bytes_that_fit(architecture, tokens, dtype, device, topic)
+    rehearsed = device == "cuda" or tokens <= MAX_REHEARSED_TOKENS
+    executed = _execute_within_memory(lines, device, needed, topic, rehearsed)
+    names = variable_names(lines, topic)
+    shapes = {key: list(executed.variables[name].shape) for key, name in names.items()}
+    differing = disagreements(shapes, architecture, tokens, topic)
+    head_index = None if is_layer(topic) else head
+    row_sums, picture = None, None
+    if device != "meta":
+        # A holds the weights of all heads that ran; of a layer, the table's weights are one head's, A_head.
+        one_head = executed.variables[names["weights"]]
+        row_sums, picture = _summarize_weights(executed.variables["A"], one_head, head)
     overflow = ("not-finite",) if device != "meta" and picture is None else ()
     return HeadRun(
         model=architecture.name,
         family=architecture.family,
         topic=topic,
         tokens=tokens,
-        head=one,
-        kv_head=None if one is None else one // architecture.query_heads_per_kv_head,
+        head=head_index,
+        kv_head=None if head_index is None else head_index // architecture.query_heads_per_kv_head,
         device=device,
         device_name=device_name(device),
         dtype=dtype,
         seed=seed,
-        milliseconds=ran.milliseconds,
-        peak_bytes=ran.peak_bytes,
+        milliseconds=executed.milliseconds,
+        peak_bytes=executed.peak_bytes,
         needed_bytes=needed,
         shapes=shapes,
-        agrees=not wrong,
-        disagreements=wrong,
+        agrees=not differing,
+        disagreements=differing,
         row_sums=row_sums,
         picture=picture,
-        lines=tuple(_with_shapes(line, ran.variables) for line in lines),
+        lines=tuple(_with_shapes(line, executed.variables) for line in lines),
         notes=(*notes(architecture, tokens), *overflow),
     )
 
@@ -165,7 +155,7 @@ def run_head(
 def disagreements(
     shapes: Mapping[str, list[int]], architecture: Architecture, tokens: int, topic: str = SINGLE_HEAD.key
 ) -> tuple[str, ...]:
-    """The keys whose shape, as torch reported it, is not the table's."""
+    """The keys whose shape, as torch reported it, is not the one in the topic's table; in the table's order."""
     table = RUNNABLE[topic].shapes({**architecture.symbols, "N": tokens})
     return tuple(key for key, shape in table.items() if shapes[key] != list(shape))
 
@@ -177,50 +167,57 @@ def execute(
     device: str = "cpu",
     rehearsed: bool = False,
 ) -> Executed:
-    """Run the lines as they are; `device` is the one they were written for.
+    """Run the lines as they stand, first those that prepare, then the timed ones; measure the timed ones.
 
-    `given` holds tensors, by the table's keys, that stand in for the random ones. `rehearsed` runs everything once
-    before: at the first use of a shape, libraries choose kernels and take workspaces that are not the head's.
-    Seeds torch's own generator, as the lines say.
+    lines: a program for this very `device`. It seeds torch's own generator.
+    given: tensors by the table's key ("input", "W_Q") that replace what the program would draw at random.
+    rehearsed: run everything once before measuring, because at the first use of a shape libraries choose kernels and
+    take workspaces that are not the head's.
     """
     replaced = {SINGLE_HEAD[key].letter: tensor for key, tensor in (given or {}).items()}
-    preparing = [_compiled(line) for line in lines if not line.timed and not _needless(line, replaced)]
-    timed = [_compiled(line) for line in lines if line.timed]
+    preparing = [_compile(line) for line in lines if not line.timed and not _fully_replaced(line, replaced)]
+    timed = [_compile(line) for line in lines if line.timed]
     warm_up(device)
     if rehearsed:
-        _run(timed, _prepared(preparing, replaced))
+        _run_all(timed, _prepare(preparing, replaced))
     start = start_counting(device)
-    variables = _prepared(preparing, replaced)
+    variables = _prepare(preparing, replaced)
     finish(device)
     began = time.perf_counter()
-    _run(timed, variables)
+    _run_all(timed, variables)
     finish(device)
     seconds = time.perf_counter() - began
     return Executed(variables, None if device == "meta" else seconds * 1000, bytes_since(device, start))
 
 
-def _compiled(line: Line) -> Any:
+def _compile(line: Line) -> Any:
+    """The line's code compiled for exec."""
     return compile(line.code, "<head>", "exec")
 
 
-def _needless(line: Line, replaced: Mapping[str, Any]) -> bool:
-    """Whether everything a line makes is replaced."""
+def _fully_replaced(line: Line, replaced: Mapping[str, Any]) -> bool:
+    """Whether every variable a line makes is replaced by a given tensor, so that the line need not run."""
     return bool(line.names) and set(line.names) <= replaced.keys()
 
 
-def _prepared(codes: list[Any], replaced: dict[str, Any]) -> dict[str, Any]:
-    """The variables before the head or layer itself: one line may make two tensors, of which one is replaced."""
+def _prepare(codes: list[Any], replaced: dict[str, Any]) -> dict[str, Any]:
+    """The variables before the timed lines: those the codes make, with replaced ones put back over them.
+
+    They are put back because one line may make two tensors of which only one is replaced (W_Q, W_O of a layer).
+    """
     variables = dict(replaced)
-    _run(codes, variables)
+    _run_all(codes, variables)
     return variables | replaced
 
 
-def _run(codes: list[Any], variables: dict[str, Any]) -> None:
+def _run_all(codes: list[Any], variables: dict[str, Any]) -> None:
+    """Execute compiled lines in order; each reads and writes `variables`."""
     for code in codes:
         exec(code, variables)  # noqa: S102 - fixed text and checked numbers of program(), nothing a person typed
 
 
-def _executed(lines: tuple[Line, ...], device: str, needed: int, topic: str, rehearsed: bool) -> Executed:
+def _execute_within_memory(lines: tuple[Line, ...], device: str, needed: int, topic: str, rehearsed: bool) -> Executed:
+    """Execute the lines; raises ForwardError with the bytes needed if torch runs out of memory all the same."""
     import torch
 
     try:
@@ -230,49 +227,54 @@ def _executed(lines: tuple[Line, ...], device: str, needed: int, topic: str, reh
 
 
 def _with_shapes(line: Line, variables: Mapping[str, Any]) -> Line:
+    """The line with the shapes that its variables have after the run."""
     return replace(line, shapes=tuple(tuple(variables[name].shape) for name in line.names))
 
 
-def _look(weights: Any, of_head: Any, head: int) -> tuple[tuple[float, float] | None, Picture | None]:
-    """Sums of rows, in every head there is, and means of one head's cells, both None where a sum is not finite.
+def _summarize_weights(
+    weights: Any, head_weights: Any, head: int
+) -> tuple[tuple[float, float] | None, WeightsPicture | None]:
+    """The least and greatest sum of a row of `weights` (…, N, N), and a picture of `head_weights` (N, N).
 
-    Band by band: no second N × N matrix.
+    Both are None if a sum is not finite. Everything is done band by band: no second N × N matrix is made.
     """
     import torch
 
-    side = math.ceil(len(of_head) / MAX_CELLS)
+    side = math.ceil(len(head_weights) / MAX_PICTURE_CELLS)
     sums = [band.float().sum(-1).flatten() for band in weights.split(side, dim=-2)]
-    least, most = (float(end) for end in torch.aminmax(torch.cat(sums)))
-    if not (math.isfinite(least) and math.isfinite(most)):
+    least, greatest = (float(end) for end in torch.aminmax(torch.cat(sums)))
+    if not (math.isfinite(least) and math.isfinite(greatest)):
         return None, None
-    means = (band.float().mean(0)[None] for band in of_head.split(side))
-    # In ceil mode the last mean is over the weights that are left.
+    # First the mean down each band of `side` rows, one row of N numbers; then along it, over `side` columns each.
+    means = (band.float().mean(0)[None] for band in head_weights.split(side))
+    # In ceil mode the last mean is over the columns that are left.
     cells = [torch.nn.functional.avg_pool1d(row, side, ceil_mode=True)[0] for row in means]
     rounded = [[round(mean, 6) for mean in row] for row in torch.stack(cells).tolist()]
-    return (least, most), Picture(head, side, rounded)
+    return (least, greatest), WeightsPicture(head, side, rounded)
 
 
-def _device(asked: str | None) -> str:
-    """The device asked for, or the fastest one here; raises ForwardError where this machine does not have it."""
+def _available_device(asked: str | None) -> str:
+    """The device asked for, or the fastest one here; raises ForwardError if this machine does not have it."""
     here = devices_here()
     if asked is None:
         return here[0]
-    if asked in here or asked not in DEVICES:  # what is no device at all, program() refuses with those there are
+    if asked in here or asked not in DEVICES:  # a name that is no device at all is refused by program()
         return asked
     raise ForwardError(f"This machine has no {asked} device: choose one of {', '.join(here)}.")
 
 
-def _fitting(architecture: Architecture, tokens: int, dtype: str, device: str, topic: str) -> int:
-    """The bytes the head or layer needs; raises ForwardError where the device has too few free."""
+def _bytes_that_fit(architecture: Architecture, tokens: int, dtype: str, device: str, topic: str) -> int:
+    """The bytes the program needs; raises ForwardError if they are more than 90 % of what the device has free."""
     needed, free = bytes_needed(architecture, tokens, dtype, topic), available_bytes(device)
-    if free is not None and needed > USABLE * free:
+    if free is not None and needed > USABLE_SHARE * free:
         raise _too_large(needed, free, device, topic)
     return needed
 
 
 def _too_large(needed: int, free: int, device: str, topic: str) -> ForwardError:
+    """The error that says how many bytes are needed, how many are free, and what to do."""
     what = "layer" if is_layer(topic) else "head"
     return ForwardError(
-        f"This {what} needs {needed:,} bytes and {device} has {free:,} free, of which {USABLE:.0%} may be used: "
+        f"This {what} needs {needed:,} bytes and {device} has {free:,} free, of which {USABLE_SHARE:.0%} may be used: "
         'choose fewer tokens, or the device "meta" for the shapes alone.'
     )

@@ -12,8 +12,8 @@ from dataclasses import replace
 
 import pytest
 
+from app.forward.lines import ForwardError
 from app.forward.process import HeadRunner, RunnerBusy, RunnerFailed, RunTooLong
-from app.forward.run import ForwardError
 from app.models.architecture import architecture_from
 
 LLAMA = architecture_from(
@@ -61,7 +61,7 @@ def in_the_background(runner: HeadRunner) -> tuple[threading.Thread, list[BaseEx
     runner.run(LLAMA, 2)
     thread = threading.Thread(target=work)
     thread.start()
-    while not runner._inside:
+    while not runner._calls:
         time.sleep(0.01)
     time.sleep(0.1)
     return thread, caught
@@ -96,7 +96,7 @@ def test_a_run_that_takes_too_long_is_stopped_and_the_next_one_works(runner: Hea
 
 
 def test_a_call_beyond_those_that_may_wait_is_told_so_at_once(runner: HeadRunner) -> None:
-    """With one head running and no blank to wait, the second call does not wait."""
+    """With one head running and no queue slot, the second call raises at once."""
     thread, _ = in_the_background(runner)
     with pytest.raises(RunnerBusy):
         runner.run(LLAMA, 2)

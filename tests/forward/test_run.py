@@ -19,7 +19,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from app.forward import run as forward
-from app.forward.run import ForwardError, bytes_needed, execute, listing, program, run_head
+from app.forward.lines import ForwardError, listing
+from app.forward.memory import bytes_needed
+from app.forward.program import BYTES_BY_DTYPE, notes, program
+from app.forward.run import execute, run_head
 from app.models.architecture import Architecture, Rotary, architecture_from
 from app.shapes.tensors import SINGLE_HEAD
 
@@ -252,7 +255,7 @@ def architectures(draw: st.DrawFn) -> Architecture:
 
 
 @settings(max_examples=60, deadline=None)
-@given(architectures(), st.integers(1, 24), st.sampled_from(sorted(forward.DTYPES)), st.data())
+@given(architectures(), st.integers(1, 24), st.sampled_from(sorted(BYTES_BY_DTYPE)), st.data())
 def test_every_head_has_the_table_s_shapes_and_sound_weights(
     architecture: Architecture, tokens: int, dtype: str, data: st.DataObject
 ) -> None:
@@ -303,7 +306,7 @@ def test_nothing_written_in_a_config_enters_the_program() -> None:
     hostile = 'x"\nimport os'
     architecture = replace(model("llama", 8, 2, 1, rope_scaling={"rope_type": hostile}), name=hostile)
     assert "import os" not in listing(program(architecture, 4))
-    assert forward.notes(architecture, 4) == ("keys-shared", "rope-scaling-not-applied:other")
+    assert notes(architecture, 4) == ("keys-shared", "rope-scaling-not-applied:other")
     with pytest.raises(ForwardError, match="factor"):
         program(model("llama", 8, 2, 1, rope_scaling={"type": "linear", "factor": "2) or exit("}), 4)
     with pytest.raises(ValueError, match="format code"):
@@ -313,10 +316,10 @@ def test_nothing_written_in_a_config_enters_the_program() -> None:
 def test_notes_say_what_a_reader_should_know() -> None:
     """Each note is there where it holds and nowhere else."""
     yarn = model("llama", 8, 2, 2, rope_scaling={"type": "yarn", "factor": 4.0})
-    assert forward.notes(yarn, 9) == ("rope-scaling-not-applied:yarn",)
-    assert forward.notes(MODELS["mistral, window of 30"], 30) == ("keys-shared",)
-    assert forward.notes(MODELS["mistral, window of 30"], 31) == ("keys-shared", "window")
-    assert forward.notes(GPT2, 9) == ("biases-left-out",)
+    assert notes(yarn, 9) == ("rope-scaling-not-applied:yarn",)
+    assert notes(MODELS["mistral, window of 30"], 30) == ("keys-shared",)
+    assert notes(MODELS["mistral, window of 30"], 31) == ("keys-shared", "window")
+    assert notes(GPT2, 9) == ("biases-left-out",)
 
 
 def test_a_head_of_the_largest_model_shows_its_shapes_without_memory() -> None:

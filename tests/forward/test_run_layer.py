@@ -20,7 +20,10 @@ from numpy.typing import NDArray
 from app.cli import main
 from app.forward import run as forward
 from app.forward.head_run import run_sheet
-from app.forward.run import ForwardError, bytes_needed, execute, listing, program, run_head
+from app.forward.lines import ForwardError, listing
+from app.forward.memory import bytes_needed
+from app.forward.program import BYTES_BY_DTYPE, program
+from app.forward.run import execute, run_head
 from app.models.architecture import Architecture, Rotary, architecture_from
 from app.settings import PROJECT
 from app.shapes.tensors import ATTENTION_LAYER
@@ -210,7 +213,7 @@ def architectures(draw: st.DrawFn) -> Architecture:
 
 
 @settings(max_examples=50, deadline=None)
-@given(architectures(), st.integers(1, 20), st.sampled_from(sorted(forward.DTYPES)), st.data())
+@given(architectures(), st.integers(1, 20), st.sampled_from(sorted(BYTES_BY_DTYPE)), st.data())
 def test_every_layer_has_the_table_s_shapes_and_sound_weights(
     architecture: Architecture, tokens: int, dtype: str, data: st.DataObject
 ) -> None:
@@ -373,25 +376,23 @@ def test_a_topic_with_nothing_to_run_is_refused_in_a_sentence() -> None:
         run_head(GPT2, 5, topic=LAYER, head=4)
 
 
-class Here:
+class RunnerInThisProcess:
     """A runner without a child: the forward pass in this process."""
 
     def run(self, architecture: Architecture, tokens: int, **options: Any) -> dict[str, Any]:
         return run_head(architecture, tokens, **options).as_dict()
 
 
-def sheet_of_a_layer(**changes: Any) -> tuple[Any, Variant]:
-    """The grouped sheet on Qwen2.5 0.5B, 14 query heads on 2 key/value heads, 50 tokens, and the parts to run it."""
-    library = load_library(PROJECT / "worksheets")
-    variant = library.variant("qwen2.5-0.5b-grouped")
-    parts = type("Services", (), {"runner": Here(), "library": library})()
-    return parts, replace(variant, worksheet=replace(variant.worksheet, **changes))
+def sheet_of_a_layer(**changes: Any) -> Variant:
+    """The grouped sheet on Qwen2.5 0.5B, 14 query heads on 2 key/value heads, 50 tokens."""
+    variant = load_library(PROJECT / "worksheets").variant("qwen2.5-0.5b-grouped")
+    return replace(variant, worksheet=replace(variant.worksheet, **changes))
 
 
 def test_a_sheet_on_a_layer_runs_the_layer() -> None:
     """The shapes beside the answers are the layer's, and the answers' own."""
-    parts, variant = sheet_of_a_layer()
-    result = run_sheet(parts, variant, head=9, device="cpu")
+    variant = sheet_of_a_layer()
+    result = run_sheet(RunnerInThisProcess(), variant.wording, variant, head=9, device="cpu")
     observed = {row.key: tuple(result["shapes"][row.key]) for row in variant.rows}
     assert observed == {
         "input": (50, 896),
@@ -408,8 +409,8 @@ def test_a_sheet_on_a_layer_runs_the_layer() -> None:
 
 def test_a_simplified_sheet_on_a_layer_runs_the_layer_it_asks_about() -> None:
     """With keys and values for every query head the answers are 50 × 896, and so is what stands beside them."""
-    parts, variant = sheet_of_a_layer(kv_head_per_query_head=True)
-    result = run_sheet(parts, variant, device="meta")
+    variant = sheet_of_a_layer(kv_head_per_query_head=True)
+    result = run_sheet(RunnerInThisProcess(), variant.wording, variant, device="meta")
     assert (result["shapes"]["keys"], result["agrees"]) == ([50, 896], True)
 
 

@@ -8,7 +8,7 @@ from fastapi import APIRouter, HTTPException
 from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
 from app.exchange.imported_models import import_config, import_from_hub, library_with_model
-from app.forward.head_run import HeadProblem, run_head_for
+from app.forward.head_run import HeadNotRun, Reason, run_architecture
 from app.grading.grade import grade
 from app.grading.hints import hint
 from app.misconceptions.catalogue import MISCONCEPTIONS
@@ -21,6 +21,8 @@ from app.web.practice.sheet_request import variant_coded
 from app.web.shared.services import Services, ServicesDep
 
 router = APIRouter(prefix="/api/v1", tags=["v1"])
+# The HTTP status for each reason why a head was not run.
+STATUS_OF_REASON: dict[Reason, int] = {"refused": 422, "busy": 503, "too-long": 504, "stopped": 503}
 
 
 class ModelEntry(BaseModel):
@@ -310,9 +312,10 @@ def run_forward(services: ServicesDep, asked: ForwardRequest) -> dict[str, Any]:
     else:
         architecture = architecture_from(asked.config)
     try:
-        return run_head_for(services, architecture, architecture.check_tokens(asked.tokens), **options)
-    except HeadProblem as problem:
-        raise HTTPException(problem.status, str(problem)) from None
+        tokens = architecture.check_tokens(asked.tokens)
+        return run_architecture(services.runner, services.library.wording, architecture, tokens, **options)
+    except HeadNotRun as problem:
+        raise HTTPException(STATUS_OF_REASON[problem.reason], str(problem)) from None
 
 
 def _model_entry(model: Model) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from fastapi import APIRouter, Depends, Form, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
 from PIL import Image
 
-from app.forward.head_run import HeadProblem, run_sheet
+from app.forward.head_run import HeadNotRun, run_sheet
 from app.grading.grade import grade
 from app.shapes.tensors import AXES, Blank
 from app.sheets.worksheet import Row, Typed, Variant, Wording
@@ -262,8 +262,8 @@ def _answer(request: Request, services: Services, variant: Variant, run: Run | N
 
 def _finish(services: Services, run: Run, variant: Variant, options: dict[str, Any]) -> None:
     try:
-        result = run_sheet(services, variant, **options)
-    except HeadProblem as problem:
+        result = run_sheet(services.runner, services.library.wording, variant, **options)
+    except HeadNotRun as problem:
         services.store.finish_run(run.id, None, str(problem))
     except Exception:  # nobody stands behind this thread to hear of it, and someone waits for the page
         log.exception("a run failed")

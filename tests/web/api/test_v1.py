@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from starlette.testclient import TestClient
 
+from app.forward.lines import ForwardError
 from app.forward.process import RunnerBusy, RunnerFailed, RunTooLong
-from app.forward.run import ForwardError
 from app.sheets.library import Library
 from app.web.shared.request_guard import MAX_BODY
 

@@ -18,8 +18,8 @@ from sqlalchemy.exc import OperationalError
 from starlette.testclient import TestClient
 
 from app import main
+from app.forward.lines import ForwardError
 from app.forward.process import RunnerBusy, RunnerFailed, RunTooLong
-from app.forward.run import ForwardError
 from app.settings import PROJECT, Settings
 from app.store.tables import attempts, runs
 from app.web.shared.request_guard import MAX_BODY
