@@ -12,16 +12,16 @@ from collections.abc import Iterator
 
 from app.settings import PROJECT
 from app.sheets.library import load_library
-from tests.helpers.simulation import SHARES, Figures, simulated
+from simulation.simulated_sheets import SHARES, Tally, simulate_class
 
 
 def report(seeds: int = 1000) -> Iterator[str]:
     """One line for each worksheet and one for all, in per cent; a dash where there was nothing to try."""
-    library, total = load_library(PROJECT / "worksheets"), Figures()
+    library, total = load_library(PROJECT / "worksheets"), Tally()
     yield from (f"{letter}: {share}" for letter, share in zip("ABCDEF", SHARES, strict=True))
     yield f"{'':26}" + "".join(f"{letter:>8}" for letter in "ABCDEF")
     for worksheet in library.worksheets:
-        figures = simulated(library, worksheet, range(seeds))
+        figures = simulate_class(library, worksheet, range(seeds))
         total.update(figures)
         yield f"{worksheet:26}" + "".join(_percent(figures, share) for share in SHARES)
     yield f"{'all':26}" + "".join(_percent(total, share) for share in SHARES)
@@ -29,7 +29,7 @@ def report(seeds: int = 1000) -> Iterator[str]:
     yield f"{'of them otherwise':26}" + "".join(f"{total[share, False]:8}" for share in SHARES)
 
 
-def _percent(figures: Figures, share: str) -> str:
+def _percent(figures: Tally, share: str) -> str:
     return f"{100 * figures.share(share):8.2f}" if figures.tried(share) else f"{'-':>8}"
 
 

@@ -15,8 +15,8 @@ from app.grading.grade import grade
 from app.settings import PROJECT
 from app.sheets.library import Library, load_library
 from app.sheets.worksheet import Variant
-from tests.helpers.simulation import Simulated
-from tests.helpers.students import Boxes
+from simulation.misconception_students import FilledSheet
+from simulation.simulated_sheets import SimulatedSheet
 
 SHEETS, STUDENTS = 10_000, 500  # each student hands in twenty sheets
 Answers = dict[str, str]
@@ -59,28 +59,28 @@ def _class(library: Library) -> Iterator[tuple[Variant, Answers]]:
     chance = random.Random("a class")  # noqa: S311 - simulated students
     worksheets = [key for key, sheet in library.worksheets.items() if sheet.answers == "numbers"]
     kinds = (_right, _one_misconception, _two_misconceptions, _guess)
-    known = dict[str, Simulated]()
+    known = dict[str, SimulatedSheet]()
     for at in range(SHEETS):
         variant = library.seeded(worksheets[at % len(worksheets)], at % STUDENTS)
-        sheet = known.setdefault(variant.standing.code + variant.worksheet.key, Simulated(variant.standing))
+        sheet = known.setdefault(variant.standing.code + variant.worksheet.key, SimulatedSheet(variant.standing))
         boxes = kinds[at // len(worksheets) % len(kinds)](sheet, chance)
         yield variant, {str(blank): str(boxes[str(variant.upright(blank))]) for blank in variant.blanks}
 
 
-def _right(sheet: Simulated, _chance: random.Random) -> Boxes:
-    return sheet.true
+def _right(sheet: SimulatedSheet, _chance: random.Random) -> FilledSheet:
+    return sheet.right
 
 
-def _one_misconception(sheet: Simulated, chance: random.Random) -> Boxes:
-    return chance.choice(sheet.believers)[1]
+def _one_misconception(sheet: SimulatedSheet, chance: random.Random) -> FilledSheet:
+    return chance.choice(sheet.distinguishable)[1]
 
 
-def _two_misconceptions(sheet: Simulated, chance: random.Random) -> Boxes:
+def _two_misconceptions(sheet: SimulatedSheet, chance: random.Random) -> FilledSheet:
     return chance.choice(sheet.pairs)[1] if sheet.pairs else _one_misconception(sheet, chance)
 
 
-def _guess(sheet: Simulated, chance: random.Random) -> Boxes:
-    return {box: chance.choice(sheet.numbers) for box in sheet.true}
+def _guess(sheet: SimulatedSheet, chance: random.Random) -> FilledSheet:
+    return {box: chance.choice(sheet.mentioned_numbers) for box in sheet.right}
 
 
 def _new(variant: Variant) -> Variant:

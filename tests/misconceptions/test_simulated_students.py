@@ -9,8 +9,18 @@ import pytest
 from app.misconceptions.catalogue import MISCONCEPTIONS
 from app.settings import PROJECT
 from app.sheets.library import load_library
-from tests.helpers.simulation import ALONE, BOTH, GUESSED, RIGHT, SHARES, SLIPPED, Figures, Simulated, simulated
-from tests.helpers.students import STUDENTS
+from simulation.misconception_students import PREDICTIONS
+from simulation.simulated_sheets import (
+    ALONE,
+    BOTH,
+    GUESSED,
+    RIGHT,
+    SHARES,
+    SLIPPED,
+    SimulatedSheet,
+    Tally,
+    simulate_class,
+)
 
 LIBRARY = load_library(PROJECT / "worksheets")
 ON_EACH_WORKSHEET = pytest.mark.parametrize("worksheet", LIBRARY.worksheets)
@@ -18,12 +28,12 @@ SEEDS = range(24)
 
 
 @cache
-def figures(worksheet: str) -> Figures:
-    return simulated(LIBRARY, worksheet, SEEDS)
+def figures(worksheet: str) -> Tally:
+    return simulate_class(LIBRARY, worksheet, SEEDS)
 
 
-def total() -> Figures:
-    found = Figures()
+def total() -> Tally:
+    found = Tally()
     for worksheet in LIBRARY.worksheets:
         found.update(figures(worksheet))
     return found
@@ -37,7 +47,7 @@ def test_every_way_of_every_misconception_has_a_student_written_by_hand() -> Non
         for topic, ways in misconception.ways.items()
     }
     written = {
-        (key, topic): sum(key in group for group in groups) for topic, groups in STUDENTS.items()
+        (key, topic): sum(key in group for group in groups) for topic, groups in PREDICTIONS.items()
         for key in {key for group in groups for key in group}
     }  # fmt: skip
     assert written == ways
@@ -82,11 +92,11 @@ def test_enough_was_tried_for_the_shares_to_mean_something() -> None:
 
 def test_who_holds_another_misconception_in_the_other_convention_turns_it_too() -> None:
     """By hand: heads as wide as the model, and every matrix turned; both are named, and every wrong box explained."""
-    sheet = Simulated(LIBRARY.variant("llama-7b"))
+    sheet = SimulatedSheet(LIBRARY.variant("llama-7b"))
     boxes = {"input.rows": 4096, "input.columns": 100, "output.rows": 4096, "output.columns": 100} | {
         f"{row}.{axis}": n for row in ("queries", "keys", "values") for axis, n in (("rows", 4096), ("columns", 100))
     }
-    found = sheet.diagnosed({**sheet.true, **boxes})
+    found = sheet.diagnose({**sheet.right, **boxes})
     assert found is not None
     assert {found.key, *found.also} == {"columns-are-tokens", "head-as-wide-as-model"}
     assert sorted(map(str, found.explains)) == sorted(boxes)

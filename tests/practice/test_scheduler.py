@@ -18,7 +18,7 @@ from app.practice.scheduler import SOLID, STEP_UP, Next, _seen, after, clear, id
 from app.settings import PROJECT
 from app.sheets.library import Library, load_library
 from app.sheets.worksheet import Variant
-from tests.helpers.students import right, students
+from simulation.misconception_students import misconception_sheets, right_sheet
 
 LIBRARY = load_library(PROJECT / "worksheets")
 STARTS = st.integers(0, LARGEST)
@@ -35,18 +35,18 @@ def typed(variant: Variant, boxes: Boxes) -> dict[str, str]:
     """The texts of these sizes; on a sheet in letters a right size is written in letters."""
     letters = variant.worksheet.answers == "letters"
     written = {str(blank): variant.notation.write(variant.side(blank)) for blank in variant.blanks}
-    truth = right(variant)
+    truth = right_sheet(variant)
     return {box: written[box] if letters and size == truth[box] else str(size) for box, size in boxes.items()}
 
 
 def believing(misconception: str) -> Callable[[Variant], dict[str, str]]:
     """A learner who fills in every sheet by one misconception, where it shows."""
-    return lambda variant: typed(variant, dict(students(variant)).get(misconception, right(variant)))
+    return lambda variant: typed(variant, dict(misconception_sheets(variant)).get(misconception, right_sheet(variant)))
 
 
 def learned(variant: Variant) -> dict[str, str]:
     """A learner who is always right."""
-    return typed(variant, right(variant))
+    return typed(variant, right_sheet(variant))
 
 
 def practise(
@@ -254,7 +254,7 @@ def test_what_was_answered_says_which_ideas_held() -> None:
     result.
     """
     variant = LIBRARY.variant("llama-7b")
-    truth = {box: str(size) for box, size in right(variant).items()}
+    truth = {box: str(size) for box, size in right_sheet(variant).items()}
     assert result_of(variant, {}) is None
     assert result_of(variant, {"queries.rows": "?"}) is None
     assert result_of(variant, truth) == Result(variant.code, True)

@@ -15,7 +15,7 @@ from app.sheets.codes import LETTERS, read_code
 from app.sheets.library import Library, load_library
 from app.sheets.seeds import LARGEST_SEED, SeedError, alike, variant_json
 from app.sheets.worksheet import WorksheetError
-from tests.helpers.students import right, students
+from simulation.misconception_students import misconception_sheets, right_sheet
 
 LIBRARY = load_library(PROJECT / "worksheets")
 SHEETS = sorted(LIBRARY.worksheets)
@@ -47,10 +47,10 @@ def test_on_a_drawn_sheet_no_two_misconceptions_write_the_same(sheet: str, seed:
     """
     variant = LIBRARY.seeded(sheet, seed).standing
     named = {frozenset(pair) for pair in alike(variant)}
-    filled = students(variant)
+    filled = misconception_sheets(variant)
     for (one, first), (other, second) in combinations(filled, 2):
         assert first != second or one == other or {one, other} in named
-    assert all(boxes != right(variant) for _, boxes in filled)
+    assert all(boxes != right_sheet(variant) for _, boxes in filled)
 
 
 @pytest.mark.parametrize("sheet", SHEETS)

@@ -12,10 +12,10 @@ import sqlalchemy as sa
 
 from app.store import Store
 from app.store.tables import tries, work
-from benchmarks import pupils as pupils_module
-from benchmarks.classroom import join_all, killed
-from benchmarks.pupils import Measured, Pupil, missing
-from benchmarks.serving import Lesson, Server, open_lesson
+from simulation.class_students import ClassStudent, Timings, find_losses
+from simulation.lesson import Lesson, open_lesson
+from simulation.scenarios import join_all, work_while_server_dies
+from simulation.server import Server
 
 STUDENTS, KILLS = 12, 3
 
@@ -30,74 +30,79 @@ def lesson(tmp_path: Path) -> Iterator[Lesson]:
 
 
 @pytest.fixture
-def class_(lesson: Lesson, monkeypatch: pytest.MonkeyPatch) -> list[Pupil]:
+def class_(lesson: Lesson) -> list[ClassStudent]:
     """Students who try again sooner than the page does, so that the test is short."""
-    monkeypatch.setattr(pupils_module, "BACK_OFF", (0.05, 0.2))
-    measured = Measured()
-    return [Pupil(lesson, number, measured) for number in range(STUDENTS)]
+    timings = Timings()
+    return [
+        ClassStudent(lesson, number, timings, first_retry_s=0.05, longest_retry_s=0.2) for number in range(STUDENTS)
+    ]
 
 
-def run(class_: Sequence[Pupil], work: Awaitable[None]) -> None:
+def run(class_: Sequence[ClassStudent], work: Awaitable[None]) -> None:
     """Let them work, and close their connections."""
 
     async def whole() -> None:
         try:
             await work
         finally:
-            await asyncio.gather(*(pupil.browser.leave() for pupil in class_))
+            await asyncio.gather(*(student.client.wait_closed() for student in class_))
 
     with ThreadPoolExecutor(1) as other:  # the browser of other tests keeps a loop running in this thread
         other.submit(asyncio.run, whole()).result()
 
 
-def test_nothing_acknowledged_is_lost_and_nothing_is_doubled_by_kills(lesson: Lesson, class_: list[Pupil]) -> None:
+def test_nothing_acknowledged_is_lost_and_nothing_is_doubled_by_kills(
+    lesson: Lesson, class_: list[ClassStudent]
+) -> None:
     """Kill -9 three times under load: every acknowledged save is there, every sheet is handed in once."""
 
     async def lived() -> None:
         await join_all(class_)
-        await killed(lesson, class_, KILLS, (0.2, 0.6))
+        await work_while_server_dies(lesson, class_, KILLS, (0.2, 0.6))
 
     run(class_, lived())
-    assert class_[0].measured.errors, "no request was on its way when the server died"
-    assert list(missing(lesson, class_)) == []
-    assert {pupil.handed_in is not None for pupil in class_} == {True}
+    assert class_[0].timings.errors, "no request was on its way when the server died"
+    assert list(find_losses(lesson, class_)) == []
+    assert {student.handed_in is not None for student in class_} == {True}
 
 
-def test_a_hand_in_whose_answer_was_lost_is_sent_again_and_kept_once(lesson: Lesson, class_: list[Pupil]) -> None:
+def test_a_hand_in_whose_answer_was_lost_is_sent_again_and_kept_once(
+    lesson: Lesson, class_: list[ClassStudent]
+) -> None:
     """The server took it and died before anybody heard: the same request to the next server makes no second try."""
-    pupil = class_[0]
+    student = class_[0]
 
     async def died() -> None:
-        await join_all([pupil])
-        await pupil.hand_in()
+        await join_all([student])
+        await student.hand_in()
         lesson.server.kill()
         lesson.server.start()
-        form = {**pupil.form, **pupil.answers}
-        answer = await pupil.browser.post(f"{lesson.sheet_path}/hand-in", form, script=True)
+        form = {**student.form, **student.answers}
+        answer = await student.client.post(f"{lesson.sheet_path}/hand-in", form, script=True)
         assert answer.status == 200
 
-    run([pupil], died())
-    assert list(missing(lesson, [pupil])) == []
+    run([student], died())
+    assert list(find_losses(lesson, [student])) == []
 
 
-def test_the_check_finds_what_is_lost_doubled_or_changed(lesson: Lesson, class_: list[Pupil]) -> None:
+def test_the_check_finds_what_is_lost_doubled_or_changed(lesson: Lesson, class_: list[ClassStudent]) -> None:
     """An older draft, a second try and another text put into the database by hand are each reported."""
 
     async def handed_in() -> None:
         await join_all(class_[:3])
-        await asyncio.gather(*(pupil.hand_in() for pupil in class_[:3]))
+        await asyncio.gather(*(student.hand_in() for student in class_[:3]))
 
     run(class_, handed_in())
-    assert list(missing(lesson, class_[:3])) == []
+    assert list(find_losses(lesson, class_[:3])) == []
     store = Store(lesson.server.database)
     course = store.courses.find(lesson.activity.course_id)
     assert course is not None
     ids = {student.name: student.id for student in store.courses.students(course)}
-    first, second, third = (ids[pupil.name] for pupil in class_[:3])
+    first, second, third = (ids[student.name] for student in class_[:3])
     with store.engine.begin() as connection:
         connection.execute(sa.update(work).where(work.c.student_id == first).values(version=1))
         row = connection.execute(sa.select(tries).where(tries.c.student_id == second)).one()
         connection.execute(sa.insert(tries).values({**row._mapping, "id": None, "client_id": "another"}))
         connection.execute(sa.update(work).where(work.c.student_id == third).values(answers={}))
     store.close()
-    assert {report.partition(":")[0] for report in missing(lesson, class_[:3])} == {p.name for p in class_[:3]}
+    assert {report.partition(":")[0] for report in find_losses(lesson, class_[:3])} == {p.name for p in class_[:3]}

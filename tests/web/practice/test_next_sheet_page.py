@@ -18,7 +18,7 @@ from app.practice.record import KEPT, Record, Result, read_record, write_record
 from app.sheets.library import Library
 from app.sheets.worksheet import Variant
 from app.web.practice.practice_cookie import COOKIE, LONGEST, keep_record, kept_record
-from tests.helpers.students import right, students
+from simulation.misconception_students import misconception_sheets, right_sheet
 
 Answers = dict[str, str]
 
@@ -37,11 +37,11 @@ def form(variant: Variant, answers: Answers) -> Answers:
 
 
 def truth(variant: Variant) -> Answers:
-    return {box: str(size) for box, size in right(variant).items()}
+    return {box: str(size) for box, size in right_sheet(variant).items()}
 
 
 def believed(variant: Variant, misconception: str) -> Answers:
-    return {box: str(size) for box, size in dict(students(variant))[misconception].items()}
+    return {box: str(size) for box, size in dict(misconception_sheets(variant))[misconception].items()}
 
 
 def record_of(client: TestClient) -> Record:

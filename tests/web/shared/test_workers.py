@@ -14,7 +14,8 @@ import psutil
 import pytest
 
 from app.store import Store
-from benchmarks.serving import Lesson, Server, open_lesson
+from simulation.lesson import Lesson, open_lesson
+from simulation.server import Server
 from tests.helpers.classes import PASSWORD
 
 CLASS = 6

@@ -12,23 +12,23 @@ from types import SimpleNamespace
 from app.sheets.worksheet import Variant
 
 Sizes = SimpleNamespace
-Boxes = dict[str, int]
-Student = Callable[[Sizes], Boxes]
+FilledSheet = dict[str, int]
+Prediction = Callable[[Sizes], FilledSheet]
 
 
-def shape(rows: int, columns: int, *keys: str) -> Boxes:
+def shape(rows: int, columns: int, *keys: str) -> FilledSheet:
     return {f"{key}.{axis}": n for key in keys for axis, n in (("rows", rows), ("columns", columns))}
 
 
-def columns(n: int, *keys: str) -> Boxes:
+def columns(n: int, *keys: str) -> FilledSheet:
     return {f"{key}.columns": n for key in keys}
 
 
-def rows(n: int, *keys: str) -> Boxes:
+def rows(n: int, *keys: str) -> FilledSheet:
     return {f"{key}.rows": n for key in keys}
 
 
-def matrix(height: int, width: int, key: str) -> Boxes:
+def matrix(height: int, width: int, key: str) -> FilledSheet:
     return {**shape(height, width, key), f"{key}.count": height * width}
 
 
@@ -36,7 +36,7 @@ QKV = ("queries", "keys", "values")
 SCORES = ("scores", "weights")
 
 # One head with N tokens that ask (M in cross attention, 1 in a decode step) and K keys.
-HEAD: Mapping[str, Student] = {
+HEAD: Mapping[str, Prediction] = {
     "head-as-wide-as-model": lambda s: columns(s.d, *QKV),
     "heads-multiply-width": lambda s: columns(s.H * s.d, *QKV),
     "input-sliced": lambda s: columns(s.d_h, "input", "encoded"),
@@ -63,36 +63,36 @@ HEAD: Mapping[str, Student] = {
     "all-heads-stacked": lambda s: shape(s.H * s.asking, s.met, *SCORES),
     "softmax-collapses": lambda s: columns(1, "weights"),
 }
-PLAIN_HEAD: Mapping[str, Student] = {
+PLAIN_HEAD: Mapping[str, Prediction] = {
     **HEAD,
     "context-for-tokens": lambda s: (
         rows(s.C, "input", *QKV, "context", "output") | shape(s.C, s.C, *SCORES) if s.C else {}
     ),
 }
 # Values of another width, and a context that goes with them.
-CARRIED: Mapping[str, Student] = {
+CARRIED: Mapping[str, Prediction] = {
     "head-as-wide-as-model": lambda s: columns(s.d, *QKV, "context"),
     "heads-multiply-width": lambda s: columns(s.H * s.d, *QKV, "context"),
     "full-width-values": lambda s: columns(s.d, "values", "context"),
     "wider-kv-heads": lambda s: columns(s.d // s.G, "keys", "values", "context"),
     "all-kv-heads-in-one": lambda s: columns(s.G * s.d_h, "keys", "values", "context") if s.G < s.H else {},
 }
-CROSS: Mapping[str, Student] = {
+CROSS: Mapping[str, Prediction] = {
     **HEAD,
     "context-for-tokens": lambda s: (
         rows(s.C, "input", "encoded", *QKV, "context", "output") | shape(s.C, s.C, *SCORES) if s.C else {}
     ),
 }
-DECODE: Mapping[str, Student] = {
+DECODE: Mapping[str, Prediction] = {
     **HEAD,
     "context-for-tokens": lambda s: (
         rows(s.C + 1, "keys", "values") | columns(s.C + 1, *SCORES) if s.C and not s.window else {}
     ),
     "decode-step-square": lambda s: shape(s.N, s.N, *SCORES),
 }
-DECODE_ONES: Mapping[str, Student] = {"decode-step-square": lambda s: shape(1, 1, *SCORES)}
-DECODE_ALL: Mapping[str, Student] = {"decode-step-square": lambda s: shape(s.N + 1, s.N + 1, *SCORES)}
-LAYER: Mapping[str, Student] = {
+DECODE_ONES: Mapping[str, Prediction] = {"decode-step-square": lambda s: shape(1, 1, *SCORES)}
+DECODE_ALL: Mapping[str, Prediction] = {"decode-step-square": lambda s: shape(s.N + 1, s.N + 1, *SCORES)}
+LAYER: Mapping[str, Prediction] = {
     **{key: HEAD[key] for key in ("transposed-product", "model-wide-scores", "elementwise-product", "all-heads-stacked",
                                   "softmax-collapses", "embedding-table-as-input", "input-sliced", "input-repeated")},
     "heads-multiply-width": lambda s: (
@@ -124,10 +124,10 @@ LAYER: Mapping[str, Student] = {
         rows(s.C, "input", *QKV, "latent", "rotary_key", "cache", "context", "output") | shape(s.C, s.C, *SCORES)
     ) if s.C else {},
 }  # fmt: skip
-WIDE_HEADS_JOINED: Mapping[str, Student] = {
+WIDE_HEADS_JOINED: Mapping[str, Prediction] = {
     "heads-multiply-width": lambda s: columns(s.H * s.d, "queries") | columns(s.G * s.d, "keys", "values"),
 }
-MATRICES: Mapping[str, Student] = {
+MATRICES: Mapping[str, Prediction] = {
     "heads-multiply-width": lambda s: {
         **matrix(s.d, s.H * s.d, "W_Q"),
         **matrix(s.d, s.G * s.d, "W_K"),
@@ -156,12 +156,12 @@ MATRICES: Mapping[str, Student] = {
         "W_O.count": s.H * s.H * s.d_h * s.d,
     },
 }
-WIDE_MATRICES_JOINED: Mapping[str, Student] = {
+WIDE_MATRICES_JOINED: Mapping[str, Prediction] = {
     "heads-multiply-width": lambda s: (
         matrix(s.d, s.H * s.d, "W_Q") | matrix(s.d, s.G * s.d, "W_K") | matrix(s.d, s.G * s.d, "W_V")
     ),
 }
-WALK: Mapping[str, Student] = {
+WALK: Mapping[str, Prediction] = {
     "columns-are-tokens": lambda s: {
         **shape(s.d, s.N, "embedded", "attended", "residual", "fed_forward", "layer_output", "final"),
         **shape(s.d_ff, s.N, "gate", "up", "hidden"),
@@ -177,7 +177,7 @@ WALK: Mapping[str, Student] = {
 }  # fmt: skip
 
 
-def counted(s: Sizes, attention: int, embedding: int = 0, tied: int = 0) -> Boxes:
+def counted(s: Sizes, attention: int, embedding: int = 0, tied: int = 0) -> FilledSheet:
     """A parameter count with another attention, a larger embedding, or the output matrix once more."""
     more = s.L * (attention - s.attention)
     layers = {"attention.count": attention, "all_layers.count": s.all_layers + more}
@@ -191,7 +191,7 @@ def attention(s: Sizes, d_h: int) -> int:
     return int(matrices + sum(widths[letter] for letter in s.biases) + 2 * d_h * s.normed)
 
 
-COUNT: Mapping[str, Student] = {
+COUNT: Mapping[str, Prediction] = {
     "heads-multiply-width": lambda s: counted(s, attention(s, s.d)),
     "width-always-divided": lambda s: counted(s, attention(s, s.d // s.H)),
     "heads-change-parameters": lambda s: counted(s, s.H * s.attention) if s.d == s.H * s.d_h else {},
@@ -200,10 +200,10 @@ COUNT: Mapping[str, Student] = {
     "positions-are-parameters": lambda s: counted(s, s.attention, embedding=s.C * s.d),
     "tied-embedding-twice": lambda s: counted(s, s.attention, tied=s.V * s.d) if s.tied else {},
 }
-COUNT_OF_A_LAYER: Mapping[str, Student] = {
+COUNT_OF_A_LAYER: Mapping[str, Prediction] = {
     "heads-change-parameters": lambda s: {"attention.count": s.H * s.attention} if s.d == s.H * s.d_h else {},
 }
-COSTS: Mapping[str, Student] = {
+COSTS: Mapping[str, Prediction] = {
     "heads-multiply-width": lambda s: {
         "queries_flops.count": 2 * s.N * s.d * s.H * s.d,
         "keys_flops.count": 2 * s.N * s.d * s.G * s.d,
@@ -256,19 +256,19 @@ COSTS: Mapping[str, Student] = {
     },
 }
 # Which factor the cache forgets depends on the student: keys alone so far, both for every query head, keys for each.
-CACHE_OF_KEYS_FOR_ALL_HEADS: Mapping[str, Student] = {
+CACHE_OF_KEYS_FOR_ALL_HEADS: Mapping[str, Prediction] = {
     "cache-forgets-factor": lambda s: {
         "cache_16_bit.count": 2 * s.L * s.N * s.H * s.d_h,
         "cache_8_bit.count": s.L * s.N * s.H * s.d_h,
     }
 }
-CACHE_FOR_ALL_HEADS: Mapping[str, Student] = {
+CACHE_FOR_ALL_HEADS: Mapping[str, Prediction] = {
     "cache-forgets-factor": lambda s: {
         "cache_16_bit.count": 4 * s.L * s.N * s.H * s.d_h,
         "cache_8_bit.count": 2 * s.L * s.N * s.H * s.d_h,
     }
 }
-STUDENTS: Mapping[str, tuple[Mapping[str, Student], ...]] = {
+PREDICTIONS: Mapping[str, tuple[Mapping[str, Prediction], ...]] = {
     "single-head": (PLAIN_HEAD, CARRIED),
     "bidirectional-head": (PLAIN_HEAD, CARRIED),
     "cross-attention": (CROSS, CARRIED),
@@ -281,7 +281,7 @@ STUDENTS: Mapping[str, tuple[Mapping[str, Student], ...]] = {
 }
 
 
-def right(variant: Variant) -> Boxes:
+def right_sheet(variant: Variant) -> FilledSheet:
     return {str(blank): variant.answer(blank) for blank in variant.blanks}
 
 
@@ -289,7 +289,7 @@ def sizes(variant: Variant) -> Sizes:
     architecture, own = variant.architecture, dict(variant.sizes)
     own["asking"] = {"decode-step": 1, "cross-attention": own["M"]}.get(variant.worksheet.topic, own["N"])
     own["met"] = own["N"] + (variant.worksheet.topic == "decode-step")
-    amounts = {box.removesuffix(".count"): n for box, n in right(variant).items() if box.endswith(".count")}
+    amounts = {box.removesuffix(".count"): n for box, n in right_sheet(variant).items() if box.endswith(".count")}
     facts = {
         "C": architecture.C,
         "tied": architecture.tied_embeddings,
@@ -300,11 +300,11 @@ def sizes(variant: Variant) -> Sizes:
     return Sizes(**{**amounts, **own, **facts})
 
 
-def students(variant: Variant) -> list[tuple[str, Boxes]]:
+def misconception_sheets(variant: Variant) -> list[tuple[str, FilledSheet]]:
     """Each misconception and the sheet it fills in, once for each way that shows and differs from the truth."""
-    true, s = right(variant), sizes(variant)
-    filled = list[tuple[str, Boxes]]()
-    for group in STUDENTS[variant.worksheet.topic]:
+    true, s = right_sheet(variant), sizes(variant)
+    filled = list[tuple[str, FilledSheet]]()
+    for group in PREDICTIONS[variant.worksheet.topic]:
         for key, student in group.items():
             boxes = {**true, **{box: n for box, n in student(s).items() if box in true}}
             if boxes != true and (key, boxes) not in filled:
@@ -312,7 +312,7 @@ def students(variant: Variant) -> list[tuple[str, Boxes]]:
     return filled
 
 
-def with_slip(boxes: Boxes, box: str, chance: random.Random) -> Boxes:
+def with_slip(boxes: FilledSheet, box: str, chance: random.Random) -> FilledSheet:
     """One slip in one box: a digit mistyped, left out, doubled or changed round; the number stays above zero."""
     return {**boxes, box: chance.choice([n for n in _slips(str(boxes[box]), chance) if n not in (0, boxes[box])])}
 

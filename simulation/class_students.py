@@ -1,0 +1,175 @@
+"""Simulated students of a class: they type as the page's script sends it and remember what was acknowledged."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import re
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from app.store import Store
+from simulation.http_client import HttpClient, HttpResponse
+from simulation.lesson import Lesson
+
+FIRST_RETRY_S, LONGEST_RETRY_S = 1.0, 30.0  # as in static/js/save.js
+
+
+@dataclass
+class Timings:
+    """Seconds of every response by kind of request ("save", "hand in" …), and failures counted by kind and cause."""
+
+    seconds: dict[str, list[float]] = field(default_factory=dict)
+    errors: Counter[str] = field(default_factory=Counter)
+
+    def add(self, kind: str, seconds: float) -> None:
+        """Record one response."""
+        self.seconds.setdefault(kind, []).append(seconds)
+
+
+@dataclass
+class ClassStudent:
+    """One student in a browser: what was typed under which version, and which versions were acknowledged."""
+
+    lesson: Lesson
+    number: int
+    timings: Timings
+    client: HttpClient = field(init=False)
+    form: dict[str, str] = field(default_factory=dict)
+    sent: dict[int, dict[str, str]] = field(default_factory=dict)  # by version
+    acknowledged: list[int] = field(default_factory=list)
+    handed_in: dict[str, str] | None = None
+    first_retry_s: float = FIRST_RETRY_S
+    longest_retry_s: float = LONGEST_RETRY_S
+
+    def __post_init__(self) -> None:
+        self.client = HttpClient(self.lesson.server.url)
+        self.boxes = [str(blank) for blank in self.lesson.variant.blanks]
+        self.answers = dict.fromkeys(self.boxes, "")
+        self._chance = random.Random(self.number)  # noqa: S311 - so that it can be repeated
+
+    @property
+    def name(self) -> str:
+        """The name under which this student joins, such as "Student 007"."""
+        return f"Student {self.number:03}"
+
+    async def join(self) -> None:
+        """Enter by the join code under this name, and open the sheet."""
+        path = f"/join/{self.lesson.activity.join_code}"
+        name_page = await self._request("join", "GET", path)
+        await self._request("join", "POST", path, {**_hidden_fields(name_page), "name": self.name})
+        sheet_page = await self._request("sheet", "GET", self.lesson.sheet_path)
+        self.form = {**_hidden_fields(sheet_page), "scale": "root"}
+
+    async def save(self) -> None:
+        """Type into one more box, right two times in three, and save until it is acknowledged."""
+        version = self._type()
+        await self._send_until_taken("save", f"{self.lesson.sheet_path}/save")
+        self.acknowledged.append(version)
+
+    async def hand_in(self) -> None:
+        """Type into one more box and hand in until it is acknowledged."""
+        version = self._type()
+        await self._send_until_taken("hand in", f"{self.lesson.sheet_path}/hand-in")
+        self.acknowledged.append(version)
+        self.handed_in = self.sent[version]
+
+    def _type(self) -> int:
+        """Change the answer of the next box, in turn, and return the new version: a rising clock in milliseconds."""
+        box = self.boxes[len(self.sent) % len(self.boxes)]
+        truth = next(str(size) for blank, size in self.lesson.variant.key.items() if str(blank) == box)
+        self.answers[box] = truth if self._chance.random() < 2 / 3 else str(self._chance.randrange(10_000))
+        version = max(time.time_ns() // 1_000_000, *(earlier + 1 for earlier in self.sent)) if self.sent else 1
+        self.sent[version] = dict(self.answers)
+        self.form["version"] = str(version)
+        return version
+
+    async def _send_until_taken(self, kind: str, path: str) -> None:
+        """Send the form again after longer and longer waits until the server answers with 200."""
+        form, wait = {**self.form, **self.answers}, self.first_retry_s
+        while True:
+            try:
+                if (await self._request(kind, "POST", path, form)).status == 200:
+                    return
+            except OSError:
+                pass
+            await asyncio.sleep(wait)
+            wait = min(2 * wait, self.longest_retry_s)
+
+    async def _request(self, kind: str, method: str, path: str, form: dict[str, str] | None = None) -> HttpResponse:
+        """Send one request and record its time; a status other than 200 is counted as an error and returned.
+
+        Raises OSError, counted too, if no response comes.
+        """
+        begin = time.perf_counter()
+        script = kind in ("save", "hand in")
+        try:
+            if method == "GET":
+                response = await self.client.get(path)
+            else:
+                response = await self.client.post(path, form or {}, script=script)
+        except OSError as error:
+            self.timings.errors[f"{kind}: {type(error).__name__}"] += 1
+            raise
+        self.timings.add(kind, time.perf_counter() - begin)
+        if response.status != 200:
+            self.timings.errors[f"{kind}: {response.status}"] += 1
+        return response
+
+
+def _hidden_fields(page: HttpResponse) -> dict[str, str]:
+    """Name and value of every hidden field of a page, which its form sends along."""
+    return dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', page.text))
+
+
+async def watch_live_view(lesson: Lesson, timings: Timings) -> None:
+    """Poll the instructor's live view every second, as its page does, until cancelled."""
+    client = HttpClient(lesson.server.url, {"attention_shapes_teacher": lesson.session})
+    while True:
+        begin = time.perf_counter()
+        try:
+            response = await client.get(f"/activities/{lesson.activity.id}/live/now?sheet=1", script=True)
+            timings.add("live view", time.perf_counter() - begin)
+            if response.status != 200:
+                timings.errors[f"live view: {response.status}"] += 1
+        except OSError as error:
+            timings.errors[f"live view: {type(error).__name__}"] += 1
+        await asyncio.sleep(max(0.0, 1 - (time.perf_counter() - begin)))
+
+
+def find_losses(lesson: Lesson, students: Iterable[ClassStudent]) -> Iterator[str]:
+    """Compare the database with what students remember: a sentence for everything lost, changed or doubled.
+
+    A save replaces the one before it, so the stored draft must have the newest acknowledged version or a newer one
+    that was sent, with exactly the texts sent under it. A student who handed in must have one attempt with the texts
+    handed in; the others must have none. Each sentence begins with the student's name.
+    """
+    store = Store(lesson.server.database)
+    course = store.courses.find(lesson.activity.course_id)
+    assert course is not None
+    ids = dict[str, list[int]]()
+    for student in store.courses.students(course):
+        ids.setdefault(student.name, []).append(student.id)
+    drafts = {draft.student_id: draft for draft in store.classwork.drafts_of_activity(lesson.activity.id)}
+    versions = {key[0]: version for key, version in store.live.drafts(lesson.activity.id).items()}
+    attempts = dict[int, list[dict[str, str]]]()
+    for attempt in store.classwork.tries_of_activity(lesson.activity.id):
+        attempts.setdefault(attempt.student_id, []).append(dict(attempt.answers))
+    store.close()
+    for simulated in students:
+        stored_ids = ids.get(simulated.name, [])
+        if len(stored_ids) != 1:
+            yield f"{simulated.name} is stored {len(stored_ids)} times"
+            continue
+        [student_id] = stored_ids
+        stored = versions.get(student_id, 0)
+        lost = [version for version in simulated.acknowledged if version > stored]
+        yield from (f"{simulated.name}: save {version} is lost" for version in lost)
+        if stored and dict(drafts[student_id].answers) != simulated.sent.get(stored):
+            yield f"{simulated.name}: version {stored} holds other texts than were sent"
+        expected = [simulated.handed_in] if simulated.handed_in is not None else []
+        if attempts.get(student_id, []) != expected:
+            count = len(attempts.get(student_id, []))
+            yield f"{simulated.name}: {count} attempts are stored, {len(expected)} were acknowledged"

@@ -1,0 +1,56 @@
+"""An open activity in the database of a running server: what simulated students join."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from app.classes.student_sheet import freeze
+from app.settings import PROJECT
+from app.sheets.exit_tickets import load_tickets
+from app.sheets.library import load_library
+from app.sheets.worksheet import Variant
+from app.store import Activity, Course, Plan, Policies, Store, Teacher
+from simulation.server import Server
+
+WORKSHEET = "llama-7b"
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """An open activity on a server, its only sheet, and a session token of the teacher."""
+
+    server: Server
+    activity: Activity
+    variant: Variant
+    session: str
+
+    @property
+    def sheet_path(self) -> str:
+        """Where students find the sheet, such as /class/1/1."""
+        return f"/class/{self.activity.id}/1"
+
+
+def open_lesson(server: Server, title: str = "Lesson") -> Lesson:
+    """Put a teacher, a course and an open activity with one sheet and an exit ticket into the server's database.
+
+    The database must hold no other lesson with this title, since the teacher's e-mail is made from it.
+    """
+    library, tickets = load_library(PROJECT / "worksheets"), load_tickets(PROJECT / "worksheets")
+    store = Store(server.database)
+    teacher = _add_teacher(store, f"{title.lower()}@example.org", title)
+    course: Course = store.courses.add(title, "UTC", teacher)
+    plan = Plan(title, None, Policies(feedback="after_hand_in"))
+    activity = store.activities.add(course, plan, freeze(library, (WORKSHEET,), tickets["classic"]))
+    store.activities.set_state(activity, "open")
+    session = store.people.open_session(teacher)
+    store.close()
+    return Lesson(server, activity, library.variant(WORKSHEET), session)
+
+
+def _add_teacher(store: Store, email: str, name: str) -> Teacher:
+    """A teacher with an account whom no password lets in."""
+    link = store.people.find_link(store.people.add_link("invite", email))
+    assert link is not None
+    teacher = store.people.follow_link(link, email, name, "no hash of any password")
+    assert teacher is not None
+    return teacher

