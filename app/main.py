@@ -10,7 +10,6 @@ from fastapi import FastAPI
 from starlette.middleware.gzip import GZipMiddleware
 
 from app import __version__
-from app.classes.live_snapshot import Rooms
 from app.exchange.mail import Mail, read_sender, read_server
 from app.forward.process import HeadRunner
 from app.settings import PROJECT, Settings
@@ -72,7 +71,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         docs_url=None,  # the page it would serve loads its script from another site
         redoc_url=None,
     )
-    app.state.services, app.state.rooms = services, Rooms()
+    app.state.services = services
     app.state.printing = Printing(settings.data_dir)
     learning = (classroom, sheet, practice, run, models, model, handout, marking, api, health, join)
     teaching = (signin, courses, activities, live, results, exit_tickets, regrading, exports, samples)

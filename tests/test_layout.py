@@ -30,8 +30,8 @@ BELOW: dict[str, set[str]] = {
     **{package: set(CORE) for package in CORE},
     "store": set(CORE),
     "handout": {*CORE, "store"},
-    "exchange": {*CORE, "store", "web"},
-    "classes": {*CORE, "store", "exchange", "handout", "web"},
+    "exchange": {*CORE, "store"},
+    "classes": {*CORE, "store", "exchange", "handout"},
     "web": {*CORE, "store", "handout", "exchange", "classes", "settings"},
     "settings": {"exchange"},  # which reads the address of a mail server
     "main": {*CORE, "store", "handout", "exchange", "classes", "web", "settings"},

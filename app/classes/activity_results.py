@@ -1,11 +1,11 @@
-"""What came of an activity: each sheet with every student's tries, and what they say of its rows."""
+"""The results of an activity: each sheet with every student's attempts, and what they say about its rows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from app.classes.student_sheet import fix, worksheet_of
+from app.classes.student_sheet import frozen_worksheet, own_sizes, variant_of
 from app.grading.grade import Report, grade, settled
 from app.grading.item_analysis import (
     RowState,
@@ -15,61 +15,67 @@ from app.grading.item_analysis import (
     row_state,
     row_statistics,
 )
-from app.sheets.worksheet import Row, Typed, Variant, plain
-from app.store import Activity, Course, Fixed, Item, Student, Try
-from app.web.shared.services import Services
+from app.sheets.library import Library
+from app.sheets.worksheet import Row, Typed, Variant, Wording, plain
+from app.store import Activity, Content, Course, Fixed, Item, Store, Student, Try
 
 
 @dataclass(frozen=True)
-class SheetOutcome:
-    """One sheet with everybody's tries on it, by student, the first one first."""
+class SheetResults:
+    """One sheet of an activity with the attempts of every student who made one, in order of time."""
 
     item: Item
-    variant: Variant
-    current: bool  # students see it still
-    tries: Mapping[int, tuple[Try, ...]]
+    variant: Variant  # with the worksheet's own sizes
+    current: bool  # whether it is in the newest revision, which students see
+    attempts: Mapping[int, tuple[Try, ...]]  # by student; never empty
 
     @property
     def title(self) -> str:
+        """The title as it was frozen."""
         return str(self.item.worksheet["title"])
 
     @property
     def rows(self) -> tuple[Row, ...]:
+        """The rows of the sheet, from top to bottom."""
         return self.variant.rows
 
     @property
-    def boxes(self) -> dict[str, list[str]]:
-        """The boxes of each row."""
+    def blanks(self) -> dict[str, list[str]]:
+        """The blanks of each row by the row's key: {'keys': ['keys.rows', 'keys.columns'], …}."""
         return {row.key: [str(blank) for blank in row.blanks] for row in self.rows}
 
     @property
     def first(self) -> list[Try]:
-        return [tries[0] for tries in self.tries.values()]
+        """Every student's first attempt."""
+        return [attempts[0] for attempts in self.attempts.values()]
 
     @property
     def last(self) -> list[Try]:
-        return [tries[-1] for tries in self.tries.values()]
+        """Every student's last attempt, which is the one that counts."""
+        return [attempts[-1] for attempts in self.attempts.values()]
 
-    def states(self, one: Try) -> dict[str, RowState]:
-        """How each row of a try stands."""
-        return {row: row_state(one.marks, boxes) for row, boxes in self.boxes.items()}
+    def states(self, attempt: Try) -> dict[str, RowState]:
+        """Whether each row of an attempt is right, follow-through, wrong or open, by the row's key."""
+        return {row: row_state(attempt.marks, blanks) for row, blanks in self.blanks.items()}
 
     def statistics(self) -> tuple[RowStatistics, ...]:
-        return row_statistics(self.boxes, [one.marks for one in self.first], [one.marks for one in self.last])
+        """The statistics of each row, in order, over first and last attempts."""
+        first, last = ([attempt.marks for attempt in attempts] for attempts in (self.first, self.last))
+        return row_statistics(self.blanks, first, last)
 
 
 @dataclass(frozen=True)
 class WrongAnswer:
-    """An answer that several gave at first: the side, what it says, and how many gave it."""
+    """A wrong answer that some students gave first: its field in words, what was written, and by how many."""
 
-    side: str
+    field: str
     text: str
     count: int
 
 
 @dataclass(frozen=True)
-class NamedMisconception:
-    """A misconception in a few words, and how many held it at their first and at their last try."""
+class MisconceptionTotal:
+    """A misconception by its short name, and how many students' first and last attempts show it."""
 
     key: str
     name: str
@@ -77,83 +83,97 @@ class NamedMisconception:
     at_last: int
 
 
-def outcomes(services: Services, activity: Activity) -> tuple[SheetOutcome, ...]:
-    """Every sheet of an activity, those that students see first, then those of earlier versions that were tried."""
-    tries = services.store.classwork.tries_of_activity(activity.id)
-    items = {item.sheet: item for item in activity.content.items}
-    for one in tries:
-        if one.sheet not in items and (item := item_of(services, one)):
-            items[one.sheet] = item
-    seen = {item.sheet for item in activity.content.items}
-    return tuple(_outcome(services, activity, item, sheet in seen, tries) for sheet, item in items.items())
-
-
-def item_of(services: Services, one: Try) -> Item | None:
-    """The worksheet of a try as it was frozen then."""
-    content = services.store.activities.content(one.activity_id, one.revision)
-    return content.items[one.item] if content and one.item < len(content.items) else None
-
-
-def _outcome(services: Services, activity: Activity, item: Item, current: bool, tries: Iterable[Try]) -> SheetOutcome:
-    by_student = dict[int, tuple[Try, ...]]()
-    for one in tries:
-        if one.sheet == item.sheet:
-            by_student[one.student_id] = (*by_student.get(one.student_id, ()), one)
-    worksheet = worksheet_of(item, activity.policies)
-    own = Fixed(worksheet.model, worksheet.tokens, worksheet.decoder_tokens)
-    return SheetOutcome(item, fix(services, worksheet, own), current, by_student)
-
-
-def took_part(
-    services: Services, activity: Activity, course: Course, found: Sequence[SheetOutcome]
-) -> tuple[Student, ...]:
-    """Everybody who came or whose sheet is there, by name."""
-    ids = {there.student_id for there in services.store.classwork.attendance(activity.id)}
-    ids |= {student_id for outcome in found for student_id in outcome.tries}
-    return tuple(student for student in services.store.courses.students(course) if student.id in ids)
-
-
-def named_misconceptions(services: Services, found: Sequence[SheetOutcome]) -> tuple[NamedMisconception, ...]:
-    """The misconceptions of these sheets, by how many students held them at last, then at first."""
-    first, last = (dict(misconception_counts(_by_student(found, which))) for which in (0, -1))
-    names = services.library.wording.sections["misconception-names"]
-    all_ = [
-        NamedMisconception(key, names.get(key, key), first.get(key, 0), last.get(key, 0)) for key in {**last, **first}
-    ]
+def activity_results(library: Library, store: Store, activity: Activity) -> tuple[SheetResults, ...]:
+    """Every sheet of an activity: those of the newest revision in order, then earlier ones that have attempts."""
+    attempts = store.classwork.tries_of_activity(activity.id)
+    current = {item.sheet: item for item in activity.content.items}
+    items = dict(current)
+    if any(attempt.sheet not in items for attempt in attempts):
+        revisions = store.activities.revisions(activity)
+        for attempt in attempts:
+            if attempt.sheet not in items and (item := frozen_item(revisions, attempt)):
+                items[attempt.sheet] = item
     return tuple(
-        sorted(all_, key=lambda misconception: (-misconception.at_last, -misconception.at_first, misconception.name))
+        _sheet_results(library, store, activity, item, sheet in current, attempts) for sheet, item in items.items()
     )
 
 
-def _by_student(found: Sequence[SheetOutcome], which: int) -> list[list[str]]:
-    """What each student believed on any of the sheets."""
-    held = dict[int, list[str]]()
-    for outcome in found:
-        for student_id, tries in outcome.tries.items():
-            held.setdefault(student_id, []).extend(tries[which].misconceptions)
-    return list(held.values())
+def frozen_item(revisions: Mapping[int, Content], attempt: Try) -> Item | None:
+    """The worksheet of an attempt as it was frozen in the attempt's revision; None where that revision is gone."""
+    content = revisions.get(attempt.revision)
+    return content.items[attempt.item] if content and attempt.item < len(content.items) else None
 
 
-def wrong_answers(services: Services, activity: Activity, outcome: SheetOutcome) -> dict[str, WrongAnswer]:
-    """The commonest wrong answer of each row at first; where students have numbers of their own, by its symbol."""
+def _sheet_results(
+    library: Library, store: Store, activity: Activity, item: Item, current: bool, attempts: Iterable[Try]
+) -> SheetResults:
+    """One sheet with those of the activity's attempts that were made on it."""
+    by_student = dict[int, list[Try]]()
+    for attempt in attempts:
+        if attempt.sheet == item.sheet:
+            by_student.setdefault(attempt.student_id, []).append(attempt)
+    worksheet = frozen_worksheet(item, activity.policies)
+    variant = variant_of(library, store, worksheet, own_sizes(worksheet))
+    return SheetResults(item, variant, current, {student: tuple(made) for student, made in by_student.items()})
+
+
+def participants(
+    store: Store, activity: Activity, course: Course, results: Sequence[SheetResults]
+) -> tuple[Student, ...]:
+    """The students on the course's roster who came to the activity or made an attempt, by name."""
+    ids = {attendance.student_id for attendance in store.classwork.attendance(activity.id)}
+    ids |= {student_id for sheet in results for student_id in sheet.attempts}
+    return tuple(student for student in store.courses.students(course) if student.id in ids)
+
+
+def misconception_totals(wording: Wording, results: Sequence[SheetResults]) -> tuple[MisconceptionTotal, ...]:
+    """How many students showed each misconception on any of these sheets; those that nobody showed are left out.
+
+    The most frequent at the last attempts comes first, then at the first attempts, then by name.
+    """
+    first, last = (dict(misconception_counts(_by_student(results, which))) for which in (0, -1))
+    names = wording.sections["misconception-names"]
+    totals = [
+        MisconceptionTotal(key, names.get(key, key), first.get(key, 0), last.get(key, 0)) for key in {**last, **first}
+    ]
+    return tuple(sorted(totals, key=lambda total: (-total.at_last, -total.at_first, total.name)))
+
+
+def _by_student(results: Sequence[SheetResults], which: int) -> list[list[str]]:
+    """The misconceptions of each student over all sheets, in their first (0) or last (-1) attempt on each."""
+    shown = dict[int, list[str]]()
+    for sheet in results:
+        for student_id, attempts in sheet.attempts.items():
+            shown.setdefault(student_id, []).extend(attempts[which].misconceptions)
+    return list(shown.values())
+
+
+def common_wrong_answers(
+    library: Library, store: Store, activity: Activity, results: SheetResults
+) -> dict[str, WrongAnswer]:
+    """The commonest wrong answer of each row among first attempts, by the row's key; a row without any is left out.
+
+    Where students have numbers of their own, the answers are compared by their symbols.
+    """
+    worksheet = frozen_worksheet(results.item, activity.policies)
+    variants = {sizes: variant_of(library, store, worksheet, sizes) for sizes in {a.variant for a in results.first}}
     given = dict[str, list[tuple[str, str]]]()
-    variants = dict[Fixed, Variant]()
-    for one in outcome.first:
-        if one.variant not in variants:
-            worksheet = worksheet_of(outcome.item, activity.policies)
-            variants[one.variant] = fix(services, worksheet, one.variant)
-    for one in outcome.first:
-        for box, kind in one.marks.items():
-            if kind == "wrong" and (text := _said(variants[one.variant], one.answers.get(box, ""), len(variants) > 1)):
-                row, _, axis = box.rpartition(".")
-                given.setdefault(row, []).append((axis, text))
-    say = services.library.wording.say
+    for attempt in results.first:
+        variant = variants[attempt.variant]
+        for blank, kind in attempt.marks.items():
+            if kind == "wrong" and (text := _as_symbol(variant, attempt.answers.get(blank, ""), len(variants) > 1)):
+                row, _, field = blank.rpartition(".")
+                given.setdefault(row, []).append((field, text))
+    say = library.wording.say
     top = {row: commonest(sorted(answers))[0] for row, answers in given.items()}
-    return {row: WrongAnswer(say("axes", axis), text, count) for row, ((axis, text), count) in top.items()}
+    return {row: WrongAnswer(say("axes", field), text, count) for row, ((field, text), count) in top.items()}
 
 
-def _said(variant: Variant, text: str, many: bool) -> str:
-    """A wrong answer as a number with its symbol; the symbol alone where `many` variants have different numbers."""
+def _as_symbol(variant: Variant, text: str, symbol_alone: bool) -> str:
+    """A wrong answer with the symbol that has its value, such as '4096 (d_model)', or the symbol alone.
+
+    An answer typed in symbols stays as it is; one that no symbol fits is the number; unreadable text gives ''.
+    """
     read = variant.read(text)
     if not isinstance(read, Typed):
         return ""
@@ -161,37 +181,40 @@ def _said(variant: Variant, text: str, many: bool) -> str:
         return text.strip()
     symbols = [symbol for symbol, size in variant.sizes.items() if size == read.value]
     written = " or ".join(dict.fromkeys(variant.notation.symbols.get(symbol, symbol) for symbol in symbols))
-    if many and written:
+    if symbol_alone and written:
         return written
     return f"{plain(read.value)} ({written})" if written else plain(read.value)
 
 
-def corrected(services: Services, activity: Activity, item: Item, fixed: Fixed) -> Variant:
-    """A frozen worksheet as the library has it now, for marking what was answered again.
+def corrected_variant(library: Library, store: Store, activity: Activity, item: Item, sizes: Fixed) -> Variant:
+    """A frozen worksheet as the library defines it now, for marking its attempts again.
 
-    Sizes stay those the student had, and only rows that were asked count; the share is the activity's of now. A
-    worksheet that is gone, is about something else or shares no row stays as it was frozen.
+    The sizes stay those the student had, rows that the frozen worksheet did not ask are left out, and the share for
+    follow-through is the activity's of now. A worksheet that is gone, has another topic or shares no row with the
+    frozen one comes back as it was frozen.
     """
-    frozen = worksheet_of(item, activity.policies)
-    now = services.library.worksheets.get(frozen.key, frozen)
-    rows = tuple(row for row in frozen.rows if row in now.rows)
-    if now.topic != frozen.topic or not rows:
-        return fix(services, frozen, fixed)
-    return fix(services, replace(now, rows=rows, follow_share=frozen.follow_share), fixed)
+    frozen = frozen_worksheet(item, activity.policies)
+    current = library.worksheets.get(frozen.key, frozen)
+    rows = tuple(row for row in frozen.rows if row in current.rows)
+    if current.topic != frozen.topic or not rows:
+        return variant_of(library, store, frozen, sizes)
+    return variant_of(library, store, replace(current, rows=rows, follow_share=frozen.follow_share), sizes)
 
 
-def as_kept(services: Services, activity: Activity, item: Item, frozen: Variant, one: Try) -> tuple[Variant, Report]:
-    """A try with the marks that are kept of it, and the sheet that they belong to.
+def report_as_stored(
+    library: Library, store: Store, activity: Activity, item: Item, frozen: Variant, attempt: Try
+) -> tuple[Variant, Report]:
+    """An attempt's report with the marks that are stored, and the sheet that gave them.
 
-    That is the sheet as it was frozen where it gives these marks, else as it was corrected; where the library has moved
-    on since, the marks stay what they are and no misconception is told.
+    That is the sheet as it was frozen where it gives these marks, else as it was corrected. Where neither does, since
+    the library has changed again, the stored marks stand and no misconception is named.
     """
-    report = grade(frozen, one.answers)
-    if settled(frozen, report, one.marks) is report:
+    report = grade(frozen, attempt.answers)
+    if settled(frozen, report, attempt.marks) is report:
         return frozen, report
-    asked = {box.rpartition(".")[0] for box in one.marks}
-    sheet = corrected(services, activity, item, one.variant)
-    rows = tuple(row for row in frozen.worksheet.rows if row in asked)
+    marked_rows = {blank.rpartition(".")[0] for blank in attempt.marks}
+    sheet = corrected_variant(library, store, activity, item, attempt.variant)
+    rows = tuple(row for row in frozen.worksheet.rows if row in marked_rows)
     sheet = replace(sheet, worksheet=replace(sheet.worksheet, rows=rows))
-    answers = {box: text for box, text in one.answers.items() if box in sheet.boxes}
-    return sheet, settled(sheet, grade(sheet, answers), one.marks)
+    answers = {blank: text for blank, text in attempt.answers.items() if blank in sheet.boxes}
+    return sheet, settled(sheet, grade(sheet, answers), attempt.marks)

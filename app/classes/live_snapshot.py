@@ -1,49 +1,63 @@
-"""What stands on the sheets of a room, counted at most once a second however many people look at it.
+"""How far a class is with an activity at this moment, counted at most once a second however many people watch.
 
-Only what has changed since the last count is read and graded. A student's last try counts; where there is none yet,
-their draft is graded as it stands, whatever the activity says about when marks are shown: the room is told no student's
-marks, and a sheet that nobody has checked is when the instructor needs to look.
+A student's last attempt counts. Where there is none yet, their draft is graded as it stands, whatever the activity says
+about when marks are shown: the snapshot tells the instructor about the class, and a class that has checked nothing yet
+is when the instructor needs it most.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
-from app.classes.student_sheet import fix, frozen_variant, graded, worksheet_of
+from app.classes.student_sheet import frozen_worksheet, own_variant, stored_marks, variant_of
 from app.grading.grade import grade
 from app.grading.item_analysis import RowState, misconception_counts, row_state
+from app.sheets.library import Library
 from app.sheets.worksheet import Row, Variant
-from app.store import Activity, Fixed, LastTry
+from app.store import Activity, Attendance, Fixed, LastTry, Store
 from app.store.live import Whose
-from app.web.shared.services import Services
 
-SECONDS, KEPT = 1.0, 100  # a count is good for that long; rooms that are remembered
-REST = 3  # or for so many times as long as it took: where there is much to do, those who type come first
+SNAPSHOT_TTL_S = 1.0
+MIN_IDLE_FACTOR = 3  # wait at least 3 times the last computation before the next one, so that saves keep priority
+MAX_CACHED_ACTIVITIES = 100
 
-Progress = Literal["handed-in", "checked", "typing", "nothing"]
+Stage = Literal["nothing", "typing", "checked", "handed-in"]
 
 
 @dataclass(frozen=True)
-class Standing:
-    """How one sheet of one student stands: how far they are, each row, and misconceptions with the diagnosis first."""
+class SheetProgress:
+    """How far one student is with one sheet: the stage, each row's state, and misconceptions, the diagnosis first."""
 
-    progress: Progress
-    rows: Mapping[str, RowState] = field(default_factory=dict)
+    stage: Stage = "nothing"
+    rows: Mapping[str, RowState] = field(default_factory=dict)  # by the row's key
     misconceptions: tuple[str, ...] = ()
 
     @property
-    def right(self) -> int:
+    def rows_right(self) -> int:
+        """How many rows are right in all their blanks."""
         return sum(state == "right" for state in self.rows.values())
 
 
+class BarSegment(NamedTuple):
+    """One piece of a bar: its start and width in per cent of the bar, its top and height as shares of the bar's."""
+
+    kind: RowState
+    start: float
+    width: float
+    top: float
+    height: float
+
+
 @dataclass(frozen=True)
-class RowCount:
-    """One row of a sheet, and in how many sheets of the room it stands how."""
+class RowBar:
+    """One row of a sheet, and on how many of the sheets that were begun it is in each state."""
 
     row: Row
     right: int
@@ -51,154 +65,221 @@ class RowCount:
     wrong: int
     open: int
 
+    @property
+    def segments(self) -> tuple[BarSegment, ...]:
+        """The bar: right, then follow-through, then wrong; nothing is drawn for open. Empty segments are left out.
+
+        Each segment is lower than the one before, so that nobody needs to tell their colours apart.
+        """
+        total, start, segments = max(self.right + self.follows + self.wrong + self.open, 1), 0.0, list[BarSegment]()
+        heights: tuple[tuple[RowState, int, float], ...] = (
+            ("right", self.right, 1.0),
+            ("follows", self.follows, 0.7),
+            ("wrong", self.wrong, 0.4),
+        )
+        for kind, count, height in heights:
+            width = 100 * count / total
+            if count:
+                segments.append(BarSegment(kind, round(start, 2), round(width, 2), round(1 - height, 2), height))
+            start += width
+        return tuple(segments)
+
 
 @dataclass(frozen=True)
-class SheetRoom:
-    """One sheet in a room: who is how far with it, its rows, and the misconceptions that are held, the commonest
-    first.
-    """
+class SheetSnapshot:
+    """One sheet of an activity: everybody's progress, its rows, and the misconceptions shown, the commonest first."""
 
-    standings: Mapping[int, Standing]  # by student, of everybody who came
-    rows: tuple[RowCount, ...]
-    misconceptions: tuple[tuple[str, int], ...]
+    progress: Mapping[int, SheetProgress]  # by student: everybody who came, also those who did nothing yet
+    rows: tuple[RowBar, ...]
+    misconceptions: tuple[tuple[str, int], ...]  # key, and how many students
 
     @property
     def begun(self) -> int:
-        return sum(standing.progress != "nothing" for standing in self.standings.values())
+        """How many students typed, checked or handed in anything."""
+        return sum(progress.stage != "nothing" for progress in self.progress.values())
 
     @property
     def handed_in(self) -> int:
-        return sum(standing.progress == "handed-in" for standing in self.standings.values())
+        """How many students handed it in."""
+        return sum(progress.stage == "handed-in" for progress in self.progress.values())
 
     @property
     def working(self) -> int:
+        """How many students have begun and not handed in."""
         return self.begun - self.handed_in
 
 
 @dataclass(frozen=True)
-class Room:
-    """An activity at one moment: who came or has work in it, how many exit tickets are in, and each of its sheets."""
+class LiveSnapshot:
+    """An activity at one moment: who came, how many exit tickets are in, and each of its sheets in order.
 
-    came: tuple[int, ...]
+    Two snapshots of an activity with the same `version` show the same, whichever process made them.
+    """
+
+    version: str
+    student_ids: tuple[int, ...]  # those who came, in that order, then those who only have work in it
     tickets: int
-    sheets: tuple[SheetRoom, ...]
+    sheets: tuple[SheetSnapshot, ...]
 
 
 @dataclass
-class _Seen:
-    """What a room looked like when it was last counted."""
+class _CacheEntry:
+    """The last snapshot of an activity, and what was read and graded for it, so that only changes are read again."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
-    room: Room | None = None
-    until: float = 0.0  # when it is to be counted again
-    regrade: int = 0
-    tries: dict[int, Standing] = field(default_factory=dict)
-    drafts: dict[Whose, tuple[int, Standing]] = field(default_factory=dict)
-    variants: dict[tuple[str, Fixed], Variant] = field(default_factory=dict)
+    snapshot: LiveSnapshot | None = None
+    expires_at: float = 0.0  # on the clock of LiveSnapshots
+    regrade: int = 0  # the last regrade that `attempts` take into account
+    attempts: dict[int, SheetProgress] = field(default_factory=dict)  # by the attempt's id
+    drafts: dict[Whose, tuple[int, SheetProgress]] = field(default_factory=dict)  # with the draft's version
+    variants: dict[tuple[str, Fixed], Variant] = field(default_factory=dict)  # by sheet and sizes
 
 
-class Rooms:
-    """The rooms that somebody looks at, each counted by one and waited for by the others."""
+class LiveSnapshots:
+    """The snapshots of the activities that somebody watches; one request makes each, the others wait for it."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock, self._lock = clock, threading.Lock()
-        self._seen: OrderedDict[int, _Seen] = OrderedDict()
+        self._entries: OrderedDict[int, _CacheEntry] = OrderedDict()
 
-    def look(self, services: Services, activity: Activity) -> Room:
-        """The room of an activity as it was at most a second ago."""
-        seen = self._of(activity.id)
-        with seen.lock:
+    def get(self, library: Library, store: Store, activity: Activity) -> LiveSnapshot:
+        """The activity as it was at most SNAPSHOT_TTL_S ago, or MIN_IDLE_FACTOR times as long as counting takes."""
+        entry = self._entry(activity.id)
+        with entry.lock:
             begin = self._clock()
-            if seen.room is None or begin >= seen.until:
-                seen.room = _count(services, activity, seen)
-                seen.until = self._clock() + max(SECONDS, REST * (self._clock() - begin))
-            return seen.room
+            if entry.snapshot is None or begin >= entry.expires_at:
+                entry.snapshot = _take(library, store, activity, entry)
+                end = self._clock()
+                entry.expires_at = end + max(SNAPSHOT_TTL_S, MIN_IDLE_FACTOR * (end - begin))
+            return entry.snapshot
 
-    def _of(self, activity_id: int) -> _Seen:
+    def expire(self, activity_id: int) -> None:
+        """Count this activity anew at the next look, however recent its snapshot is."""
+        self._entry(activity_id).expires_at = float("-inf")
+
+    def _entry(self, activity_id: int) -> _CacheEntry:
+        """The cache entry of an activity, made if missing; the one looked at longest ago makes room."""
         with self._lock:
-            seen = self._seen.setdefault(activity_id, _Seen())
-            self._seen.move_to_end(activity_id)
-            while len(self._seen) > KEPT:
-                self._seen.popitem(last=False)
-        return seen
+            entry = self._entries.setdefault(activity_id, _CacheEntry())
+            self._entries.move_to_end(activity_id)
+            while len(self._entries) > MAX_CACHED_ACTIVITIES:
+                self._entries.popitem(last=False)
+        return entry
 
 
-def _count(services: Services, activity: Activity, seen: _Seen) -> Room:
-    live, came = services.store.live, services.store.classwork.attendance(activity.id)
-    regrade = live.last_regrade(activity.id)
-    if regrade != seen.regrade:
-        seen.regrade, seen.tries = regrade, {}
-    tries, drafts = live.last_tries(activity.id), live.drafts(activity.id)
+def _take(library: Library, store: Store, activity: Activity, entry: _CacheEntry) -> LiveSnapshot:
+    """A new snapshot; reads and grades only what has changed since the last one and updates `entry` with it."""
+    attendance = store.classwork.attendance(activity.id)
+    regrade = store.live.last_regrade(activity.id)
+    if regrade != entry.regrade:
+        entry.regrade, entry.attempts = regrade, {}
+    last, drafts = store.live.last_tries(activity.id), store.live.drafts(activity.id)
     sheets = {item.sheet for item in activity.content.items}
-    _read_tries(services, activity, seen, [last.id for whose, last in tries.items() if whose[1] in sheets])
-    _grade_drafts(services, activity, seen, {w: v for w, v in drafts.items() if w not in tries and w[1] in sheets})
-    there = tuple(dict.fromkeys([one.student_id for one in came] + [student for student, _ in (*tries, *drafts)]))
-    return Room(
-        there,
-        sum(one.ticket_in for one in came),
-        tuple(_sheet(services, activity, number, seen, there, tries) for number in range(len(activity.content.items))),
+    # An attempt goes before the draft it was made from; work on sheets of earlier revisions is left out.
+    graded_drafts = {whose: version for whose, version in drafts.items() if whose not in last and whose[1] in sheets}
+    _read_attempts(store, entry, [attempt.id for (_, sheet), attempt in last.items() if sheet in sheets])
+    _grade_drafts(library, store, activity, entry, graded_drafts)
+    came = [student.student_id for student in attendance]
+    student_ids = tuple(dict.fromkeys(came + [student_id for student_id, _ in (*last, *drafts)]))
+    return LiveSnapshot(
+        _version(activity, regrade, attendance, last, graded_drafts),
+        student_ids,
+        sum(student.ticket_in for student in attendance),
+        tuple(
+            _sheet_snapshot(library, store, activity, number, entry, student_ids, last)
+            for number in range(1, len(activity.content.items) + 1)
+        ),
     )
 
 
-def _read_tries(services: Services, activity: Activity, seen: _Seen, wanted: Collection[int]) -> None:
-    held = services.store.live.held([try_id for try_id in wanted if try_id not in seen.tries])
-    for try_id, found in held.items():
-        seen.tries[try_id] = Standing("checked", _states(found.marks), found.misconceptions)
-    for gone in set(seen.tries) - set(wanted):
-        del seen.tries[gone]
-
-
-def _grade_drafts(services: Services, activity: Activity, seen: _Seen, versions: Mapping[Whose, int]) -> None:
-    changed = {whose for whose, version in versions.items() if seen.drafts.get(whose, (-1,))[0] != version}
-    texts = services.store.live.draft_texts(activity.id, {student for student, _ in changed})
-    items = {item.sheet: item for item in activity.content.items}
-    for whose in changed & set(texts):
-        draft, blank = texts[whose], (whose[1], texts[whose].variant)
-        if blank not in seen.variants:
-            seen.variants[blank] = fix(services, worksheet_of(items[whose[1]], activity.policies), draft.variant)
-        variant = seen.variants[blank]
-        boxes = {str(blank) for blank in variant.blanks}
-        found = graded(grade(variant, {box: text for box, text in draft.answers.items() if box in boxes}))
-        seen.drafts[whose] = (draft.version, Standing("typing", _states(found.marks), found.misconceptions))
-    for gone in set(seen.drafts) - set(versions):
-        del seen.drafts[gone]
-
-
-def _states(marks: Mapping[str, str]) -> dict[str, RowState]:
-    """How each row stands, from the boxes it has marks for."""
-    boxes = dict[str, list[str]]()
-    for box in marks:
-        boxes.setdefault(box.rpartition(".")[0], []).append(box)
-    return {row: row_state(marks, blanks) for row, blanks in boxes.items()}
-
-
-def _sheet(
-    services: Services,
+def _version(
     activity: Activity,
-    number: int,
-    seen: _Seen,
-    came: Sequence[int],
-    tries: Mapping[Whose, LastTry],
-) -> SheetRoom:
-    sheet = activity.content.items[number].sheet
-    standings = {student_id: _standing(seen, (student_id, sheet), tries) for student_id in came}
-    begun = [standing for standing in standings.values() if standing.progress != "nothing"]
-    rows = frozen_variant(services, activity, number).rows
-    return SheetRoom(
-        standings,
-        tuple(_row_count(row, begun) for row in rows),
-        misconception_counts(standing.misconceptions for standing in begun),
+    regrade: int,
+    attendance: Sequence[Attendance],
+    last: Mapping[Whose, LastTry],
+    drafts: Mapping[Whose, int],
+) -> str:
+    """Sixteen characters that change with anything that a snapshot is counted from.
+
+    They are a hash of revision, attendance and the ids and versions of all work, so that processes agree on them.
+    """
+    attempts = sorted((*whose, attempt.id, attempt.handed_in) for whose, attempt in last.items())
+    typed = sorted((*whose, version) for whose, version in drafts.items())
+    came = [(student.student_id, student.ticket_in) for student in attendance]
+    text = json.dumps([activity.revision, regrade, came, attempts, typed])
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _read_attempts(store: Store, entry: _CacheEntry, attempt_ids: Collection[int]) -> None:
+    """Read the marks of these attempts into the cache where they are missing, and drop all others from it."""
+    marks = store.live.held([attempt_id for attempt_id in attempt_ids if attempt_id not in entry.attempts])
+    for attempt_id, stored in marks.items():
+        entry.attempts[attempt_id] = SheetProgress("checked", _row_states(stored.marks), stored.misconceptions)
+    for dropped in set(entry.attempts) - set(attempt_ids):
+        del entry.attempts[dropped]
+
+
+def _grade_drafts(
+    library: Library, store: Store, activity: Activity, entry: _CacheEntry, versions: Mapping[Whose, int]
+) -> None:
+    """Grade these drafts into the cache where they are newer than there, and drop all others from it."""
+    changed = {whose for whose, version in versions.items() if entry.drafts.get(whose, (-1,))[0] != version}
+    texts = store.live.draft_texts(activity.id, {student_id for student_id, _ in changed})
+    worksheets = {item.sheet: frozen_worksheet(item, activity.policies) for item in activity.content.items}
+    for student_id, sheet in changed & set(texts):
+        draft = texts[student_id, sheet]
+        if (sheet, draft.variant) not in entry.variants:
+            entry.variants[sheet, draft.variant] = variant_of(library, store, worksheets[sheet], draft.variant)
+        variant = entry.variants[sheet, draft.variant]
+        marked = stored_marks(grade(variant, {b: text for b, text in draft.answers.items() if b in variant.boxes}))
+        progress = SheetProgress("typing", _row_states(marked.marks), marked.misconceptions)
+        entry.drafts[student_id, sheet] = (draft.version, progress)
+    for dropped in set(entry.drafts) - set(versions):
+        del entry.drafts[dropped]
+
+
+def _row_states(marks: Mapping[str, str]) -> dict[str, RowState]:
+    """The state of each row that has marks, by its key, from kinds of mark by blank.
+
+    Example: {'keys.rows': 'right', 'keys.columns': 'wrong'} gives {'keys': 'wrong'}.
+    """
+    blanks = dict[str, list[str]]()
+    for blank in marks:
+        blanks.setdefault(blank.rpartition(".")[0], []).append(blank)
+    return {row: row_state(marks, of_row) for row, of_row in blanks.items()}
+
+
+def _sheet_snapshot(
+    library: Library,
+    store: Store,
+    activity: Activity,
+    sheet_number: int,
+    entry: _CacheEntry,
+    student_ids: Sequence[int],
+    last: Mapping[Whose, LastTry],
+) -> SheetSnapshot:
+    """The sheet of that number, from 1, counted from the cached progress of these students."""
+    sheet = activity.content.items[sheet_number - 1].sheet
+    progress = {student_id: _progress(entry, (student_id, sheet), last) for student_id in student_ids}
+    begun = [student for student in progress.values() if student.stage != "nothing"]
+    rows = own_variant(library, store, activity, sheet_number).rows
+    return SheetSnapshot(
+        progress,
+        tuple(_row_bar(row, begun) for row in rows),
+        misconception_counts(student.misconceptions for student in begun),
     )
 
 
-def _standing(seen: _Seen, whose: Whose, tries: Mapping[Whose, LastTry]) -> Standing:
-    last = tries.get(whose)
-    if last is None or last.id not in seen.tries:
-        return seen.drafts[whose][1] if whose in seen.drafts else Standing("nothing")
-    found = seen.tries[last.id]
-    return Standing("handed-in" if last.handed_in else "checked", found.rows, found.misconceptions)
+def _progress(entry: _CacheEntry, whose: Whose, last: Mapping[Whose, LastTry]) -> SheetProgress:
+    """One student's progress on one sheet: of the last attempt, else of the draft, else nothing."""
+    attempt = last.get(whose)
+    if attempt is None or attempt.id not in entry.attempts:
+        return entry.drafts[whose][1] if whose in entry.drafts else SheetProgress()
+    checked = entry.attempts[attempt.id]
+    return SheetProgress("handed-in" if attempt.handed_in else "checked", checked.rows, checked.misconceptions)
 
 
-def _row_count(row: Row, standings: Sequence[Standing]) -> RowCount:
-    states = [standing.rows.get(row.key, "open") for standing in standings]
-    return RowCount(row, states.count("right"), states.count("follows"), states.count("wrong"), states.count("open"))
+def _row_bar(row: Row, begun: Iterable[SheetProgress]) -> RowBar:
+    """The states of one row counted; a sheet without a state for it counts as open."""
+    states = [progress.rows.get(row.key, "open") for progress in begun]
+    return RowBar(row, states.count("right"), states.count("follows"), states.count("wrong"), states.count("open"))

@@ -1,4 +1,4 @@
-"""The students of a course, found by what stands at the head of a sheet of paper."""
+"""Finding the students of a course by what is written at the top of a sheet of paper."""
 
 from __future__ import annotations
 
@@ -8,35 +8,39 @@ from collections.abc import Sequence
 from app.store import Student
 
 
-class Roll:
-    """A roster in which students are looked up as people write them: by number, whole name, or part of a name."""
+class RosterLookup:
+    """A roster in which students are looked up as people write them: by number, full name, or part of a name."""
 
     def __init__(self, students: Sequence[Student]) -> None:
         self.students = tuple(students)
-        self._numbers, self._names = dict[str, list[Student]](), dict[str, list[Student]]()
+        self._by_number, self._by_name = dict[str, list[Student]](), dict[str, list[Student]]()
         for student in students:
-            self._names.setdefault(_plain(student.name), []).append(student)
+            self._by_name.setdefault(_plain(student.name), []).append(student)
             if student.roster_key:
-                self._numbers.setdefault(_plain(student.roster_key), []).append(student)
+                self._by_number.setdefault(_plain(student.roster_key), []).append(student)
 
     def find(self, written: str) -> tuple[Student, ...]:
-        """Whoever may be meant: nobody, one, or several of whom one must be chosen.
+        """Every student who may be meant: none, exactly one, or several to choose from.
 
-        A number goes before a whole name, that before its parts; 'Lee, Kim' is Kim Lee, and so is 'Kim' if no other is.
+        The first of these that fits anybody decides: the number, the full name, the name as 'Last, First', and any
+        words of the name in any order. Capitals and spaces make no difference.
+
+        Example: on a roster with Kim Lee and Kim Fox, '1017' and 'lee, kim' find Kim Lee, and 'Kim' finds both.
         """
         plain = _plain(written)
-        if found := self._numbers.get(plain) or self._names.get(plain):
-            return tuple(found)
+        if students := self._by_number.get(plain) or self._by_name.get(plain):
+            return tuple(students)
         last, comma, first = (part.strip() for part in plain.partition(","))
-        if comma and (found := self._names.get(f"{first} {last}")):
-            return tuple(found)
+        if comma and (students := self._by_name.get(f"{first} {last}")):
+            return tuple(students)
         words = set(plain.replace(",", " ").split())
         return tuple(student for student in self.students if words and words <= set(_plain(student.name).split()))
 
-    def one(self, student_id: str) -> Student | None:
-        """The student who was chosen from a list; None for an id of another course, or none."""
+    def by_id(self, student_id: str) -> Student | None:
+        """The student with that id, as a form sends it; None for one of another course and for any other text."""
         return next((student for student in self.students if str(student.id) == student_id), None)
 
 
 def _plain(text: str) -> str:
+    """A text for comparing: compatible Unicode forms made alike, case folded, one space between words."""
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())

@@ -1,6 +1,7 @@
-"""The sample course: simulated students who hold misconceptions of the catalogue, try, hand in and write exit tickets.
+"""The sample course: simulated students who hold misconceptions, attempt, hand in and write exit tickets.
 
-It is the same each time: who holds what, who puts it right and who is not done yet follows from their place.
+It comes out the same each time: a student's place in the list of names decides which misconception they hold, whether
+they put it right and how far they are.
 """
 
 from __future__ import annotations
@@ -9,104 +10,115 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from app.classes.student_sheet import freeze, graded
+from app.classes.student_sheet import freeze, own_sizes, stored_marks
 from app.grading.grade import grade
 from app.sheets.exit_tickets import Ticket
 from app.sheets.library import Library
 from app.sheets.worksheet import Variant
-from app.store import Activity, Answers, Course, Fixed, Plan, Policies, State, Store, Teacher
+from app.store import Activity, Answers, Course, Plan, Policies, Store, Teacher
 from app.store.samples import Simulated, SimulatedTry
 
-YESTERDAY, TODAY = ("llama-7b", "qwen2.5-0.5b-grouped"), ("layer-mistral-7b",)
-# How many hold the first misconception that shows on a sheet, the second, and so on; the others have it right.
+SHEETS_YESTERDAY, SHEETS_TODAY = ("llama-7b", "qwen2.5-0.5b-grouped"), ("layer-mistral-7b",)
+STUDENTS = 30
+# How many students hold the first misconception that shows on a sheet, the second, and so on; the others are right.
 HOLDERS = (7, 5, 3, 2, 1, 1, 1)
-HERE, TRIED, TICKETS = 26, 18, 24  # of thirty: who has come today, who has tried, who left a ticket yesterday
+CAME_TODAY, ATTEMPTED_TODAY, TICKETS_YESTERDAY = 26, 18, 24  # students
 
 
-def make_sample(library: Library, tickets: Mapping[str, Ticket], store: Store, teacher: Teacher) -> Course:
-    """A course plainly called a sample, with a lesson of yesterday and one that is going on; an older one is kept."""
-    words = library.wording.sections["sample"]
-    known = next((taught.course for taught in store.courses.taught_by(teacher) if taught.course.sample), None)
-    if known:
-        return known
-    course = store.courses.add(words["course"], _zone(store, teacher), teacher, sample=True)
-    at = datetime.now(UTC).replace(microsecond=0)
-    ticket, before = tickets.get("classic"), at - timedelta(days=1)
-    plans: tuple[tuple[Plan, Sequence[str], State], ...] = (
-        (Plan(words["yesterday"], before.date()), YESTERDAY, "closed"),
-        (Plan(words["today"], at.date(), Policies(ticket_anonymous=False)), TODAY, "open"),
+def add_sample_course(library: Library, tickets: Mapping[str, Ticket], store: Store, teacher: Teacher) -> Course:
+    """A course of simulated students with a lesson of yesterday, closed, and one of today, open.
+
+    A teacher who has a sample course already gets that one back, unchanged.
+    """
+    existing = next((taught.course for taught in store.courses.taught_by(teacher) if taught.course.sample), None)
+    if existing:
+        return existing
+    words, zone = library.wording.sections["sample"], _time_zone(store, teacher)
+    today = datetime.now(UTC).replace(microsecond=0)
+    yesterday, ticket = today - timedelta(days=1), tickets.get("classic")
+    course = store.courses.add(words["course"], zone, teacher, sample=True)
+    closed_plan = Plan(words["yesterday"], yesterday.date())
+    closed = store.activities.add(course, closed_plan, freeze(library, SHEETS_YESTERDAY, ticket))
+    store.activities.set_state(closed, "closed")
+    open_plan = Plan(words["today"], today.date(), Policies(ticket_anonymous=False))
+    going_on = store.activities.add(course, open_plan, freeze(library, SHEETS_TODAY, ticket))
+    store.activities.set_state(going_on, "open")
+    students = (
+        *_students_yesterday(library, words, closed, yesterday),
+        *_students_today(library, going_on, today - timedelta(minutes=12)),
     )
-    made = list[Activity]()
-    for plan, sheets, state in plans:
-        activity = store.activities.add(course, plan, freeze(library, sheets, ticket))
-        store.activities.set_state(activity, state)
-        made.append(activity)
-    came = (*_past(library, words, made[0], before), *_going_on(library, made[1], at - timedelta(minutes=12)))
-    store.samples.fill(course, words["names"], came)
+    store.samples.fill(course, words["names"], students)
     return course
 
 
-def _zone(store: Store, teacher: Teacher) -> str:
+def _time_zone(store: Store, teacher: Teacher) -> str:
+    """The time zone of the teacher's newest course; UTC where they have none."""
     taught = store.courses.taught_by(teacher)
     return taught[0].course.time_zone if taught else "UTC"
 
 
-def _past(library: Library, words: Mapping[str, Any], activity: Activity, begin: datetime) -> Iterator[Simulated]:
-    """Everybody tried each sheet, two in three put it right afterwards, and all handed in."""
+def _students_yesterday(
+    library: Library, words: Mapping[str, Any], activity: Activity, begin: datetime
+) -> Iterator[Simulated]:
+    """Everybody attempts each sheet, two in three put it right in a second attempt, and all hand in."""
     for student in range(len(words["names"])):
-        tries = list[SimulatedTry]()
-        for item, key in enumerate(YESTERDAY):
-            variant, at = library.variant(key), begin + timedelta(minutes=6 + 15 * item, seconds=11 * student)
-            first = _filled(variant, student + item)
-            again = student % 3 != 0
-            tries.append(_try(variant, item, first, at, handed_in=not again))
-            if again:
-                tries.append(_try(variant, item, _filled(variant, None), at + timedelta(minutes=4), handed_in=True))
-        ticket = _ticket(words["tickets"], student) if student < TICKETS else {}
-        yield Simulated(student, activity, begin + timedelta(seconds=5 * student), tries, (), ticket)
+        attempts = list[SimulatedTry]()
+        for item, worksheet in enumerate(SHEETS_YESTERDAY):
+            variant, at = library.variant(worksheet), begin + timedelta(minutes=6 + 15 * item, seconds=11 * student)
+            first, corrects = _answers(variant, student + item), student % 3 != 0
+            attempts.append(_attempt(variant, item, first, at, handed_in=not corrects))
+            if corrects:
+                again = at + timedelta(minutes=4)
+                attempts.append(_attempt(variant, item, _answers(variant, None), again, handed_in=True))
+        ticket = _ticket_answers(words["tickets"], student) if student < TICKETS_YESTERDAY else {}
+        yield Simulated(student, activity, begin + timedelta(seconds=5 * student), attempts, (), ticket)
 
 
-def _going_on(library: Library, activity: Activity, begin: datetime) -> Iterator[Simulated]:
-    """Some have handed in, some have tried, some are still typing, and a few have not come."""
-    variant = library.variant(TODAY[0])
-    for student in range(HERE):
-        filled, arrived = _filled(variant, student), begin + timedelta(seconds=4 * student)
-        if student < TRIED:
-            tried = _try(variant, 0, filled, arrived + timedelta(minutes=7), handed_in=student % 2 == 0)
-            yield Simulated(student, activity, arrived, (tried,))
+def _students_today(library: Library, activity: Activity, begin: datetime) -> Iterator[Simulated]:
+    """The first CAME_TODAY students: the first ATTEMPTED_TODAY have checked, every other one of them handed in, and
+    the others are still typing.
+    """
+    variant = library.variant(SHEETS_TODAY[0])
+    for student in range(CAME_TODAY):
+        answers, arrived = _answers(variant, student), begin + timedelta(seconds=4 * student)
+        if student < ATTEMPTED_TODAY:
+            at, handed_in = arrived + timedelta(minutes=7), student % 2 == 0
+            yield Simulated(student, activity, arrived, (_attempt(variant, 0, answers, at, handed_in=handed_in),))
         else:
-            half = dict(list(filled.items())[: len(filled) * (student - TRIED + 2) // 10])
-            yield Simulated(student, activity, arrived, (), ((0, _fixed(variant), half),))
+            typed = dict(list(answers.items())[: len(answers) * (student - ATTEMPTED_TODAY + 2) // 10])
+            yield Simulated(student, activity, arrived, (), ((0, own_sizes(variant.worksheet), typed),))
 
 
-def _filled(variant: Variant, student: int | None) -> dict[str, str]:
-    """The sheet as a student fills it in: by the misconception of their place, or right."""
-    truth = dict(variant.key)
-    if student is not None and (misconception := _misconception(variant, student)):
-        truth |= misconception
-    return {str(blank): str(number) for blank, number in truth.items()}
+def _answers(variant: Variant, student: int | None) -> dict[str, str]:
+    """The text in each blank: all right, but for the blanks that this student's misconception changes."""
+    numbers = dict(variant.key)
+    if student is not None:
+        numbers |= _misconception(variant, student)
+    return {str(blank): str(number) for blank, number in numbers.items()}
 
 
-def _misconception(variant: Variant, student: int) -> Mapping[Any, int] | None:
-    """What the student's misconception changes on a sheet: the holders of the first come first, then those of the
-    second.
+def _misconception(variant: Variant, student: int) -> Mapping[Any, int]:
+    """The blanks that the student's misconception fills differently from the key, with its numbers; {} for none.
+
+    HOLDERS says how many students hold the first misconception that shows on this sheet, the second, and so on.
     """
     shown = list({e.misconception: e.changed for e in reversed(variant.expectations)}.values())[::-1]
     holders = [number for number, count in enumerate(HOLDERS) for _ in range(count)]
-    blank = 7 * student % 30  # so that neighbours on the roster do not believe the same
-    return shown[holders[blank]] if blank < len(holders) and holders[blank] < len(shown) else None
+    place = 7 * student % STUDENTS  # so that neighbours on the roster hold different ones
+    if place < len(holders) and holders[place] < len(shown):
+        return shown[holders[place]]
+    return {}
 
 
-def _try(variant: Variant, item: int, answers: Answers, at: datetime, *, handed_in: bool) -> SimulatedTry:
-    return SimulatedTry(item, _fixed(variant), answers, graded(grade(variant, answers)), at, handed_in)
+def _attempt(variant: Variant, item: int, answers: Answers, at: datetime, *, handed_in: bool) -> SimulatedTry:
+    """An attempt with the marks that the answers really get."""
+    return SimulatedTry(
+        item, own_sizes(variant.worksheet), answers, stored_marks(grade(variant, answers)), at, handed_in
+    )
 
 
-def _fixed(variant: Variant) -> Fixed:
-    return Fixed(variant.model.key, variant.tokens, variant.worksheet.decoder_tokens)
-
-
-def _ticket(texts: Mapping[str, Sequence[str]], student: int) -> dict[str, str]:
-    """A couple of questions, answered."""
+def _ticket_answers(texts: Mapping[str, Sequence[str]], student: int) -> dict[str, str]:
+    """Two of the ticket's questions with one of the sample texts each; which ones goes round with the student."""
     keys = tuple(texts)
     chosen = {keys[student % len(keys)], keys[(student + 2) % len(keys)]}
     return {key: texts[key][student % len(texts[key])] for key in keys if key in chosen}

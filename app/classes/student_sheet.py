@@ -1,4 +1,4 @@
-"""The sheets of an activity: frozen from the library, and made again for one student."""
+"""The worksheets of an activity: frozen from the library, and made again for one student."""
 
 from __future__ import annotations
 
@@ -13,102 +13,128 @@ from app.grading.grade import Report
 from app.sheets.exit_tickets import Ticket as TicketFile
 from app.sheets.library import Library
 from app.sheets.worksheet import Variant, Wording, Worksheet
-from app.store import Activity, Content, Fixed, Graded, Item, Policies, Spot, Student, Ticket
+from app.store import Activity, Content, Fixed, Graded, Item, Policies, Spot, Store, Student, Ticket
 from app.store.classwork import Draft
-from app.web.shared.services import Services
 
 _FIELDS = frozenset(field.name for field in fields(Worksheet))
 
 
 @dataclass(frozen=True)
-class Assigned:
-    """One sheet of an activity for one student: where their work is kept, and the sizes that are theirs."""
+class StudentSheet:
+    """One worksheet of an activity as one student has it."""
 
-    spot: Spot
-    fixed: Fixed
+    key: Spot  # what their draft and attempts are stored under
+    sizes: Fixed
     variant: Variant
-    draft: Draft | None  # what stands in the boxes, None before the first save
+    draft: Draft | None  # None before the first save
 
 
 def freeze(library: Library, worksheets: Sequence[str], ticket: TicketFile | None) -> Content:
-    """What students will see: the worksheets as they are defined now, and the exit ticket's questions.
+    """What students will see: these worksheets, by key, as they are defined now, and the exit ticket's questions.
 
-    Raises WorksheetError for a key that is not there.
+    Raises WorksheetError for a key that the library lacks.
     """
     items = tuple(Item(_as_json(library.worksheet(key))) for key in worksheets)
     frozen = Ticket(ticket.key, ticket.title, ticket.instruction, ticket.questions) if ticket else None
     return Content(items, frozen, _wording_version(library.wording))
 
 
-def assigned(services: Services, activity: Activity, student: Student, number: int) -> Assigned:
-    """The sheet of that number, from 0, as this student has it: the sizes of their first save, else of the policy."""
-    item = activity.content.items[number]
-    spot = Spot(student.id, activity.id, activity.revision, number, item.sheet)
-    draft = services.store.classwork.draft(spot)
-    worksheet = worksheet_of(item, activity.policies)
-    fixed = draft.variant if draft else _fixed(services, activity, student, worksheet)
-    return Assigned(spot, fixed, fix(services, worksheet, fixed), draft)
+def student_sheet(
+    library: Library, store: Store, activity: Activity, student: Student, sheet_number: int
+) -> StudentSheet:
+    """The worksheet of that number, from 1, as this student has it, with their draft.
+
+    Its sizes are those of the student's first save. Before one, the activity's policy decides: the worksheet's own
+    sizes, or those of the student's own variant.
+    """
+    item = activity.content.items[sheet_number - 1]
+    key = Spot(student.id, activity.id, activity.revision, sheet_number - 1, item.sheet)
+    draft = store.classwork.draft(key)
+    worksheet = frozen_worksheet(item, activity.policies)
+    sizes = draft.variant if draft else _first_sizes(library, activity, student, worksheet)
+    return StudentSheet(key, sizes, variant_of(library, store, worksheet, sizes), draft)
 
 
-def fix(services: Services, worksheet: Worksheet, fixed: Fixed) -> Variant:
-    """A worksheet with the sizes that were kept of it."""
-    decoded = fixed.decoder_tokens if fixed.decoder_tokens != worksheet.decoder_tokens else None
-    library = library_with_model(services.library, services.store, fixed.model)
-    return library.fixed(worksheet, fixed.model, fixed.tokens, decoded)
+def variant_of(library: Library, store: Store, worksheet: Worksheet, sizes: Fixed) -> Variant:
+    """A frozen worksheet with stored sizes; its model may be an imported one, which is looked up in the database.
+
+    Raises WorksheetError where the model is no longer there.
+    """
+    own = sizes.decoder_tokens == worksheet.decoder_tokens
+    models = library_with_model(library, store, sizes.model)
+    return models.fixed(worksheet, sizes.model, sizes.tokens, None if own else sizes.decoder_tokens)
 
 
-def graded(report: Report) -> Graded:
-    """What of a report is kept with a try."""
+def own_variant(library: Library, store: Store, activity: Activity, sheet_number: int) -> Variant:
+    """The worksheet of that number, from 1, with the model and lengths it is defined with, whatever students have."""
+    worksheet = frozen_worksheet(activity.content.items[sheet_number - 1], activity.policies)
+    return variant_of(library, store, worksheet, own_sizes(worksheet))
+
+
+def own_sizes(worksheet: Worksheet) -> Fixed:
+    """The model and lengths that a worksheet is defined with."""
+    return Fixed(worksheet.model, worksheet.tokens, worksheet.decoder_tokens)
+
+
+def stored_marks(report: Report) -> Graded:
+    """What of a report is stored with an attempt: mark kinds by blank, misconceptions with the diagnosis first, score.
+
+    Example: Graded({'keys.rows': 'right'}, ('head-as-wide-as-model',), 1, 1)
+    """
     marks = {str(blank): mark.kind for blank, mark in report.marks.items()}
-    found = report.diagnosis
-    return Graded(marks, (found.key, *found.also) if found else (), report.score, report.out_of)
+    diagnosis = report.diagnosis
+    misconceptions = (diagnosis.key, *diagnosis.also) if diagnosis else ()
+    return Graded(marks, misconceptions, report.score, report.out_of)
 
 
-def boxes(services: Services, content: Content) -> tuple[int, ...]:
-    """How many boxes each worksheet of an activity has, with the sizes it is defined with."""
-    sheets = [_worksheet(item.worksheet) for item in content.items]
-    usual = [Fixed(sheet.model, sheet.tokens, sheet.decoder_tokens) for sheet in sheets]
-    return tuple(len(fix(services, sheet, sizes).blanks) for sheet, sizes in zip(sheets, usual, strict=True))
+def blank_counts(library: Library, store: Store, content: Content) -> tuple[int, ...]:
+    """How many blanks each worksheet of an activity has, in order, with the sizes it is defined with."""
+    worksheets = [_from_json(item.worksheet) for item in content.items]
+    return tuple(len(variant_of(library, store, sheet, own_sizes(sheet)).blanks) for sheet in worksheets)
 
 
-def worksheet_of(item: Item, policies: Policies) -> Worksheet:
-    """A frozen worksheet, with what the activity says a box is worth that follows."""
-    return replace(_worksheet(item.worksheet), follow_share=policies.follow_share)
+def frozen_worksheet(item: Item, policies: Policies) -> Worksheet:
+    """A worksheet as it was frozen, with the share of a point that the activity now gives a follow-through blank."""
+    return replace(_from_json(item.worksheet), follow_share=policies.follow_share)
 
 
-def frozen_variant(services: Services, activity: Activity, number: int) -> Variant:
-    """The sheet of that number, from 0, with the worksheet's own model and lengths: what its rows are called."""
-    worksheet = worksheet_of(activity.content.items[number], activity.policies)
-    return fix(services, worksheet, Fixed(worksheet.model, worksheet.tokens, worksheet.decoder_tokens))
-
-
-def titles(services: Services, content: Content) -> tuple[str, ...]:
-    """What the worksheets of an activity are called."""
+def worksheet_titles(content: Content) -> tuple[str, ...]:
+    """The titles of an activity's worksheets, in order, as they were frozen."""
     return tuple(str(item.worksheet["title"]) for item in content.items)
 
 
-def seed(activity: Activity, student: Student) -> int:
-    """The number that a student's variant is made from: always the same, and nobody's guess at another's."""
+def variant_seed(activity: Activity, student: Student) -> int:
+    """The number that a student's own variant is drawn from.
+
+    It is the same every time, and one student's tells nothing about another's: a 48-bit hash of both ids.
+    """
     text = f"activity {activity.id} student {student.id}"
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:6])
 
 
-def _fixed(services: Services, activity: Activity, student: Student, worksheet: Worksheet) -> Fixed:
-    if activity.policies.variants == "per_student" and worksheet.key in services.library.worksheets:
-        made = services.library.seeded(worksheet.key, seed(activity, student))
-        return Fixed(made.model.key, made.tokens, made.decoder_tokens or worksheet.decoder_tokens)
-    return Fixed(worksheet.model, worksheet.tokens, worksheet.decoder_tokens)
+def _first_sizes(library: Library, activity: Activity, student: Student, worksheet: Worksheet) -> Fixed:
+    """The sizes a student begins with: their own under the policy `per_student`, else the worksheet's.
+
+    A worksheet that the library has no longer keeps its own sizes, since no variants of it can be drawn.
+    """
+    if activity.policies.variants == "per_student" and worksheet.key in library.worksheets:
+        drawn = library.seeded(worksheet.key, variant_seed(activity, student))
+        return Fixed(drawn.model.key, drawn.tokens, drawn.decoder_tokens or worksheet.decoder_tokens)
+    return own_sizes(worksheet)
 
 
 def _as_json(worksheet: Worksheet) -> dict[str, Any]:
+    """A worksheet's fields as JSON can hold them: tuples become lists."""
     return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(worksheet).items()}
 
 
-def _worksheet(kept: Mapping[str, Any]) -> Worksheet:
-    known: dict[str, Any] = {n: tuple(value) if isinstance(value, list) else value for n, value in kept.items()}
-    return Worksheet(**{name: value for name, value in known.items() if name in _FIELDS})
+def _from_json(frozen: Mapping[str, Any]) -> Worksheet:
+    """The worksheet of frozen fields: lists become tuples, and fields that a worksheet has no longer are ignored."""
+    values: dict[str, Any] = {n: tuple(value) if isinstance(value, list) else value for n, value in frozen.items()}
+    return Worksheet(**{name: value for name, value in values.items() if name in _FIELDS})
 
 
 def _wording_version(wording: Wording) -> str:
+    """Twelve characters that change whenever any sentence of the wording does."""
     text = json.dumps(wording.sections, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:12]

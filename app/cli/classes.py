@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from app.classes.sample_course import make_sample
+from app.classes.sample_course import add_sample_course
 from app.settings import PROJECT
 from app.sheets.exit_tickets import load_tickets
 from app.store import Store, Teacher
@@ -47,7 +47,7 @@ def _sample(parsed: argparse.Namespace) -> None:
         if parsed.remove:
             _remove_samples(store, teacher)
             return
-        course = make_sample(open_library(), load_tickets(PROJECT / "worksheets"), store, teacher)
+        course = add_sample_course(open_library(), load_tickets(PROJECT / "worksheets"), store, teacher)
         store.people.note("terminal", "sample course made", f"course {course.id}")
         print(f"“{course.title}” is in the list of {teacher.email}; sample-course --remove removes it.")
 

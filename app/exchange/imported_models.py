@@ -10,8 +10,9 @@ from typing import Any, Protocol
 
 from app.exchange.hub import fetch_config, repository_name
 from app.models.architecture import Architecture, architecture_from, parse_config, read_config
+from app.sheets.codes import imported_prefix, read_code
 from app.sheets.library import Library
-from app.sheets.worksheet import Model, Wording
+from app.sheets.worksheet import Model, Variant, Wording
 from app.store import KeptModel, Store
 
 MAX_NAME_LENGTH = 80
@@ -39,6 +40,18 @@ def library_with_model(library: Library, store: Store, key: str | None) -> Libra
     if kept is None:
         return library
     return replace(library, models={**library.models, key: _model(kept, library.wording)})
+
+
+def variant_coded(library: Library, store: Store, text: str) -> Variant:
+    """Return the sheet that a sheet code names, also one of an imported model.
+
+    Raises WorksheetError for a code that names no sheet.
+    """
+    code = read_code(text)
+    keys = store.models_beginning(imported_prefix(code.model)) if code and code.model else ()
+    for key in keys:
+        library = library_with_model(library, store, key)
+    return library.coded(text)
 
 
 def import_config(store: Store, wording: Wording, config: object, source: str, name: str = "") -> Model:

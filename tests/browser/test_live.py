@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from app.classes.sample_course import make_sample
+from app.classes.sample_course import add_sample_course
 from app.settings import PROJECT
 from app.sheets.exit_tickets import load_tickets
 from app.sheets.library import load_library
@@ -46,7 +46,7 @@ def taught(shared_app: Served) -> Iterator[Taught]:
     assert link
     ada = store.people.follow_link(link, link.email, "Ada", "no hash of any password")
     assert ada
-    course = make_sample(load_library(PROJECT / "worksheets"), load_tickets(PROJECT / "worksheets"), store, ada)
+    course = add_sample_course(load_library(PROJECT / "worksheets"), load_tickets(PROJECT / "worksheets"), store, ada)
     by_state = {one.state: one for one in store.activities.of_course(course)}
     yield Taught(store, shared_app.url, store.people.open_session(ada), by_state["open"], by_state["closed"])
     store.close()

@@ -14,7 +14,7 @@ from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from app import cli
-from app.classes.sample_course import make_sample
+from app.classes.sample_course import add_sample_course
 from app.grading.grade import grade
 from app.main import create_app
 from app.settings import Settings
@@ -70,7 +70,7 @@ def test_one_press_makes_it_and_another_removes_it(anywhere: FastAPI) -> None:
 
 def sample(world: World) -> Course:
     ada = world.teacher("ada@example.org")
-    return make_sample(world.services.library, world.services.tickets, world.services.store, ada)
+    return add_sample_course(world.services.library, world.services.tickets, world.services.store, ada)
 
 
 def test_each_page_of_it_says_so(app: FastAPI) -> None:

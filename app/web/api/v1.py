@@ -7,7 +7,7 @@ from typing import Any, Literal
 from fastapi import APIRouter, HTTPException
 from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
-from app.exchange.imported_models import import_config, import_from_hub, library_with_model
+from app.exchange.imported_models import import_config, import_from_hub, library_with_model, variant_coded
 from app.forward.head_run import HeadNotRun, Reason, run_architecture
 from app.grading.grade import grade
 from app.grading.hints import hint
@@ -17,7 +17,6 @@ from app.models.parameter_count import parameters_json
 from app.shapes.shapes_json import shapes
 from app.sheets.seeds import variant_json
 from app.sheets.worksheet import Model, Variant
-from app.web.practice.sheet_request import variant_coded
 from app.web.shared.services import Services, ServicesDep
 
 router = APIRouter(prefix="/api/v1", tags=["v1"])
@@ -292,7 +291,7 @@ def _variant(services: Services, asked: GradeRequest) -> Variant:
     if asked.code is not None:
         if (asked.seed, asked.model, asked.tokens) != (None, None, None):
             raise HTTPException(422, "A code says all sizes of its sheet: leave out seed, model and tokens.")
-        return variant_coded(services, asked.code)
+        return variant_coded(services.library, services.store, asked.code)
     worksheet, library = asked.worksheet or "", library_with_model(services.library, services.store, asked.model)
     if asked.seed is None:
         return library.variant(worksheet, asked.model, asked.tokens)

@@ -9,10 +9,10 @@ from typing import Annotated
 from annotated_doc import Doc
 from fastapi import APIRouter, Depends, Request, Response
 
+from app.exchange.imported_models import variant_coded
 from app.handout.options import HandoutError
 from app.handout.paper import Paper, mark_papers, order_of, results_csv
 from app.sheets.worksheet import Variant, WorksheetError
-from app.web.practice.sheet_request import variant_coded
 from app.web.shared.services import ServicesDep, render
 
 router = APIRouter(include_in_schema=False)
@@ -54,7 +54,7 @@ def show_marking(services: ServicesDep, code: str = "") -> Response:
     if not code.strip():
         return render(services, "handouts/mark_paper.html", MarkingPage(""))
     try:
-        variant = variant_coded(services, code)
+        variant = variant_coded(services.library, services.store, code)
     except WorksheetError as error:
         return render(services, "handouts/mark_paper.html", MarkingPage(code[:60], str(error)), 404)
     return render(services, "handouts/mark_paper.html", MarkingPage(variant.code, "", variant, order_of(variant)))
@@ -63,7 +63,7 @@ def show_marking(services: ServicesDep, code: str = "") -> Response:
 @router.post("/marking")
 def mark(services: ServicesDep, lines: Annotated[Lines, Depends(posted)]) -> Response:
     """The marks of every line, below what was typed."""
-    variant = variant_coded(services, lines.code)
+    variant = variant_coded(services.library, services.store, lines.code)
     page = MarkingPage(variant.code, "", variant, order_of(variant), lines.typed)
     try:
         papers = mark_papers(variant, lines.typed)
@@ -75,7 +75,7 @@ def mark(services: ServicesDep, lines: Annotated[Lines, Depends(posted)]) -> Res
 @router.post("/marking.csv")
 def export_marked_papers(services: ServicesDep, lines: Annotated[Lines, Depends(posted)]) -> Response:
     """The same as a CSV file."""
-    variant = variant_coded(services, lines.code)
+    variant = variant_coded(services.library, services.store, lines.code)
     written = results_csv(variant, mark_papers(variant, lines.typed))
     headers = {"Content-Disposition": f'attachment; filename="{variant.code}.csv"', "Cache-Control": "no-store"}
     return Response("\ufeff" + written, media_type="text/csv", headers=headers)

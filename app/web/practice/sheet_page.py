@@ -9,7 +9,7 @@ from annotated_doc import Doc
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import RedirectResponse
 
-from app.exchange.imported_models import library_with_model
+from app.exchange.imported_models import library_with_model, variant_coded
 from app.figures.figures import Figure, Scale
 from app.grading.explanations import Explanation, explain
 from app.grading.grade import Report, grade
@@ -29,7 +29,6 @@ from app.web.practice.sheet_request import (
     read_scale,
     sheet_key,
     sheet_link,
-    variant_coded,
 )
 from app.web.shared.first_visit import Newcomer, Owner
 from app.web.shared.services import MaybeLearner, Services, ServicesDep, remember, render
@@ -131,14 +130,14 @@ def show_sheet(
 @router.get("/v/{code}")
 def open_sheet_code(services: ServicesDep, code: str) -> Response:
     """The sheet that a code on paper names."""
-    return RedirectResponse(sheet_link(variant_coded(services, code)), 303)
+    return RedirectResponse(sheet_link(variant_coded(services.library, services.store, code)), 303)
 
 
 @router.get("/v")
 def find_sheet_code(services: ServicesDep, code: str = "") -> Response:
     """The same for a code that was typed; what cannot be one comes back to be mended."""
     try:
-        return RedirectResponse(sheet_link(variant_coded(services, code)), 303)
+        return RedirectResponse(sheet_link(variant_coded(services.library, services.store, code)), 303)
     except WorksheetError as error:
         chooser = replace(_chooser(services.library, DEFAULT, "", None), code=code[:60], code_problem=str(error))
         return render(services, "practice/sheet.html", SheetPage(chooser), 404)

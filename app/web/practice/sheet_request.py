@@ -12,7 +12,6 @@ from starlette.concurrency import run_in_threadpool
 from app.exchange.imported_models import library_with_model
 from app.figures.figures import Scale
 from app.grading.grade import Report
-from app.sheets.codes import imported_prefix, read_code
 from app.sheets.library import Library
 from app.sheets.numbers import read_answer
 from app.sheets.worksheet import Variant
@@ -93,16 +92,6 @@ def variant_at(services: Services, key: str) -> Variant:
     """The sheet that something was stored under; raises WorksheetError or TokensError if it is no longer there."""
     worksheet, model, *lengths = key.split("/")
     return library_with_model(services.library, services.store, model).variant(worksheet, model, *map(int, lengths))
-
-
-def variant_coded(services: Services, text: str) -> Variant:
-    """The sheet that a code names, of an imported model too; raises WorksheetError for a code that names none."""
-    code = read_code(text)
-    found = services.store.models_beginning(imported_prefix(code.model)) if code and code.model else ()
-    library = services.library
-    for key in found:
-        library = library_with_model(library, services.store, key)
-    return library.coded(text)
 
 
 def read_version(text: str) -> int:

@@ -127,11 +127,11 @@ def start_class_run(
 ) -> Response:
     """The same from a sheet of an activity, as its rules say: what was typed is a draft there, and no practice."""
     activity, variant = sheet.access.activity, sheet.assigned.variant
-    last, phase = services.store.classwork.last_try(sheet.assigned.spot), activity.phase()
+    last, phase = services.store.classwork.last_try(sheet.assigned.key), activity.phase()
     if phase == "waiting" or (activity.policies.run == "after" and last is None):
         raise HTTPException(409, services.library.wording.say("class", "no-run-yet"))
     if phase == "open":
-        services.store.classwork.save(sheet.assigned.spot, sheet.sent)
+        services.store.classwork.save(sheet.assigned.key, sheet.sent)
     tried = last is not None or grade(variant, sheet.sent.answers).tried
     run = _start(services, variant, sheet.sent.answers, options) if tried else None
     return _answer(request, services, variant, run, Origin(activity.id, sheet.number + 1))

@@ -13,6 +13,7 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from app.classes.live_snapshot import LiveSnapshots
 from app.exchange.mail import Mail
 from app.forward.process import HeadRunner
 from app.settings import PROJECT, Settings
@@ -42,6 +43,7 @@ class Services:
     limits: Limits = field(default_factory=Limits)
     passwords: Passwords = field(default_factory=Passwords)
     mail: Mail | None = None
+    live_snapshots: LiveSnapshots = field(default_factory=LiveSnapshots)
 
 
 def services_of(request: Request) -> Services:

@@ -13,8 +13,8 @@ from annotated_doc import Doc
 from fastapi import APIRouter, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
 
-from app.classes.activity_results import as_kept
-from app.classes.student_sheet import fix, graded, titles
+from app.classes.activity_results import report_as_stored
+from app.classes.student_sheet import stored_marks, variant_of, worksheet_titles
 from app.figures.figures import Figure, Scale
 from app.grading.grade import Report, grade
 from app.grading.hints import LEVELS, Hint, Level, hint, next_level
@@ -127,7 +127,7 @@ def show_class_sheet(services: ServicesDep, at: AtSheet, scale: str = "root") ->
     if access.activity.phase() == "waiting":
         return RedirectResponse(url_for("show_class_activity", activity_id=access.activity.id), 303)
     ticket_in = services.store.classwork.arrive(access.activity.id, access.student.id)
-    sheet = Sheet(access, number, found, found.draft or Draft({}, 0, found.fixed), read_scale(scale), "")
+    sheet = Sheet(access, number, found, found.draft or Draft({}, 0, found.sizes), read_scale(scale), "")
     return render(services, "student/class_sheet.html", _page(services, sheet, ticket_in=ticket_in))
 
 
@@ -136,7 +136,7 @@ def save_class_sheet(request: Request, services: ServicesDep, sent: Sent, activi
     """Keep what was typed, and give back its drawing; asked for every second, and so in one turn of one thread."""
     sheet = posted(request, services, sent, activity_id, number)
     _still_open(services, sheet.access.activity)
-    services.store.classwork.save(sheet.assigned.spot, sheet.sent)
+    services.store.classwork.save(sheet.assigned.key, sheet.sent)
     return render(
         services, "shared/_figures.html", Drawn(drawn(sheet.assigned.variant, sheet.sent.answers, sheet.scale))
     )
@@ -151,7 +151,7 @@ def check_class_sheet(request: Request, services: ServicesDep, sheet: Posted) ->
         raise HTTPException(409, words.say("class", "no-checking"))
     report = grade(sheet.assigned.variant, sheet.sent.answers)
     if not report.tried:
-        services.store.classwork.save(sheet.assigned.spot, sheet.sent)
+        services.store.classwork.save(sheet.assigned.key, sheet.sent)
         return _work(request, services, sheet, words.say("class", "nothing-read"))
     try:
         _record(services, sheet, report, handed_in=False)
@@ -165,11 +165,11 @@ def show_class_sheet_hint(request: Request, services: ServicesDep, sheet: Posted
     """A hint on the last try, where the activity has hints and its marks may be seen; asking costs no try."""
     words, activity = services.library.wording, sheet.access.activity
     _still_open(services, activity)
-    last = services.store.classwork.last_try(sheet.assigned.spot)
+    last = services.store.classwork.last_try(sheet.assigned.key)
     seen = last is not None and activity.policies.tells(activity.phase(), last.handed_in)
     if not activity.policies.hints or last is None or not seen or _elsewhere(services, sheet, last):
         raise HTTPException(409, words.say("class", "no-hint"))
-    services.store.classwork.save(sheet.assigned.spot, sheet.sent)
+    services.store.classwork.save(sheet.assigned.key, sheet.sent)
     level = next((known for known in LEVELS if str(known) == sent.raw("hint")), LEVELS[0])
     found = hint(*_kept(services, sheet, last), level)
     return _work(request, services, sheet, hinted=found)
@@ -180,14 +180,14 @@ def hand_in_class_sheet(request: Request, services: ServicesDep, sheet: Posted) 
     """Hand the sheet in: as the try that was just checked, or as one more; without a try left, the last one."""
     words, activity = services.library.wording, sheet.access.activity
     _still_open(services, activity)
-    last = services.store.classwork.last_try(sheet.assigned.spot)
+    last = services.store.classwork.last_try(sheet.assigned.key)
     if last and not last.handed_in and last.answers == sheet.sent.answers:
-        services.store.classwork.hand_in_last(sheet.assigned.spot)
+        services.store.classwork.hand_in_last(sheet.assigned.key)
     else:
         try:
             _record(services, sheet, grade(sheet.assigned.variant, sheet.sent.answers), handed_in=True)
         except TriesUsedUpError:
-            services.store.classwork.hand_in_last(sheet.assigned.spot)
+            services.store.classwork.hand_in_last(sheet.assigned.key)
             return _work(request, services, sheet, words.say("class", "tries-up"))
     later = activity.policies.feedback == "after_close"
     return _work(request, services, sheet, words.say("class", "handed-in-later" if later else "handed-in"))
@@ -234,7 +234,7 @@ def _still_open(services: Services, activity: Activity) -> None:
 def _record(services: Services, sheet: Sheet, report: Report, *, handed_in: bool) -> Try:
     allowed = sheet.access.activity.policies.tries
     return services.store.classwork.record(
-        sheet.assigned.spot, sheet.client_id, sheet.sent, graded(report), handed_in=handed_in, allowed=allowed
+        sheet.assigned.key, sheet.client_id, sheet.sent, stored_marks(report), handed_in=handed_in, allowed=allowed
     )
 
 
@@ -251,8 +251,8 @@ def _page(
     access, variant, answers = sheet.access, sheet.assigned.variant, sheet.sent.answers
     policies, phase = access.activity.policies, access.activity.phase()
     progress = services.store.classwork.progress(access.activity.id, access.student.id)
-    tries = progress[sheet.assigned.spot.sheet].tries if sheet.assigned.spot.sheet in progress else 0
-    last = services.store.classwork.last_try(sheet.assigned.spot) if tries else None
+    tries = progress[sheet.assigned.key.sheet].tries if sheet.assigned.key.sheet in progress else 0
+    last = services.store.classwork.last_try(sheet.assigned.key) if tries else None
     left = max(policies.tries - tries, 0) if policies.tries else None
     elsewhere = last is not None and _elsewhere(services, sheet, last)
     told = last is not None and policies.tells(phase, last.handed_in) and not elsewhere
@@ -265,7 +265,7 @@ def _page(
         steps=_steps(services, access, progress, sheet.number),
         ticket_in=_ticket_in(services, access) if ticket_in is None else ticket_in,
         number=sheet.number + 1,
-        keep=f"{sheet.action} {access.student.id} {sheet.assigned.spot.sheet}",
+        keep=f"{sheet.action} {access.student.id} {sheet.assigned.key.sheet}",
         variant=variant,
         rows=row_views(variant, answers, report, truth=truth, pointed_at=hinted.boxes if hinted else ()),
         figures=drawn(marked if locked else variant, answers, sheet.scale),
@@ -288,14 +288,18 @@ def _page(
 def _kept(services: Services, sheet: Sheet, last: Try) -> tuple[Variant, Report]:
     """The last try with its kept marks, and the sheet that they belong to."""
     activity, found = sheet.access.activity, sheet.assigned
-    return as_kept(services, activity, activity.content.items[sheet.number], found.variant, last)
+    return report_as_stored(
+        services.library, services.store, activity, activity.content.items[sheet.number], found.variant, last
+    )
 
 
 def _elsewhere(services: Services, sheet: Sheet, last: Try) -> bool:
     """Whether the last try came on paper with other numbers, so that its marks are not for these boxes."""
     found = sheet.assigned
     return (
-        last.variant != found.fixed and fix(services, found.variant.worksheet, last.variant).code != found.variant.code
+        last.variant != found.sizes
+        and variant_of(services.library, services.store, found.variant.worksheet, last.variant).code
+        != found.variant.code
     )
 
 
@@ -312,7 +316,7 @@ def _steps(
     """The sheets of the activity, each with how far the student is."""
     activity = access.activity
     found = services.store.classwork.progress(activity.id, access.student.id) if progress is None else progress
-    sheets = zip(activity.content.items, titles(services, activity.content), strict=True)
+    sheets = zip(activity.content.items, worksheet_titles(activity.content), strict=True)
     return tuple(
         Step(
             url_for("show_class_sheet", activity_id=activity.id, number=number + 1),

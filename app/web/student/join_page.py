@@ -10,7 +10,7 @@ from annotated_doc import Doc
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 
-from app.classes.student_sheet import titles
+from app.classes.student_sheet import worksheet_titles
 from app.store import Activity, Course, Learner, Phase, Seat, Student, Try
 from app.store.activities import JOIN_LENGTH
 from app.store.courses import CODE_LENGTH, as_code
@@ -265,7 +265,7 @@ def _my_seat(services: Services, seat: Seat, code: str) -> MySeat:
 
 def _done(services: Services, activity: Activity, tries: Sequence[Try], ticket_in: bool) -> Done:
     phase, last = activity.phase(), {(found.activity_id, found.sheet): found for found in tries}
-    sheets = zip(activity.content.items, titles(services, activity.content), strict=True)
+    sheets = zip(activity.content.items, worksheet_titles(activity.content), strict=True)
     stands = (_stand(activity, phase, title, last.get((activity.id, item.sheet))) for item, title in sheets)
     return Done(activity, phase, tuple(stands), ticket_in)
 

@@ -12,7 +12,7 @@ from typing import Annotated
 
 from fastapi import Depends, HTTPException, Request
 
-from app.classes.student_sheet import Assigned, assigned
+from app.classes.student_sheet import StudentSheet, student_sheet
 from app.figures.figures import Scale
 from app.store.classwork import Draft
 from app.web.practice.sheet_request import MAX_KEPT, read_scale, read_version
@@ -28,7 +28,7 @@ class Sheet:
 
     access: permissions.StudentAccess
     number: int
-    assigned: Assigned
+    assigned: StudentSheet
     sent: Draft
     scale: Scale
     client_id: str
@@ -40,22 +40,22 @@ class Sheet:
 
 def sheet_at(
     request: Request, services: ServicesDep, activity_id: int, number: int
-) -> tuple[permissions.StudentAccess, int, Assigned]:
+) -> tuple[permissions.StudentAccess, int, StudentSheet]:
     """The sheet of that number, from 1; raises 404 where the activity has fewer."""
     access = permissions.require_student(request, services, activity_id)
     if not 1 <= number <= len(access.activity.content.items):
         raise HTTPException(404)
-    return access, number - 1, assigned(services, access.activity, access.student, number - 1)
+    return access, number - 1, student_sheet(services.library, services.store, access.activity, access.student, number)
 
 
-AtSheet = Annotated[tuple[permissions.StudentAccess, int, Assigned], Depends(sheet_at)]
+AtSheet = Annotated[tuple[permissions.StudentAccess, int, StudentSheet], Depends(sheet_at)]
 
 
 def posted(request: Request, services: ServicesDep, sent: Sent, activity_id: int, number: int) -> Sheet:
     """The sheet that a form was sent from, with its boxes as typed."""
     access, number, found = sheet_at(request, services, activity_id, number)
     answers = {str(blank): sent.raw(str(blank))[:MAX_KEPT] for blank in found.variant.blanks}
-    draft = Draft(answers, read_version(sent.raw("version")), found.fixed)
+    draft = Draft(answers, read_version(sent.raw("version")), found.sizes)
     return Sheet(access, number, found, draft, read_scale(sent.raw("scale")), client_id(sent, answers))
 
 

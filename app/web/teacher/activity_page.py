@@ -14,7 +14,7 @@ from annotated_doc import Doc
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 
-from app.classes.student_sheet import freeze, titles
+from app.classes.student_sheet import freeze, worksheet_titles
 from app.sheets.worksheet import WorksheetError
 from app.store import Activity, Content, Course, Phase, Plan, Policies, PoliciesError
 from app.store.activities import MAX_TRIES
@@ -173,7 +173,7 @@ def _activity_page(
         access,
         activity.phase(),
         link,
-        titles(services, activity.content),
+        worksheet_titles(activity.content),
         shown["opens"],
         shown["closes"],
         arrived,

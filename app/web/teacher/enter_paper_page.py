@@ -11,8 +11,17 @@ from typing import Annotated
 from annotated_doc import Doc
 from fastapi import APIRouter, Response
 
-from app.classes.roster_lookup import Roll
-from app.classes.student_sheet import Assigned, assigned, fix, frozen_variant, graded, titles, worksheet_of
+from app.classes.roster_lookup import RosterLookup
+from app.classes.student_sheet import (
+    StudentSheet,
+    frozen_worksheet,
+    own_variant,
+    stored_marks,
+    student_sheet,
+    variant_of,
+    worksheet_titles,
+)
+from app.exchange.imported_models import variant_coded
 from app.handout.options import HandoutError
 from app.handout.paper import Paper, mark_paper, order_of, parted, typed_lines
 from app.sheets.codes import read_code
@@ -20,7 +29,6 @@ from app.sheets.library import Library
 from app.sheets.worksheet import Variant, WorksheetError
 from app.store import Activity, Fixed, Student
 from app.store.classwork import Draft
-from app.web.practice.sheet_request import variant_coded
 from app.web.shared import permissions
 from app.web.shared.forms import Fields, Sent
 from app.web.shared.permissions import EditableActivity
@@ -92,7 +100,7 @@ class Pile:
 
     services: Services
     activity: Activity
-    roll: Roll
+    roll: RosterLookup
     number: int
     code: str
     chosen: dict[str, list[str]] = field(default_factory=dict)  # ids of students, by what a line begins with
@@ -113,17 +121,19 @@ class Pile:
             self.known[code] = _coded(self.services, self.activity, code)
         return self.known[code]
 
-    def _sheet(self, named: Named, at: int) -> Assigned:
+    def _sheet(self, named: Named, at: int) -> StudentSheet:
         try:
             number, fixed = self.coded(named.code or self.code) if named.code or self.code else (self.number, None)
         except (PaperError, WorksheetError) as error:
             say = self.services.library.wording.say
             raise PaperError(say("paper", "wrong-code", at=at, problem=error)) from None
-        own = assigned(self.services, self.activity, named.student, number)
-        if fixed is None or fixed == own.fixed:
+        own = student_sheet(self.services.library, self.services.store, self.activity, named.student, number + 1)
+        if fixed is None or fixed == own.sizes:
             return own
-        worksheet = worksheet_of(self.activity.content.items[number], self.activity.policies)
-        return Assigned(own.spot, fixed, fix(self.services, worksheet, fixed), own.draft)
+        worksheet = frozen_worksheet(self.activity.content.items[number], self.activity.policies)
+        return StudentSheet(
+            own.key, fixed, variant_of(self.services.library, self.services.store, worksheet, fixed), own.draft
+        )
 
     def _named(self, line: str, at: int) -> Named:
         label, answers = parted(line)
@@ -150,14 +160,14 @@ class Pile:
     def _chosen(self, label: str) -> Student | None:
         """Who was chosen from the list for the next line that begins so."""
         ids = self.chosen.get(label)
-        return self.roll.one(ids.pop(0)) if ids else None
+        return self.roll.by_id(ids.pop(0)) if ids else None
 
     def _without_colon(self, line: str, at: int) -> Named:
         """A line whose first words are one student's, and behind them as many answers as there are boxes."""
         words = line.split()
         for count in range(min(MOST_WORDS, len(words)), 0, -1):
             found, code = self._found(" ".join(words[:count]))
-            boxes = frozen_variant(self.services, self.activity, self.number).blanks
+            boxes = own_variant(self.services.library, self.services.store, self.activity, self.number + 1).blanks
             if len(found) == 1 and len(words) - count == len(boxes):
                 return Named(found[0], code, " ".join(words[count:]))
         raise PaperError(self.services.library.wording.say("paper", "no-name", at=at))
@@ -207,35 +217,37 @@ def _store(pile: Pile, lines: list[str]) -> tuple[tuple[Stored, ...], tuple[Uncl
     return tuple(stored), tuple(unclear)
 
 
-def _keep(services: Services, sheet: Assigned, paper: Paper) -> bool:
+def _keep(services: Services, sheet: StudentSheet, paper: Paper) -> bool:
     """Keep one paper as a try that was handed in; whether it was there before."""
-    work, spot = services.store.classwork, sheet.spot
+    work, spot = services.store.classwork, sheet.key
     answers = dict(zip(map(str, sheet.variant.blanks), paper.texts, strict=True))
     client_id = _client_id(sheet, answers)
     again = any(one.client_id == client_id for one in work.tries(spot))
     draft = work.draft(spot)
     work.arrive(spot.activity_id, spot.student_id)
     # What a student types on the screen with other numbers stays there.
-    keep = draft is None or draft.variant == sheet.fixed
-    work.record(spot, client_id, Draft(answers, 0, sheet.fixed), graded(paper.report), handed_in=True, keep_draft=keep)
+    keep = draft is None or draft.variant == sheet.sizes
+    work.record(
+        spot, client_id, Draft(answers, 0, sheet.sizes), stored_marks(paper.report), handed_in=True, keep_draft=keep
+    )
     return again
 
 
-def _client_id(sheet: Assigned, answers: Mapping[str, str]) -> str:
+def _client_id(sheet: StudentSheet, answers: Mapping[str, str]) -> str:
     """The same for the same paper of a student, however often it is typed in."""
-    whole = [sheet.spot.activity_id, sheet.spot.sheet, asdict(sheet.fixed), answers]
+    whole = [sheet.key.activity_id, sheet.key.sheet, asdict(sheet.sizes), answers]
     return f"paper.{hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()[:40]}"
 
 
 def _coded(services: Services, activity: Activity, code: str) -> tuple[int, Fixed]:
     """The sheet of the activity that a code names, as it was frozen; raises PaperError, WorksheetError."""
-    sheets = [worksheet_of(item, activity.policies) for item in activity.content.items]
+    sheets = [frozen_worksheet(item, activity.policies) for item in activity.content.items]
     numbers = {sheet.key: number for number, sheet in enumerate(sheets)}
     frozen = Library({sheet.key: sheet for sheet in sheets}, services.library.models, services.library.wording)
     try:
-        variant = variant_coded(replace(services, library=frozen), code)
+        variant = variant_coded(frozen, services.store, code)
     except WorksheetError:
-        other = variant_coded(services, code)  # which says it for a code of no sheet whatever
+        other = variant_coded(services.library, services.store, code)  # which says it for a code of no sheet whatever
         newer = "other-version" if other.worksheet.key in numbers else "other-sheet"
         told = services.library.wording.say("paper", newer, code=other.code, title=other.worksheet.title)
         raise PaperError(told) from None
@@ -249,7 +261,7 @@ def _pile(services: Services, access: permissions.ActivityAccess, sent: Fields) 
     for label, who in zip(sent.all("label"), sent.all("who"), strict=False):
         chosen.setdefault(label, []).append(who)
     number = _number(access.activity, sent.line("sheet", 9))
-    roll = Roll(services.store.courses.students(access.course))
+    roll = RosterLookup(services.store.courses.students(access.course))
     return Pile(services, access.activity, roll, number, sent.line("code", 60), chosen)
 
 
@@ -261,8 +273,8 @@ def _number(activity: Activity, sheet: str) -> int:
 
 def _page(services: Services, access: permissions.ActivityAccess, number: int, code: str = "") -> PapersPage:
     activity, drafted = access.activity, access.activity.state == "draft"
-    sheets = titles(services, activity.content)
-    order = order_of(frozen_variant(services, activity, number)) if sheets else ()
+    sheets = worksheet_titles(activity.content)
+    order = order_of(own_variant(services.library, services.store, activity, number + 1)) if sheets else ()
     kept = activity.content.items[number].sheet if sheets else ""
     tries = services.store.classwork.tries_of_activity(activity.id)
     handed_in = {one.student_id for one in tries if one.handed_in and one.sheet == kept}

@@ -10,7 +10,7 @@ from annotated_doc import Doc
 from fastapi import APIRouter, Depends, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
 
-from app.classes.activity_results import NamedMisconception, named_misconceptions, outcomes
+from app.classes.activity_results import MisconceptionTotal, activity_results, misconception_totals
 from app.store import TicketAnswer
 from app.web.shared import permissions
 from app.web.shared.forms import Sent
@@ -47,7 +47,7 @@ class TicketsPage:
     access: Annotated[permissions.ActivityAccess, Doc("The activity, its course, and who looks at it in which role.")]
     muddiest: Annotated[Question | None, Doc("The muddiest points, if the ticket asks for them.")]
     questions: Annotated[tuple[Question, ...], Doc("The other questions.")]
-    misconceptions: Annotated[tuple[NamedMisconception, ...], Doc("What was believed in the same session.")]
+    misconceptions: Annotated[tuple[MisconceptionTotal, ...], Doc("What was believed in the same session.")]
     q: Annotated[str, Doc("What is searched for, or nothing.")]
     which: Annotated[Which, Doc("Which answers are shown: all that are not hidden, or those with a mark.")]
     query: Annotated[str, Doc("Both, as they stand behind an address.")]
@@ -119,5 +119,11 @@ def _page(services: Services, wanted: Asked) -> TicketsPage:
     ]
     muddiest = next((question for question in questions if question.key == MUDDIEST), None)
     others = tuple(question for question in questions if question is not muddiest)
-    misconceptions = tuple(b for b in named_misconceptions(services, outcomes(services, activity)) if b.at_last)
+    misconceptions = tuple(
+        b
+        for b in misconception_totals(
+            services.library.wording, activity_results(services.library, services.store, activity)
+        )
+        if b.at_last
+    )
     return TicketsPage(wanted.access, muddiest, others, misconceptions, wanted.q, wanted.which, wanted.query, len(kept))

@@ -13,7 +13,7 @@ from annotated_doc import Doc
 from fastapi import APIRouter, HTTPException, Response
 from fastapi.responses import RedirectResponse, StreamingResponse
 
-from app.classes.student_sheet import boxes
+from app.classes.student_sheet import blank_counts
 from app.exchange.course_files import CourseFiles
 from app.exchange.spreadsheet import csv_lines
 from app.store import Course
@@ -100,7 +100,7 @@ def export(services: ServicesDep, access: InstructorCourse, name: str) -> Respon
     if name not in EXPORTS:
         raise HTTPException(404)
     activities = services.store.activities.of_course(access.course)
-    points = {activity.id: boxes(services, activity.content) for activity in activities}
+    points = {activity.id: blank_counts(services.library, services.store, activity.content) for activity in activities}
     files = CourseFiles(services.store, access.course, points)
     services.store.people.note(f"teacher {access.teacher.id}", f"exported {name}", f"course {access.course.id}")
     headers = {

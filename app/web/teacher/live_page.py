@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
-from dataclasses import dataclass, replace
-from typing import Annotated, cast
+from dataclasses import dataclass
+from typing import Annotated
 
 from annotated_doc import Doc
 from fastapi import APIRouter, Depends, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
 
-from app.classes.live_snapshot import Progress, Room, Rooms, RowCount, SheetRoom
-from app.classes.student_sheet import frozen_variant, titles
+from app.classes.live_snapshot import LiveSnapshot, SheetProgress, SheetSnapshot, Stage
+from app.classes.student_sheet import own_variant, worksheet_titles
 from app.figures.figures import Figure
 from app.grading.explanations import explain_misconception
-from app.sheets.worksheet import Row
 from app.store import Phase, Spotlight
 from app.web.shared import permissions
 from app.web.shared.forms import Sent
@@ -22,37 +20,6 @@ from app.web.shared.permissions import EditableActivity, StaffActivity, address
 from app.web.shared.services import Services, ServicesDep, render
 
 router = APIRouter(include_in_schema=False)
-
-
-def rooms_of(request: Request) -> Rooms:
-    return cast(Rooms, request.app.state.rooms)
-
-
-AllRooms = Annotated[Rooms, Depends(rooms_of)]
-
-
-@dataclass(frozen=True)
-class Segment:
-    """One piece of a bar, in hundredths of its length; what is not right is lower, so that colour is not needed."""
-
-    kind: str
-    start: float
-    width: float
-    height: float
-
-    @property
-    def top(self) -> float:
-        return round(1 - self.height, 2)
-
-
-@dataclass(frozen=True)
-class RowBar:
-    """A row of the sheet with its bar: right, following, wrong, and nothing for what is still open."""
-
-    count: RowCount
-    row: Row
-    of: int
-    segments: tuple[Segment, ...]
 
 
 @dataclass(frozen=True)
@@ -82,7 +49,7 @@ class Person:
 
     id: int
     name: str
-    progress: Progress
+    stage: Stage
     right: int
     misconceptions: tuple[str, ...]
 
@@ -96,9 +63,8 @@ class LivePage:
     join_link: Annotated[str, Doc("The address behind the picture, as people would type it.")]
     titles: Annotated[tuple[str, ...], Doc("What the worksheets are called.")]
     number: Annotated[int, Doc("Which of them is looked at, from 1; 0 where there is none.")]
-    room: Annotated[Room, Doc("Who came, and how many exit tickets are in.")]
-    sheet: Annotated[SheetRoom | None, Doc("The sheet that is looked at; none where there is none.")]
-    rows: Annotated[tuple[RowBar, ...], Doc("Its rows.")]
+    snapshot: Annotated[LiveSnapshot, Doc("Who came, and how many exit tickets are in.")]
+    sheet: Annotated[SheetSnapshot | None, Doc("The sheet that is looked at; none where there is none.")]
     misconceptions: Annotated[tuple[MisconceptionBar, ...], Doc("What is believed, the commonest first.")]
     explained: Annotated[Explained | None, Doc("The misconception that is explained to the class.")]
     named: Annotated[bool, Doc("Whether names were asked for.")]
@@ -133,22 +99,20 @@ Looked = Annotated[Look, Depends(look_at)]
 
 
 @router.get("/activities/{activity_id:int}/live")
-def show_live(request: Request, services: ServicesDep, rooms: AllRooms, look: Looked) -> Response:
+def show_live(request: Request, services: ServicesDep, look: Looked) -> Response:
     """The whole page."""
-    return render(services, "teacher/live.html", _page(request, services, rooms, look))
+    return render(services, "teacher/live.html", _page(request, services, look))
 
 
 @router.get("/activities/{activity_id:int}/live/now")
-def show_now(request: Request, services: ServicesDep, rooms: AllRooms, look: Looked, seen: str = "") -> Response:
+def show_now(request: Request, services: ServicesDep, look: Looked, seen: str = "") -> Response:
     """What has changed since; 204 where nothing has."""
-    page = _page(request, services, rooms, look)
+    page = _page(request, services, look)
     return Response(status_code=204) if page.seen == seen else render(services, "teacher/_live.html", page)
 
 
 @router.post("/activities/{activity_id:int}/live/explain")
-def explain(
-    request: Request, services: ServicesDep, rooms: AllRooms, access: EditableActivity, look: Looked, sent: Sent
-) -> Response:
+def explain(request: Request, services: ServicesDep, access: EditableActivity, look: Looked, sent: Sent) -> Response:
     """Explain a misconception to the class, or take the explanation away, on every live view of the activity."""
     misconception = sent.line("misconception", 80)
     if misconception:
@@ -159,47 +123,39 @@ def explain(
     else:
         services.store.live.show(access.activity.id, None)
     if "hx-request" in request.headers:
-        return render(services, "teacher/_live.html", _page(request, services, rooms, look))
+        return render(services, "teacher/_live.html", _page(request, services, look))
     return RedirectResponse(look.address, 303)
 
 
-def _page(request: Request, services: Services, rooms: Rooms, look: Look) -> LivePage:
+def _page(request: Request, services: Services, look: Look) -> LivePage:
     access, activity = look.access, look.access.activity
-    room = rooms.look(services, activity)
-    sheet = room.sheets[look.number - 1] if 0 < look.number <= len(room.sheets) else None
-    page = LivePage(
+    snapshot = services.live_snapshots.get(services.library, services.store, activity)
+    sheet = snapshot.sheets[look.number - 1] if 0 < look.number <= len(snapshot.sheets) else None
+    spotlight = services.store.live.spotlight(activity.id)
+    return LivePage(
         access=access,
         phase=activity.phase(),
         join_link=f"{address(request, services)}/join/{activity.join_code}",
-        titles=titles(services, activity.content),
+        titles=worksheet_titles(activity.content),
         number=look.number,
-        room=room,
+        snapshot=snapshot,
         sheet=sheet,
-        rows=_row_bars(sheet) if sheet else (),
         misconceptions=_misconception_bars(services, sheet) if sheet else (),
-        explained=_explained(services, access),
+        explained=_explained(services, access, spotlight) if spotlight else None,
         named=look.named,
-        people=_people(services, access, room, sheet) if look.named else (),
+        people=_people(services, access, snapshot, sheet) if look.named else (),
         reloads=look.reloads,
+        seen=_version(snapshot, activity.phase(), spotlight),
     )
-    shown = (page.phase, page.rows, page.misconceptions, page.explained, page.people, len(room.came), room.tickets,
-             (sheet.working, sheet.handed_in) if sheet else ())  # fmt: skip
-    return replace(page, seen=hashlib.sha256(repr(shown).encode()).hexdigest()[:16])
 
 
-def _row_bars(sheet: SheetRoom) -> tuple[RowBar, ...]:
-    found = list[RowBar]()
-    for count in sheet.rows:
-        pieces, start = list[Segment](), 0.0
-        for kind, height in (("right", 1.0), ("follows", 0.7), ("wrong", 0.4)):
-            width = 100 * getattr(count, kind) / max(sheet.begun, 1)
-            pieces.append(Segment(kind, round(start, 2), round(width, 2), height))
-            start += width
-        found.append(RowBar(count, count.row, sheet.begun, tuple(piece for piece in pieces if piece.width)))
-    return tuple(found)
+def _version(snapshot: LiveSnapshot, phase: Phase, spotlight: Spotlight | None) -> str:
+    """What the page sends back to ask whether anything has changed: it changes with everything that the page shows."""
+    shown = f"{spotlight.item}-{spotlight.misconception}-{spotlight.drawn}" if spotlight else ""
+    return f"{snapshot.version}-{phase}-{shown}"
 
 
-def _misconception_bars(services: Services, sheet: SheetRoom) -> tuple[MisconceptionBar, ...]:
+def _misconception_bars(services: Services, sheet: SheetSnapshot) -> tuple[MisconceptionBar, ...]:
     names = services.library.wording.sections["misconception-names"]
     return tuple(
         MisconceptionBar(key, names.get(key, key), count, round(100 * count / sheet.begun, 2))
@@ -208,29 +164,24 @@ def _misconception_bars(services: Services, sheet: SheetRoom) -> tuple[Misconcep
 
 
 def _people(
-    services: Services, access: permissions.ActivityAccess, room: Room, sheet: SheetRoom | None
+    services: Services, access: permissions.ActivityAccess, snapshot: LiveSnapshot, sheet: SheetSnapshot | None
 ) -> tuple[Person, ...]:
-    came, names = set(room.came), services.library.wording.sections["misconception-names"]
-    found = list[Person]()
+    came, names = set(snapshot.student_ids), services.library.wording.sections["misconception-names"]
+    people = list[Person]()
     for student in services.store.courses.students(access.course):
-        if student.id not in came:
-            continue
-        standing = sheet.standings.get(student.id) if sheet else None
-        held = tuple(names.get(key, key) for key in standing.misconceptions) if standing else ()
-        progress: Progress = standing.progress if standing else "nothing"
-        found.append(Person(student.id, student.name, progress, standing.right if standing else 0, held))
-    return tuple(found)
+        if student.id in came:
+            progress = sheet.progress[student.id] if sheet else SheetProgress()
+            misconceptions = tuple(names.get(key, key) for key in progress.misconceptions)
+            people.append(Person(student.id, student.name, progress.stage, progress.rows_right, misconceptions))
+    return tuple(people)
 
 
-def _explained(services: Services, access: permissions.ActivityAccess) -> Explained | None:
-    light, words = services.store.live.spotlight(access.activity.id), services.library.wording
-    if (
-        light is None
-        or light.item >= len(access.activity.content.items)
-        or light.misconception not in words.sections["misconceptions"]
-    ):
+def _explained(services: Services, access: permissions.ActivityAccess, light: Spotlight) -> Explained | None:
+    words = services.library.wording
+    if light.item >= len(access.activity.content.items) or light.misconception not in words.sections["misconceptions"]:
         return None
-    found = explain_misconception(frozen_variant(services, access.activity, light.item), light.misconception)
+    variant = own_variant(services.library, services.store, access.activity, light.item + 1)
+    found = explain_misconception(variant, light.misconception)
     name = words.sections["misconception-names"].get(light.misconception, light.misconception)
     return Explained(
         light.misconception, name, found.message, bool(found.figures), found.figures[:1] if light.drawn else ()

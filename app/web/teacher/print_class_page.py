@@ -11,7 +11,7 @@ from annotated_doc import Doc
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import RedirectResponse
 
-from app.classes.student_sheet import assigned, titles
+from app.classes.student_sheet import student_sheet, worksheet_titles
 from app.handout.options import LONGEST_LINE, HandoutError, Options
 from app.handout.sheets import Sheet
 from app.sheets.exit_tickets import Ticket
@@ -74,7 +74,10 @@ def make(request: Request, services: ServicesDep, access: StaffActivity, printin
 
 def _sheets(services: Services, activity: Activity, students: Sequence[Student], at: int) -> list[Sheet]:
     """A sheet for each student: the very one that stands on their screen."""
-    return [Sheet(assigned(services, activity, student, at).variant, student.name) for student in students]
+    return [
+        Sheet(student_sheet(services.library, services.store, activity, student, at + 1).variant, student.name)
+        for student in students
+    ]
 
 
 def _wish(sent: Fields) -> Wish:
@@ -99,5 +102,5 @@ def _page(
     services: Services, access: permissions.ActivityAccess, printing: Printing, number: str, wish: Wish
 ) -> ClassHandoutPage:
     count = len(services.store.courses.students(access.course))
-    sheets, tickets = titles(services, access.activity.content), tuple(printing.tickets.values())
+    sheets, tickets = worksheet_titles(access.activity.content), tuple(printing.tickets.values())
     return ClassHandoutPage(access, sheets, number, count, tickets, wish)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated
 from zoneinfo import ZoneInfo
@@ -12,11 +12,11 @@ from annotated_doc import Doc
 from fastapi import APIRouter, Response
 from fastapi.responses import RedirectResponse
 
-from app.classes.activity_results import corrected, item_of
-from app.classes.student_sheet import graded
+from app.classes.activity_results import corrected_variant, frozen_item
+from app.classes.student_sheet import stored_marks
 from app.grading.grade import grade
 from app.sheets.worksheet import Variant
-from app.store import Fixed, Graded, Try
+from app.store import Content, Fixed, Graded, Try
 from app.web.shared import permissions
 from app.web.shared.forms import Sent
 from app.web.shared.permissions import EditableActivity, StaffActivity
@@ -101,10 +101,11 @@ def regrade(services: ServicesDep, access: EditableActivity, sent: Sent) -> Resp
 def _page(services: Services, access: permissions.ActivityAccess) -> RegradePage:
     tries = services.store.classwork.tries_of_activity(access.activity.id)
     found = _changes(services, access, tries)
+    revisions = services.store.activities.revisions(access.activity)
     counted = {(one.student_id, one.sheet): one.id for one in tries}
     names = {student.id: student.name for student in services.store.courses.students(access.course)}
     lines = [
-        _line(services, change, names.get(change.one.student_id, ""))
+        _line(revisions, change, names.get(change.one.student_id, ""))
         for change in found
         if counted[change.one.student_id, change.one.sheet] == change.one.id
         and (change.difference or change.one.out_of != change.new.out_of)
@@ -118,9 +119,9 @@ def _page(services: Services, access: permissions.ActivityAccess) -> RegradePage
     return RegradePage(access, len(tries), len(found), tuple(lines), _mark(found), past)
 
 
-def _line(services: Services, change: Change, name: str) -> ChangeLine:
+def _line(revisions: Mapping[int, Content], change: Change, name: str) -> ChangeLine:
     one, new = change.one, change.new
-    item = item_of(services, one)
+    item = frozen_item(revisions, one)
     title = str(item.worksheet["title"]) if item else one.sheet
     difference = f"{change.difference:+g}".replace("-", "−")
     old, now = f"{one.score:g} of {one.out_of}", f"{new.score:g} of {new.out_of}"
@@ -129,13 +130,18 @@ def _line(services: Services, change: Change, name: str) -> ChangeLine:
 
 def _changes(services: Services, access: permissions.ActivityAccess, tries: Sequence[Try]) -> tuple[Change, ...]:
     """Every try that would get other marks, by its number."""
+    revisions = services.store.activities.revisions(access.activity)
     variants = dict[tuple[int, int, Fixed], Variant | None]()
     found = list[Change]()
     for one in tries:
         blank = (one.revision, one.item, one.variant)
         if blank not in variants:
-            item = item_of(services, one)
-            variants[blank] = corrected(services, access.activity, item, one.variant) if item else None
+            item = frozen_item(revisions, one)
+            variants[blank] = (
+                corrected_variant(services.library, services.store, access.activity, item, one.variant)
+                if item
+                else None
+            )
         variant = variants[blank]
         if variant and (new := _marked_again(variant, one)) != Graded(
             one.marks, one.misconceptions, one.score, one.out_of
@@ -146,7 +152,7 @@ def _changes(services: Services, access: permissions.ActivityAccess, tries: Sequ
 
 def _marked_again(variant: Variant, one: Try) -> Graded:
     boxes = {str(blank) for blank in variant.blanks}
-    return graded(grade(variant, {box: text for box, text in one.answers.items() if box in boxes}))
+    return stored_marks(grade(variant, {box: text for box, text in one.answers.items() if box in boxes}))
 
 
 def _mark(found: Sequence[Change]) -> str:

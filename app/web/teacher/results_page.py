@@ -12,13 +12,13 @@ from annotated_doc import Doc
 from fastapi import APIRouter, Response
 
 from app.classes.activity_results import (
-    NamedMisconception,
-    SheetOutcome,
+    MisconceptionTotal,
+    SheetResults,
     WrongAnswer,
-    named_misconceptions,
-    outcomes,
-    took_part,
-    wrong_answers,
+    activity_results,
+    common_wrong_answers,
+    misconception_totals,
+    participants,
 )
 from app.grading.item_analysis import RowState, RowStatistics
 from app.sheets.worksheet import Row
@@ -59,12 +59,12 @@ class ResultsPage:
     """Everything that templates/teacher/results.html shows."""
 
     access: Annotated[permissions.ActivityAccess, Doc("The activity, its course, and who looks at it in which role.")]
-    outcomes: Annotated[tuple[SheetOutcome, ...], Doc("The sheets to choose from.")]
+    outcomes: Annotated[tuple[SheetResults, ...], Doc("The sheets to choose from.")]
     number: Annotated[int, Doc("Which of them is looked at, from 1; 0 where there is none.")]
     lines: Annotated[tuple[Line, ...], Doc("Everybody who took part, by name.")]
     rows: Annotated[tuple[RowLine, ...], Doc("The rows of the sheet.")]
     tried: Annotated[int, Doc("How many students have tried it.")]
-    misconceptions: Annotated[tuple[NamedMisconception, ...], Doc("What was believed on it.")]
+    misconceptions: Annotated[tuple[MisconceptionTotal, ...], Doc("What was believed on it.")]
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class OneTry:
 class History:
     """All tries of one student on one sheet."""
 
-    outcome: SheetOutcome
+    outcome: SheetResults
     tries: tuple[OneTry, ...]
 
 
@@ -100,7 +100,7 @@ class WorkPage:
 class MisconceptionLine:
     """A misconception to come back to, with its explanation."""
 
-    misconception: NamedMisconception
+    misconception: MisconceptionTotal
     explanation: str
 
 
@@ -129,19 +129,19 @@ class SummaryPage:
 @router.get("/activities/{activity_id:int}/results")
 def show_results(services: ServicesDep, access: StaffActivity, sheet: str = "") -> Response:
     """Students and rows of one sheet, the first unless another is asked for."""
-    found = outcomes(services, access.activity)
+    found = activity_results(services.library, services.store, access.activity)
     number = int(sheet) if sheet.isascii() and sheet.isdigit() and len(sheet) < 4 else 1
     number = min(max(number, 1), len(found))
     outcome = found[number - 1] if found else None
-    people = took_part(services, access.activity, access.course, found)
+    people = participants(services.store, access.activity, access.course, found)
     page = ResultsPage(
         access=access,
         outcomes=found,
         number=number,
         lines=tuple(_line(outcome, student) for student in people),
         rows=_row_lines(services, access, outcome) if outcome else (),
-        tried=len(outcome.tries) if outcome else 0,
-        misconceptions=named_misconceptions(services, (outcome,)) if outcome else (),
+        tried=len(outcome.attempts) if outcome else 0,
+        misconceptions=misconception_totals(services.library.wording, (outcome,)) if outcome else (),
     )
     return render(services, "teacher/results.html", page)
 
@@ -153,8 +153,8 @@ def show_work(services: ServicesDep, access: StaffStudentResults) -> Response:
     zone = ZoneInfo(access.at.course.time_zone)
     histories = tuple(
         History(outcome, tuple(_one_try(services, outcome, one, old.get(one.id, ()), zone) for one in tries))
-        for outcome in outcomes(services, access.at.activity)
-        if (tries := outcome.tries.get(access.student.id))
+        for outcome in activity_results(services.library, services.store, access.at.activity)
+        if (tries := outcome.attempts.get(access.student.id))
     )
     return render(services, "teacher/student_results.html", WorkPage(access.at, access.student, histories))
 
@@ -162,9 +162,11 @@ def show_work(services: ServicesDep, access: StaffStudentResults) -> Response:
 @router.get("/activities/{activity_id:int}/summary")
 def show_summary(services: ServicesDep, access: StaffActivity) -> Response:
     """One page to begin the next meeting with."""
-    found, words = outcomes(services, access.activity), services.library.wording
+    found, words = activity_results(services.library, services.store, access.activity), services.library.wording
     misconceptions = [
-        misconception for misconception in named_misconceptions(services, found) if misconception.at_last
+        misconception
+        for misconception in misconception_totals(services.library.wording, found)
+        if misconception.at_last
     ][:TOP_MISCONCEPTIONS]
     low = [
         LowRow(outcome.title, row, statistics, round(100 * statistics.share_at_first))
@@ -177,7 +179,7 @@ def show_summary(services: ServicesDep, access: StaffActivity) -> Response:
     starred = [answer.text for answer in tickets if answer.starred and not answer.hidden]
     page = SummaryPage(
         access,
-        len(took_part(services, access.activity, access.course, found)),
+        len(participants(services.store, access.activity, access.course, found)),
         tuple(
             MisconceptionLine(misconception, words.misconception(misconception.key, "explanation"))
             for misconception in misconceptions
@@ -189,8 +191,8 @@ def show_summary(services: ServicesDep, access: StaffActivity) -> Response:
     return render(services, "teacher/summary.html", page)
 
 
-def _line(outcome: SheetOutcome | None, student: Student) -> Line:
-    tries = outcome.tries.get(student.id, ()) if outcome else ()
+def _line(outcome: SheetResults | None, student: Student) -> Line:
+    tries = outcome.attempts.get(student.id, ()) if outcome else ()
     if outcome is None or not tries:
         return Line(student, 0, "", False, (None,) * len(outcome.rows if outcome else ()))
     states = outcome.states(tries[-1])
@@ -198,8 +200,8 @@ def _line(outcome: SheetOutcome | None, student: Student) -> Line:
     return Line(student, len(tries), f"{tries[-1].score:g}", handed_in, tuple(states[row.key] for row in outcome.rows))
 
 
-def _row_lines(services: Services, access: permissions.ActivityAccess, outcome: SheetOutcome) -> tuple[RowLine, ...]:
-    wrong = wrong_answers(services, access.activity, outcome)
+def _row_lines(services: Services, access: permissions.ActivityAccess, outcome: SheetResults) -> tuple[RowLine, ...]:
+    wrong = common_wrong_answers(services.library, services.store, access.activity, outcome)
     return tuple(
         RowLine(
             row,
@@ -212,7 +214,7 @@ def _row_lines(services: Services, access: permissions.ActivityAccess, outcome: 
     )
 
 
-def _one_try(services: Services, outcome: SheetOutcome, one: Try, old: tuple[OldMarks, ...], zone: ZoneInfo) -> OneTry:
+def _one_try(services: Services, outcome: SheetResults, one: Try, old: tuple[OldMarks, ...], zone: ZoneInfo) -> OneTry:
     names = services.library.wording.sections["misconception-names"]
     before = tuple(f"{was.graded.score:g} of {was.graded.out_of} until {_written(was.until, zone)}" for was in old)
     misconceptions = tuple(names.get(key, key) for key in one.misconceptions)

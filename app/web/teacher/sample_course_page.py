@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, HTTPException, Response
 from fastapi.responses import RedirectResponse
 
-from app.classes.sample_course import make_sample
+from app.classes.sample_course import add_sample_course
 from app.web.shared.permissions import InstructorCourse, SignedIn
 from app.web.shared.services import ServicesDep
 
@@ -15,7 +15,7 @@ router = APIRouter(include_in_schema=False)
 @router.post("/courses/sample")
 def add_sample(services: ServicesDep, teacher: SignedIn) -> Response:
     """A course of simulated students, for whoever wants to look around; the one they have if there is one."""
-    course = make_sample(services.library, services.tickets, services.store, teacher)
+    course = add_sample_course(services.library, services.tickets, services.store, teacher)
     services.store.people.note(f"teacher {teacher.id}", "sample course made", f"course {course.id}")
     return RedirectResponse(f"/courses/{course.id}", 303)
 

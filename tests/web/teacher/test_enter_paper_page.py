@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
-from app.classes.roster_lookup import Roll
-from app.classes.student_sheet import seed
+from app.classes.roster_lookup import RosterLookup
+from app.classes.student_sheet import variant_seed
 from app.main import create_app
 from app.settings import Settings
 from app.store import Policies, Student, Try
@@ -197,7 +197,8 @@ def test_without_a_code_students_have_the_numbers_of_their_screen(app: FastAPI) 
     """Where variants differ by student, each line is marked with its student's own."""
     desk = Desk(app, Policies(variants="per_student"))
     library = desk.world.services.library
-    own = {name: library.seeded("llama-7b", seed(desk.activity, desk.student(name))) for name in ("Kim Lee", "Lou Ray")}
+    names = ("Kim Lee", "Lou Ray")
+    own = {name: library.seeded("llama-7b", variant_seed(desk.activity, desk.student(name))) for name in names}
     assert len({variant.code for variant in own.values()}) == 2
     desk.send("\n".join(f"{name}: {' '.join(map(str, variant.key.values()))}" for name, variant in own.items()))
     assert [desk.tries(name)[0].score for name in own] == [14, 14]
@@ -236,7 +237,7 @@ PEOPLE = [
     Student(2, 1, "Kim Fox", None, None),
     Student(3, 1, "李 明", "a@b.c", None),
 ]
-ROLL = Roll(PEOPLE)
+ROLL = RosterLookup(PEOPLE)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,8 @@ import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
-from app.classes import live_snapshot as rooms
-from app.classes.live_snapshot import Rooms
+from app.classes import live_snapshot
+from app.classes.live_snapshot import LiveSnapshots
 from app.grading.grade import Report, grade
 from app.main import create_app
 from app.misconceptions.catalogue import MISCONCEPTIONS
@@ -32,7 +33,8 @@ class Class:
 
     def __init__(self, app: FastAPI, policies: Policies | None = None) -> None:
         self.world, self.now = World(app), 1000.0
-        app.state.rooms = Rooms(lambda: self.now)
+        snapshots = LiveSnapshots(lambda: self.now)
+        app.state.services = replace(app.state.services, live_snapshots=snapshots)
         self.ada: Teacher = self.world.teacher(f"ada@{next(NUMBERS)}.example")
         self.course: Course = self.world.course("Transformers", self.ada)
         self.activity: Activity = self.world.activity(self.course, policies)
@@ -145,7 +147,7 @@ def test_a_room_is_counted_once_a_second_and_only_what_changed_is_graded(
         graded.append(answers)
         return grade(variant, answers)
 
-    monkeypatch.setattr(rooms, "grade", counted)
+    monkeypatch.setattr(live_snapshot, "grade", counted)
     learners = [room.student(name)[1] for name in ("Kim", "Lou", "Mo")]
     for learner in learners:
         room.send(learner, "save", {"input.rows": "1"})

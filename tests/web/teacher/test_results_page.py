@@ -14,7 +14,7 @@ from alembic.config import Config
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
-from app.classes.student_sheet import assigned, freeze
+from app.classes.student_sheet import freeze, student_sheet
 from app.grading.grade import grade
 from app.main import create_app
 from app.settings import PROJECT, Settings
@@ -61,14 +61,15 @@ class Class:
     def tries(self, student: Student, answers: Mapping[str, str], number: int = 0) -> Try:
         """A try as the student's page would keep it, handed in."""
         activity = self.world.again(self.activity)
-        sheet = assigned(self.world.services, activity, student, number)
+        services = self.world.services
+        sheet = student_sheet(services.library, services.store, activity, student, number + 1)
         report = grade(sheet.variant, answers)
         held = (report.diagnosis.key,) if report.diagnosis else ()
         marks = {str(blank): mark.kind for blank, mark in report.marks.items()}
         graded = Graded(marks, held, report.score, report.out_of)
-        draft = Draft(answers, next(TYPED), sheet.fixed)
+        draft = Draft(answers, next(TYPED), sheet.sizes)
         record = self.world.services.store.classwork.record
-        return record(sheet.spot, f"form-{draft.version}", draft, graded, handed_in=True)
+        return record(sheet.key, f"form-{draft.version}", draft, graded, handed_in=True)
 
     def share(self, follow_share: float) -> None:
         """The instructor changes what a box is worth that follows."""
@@ -179,7 +180,8 @@ def test_wrong_answers_of_different_numbers_are_counted_by_their_symbol(app: Fas
     typed = set[str]()
     for number in range(3):
         student = room.student(f"S{number}")
-        variant = assigned(room.world.services, room.activity, student, 0).variant
+        services = room.world.services
+        variant = student_sheet(services.library, services.store, room.activity, student, 1).variant
         wide = {str(blank): str(variant.answer(blank)) for blank in variant.blanks}
         wide |= {f"{row}.columns": str(variant.sizes["d"]) for row in ("queries", "keys", "values")}
         room.tries(student, wide)
@@ -394,11 +396,12 @@ def test_the_live_view_forgets_marks_that_were_put_right(app: FastAPI) -> None:
     """After a regrade the room is counted from the new marks."""
     room = Class(app)
     room.tries(room.student("Kim"), KEY)
-    rooms = app.state.rooms
+    services = room.world.services
 
     def input_right() -> int:
-        rooms._of(room.activity.id).until = float("-inf")
-        return rooms.look(room.world.services, room.activity).sheets[0].rows[0].right  # type: ignore[no-any-return]
+        services.live_snapshots.expire(room.activity.id)
+        snapshot = services.live_snapshots.get(services.library, services.store, room.activity)
+        return snapshot.sheets[0].rows[0].right
 
     assert input_right() == 1
     [one] = room.world.services.store.classwork.tries_of_activity(room.activity.id)
