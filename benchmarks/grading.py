@@ -62,9 +62,11 @@ def _class(library: Library) -> Iterator[tuple[Variant, Answers]]:
     known = dict[str, SimulatedSheet]()
     for at in range(SHEETS):
         variant = library.seeded(worksheets[at % len(worksheets)], at % STUDENTS)
-        sheet = known.setdefault(variant.standing.code + variant.worksheet.key, SimulatedSheet(variant.standing))
+        sheet = known.setdefault(
+            variant.with_tokens_as_rows.code + variant.worksheet.key, SimulatedSheet(variant.with_tokens_as_rows)
+        )
         boxes = kinds[at // len(worksheets) % len(kinds)](sheet, chance)
-        yield variant, {str(blank): str(boxes[str(variant.upright(blank))]) for blank in variant.blanks}
+        yield variant, {str(blank): str(boxes[str(variant.in_table_orientation(blank))]) for blank in variant.blanks}
 
 
 def _right(sheet: SimulatedSheet, _chance: random.Random) -> FilledSheet:

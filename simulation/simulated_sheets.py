@@ -200,7 +200,7 @@ def simulate_class(library: Library, worksheet: str, seeds: range) -> Tally:
     """
     sheets, tally = dict[str, SimulatedSheet](), Tally()
     for seed in seeds:
-        variant = library.seeded(worksheet, seed).standing
+        variant = library.seeded(worksheet, seed).with_tokens_as_rows
         sheet = sheets.setdefault(variant.code, SimulatedSheet(variant))
         tally.update(sheet.certain_tally)
         tally.update(sheet.random_tally(random.Random(f"{worksheet} {seed}")))  # noqa: S311 - a simulated student

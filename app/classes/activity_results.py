@@ -16,7 +16,7 @@ from app.grading.item_analysis import (
     row_statistics,
 )
 from app.sheets.library import Library
-from app.sheets.worksheet import Row, Typed, Variant, Wording, plain
+from app.sheets.worksheet import Row, Typed, Variant, Wording, format_number
 from app.store import Activity, Content, Course, Fixed, Item, Store, Student, Try
 
 
@@ -183,7 +183,7 @@ def _as_symbol(variant: Variant, text: str, symbol_alone: bool) -> str:
     written = " or ".join(dict.fromkeys(variant.notation.symbols.get(symbol, symbol) for symbol in symbols))
     if symbol_alone and written:
         return written
-    return f"{plain(read.value)} ({written})" if written else plain(read.value)
+    return f"{format_number(read.value)} ({written})" if written else format_number(read.value)
 
 
 def corrected_variant(library: Library, store: Store, activity: Activity, item: Item, sizes: Fixed) -> Variant:
@@ -216,5 +216,5 @@ def report_as_stored(
     sheet = corrected_variant(library, store, activity, item, attempt.variant)
     rows = tuple(row for row in frozen.worksheet.rows if row in marked_rows)
     sheet = replace(sheet, worksheet=replace(sheet.worksheet, rows=rows))
-    answers = {blank: text for blank, text in attempt.answers.items() if blank in sheet.boxes}
+    answers = {blank: text for blank, text in attempt.answers.items() if blank in sheet.blanks_by_name}
     return sheet, settled(sheet, grade(sheet, answers), attempt.marks)

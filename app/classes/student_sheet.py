@@ -62,7 +62,7 @@ def variant_of(library: Library, store: Store, worksheet: Worksheet, sizes: Fixe
     """
     own = sizes.decoder_tokens == worksheet.decoder_tokens
     models = library_with_model(library, store, sizes.model)
-    return models.fixed(worksheet, sizes.model, sizes.tokens, None if own else sizes.decoder_tokens)
+    return models.variant_with_sizes(worksheet, sizes.model, sizes.tokens, None if own else sizes.decoder_tokens)
 
 
 def own_variant(library: Library, store: Store, activity: Activity, sheet_number: int) -> Variant:

@@ -14,7 +14,7 @@ from app.models.architecture import MAX_CONFIG_BYTES
 from app.sheets.codes import read_code
 from app.sheets.lint import findings
 from app.sheets.seeds import variant_json
-from app.sheets.worksheet import Variant, plain
+from app.sheets.worksheet import Variant, format_number
 
 from .terminal import InputError, Verbs, open_library, print_json, print_table, read_file, whole
 
@@ -56,7 +56,7 @@ def _sheet(parsed: argparse.Namespace) -> Variant:
     if name not in library.worksheets and read_code(name):
         if parsed.seed is not None:
             raise InputError("A code says all sizes of its sheet: leave out --seed.")
-        return library.coded(name)
+        return library.variant_from_code(name)
     return library.variant(name) if parsed.seed is None else library.seeded(name, whole(parsed.seed, "--seed"))
 
 
@@ -72,16 +72,16 @@ def _variant(parsed: argparse.Namespace) -> None:
 
 def _print_variant(variant: Variant, key: bool) -> None:
     print(f"{variant.title}   {variant.code}\n\n{variant.description}\n{variant.task}\n")
-    rows = [("", *variant.axes)]
+    rows = [("", *variant.fields)]
     for row in variant.rows:
         sides = [
-            f"{plain(variant.answer(p))} = {variant.notation.write(variant.side(p))}" if key else "____"
+            f"{format_number(variant.answer(p))} = {variant.notation.write(variant.dim(p))}" if key else "____"
             for p in row.blanks
         ]
         note = f" ({row.note})" if row.note else ""
         rows.append((f"{row.letter}  {row.name}{note}", *sides))
-    print_table([[*row, *[""] * (len(variant.axes) + 1 - len(row))] for row in rows])
-    for one, other in cannot_tell_apart(variant.standing):
+    print_table([[*row, *[""] * (len(variant.fields) + 1 - len(row))] for row in rows])
+    for one, other in cannot_tell_apart(variant.with_tokens_as_rows):
         print(f"cannot tell apart: {one}, {other}")
 
 

@@ -51,7 +51,7 @@ def variant_coded(library: Library, store: Store, text: str) -> Variant:
     keys = store.models_beginning(imported_prefix(code.model)) if code and code.model else ()
     for key in keys:
         library = library_with_model(library, store, key)
-    return library.coded(text)
+    return library.variant_from_code(text)
 
 
 def import_config(store: Store, wording: Wording, config: object, source: str, name: str = "") -> Model:

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Literal
 
-from app.shapes.consistency import Gap, Values, gaps, implied
-from app.shapes.tensors import AXES, Blank, Tensor, Topic
-from app.sheets.worksheet import Notation, Variant, plain
+from app.shapes.consistency import DimensionMismatch, Values, infer_unasked_lengths, mismatches
+from app.shapes.table import MATRIX_FIELDS, Blank, Tensor, TensorTable
+from app.sheets.worksheet import Notation, Variant, format_number
 
 Scale = Literal["root", "true"]
 LONGEST, UNKNOWN, SHORTEST = 210.0, 42.0, 4.0  # px: the longest side given on the sheet, an unknown one, the least
@@ -196,9 +196,9 @@ def draw_beside(
 
 def _pen(variant: Variant, values: Values, scale: Scale) -> _Pen:
     asked = frozenset(variant.worksheet.rows)
-    upright = {variant.upright(blank): value for blank, value in values.items()}
-    known = {**upright, **implied(variant.topic, upright, asked)}
-    return _Pen(variant, known, gaps(variant.topic, known), scale, PICTURES.get(variant.topic.key, ()))
+    upright = {variant.in_table_orientation(blank): value for blank, value in values.items()}
+    known = {**upright, **infer_unasked_lengths(variant.table, upright, asked)}
+    return _Pen(variant, known, mismatches(variant.table, known), scale, PICTURES.get(variant.table.key, ()))
 
 
 def _measure(scale: Scale) -> Callable[[int], float]:
@@ -211,7 +211,7 @@ class _Pen:
 
     variant: Variant
     known: Values
-    gaps: list[Gap]
+    gaps: list[DimensionMismatch]
     scale: Scale
     pictures: tuple[Picture, ...]
     unit: float = field(init=False)
@@ -228,15 +228,15 @@ class _Pen:
         return tuple(map(_turned, figures)) if self.variant.worksheet.tokens_are == "columns" else figures
 
     @property
-    def topic(self) -> Topic:
-        return self.variant.topic
+    def table(self) -> TensorTable:
+        return self.variant.table
 
     @property
     def notation(self) -> Notation:
         return self.variant.notation
 
     def letter(self, key: str) -> str:
-        return self.notation.letter(key, self.topic[key].letter)
+        return self.notation.letter(key, self.table[key].letter)
 
     def length(self, blank: Blank) -> float:
         value = self.known.get(blank)
@@ -251,15 +251,15 @@ class _Pen:
 
     def above(self, result: str) -> Tensor | None:
         """The right operand of a product, None where the result is made from one matrix."""
-        equation = self.topic[result].equation
-        return self.topic[equation.operands[1]] if equation and len(equation.operands) == 2 else None
+        equation = self.table[result].equation
+        return self.table[equation.operands[1]] if equation and len(equation.operands) == 2 else None
 
     def transposed(self, result: str) -> bool:
         """Whether the right operand is turned round: its columns are summed away, as those of the keys are."""
-        equation = self.topic[result].equation
+        equation = self.table[result].equation
         assert equation is not None  # noqa: S101 - every result of a picture has one
-        right = equation.einsum.split("->")[0].split(",")[1].split()
-        return right[1] not in equation.einsum.split("->")[1].split()
+        right = equation.operand_labels[1]
+        return right[1] not in equation.result_labels
 
     def size_above(self, result: str) -> tuple[float, float]:
         tensor = self.above(result)
@@ -273,7 +273,7 @@ class _Pen:
 
     def size_needed(self, result: str) -> tuple[float, float]:
         """The size a result would need to be added to what came in, where the two differ; nothing elsewhere."""
-        needed = {gap.second[0].axis: gap.first[0] for gap in self.gaps if gap.added and gap.result == result}
+        needed = {gap.second[0].field: gap.first[0] for gap in self.gaps if gap.added and gap.result == result}
         if not needed:
             return (0.0, 0.0)
         return (
@@ -325,10 +325,10 @@ class _Pen:
         yield self.box(result, x, base), ("right", "bottom")
 
     def box(self, key: str, x: float, y: float, transposed: bool = False) -> Box:
-        tensor = self.topic[key]
+        tensor = self.table[key]
         width, height = self.size(key)[::-1] if transposed else self.size(key)
-        missing = any(Blank(key, axis) not in self.known for axis in AXES)
-        masked = key == "weights" and self.topic.key in MASKED and self.variant.architecture.causal
+        missing = any(Blank(key, axis) not in self.known for axis in MATRIX_FIELDS)
+        masked = key == "weights" and self.table.key in MASKED and self.variant.architecture.causal
         letter = self.letter(key)
         return Box(key, letter, tensor.role, x, y, width, height, tensor.parameter, missing, masked, transposed)
 
@@ -348,7 +348,7 @@ class _Pen:
 
     def edge(self, blank: Blank, side: str, line: tuple[float, float, float, float]) -> Edge:
         value = self.known.get(blank)
-        label = "?" if value is None else plain(value)
+        label = "?" if value is None else format_number(value)
         return Edge(blank, side, *line, label, self.kind(blank, value))  # type: ignore[arg-type]  # one of four sides
 
     def kind(self, blank: Blank, value: int | None) -> str:
@@ -364,7 +364,7 @@ class _Pen:
     def arcs(self, picture: Picture, boxes: list[Box]) -> Iterable[Arc]:
         """One arc, at the first product: later right operands are made to fit, or stand behind other boxes."""
         above = self.above(picture.results[0])
-        equation = self.topic[picture.results[0]].equation
+        equation = self.table[picture.results[0]].equation
         if above is None or equation is None:
             return
         left, right = boxes[0], boxes[1]
@@ -384,12 +384,14 @@ class _Pen:
 
     def described(self, picture: Picture, boxes: list[Box]) -> str:
         """The figure in words, for whoever cannot see it: its title, and each matrix with its two lengths."""
-        axes = [self.variant.upright(Blank("", axis)).axis for axis in AXES]
+        axes = [self.variant.in_table_orientation(Blank("", axis)).field for axis in MATRIX_FIELDS]
         sides = {box.letter: [self.known.get(Blank(box.tensor, axis)) for axis in axes] for box in boxes}
-        shapes = (f"{key} {' × '.join('?' if n is None else plain(n) for n in pair)}" for key, pair in sides.items())
+        shapes = (
+            f"{key} {' × '.join('?' if n is None else format_number(n) for n in pair)}" for key, pair in sides.items()
+        )
         return f"{self.variant.wording.say('drawing-titles', picture.key)}. {', '.join(shapes)}."
 
-    def gaps_in(self, picture: Picture) -> list[Gap]:
+    def gaps_in(self, picture: Picture) -> list[DimensionMismatch]:
         return [gap for gap in self.gaps if gap.result in picture.results]
 
     def captions(self, picture: Picture) -> Iterable[str]:
@@ -401,13 +403,16 @@ class _Pen:
         for gap in self.gaps_in(picture):
             names = {f"{side}_letter": self.letter(end[0].tensor).replace("_", "")
                      for side, end in (("first", gap.first), ("second", gap.second))}  # fmt: skip
-            blanks = {"first": self.variant.upright(gap.first[0]), "second": self.variant.upright(gap.second[0])}
-            axes = {f"{side}_axis": say("axes", blank.axis) for side, blank in blanks.items()}
+            blanks = {
+                "first": self.variant.in_table_orientation(gap.first[0]),
+                "second": self.variant.in_table_orientation(gap.second[0]),
+            }
+            axes = {f"{side}_axis": say("axes", blank.field) for side, blank in blanks.items()}
             yield say(
                 "drawing",
                 "added" if gap.added else "gap",
-                first=plain(gap.first[1]),
-                second=plain(gap.second[1]),
+                first=format_number(gap.first[1]),
+                second=format_number(gap.second[1]),
                 **names,
                 **axes,
             )
@@ -458,4 +463,4 @@ def _turned(figure: Figure) -> Figure:
 
 
 def _other(blank: Blank) -> Blank:
-    return Blank(blank.tensor, AXES[1 - AXES.index(blank.axis)])
+    return Blank(blank.tensor, MATRIX_FIELDS[1 - MATRIX_FIELDS.index(blank.field)])

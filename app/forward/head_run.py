@@ -7,7 +7,7 @@ from typing import Any, Literal, Protocol
 from app.forward.lines import ForwardError
 from app.forward.process import RunnerBusy, RunnerFailed, RunTooLong
 from app.models.architecture import Architecture
-from app.shapes.tensors import ATTENTION_LAYER
+from app.shapes.tables import ATTENTION_LAYER
 from app.sheets.worksheet import Variant, Wording
 
 Reason = Literal["refused", "busy", "too-long", "stopped"]
@@ -38,8 +38,8 @@ def run_sheet(runner: Runner, wording: Wording, variant: Variant, **options: Any
     One head is run as the real model has it: it has the same shapes whether its keys are shared or not. A whole layer
     is run as the sheet simplifies it (G = H where the worksheet says so), because there the shapes differ.
     """
-    architecture = variant.architecture if variant.topic is ATTENTION_LAYER else variant.model.architecture
-    return run_architecture(runner, wording, architecture, variant.tokens, topic=variant.topic.key, **options)
+    architecture = variant.architecture if variant.table is ATTENTION_LAYER else variant.model.architecture
+    return run_architecture(runner, wording, architecture, variant.tokens, topic=variant.table.key, **options)
 
 
 def run_architecture(

@@ -63,13 +63,14 @@ from app.forward.devices import DEVICES
 from app.forward.lines import ForwardError, Line
 from app.forward.rope import APPLIED_SCALINGS, angle_lines, apply_rope, rotated_pairs, scaling_type
 from app.models.architecture import Architecture, TokensError
-from app.shapes.tensors import ATTENTION_LAYER, BIDIRECTIONAL_HEAD, SINGLE_HEAD, Topic
+from app.shapes.table import TensorTable
+from app.shapes.tables import ATTENTION_LAYER, BIDIRECTIONAL_HEAD, SINGLE_HEAD
 
 BYTES_BY_DTYPE: Mapping[str, int] = {"float32": 4, "bfloat16": 2, "float16": 2}
 MAX_SEED = 2**32 - 1
 # The tables that a program can be checked against, by topic. Whether later tokens are masked is up to the model, not
 # to the topic.
-RUNNABLE: Mapping[str, Topic] = {topic.key: topic for topic in (SINGLE_HEAD, BIDIRECTIONAL_HEAD, ATTENTION_LAYER)}
+RUNNABLE: Mapping[str, TensorTable] = {topic.key: topic for topic in (SINGLE_HEAD, BIDIRECTIONAL_HEAD, ATTENTION_LAYER)}
 
 
 def program(

@@ -26,7 +26,7 @@ from app.forward.lines import ForwardError, Line
 from app.forward.memory import bytes_needed
 from app.forward.program import RUNNABLE, is_layer, notes, program, variable_names
 from app.models.architecture import Architecture
-from app.shapes.tensors import SINGLE_HEAD
+from app.shapes.tables import SINGLE_HEAD
 
 MAX_PICTURE_CELLS = 100  # rows and columns of a picture
 # On a CPU, programs of at most so many tokens run twice, the first time unmeasured: at larger sizes the first use of

@@ -26,9 +26,9 @@ def explain(variant: Variant, report: Report, scale: Scale = "root") -> Explanat
     if report.diagnosis is None:
         return None
     typed = {blank: mark.read_as for blank, mark in report.marks.items()}
-    values = {variant.upright(blank): value for blank, value in typed.items() if value is not None}
-    held = believed(variant.standing, values, report.diagnosis.key)
-    mistaken = {variant.upright(blank): value for blank, value in held.items()}
+    values = {variant.in_table_orientation(blank): value for blank, value in typed.items() if value is not None}
+    held = believed(variant.with_tokens_as_rows, values, report.diagnosis.key)
+    mistaken = {variant.in_table_orientation(blank): value for blank, value in held.items()}
     message = sentence(variant, report.diagnosis.key, "explanation")
     return Explanation(report.diagnosis.key, message, _pairs(draw_beside(variant, mistaken, variant.key, scale)))
 
@@ -38,10 +38,10 @@ def explain_misconception(variant: Variant, misconception: str, scale: Scale = "
     it.
     """
     message = sentence(variant, misconception, "explanation")
-    if not any(e.misconception == misconception for e in variant.standing.expectations):
+    if not any(e.misconception == misconception for e in variant.with_tokens_as_rows.expectations):
         return Explanation(misconception, message, ())
-    held = believed(variant.standing, {}, misconception)
-    mistaken = {variant.upright(blank): value for blank, value in held.items()}
+    held = believed(variant.with_tokens_as_rows, {}, misconception)
+    mistaken = {variant.in_table_orientation(blank): value for blank, value in held.items()}
     return Explanation(misconception, message, _pairs(draw_beside(variant, mistaken, variant.key, scale)))
 
 

@@ -8,10 +8,10 @@ from typing import Literal, get_args
 
 from app.grading.totals import made_from_typed
 from app.misconceptions.catalogue import Diagnosis, diagnose, sentence
-from app.shapes.consistency import Values, gaps, origins
-from app.shapes.tensors import AXES, Blank
+from app.shapes.consistency import Values, mismatches, typed_source_of
+from app.shapes.table import MATRIX_FIELDS, Blank
 from app.sheets.numbers import Unreadable
-from app.sheets.worksheet import Typed, Variant, plain
+from app.sheets.worksheet import Typed, Variant, format_number
 
 Kind = Literal["right", "follows", "wrong", "unreadable", "empty"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -112,13 +112,15 @@ def grade(variant: Variant, answers: Mapping[str, str]) -> Report:
 
     A box left out counts as empty. Raises AnswersError for a key that is no box of this sheet.
     """
-    known = variant.boxes
+    known = variant.blanks_by_name
     if unknown := sorted(answers.keys() - known.keys()):
         raise AnswersError(f"“{unknown[0][:60]}” is no box of this sheet; its boxes are: {', '.join(sorted(known))}.")
     texts = {blank: answers.get(box, "") for box, blank in known.items()}
     read = {blank: variant.read(text) for blank, text in texts.items()}
-    values = {variant.upright(blank): typed.value for blank, typed in read.items() if isinstance(typed, Typed)}
-    carried = {variant.upright(blank) for blank in following(variant.standing, values)}
+    values = {
+        variant.in_table_orientation(blank): typed.value for blank, typed in read.items() if isinstance(typed, Typed)
+    }
+    carried = {variant.in_table_orientation(blank) for blank in following(variant.with_tokens_as_rows, values)}
     marks = {blank: _mark(variant, blank, text, read[blank], blank in carried) for blank, text in texts.items()}
     return Report(marks, variant.worksheet.follow_share, first_break(variant, values), _diagnosis(variant, values))
 
@@ -162,11 +164,11 @@ def nudge(variant: Variant, blank: Blank) -> str:
 
 
 def _diagnosis(variant: Variant, values: Values) -> Diagnosis | None:
-    found = diagnose(variant.standing, values)
+    found = diagnose(variant.with_tokens_as_rows, values)
     if found is None:
         return None
     message = sentence(variant, found.key, "nudge")
-    return replace(found, message=message, explains=tuple(map(variant.upright, found.explains)))
+    return replace(found, message=message, explains=tuple(map(variant.in_table_orientation, found.explains)))
 
 
 def first_break(variant: Variant, values: Values) -> Break | None:
@@ -174,9 +176,12 @@ def first_break(variant: Variant, values: Values) -> Break | None:
 
     The values stand by the table's blanks, tokens as rows; the break names the sheet's.
     """
-    typed = origins(variant.topic, values, frozenset(variant.worksheet.rows))
-    for gap in gaps(variant.topic, {blank: values[origin] for blank, origin in typed.items()}):
-        left, right = variant.upright(typed[gap.first[0]]), variant.upright(typed[gap.second[0]])
+    typed = typed_source_of(variant.table, values, frozenset(variant.worksheet.rows))
+    for gap in mismatches(variant.table, {blank: values[origin] for blank, origin in typed.items()}):
+        left, right = (
+            variant.in_table_orientation(typed[gap.first[0]]),
+            variant.in_table_orientation(typed[gap.second[0]]),
+        )
         message = variant.wording.say(
             "chain",
             "added" if gap.added and left.tensor == gap.first[0].tensor else "gap",
@@ -189,7 +194,7 @@ def first_break(variant: Variant, values: Values) -> Break | None:
 
 def _side(variant: Variant, name: str, blank: Blank, value: int) -> dict[str, str]:
     words = variant.wording.sections["rows"][variant.worksheet.topic][blank.tensor]
-    count = variant.wording.say("lengths" if value > 1 else "length-one", blank.axis, length=plain(value))
+    count = variant.wording.say("lengths" if value > 1 else "length-one", blank.field, length=format_number(value))
     return {name: words["name"], f"{name}_length": count}
 
 
@@ -202,7 +207,7 @@ def following(variant: Variant, values: Values) -> set[Blank]:
     wrong = {blank: value for blank, value in values.items() if value != variant.key[blank]}
     right = {value for blank, value in values.items() if blank not in wrong}
     carried = {
-        *_carried_along(variant.sources, values, wrong),
+        *_carried_along(variant.upstream_blanks, values, wrong),
         *_multiplied(values, wrong),
         *_added_up(variant, values, wrong),
     }
@@ -230,14 +235,14 @@ def _carried_along(made_from: Mapping[Blank, frozenset[Blank]], values: Values, 
 def _multiplied(values: Values, wrong: Values) -> Iterator[Blank]:
     """Counts that are the product of the rows and columns as typed."""
     for blank in wrong:
-        sides = [Blank(blank.tensor, axis) for axis in AXES]
+        sides = [Blank(blank.tensor, axis) for axis in MATRIX_FIELDS]
         known = [values[side] for side in sides if side in values]
-        if blank.axis == "count" and len(known) == 2 and values[blank] == known[0] * known[1]:
+        if blank.field == "count" and len(known) == 2 and values[blank] == known[0] * known[1]:
             yield blank
 
 
 def _added_up(variant: Variant, values: Values, wrong: Values) -> Iterator[Blank]:
     """Totals of their parts as typed."""
     for blank, value in wrong.items():
-        if value == made_from_typed(variant.topic, variant.sizes, variant.worksheet.rows, values, blank):
+        if value == made_from_typed(variant.table, variant.sizes, variant.worksheet.rows, values, blank):
             yield blank

@@ -17,7 +17,7 @@ from typing import Literal
 from app.grading.grade import Report, nudge
 from app.misconceptions.catalogue import sentence
 from app.shapes.consistency import ADDED_BACK, added_back
-from app.shapes.tensors import AXES, Amount, Blank, Equation, Tensor
+from app.shapes.table import MATRIX_FIELDS, Blank, Count, Equation, Tensor
 from app.sheets.worksheet import Variant
 
 Level = Literal[1, 2, 3]
@@ -95,26 +95,26 @@ class _Words:
 
     def equal_to(self, blank: Blank) -> Iterator[Blank]:
         """The boxes of this sheet that the equations make as long as this one, nearest first."""
-        variant, upright = self.variant, self.variant.upright(blank)
-        met = [group for groups in variant.topic.meeting.values() for group in groups]
+        variant, upright = self.variant, self.variant.in_table_orientation(blank)
+        met = [group for groups in variant.table.equal_sides.values() for group in groups]
         near = [
-            *sorted(variant.sources.get(upright, ()), key=list(variant.standing.key).index),
-            *(other for group in (*met, *added_back(variant.topic)) if upright in group for other in group),
+            *sorted(variant.upstream_blanks.get(upright, ()), key=list(variant.with_tokens_as_rows.key).index),
+            *(other for group in (*met, *added_back(variant.table)) if upright in group for other in group),
         ]
-        boxes = (variant.upright(other) for other in near if other in variant.standing.key)
+        boxes = (variant.in_table_orientation(other) for other in near if other in variant.with_tokens_as_rows.key)
         return (other for other in boxes if other != blank)
 
     def relation(self, blank: Blank) -> str:
         """How the matrix or the amount of a box comes about."""
         key = blank.tensor
-        made = self.variant.topic.asked.get(key) or self.variant.topic[key]
-        if isinstance(made, Amount):
-            return self.told("factors" if re.search(r"\d", made.text) else "amount", key, sum=made.text)
+        made = self.variant.table.asked.get(key) or self.variant.table[key]
+        if isinstance(made, Count):
+            return self.told("factors" if re.search(r"\d", made.formula) else "amount", key, sum=made.formula)
         if made.equation is None:
             return self.told(_given(made, blank), key)
         if self.variant.worksheet.tokens_are == "columns":
             return self.told("turned", key)
-        return self.told(_kind(made.equation), key, equation=self.equation(made.equation.text))
+        return self.told(_kind(made.equation), key, equation=self.equation(made.equation.formula))
 
     def told(self, relation: str, key: str, **words: str) -> str:
         return self.variant.wording.say("relations", relation, row=self.row(key), **words)
@@ -125,11 +125,11 @@ class _Words:
         return re.sub(r"W_\w+", lambda found: letters.get(found.group(), found.group()), text)
 
     def box(self, blank: Blank) -> str:
-        axis = self.variant.wording.say("axes", blank.axis)
-        return self.say("whole" if blank.axis == "count" else "one", row=self.row(blank.tensor), axis=axis)
+        axis = self.variant.wording.say("axes", blank.field)
+        return self.say("whole" if blank.field == "count" else "one", row=self.row(blank.tensor), axis=axis)
 
     def side(self, form: str, blank: Blank) -> str:
-        return self.say(form, axis=self.variant.wording.say("axes", blank.axis), row=self.row(blank.tensor))
+        return self.say(form, axis=self.variant.wording.say("axes", blank.field), row=self.row(blank.tensor))
 
     def row(self, key: str) -> str:
         """What the sheets of this topic call a matrix, whether this one asks for it or not."""
@@ -146,7 +146,7 @@ class _Words:
 
     def several(self, blanks: list[Blank]) -> str:
         """Several boxes of one row: its two sides, or with its count the whole row."""
-        key = "both" if {blank.axis for blank in blanks} == set(AXES) else "whole"
+        key = "both" if {blank.field for blank in blanks} == set(MATRIX_FIELDS) else "whole"
         return self.say(key, row=self.row(blanks[0].tensor))
 
     def listed(self, named: list[str]) -> str:
@@ -157,15 +157,14 @@ def _given(tensor: Tensor, blank: Blank) -> str:
     """The relation of what no equation makes."""
     if not tensor.parameter:
         return "source"
-    return "numbers" if blank.axis == "count" else "parameter"
+    return "numbers" if blank.field == "count" else "parameter"
 
 
 def _kind(equation: Equation) -> str:
     """The relation of what an equation makes: a product, something of the same shape, or something else."""
-    inputs, output = equation.einsum.split("->")
-    if all(letters.split() == output.split() for letters in inputs.split(",")):
+    if all(labels == equation.result_labels for labels in equation.operand_labels):
         return "entrywise"
-    return "product" if "·" in equation.text and len(equation.operands) == 2 else "made"
+    return "product" if "·" in equation.formula and len(equation.operands) == 2 else "made"
 
 
 def next_level(report: Report | None, given: Hint | None) -> Level | None:

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from app.algebra.dims import Dim
 from app.shapes.consistency import Values
-from app.shapes.tensors import Blank, Topic
+from app.shapes.table import Blank, TensorTable
 
 _SUM = Dim.parse("parts")
 _HALF = _SUM.times(Fraction(1, 2))
@@ -27,13 +27,13 @@ MADE_FROM: Mapping[str, tuple[Dim, tuple[str, ...]]] = {
 
 
 def made_from_typed(
-    topic: Topic, sizes: Mapping[str, int], asked: Iterable[str], values: Values, blank: Blank
+    topic: TensorTable, sizes: Mapping[str, int], asked: Iterable[str], values: Values, blank: Blank
 ) -> int | None:
     """What an amount comes to with its parts as typed; None where it has none, or where one of them was left empty.
 
     A part that this sheet does not ask for is made from its own parts, or else taken as it is.
     """
-    if blank.axis != "count" or blank.tensor not in MADE_FROM:
+    if blank.field != "count" or blank.tensor not in MADE_FROM:
         return None
     formula, keys = MADE_FROM[blank.tensor]
     parts = [_part(topic, sizes, frozenset(asked), values, key) for key in keys if key in topic.asked]
@@ -41,10 +41,10 @@ def made_from_typed(
     return formula.size({**sizes, "parts": sum(known)}) if known and len(known) == len(parts) else None
 
 
-def _part(topic: Topic, sizes: Mapping[str, int], asked: frozenset[str], values: Values, key: str) -> int | None:
+def _part(topic: TensorTable, sizes: Mapping[str, int], asked: frozenset[str], values: Values, key: str) -> int | None:
     blank = Blank(key, "count")
     if key in asked:
         return values.get(blank)
     if key in MADE_FROM:
         return made_from_typed(topic, sizes, asked, values, blank)
-    return topic.asked[key].side("count").size(sizes)
+    return topic.asked[key].dim("count").size(sizes)

@@ -147,7 +147,7 @@ def _variant(variant: Variant, options: Options, address: str) -> Content:
         "task": _task(variant, pieces),
         "assumptions": variant.assumptions,
         "footnote": variant.footnote,
-        "axes": variant.axes,
+        "axes": variant.fields,
         **_rows(variant, pieces),
         "figures": [] if options.figures == "none" else [_figure(f, pieces) for f in draw(variant, variant.key)],
     }
@@ -159,7 +159,7 @@ def _rows(variant: Variant, pieces: Pieces) -> Content:
 
 
 def _row(row: Row, pieces: Pieces) -> Content:
-    return {"letter": pieces.symbols(row.letter), "name": row.name, "note": row.note, "axes": row.axes}
+    return {"letter": pieces.symbols(row.letter), "name": row.name, "note": row.note, "axes": row.fields}
 
 
 def _task(variant: Variant, pieces: Pieces) -> list[Piece]:
@@ -223,7 +223,7 @@ def _key(variant: Variant, names: Names) -> Content:
     return {
         "code": variant.code,
         "title": variant.title,
-        "axes": variant.axes,
+        "axes": variant.fields,
         **_rows(variant, pieces),
         "names": names.get(variant.code, []),
         "sizes": given_sizes(variant),
@@ -235,7 +235,7 @@ def _table(variants: Sequence[Variant], names: Names) -> Content:
     """One line a variant with nothing but its numbers, for marking by hand."""
     pieces = Pieces(variants[0].worksheet.notation)
     columns = [
-        {"letter": pieces.symbols(row.letter) or [row.name], "axis": blank.axis, "first": blank is row.blanks[0]}
+        {"letter": pieces.symbols(row.letter) or [row.name], "axis": blank.field, "first": blank is row.blanks[0]}
         for row in variants[0].rows
         for blank in row.blanks
     ]

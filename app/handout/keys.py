@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.shapes.tensors import Amount, Blank
-from app.sheets.worksheet import Row, Variant, plain
+from app.shapes.table import Blank, Count
+from app.sheets.worksheet import Row, Variant, format_number
 
 from .mathematics import Pieces, working
 
@@ -17,41 +17,41 @@ def key_rows(variant: Variant) -> list[dict[str, Any]]:
     them.
     """
     return [
-        {"blanks": {blank.axis: _answer(variant, blank) for blank in row.blanks}, "wrong": _wrong(variant, row)}
+        {"blanks": {blank.field: _answer(variant, blank) for blank in row.blanks}, "wrong": _wrong(variant, row)}
         for row in variant.rows
     ]
 
 
 def given_sizes(variant: Variant) -> list[dict[str, Any]]:
     """The sizes that the answers are made of, in the sheet's letters."""
-    used = {symbol for blank in variant.blanks for symbol in variant.side(blank).symbols} | {"d", "H"}
+    used = {symbol for blank in variant.blanks for symbol in variant.dim(blank).symbols} | {"d", "H"}
     pieces = Pieces(variant.worksheet.notation)
-    written = {variant.notation.symbols.get(s, s): plain(n) for s, n in variant.sizes.items() if s in used}
+    written = {variant.notation.symbols.get(s, s): format_number(n) for s, n in variant.sizes.items() if s in used}
     return [{"symbol": pieces.symbols(name), "number": number} for name, number in written.items()]
 
 
 def answer_text(variant: Variant, blank: Blank) -> str:
     """What belongs into a box: a number, or on a sheet in letters the letters."""
     if variant.worksheet.answers == "letters":
-        return variant.notation.write(variant.side(blank))
-    return plain(variant.key[blank])
+        return variant.notation.write(variant.dim(blank))
+    return format_number(variant.key[blank])
 
 
 def _answer(variant: Variant, blank: Blank) -> dict[str, Any]:
-    asked, side = variant.topic.asked[blank.tensor], variant.side(blank)
-    words = asked.text if isinstance(asked, Amount) else ""
+    asked, side = variant.table.asked[blank.tensor], variant.dim(blank)
+    words = asked.formula if isinstance(asked, Count) else ""
     if variant.worksheet.answers == "letters":
         letters = Pieces(variant.worksheet.notation).symbols(variant.notation.write(side))
-        return {"number": letters, "working": [f"= {plain(variant.key[blank])}"]}
-    return {"number": [plain(variant.key[blank])], "working": working(variant, side, words)}
+        return {"number": letters, "working": [f"= {format_number(variant.key[blank])}"]}
+    return {"number": [format_number(variant.key[blank])], "working": working(variant, side, words)}
 
 
 def _wrong(variant: Variant, row: Row) -> list[dict[str, str]]:
     """Each wrong shape of a row once, with every misconception that makes a student write it."""
     misconceptions: dict[tuple[int, ...], list[str]] = {}
-    upright = [variant.upright(blank) for blank in row.blanks]
+    upright = [variant.in_table_orientation(blank) for blank in row.blanks]
     truth = [variant.key[blank] for blank in row.blanks]
-    for expected in variant.standing.expectations:
+    for expected in variant.with_tokens_as_rows.expectations:
         shape = tuple(expected.changed.get(up, true) for up, true in zip(upright, truth, strict=True))
         if shape != tuple(truth) and expected.misconception not in misconceptions.setdefault(shape, []):
             misconceptions[shape].append(expected.misconception)
@@ -64,4 +64,4 @@ def _wrong(variant: Variant, row: Row) -> list[dict[str, str]]:
 
 def _shape(numbers: tuple[int, ...]) -> str:
     joints = ("", " × ", " = ")
-    return "".join(joint + plain(number) for joint, number in zip(joints, numbers, strict=False))
+    return "".join(joint + format_number(number) for joint, number in zip(joints, numbers, strict=False))

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from app.algebra.dims import Dim
-from app.sheets.worksheet import Variant, plain
+from app.sheets.worksheet import Variant, format_number
 
 Piece = str | dict[str, str]
 _NAME = re.compile(r"([A-Za-zθ][\w']*)")
@@ -59,12 +59,12 @@ def _numbers(variant: Variant, dim: Dim) -> str:
 
 def _product(sizes: Mapping[str, int], factor: object, symbols: tuple[str, ...]) -> str:
     shown = [str(factor)] if factor != 1 or not symbols else []
-    return " · ".join([*shown, *(plain(sizes[symbol]) for symbol in symbols)])
+    return " · ".join([*shown, *(format_number(sizes[symbol]) for symbol in symbols)])
 
 
 def _share(variant: Variant, symbol: str) -> str:
     """The width of a head as a share of the model's, where that is what it is."""
     a = variant.architecture
     if symbol in ("d_h", "d_v") and variant.sizes[symbol] * a.H == a.d:
-        return f"{plain(a.d)}/{a.H} = {plain(variant.sizes[symbol])}"
+        return f"{format_number(a.d)}/{a.H} = {format_number(variant.sizes[symbol])}"
     return ""

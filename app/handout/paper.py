@@ -90,4 +90,4 @@ def harmless(cell: str) -> str:
 
 def order_of(variant: Variant) -> tuple[Mapping[str, str], ...]:
     """The boxes in the order in which they are typed: the row's letter or name, and the side."""
-    return tuple({"row": row.letter or row.name, "axis": blank.axis} for row in variant.rows for blank in row.blanks)
+    return tuple({"row": row.letter or row.name, "axis": blank.field} for row in variant.rows for blank in row.blanks)

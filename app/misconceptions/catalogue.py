@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from app.algebra.dims import Dim, DimError
 from app.models.architecture import Architecture
 from app.shapes.consistency import Values
-from app.shapes.tensors import AXES, Blank
+from app.shapes.table import MATRIX_FIELDS, Blank
 
 if TYPE_CHECKING:  # a Variant keeps its expectations, so worksheet.py imports this module
     from app.sheets.worksheet import Variant
@@ -108,9 +108,9 @@ def _rotary_alone(architecture: Architecture) -> bool:
 
 
 _QKV = ("queries", "keys", "values")
-_QKV_ROWS, _QKV_COLUMNS = ([f"{row}.{axis}" for row in _QKV] for axis in AXES)
+_QKV_ROWS, _QKV_COLUMNS = ([f"{row}.{axis}" for row in _QKV] for axis in MATRIX_FIELDS)
 _KV_COLUMNS = _QKV_COLUMNS[1:]
-_PRODUCTS = [f"{row}.{axis}" for row in ("scores", "weights") for axis in AXES]
+_PRODUCTS = [f"{row}.{axis}" for row in ("scores", "weights") for axis in MATRIX_FIELDS]
 _PRODUCT_ROWS, _PRODUCT_COLUMNS = _PRODUCTS[::2], _PRODUCTS[1::2]
 _INPUT_COLUMNS = ("input.columns", "encoded.columns")
 _FLOPS = [f"{key}_flops.count" for key in ("queries", "keys", "values", "scores", "context", "output", "feed_forward")]
@@ -260,9 +260,9 @@ def _touched(variant: Variant, way: Way) -> Iterable[Blank]:
     if "*" in way.turned:
         return variant.blanks
     turned = [blank for blank in variant.blanks if blank.tensor in way.turned] if way.turned else ()
-    asked = variant.topic.asked
-    taken = [p for p in variant.blanks if way.taken.keys() & asked[p.tensor].side(p.axis).symbols] if way.taken else ()
-    return (*turned, *taken, *(variant.boxes[box] for box in way.boxes if box in variant.boxes))
+    asked = variant.table.asked
+    taken = [p for p in variant.blanks if way.taken.keys() & asked[p.tensor].dim(p.field).symbols] if way.taken else ()
+    return (*turned, *taken, *(variant.blanks_by_name[box] for box in way.boxes if box in variant.blanks_by_name))
 
 
 def _aside(architecture: Architecture) -> dict[str, int]:
@@ -281,7 +281,7 @@ def _written(variant: Variant, way: Way, blank: Blank, sizes: Mapping[str, int])
         return size.size(sizes if size.symbols <= sizes.keys() else {**sizes, **_own_sizes(variant, blank)})
     if way.turned:
         return variant.key[_turned(blank)]
-    return variant.topic.asked[blank.tensor].side(blank.axis).size(sizes)
+    return variant.table.asked[blank.tensor].dim(blank.field).size(sizes)
 
 
 def _own_sizes(variant: Variant, blank: Blank) -> dict[str, int]:
@@ -294,7 +294,7 @@ def _own_sizes(variant: Variant, blank: Blank) -> dict[str, int]:
 
 def _turned(blank: Blank) -> Blank:
     """The other side of the same matrix; a count has none."""
-    return blank if blank.axis == "count" else Blank(blank.tensor, "columns" if blank.axis == "rows" else "rows")
+    return blank if blank.field == "count" else Blank(blank.tensor, "columns" if blank.field == "rows" else "rows")
 
 
 def cannot_tell_apart(variant: Variant) -> tuple[tuple[str, str], ...]:
@@ -423,7 +423,7 @@ def _worked_out(variant: Variant, wrong: Values, one: Expectation, other: Expect
     """
     for blank in one.changed.keys() & other.changed.keys() & wrong.keys():
         truth, first, second = variant.key[blank], one.changed[blank], other.changed[blank]
-        if blank.axis == "count" and wrong[blank] in (first + second - truth, first * second // truth):
+        if blank.field == "count" and wrong[blank] in (first + second - truth, first * second // truth):
             yield blank
 
 

@@ -85,11 +85,11 @@ def result_of(variant: Variant, answers: Mapping[str, str]) -> Result | None:
         return Result(variant.code, True)
     found = report.diagnosis
     held = (found.key, *found.also) if found else ()
-    right = {variant.upright(blank) for blank, mark in report.marks.items() if mark.kind == "right"}
-    values = {variant.upright(blank): mark.read_as for blank, mark in report.marks.items()}
+    right = {variant.in_table_orientation(blank) for blank, mark in report.marks.items() if mark.kind == "right"}
+    values = {variant.in_table_orientation(blank): mark.read_as for blank, mark in report.marks.items()}
     doubtful = {
         idea_of(expectation.misconception)
-        for expectation in variant.standing.expectations
+        for expectation in variant.with_tokens_as_rows.expectations
         if not _avoided(expectation, values, right)
     }
     known = {idea_of(misconception) for misconception in held}

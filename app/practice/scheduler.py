@@ -149,8 +149,8 @@ def _state(idea: str, seen: Sequence[Seen]) -> State:
 
 def clear(variant: Variant) -> frozenset[str]:
     """The misconceptions that this sheet shows and tells from every other."""
-    hidden = {misconception for pair in cannot_tell_apart(variant.standing) for misconception in pair}
-    return frozenset(entry.misconception for entry in variant.standing.expectations) - hidden
+    hidden = {misconception for pair in cannot_tell_apart(variant.with_tokens_as_rows) for misconception in pair}
+    return frozenset(entry.misconception for entry in variant.with_tokens_as_rows.expectations) - hidden
 
 
 def _another(library: Library, record: Record, level: Level, seen: Sequence[Seen]) -> Variant:
@@ -246,7 +246,7 @@ def _seen(library: Library, record: Record) -> list[Seen]:
 
 def _opened(library: Library, code: str) -> Variant | None:
     try:
-        return library.coded(code)
+        return library.variant_from_code(code)
     except WorksheetError:
         return None
 

@@ -2,7 +2,7 @@
 
 A multiplication and an addition are two operations (FLOPs), as in Kaplan et al. (arXiv:2001.08361, section 2.1).
 
->>> from .tensors import SINGLE_HEAD
+>>> from .table import SINGLE_HEAD
 >>> str(product_flops(SINGLE_HEAD, "scores"))
 '2*N*N*d_h'
 """
@@ -12,7 +12,8 @@ from __future__ import annotations
 from fractions import Fraction
 
 from app.algebra.dims import Dim
-from app.shapes.tensors import LAYER_PARAMETERS, SINGLE_HEAD, Amount, Topic
+from app.shapes.table import Count, TensorTable
+from app.shapes.tables import LAYER_PARAMETERS, SINGLE_HEAD
 
 # Which heads make a tensor: queries and what follows from them in each query head, keys and values in each of theirs.
 MADE_BY = {"queries": "H", "keys": "G", "values": "G", "scores": "H", "context": "H", "output": "H"}
@@ -20,21 +21,21 @@ BYTES = {"16": Fraction(2), "8": Fraction(1), "4": Fraction(1, 2)}  # of one num
 TWO = Dim.parse("2")
 
 
-def product_flops(topic: Topic, key: str) -> Dim:
+def product_flops(topic: TensorTable, key: str) -> Dim:
     """The operations of the product that makes a tensor: two for each triple of its einsum letters."""
     tensor = topic[key]
     if tensor.equation is None:
         raise KeyError(f"{key} is not made by a product")
     total = TWO
     for blanks in tensor.equation.blanks(key).values():
-        total *= topic[blanks[0].tensor].side(blanks[0].axis)
+        total *= topic[blanks[0].tensor].dim(blanks[0].field)
     return total
 
 
-def layer_costs(gated: bool) -> tuple[Amount, ...]:
+def layer_costs(gated: bool) -> tuple[Count, ...]:
     """The operations of each product of one layer for N tokens, all heads, nothing saved on masked entries."""
     heads = [
-        Amount(f"{key}_flops", Dim.parse(made_by) * product_flops(SINGLE_HEAD, key), text)
+        Count(f"{key}_flops", Dim.parse(made_by) * product_flops(SINGLE_HEAD, key), text)
         for key, made_by, text in ((key, MADE_BY[key], _text(key)) for key in MADE_BY)
     ]
     matrices = [t for t in LAYER_PARAMETERS.tensors if t.role == "hidden" and (gated or t.key != "W_gate")]
@@ -43,30 +44,28 @@ def layer_costs(gated: bool) -> tuple[Amount, ...]:
         (tokens * t.rows * t.columns for t in matrices[1:]), tokens * matrices[0].rows * matrices[0].columns
     )
     names = " + ".join(t.key for t in matrices)
-    return (*heads, Amount("feed_forward_flops", feed_forward, f"2 · N · ({names})"))
+    return (*heads, Count("feed_forward_flops", feed_forward, f"2 · N · ({names})"))
 
 
 def _text(key: str) -> str:
     equation = SINGLE_HEAD[key].equation
     assert equation is not None  # noqa: S101 - each of MADE_BY is a product
-    return f"2 · {equation.text}, in {MADE_BY[key]} heads"
+    return f"2 · {equation.formula}, in {MADE_BY[key]} heads"
 
 
-def memory_costs() -> tuple[Amount, ...]:
+def memory_costs() -> tuple[Count, ...]:
     """Bytes of all weights at several widths of a number, and of the key/value cache after N tokens.
 
     `params` is the number of parameters. The cache keeps a key and a value for every token, layer and key/value head
     (Pope et al., arXiv:2211.05102).
     """
     weights = [
-        Amount(f"weights_{bits}_bit", Dim.parse("params").times(size), f"{size} bytes · parameters")
+        Count(f"weights_{bits}_bit", Dim.parse("params").times(size), f"{size} bytes · parameters")
         for bits, size in BYTES.items()
     ]
     kept = Dim.parse("L*N*G*d_h + L*N*G*d_v")
     cache = [
-        Amount(
-            f"cache_{bits}_bit", kept.times(BYTES[bits]), f"{BYTES[bits]} bytes · L · N · (keys + values of G heads)"
-        )
+        Count(f"cache_{bits}_bit", kept.times(BYTES[bits]), f"{BYTES[bits]} bytes · L · N · (keys + values of G heads)")
         for bits in ("16", "8")
     ]
     return (*weights, *cache)

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from app.models.architecture import Architecture, TokensError
-from app.shapes.tensors import (
+from app.shapes.table import TensorTable
+from app.shapes.tables import (
     ATTENTION_LAYER,
     CROSS_ATTENTION,
     DECODE_STEP,
@@ -20,7 +21,6 @@ from app.shapes.tensors import (
     SINGLE_HEAD,
     WHOLE_MODEL,
     WINDOWED_DECODE_STEP,
-    Topic,
 )
 
 HEAD_ROWS = ("input", "queries", "keys", "values", "scores", "weights", "context", "output")
@@ -75,7 +75,7 @@ def check_decoder_tokens(architecture: Architecture, tokens: int, decoder_tokens
     raise TokensError(f"Decoder tokens must be a whole number from 1 to {most:,}.")
 
 
-def decode_topic(architecture: Architecture, tokens: int) -> Topic | None:
+def decode_topic(architecture: Architecture, tokens: int) -> TensorTable | None:
     """The table of one more token after `tokens` cached ones; None where there is no cache or no position left."""
     decodes = architecture.cache and (architecture.causal or architecture.encoder_decoder)
     if not decodes or tokens + 1 > architecture.max_decoder_tokens:
@@ -93,7 +93,7 @@ def decode_shapes(architecture: Architecture, tokens: int) -> dict[str, Shape] |
     return _rows(topic, STEP_ROWS, sizes)
 
 
-def model_topic(architecture: Architecture) -> Topic:
+def model_topic(architecture: Architecture) -> TensorTable:
     """The table of the whole model, with or without a gate in the feed-forward block."""
     return WHOLE_MODEL if architecture.gated else PLAIN_WHOLE_MODEL
 
@@ -114,5 +114,5 @@ def cross_shapes(architecture: Architecture, tokens: int, decoded: int) -> dict[
     return _rows(CROSS_ATTENTION, HEAD_ROWS, {**architecture.decoder_symbols, "N": tokens, "M": decoded})
 
 
-def _rows(topic: Topic, keys: Iterable[str], sizes: Mapping[str, int]) -> dict[str, Shape]:
+def _rows(topic: TensorTable, keys: Iterable[str], sizes: Mapping[str, int]) -> dict[str, Shape]:
     return {key: [dim.size(sizes) for dim in topic[key].shape] for key in keys}

@@ -13,7 +13,8 @@ from app.models.parameter_count import parameter_counts
 from app.models.parameter_specs import Bucket, Weight
 from app.shapes.costs import layer_costs, memory_costs
 from app.shapes.shapes_json import decode_topic, model_topic
-from app.shapes.tensors import (
+from app.shapes.table import Count, TensorTable
+from app.shapes.tables import (
     ATTENTION_LAYER,
     BIDIRECTIONAL_HEAD,
     CROSS_ATTENTION,
@@ -23,8 +24,6 @@ from app.shapes.tensors import (
     PLAIN_LAYER_PARAMETERS,
     ROTARY_PAIRS,
     SINGLE_HEAD,
-    Amount,
-    Topic,
 )
 
 ZERO = Dim.parse("0")
@@ -34,22 +33,22 @@ class TopicError(ValueError):
     """A topic that this model, or this number of tokens, has no table for; one sentence that says why."""
 
 
-def topic_for(key: str, architecture: Architecture, tokens: int) -> Topic:
+def topic_for(key: str, architecture: Architecture, tokens: int) -> TensorTable:
     """The table of a topic for this model; raises TopicError."""
     return MAKERS[key](architecture, tokens)
 
 
-def _head(architecture: Architecture, _tokens: int) -> Topic:
+def _head(architecture: Architecture, _tokens: int) -> TensorTable:
     return SINGLE_HEAD if architecture.causal else BIDIRECTIONAL_HEAD
 
 
-def _bidirectional(architecture: Architecture, _tokens: int) -> Topic:
+def _bidirectional(architecture: Architecture, _tokens: int) -> TensorTable:
     if architecture.causal:
         raise TopicError(f"{architecture.name} hides later tokens; take a model that looks both ways, such as BERT.")
     return BIDIRECTIONAL_HEAD
 
 
-def _layer(architecture: Architecture, _tokens: int) -> Topic:
+def _layer(architecture: Architecture, _tokens: int) -> TensorTable:
     if not _latent(architecture):
         return ATTENTION_LAYER
     return LATENT_ATTENTION if "r_q" in architecture.symbols else DIRECT_LATENT_ATTENTION
@@ -59,7 +58,7 @@ def _latent(architecture: Architecture) -> bool:
     return "r_kv" in architecture.symbols
 
 
-def _decode(architecture: Architecture, tokens: int) -> Topic:
+def _decode(architecture: Architecture, tokens: int) -> TensorTable:
     topic = decode_topic(architecture, tokens)
     if topic is None:
         raise TopicError(
@@ -68,19 +67,19 @@ def _decode(architecture: Architecture, tokens: int) -> Topic:
     return topic
 
 
-def _cross(architecture: Architecture, _tokens: int) -> Topic:
+def _cross(architecture: Architecture, _tokens: int) -> TensorTable:
     if not architecture.encoder_decoder:
         raise TopicError(f"{architecture.name} has no cross attention: choose an encoder-decoder such as T5.")
     return CROSS_ATTENTION
 
 
-def _layer_parameters(architecture: Architecture, _tokens: int) -> Topic:
+def _layer_parameters(architecture: Architecture, _tokens: int) -> TensorTable:
     if _latent(architecture) or "E" in architecture.symbols:
         raise TopicError(f"{architecture.name} has latent attention or experts; take a model with plain layers here.")
     return LAYER_PARAMETERS if architecture.gated else PLAIN_LAYER_PARAMETERS
 
 
-def _whole_model(architecture: Architecture, _tokens: int) -> Topic:
+def _whole_model(architecture: Architecture, _tokens: int) -> TensorTable:
     if architecture.encoder_decoder or architecture.head.logits is None:
         raise TopicError(f"{architecture.name} does not predict a next token; take a model that does here.")
     topic = model_topic(architecture)
@@ -88,12 +87,12 @@ def _whole_model(architecture: Architecture, _tokens: int) -> Topic:
     return replace(topic, tensors=(*topic.tensors, *angles))
 
 
-def _costs(architecture: Architecture, tokens: int) -> Topic:
+def _costs(architecture: Architecture, tokens: int) -> TensorTable:
     _layer_parameters(architecture, tokens)
-    return Topic("costs", (), (*layer_costs(architecture.gated), *memory_costs()))
+    return TensorTable("costs", (), (*layer_costs(architecture.gated), *memory_costs()))
 
 
-def _parameter_count(architecture: Architecture, _tokens: int) -> Topic:
+def _parameter_count(architecture: Architecture, _tokens: int) -> TensorTable:
     """Parameters of the whole model as sums of products, for models whose layers are all alike."""
     if len(architecture.layers) != 1 or len(parameter_counts(architecture).layers) != 1:
         raise TopicError(
@@ -115,8 +114,8 @@ def _parameter_count(architecture: Architecture, _tokens: int) -> Topic:
         "norms": (_sum(layer, "norms", "other"), "all of one layer's norms"),
         "total": (reduce(add, (dim for dim, _ in parts.values())), "embedding + layers + final norm + output head"),
     }
-    return Topic(
-        "parameter-count", (), tuple(Amount(key, *amount) for key, amount in amounts.items() if amount[0] != ZERO)
+    return TensorTable(
+        "parameter-count", (), tuple(Count(key, *amount) for key, amount in amounts.items() if amount[0] != ZERO)
     )
 
 
@@ -135,7 +134,7 @@ def sizes_for(key: str, architecture: Architecture, tokens: int, decoder_tokens:
 
 
 # In the order in which they are taught.
-MAKERS: Mapping[str, Callable[[Architecture, int], Topic]] = {
+MAKERS: Mapping[str, Callable[[Architecture, int], TensorTable]] = {
     "single-head": _head,
     "bidirectional-head": _bidirectional,
     "attention-layer": _layer,

@@ -16,7 +16,7 @@ from typing import Any
 
 from app.models.architecture import ConfigError, TokensError, architecture_from
 from app.shapes.shapes_json import check_decoder_tokens
-from app.shapes.tensors import AXES
+from app.shapes.table import MATRIX_FIELDS
 from app.shapes.topics import MAKERS, TopicError, topic_for
 from app.sheets.codes import Code, check_letters, mark, model_mark, read_code
 from app.sheets.seeds import Alike, check_seed, draw, least_alike
@@ -57,7 +57,7 @@ class Library:
         """
         return self._variants(worksheet, model, tokens, decoder_tokens)
 
-    def fixed(self, sheet: Worksheet, model: str, tokens: int, decoder_tokens: int | None) -> Variant:
+    def variant_with_sizes(self, sheet: Worksheet, model: str, tokens: int, decoder_tokens: int | None) -> Variant:
         """The sheet of a worksheet that may be none of the library's any more, with sizes that were kept of it."""
         return self._fixed(sheet, model, tokens, decoder_tokens)
 
@@ -73,7 +73,7 @@ class Library:
         """The pairs of misconceptions that a worksheet cannot tell apart with this model, whatever the tokens."""
         return self._least(worksheet, model)
 
-    def coded(self, text: str) -> Variant:
+    def variant_from_code(self, text: str) -> Variant:
         """The sheet that a code names; raises WorksheetError for a code that is mistyped or no longer holds."""
         code = read_code(text)
         if code is None:
@@ -201,7 +201,7 @@ def _check(sheet: Worksheet, file: str, models: Mapping[str, Model], wording: Wo
         (sheet.model, models, "model"),
         (sheet.notation, NOTATIONS, "notation"),
         (sheet.answers, ("numbers", "letters"), "kind of answers"),
-        (sheet.tokens_are, AXES, "way tokens can be"),
+        (sheet.tokens_are, MATRIX_FIELDS, "way tokens can be"),
     ):
         if value not in there_are:
             raise WorksheetError(f"{file}: there is no {what} “{value}”; there are: {', '.join(there_are)}.")

@@ -60,7 +60,7 @@ def _told(variant: Variant, kind: Kind, pairs: list[tuple[str, str]]) -> Iterato
 
 def _coinciding(variant: Variant) -> Iterator[tuple[Kind, str]]:
     """Sizes that are equal here without being the same: a wrong symbol would give a right number."""
-    asked = sorted(frozenset[str]().union(*(variant.side(blank).symbols for blank in variant.blanks)))
+    asked = sorted(frozenset[str]().union(*(variant.dim(blank).symbols for blank in variant.blanks)))
     own = [symbol for at, symbol in enumerate(asked) if not any(variant.same(symbol, before) for before in asked[:at])]
     for one, other in combinations(own, 2):
         size = variant.sizes[one]

@@ -59,7 +59,7 @@ def least_alike(model: str, make: Make) -> Alike:
 
 def alike(variant: Variant) -> Alike:
     """The pairs of misconceptions that this sheet cannot tell apart, "right" among them."""
-    return frozenset(cannot_tell_apart(variant.standing))
+    return frozenset(cannot_tell_apart(variant.with_tokens_as_rows))
 
 
 def _drawn(models: tuple[str, ...], make: Make, chance: Iterator[int]) -> Variant:
@@ -86,7 +86,7 @@ def _up_to(most: int) -> range:
 
 
 def _asks_for(symbol: str, sheet: Variant) -> bool:
-    return any(symbol in sheet.side(blank).symbols for blank in sheet.blanks)
+    return any(symbol in sheet.dim(blank).symbols for blank in sheet.blanks)
 
 
 def _chance(text: str) -> Iterator[int]:
@@ -111,7 +111,7 @@ def variant_json(variant: Variant) -> dict[str, Any]:
         "assumptions": list(variant.assumptions),
         "footnote": variant.footnote,
         "rows": [_row_json(row) for row in variant.rows],
-        "cannot_tell_apart": [list(pair) for pair in cannot_tell_apart(variant.standing)],
+        "cannot_tell_apart": [list(pair) for pair in cannot_tell_apart(variant.with_tokens_as_rows)],
     }
 
 

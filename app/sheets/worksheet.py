@@ -11,8 +11,8 @@ from typing import Any
 from app.algebra.dims import Dim, Term
 from app.misconceptions.catalogue import Expectation, expectations
 from app.models.architecture import Architecture
-from app.shapes.consistency import sources
-from app.shapes.tensors import AXES, Axis, Blank, Topic
+from app.shapes.consistency import upstream_blanks
+from app.shapes.table import MATRIX_FIELDS, Blank, BlankField, TensorTable
 from app.shapes.topics import sizes_for, topic_for
 from app.sheets.codes import write_code
 from app.sheets.numbers import Unreadable, read_answer
@@ -69,11 +69,11 @@ class Row:
     name: str
     note: str
 
-    axes: tuple[Axis, ...] = AXES
+    fields: tuple[BlankField, ...] = MATRIX_FIELDS
 
     @property
     def blanks(self) -> tuple[Blank, ...]:
-        return tuple(Blank(self.key, axis) for axis in self.axes)
+        return tuple(Blank(self.key, field) for field in self.fields)
 
 
 @dataclass(frozen=True)
@@ -96,11 +96,11 @@ class Wording:
     def nudge(self, topic: str, blank: Blank) -> str:
         """What is said beside a box that is not right: for this box, or for every box of its kind."""
         nudges = self.sections["nudges"][topic]
-        return str(nudges.get(str(blank)) or nudges[f"each.{blank.axis}"])
+        return str(nudges.get(str(blank)) or nudges[f"each.{blank.field}"])
 
     def nudge_turned(self, blank: Blank) -> str:
         """The same on a sheet whose tokens are columns."""
-        return self.say("nudges-turned", blank.axis)
+        return self.say("nudges-turned", blank.field)
 
     def misconception(self, key: str, sentence: str) -> str:
         """The nudge of a misconception, which points without telling, or its explanation."""
@@ -141,7 +141,7 @@ class Variant:
         return sizes_for(self.worksheet.topic, self.architecture, self.tokens, decoded)
 
     @cached_property
-    def topic(self) -> Topic:
+    def table(self) -> TensorTable:
         """The table that the worksheet's topic means for this model; raises TopicError."""
         return topic_for(self.worksheet.topic, self.architecture, self.tokens)
 
@@ -151,11 +151,11 @@ class Variant:
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
-        return tuple(self._row(key) for key in self.worksheet.rows if key in self.topic.asked)
+        return tuple(self._row(key) for key in self.worksheet.rows if key in self.table.asked)
 
     def _row(self, key: str) -> Row:
-        words, asked = self.wording.sections["rows"][self.worksheet.topic][key], self.topic.asked[key]
-        return Row(key, self.notation.letter(key, asked.letter), words["name"], words.get("note", ""), asked.axes)
+        words, asked = self.wording.sections["rows"][self.worksheet.topic][key], self.table.asked[key]
+        return Row(key, self.notation.letter(key, asked.letter), words["name"], words.get("note", ""), asked.fields)
 
     @cached_property
     def blanks(self) -> tuple[Blank, ...]:
@@ -163,22 +163,22 @@ class Variant:
         return tuple(blank for row in self.rows for blank in row.blanks)
 
     @cached_property
-    def boxes(self) -> Mapping[str, Blank]:
+    def blanks_by_name(self) -> Mapping[str, Blank]:
         """The same by the names that files and API give them, such as 'queries.rows'."""
         return {str(blank): blank for blank in self.blanks}
 
-    def upright(self, blank: Blank) -> Blank:
+    def in_table_orientation(self, blank: Blank) -> Blank:
         """The same side in the table, where tokens are rows: on a sheet whose tokens are columns, the other one."""
-        turned = self.worksheet.tokens_are == "columns" and blank.axis in AXES
-        return Blank(blank.tensor, AXES[1 - AXES.index(blank.axis)]) if turned else blank
+        turned = self.worksheet.tokens_are == "columns" and blank.field in MATRIX_FIELDS
+        return Blank(blank.tensor, MATRIX_FIELDS[1 - MATRIX_FIELDS.index(blank.field)]) if turned else blank
 
-    def side(self, blank: Blank) -> Dim:
+    def dim(self, blank: Blank) -> Dim:
         """The true length of one side of one matrix, in symbols."""
-        upright = self.upright(blank)
-        return self.topic.asked[upright.tensor].side(upright.axis)
+        upright = self.in_table_orientation(blank)
+        return self.table.asked[upright.tensor].dim(upright.field)
 
     @cached_property
-    def standing(self) -> Variant:
+    def with_tokens_as_rows(self) -> Variant:
         """The same sheet with its tokens as rows, as the table has them."""
         if self.worksheet.tokens_are == "rows":
             return self
@@ -190,9 +190,9 @@ class Variant:
         return {blank: self.answer(blank) for blank in self.blanks}
 
     @cached_property
-    def sources(self) -> Mapping[Blank, frozenset[Blank]]:
+    def upstream_blanks(self) -> Mapping[Blank, frozenset[Blank]]:
         """The boxes that a side is made from along the equations, in the order of computation."""
-        return sources(self.topic, frozenset(self.worksheet.rows))
+        return upstream_blanks(self.table, frozenset(self.worksheet.rows))
 
     @cached_property
     def expectations(self) -> tuple[Expectation, ...]:
@@ -201,7 +201,7 @@ class Variant:
 
     def answer(self, blank: Blank) -> int:
         """The true length of one side of one matrix."""
-        return self.side(blank).size(self.sizes)
+        return self.dim(blank).size(self.sizes)
 
     def read(self, text: str) -> Typed | Unreadable | None:
         """What a text in a box means on this sheet, None for an empty box."""
@@ -220,7 +220,7 @@ class Variant:
         """Whether it is the answer: by its number, or on a sheet in letters by what it means in this model."""
         if typed.meaning is None:
             return typed.value == self.key[blank]
-        truth = Expression.from_dim(self.side(blank))
+        truth = Expression.from_dim(self.dim(blank))
         return typed.meaning.replaced(self._same) == truth.replaced(self._same)
 
     @cached_property
@@ -246,14 +246,14 @@ class Variant:
         return first == second
 
     @property
-    def axes(self) -> tuple[Axis, ...]:
+    def fields(self) -> tuple[BlankField, ...]:
         """What the rows of this sheet ask for, between them: rows and columns, a count, or all three."""
-        return max((row.axes for row in self.rows), key=len)
+        return max((row.fields for row in self.rows), key=len)
 
     @property
     def letters(self) -> dict[str, str]:
         """Every letter of the sheet by its key."""
-        entries = {**self.topic.by_key, **self.topic.asked}
+        entries = {**self.table.by_key, **self.table.asked}
         return {key: self.notation.letter(key, entry.letter) for key, entry in entries.items()}
 
     @property
@@ -272,7 +272,7 @@ class Variant:
         sheet, say = self.worksheet, self.wording.say
         written = {symbol: self.notation.symbols.get(symbol, symbol) for symbol in ("N", "d", "H", "d_h", "G")}
         parts = [say("tasks", sheet.topic)]
-        if "rows" in self.axes and sheet.topic != "layer-parameters":
+        if "rows" in self.fields and sheet.topic != "layer-parameters":
             parts.append(say("tokens-are", sheet.tokens_are))
         if sheet.answers == "letters":
             parts.append(say("answers", "letters", **written))
@@ -313,17 +313,17 @@ class Variant:
 
     @property
     def _words(self) -> dict[str, object]:
-        numbers = {symbol: plain(size) for symbol, size in self.sizes.items()}
+        numbers = {symbol: format_number(size) for symbol, size in self.sizes.items()}
         return {**numbers, **_words(self.model, self.architecture, self.tokens)}
 
 
 def _words(model: Model, architecture: Architecture, tokens: int) -> dict[str, object]:
     named = {"N": tokens, "W": architecture.window, **architecture.symbols}
-    sizes = {symbol: plain(size) for symbol, size in named.items() if size is not None}
+    sizes = {symbol: format_number(size) for symbol, size in named.items() if size is not None}
     return {"model": model.name, "share": architecture.query_heads_per_kv_head, **sizes}
 
 
-def plain(number: int) -> str:
+def format_number(number: int) -> str:
     """A number as sheets write it: 4096 whole, longer ones in groups of three (131,072)."""
     return str(number) if number < 10_000 else f"{number:,}"
 

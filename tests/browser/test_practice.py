@@ -11,13 +11,13 @@ from tests.helpers.browser import Served, assert_accessible_in_all_looks
 
 
 def sheet_on(page: Page, library: Library) -> Variant:
-    return library.coded(page.locator(".share a").first.inner_text())
+    return library.variant_from_code(page.locator(".share a").first.inner_text())
 
 
 def answers(variant: Variant, misconception: str = "") -> dict[str, str]:
     """What to type: by a misconception, else what is right; in letters where the sheet asks for them."""
     if variant.worksheet.answers == "letters":
-        return {str(blank): variant.notation.write(variant.side(blank)) for blank in variant.blanks}
+        return {str(blank): variant.notation.write(variant.dim(blank)) for blank in variant.blanks}
     return {
         box: str(size)
         for box, size in dict(misconception_sheets(variant)).get(misconception, right_sheet(variant)).items()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from app.figures.figures import LONGEST, SHORTEST, UNKNOWN, Figure, Scale, draw
 from app.settings import PROJECT
-from app.shapes.tensors import Blank
+from app.shapes.table import Blank
 from app.sheets.library import Library, load_library
 from app.sheets.worksheet import Variant
 
@@ -141,8 +141,8 @@ def test_right_answers_leave_no_gap(library: Library) -> None:
         assert not any(figure.broken for figure in figures)
         assert not any(arc.gap for figure in figures for arc in figure.arcs)
         assert "gap" not in {edge.kind for edge in edges}
-        if variant.topic.key in open_sides and "context" not in variant.worksheet.rows:
-            assert {str(edge.blank) for edge in edges if edge.kind == "unknown"} == open_sides[variant.topic.key]
+        if variant.table.key in open_sides and "context" not in variant.worksheet.rows:
+            assert {str(edge.blank) for edge in edges if edge.kind == "unknown"} == open_sides[variant.table.key]
         drawn += len(figures)
     assert drawn >= 9
 
@@ -172,7 +172,7 @@ def test_an_output_that_cannot_be_added_stands_in_the_outline_of_the_input(libra
     variant = library.variant(key)
     right = sizes_by_place(variant)
     assert not any(figure.outlines for figure in draw(variant, right))
-    wide = Blank("output", "columns" if variant.standing is variant else "rows")
+    wide = Blank("output", "columns" if variant.with_tokens_as_rows is variant else "rows")
     figures = {figure.key: figure for figure in draw(variant, right | {wide: 128})}
     (outline,) = figures["output"].outlines
     before = next(box for box in figures["projections"].boxes if box.tensor == "input")

@@ -24,7 +24,7 @@ from app.forward.memory import bytes_needed
 from app.forward.program import BYTES_BY_DTYPE, notes, program
 from app.forward.run import execute, run_head
 from app.models.architecture import Architecture, Rotary, architecture_from
-from app.shapes.tensors import SINGLE_HEAD
+from app.shapes.tables import SINGLE_HEAD
 
 Floats = NDArray[np.float64]
 PARTS = ("Attention", "RotaryEmbedding", "Config")  # of a family, in the transformers library

@@ -26,7 +26,7 @@ from app.forward.program import BYTES_BY_DTYPE, program
 from app.forward.run import execute, run_head
 from app.models.architecture import Architecture, Rotary, architecture_from
 from app.settings import PROJECT
-from app.shapes.tensors import ATTENTION_LAYER
+from app.shapes.tables import ATTENTION_LAYER
 from app.sheets.library import load_library
 from app.sheets.worksheet import Variant
 

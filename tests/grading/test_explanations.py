@@ -9,12 +9,16 @@ from app.grading.explanations import explain
 from app.grading.grade import Report, grade
 from app.settings import PROJECT
 from app.sheets.library import Library, load_library
-from app.sheets.worksheet import Variant, plain
+from app.sheets.worksheet import Variant, format_number
 from simulation.misconception_students import FilledSheet, misconception_sheets
 from tests.helpers.answer_keys import LLAMA
 
 LIBRARY = load_library(PROJECT / "worksheets")
-SHEETS = [v for v in map(LIBRARY.variant, LIBRARY.worksheets) if v.worksheet.answers == "numbers" and v.standing is v]
+SHEETS = [
+    v
+    for v in map(LIBRARY.variant, LIBRARY.worksheets)
+    if v.worksheet.answers == "numbers" and v.with_tokens_as_rows is v
+]
 
 
 def labels(figures: tuple[Figure, ...]) -> dict[str, str]:
@@ -31,14 +35,14 @@ def test_each_misconception_is_drawn_as_it_has_the_sheet_and_as_it_is(sheet: Var
     told = [(key, boxes, graded(sheet, boxes)) for key, boxes in misconception_sheets(sheet)]
     shown = [(key, boxes, report) for key, boxes, report in told if report.diagnosis and report.diagnosis.key == key]
     assert shown
-    truth = {str(blank): plain(size) for blank, size in sheet.key.items()}
+    truth = {str(blank): format_number(size) for blank, size in sheet.key.items()}
     for key, boxes, report in shown:
         found = explain(sheet, report)
         assert found is not None
         assert (found.misconception, found.message) == (key, sheet.wording.misconception(key, "explanation"))
         mistaken, true = labels(tuple(a for a, _ in found.figures)), labels(tuple(b for _, b in found.figures))
         drawn = mistaken.keys() & truth.keys()
-        believed = {box: plain(boxes[box]) for box in drawn if plain(boxes[box]) != truth[box]}
+        believed = {box: format_number(boxes[box]) for box in drawn if format_number(boxes[box]) != truth[box]}
         assert {box: mistaken[box] for box in believed} == believed
         assert {box: true[box] for box in drawn} == {box: truth[box] for box in drawn}
         assert all(labels((left,)) != labels((right,)) for left, right in found.figures)

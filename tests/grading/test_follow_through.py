@@ -17,7 +17,11 @@ from tests.helpers.answer_keys import LLAMA
 
 LIBRARY = load_library(PROJECT / "worksheets")
 # In numbers, with tokens as rows; letters and turned sheets are in test_letters.py.
-SHEETS = [v for v in map(LIBRARY.variant, LIBRARY.worksheets) if v.worksheet.answers == "numbers" and v.standing is v]
+SHEETS = [
+    v
+    for v in map(LIBRARY.variant, LIBRARY.worksheets)
+    if v.worksheet.answers == "numbers" and v.with_tokens_as_rows is v
+]
 
 
 def marked(variant: Variant, answers: dict[str, int]) -> Report:

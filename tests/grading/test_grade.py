@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from app.grading.grade import AnswersError, grade, settled
 from app.settings import PROJECT
-from app.shapes.tensors import Blank
+from app.shapes.table import Blank
 from app.sheets.library import Library, load_library
 from tests.helpers.answer_keys import KEYS, LLAMA, boxes
 

@@ -45,10 +45,10 @@ def held(variant: Variant) -> Iterator[tuple[str, Report]]:
     """Each misconception that shows on the sheet, with the report on the sheet it fills in: by hand, then by the
     catalogue.
     """
-    for key, boxes in misconception_sheets(variant.standing):
+    for key, boxes in misconception_sheets(variant.with_tokens_as_rows):
         yield key, grade(variant, texts(variant, boxes))
-    for expectation in variant.standing.expectations:
-        boxes = {str(blank): size for blank, size in {**variant.standing.key, **expectation.changed}.items()}
+    for expectation in variant.with_tokens_as_rows.expectations:
+        boxes = {str(blank): size for blank, size in {**variant.with_tokens_as_rows.key, **expectation.changed}.items()}
         yield expectation.misconception, grade(variant, texts(variant, boxes))
 
 
@@ -60,7 +60,7 @@ def numbers(sentence: str) -> set[int]:
 
 def tells(variant: Variant, sentence: str) -> bool:
     """Whether a sentence has the right number of any box, or on a sheet in letters a right expression."""
-    written = {variant.notation.write(variant.side(blank)) for blank in variant.blanks}
+    written = {variant.notation.write(variant.dim(blank)) for blank in variant.blanks}
     in_letters = (
         {word.strip("“”.,:;()") for word in sentence.split()} if variant.worksheet.answers == "letters" else set()
     )

@@ -11,7 +11,7 @@ from app.grading.grade import grade
 from app.misconceptions.catalogue import MISCONCEPTIONS, Diagnosis, cannot_tell_apart, diagnose
 from app.models.architecture import TokensError
 from app.settings import PROJECT
-from app.shapes.tensors import Blank
+from app.shapes.table import Blank
 from app.shapes.topics import MAKERS, TopicError
 from app.sheets.library import Library, load_library
 from app.sheets.worksheet import Variant
@@ -20,7 +20,11 @@ from tests.helpers.answer_keys import LLAMA
 
 LIBRARY = load_library(PROJECT / "worksheets")
 # In numbers, with tokens as rows; letters and turned sheets are in test_letters.py.
-SHEETS = [v for v in map(LIBRARY.variant, LIBRARY.worksheets) if v.worksheet.answers == "numbers" and v.standing is v]
+SHEETS = [
+    v
+    for v in map(LIBRARY.variant, LIBRARY.worksheets)
+    if v.worksheet.answers == "numbers" and v.with_tokens_as_rows is v
+]
 ON_EACH_SHEET = pytest.mark.parametrize("sheet", SHEETS, ids=lambda sheet: sheet.worksheet.key)
 SEEDS = 200
 
@@ -111,7 +115,7 @@ def test_other_models_and_lengths_are_diagnosed_alike(sheet: Variant) -> None:
         except (TokensError, TopicError):
             continue
         assert diagnosed(variant, right_sheet(variant)) is None
-        for key, boxes in told_apart(variant) if variant.topic.key != "windowed-decode-step" else ():
+        for key, boxes in told_apart(variant) if variant.table.key != "windowed-decode-step" else ():
             found = diagnosed(variant, boxes)
             assert (model, found and (found.key, found.also)) == (model, (key, ()))
 

@@ -15,15 +15,10 @@ from app.models.families import REFUSED
 from app.models.parameter_count import parameter_counts, parameters_json
 from app.models.size_specs import MAX_SIZE
 from app.shapes.shapes_json import decode_topic, shapes
-from app.shapes.tensors import (
-    ATTENTION_LAYER,
-    DIRECT_LATENT_ATTENTION,
-    LATENT_ATTENTION,
-    TOPICS,
-    WINDOWED_DECODE_STEP,
-    Topic,
-)
+from app.shapes.table import TensorTable
+from app.shapes.tables import ATTENTION_LAYER, DIRECT_LATENT_ATTENTION, LATENT_ATTENTION, WINDOWED_DECODE_STEP
 from tests.helpers.families_cases import CASES, LATENT, LLAMA, Case
+from tests.helpers.tables import TABLES
 
 Record = dict[str, Any]
 RECORDS: list[Record] = json.loads((Path(__file__).parents[1] / "data" / "transformers_shapes.json").read_text())
@@ -345,17 +340,17 @@ def test_no_shape_contradicts_the_equation_that_makes_it(case: Case, tokens: int
     changed = {name: data.draw(st.sampled_from(values)) for name, values in case.settings.items()}
     architecture = architecture_from(case.config(changed))
     sizes = {**architecture.decoder_symbols, "N": tokens, "M": 3, "W": 5, "pairs": 2}
-    for topic in TOPICS.values():
+    for topic in TABLES.values():
         needed = {symbol for t in topic.tensors for side in t.shape for symbol in side.symbols}
         if needed <= sizes.keys():
             assert_letters_agree(topic, sizes)
 
 
-def assert_letters_agree(topic: Topic, sizes: dict[str, int]) -> None:
+def assert_letters_agree(topic: TensorTable, sizes: dict[str, int]) -> None:
     for tensor in topic.tensors:
         if tensor.equation is not None:
             for places in tensor.equation.blanks(tensor.key).values():
-                lengths = {topic[place.tensor].side(place.axis).size(sizes) for place in places}
+                lengths = {topic[place.tensor].dim(place.field).size(sizes) for place in places}
                 assert len(lengths) == 1, (topic.key, tensor.key)
 
 

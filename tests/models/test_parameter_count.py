@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from app.models.architecture import Architecture, architecture_from
 from app.models.parameter_count import parameter_counts, parameter_tensors, parameters_json
-from app.shapes.tensors import SINGLE_HEAD
+from app.shapes.tables import SINGLE_HEAD
 from tests.helpers.families_cases import CASES, Case
 from tests.helpers.reference import built
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from app.shapes.consistency import Gap, gaps, implied, sources
-from app.shapes.tensors import ATTENTION_LAYER, SINGLE_HEAD, TOPICS, Axis, Blank
+from app.shapes.consistency import DimensionMismatch, infer_unasked_lengths, mismatches, upstream_blanks
+from app.shapes.table import Blank, BlankField
+from app.shapes.tables import ATTENTION_LAYER, SINGLE_HEAD
+from tests.helpers.tables import TABLES
 
 
 def typed(**shapes: tuple[int | None, int | None]) -> dict[Blank, int]:
     """Shapes as typed, None for a box left empty."""
-    axes: tuple[Axis, Axis] = ("rows", "columns")
+    axes: tuple[BlankField, BlankField] = ("rows", "columns")
     pairs = [(Blank(key, axis), size) for key, shape in shapes.items() for axis, size in zip(axes, shape, strict=True)]
     return {blank: size for blank, size in pairs if size is not None}
 
@@ -24,31 +26,31 @@ RIGHT = typed(
 
 def test_a_right_sheet_has_no_gap() -> None:
     """Every pair of sides of LLaMA 7B that should meet does."""
-    assert gaps(SINGLE_HEAD, RIGHT) == []
+    assert mismatches(SINGLE_HEAD, RIGHT) == []
 
 
 def test_an_empty_sheet_has_no_gap_and_implies_nothing() -> None:
     """What was not typed is compared with nothing."""
-    assert gaps(SINGLE_HEAD, {}) == []
-    assert implied(SINGLE_HEAD, {}, ASKED) == {}
+    assert mismatches(SINGLE_HEAD, {}) == []
+    assert infer_unasked_lengths(SINGLE_HEAD, {}, ASKED) == {}
 
 
 def test_wide_keys_do_not_meet_the_queries() -> None:
     """Keys of 100 × 4096 against queries of 100 × 128: Q·Kᵀ sums over the head's width, which is 128 and 4096."""
-    found = gaps(SINGLE_HEAD, RIGHT | typed(keys=(100, 4096)))
-    assert found == [Gap("scores", (Blank("queries", "columns"), 128), (Blank("keys", "columns"), 4096))]
+    found = mismatches(SINGLE_HEAD, RIGHT | typed(keys=(100, 4096)))
+    assert found == [DimensionMismatch("scores", (Blank("queries", "columns"), 128), (Blank("keys", "columns"), 4096))]
 
 
 def test_a_shape_that_is_wrong_but_fits_has_no_gap() -> None:
     """Queries and keys both 4096 wide are wrong for a head, and their product still can be formed."""
-    assert gaps(SINGLE_HEAD, RIGHT | typed(queries=(100, 4096), keys=(100, 4096))) == []
+    assert mismatches(SINGLE_HEAD, RIGHT | typed(queries=(100, 4096), keys=(100, 4096))) == []
 
 
 def test_scores_that_kept_the_head_width_fit_nowhere() -> None:
     """Scores of 100 × 128: their columns should be the 100 rows of the keys, and the 100 columns of the weights."""
     found = [
         (gap.result, str(gap.first[0]), str(gap.second[0]))
-        for gap in gaps(SINGLE_HEAD, RIGHT | typed(scores=(100, 128)))
+        for gap in mismatches(SINGLE_HEAD, RIGHT | typed(scores=(100, 128)))
     ]
     assert found == [
         ("scores", "keys.rows", "scores.columns"),
@@ -58,19 +60,21 @@ def test_scores_that_kept_the_head_width_fit_nowhere() -> None:
 
 def test_gaps_come_in_the_order_of_computation() -> None:
     """An input of 99 rows breaks the three projections first, and the sum with the output last."""
-    found = [(gap.result, gap.first[1], gap.second[1]) for gap in gaps(SINGLE_HEAD, RIGHT | typed(input=(99, 4096)))]
+    found = [
+        (gap.result, gap.first[1], gap.second[1]) for gap in mismatches(SINGLE_HEAD, RIGHT | typed(input=(99, 4096)))
+    ]
     assert found == [("queries", 99, 100), ("keys", 99, 100), ("values", 99, 100), ("output", 99, 100)]
 
 
 def test_half_a_shape_is_compared_as_far_as_it_goes() -> None:
     """Only columns typed: 64 against 128 is a gap, the empty rows are none."""
-    found = gaps(SINGLE_HEAD, typed(queries=(None, 64), keys=(None, 128)))
+    found = mismatches(SINGLE_HEAD, typed(queries=(None, 64), keys=(None, 128)))
     assert [(gap.first[1], gap.second[1]) for gap in found] == [(64, 128)]
 
 
 def test_parameters_are_as_large_as_the_shapes_need_them() -> None:
     """From 100 × 4096 to 100 × 128, W_Q must be 4096 × 128; to get 128 wide mixtures back to 4096, W_O 128 × 4096."""
-    found = implied(SINGLE_HEAD, RIGHT, ASKED)
+    found = infer_unasked_lengths(SINGLE_HEAD, RIGHT, ASKED)
     assert found == typed(
         W_Q=(4096, 128), W_K=(4096, 128), W_V=(4096, 128), W_O=(128, 4096), context=(100, 128)
     )  # fmt: skip
@@ -79,7 +83,7 @@ def test_parameters_are_as_large_as_the_shapes_need_them() -> None:
 def test_an_asked_row_is_never_filled_in() -> None:
     """Scores left empty stay empty, though queries and keys would tell; context, not asked, follows the values."""
     sheet = {blank: size for blank, size in RIGHT.items() if blank.tensor not in ("scores", "weights", "output")}
-    found = implied(SINGLE_HEAD, sheet, ASKED)
+    found = infer_unasked_lengths(SINGLE_HEAD, sheet, ASKED)
     assert {blank.tensor for blank in found} == {"W_Q", "W_K", "W_V", "W_O", "context"}
     assert found[Blank("context", "columns")] == 128
     assert Blank("context", "rows") not in found  # its rows come from the weights, which are empty
@@ -88,7 +92,7 @@ def test_an_asked_row_is_never_filled_in() -> None:
 
 def test_wrong_shapes_imply_what_they_would_need() -> None:
     """An input typed as 100 × 128 with queries of 100 × 64 wants a W_Q of 128 × 64: no truth is asked."""
-    found = implied(SINGLE_HEAD, typed(input=(100, 128), queries=(100, 64)), ASKED)
+    found = infer_unasked_lengths(SINGLE_HEAD, typed(input=(100, 128), queries=(100, 64)), ASKED)
     assert (found[Blank("W_Q", "rows")], found[Blank("W_Q", "columns")]) == (128, 64)
 
 
@@ -98,25 +102,27 @@ def test_grouped_keys_are_no_gap_in_a_layer() -> None:
         input=(50, 896), queries=(50, 896), keys=(50, 128), values=(50, 128),
         scores=(50, 50), weights=(50, 50), output=(50, 896),
     )  # fmt: skip
-    assert gaps(ATTENTION_LAYER, sheet) == []
+    assert mismatches(ATTENTION_LAYER, sheet) == []
 
 
 def test_keys_and_scores_of_a_layer_still_meet_in_the_tokens() -> None:
     """Keys of 49 rows give scores of 49 columns, not 50."""
-    found = gaps(ATTENTION_LAYER, typed(keys=(49, 128), scores=(50, 50)))
+    found = mismatches(ATTENTION_LAYER, typed(keys=(49, 128), scores=(50, 50)))
     assert [(str(gap.first[0]), str(gap.second[0])) for gap in found] == [("keys.rows", "scores.columns")]
 
 
 def test_every_side_that_differs_from_the_first_is_a_gap() -> None:
     """Residual = embedded + attended: 5 rows, 6 rows and 7 rows are two gaps, each against the 5."""
-    found = gaps(TOPICS["whole-model"], typed(embedded=(5, None), attended=(6, None), residual=(7, None)))
+    found = mismatches(TABLES["whole-model"], typed(embedded=(5, None), attended=(6, None), residual=(7, None)))
     assert [(gap.result, gap.first[1], gap.second[1]) for gap in found] == [("residual", 5, 6), ("residual", 5, 7)]
 
 
 def test_a_narrow_output_cannot_be_added_to_the_input() -> None:
     """An output of 100 × 128 beside an input of 100 × 4096: every product fits, the sum at the end does not."""
-    found = gaps(SINGLE_HEAD, RIGHT | typed(output=(100, 128)))
-    assert found == [Gap("output", (Blank("input", "columns"), 4096), (Blank("output", "columns"), 128), added=True)]
+    found = mismatches(SINGLE_HEAD, RIGHT | typed(output=(100, 128)))
+    assert found == [
+        DimensionMismatch("output", (Blank("input", "columns"), 4096), (Blank("output", "columns"), 128), added=True)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -124,19 +130,21 @@ def test_a_narrow_output_cannot_be_added_to_the_input() -> None:
 )
 def test_output_and_input_are_compared_side_by_side(topic: str) -> None:
     """Rows with rows, columns with columns; one number in the other's blank is a gap twice."""
-    found = gaps(TOPICS[topic], typed(input=(5, 7), output=(7, 5)))
+    found = mismatches(TABLES[topic], typed(input=(5, 7), output=(7, 5)))
     assert [(gap.first[1], gap.second[1], gap.added) for gap in found] == [(5, 7, True), (7, 5, True)]
 
 
 def test_what_leaves_a_decoder_s_head_is_added_to_the_decoder_s_tokens() -> None:
     """Twelve tokens ask thirty: an output of 12 rows fits the input and not the encoder; one of 30 rows is a gap."""
     sheet = typed(input=(12, 512), encoded=(30, 512), output=(12, 512))
-    assert gaps(TOPICS["cross-attention"], sheet) == []
-    found = gaps(TOPICS["cross-attention"], sheet | typed(output=(30, 512)))
+    assert mismatches(TABLES["cross-attention"], sheet) == []
+    found = mismatches(TABLES["cross-attention"], sheet | typed(output=(30, 512)))
     assert [(str(gap.first[0]), gap.second[1]) for gap in found] == [("input.rows", 30)]
 
 
 def test_the_sum_at_the_end_makes_no_side_of_the_output() -> None:
     """An input of 4096 columns neither fills in the output's nor counts as what they are made from."""
-    assert Blank("output", "columns") not in implied(SINGLE_HEAD, typed(input=(100, 4096)), ASKED - {"output"})
-    assert sources(SINGLE_HEAD, ASKED)[Blank("output", "columns")] == frozenset()
+    assert Blank("output", "columns") not in infer_unasked_lengths(
+        SINGLE_HEAD, typed(input=(100, 4096)), ASKED - {"output"}
+    )
+    assert upstream_blanks(SINGLE_HEAD, ASKED)[Blank("output", "columns")] == frozenset()

@@ -45,7 +45,7 @@ def test_on_a_drawn_sheet_no_two_misconceptions_write_the_same(sheet: str, seed:
     """By hand-written formulas: each student's sheet is unlike the right one, and unlike that of any other
     misconception.
     """
-    variant = LIBRARY.seeded(sheet, seed).standing
+    variant = LIBRARY.seeded(sheet, seed).with_tokens_as_rows
     named = {frozenset(pair) for pair in alike(variant)}
     filled = misconception_sheets(variant)
     for (one, first), (other, second) in combinations(filled, 2):
@@ -88,7 +88,7 @@ def test_a_code_opens_exactly_its_sheet(sheet: str, seed: int) -> None:
     """As printed, in small letters, without hyphens, or with spaces for them."""
     variant = LIBRARY.seeded(sheet, seed)
     for text in (variant.code, variant.code.lower(), variant.code.replace("-", ""), variant.code.replace("-", " ")):
-        assert LIBRARY.coded(text) == variant
+        assert LIBRARY.variant_from_code(text) == variant
 
 
 @given(st.sampled_from(SHEETS), st.integers(1, 512), st.sampled_from(sorted(LIBRARY.models)))
@@ -98,7 +98,7 @@ def test_any_sheet_has_a_code_not_only_a_drawn_one(sheet: str, tokens: int, mode
         variant = LIBRARY.variant(sheet, model, tokens)
     except ValueError:
         return
-    assert LIBRARY.coded(variant.code) == variant
+    assert LIBRARY.variant_from_code(variant.code) == variant
 
 
 def test_almost_no_mistyped_code_opens_another_sheet() -> None:
@@ -116,7 +116,7 @@ def test_a_code_of_a_worksheet_that_asks_other_things_now_is_refused() -> None:
     sheet = changed.worksheets["llama-7b"]
     object.__setattr__(sheet, "rows", sheet.rows[:-1])
     with pytest.raises(WorksheetError, match="mistyped letter, or its worksheet was changed"):
-        changed.coded(code)
+        changed.variant_from_code(code)
 
 
 @given(st.text(max_size=80))
@@ -124,11 +124,11 @@ def test_any_text_is_a_code_or_is_refused_in_words(text: str) -> None:
     """No text is anything but a code, or None; the sentence shows what a code looks like."""
     if read_code(text) is None:
         with pytest.raises(WorksheetError, match=r"letters such as [A-Z]{3}-[A-Z]{2}-[A-Z]{2}\."):
-            LIBRARY.coded(text)
+            LIBRARY.variant_from_code(text)
 
 
 def _opens(text: str) -> bool:
     try:
-        return bool(LIBRARY.coded(text))
+        return bool(LIBRARY.variant_from_code(text))
     except WorksheetError:
         return False

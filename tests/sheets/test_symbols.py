@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from app.figures.figures import draw
 from app.grading.grade import grade
 from app.settings import PROJECT
-from app.shapes.tensors import Blank
+from app.shapes.table import Blank
 from app.sheets.library import Library, load_library
 from app.sheets.numbers import Unreadable
 from app.sheets.symbols import Expression, read_letters

@@ -12,10 +12,10 @@ import pytest
 from app.algebra.dims import Dim
 from app.models.architecture import TokensError
 from app.settings import PROJECT
-from app.shapes.tensors import AXES, Amount, Blank, Tensor
+from app.shapes.table import MATRIX_FIELDS, Blank, Count, Tensor
 from app.shapes.topics import MAKERS, TopicError, topic_for
 from app.sheets.library import Library, load_library
-from app.sheets.worksheet import NOTATIONS, Variant, WorksheetError, plain
+from app.sheets.worksheet import NOTATIONS, Variant, WorksheetError, format_number
 
 CLASSIC_ROWS = ["input", "queries", "keys", "values", "scores", "weights", "output"]
 SHEETS = ("llama-7b", "qwen2.5-0.5b", "qwen2.5-0.5b-grouped")
@@ -143,7 +143,7 @@ def test_a_topic_has_its_wording(library: Library, topic: str) -> None:
 
     Rows without a name cannot be asked.
     """
-    sections, asked = library.wording.sections, dict[str, Tensor | Amount]()
+    sections, asked = library.wording.sections, dict[str, Tensor | Count]()
     for section in ("titles", "tasks", "assumptions", "description-parts"):
         assert sections[section][topic]
     for model in library.models.values():
@@ -153,7 +153,7 @@ def test_a_topic_has_its_wording(library: Library, topic: str) -> None:
     assert set(sections["rows"][topic]) & set(asked)
     for key in sections["rows"][topic]:
         assert sections["rows"][topic][key]["name"], key
-        for axis in asked[key].axes if key in asked else AXES:
+        for axis in asked[key].fields if key in asked else MATRIX_FIELDS:
             assert library.wording.nudge(topic, Blank(key, axis)), key
 
 
@@ -207,7 +207,13 @@ def test_what_is_not_there_is_listed(library: Library) -> None:
 
 def test_numbers_are_grouped_from_ten_thousand_on() -> None:
     """4096 stays whole, as on paper; 131,072 is set apart."""
-    assert [plain(number) for number in (1, 4096, 9999, 10_000, 131_072)] == ["1", "4096", "9999", "10,000", "131,072"]
+    assert [format_number(number) for number in (1, 4096, 9999, 10_000, 131_072)] == [
+        "1",
+        "4096",
+        "9999",
+        "10,000",
+        "131,072",
+    ]
 
 
 def test_one_table_is_written_in_the_notation_of_each_course() -> None:

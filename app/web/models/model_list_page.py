@@ -15,7 +15,7 @@ from app.exchange import hub
 from app.exchange.imported_models import import_from_hub, import_text, model_name_from_path
 from app.models.architecture import ConfigError
 from app.models.parameter_count import parameter_counts
-from app.sheets.worksheet import Model, plain
+from app.sheets.worksheet import Model, format_number
 from app.web.shared.request_guard import MAX_BODY
 from app.web.shared.services import Services, ServicesDep, render
 from app.web.shared.urls import url_for
@@ -142,4 +142,4 @@ def _model_line(model: Model) -> ModelLine:
 
 
 def _plain(size: int | None) -> str:
-    return "–" if size is None else plain(size)
+    return "–" if size is None else format_number(size)

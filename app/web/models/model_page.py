@@ -17,7 +17,7 @@ from app.models.parameter_formula import ParameterSum, Piece, in_numbers, parame
 from app.models.parameter_formula import Part as Summand
 from app.shapes.topics import TopicError
 from app.sheets.library import Library
-from app.sheets.worksheet import Model, Variant, Wording, WorksheetError, plain
+from app.sheets.worksheet import Model, Variant, Wording, WorksheetError, format_number
 from app.web.practice.sheet_request import sheet_link
 from app.web.shared.services import ServicesDep, render
 
@@ -124,7 +124,7 @@ def _size_lines(words: Wording, architecture: Architecture) -> Iterator[SizeLine
         if symbol in readings:
             reading = readings[symbol]
             how = _how(words, architecture, reading, sizes)
-            yield SizeLine(symbol, meaning, plain(reading.value), reading.field or "", how)
+            yield SizeLine(symbol, meaning, format_number(reading.value), reading.field or "", how)
         else:
             yield SizeLine(symbol, meaning, "–", "", words.say("readings", f"none-{symbol}"))
 
@@ -134,7 +134,7 @@ def _how(words: Wording, architecture: Architecture, reading: Reading, sizes: Ma
     if reading.field:
         return ""
     rule = reading.rule.removeprefix("null: ")
-    told = {"family": architecture.family, "value": plain(reading.value), "rule": rule.replace("*", "·")}
+    told = {"family": architecture.family, "value": format_number(reading.value), "rule": rule.replace("*", "·")}
     numbers = "" if rule.startswith("default") else in_numbers(rule, sizes)
     why = words.say("why", _why(words, reading.symbol, rule), numbers=numbers, **told)
     if not reading.fields:
@@ -159,7 +159,7 @@ def _why(words: Wording, symbol: str, rule: str) -> str:
 
 def _kinds(words: Wording, architecture: Architecture) -> Iterator[str]:
     """What kind of attention it is, one sentence a property; then what was read otherwise than the file says."""
-    sizes = {symbol: plain(size) for symbol, size in architecture.symbols.items()}
+    sizes = {symbol: format_number(size) for symbol, size in architecture.symbols.items()}
     for key, more in _properties(words, architecture):
         yield words.say("kinds", key, **{**sizes, **more})
     yield from architecture.notes
@@ -195,15 +195,15 @@ def _windows(a: Architecture) -> tuple[str, Mapping[str, object]]:
     if not windows:
         return "window-none", {}
     seen, layers = sum(run.count for run in runs if run.window), sum(run.count for run in runs)
-    told = {"W": plain(max(windows)), "n": seen, "L": layers}
+    told = {"W": format_number(max(windows)), "n": seen, "L": layers}
     return ("window-all" if seen == layers else "window-some"), told
 
 
 def _positions(a: Architecture) -> tuple[str, Mapping[str, object]]:
     if a.rotary:
-        return "rotary", {"width": plain(a.rotary.width), "theta": f"{a.rotary.theta:,.0f}"}
+        return "rotary", {"width": format_number(a.rotary.width), "theta": f"{a.rotary.theta:,.0f}"}
     if a.position_table and a.max_tokens < MAX_TOKENS:
-        return "positions-table", {"most": plain(a.max_tokens)}
+        return "positions-table", {"most": format_number(a.max_tokens)}
     return "positions-other", {}
 
 
@@ -222,7 +222,7 @@ def _sheets(library: Library, model: Model) -> Iterator[SheetChoice]:
             variant = library.variant(sheet.key, model.key, min(sheet.tokens, model.architecture.max_tokens))
         except (WorksheetError, TokensError, TopicError):  # this model has no such thing
             continue
-        found.setdefault(variant.topic.key, []).append(variant)
+        found.setdefault(variant.table.key, []).append(variant)
     for variants in found.values():
         variant = min(variants, key=lambda variant: _distance(library, variant))
         yield SheetChoice(library.wording.say("topics", variant.worksheet.topic), sheet_link(variant))
@@ -234,7 +234,7 @@ def _distance(library: Library, variant: Variant) -> tuple[bool, ...]:
     return (
         sheet.kv_head_per_query_head or sheet.answers != "numbers" or sheet.tokens_are != "rows",
         sheet.model != variant.model.key,
-        written_for.topic.key != variant.topic.key,
+        written_for.table.key != variant.table.key,
         written_for.model.architecture.family != variant.model.architecture.family,
     )
 
@@ -263,16 +263,16 @@ def _where(words: Wording, part: Summand, total: ParameterSum) -> str:
 
 def _remarks(words: Wording, a: Architecture, counts: ParameterCounts, total: ParameterSum) -> Iterator[str]:
     if total.equalities:
-        found = ", ".join(f"{each.first} = {each.second} = {plain(each.size)}" for each in total.equalities)
+        found = ", ".join(f"{each.first} = {each.second} = {format_number(each.size)}" for each in total.equalities)
         yield words.say("parameters", "equalities", list=found)
     if counts.active != counts.total:
-        sizes = {symbol: plain(a.symbols[symbol]) for symbol in ("k", "E")}
+        sizes = {symbol: format_number(a.symbols[symbol]) for symbol in ("k", "E")}
         yield words.say("parameters", "active", active=f"{counts.active:,}", **sizes)
     if total.length:
         key = "length-counted" if a.C else "length-counted-unstated"
     else:
         key = "length-free" if a.C else "length-unstated"
-    yield words.say("parameters", key, C=plain(a.C or 0), products=", ".join(total.length))
+    yield words.say("parameters", key, C=format_number(a.C or 0), products=", ".join(total.length))
 
 
 def _tensors(architecture: Architecture) -> Iterator[TensorLine]:
@@ -281,8 +281,8 @@ def _tensors(architecture: Architecture) -> Iterator[TensorLine]:
         yield TensorLine(
             parameter.name,
             " × ".join(f"({dim})" if "+" in dim and len(flow) > 1 else dim for dim in flow),
-            " × ".join(map(plain, parameter.flow)),
-            " × ".join(map(plain, parameter.stored)),
+            " × ".join(map(format_number, parameter.flow)),
+            " × ".join(map(format_number, parameter.stored)),
             parameter.flow != parameter.stored or parameter.weight.flow != parameter.weight.stored,
             parameter.count,
             parameter.places,

@@ -244,10 +244,10 @@ def sheet_page(
         gap=_gap(report, hinted) if report else "",
         hint=hinted,
         next_hint=None if answers_shown else next_level(report, hinted),
-        parameters=tuple(tensor.letter for tensor in variant.topic.tensors if tensor.parameter),
+        parameters=tuple(tensor.letter for tensor in variant.table.tensors if tensor.parameter),
         link=sheet_link(variant),
         print_link=sheet_link(variant, "show_handout"),
-        run_button=variant.wording.sections["run-buttons"].get(variant.topic.key, ""),
+        run_button=variant.wording.sections["run-buttons"].get(variant.table.key, ""),
         saved_version=asked.draft.version,
         practising=asked.practising,
     )

@@ -16,7 +16,7 @@ from PIL import Image
 
 from app.forward.head_run import HeadNotRun, run_sheet
 from app.grading.grade import grade
-from app.shapes.tensors import AXES, Blank
+from app.shapes.table import MATRIX_FIELDS, Blank
 from app.sheets.worksheet import Row, Typed, Variant, Wording
 from app.store import Answers, Run
 from app.web.practice.sheet_request import Posted, keep_try, sheet_key, sheet_link, variant_at
@@ -208,7 +208,7 @@ def _facts(words: Wording, result: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _turned(words: Wording, variant: Variant) -> Iterator[str]:
-    if variant.standing is not variant:
+    if variant.with_tokens_as_rows is not variant:
         yield words.say("run", "turned")
 
 
@@ -287,8 +287,8 @@ def _compared(variant: Variant, answers: Answers, shapes: dict[str, list[int]]) 
 
 
 def _side(variant: Variant, answers: Answers, blank: Blank, shapes: dict[str, list[int]]) -> Compared:
-    typed, upright = answers.get(str(blank), ""), variant.upright(blank)
-    observed = shapes[upright.tensor][AXES.index(upright.axis)]
+    typed, upright = answers.get(str(blank), ""), variant.in_table_orientation(blank)
+    observed = shapes[upright.tensor][MATRIX_FIELDS.index(upright.field)]
     read = variant.read(typed)
     return Compared(typed, isinstance(read, Typed) and read.value == observed)
 

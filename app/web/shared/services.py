@@ -19,7 +19,7 @@ from app.forward.process import HeadRunner
 from app.settings import PROJECT, Settings
 from app.sheets.exit_tickets import Ticket
 from app.sheets.library import Library
-from app.sheets.worksheet import plain
+from app.sheets.worksheet import format_number
 from app.store import Learner, Store
 from app.web.shared.passwords import Passwords
 from app.web.shared.rate_limits import Limits
@@ -84,7 +84,7 @@ def make_templates() -> Environment:
         auto_reload=False,  # to look at the files with every page costs as much as a question of the database
     )
     environment.globals.update(url_for=url_for, static_url=static_url)
-    environment.filters["number"] = plain
+    environment.filters["number"] = format_number
     environment.filters["symbol"] = symbol
     environment.filters["svg_symbol"] = svg_symbol
     environment.filters["equation"] = equation

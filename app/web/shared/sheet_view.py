@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from app.figures.figures import Figure, Scale, draw
 from app.grading.grade import Kind, Mark, Report
-from app.shapes.tensors import Amount, Blank
-from app.sheets.worksheet import Row, Typed, Variant, plain
+from app.shapes.table import Blank, Count
+from app.sheets.worksheet import Row, Typed, Variant, format_number
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class BoxView:
         """The number a sum or product was read as; nothing where the text already says it, if in groups of digits."""
         value = self.mark.read_as if self.mark else None
         digits = "".join(char for char in self.text if char.isdigit())
-        return "" if value is None or not digits or digits == str(value) else plain(value)
+        return "" if value is None or not digits or digits == str(value) else format_number(value)
 
 
 @dataclass(frozen=True)
@@ -86,16 +86,16 @@ def drawn(variant: Variant, answers: Mapping[str, str], scale: Scale) -> tuple[F
 
 def _box(variant: Variant, row: Row, blank: Blank, text: str, report: Report | None) -> BoxView:
     mark = report.marks.get(blank) if report else None
-    label = f"{row.name}, {variant.wording.say('axes', blank.axis)}"
+    label = f"{row.name}, {variant.wording.say('axes', blank.field)}"
     explains = report.diagnosis.explains if report and report.diagnosis else ()
     explained = blank in explains and len(explains) > 1  # one sentence in place of several
     return BoxView(blank, label, text, mark if mark and mark.text == text else None, explained)
 
 
 def _answer(variant: Variant, row: Row) -> AnswerView:
-    asked = variant.topic.asked[row.key]
-    sides = tuple((plain(variant.answer(p)), variant.notation.write(variant.side(p))) for p in row.blanks)
-    if isinstance(asked, Amount):
-        return AnswerView(sides, words=asked.text)
+    asked = variant.table.asked[row.key]
+    sides = tuple((format_number(variant.answer(p)), variant.notation.write(variant.dim(p))) for p in row.blanks)
+    if isinstance(asked, Count):
+        return AnswerView(sides, words=asked.formula)
     told = asked.equation is not None and variant.worksheet.tokens_are == "rows"
-    return AnswerView(sides, asked.equation.text if told and asked.equation else "")
+    return AnswerView(sides, asked.equation.formula if told and asked.equation else "")

@@ -273,7 +273,7 @@ def _page(
         report=report,
         hint=hinted,
         next_hint=next_level(report, hinted) if policies.hints and phase == "open" and left != 0 else None,
-        parameters=tuple(tensor.letter for tensor in variant.topic.tensors if tensor.parameter),
+        parameters=tuple(tensor.letter for tensor in variant.table.tensors if tensor.parameter),
         last=last,
         tries_left=left,
         locked=locked,
@@ -304,7 +304,7 @@ def _elsewhere(services: Services, sheet: Sheet, last: Try) -> bool:
 
 
 def _run_button(variant: Variant, allowed: bool) -> str:
-    return str(variant.wording.sections["run-buttons"].get(variant.topic.key, "")) if allowed else ""
+    return str(variant.wording.sections["run-buttons"].get(variant.table.key, "")) if allowed else ""
 
 
 def _steps(

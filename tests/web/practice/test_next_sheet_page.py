@@ -27,7 +27,7 @@ def sheet_on(page: httpx2.Response, library: Library) -> Variant:
     """The sheet that a page shows, by its code."""
     found = re.search(r'<a href="/v/([A-Z-]+)">', page.text)
     assert found
-    return library.coded(found[1])
+    return library.variant_from_code(found[1])
 
 
 def form(variant: Variant, answers: Answers) -> Answers:

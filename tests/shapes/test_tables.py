@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from app.models.architecture import Architecture, architecture_from
-from app.shapes.tensors import ATTENTION_LAYER, SINGLE_HEAD, TOPICS, Blank, Tensor, Topic
+from app.shapes.table import Blank, Tensor, TensorTable
+from app.shapes.tables import ATTENTION_LAYER, SINGLE_HEAD
+from tests.helpers.tables import TABLES
 
 COVERED = {"llama", "qwen2", "qwen3", "mistral", "gpt2"}
 HEAD_KEYS = ("input", "queries", "keys", "values", "scores", "weights", "context", "output")
@@ -83,7 +85,7 @@ def test_numpy_makes_the_shapes_of_the_table_by_its_equations(seed: int) -> None
     }
     for tensor in SINGLE_HEAD.tensors:
         if tensor.equation:
-            equation = tensor.equation.einsum.replace(" ", "")
+            equation = tensor.equation.axis_labels.replace(" ", "")
             made[tensor.key] = np.einsum(equation, *(made[key] for key in tensor.equation.operands))
     assert {key: value.shape for key, value in made.items()} == SINGLE_HEAD.shapes(given)
 
@@ -117,8 +119,8 @@ def test_a_layer_with_one_head_is_that_head() -> None:
     assert ATTENTION_LAYER.shapes(given) == SINGLE_HEAD.shapes(given)
 
 
-@pytest.mark.parametrize("topic", TOPICS.values(), ids=TOPICS)
-def test_equations_use_tensors_that_are_computed_before(topic: Topic) -> None:
+@pytest.mark.parametrize("topic", TABLES.values(), ids=TABLES)
+def test_equations_use_tensors_that_are_computed_before(topic: TensorTable) -> None:
     """Read from top to bottom, every operand is already there, and no key comes twice."""
     seen = set[str]()
     for tensor in topic.tensors:
@@ -129,11 +131,11 @@ def test_equations_use_tensors_that_are_computed_before(topic: Topic) -> None:
 
 
 @pytest.mark.parametrize("topic", [SINGLE_HEAD, ATTENTION_LAYER], ids=lambda topic: topic.key)
-def test_sides_under_one_letter_are_one_dim(topic: Topic) -> None:
+def test_sides_under_one_letter_are_one_dim(topic: TensorTable) -> None:
     """Where an equation says that sides agree, the table gives them the same symbols, not merely the same length."""
     for tensor in topic.tensors:
         for letter, blanks in (tensor.equation.blanks(tensor.key) if tensor.equation else {}).items():
-            dims = {topic[blank.tensor].side(blank.axis) for blank in blanks}
+            dims = {topic[blank.tensor].dim(blank.field) for blank in blanks}
             assert len(dims) == 1, (tensor.key, letter)
 
 
@@ -151,6 +153,6 @@ def test_places_of_scores_meet_in_the_head_width() -> None:
 def test_a_tensor_gives_its_sides_by_axis() -> None:
     """Rows first: W_Q of a head is d × d_h."""
     tensor: Tensor = SINGLE_HEAD["W_Q"]
-    assert (str(tensor.side("rows")), str(tensor.side("columns"))) == ("d", "d_h")
+    assert (str(tensor.dim("rows")), str(tensor.dim("columns"))) == ("d", "d_h")
     assert ([str(side) for side in tensor.shape], tensor.parameter) == (["d", "d_h"], True)
     assert str(Blank("W_Q", "rows")) == "W_Q.rows"

@@ -1,0 +1,183 @@
+"""The classes of a table of tensors: a matrix with its symbolic shape and equation, a count, and the table itself.
+
+>>> queries = matrix("queries", "Q", "N, d_h", "query", made_from="input W_Q", labels="n d, d h -> n h")
+>>> [str(length) for length in queries.shape], queries.equation.operands
+(['N', 'd_h'], ('input', 'W_Q'))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, NamedTuple
+
+from app.algebra.dims import Dim
+
+BlankField = Literal["rows", "columns", "count"]
+MATRIX_FIELDS: tuple[BlankField, BlankField] = ("rows", "columns")
+PARAMETER_FIELDS: tuple[BlankField, ...] = (*MATRIX_FIELDS, "count")
+Role = Literal["input", "query", "key", "value", "score", "hidden", "output"]
+
+
+class Blank(NamedTuple):
+    """One box to fill in: the rows, the columns or the count of one tensor. As text it is 'queries.rows'."""
+
+    tensor: str
+    field: BlankField
+
+    def __str__(self) -> str:
+        return f"{self.tensor}.{self.field}"
+
+
+@dataclass(frozen=True)
+class Equation:
+    """How a tensor is made from its operands.
+
+    `axis_labels` label the rows and columns of each operand and of the result, 'n d, d h -> n h' for a product; axes
+    with one label have one length. They are not always an einsum: 'n r, n p -> n a' puts two matrices side by side.
+    `formula` is the text for people, 'input · W_Q'.
+    """
+
+    operands: tuple[str, ...]
+    axis_labels: str
+    formula: str
+
+    @property
+    def operand_labels(self) -> list[list[str]]:
+        """The labels of each operand's rows and columns: [['n', 'd'], ['d', 'h']] for 'n d, d h -> n h'."""
+        return [labels.split() for labels in self.axis_labels.split("->")[0].split(",")]
+
+    @property
+    def result_labels(self) -> list[str]:
+        """The labels of the result's rows and columns: ['n', 'h'] for 'n d, d h -> n h'."""
+        return self.axis_labels.split("->")[1].split()
+
+    def blanks(self, result: str) -> dict[str, list[Blank]]:
+        """Rows and columns of the operands, then of the result, grouped by label: one group has one length.
+
+        Example: the queries' 'n d, d h -> n h' gives n: input.rows, queries.rows; d: input.columns, W_Q.rows;
+        h: W_Q.columns, queries.columns.
+        """
+        groups: dict[str, list[Blank]] = {}
+        for tensor, labels in zip((*self.operands, result), (*self.operand_labels, self.result_labels), strict=True):
+            for label, field in zip(labels, MATRIX_FIELDS, strict=True):
+                groups.setdefault(label, []).append(Blank(tensor, field))
+        return groups
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """One matrix of a table: its key in files and API, its letter, its rows × columns, and the equation that makes it.
+
+    A parameter belongs to the model and is learned; everything else is computed from the input.
+    """
+
+    key: str
+    letter: str
+    rows: Dim
+    columns: Dim
+    role: Role
+    equation: Equation | None = None
+    parameter: bool = False
+
+    @property
+    def shape(self) -> tuple[Dim, Dim]:
+        """(rows, columns), in symbols."""
+        return (self.rows, self.columns)
+
+    @property
+    def fields(self) -> tuple[BlankField, ...]:
+        """What a sheet asks of this matrix: rows and columns, and of a parameter also its count of numbers."""
+        return PARAMETER_FIELDS if self.parameter else MATRIX_FIELDS
+
+    def dim(self, field: BlankField) -> Dim:
+        """The rows, the columns, or rows · columns as the count, in symbols."""
+        return self.rows * self.columns if field == "count" else self.rows if field == "rows" else self.columns
+
+
+@dataclass(frozen=True)
+class Count:
+    """A number that a sheet asks for and that is no matrix: parameters, FLOPs or bytes, as a sum of products.
+
+    `formula` is the same sum for people, with factors kept together: 'L · (attention + feed-forward + norms)'.
+    """
+
+    key: str
+    total: Dim
+    formula: str
+    letter: str = ""
+
+    @property
+    def fields(self) -> tuple[BlankField, ...]:
+        """What a sheet asks of it: the count alone."""
+        return ("count",)
+
+    def dim(self, _field: BlankField) -> Dim:
+        """The total in symbols; a count has no other field."""
+        return self.total
+
+
+@dataclass(frozen=True)
+class TensorTable:
+    """Tensors in the order in which they are computed, and counts; `key` names the table in files and wording."""
+
+    key: str
+    tensors: tuple[Tensor, ...] = ()
+    counts: tuple[Count, ...] = ()
+
+    @cached_property
+    def by_key(self) -> Mapping[str, Tensor]:
+        """Every tensor, parameters included, under its key."""
+        return {tensor.key: tensor for tensor in self.tensors}
+
+    @cached_property
+    def equal_sides(self) -> Mapping[str, tuple[list[Blank], ...]]:
+        """For each activation, in the order of computation, the groups of sides its equation forces to one length.
+
+        An activation that no equation makes, such as the input, has no group.
+        """
+        made_by = {tensor.key: tensor.equation for tensor in self.activations}
+        return {key: tuple(equation.blanks(key).values()) if equation else () for key, equation in made_by.items()}
+
+    @cached_property
+    def asked(self) -> Mapping[str, Tensor | Count]:
+        """What a sheet may ask for, by key: the activations, or the parameters of a table without activations; counts.
+
+        Example: a head's table asks for input, queries … output and not for W_Q; a layer's parameters ask for W_Q.
+        """
+        tensors = self.activations or self.tensors
+        return {**{tensor.key: tensor for tensor in tensors}, **{count.key: count for count in self.counts}}
+
+    def __getitem__(self, key: str) -> Tensor:
+        """The tensor of that key; raises KeyError, for a count as well."""
+        return self.by_key[key]
+
+    @property
+    def activations(self) -> tuple[Tensor, ...]:
+        """The tensors that are computed or given, in order: all but the parameters."""
+        return tuple(tensor for tensor in self.tensors if not tensor.parameter)
+
+    def shapes(self, sizes: Mapping[str, int]) -> dict[str, tuple[int, int]]:
+        """Every tensor's (rows, columns) as whole numbers, e.g. {'scores': (100, 100)} with N = 100."""
+        return {t.key: (t.rows.size(sizes), t.columns.size(sizes)) for t in self.tensors}
+
+
+def matrix(
+    key: str,
+    letter: str,
+    shape: str,
+    role: Role,
+    *,
+    made_from: str = "",
+    labels: str = "",
+    formula: str = "",
+    parameter: bool = False,
+) -> Tensor:
+    """A Tensor written as text: shape 'N, d_h', operands 'input W_Q', labels 'n d, d h -> n h'.
+
+    Without `made_from` no equation makes it: it is given, or a parameter.
+    """
+    rows, columns = (Dim.parse(length) for length in shape.split(","))
+    equation = Equation(tuple(made_from.split()), labels, formula) if made_from else None
+    return Tensor(key, letter, rows, columns, role, equation, parameter)

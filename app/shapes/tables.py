@@ -1,0 +1,626 @@
+"""The tables: every tensor of every topic, its symbolic shape, and the equation that makes it.
+
+This is the only place where a shape is known; worksheets, answer keys, drawings and the checks around the real
+forward pass are read off it. Shapes are written rows first, tokens as rows, and without a batch dimension.
+
+>>> [str(length) for length in SINGLE_HEAD["scores"].shape]
+['N', 'N']
+>>> SINGLE_HEAD["scores"].equation.formula
+'queries · keysᵀ'
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from app.shapes.table import Equation, Tensor, TensorTable, matrix
+
+# One head: Vaswani et al., "Attention Is All You Need" (arXiv:1706.03762), section 3.2. W_O here is this head's own
+# d_v rows of the layer's output projection, so that the heads' outputs add up to the layer's.
+SINGLE_HEAD = TensorTable(
+    "single-head",
+    (
+        matrix("input", "X", "N, d", "input"),
+        matrix("W_Q", "W_Q", "d, d_h", "query", parameter=True),
+        matrix("W_K", "W_K", "d, d_h", "key", parameter=True),
+        matrix("W_V", "W_V", "d, d_v", "value", parameter=True),
+        matrix(
+            "queries", "Q", "N, d_h", "query", made_from="input W_Q", labels="n d, d h -> n h", formula="input · W_Q"
+        ),
+        matrix("keys", "K", "N, d_h", "key", made_from="input W_K", labels="n d, d h -> n h", formula="input · W_K"),
+        matrix(
+            "values", "V", "N, d_v", "value", made_from="input W_V", labels="n d, d v -> n v", formula="input · W_V"
+        ),
+        matrix(
+            "scores",
+            "S",
+            "N, N",
+            "score",
+            made_from="queries keys",
+            labels="n h, m h -> n m",
+            formula="queries · keysᵀ",
+        ),
+        matrix(
+            "weights",
+            "A",
+            "N, N",
+            "score",
+            made_from="scores",
+            labels="n m -> n m",
+            formula="softmax of the masked, scaled scores",
+        ),
+        matrix(
+            "context",
+            "C",
+            "N, d_v",
+            "value",
+            made_from="weights values",
+            labels="n m, m v -> n v",
+            formula="weights · values",
+        ),
+        matrix("W_O", "W_O", "d_v, d", "output", parameter=True),
+        matrix(
+            "output", "O", "N, d", "output", made_from="context W_O", labels="n v, v d -> n d", formula="context · W_O"
+        ),
+    ),
+)
+
+# A whole layer, with its heads side by side: H query heads read G key/value heads (Ainslie et al., arXiv:2305.13245).
+# Scores and weights are those of one head: h*e is H heads side by side of e numbers each, g*e the same for G.
+ATTENTION_LAYER = TensorTable(
+    "attention-layer",
+    (
+        matrix("input", "X", "N, d", "input"),
+        matrix("W_Q", "W_Q", "d, H*d_h", "query", parameter=True),
+        matrix("W_K", "W_K", "d, G*d_h", "key", parameter=True),
+        matrix("W_V", "W_V", "d, G*d_v", "value", parameter=True),
+        matrix(
+            "queries", "Q", "N, H*d_h", "query", made_from="input W_Q", labels="n d, d q -> n q", formula="input · W_Q"
+        ),
+        matrix("keys", "K", "N, G*d_h", "key", made_from="input W_K", labels="n d, d k -> n k", formula="input · W_K"),
+        matrix(
+            "values", "V", "N, G*d_v", "value", made_from="input W_V", labels="n d, d v -> n v", formula="input · W_V"
+        ),
+        matrix(
+            "scores",
+            "S",
+            "N, N",
+            "score",
+            made_from="queries keys",
+            labels="n h*e, m g*e -> n m",
+            formula="queries · keysᵀ, head by head",
+        ),
+        matrix(
+            "weights",
+            "A",
+            "N, N",
+            "score",
+            made_from="scores",
+            labels="n m -> n m",
+            formula="softmax of the masked, scaled scores",
+        ),
+        matrix(
+            "context",
+            "C",
+            "N, H*d_v",
+            "value",
+            made_from="weights values",
+            labels="n m, m g*e -> n h*e",
+            formula="weights · values, all heads side by side",
+        ),
+        matrix("W_O", "W_O", "H*d_v, d", "output", parameter=True),
+        matrix(
+            "output", "O", "N, d", "output", made_from="context W_O", labels="n c, c d -> n d", formula="context · W_O"
+        ),
+    ),
+)
+
+# The matrices of one layer, each in the x·W orientation: attention as above, then the feed-forward block with a gate
+# (Shazeer, arXiv:2002.05202) or without one (arXiv:1706.03762, section 3.3). Norms and biases are no matrices.
+_ATTENTION_PARAMETERS = tuple(tensor for tensor in ATTENTION_LAYER.tensors if tensor.parameter)
+_UP_AND_DOWN = (
+    matrix("W_up", "W_up", "d, d_ff", "hidden", parameter=True),
+    matrix("W_down", "W_down", "d_ff, d", "hidden", parameter=True),
+)
+LAYER_PARAMETERS = TensorTable(
+    "layer-parameters",
+    (*_ATTENTION_PARAMETERS, matrix("W_gate", "W_gate", "d, d_ff", "hidden", parameter=True), *_UP_AND_DOWN),
+)
+PLAIN_LAYER_PARAMETERS = TensorTable("plain-layer-parameters", (*_ATTENTION_PARAMETERS, *_UP_AND_DOWN))
+
+# The same head without a mask, as in an encoder: every token may look at every other. The values change, no shape does.
+BIDIRECTIONAL_HEAD = TensorTable(
+    "bidirectional-head",
+    tuple(
+        replace(tensor, equation=Equation(("scores",), "n m -> n m", "softmax of the scaled scores"))
+        if tensor.key == "weights"
+        else tensor
+        for tensor in SINGLE_HEAD.tensors
+    ),
+)
+
+# One head while a text is being written: one new token after N whose keys and values are kept (Pope et al.,
+# arXiv:2211.05102). The new row joins the N cached ones, so there are N + 1 to look at.
+DECODE_STEP = TensorTable(
+    "decode-step",
+    (
+        matrix("input", "x", "1, d", "input"),
+        matrix("W_Q", "W_Q", "d, d_h", "query", parameter=True),
+        matrix("W_K", "W_K", "d, d_h", "key", parameter=True),
+        matrix("W_V", "W_V", "d, d_v", "value", parameter=True),
+        matrix(
+            "queries", "q", "1, d_h", "query", made_from="input W_Q", labels="o d, d h -> o h", formula="input · W_Q"
+        ),
+        matrix("new_key", "k", "1, d_h", "key", made_from="input W_K", labels="o d, d h -> o h", formula="input · W_K"),
+        matrix(
+            "new_value", "v", "1, d_v", "value", made_from="input W_V", labels="o d, d v -> o v", formula="input · W_V"
+        ),
+        matrix("cached_keys", "K'", "N, d_h", "key"),
+        matrix("cached_values", "V'", "N, d_v", "value"),
+        matrix(
+            "keys",
+            "K",
+            "N + 1, d_h",
+            "key",
+            made_from="cached_keys new_key",
+            labels="n h, o h -> m h",
+            formula="cached keys, then the new one",
+        ),
+        matrix(
+            "values",
+            "V",
+            "N + 1, d_v",
+            "value",
+            made_from="cached_values new_value",
+            labels="n v, o v -> m v",
+            formula="cached values, then the new one",
+        ),
+        matrix(
+            "scores",
+            "s",
+            "1, N + 1",
+            "score",
+            made_from="queries keys",
+            labels="o h, m h -> o m",
+            formula="queries · keysᵀ",
+        ),
+        matrix(
+            "weights",
+            "a",
+            "1, N + 1",
+            "score",
+            made_from="scores",
+            labels="o m -> o m",
+            formula="softmax of the scaled scores",
+        ),
+        matrix(
+            "context",
+            "c",
+            "1, d_v",
+            "value",
+            made_from="weights values",
+            labels="o m, m v -> o v",
+            formula="weights · values",
+        ),
+        matrix("W_O", "W_O", "d_v, d", "output", parameter=True),
+        matrix(
+            "output", "o", "1, d", "output", made_from="context W_O", labels="o v, v d -> o d", formula="context · W_O"
+        ),
+    ),
+)
+
+# The same step in a layer with a sliding window of W keys, the new one included (Beltagy et al., arXiv:2004.05150),
+# once the window is full: what is older has been dropped.
+WINDOWED_DECODE_STEP = TensorTable(
+    "windowed-decode-step",
+    (
+        matrix("input", "x", "1, d", "input"),
+        matrix("W_Q", "W_Q", "d, d_h", "query", parameter=True),
+        matrix(
+            "queries", "q", "1, d_h", "query", made_from="input W_Q", labels="o d, d h -> o h", formula="input · W_Q"
+        ),
+        matrix("keys", "K", "W, d_h", "key"),
+        matrix("values", "V", "W, d_v", "value"),
+        matrix(
+            "scores",
+            "s",
+            "1, W",
+            "score",
+            made_from="queries keys",
+            labels="o h, w h -> o w",
+            formula="queries · keysᵀ",
+        ),
+        matrix(
+            "weights",
+            "a",
+            "1, W",
+            "score",
+            made_from="scores",
+            labels="o w -> o w",
+            formula="softmax of the scaled scores",
+        ),
+        matrix(
+            "context",
+            "c",
+            "1, d_v",
+            "value",
+            made_from="weights values",
+            labels="o w, w v -> o v",
+            formula="weights · values",
+        ),
+        matrix("W_O", "W_O", "d_v, d", "output", parameter=True),
+        matrix(
+            "output", "o", "1, d", "output", made_from="context W_O", labels="o v, v d -> o d", formula="context · W_O"
+        ),
+    ),
+)
+
+# One head of a decoder that reads an encoder: M tokens ask, N tokens answer (arXiv:1706.03762, section 3.2.3).
+CROSS_ATTENTION = TensorTable(
+    "cross-attention",
+    (
+        matrix("input", "X", "M, d", "input"),
+        matrix("encoded", "E", "N, d", "input"),
+        matrix("W_Q", "W_Q", "d, d_h", "query", parameter=True),
+        matrix("W_K", "W_K", "d, d_h", "key", parameter=True),
+        matrix("W_V", "W_V", "d, d_v", "value", parameter=True),
+        matrix(
+            "queries", "Q", "M, d_h", "query", made_from="input W_Q", labels="m d, d h -> m h", formula="input · W_Q"
+        ),
+        matrix(
+            "keys", "K", "N, d_h", "key", made_from="encoded W_K", labels="n d, d h -> n h", formula="encoded · W_K"
+        ),
+        matrix(
+            "values", "V", "N, d_v", "value", made_from="encoded W_V", labels="n d, d v -> n v", formula="encoded · W_V"
+        ),
+        matrix(
+            "scores",
+            "S",
+            "M, N",
+            "score",
+            made_from="queries keys",
+            labels="m h, n h -> m n",
+            formula="queries · keysᵀ",
+        ),
+        matrix(
+            "weights",
+            "A",
+            "M, N",
+            "score",
+            made_from="scores",
+            labels="m n -> m n",
+            formula="softmax of the scaled scores",
+        ),
+        matrix(
+            "context",
+            "C",
+            "M, d_v",
+            "value",
+            made_from="weights values",
+            labels="m n, n v -> m v",
+            formula="weights · values",
+        ),
+        matrix("W_O", "W_O", "d_v, d", "output", parameter=True),
+        matrix(
+            "output", "O", "M, d", "output", made_from="context W_O", labels="m v, v d -> m d", formula="context · W_O"
+        ),
+    ),
+)
+
+
+# Latent attention (DeepSeek-AI, arXiv:2405.04434): the cache holds r_kv + d_rope numbers a token, for all heads
+# together, and keys (d_h = d_nope + d_rope wide) and values are made from them. u, k and c are H heads side by side.
+def _latent_attention(key: str, *queries: Tensor) -> TensorTable:
+    return TensorTable(
+        key,
+        (
+            matrix("input", "X", "N, d", "input"),
+            matrix("W_DKV", "W_DKV", "d, r_kv", "key", parameter=True),
+            matrix("W_KR", "W_KR", "d, d_rope", "key", parameter=True),
+            matrix("W_UK", "W_UK", "r_kv, H*d_nope", "key", parameter=True),
+            matrix("W_UV", "W_UV", "r_kv, H*d_v", "value", parameter=True),
+            *queries,
+            matrix(
+                "latent",
+                "C_KV",
+                "N, r_kv",
+                "key",
+                made_from="input W_DKV",
+                labels="n d, d r -> n r",
+                formula="input · W_DKV",
+            ),
+            matrix(
+                "rotary_key",
+                "K_R",
+                "N, d_rope",
+                "key",
+                made_from="input W_KR",
+                labels="n d, d p -> n p",
+                formula="input · W_KR, turned",
+            ),
+            matrix(
+                "cache",
+                "cache",
+                "N, r_kv + d_rope",
+                "key",
+                made_from="latent rotary_key",
+                labels="n r, n p -> n a",
+                formula="latent and rotary key",
+            ),
+            matrix(
+                "plain_keys",
+                "K_C",
+                "N, H*d_nope",
+                "key",
+                made_from="latent W_UK",
+                labels="n r, r u -> n u",
+                formula="latent · W_UK",
+            ),
+            matrix(
+                "keys",
+                "K",
+                "N, H*d_h",
+                "key",
+                made_from="plain_keys rotary_key",
+                labels="n u, n p -> n k",
+                formula="every head's plain key, and the one rotary key after each",
+            ),
+            matrix(
+                "values",
+                "V",
+                "N, H*d_v",
+                "value",
+                made_from="latent W_UV",
+                labels="n r, r c -> n c",
+                formula="latent · W_UV",
+            ),
+            ATTENTION_LAYER["scores"],
+            ATTENTION_LAYER["weights"],
+            matrix(
+                "context",
+                "C",
+                "N, H*d_v",
+                "value",
+                made_from="weights values",
+                labels="n m, m c -> n c",
+                formula="weights · values, side by side",
+            ),
+            ATTENTION_LAYER["W_O"],
+            ATTENTION_LAYER["output"],
+        ),
+    )
+
+
+LATENT_ATTENTION = _latent_attention(
+    "latent-attention",
+    matrix("W_DQ", "W_DQ", "d, r_q", "query", parameter=True),
+    matrix("W_UQ", "W_UQ", "r_q, H*d_h", "query", parameter=True),
+    matrix(
+        "latent_queries",
+        "C_Q",
+        "N, r_q",
+        "query",
+        made_from="input W_DQ",
+        labels="n d, d q -> n q",
+        formula="input · W_DQ",
+    ),
+    matrix(
+        "queries",
+        "Q",
+        "N, H*d_h",
+        "query",
+        made_from="latent_queries W_UQ",
+        labels="n q, q k -> n k",
+        formula="latent queries · W_UQ",
+    ),
+)
+# The same without a latent for the queries, as in DeepSeek V2 Lite.
+DIRECT_LATENT_ATTENTION = _latent_attention(
+    "direct-latent-attention",
+    matrix("W_Q", "W_Q", "d, H*d_h", "query", parameter=True),
+    matrix("queries", "Q", "N, H*d_h", "query", made_from="input W_Q", labels="n d, d k -> n k", formula="input · W_Q"),
+)
+
+
+def _whole_model(key: str, *feed_forward: Tensor) -> TensorTable:
+    """From tokens to logits; the tables between embedding and logits are those of one layer, and there are L."""
+    return TensorTable(
+        key,
+        (
+            matrix("tokens", "t", "N, 1", "input"),
+            matrix("embedding", "E", "V, d", "input", parameter=True),
+            matrix(
+                "embedded",
+                "X",
+                "N, d",
+                "input",
+                made_from="tokens embedding",
+                labels="n i, v d -> n d",
+                formula="the rows of the embedding",
+            ),
+            matrix(
+                "normed",
+                "X'",
+                "N, d",
+                "input",
+                made_from="embedded",
+                labels="n d -> n d",
+                formula="norm of the embedded tokens",
+            ),
+            matrix(
+                "attended",
+                "O",
+                "N, d",
+                "output",
+                made_from="normed",
+                labels="n d -> n d",
+                formula="attention of all heads, as one layer",
+            ),
+            matrix(
+                "residual",
+                "R",
+                "N, d",
+                "input",
+                made_from="embedded attended",
+                labels="n d, n d -> n d",
+                formula="embedded + attended",
+            ),
+            matrix(
+                "normed_residual",
+                "R'",
+                "N, d",
+                "input",
+                made_from="residual",
+                labels="n d -> n d",
+                formula="norm of the residual",
+            ),
+            *feed_forward,
+            matrix(
+                "layer_output",
+                "Y",
+                "N, d",
+                "output",
+                made_from="residual fed_forward",
+                labels="n d, n d -> n d",
+                formula="residual + fed forward",
+            ),
+            matrix(
+                "final",
+                "Y'",
+                "N, d",
+                "output",
+                made_from="layer_output",
+                labels="n d -> n d",
+                formula="norm after the last layer",
+            ),
+            matrix("output_head", "W_out", "d, V", "output", parameter=True),
+            matrix(
+                "logits",
+                "Z",
+                "N, V",
+                "output",
+                made_from="final output_head",
+                labels="n d, d v -> n v",
+                formula="final · output head",
+            ),
+            matrix(
+                "last_logits",
+                "z",
+                "1, V",
+                "output",
+                made_from="logits",
+                labels="n v -> o v",
+                formula="the last row of the logits",
+            ),
+        ),
+    )
+
+
+# A whole model with a gated feed-forward block (Shazeer, arXiv:2002.05202), as in LLaMA.
+WHOLE_MODEL = _whole_model(
+    "whole-model",
+    matrix("W_gate", "W_gate", "d, d_ff", "hidden", parameter=True),
+    matrix("W_up", "W_up", "d, d_ff", "hidden", parameter=True),
+    matrix("W_down", "W_down", "d_ff, d", "hidden", parameter=True),
+    matrix(
+        "gate",
+        "G",
+        "N, d_ff",
+        "hidden",
+        made_from="normed_residual W_gate",
+        labels="n d, d f -> n f",
+        formula="normed residual · W_gate",
+    ),
+    matrix(
+        "up",
+        "U",
+        "N, d_ff",
+        "hidden",
+        made_from="normed_residual W_up",
+        labels="n d, d f -> n f",
+        formula="normed residual · W_up",
+    ),
+    matrix(
+        "hidden",
+        "B",
+        "N, d_ff",
+        "hidden",
+        made_from="gate up",
+        labels="n f, n f -> n f",
+        formula="activation of the gate, times up",
+    ),
+    matrix(
+        "fed_forward",
+        "F",
+        "N, d",
+        "output",
+        made_from="hidden W_down",
+        labels="n f, f d -> n d",
+        formula="hidden · W_down",
+    ),
+)
+# The same with two matrices and no gate (arXiv:1706.03762, section 3.3), as in GPT-2.
+PLAIN_WHOLE_MODEL = _whole_model(
+    "plain-whole-model",
+    matrix("W_up", "W_up", "d, d_ff", "hidden", parameter=True),
+    matrix("W_down", "W_down", "d_ff, d", "hidden", parameter=True),
+    matrix(
+        "up",
+        "U",
+        "N, d_ff",
+        "hidden",
+        made_from="normed_residual W_up",
+        labels="n d, d f -> n f",
+        formula="normed residual · W_up",
+    ),
+    matrix("hidden", "B", "N, d_ff", "hidden", made_from="up", labels="n f -> n f", formula="activation of up"),
+    matrix(
+        "fed_forward",
+        "F",
+        "N, d",
+        "output",
+        made_from="hidden W_down",
+        labels="n f, f d -> n d",
+        formula="hidden · W_down",
+    ),
+)
+# Rotary positions (Su et al., arXiv:2104.09864) turn d_rot of a query's and a key's numbers, two by two: one angle for
+# each token and pair. d_rot = 2·pairs.
+ROTARY_PAIRS = TensorTable(
+    "rotary-pairs",
+    (
+        matrix("queries", "Q", "N, d_h", "query"),
+        matrix("keys", "K", "N, d_h", "key"),
+        matrix("angles", "θ", "N, pairs", "hidden"),
+        matrix(
+            "cosines",
+            "cos",
+            "N, pairs",
+            "hidden",
+            made_from="angles",
+            labels="n p -> n p",
+            formula="cosine of the angles",
+        ),
+        matrix(
+            "sines", "sin", "N, pairs", "hidden", made_from="angles", labels="n p -> n p", formula="sine of the angles"
+        ),
+        matrix(
+            "turned_queries",
+            "Q'",
+            "N, d_h",
+            "query",
+            made_from="queries angles",
+            labels="n h, n p -> n h",
+            formula="queries, turned",
+        ),
+        matrix(
+            "turned_keys",
+            "K'",
+            "N, d_h",
+            "key",
+            made_from="keys angles",
+            labels="n h, n p -> n h",
+            formula="keys, turned",
+        ),
+    ),
+)
