@@ -27,9 +27,9 @@ from app.web.practice import next_sheet_page as practice
 from app.web.practice import sheet_page as sheet
 from app.web.runs import run_page as run
 from app.web.shared import errors
-from app.web.shared.rate_limits import Limits
+from app.web.shared.rate_limits import RateLimits
 from app.web.shared.request_guard import Guard
-from app.web.shared.services import Services, make_templates
+from app.web.shared.services import Services
 from app.web.shared.static_files import HashedStaticFiles
 from app.web.shared.urls import register_routes
 from app.web.student import class_sheet_page as classroom
@@ -52,8 +52,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     settings = settings or Settings()
     library = load_library(PROJECT / "worksheets")
     tickets = load_tickets(PROJECT / "worksheets")
-    store, limits = Store(settings.database), Limits(settings.workers)
-    services = Services(settings, library, store, HeadRunner(), make_templates(), tickets, limits, mail=_mail(settings))
+    store, limits = Store(settings.database), RateLimits(settings.workers)
+    services = Services(settings, library, store, HeadRunner(), tickets, limits, mail=_mail(settings))
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
@@ -80,7 +80,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     for router in routers:
         app.include_router(router)
     app.mount("/static", HashedStaticFiles(), name="static")
-    errors.install(app)
+    errors.register_exception_handlers(app)
     app.add_middleware(GZipMiddleware, minimum_size=700)
     app.add_middleware(Guard)
     return app

@@ -98,3 +98,7 @@ class Settings(BaseSettings):
             return f"sqlite:///{self.data_dir / 'attention-shapes.sqlite3'}"
         scheme, _, rest = self.database_url.partition("://")
         return f"postgresql+psycopg://{rest}" if scheme in ("postgres", "postgresql") else self.database_url
+
+    def public_url(self, otherwise: str) -> str:
+        """Where people reach the app, without a slash at the end: the address that was set, else the one given here."""
+        return (self.address or otherwise).rstrip("/")

@@ -99,9 +99,9 @@ def bare_database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture(scope="session", autouse=True)
 def read_once() -> Iterator[None]:
-    """Worksheets and templates, which no app changes, are read once for all apps of the tests."""
+    """Worksheets, which no app changes, are read once for all apps of the tests."""
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("load_library", "load_tickets", "make_templates"):
+        for name in ("load_library", "load_tickets"):
             patch.setattr(main, name, cache(getattr(main, name)))
         yield
 

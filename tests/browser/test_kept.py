@@ -19,7 +19,7 @@ from app.settings import PROJECT, Settings
 from app.sheets.exit_tickets import load_tickets
 from app.sheets.library import load_library
 from app.store import Activity, Plan, Policies, Store
-from app.web.shared.services import COOKIE
+from app.web.shared.cookies import VISITOR_COOKIE
 from tests.helpers.browser import Served, assert_accessible, wait_until
 
 # `serve`, but it waits for a locked database a fifth of a second and not five.
@@ -55,7 +55,7 @@ class Lesson:
         self.store.courses.enrol(course, name, learner.id)
         size = {"width": 360, "height": 780}
         context = self.browser.new_context(base_url=self.app.url, viewport=size, **options)  # type: ignore[arg-type]
-        context.add_cookies([{"name": COOKIE, "value": learner.token, "url": self.app.url}])
+        context.add_cookies([{"name": VISITOR_COOKIE, "value": learner.token, "url": self.app.url}])
         return context
 
     def ticket(self, page: Page) -> Page:

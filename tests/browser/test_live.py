@@ -14,7 +14,7 @@ from app.settings import PROJECT
 from app.sheets.exit_tickets import load_tickets
 from app.sheets.library import load_library
 from app.store import Activity, Store
-from app.web.shared.permissions import SESSION_COOKIE
+from app.web.shared.cookies import TEACHER_COOKIE
 from tests.helpers.browser import Served, assert_accessible_in_all_looks
 
 NUMBERS = itertools.count(1)
@@ -35,7 +35,7 @@ class Taught:
         return f"/activities/{self.activity.id}"
 
     def sign_in(self, context: BrowserContext) -> Page:
-        context.add_cookies([{"name": SESSION_COOKIE, "value": self.token, "url": self.url}])
+        context.add_cookies([{"name": TEACHER_COOKIE, "value": self.token, "url": self.url}])
         return context.new_page()
 
 

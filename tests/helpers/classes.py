@@ -11,8 +11,8 @@ from starlette.testclient import TestClient
 
 from app.classes.student_sheet import freeze
 from app.store import Activity, Course, Learner, Plan, Policies, Role, Student, Teacher
-from app.web.shared.permissions import SESSION_COOKIE
-from app.web.shared.services import COOKIE, Services
+from app.web.shared.cookies import TEACHER_COOKIE, VISITOR_COOKIE
+from app.web.shared.services import Services
 
 PASSWORD = "correct horse battery"  # noqa: S105 - of people who do not exist
 
@@ -69,7 +69,7 @@ class World:
         """A browser in which somebody is signed in, or sits as a student, or nobody is anything."""
         cookies = {}
         if teacher:
-            cookies[SESSION_COOKIE] = self.services.store.people.open_session(teacher)
+            cookies[TEACHER_COOKIE] = self.services.store.people.open_session(teacher)
         if learner:
-            cookies[COOKIE] = learner.token
+            cookies[VISITOR_COOKIE] = learner.token
         yield TestClient(self.app, cookies=cookies, raise_server_exceptions=False, follow_redirects=False)

@@ -18,7 +18,7 @@ from starlette.testclient import TestClient
 
 from app.main import create_app
 from app.settings import Settings
-from app.web.shared.rate_limits import Limits
+from app.web.shared.rate_limits import RateLimits
 from tests.helpers.fake_runner import FakeRunner
 from tests.helpers.permission_table import TABLE, Cast
 
@@ -87,7 +87,7 @@ class Fuzzer:
     def _in_a_world(self, requests: int) -> None:
         cast = Cast(self.app)
         self.app.state.services = replace(
-            self.app.state.services, limits=Limits()
+            self.app.state.services, limits=RateLimits()
         )  # wrong guesses are what this is about
         for role, share in (("instructor", 0.5), ("student", 0.35), ("nobody", 1.0)):
             with cast.world.browser(**cast.people[role]) as browser:

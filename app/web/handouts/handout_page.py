@@ -22,9 +22,11 @@ from app.sheets.library import Library
 from app.sheets.seeds import SeedError
 from app.sheets.worksheet import Model, Worksheet, WorksheetError
 from app.store import Teacher
-from app.web.handouts.print_jobs import AT_ONCE, Job, Printing, PrintingBusy, Wish, address_of, printing_of
+from app.web.handouts.print_jobs import AT_ONCE, Job, Printing, Wish, address_of, printing_of
+from app.web.shared.errors import status_of
 from app.web.shared.permissions import MaybeTeacher
-from app.web.shared.services import Services, ServicesDep, render
+from app.web.shared.services import Services, ServicesDep
+from app.web.shared.templating import render
 
 router = APIRouter(include_in_schema=False)
 
@@ -78,7 +80,6 @@ def show_handout(request: Request, services: ServicesDep, printing: Print) -> Re
     """The options and the first pages; to a script, what changes with the options alone."""
     page, status = _page(request, services, printing, Wish.read(request.query_params))
     return render(
-        services,
         "handouts/_handout_pages.html" if "hx-request" in request.headers else "handouts/handout.html",
         page,
         status,
@@ -119,7 +120,7 @@ def make_for_class(
         job = printing.start(library, options, names, address)
     except REFUSED as error:
         page, _ = _page(request, services, printing, form.wish, names=form.names, names_problem=str(error))
-        return render(services, "handouts/handout.html", page, _status(error))
+        return render("handouts/handout.html", page, status_of(error))
     return RedirectResponse(f"/handout/jobs/{job.key}", 303)
 
 
@@ -137,8 +138,8 @@ def show_job(request: Request, services: ServicesDep, printing: Print, teacher: 
     """How far a large handout is; without script the page asks again by itself."""
     page = JobPage(_job(printing, key, teacher))
     if "hx-request" in request.headers:
-        return render(services, "handouts/_print_job.html", page)
-    response = render(services, "handouts/print_job.html", page)
+        return render("handouts/_print_job.html", page)
+    response = render("handouts/print_job.html", page)
     if not (page.job.pdf or page.job.problem):
         response.headers["Refresh"] = "3"
     return response
@@ -169,10 +170,6 @@ def _check_first(library: Library, options: Options) -> None:
         library.seeded(options.worksheet, 0, options.model or None)
 
 
-def _status(error: Exception) -> int:
-    return {WorksheetError: 404, PrintingBusy: 503}.get(type(error), 422)
-
-
 def _page(request: Request, services: Services, printing: Printing, wish: Wish, **more: Any) -> tuple[HandoutPage, int]:
     library = library_with_model(services.library, services.store, wish.model)
     address = address_of(request, services.settings.address)
@@ -187,7 +184,7 @@ def _page(request: Request, services: Services, printing: Printing, wish: Wish, 
         options = wish.options(printing.tickets)
         pages = printing.preview(library, options, address)
     except REFUSED as error:
-        return HandoutPage(tickets=tickets, problem=str(error), **said), _status(error)
+        return HandoutPage(tickets=tickets, problem=str(error), **said), status_of(error)
     count = options.variants or options.copies
     shown = tuple(range(1, len(pages) + 1))
     return HandoutPage(tickets=tickets, pages=shown, sheets=count, at_once=count <= AT_ONCE, **said), 200

@@ -13,7 +13,8 @@ from app.exchange.imported_models import variant_coded
 from app.handout.options import HandoutError
 from app.handout.paper import Paper, mark_papers, order_of, results_csv
 from app.sheets.worksheet import Variant, WorksheetError
-from app.web.shared.services import ServicesDep, render
+from app.web.shared.services import ServicesDep
+from app.web.shared.templating import render
 
 router = APIRouter(include_in_schema=False)
 
@@ -52,12 +53,12 @@ async def posted(request: Request) -> Lines:
 def show_marking(services: ServicesDep, code: str = "") -> Response:
     """The form for a code, and for its answers once there is one."""
     if not code.strip():
-        return render(services, "handouts/mark_paper.html", MarkingPage(""))
+        return render("handouts/mark_paper.html", MarkingPage(""))
     try:
         variant = variant_coded(services.library, services.store, code)
     except WorksheetError as error:
-        return render(services, "handouts/mark_paper.html", MarkingPage(code[:60], str(error)), 404)
-    return render(services, "handouts/mark_paper.html", MarkingPage(variant.code, "", variant, order_of(variant)))
+        return render("handouts/mark_paper.html", MarkingPage(code[:60], str(error)), 404)
+    return render("handouts/mark_paper.html", MarkingPage(variant.code, "", variant, order_of(variant)))
 
 
 @router.post("/marking")
@@ -68,8 +69,8 @@ def mark(services: ServicesDep, lines: Annotated[Lines, Depends(posted)]) -> Res
     try:
         papers = mark_papers(variant, lines.typed)
     except HandoutError as error:
-        return render(services, "handouts/mark_paper.html", _with(page, typed_problem=str(error)), 422)
-    return render(services, "handouts/mark_paper.html", _with(page, papers=papers))
+        return render("handouts/mark_paper.html", _with(page, typed_problem=str(error)), 422)
+    return render("handouts/mark_paper.html", _with(page, papers=papers))
 
 
 @router.post("/marking.csv")

@@ -17,7 +17,8 @@ from app.models.architecture import ConfigError
 from app.models.parameter_count import parameter_counts
 from app.sheets.worksheet import Model, format_number
 from app.web.shared.request_guard import MAX_BODY
-from app.web.shared.services import Services, ServicesDep, render
+from app.web.shared.services import Services, ServicesDep
+from app.web.shared.templating import render
 from app.web.shared.urls import url_for
 
 router = APIRouter(include_in_schema=False)
@@ -75,7 +76,7 @@ async def posted(request: Request) -> Typed:
 @router.get("/models")
 def list_models(services: ServicesDep) -> Response:
     """The models of the library, and the form to import one more."""
-    return render(services, "models/model_list.html", _models_page(services, Typed(), {}))
+    return render("models/model_list.html", _models_page(services, Typed(), {}))
 
 
 @router.post("/models")
@@ -91,7 +92,7 @@ def import_model(services: ServicesDep, typed: Annotated[Typed, Depends(posted)]
         except ConfigError as error:
             problem = str(error)
     problems = {way: problem.encode(errors="replace").decode()}  # half a character from JSON cannot be shown
-    return render(services, "models/model_list.html", _models_page(services, typed, problems), status)
+    return render("models/model_list.html", _models_page(services, typed, problems), status)
 
 
 def _text(form: FormData, field: str) -> str:

@@ -19,7 +19,8 @@ from app.shapes.topics import TopicError
 from app.sheets.library import Library
 from app.sheets.worksheet import Model, Variant, Wording, WorksheetError, format_number
 from app.web.practice.sheet_request import sheet_link
-from app.web.shared.services import ServicesDep, render
+from app.web.shared.services import ServicesDep
+from app.web.shared.templating import render
 
 router = APIRouter(include_in_schema=False)
 
@@ -95,7 +96,7 @@ class ModelPage:
 def show_model(services: ServicesDep, key: str) -> Response:
     """One model as it was read; raises WorksheetError where there is none of that key."""
     library = library_with_model(services.library, services.store, key)
-    return render(services, "models/model.html", _model_page(library, library.model(key)))
+    return render("models/model.html", _model_page(library, library.model(key)))
 
 
 def _model_page(library: Library, model: Model) -> ModelPage:

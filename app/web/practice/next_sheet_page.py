@@ -13,7 +13,8 @@ from app.sheets.worksheet import Variant
 from app.store import Learner
 from app.web.practice.practice_cookie import keep_record, kept_record, new_record
 from app.web.practice.sheet_request import Posted, sheet_key, sheet_link
-from app.web.shared.services import MaybeLearner, Services, ServicesDep
+from app.web.shared.services import Services, ServicesDep
+from app.web.shared.visitor import MaybeLearner
 
 router = APIRouter(include_in_schema=False)
 

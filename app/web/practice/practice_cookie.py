@@ -14,10 +14,10 @@ from fastapi import Request, Response
 from app.practice.record import LARGEST, Record, read_record, write_record
 from app.practice.scheduler import SOLID, Level, Next, State, ideas_of, ladder, level_of, next_sheet
 from app.sheets.worksheet import Variant
-from app.web.shared.services import YEAR, Services
+from app.web.shared.cookies import PRACTICE_COOKIE, set_private_cookie
+from app.web.shared.services import Services
 
-COOKIE = "attention_shapes_practice"
-LONGEST = 3600  # characters; browsers keep cookies of 4096
+MAX_COOKIE = 3600  # characters; browsers keep cookies of 4096
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,9 @@ class Practice:
 
 def kept_record(request: Request) -> Record:
     """The record in this browser; a new one where there is none, or none that can be read."""
-    text = request.cookies.get(COOKIE, "")
+    text = request.cookies.get(PRACTICE_COOKIE, "")
     try:
-        return read_record(base64.urlsafe_b64decode(text[:LONGEST].encode("ascii")).decode())
+        return read_record(base64.urlsafe_b64decode(text[:MAX_COOKIE].encode("ascii")).decode())
     except ValueError:  # of the letters, or a RecordError
         return new_record()
 
@@ -64,10 +64,9 @@ def new_record() -> Record:
 
 def keep_record(request: Request, response: Response, record: Record) -> None:
     """Put the record into the browser, without its oldest results where it has grown too long for that."""
-    while len(text := _as_cookie(record)) > LONGEST:
+    while len(text := _as_cookie(record)) > MAX_COOKIE:
         record = replace(record, results=record.results[max(1, len(record.results) // 10) :])
-    secure = request.url.scheme == "https"
-    response.set_cookie(COOKIE, text, max_age=YEAR, httponly=True, samesite="lax", secure=secure)
+    set_private_cookie(request, response, PRACTICE_COOKIE, text)
 
 
 def _as_cookie(record: Record) -> str:

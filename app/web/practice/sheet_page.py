@@ -30,9 +30,11 @@ from app.web.practice.sheet_request import (
     sheet_key,
     sheet_link,
 )
-from app.web.shared.first_visit import Newcomer, Owner
-from app.web.shared.services import MaybeLearner, Services, ServicesDep, remember, render
+from app.web.shared.errors import status_of
+from app.web.shared.services import Services, ServicesDep
 from app.web.shared.sheet_view import RowView, drawn, row_views
+from app.web.shared.templating import render
+from app.web.shared.visitor import FormSecret, MaybeLearner, OwnerDep, remember_visitor
 
 router = APIRouter(include_in_schema=False)
 LOOKED_BACK = 20  # tries that are looked through for a misconception to explain
@@ -90,7 +92,7 @@ class SheetPage:
     print_link: Annotated[str, Doc("The address of this sheet as a handout.")] = ""
     run_button: Annotated[str, Doc("What the button that runs the head says.")] = ""
     saved_version: Annotated[int, Doc("The browser's clock at the newest save the server has, 0 before one.")] = 0
-    newcomer: Annotated[str, Doc("A secret of this page, where no cookie tells yet who works in this browser.")] = ""
+    form_secret: Annotated[str, Doc("A secret of this page, where no cookie tells yet who works in this browser.")] = ""
     practising: Annotated[bool, Doc("Whether another sheet can be asked for from this one.")] = False
     practice: Annotated[Practice | None, Doc("What stands around a sheet of practice.")] = None
 
@@ -114,17 +116,15 @@ def show_sheet(
         variant = find_variant(library, worksheet, model, tokens, decoded)
     except (WorksheetError, TokensError, TopicError) as error:
         chooser = _chooser(library, worksheet, model, tokens, str(error))
-        return render(
-            services, "practice/sheet.html", SheetPage(chooser), 404 if isinstance(error, WorksheetError) else 422
-        )
+        return render("practice/sheet.html", SheetPage(chooser), status_of(error))
     key = sheet_key(variant)
     draft = services.store.find_draft(learner, key) if learner else None
     attempt = services.store.last_attempt(learner, key) if learner else None
     asked = Asked(variant, draft or Draft({}, 0), read_scale(scale), practice)
     report = grade(variant, attempt.answers) if attempt else None
     page = sheet_page(services, asked, report)
-    page = _looking_back(services, learner, page) if learner else replace(page, newcomer=Newcomer.new().secret)
-    return render(services, "practice/sheet.html", _whole(request, services, page))
+    page = _looking_back(services, learner, page) if learner else replace(page, form_secret=FormSecret.new().secret)
+    return render("practice/sheet.html", _whole(request, services, page))
 
 
 @router.get("/v/{code}")
@@ -140,20 +140,20 @@ def find_sheet_code(services: ServicesDep, code: str = "") -> Response:
         return RedirectResponse(sheet_link(variant_coded(services.library, services.store, code)), 303)
     except WorksheetError as error:
         chooser = replace(_chooser(services.library, DEFAULT, "", None), code=code[:60], code_problem=str(error))
-        return render(services, "practice/sheet.html", SheetPage(chooser), 404)
+        return render("practice/sheet.html", SheetPage(chooser), 404)
 
 
 @router.post("/sheet/save")
-def save_sheet(request: Request, services: ServicesDep, owner: Owner, asked: Posted) -> Response:
+def save_sheet(request: Request, services: ServicesDep, owner: OwnerDep, asked: Posted) -> Response:
     """Keep what was typed, and give back its drawing."""
     services.store.save_draft(owner, sheet_key(asked.variant), asked.draft)
-    response = render(services, "shared/_figures.html", sheet_page(services, asked, None))
-    remember(request, response, owner)
+    response = render("shared/_figures.html", sheet_page(services, asked, None))
+    remember_visitor(request, response, owner)
     return response
 
 
 @router.post("/sheet/check")
-def check_sheet(request: Request, services: ServicesDep, owner: Owner, asked: Posted) -> Response:
+def check_sheet(request: Request, services: ServicesDep, owner: OwnerDep, asked: Posted) -> Response:
     """Mark the sheet, keep the try, and show the marks."""
     report = grade(asked.variant, asked.answers)
     keep_try(services, owner, asked, report)
@@ -169,7 +169,7 @@ async def pressed(request: Request) -> Level:
 
 @router.post("/sheet/hint")
 def show_sheet_hint(
-    request: Request, services: ServicesDep, owner: Owner, asked: Posted, level: Annotated[Level, Depends(pressed)]
+    request: Request, services: ServicesDep, owner: OwnerDep, asked: Posted, level: Annotated[Level, Depends(pressed)]
 ) -> Response:
     """Mark the sheet as a check does, with a hint; what was checked already is no second try."""
     report = grade(asked.variant, asked.answers)
@@ -182,7 +182,7 @@ def show_sheet_hint(
 
 
 @router.post("/sheet/answers")
-def show_sheet_answers(request: Request, services: ServicesDep, owner: Owner, asked: Posted) -> Response:
+def show_sheet_answers(request: Request, services: ServicesDep, owner: OwnerDep, asked: Posted) -> Response:
     """The answers under the boxes, with the marks of the last try; without a try, only the advice to make one."""
     key = sheet_key(asked.variant)
     services.store.save_draft(owner, key, asked.draft)
@@ -196,11 +196,11 @@ def _work(request: Request, services: Services, owner: Learner, page: SheetPage)
     """The sheet alone to a script, the whole page to a plain form."""
     alone, page = "hx-request" in request.headers, _looking_back(services, owner, page)
     response = (
-        render(services, "practice/_sheet_form.html", page)
+        render("practice/_sheet_form.html", page)
         if alone
-        else render(services, "practice/sheet.html", _whole(request, services, page))
+        else render("practice/sheet.html", _whole(request, services, page))
     )
-    remember(request, response, owner)
+    remember_visitor(request, response, owner)
     return response
 
 

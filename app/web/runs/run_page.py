@@ -20,9 +20,10 @@ from app.shapes.table import MATRIX_FIELDS, Blank
 from app.sheets.worksheet import Row, Typed, Variant, Wording
 from app.store import Answers, Run
 from app.web.practice.sheet_request import Posted, keep_try, sheet_key, sheet_link, variant_at
-from app.web.shared.first_visit import Owner
-from app.web.shared.services import Services, ServicesDep, remember, render
+from app.web.shared.services import Services, ServicesDep
+from app.web.shared.templating import render
 from app.web.shared.urls import url_for
+from app.web.shared.visitor import OwnerDep, remember_visitor
 from app.web.student import sheet_request
 
 router = APIRouter(include_in_schema=False)
@@ -110,14 +111,14 @@ From = Annotated[Origin, Depends(Origin)]
 
 
 @router.post("/runs")
-def start_run(request: Request, services: ServicesDep, owner: Owner, asked: Posted, options: RunOptions) -> Response:
+def start_run(request: Request, services: ServicesDep, owner: OwnerDep, asked: Posted, options: RunOptions) -> Response:
     """Keep the answers as a try, and start a run beside them; a sheet never tried is not given away."""
     report = grade(asked.variant, asked.answers)
     keep_try(services, owner, asked, report)
     tried = report.tried or services.store.last_attempt(owner, sheet_key(asked.variant)) is not None
     run = _start(services, asked.variant, asked.answers, options) if tried else None
     response = _answer(request, services, asked.variant, run, Origin())
-    remember(request, response, owner)
+    remember_visitor(request, response, owner)
     return response
 
 
@@ -150,7 +151,7 @@ def show_run(request: Request, services: ServicesDep, run_id: str, origin: From)
     """The run as it stands: whoever has its address may look, come back later, or pass it on."""
     run = _find(services, run_id)
     template = "runs/_run.html" if "hx-request" in request.headers else "runs/run.html"
-    return render(services, template, run_page(services, run, variant_at(services, run.sheet), origin))
+    return render(template, run_page(services, run, variant_at(services, run.sheet), origin))
 
 
 @router.get("/runs/{run_id}/weights.png")
@@ -254,9 +255,9 @@ def _start(services: Services, variant: Variant, answers: Answers, options: dict
 def _answer(request: Request, services: Services, variant: Variant, run: Run | None, origin: Origin) -> Response:
     if run is None:
         page = NoRunPage(services.library.wording.say("page", "fill-first"), origin.link(variant))
-        return render(services, "runs/_no_run.html" if "hx-request" in request.headers else "runs/no_run.html", page)
+        return render("runs/_no_run.html" if "hx-request" in request.headers else "runs/no_run.html", page)
     if "hx-request" in request.headers:
-        return render(services, "runs/_run.html", run_page(services, run, variant, origin))
+        return render("runs/_run.html", run_page(services, run, variant, origin))
     return RedirectResponse(url_for("show_run", run_id=run.id) + origin.query, 303)
 
 

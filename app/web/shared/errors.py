@@ -15,6 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 from app.exchange.hub import HubError
+from app.exchange.roster import RosterError
 from app.grading.grade import AnswersError
 from app.handout.options import HandoutError
 from app.models.architecture import ConfigError, TokensError
@@ -26,7 +27,8 @@ from app.web.shared.passwords import PasswordsBusyError
 from app.web.shared.permissions import NotSignedInError
 from app.web.shared.rate_limits import TooManyGuessesError
 from app.web.shared.request_guard import HEADERS
-from app.web.shared.services import render, services_of
+from app.web.shared.services import services_of
+from app.web.shared.templating import render
 from app.web.shared.urls import url_for
 
 log = logging.getLogger("attention_shapes")
@@ -40,6 +42,7 @@ STATUS: dict[type[Exception], int] = {
     HandoutError: 422,
     PrintingBusy: 503,
     SeedError: 422,
+    RosterError: 422,
 }
 
 
@@ -51,10 +54,15 @@ class ErrorPage:
     sentence: Annotated[str, Doc("What happened and what to do.")]
 
 
-def install(app: FastAPI) -> None:
-    """Map every error to its status and sentence, on pages and in the API."""
-    for kind, status in STATUS.items():
-        app.add_exception_handler(kind, lambda request, error, status=status: _say(request, status, str(error)))
+def status_of(error: Exception) -> int:
+    """The HTTP status of an error by the table above, where its class or a base class of it stands there."""
+    return next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
+
+
+def register_exception_handlers(app: FastAPI) -> None:
+    """Answer every error with its status and one sentence: JSON below /api/, a page everywhere else."""
+    for kind in STATUS:
+        app.add_exception_handler(kind, _core_error)
     app.add_exception_handler(HubError, _no_config)
     app.add_exception_handler(NotSignedInError, _not_signed_in)
     app.add_exception_handler(TooManyGuessesError, _too_many)
@@ -62,17 +70,21 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(HTTPException, _http)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(SQLAlchemyError, _no_database)
-    app.add_exception_handler(ClientDisconnect, _gone)
+    app.add_exception_handler(ClientDisconnect, _client_disconnected)
     app.add_exception_handler(Exception, _unexpected)
 
 
-def _say(request: Request, status: int, sentence: str, headers: dict[str, str] | None = None) -> Response:
+def _error_response(request: Request, status: int, sentence: str, headers: dict[str, str] | None = None) -> Response:
     sentence = sentence.encode(errors="replace").decode()  # half a character from a JSON escape cannot be sent
     if request.url.path.startswith("/api/"):
         return JSONResponse({"detail": sentence}, status, headers)
-    response = render(services_of(request), "shared/error.html", ErrorPage(status, sentence), status)
+    response = render("shared/error.html", ErrorPage(status, sentence), status)
     response.headers.update(headers or {})
     return response
+
+
+def _core_error(request: Request, error: Exception) -> Response:
+    return _error_response(request, status_of(error), str(error))
 
 
 def _http(request: Request, error: Exception) -> Response:
@@ -80,49 +92,51 @@ def _http(request: Request, error: Exception) -> Response:
     sentences = {404: "There is no such page here.", 405: "This address does not take that kind of request."}
     plain = isinstance(error.detail, str) and error.detail not in ("Not Found", "Method Not Allowed")
     sentence = error.detail if plain else sentences.get(error.status_code, error.detail)
-    return _say(request, error.status_code, sentence, dict(error.headers or {}))
+    return _error_response(request, error.status_code, sentence, dict(error.headers or {}))
 
 
 def _not_signed_in(request: Request, error: Exception) -> Response:
     if request.method in ("GET", "HEAD") and "hx-request" not in request.headers:
         return RedirectResponse(url_for("show_sign_in", next=request.url.path), 303)
-    return _say(request, 401, services_of(request).library.wording.say("class", "signed-out"))
+    return _error_response(request, 401, services_of(request).library.wording.say("class", "signed-out"))
 
 
 def _too_many(request: Request, error: Exception) -> Response:
     assert isinstance(error, TooManyGuessesError)  # noqa: S101 - registered for this class alone
     sentence = services_of(request).library.wording.say("class", "too-many", seconds=error.seconds)
-    return _say(request, 429, sentence, {"Retry-After": str(error.seconds)})
+    return _error_response(request, 429, sentence, {"Retry-After": str(error.seconds)})
 
 
 def _busy(request: Request, error: Exception) -> Response:
-    return _say(request, 503, services_of(request).library.wording.say("class", "busy"), {"Retry-After": "3"})
+    return _error_response(
+        request, 503, services_of(request).library.wording.say("class", "busy"), {"Retry-After": "3"}
+    )
 
 
 def _no_config(request: Request, error: Exception) -> Response:
     assert isinstance(error, HubError)  # noqa: S101 - registered for this class alone
-    return _say(request, error.status, str(error))
+    return _error_response(request, error.status, str(error))
 
 
 def _invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)  # noqa: S101 - registered for this class alone
     first = error.errors()[0]
     if first["type"] == "json_invalid":
-        return _say(request, 422, "The body of this request is not JSON.")
+        return _error_response(request, 422, "The body of this request is not JSON.")
     where = ".".join(str(part) for part in first["loc"] if part not in ("body", "query", "path"))
-    return _say(request, 422, f"{where or 'The request'}: {first['msg']}.")
+    return _error_response(request, 422, f"{where or 'The request'}: {first['msg']}.")
 
 
 def _no_database(request: Request, error: Exception) -> Response:
     log.error("database: %s", type(error).__name__)
     sentence = "The database does not answer just now. Nothing typed is lost: try again in a moment."
-    return _say(request, 503, sentence, {"Retry-After": "2"})
+    return _error_response(request, 503, sentence, {"Retry-After": "2"})
 
 
-def _gone(request: Request, error: Exception) -> Response:
+def _client_disconnected(request: Request, error: Exception) -> Response:
     return Response(status_code=400)  # nobody reads it: whoever sent half a form was cut off, and sends it again
 
 
 def _unexpected(request: Request, error: Exception) -> Response:
     # Starlette answers this outside of every middleware, the guard too.
-    return _say(request, 500, "Something went wrong on our side. Nothing typed is lost: try again.", HEADERS)
+    return _error_response(request, 500, "Something went wrong on our side. Nothing typed is lost: try again.", HEADERS)

@@ -1,4 +1,4 @@
-"""What a form says, cut to lengths that can be kept."""
+"""Reading a form: texts cleaned and cut to lengths that can be stored, whole numbers, and the one file of an upload."""
 
 from __future__ import annotations
 
@@ -7,39 +7,59 @@ from typing import Annotated
 from fastapi import Depends, Request
 from starlette.datastructures import FormData, UploadFile
 
-LONGEST_LINE, LONGEST_TEXT = 200, 4000
+MAX_LINE, MAX_TEXT = 200, 4000  # characters
 
 
-class Fields:
-    """The texts of a form, and the one file that may come along."""
+class FormReader:
+    """The fields of a form that was sent, and the content of the one file that may come along."""
 
     def __init__(self, form: FormData, file: bytes = b"") -> None:
         self._form, self.file = form, file
 
-    def line(self, name: str, longest: int = LONGEST_LINE) -> str:
-        """One line of characters that can be shown."""
+    def single_line(self, name: str, longest: int = MAX_LINE) -> str:
+        """A field as one line: every run of white space becomes one space, unprintable characters are dropped.
+
+        What is longer is cut; a field that was not sent is empty.
+        """
         return "".join(char for char in " ".join(self.raw(name).split()) if char.isprintable())[:longest].strip()
 
-    def text(self, name: str, longest: int = LONGEST_TEXT) -> str:
-        """Lines of characters that can be shown."""
+    def multi_line(self, name: str, longest: int = MAX_TEXT) -> str:
+        """A field with its line breaks as \\n and tabs as spaces, without unprintable characters, cut to a length."""
         lines = self.raw(name).replace("\r\n", "\n").replace("\r", "\n").replace("\t", " ")
         return "".join(char for char in lines if char == "\n" or char.isprintable())[:longest].strip()
 
     def raw(self, name: str) -> str:
-        """As it was sent, such as a password or what stands in a box; half characters become question marks."""
+        """A field as it was sent, such as a password or what stands in a box; empty where it was not sent.
+
+        Half a surrogate pair, which no database can store, becomes a question mark.
+        """
         value = self._form.get(name)
         return value.encode(errors="replace").decode() if isinstance(value, str) else ""
 
     def all(self, name: str) -> tuple[str, ...]:
-        """Every value of a field that may be chosen more than once."""
+        """Every value of a field that may be sent more than once, such as a list of ticked boxes."""
         return tuple(value for value in self._form.getlist(name) if isinstance(value, str))
 
 
-async def fields_of(request: Request) -> Fields:
-    """The form that was sent."""
+async def read_form(request: Request) -> FormReader:
+    """The form of a request, with the content of the first file in it."""
     async with request.form(max_fields=2000) as form:
         upload = next((value for value in form.values() if isinstance(value, UploadFile) and value.filename), None)
-        return Fields(form, await upload.read() if upload else b"")
+        return FormReader(form, await upload.read() if upload else b"")
 
 
-Sent = Annotated[Fields, Depends(fields_of)]
+FormDep = Annotated[FormReader, Depends(read_form)]
+
+
+def whole_number(text: str, highest: int, *, lowest: int = 0) -> int | None:
+    """The number that a text of ASCII digits writes; None for any other text, or a number out of range.
+
+    Example:
+        whole_number("12", 99)    12
+        whole_number("120", 99)   None
+        whole_number("+1", 99)    None
+    """
+    if not (text.isascii() and text.isdigit() and len(text) <= len(str(highest))):
+        return None
+    number = int(text)
+    return number if lowest <= number <= highest else None

@@ -9,8 +9,8 @@ from functools import cached_property
 
 from pwdlib import PasswordHash
 
-SHORTEST, LONGEST = 10, 500
-AT_ONCE, WAITING = 2, 8
+MIN_PASSWORD, MAX_PASSWORD = 10, 500  # characters
+MAX_HASHES_AT_ONCE, MAX_WAITING = 2, 8
 
 
 class PasswordsBusyError(Exception):
@@ -22,8 +22,9 @@ class Passwords:
 
     def __init__(self) -> None:
         self._hasher = PasswordHash.recommended()
-        self._work = threading.BoundedSemaphore(AT_ONCE)
-        self._room = threading.BoundedSemaphore(AT_ONCE + WAITING)  # so that waiting takes no more threads than these
+        self._work = threading.BoundedSemaphore(MAX_HASHES_AT_ONCE)
+        # Waiting takes a thread of the pool, so the number of those who wait is limited too.
+        self._room = threading.BoundedSemaphore(MAX_HASHES_AT_ONCE + MAX_WAITING)
 
     def hash(self, password: str) -> str:
         """What is kept of a password; raises PasswordsBusyError."""
@@ -33,7 +34,7 @@ class Passwords:
     def verify(self, password: str, kept: str | None) -> bool:
         """Whether it is the password; as much work where nothing is kept. Raises PasswordsBusyError."""
         with self._turn():
-            right = self._hasher.verify(password[:LONGEST], kept or self._nobodys)
+            right = self._hasher.verify(password[:MAX_PASSWORD], kept or self._nobodys)
         return right and kept is not None
 
     @cached_property

@@ -11,9 +11,10 @@ from typing import Annotated
 from fastapi import Depends, HTTPException, Request, Response
 
 from app.store import Activity, Course, Learner, Role, Seat, Student, Teacher
-from app.web.shared.services import COOKIE, MaybeLearner, Services, ServicesDep
+from app.web.shared.cookies import TEACHER_COOKIE, VISITOR_COOKIE, set_private_cookie
+from app.web.shared.services import Services, ServicesDep
+from app.web.shared.visitor import MaybeLearner
 
-SESSION_COOKIE = "attention_shapes_teacher"
 LARGEST_ID = 2**31 - 1
 
 
@@ -62,7 +63,7 @@ class StudentAccess:
 
 def teacher_of(request: Request, services: ServicesDep) -> Teacher | None:
     """Whoever is signed in in this browser."""
-    token = request.cookies.get(SESSION_COOKIE)
+    token = request.cookies.get(TEACHER_COOKIE)
     return services.store.people.find_session(token) if token else None
 
 
@@ -159,7 +160,7 @@ EditableActivity = Annotated[ActivityAccess, Depends(editable_activity)]
 
 def require_student(request: Request, services: ServicesDep, activity_id: int) -> StudentAccess:
     """For the students of the activity's course, once it is no draft; in an archived one it is closed."""
-    token = request.cookies.get(COOKIE)
+    token = request.cookies.get(VISITOR_COOKIE)
     found = services.store.activities.seated(token, activity_id) if token and 0 < activity_id <= LARGEST_ID else None
     if found is None or found[0].state == "draft":
         raise HTTPException(404, services.library.wording.say("class", "no-seat"))
@@ -192,13 +193,7 @@ OwnEnrolment = Annotated[EnrolmentAccess, Depends(own_enrolment)]
 
 def remember_teacher(request: Request, response: Response, token: str) -> None:
     """Give the browser its session, which scripts cannot read and other sites cannot send along."""
-    secure = request.url.scheme == "https"
-    response.set_cookie(SESSION_COOKIE, token, max_age=30 * 24 * 3600, httponly=True, samesite="lax", secure=secure)
-
-
-def address(request: Request, services: Services) -> str:
-    """Where people reach the app, without a slash at the end: for links that are passed on."""
-    return (services.settings.address or str(request.base_url)).rstrip("/")
+    set_private_cookie(request, response, TEACHER_COOKIE, token, max_age_s=30 * 24 * 3600)
 
 
 def _staffed(services: Services, course_id: int, teacher: Teacher) -> tuple[Role, Course]:

@@ -1,11 +1,10 @@
-"""How often somebody may guess: what was wrong is counted, so that a class behind one address is not held up.
+"""Token-bucket rate limits. Only failures are counted, so that a class behind one address is not blocked.
 
-Each process counts for itself, so that a wrong guess costs no write; where several serve, each allows its part.
+Each worker process counts for itself, so that a failure costs no write; with n workers, each allows 1/n of the limit.
 """
 
 from __future__ import annotations
 
-import ipaddress
 import threading
 import time
 from collections import OrderedDict
@@ -13,77 +12,75 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from fastapi import Request
-
-Kind = Literal["account", "sign-in", "join", "resume", "mail"]
-LEAST = 5  # at once, however many workers: whoever mistypes meets the same worker again
-KEPT = 20_000  # buckets at most; the one that was touched longest ago goes first
+Limit = Literal["account", "sign-in", "join", "resume", "mail"]
+MIN_BURST = 5  # failures a worker allows at once, however many workers: a person who mistypes meets the same one again
+MAX_BUCKETS = 20_000  # beyond that, the bucket that was used longest ago is forgotten
 
 
 @dataclass(frozen=True)
 class Bucket:
-    """So many wrong guesses at once, and one more every so many seconds."""
+    """A bucket holds up to `size` tokens and gains one every `refill_s` seconds; each failure takes one."""
 
     size: float
-    seconds: float
+    refill_s: float
 
-    def part(self, workers: int) -> Bucket:
-        """What one of several workers allows: all of them together refill as fast as one alone would."""
-        return Bucket(max(self.size / workers, min(LEAST, self.size)), self.seconds * workers)
+    def for_one_of(self, workers: int) -> Bucket:
+        """The bucket of one of several workers, which together refill as fast as a single one.
+
+        Example:
+            Bucket(30, 20).for_one_of(2)   Bucket(size=15.0, refill_s=40)
+        """
+        return Bucket(max(self.size / workers, min(MIN_BURST, self.size)), self.refill_s * workers)
 
 
-BUCKETS: dict[Kind, Bucket] = {
-    "account": Bucket(10, 60),  # one account, from wherever
-    "sign-in": Bucket(30, 20),  # one address, whatever account
-    "join": Bucket(300, 5),  # one address may be a campus: hundreds who mistype; 22 to the 6th codes bear it
+BUCKETS: dict[Limit, Bucket] = {
+    "account": Bucket(10, 60),  # one account, from any network
+    "sign-in": Bucket(30, 20),  # one network, any account
+    "join": Bucket(300, 5),  # one network may be a campus, where hundreds mistype; 22 to the 6th codes can bear it
     "resume": Bucket(300, 5),
-    "mail": Bucket(20, 60),  # links that one address asks for, right or wrong; the store counts what a mailbox gets
+    "mail": Bucket(20, 60),  # links that one network asks for, right or wrong; the store counts what a mailbox gets
 }
 
 
 class TooManyGuessesError(Exception):
-    """Too many wrong guesses; try again after `seconds`."""
+    """Too many failures; try again after `seconds`."""
 
     def __init__(self, seconds: int) -> None:
         super().__init__(seconds)
         self.seconds = seconds
 
 
-class Limits:
-    """Buckets that fill by themselves and are emptied by wrong guesses."""
+class RateLimits:
+    """The buckets of one process, by what is limited and by whom it concerns: an account or a client's network."""
 
     def __init__(self, workers: int = 1, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._buckets = {kind: bucket.part(workers) for kind, bucket in BUCKETS.items()}
-        self._left: OrderedDict[tuple[Kind, str], tuple[float, float]] = OrderedDict()
+        self._buckets = {limit: bucket.for_one_of(workers) for limit, bucket in BUCKETS.items()}
+        self._tokens: OrderedDict[tuple[Limit, str], tuple[float, float]] = OrderedDict()  # tokens, and when that was
         self._lock = threading.Lock()
 
-    def check(self, kind: Kind, key: str) -> None:
-        """Raise TooManyGuessesError where nothing is left."""
+    def check(self, limit: Limit, key: str) -> None:
+        """Raise TooManyGuessesError where less than one token is left; takes none."""
         with self._lock:
-            left = self._now_left(kind, key)
-        if left < 1:
-            raise TooManyGuessesError(int((1 - left) * self._buckets[kind].seconds) + 1)
+            tokens = self._tokens_now(limit, key)
+        if tokens < 1:
+            raise TooManyGuessesError(int((1 - tokens) * self._buckets[limit].refill_s) + 1)
 
-    def wrong(self, kind: Kind, key: str) -> None:
-        """Count one wrong guess."""
+    def record_failure(self, limit: Limit, key: str) -> None:
+        """Take one token, or what is left of one; never raises."""
         with self._lock:
-            self._left[kind, key] = (max(self._now_left(kind, key) - 1, 0), self._clock())
-            self._left.move_to_end((kind, key))
-            while len(self._left) > KEPT:
-                self._left.popitem(last=False)
+            self._tokens[limit, key] = (max(self._tokens_now(limit, key) - 1, 0), self._clock())
+            self._tokens.move_to_end((limit, key))
+            while len(self._tokens) > MAX_BUCKETS:
+                self._tokens.popitem(last=False)
 
-    def _now_left(self, kind: Kind, key: str) -> float:
-        bucket = self._buckets[kind]
-        left, at = self._left.get((kind, key), (bucket.size, self._clock()))
-        return min(bucket.size, left + (self._clock() - at) / bucket.seconds)
+    def forget(self) -> None:
+        """Fill every bucket again."""
+        with self._lock:
+            self._tokens.clear()
 
-
-def address_of(request: Request) -> str:
-    """Where a request comes from; of an IPv6 address, the network that one customer has."""
-    host = request.client.host if request.client else ""
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return host
-    return str(ipaddress.ip_network(f"{address}/64", strict=False)) if address.version == 6 else host
+    def _tokens_now(self, limit: Limit, key: str) -> float:
+        """How many tokens are left with those gained since the last failure; a full bucket where there was none."""
+        bucket = self._buckets[limit]
+        tokens, counted_at = self._tokens.get((limit, key), (bucket.size, self._clock()))
+        return min(bucket.size, tokens + (self._clock() - counted_at) / bucket.refill_s)

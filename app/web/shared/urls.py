@@ -1,4 +1,4 @@
-"""Addresses inside the app: `url_for` writes the address of a route, so that no handler or template spells one out.
+"""Addresses: of a route, so that no handler or template spells one out, of the app as people reach it, and of a client.
 
 Example:
     url_for("show_class_sheet", activity_id=3, number=1)   '/class/3/1'
@@ -7,12 +7,16 @@ Example:
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from urllib.parse import quote, urlencode
 
+from starlette.requests import Request
 from starlette.routing import BaseRoute, Route
+
+from app.settings import Settings
 
 
 class RouteNameError(Exception):
@@ -62,3 +66,24 @@ def url_for(name: str, **values: object) -> str:
 def route_names() -> frozenset[str]:
     """Every name that url_for knows."""
     return frozenset(_routes)
+
+
+def public_url(request: Request, settings: Settings) -> str:
+    """Where people reach the app, without a slash at the end, for links that are passed on: 'https://shapes.example.org'.
+
+    It is the address that was set, or else the one under which this request came.
+    """
+    return settings.public_url(str(request.base_url))
+
+
+def client_network(request: Request) -> str:
+    """Where a request comes from: an IPv4 address, or the /64 network of an IPv6 address, which one customer has.
+
+    The client's own name where it is neither, such as that of a test; empty where the server names none.
+    """
+    host = request.client.host if request.client else ""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return host
+    return str(ipaddress.ip_network(f"{address}/64", strict=False)) if address.version == 6 else host

@@ -23,10 +23,11 @@ from app.store import Activity, Phase, Progress, Ticket, TriesUsedUpError, Try
 from app.store.classwork import Draft
 from app.web.practice.sheet_request import read_scale
 from app.web.shared import permissions
-from app.web.shared.forms import LONGEST_TEXT, Sent
+from app.web.shared.forms import MAX_TEXT, FormDep
 from app.web.shared.permissions import StudentAccessDep
-from app.web.shared.services import Services, ServicesDep, render
+from app.web.shared.services import Services, ServicesDep
 from app.web.shared.sheet_view import RowView, drawn, row_views
+from app.web.shared.templating import render
 from app.web.shared.urls import url_for
 from app.web.student.sheet_request import AtSheet, Posted, Sheet, form_id, posted
 
@@ -117,7 +118,7 @@ def show_class_activity(services: ServicesDep, access: StudentAccessDep) -> Resp
     opens = activity.plan.opens_at
     shown = opens.astimezone(ZoneInfo(access.course.time_zone)).strftime("%d %B, %H:%M").lstrip("0") if opens else ""
     page = OverviewPage(access, phase, _steps(services, access), _ticket_in(services, access), shown)
-    return render(services, "student/activity.html", page)
+    return render("student/activity.html", page)
 
 
 @router.get("/class/{activity_id:int}/{number:int}")
@@ -128,18 +129,16 @@ def show_class_sheet(services: ServicesDep, at: AtSheet, scale: str = "root") ->
         return RedirectResponse(url_for("show_class_activity", activity_id=access.activity.id), 303)
     ticket_in = services.store.classwork.arrive(access.activity.id, access.student.id)
     sheet = Sheet(access, number, found, found.draft or Draft({}, 0, found.sizes), read_scale(scale), "")
-    return render(services, "student/class_sheet.html", _page(services, sheet, ticket_in=ticket_in))
+    return render("student/class_sheet.html", _page(services, sheet, ticket_in=ticket_in))
 
 
 @router.post("/class/{activity_id:int}/{number:int}/save")
-def save_class_sheet(request: Request, services: ServicesDep, sent: Sent, activity_id: int, number: int) -> Response:
+def save_class_sheet(request: Request, services: ServicesDep, form: FormDep, activity_id: int, number: int) -> Response:
     """Keep what was typed, and give back its drawing; asked for every second, and so in one turn of one thread."""
-    sheet = posted(request, services, sent, activity_id, number)
+    sheet = posted(request, services, form, activity_id, number)
     _still_open(services, sheet.access.activity)
     services.store.classwork.save(sheet.assigned.key, sheet.sent)
-    return render(
-        services, "shared/_figures.html", Drawn(drawn(sheet.assigned.variant, sheet.sent.answers, sheet.scale))
-    )
+    return render("shared/_figures.html", Drawn(drawn(sheet.assigned.variant, sheet.sent.answers, sheet.scale)))
 
 
 @router.post("/class/{activity_id:int}/{number:int}/check")
@@ -161,7 +160,7 @@ def check_class_sheet(request: Request, services: ServicesDep, sheet: Posted) ->
 
 
 @router.post("/class/{activity_id:int}/{number:int}/hint")
-def show_class_sheet_hint(request: Request, services: ServicesDep, sheet: Posted, sent: Sent) -> Response:
+def show_class_sheet_hint(request: Request, services: ServicesDep, sheet: Posted, form: FormDep) -> Response:
     """A hint on the last try, where the activity has hints and its marks may be seen; asking costs no try."""
     words, activity = services.library.wording, sheet.access.activity
     _still_open(services, activity)
@@ -170,7 +169,7 @@ def show_class_sheet_hint(request: Request, services: ServicesDep, sheet: Posted
     if not activity.policies.hints or last is None or not seen or _elsewhere(services, sheet, last):
         raise HTTPException(409, words.say("class", "no-hint"))
     services.store.classwork.save(sheet.assigned.key, sheet.sent)
-    level = next((known for known in LEVELS if str(known) == sent.raw("hint")), LEVELS[0])
+    level = next((known for known in LEVELS if str(known) == form.raw("hint")), LEVELS[0])
     found = hint(*_kept(services, sheet, last), level)
     return _work(request, services, sheet, hinted=found)
 
@@ -199,25 +198,23 @@ def show_exit_ticket(services: ServicesDep, access: StudentAccessDep) -> Respons
     if access.activity.phase() == "waiting":
         return RedirectResponse(url_for("show_class_activity", activity_id=access.activity.id), 303)
     services.store.classwork.arrive(access.activity.id, access.student.id)
-    return render(services, "student/exit_ticket.html", _ticket_page(services, access, secrets.token_urlsafe(16)))
+    return render("student/exit_ticket.html", _ticket_page(services, access, secrets.token_urlsafe(16)))
 
 
 @router.post("/class/{activity_id:int}/ticket")
-def hand_in_exit_ticket(services: ServicesDep, access: StudentAccessDep, sent: Sent) -> Response:
+def hand_in_exit_ticket(services: ServicesDep, access: StudentAccessDep, form: FormDep) -> Response:
     """Keep the exit ticket, once."""
     words, activity = services.library.wording, access.activity
-    sent_id = form_id(sent)
+    sent_id = form_id(form)
     page = _ticket_page(services, access, sent_id)
-    typed = {key: sent.text(f"answer-{key}") for key, _ in page.ticket.questions}
+    typed = {key: form.multi_line(f"answer-{key}") for key, _ in page.ticket.questions}
     problem, status = "", 422
     if not any(typed.values()):
         problem = words.say("class", "write-something")
     elif activity.phase(datetime.now(UTC) - GRACE) != "open" and activity.phase() != "open":
         problem, status = words.say("class", "not-open"), 409
     if problem:
-        return render(
-            services, "student/exit_ticket.html", _ticket_page(services, access, sent_id, typed, problem), status
-        )
+        return render("student/exit_ticket.html", _ticket_page(services, access, sent_id, typed, problem), status)
     services.store.classwork.arrive(activity.id, access.student.id)
     answers = {key: text for key, text in typed.items() if text}
     anonymous = activity.policies.ticket_anonymous
@@ -241,7 +238,7 @@ def _record(services: Services, sheet: Sheet, report: Report, *, handed_in: bool
 def _work(request: Request, services: Services, sheet: Sheet, notice: str = "", hinted: Hint | None = None) -> Response:
     """The sheet alone to a script, the whole page to a plain form."""
     template = "student/_class_sheet_form.html" if "hx-request" in request.headers else "student/class_sheet.html"
-    return render(services, template, _page(services, sheet, notice, hinted))
+    return render(template, _page(services, sheet, notice, hinted))
 
 
 def _page(
@@ -356,7 +353,7 @@ def _ticket_page(
         ticket,
         _ticket_in(services, access),
         access.activity.phase(),
-        LONGEST_TEXT,
+        MAX_TEXT,
         form_id,
         typed or {},
         problem,

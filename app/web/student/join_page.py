@@ -14,12 +14,12 @@ from app.classes.student_sheet import worksheet_titles
 from app.store import Activity, Course, Learner, Phase, Seat, Student, Try
 from app.store.activities import JOIN_LENGTH
 from app.store.courses import CODE_LENGTH, as_code
-from app.web.shared.first_visit import Newcomer
-from app.web.shared.forms import Fields, Sent
+from app.web.shared.forms import FormDep, FormReader
 from app.web.shared.permissions import OwnEnrolment
-from app.web.shared.rate_limits import address_of
-from app.web.shared.services import MaybeLearner, Services, ServicesDep, remember, render
-from app.web.shared.urls import url_for
+from app.web.shared.services import Services, ServicesDep
+from app.web.shared.templating import render
+from app.web.shared.urls import client_network, url_for
+from app.web.shared.visitor import FormSecret, MaybeLearner, remember_visitor
 
 router = APIRouter(include_in_schema=False)
 
@@ -40,7 +40,7 @@ class NamePage:
     course: Annotated[Course, Doc("Its course.")]
     seat: Annotated[Student | None, Doc("As whom this browser sits in the course already.")]
     free: Annotated[tuple[Student, ...], Doc("The names of the roster that nobody has taken.")]
-    newcomer: Annotated[str, Doc("A secret that tells a form that is sent again from another.")]
+    form_secret: Annotated[str, Doc("A secret that tells a form that is sent again from another.")]
     name: Annotated[str, Doc("The name as typed.")] = ""
     problem: Annotated[str, Doc("Why nobody came in, or nothing.")] = ""
 
@@ -105,13 +105,13 @@ class _NoSeatError(Exception):
 @router.get("/join")
 def show_join_form(services: ServicesDep) -> Response:
     """One field for the code."""
-    return render(services, "student/join.html", JoinPage())
+    return render("student/join.html", JoinPage())
 
 
 @router.post("/join")
-def enter_join_code(request: Request, services: ServicesDep, sent: Sent) -> Response:
+def enter_join_code(request: Request, services: ServicesDep, form: FormDep) -> Response:
     """On to the names, or the field again with what was typed."""
-    typed = sent.line("code", 40)
+    typed = form.single_line("code", 40)
     found = _by_code(request, services, typed)
     return (
         RedirectResponse(url_for("show_name_form", code=found[0].join_code), 303)
@@ -126,63 +126,61 @@ def show_name_form(request: Request, services: ServicesDep, learner: MaybeLearne
     found = _by_code(request, services, code)
     if found is None:
         return _no_such_code(services, code)
-    return render(services, "student/join_name.html", _name_page(services, *found, learner))
+    return render("student/join_name.html", _name_page(services, *found, learner))
 
 
 @router.post("/join/{code}")
-def join_activity(request: Request, services: ServicesDep, learner: MaybeLearner, sent: Sent, code: str) -> Response:
+def join_activity(request: Request, services: ServicesDep, learner: MaybeLearner, form: FormDep, code: str) -> Response:
     """Take a seat, and be shown the resume code; the same form sent again is the same person."""
     found = _by_code(request, services, code)
     if found is None:
         return _no_such_code(services, code)
-    newcomer = Newcomer.of(sent)
+    form_secret = FormSecret.of(form)
     try:
-        owner, student, resume_code = _sit_down(services, found, learner, sent, newcomer)
+        owner, student, resume_code = _sit_down(services, found, learner, form, form_secret)
     except _NoSeatError as problem:
         page = _name_page(services, *found, learner)
-        typed = replace(page, name=sent.line("name", 100), newcomer=newcomer.secret, problem=str(problem))
-        return render(services, "student/join_name.html", typed, 422)
+        typed = replace(page, name=form.single_line("name", 100), form_secret=form_secret.secret, problem=str(problem))
+        return render("student/join_name.html", typed, 422)
     response: Response = RedirectResponse(url_for("show_class_activity", activity_id=found[0].id), 303)
     if resume_code:
-        response = render(services, "student/joined.html", JoinedPage(found[0], student, _in_fives(resume_code)))
-    remember(request, response, owner)
+        response = render("student/joined.html", JoinedPage(found[0], student, _in_fives(resume_code)))
+    remember_visitor(request, response, owner)
     return response
 
 
 @router.get("/resume")
 def show_resume_form(services: ServicesDep) -> Response:
     """One field for the resume code."""
-    return render(services, "student/resume.html", ResumePage())
+    return render("student/resume.html", ResumePage())
 
 
 @router.post("/resume")
-def resume(request: Request, services: ServicesDep, learner: MaybeLearner, sent: Sent) -> Response:
+def resume(request: Request, services: ServicesDep, learner: MaybeLearner, form: FormDep) -> Response:
     """Sit down again, in this browser too."""
-    where, typed = address_of(request), sent.line("code", 40)
+    where, typed = client_network(request), form.single_line("code", 40)
     services.limits.check("resume", where)
     owner = learner or services.store.add_learner()
     if services.store.courses.resume(typed, owner.id) is None:
-        services.limits.wrong("resume", where)
+        services.limits.record_failure("resume", where)
         problem = services.library.wording.say("class", "no-resume", length=CODE_LENGTH)
-        return render(services, "student/resume.html", ResumePage(typed, problem), 422)
+        return render("student/resume.html", ResumePage(typed, problem), 422)
     response = RedirectResponse(url_for("show_my_work"), 303)
-    remember(request, response, owner)
+    remember_visitor(request, response, owner)
     return response
 
 
 @router.get("/mine")
 def show_my_work(services: ServicesDep, learner: MaybeLearner) -> Response:
     """What somebody did and can do in the courses that this browser sits in."""
-    return render(services, "student/my_work.html", MinePage(_my_seats(services, learner)))
+    return render("student/my_work.html", MinePage(_my_seats(services, learner)))
 
 
 @router.post("/mine/{student_id:int}/code")
 def renew_resume_code(services: ServicesDep, access: OwnEnrolment) -> Response:
     """A new resume code, shown once; the old one is void."""
     code = _in_fives(services.store.courses.renew_code(access.seat.student))
-    return render(
-        services, "student/my_work.html", MinePage(_my_seats(services, access.learner, access.seat.student.id, code))
-    )
+    return render("student/my_work.html", MinePage(_my_seats(services, access.learner, access.seat.student.id, code)))
 
 
 @router.post("/mine/{student_id:int}/leave")
@@ -194,44 +192,48 @@ def leave_course(services: ServicesDep, access: OwnEnrolment) -> Response:
 
 def _by_code(request: Request, services: Services, typed: str) -> tuple[Activity, Course] | None:
     """The activity of a join code and its course; wrong ones are counted."""
-    where = address_of(request)
+    where = client_network(request)
     services.limits.check("join", where)
     found = services.store.activities.by_code(typed) if as_code(typed) else None
     if found is None:
-        services.limits.wrong("join", where)
+        services.limits.record_failure("join", where)
     return found
 
 
 def _no_such_code(services: Services, typed: str) -> Response:
     shown = as_code(typed)[:12]
     problem = services.library.wording.say("class", "no-code", code=shown, length=JOIN_LENGTH)
-    return render(services, "student/join.html", JoinPage(shown, problem), 404)
+    return render("student/join.html", JoinPage(shown, problem), 404)
 
 
 def _name_page(services: Services, activity: Activity, course: Course, learner: Learner | None) -> NamePage:
     seat = services.store.courses.seat(learner.id, course.id) if learner else None
-    return NamePage(activity, course, seat, services.store.courses.free(course), Newcomer.new().secret)
+    return NamePage(activity, course, seat, services.store.courses.free(course), FormSecret.new().secret)
 
 
 def _sit_down(
-    services: Services, found: tuple[Activity, Course], learner: Learner | None, sent: Fields, newcomer: Newcomer
+    services: Services,
+    found: tuple[Activity, Course],
+    learner: Learner | None,
+    form: FormReader,
+    form_secret: FormSecret,
 ) -> tuple[Learner, Student, str]:
     """Whoever sits now, as whom, and their resume code if it is new; all of it is kept, or nothing."""
-    who = f"{sent.line('student', 12)} {sent.line('name', 100)}"
+    who = f"{form.single_line('student', 12)} {form.single_line('name', 100)}"
     with services.store.together():
         services.store.courses.queue(found[1], who)
-        owner = learner or services.store.add_learner(newcomer.token)
+        owner = learner or services.store.add_learner(form_secret.token)
         page = _name_page(services, *found, owner)
-        student, code = _take(services, page, sent, owner, newcomer.code(who))
+        student, code = _take(services, page, form, owner, form_secret.code(who))
         services.store.classwork.arrive(found[0].id, student.id)
         return owner, student, code
 
 
-def _take(services: Services, page: NamePage, sent: Fields, learner: Learner, code: str) -> tuple[Student, str]:
+def _take(services: Services, page: NamePage, form: FormReader, learner: Learner, code: str) -> tuple[Student, str]:
     """The student and their resume code, none for a seat that was there; raises _NoSeatError with a sentence."""
     courses, words = services.store.courses, services.library.wording
-    name, picked = sent.line("name", 100), sent.line("student", 12)
-    if page.seat and sent.raw("stay"):
+    name, picked = form.single_line("name", 100), form.single_line("student", 12)
+    if page.seat and form.raw("stay"):
         return page.seat, ""
     if page.seat and courses.resumes(page.seat, code):  # the same form was sent before
         return page.seat, code

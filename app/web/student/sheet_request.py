@@ -17,7 +17,7 @@ from app.figures.figures import Scale
 from app.store.classwork import Draft
 from app.web.practice.sheet_request import MAX_KEPT, read_scale, read_version
 from app.web.shared import permissions
-from app.web.shared.forms import Fields, Sent
+from app.web.shared.forms import FormDep, FormReader
 from app.web.shared.services import ServicesDep
 from app.web.shared.urls import url_for
 
@@ -51,24 +51,24 @@ def sheet_at(
 AtSheet = Annotated[tuple[permissions.StudentAccess, int, StudentSheet], Depends(sheet_at)]
 
 
-def posted(request: Request, services: ServicesDep, sent: Sent, activity_id: int, number: int) -> Sheet:
+def posted(request: Request, services: ServicesDep, form: FormDep, activity_id: int, number: int) -> Sheet:
     """The sheet that a form was sent from, with its boxes as typed."""
     access, number, found = sheet_at(request, services, activity_id, number)
-    answers = {str(blank): sent.raw(str(blank))[:MAX_KEPT] for blank in found.variant.blanks}
-    draft = Draft(answers, read_version(sent.raw("version")), found.sizes)
-    return Sheet(access, number, found, draft, read_scale(sent.raw("scale")), client_id(sent, answers))
+    answers = {str(blank): form.raw(str(blank))[:MAX_KEPT] for blank in found.variant.blanks}
+    draft = Draft(answers, read_version(form.raw("version")), found.sizes)
+    return Sheet(access, number, found, draft, read_scale(form.raw("scale")), client_id(form, answers))
 
 
 Posted = Annotated[Sheet, Depends(posted)]
 
 
-def form_id(sent: Fields) -> str:
+def form_id(form: FormReader) -> str:
     """The id that came with the form; one of our own where it is none."""
-    found = sent.raw("form_id")
+    found = form.raw("form_id")
     return found if re.fullmatch(r"[\w-]{8,40}", found, re.ASCII) else secrets.token_urlsafe(16)
 
 
-def client_id(sent: Fields, answers: Mapping[str, str]) -> str:
+def client_id(form: FormReader, answers: Mapping[str, str]) -> str:
     """The same for a request that is sent again, another one once anything else stands in the boxes."""
     text = json.dumps(answers, sort_keys=True)
-    return f"{form_id(sent)}.{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+    return f"{form_id(form)}.{hashlib.sha256(text.encode()).hexdigest()[:16]}"

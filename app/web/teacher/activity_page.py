@@ -19,9 +19,11 @@ from app.sheets.worksheet import WorksheetError
 from app.store import Activity, Content, Course, Phase, Plan, Policies, PoliciesError
 from app.store.activities import MAX_TRIES
 from app.web.shared import permissions
-from app.web.shared.forms import Fields, Sent
-from app.web.shared.permissions import EditableActivity, EditableCourse, StaffActivity, address
-from app.web.shared.services import Services, ServicesDep, render
+from app.web.shared.forms import FormDep, FormReader
+from app.web.shared.permissions import EditableActivity, EditableCourse, StaffActivity
+from app.web.shared.services import Services, ServicesDep
+from app.web.shared.templating import render
+from app.web.shared.urls import public_url
 
 router = APIRouter(include_in_schema=False)
 
@@ -79,16 +81,16 @@ def new_activity(services: ServicesDep, access: EditableCourse) -> Response:
     """An empty form."""
     chosen = _chosen(Plan(""), Content((), None, ""), access.course)
     typed = {**chosen[0], "ticket": next(iter(services.tickets), "")}
-    return render(services, "teacher/activity_form.html", _form_page(services, access.course, None, typed, ()))
+    return render("teacher/activity_form.html", _form_page(services, access.course, None, typed, ()))
 
 
 @router.post("/courses/{course_id:int}/activities")
-def add_activity(services: ServicesDep, access: EditableCourse, sent: Sent) -> Response:
+def add_activity(services: ServicesDep, access: EditableCourse, form: FormDep) -> Response:
     """A draft, which nobody but the staff sees."""
     try:
-        plan, content = _read(services, sent, access.course)
+        plan, content = _read(services, form, access.course)
     except FormError as error:
-        return _again(services, access.course, None, sent, error)
+        return _again(services, access.course, None, form, error)
     made = services.store.activities.add(access.course, plan, content)
     services.store.people.note(f"teacher {access.teacher.id}", "activity made", f"activity {made.id}")
     return RedirectResponse(f"/activities/{made.id}", 303)
@@ -98,25 +100,23 @@ def add_activity(services: ServicesDep, access: EditableCourse, sent: Sent) -> R
 def show_activity(request: Request, services: ServicesDep, access: StaffActivity, done: str = "") -> Response:
     """The activity: the way in, what is in it, and its rules."""
     notice = services.library.wording.say("class", done) if done in ("saved", "revised") else ""
-    return render(services, "teacher/activity.html", _activity_page(request, services, access, notice))
+    return render("teacher/activity.html", _activity_page(request, services, access, notice))
 
 
 @router.get("/activities/{activity_id:int}/edit")
 def edit_activity(services: ServicesDep, access: EditableActivity) -> Response:
     """The form as it was left."""
     typed, keys = _chosen(access.activity.plan, access.activity.content, access.course)
-    return render(
-        services, "teacher/activity_form.html", _form_page(services, access.course, access.activity, typed, keys)
-    )
+    return render("teacher/activity_form.html", _form_page(services, access.course, access.activity, typed, keys))
 
 
 @router.post("/activities/{activity_id:int}")
-def change_activity(services: ServicesDep, access: EditableActivity, sent: Sent) -> Response:
+def change_activity(services: ServicesDep, access: EditableActivity, form: FormDep) -> Response:
     """Keep the form; other worksheets or questions make a new revision once students have seen the old one."""
     try:
-        plan, content = _read(services, sent, access.course)
+        plan, content = _read(services, form, access.course)
     except FormError as error:
-        return _again(services, access.course, access.activity, sent, error)
+        return _again(services, access.course, access.activity, form, error)
     content = _as_seen(access.activity, content)
     services.store.activities.change(access.activity, plan)
     revision = services.store.activities.revise(access.activity, content)
@@ -153,7 +153,8 @@ def close_activity(services: ServicesDep, access: EditableActivity) -> Response:
 def qr_code(request: Request, services: ServicesDep, access: StaffActivity) -> Response:
     """The address to join at, as a picture for a telephone."""
     picture = io.BytesIO()
-    code = segno.make(f"{address(request, services)}/join/{access.activity.join_code}", error="m", micro=False)
+    link = f"{public_url(request, services.settings)}/join/{access.activity.join_code}"
+    code = segno.make(link, error="m", micro=False)
     code.save(picture, kind="svg", border=2, dark="#000", light="#fff", omitsize=True)
     headers = {"Cache-Control": "private, max-age=300"}
     return Response(picture.getvalue(), media_type="image/svg+xml", headers=headers)
@@ -167,7 +168,7 @@ def _activity_page(
         name: at.astimezone(zone).strftime("%A %d %B %Y, %H:%M").replace(" 0", " ") if at else ""
         for name, at in zip(TIMES, (activity.plan.opens_at, activity.plan.closes_at), strict=True)
     }
-    link = f"{address(request, services)}/join/{activity.join_code}"
+    link = f"{public_url(request, services.settings)}/join/{activity.join_code}"
     arrived = len(services.store.classwork.attendance(activity.id))
     return ActivityPage(
         access,
@@ -184,22 +185,22 @@ def _activity_page(
 # The form
 
 
-def _read(services: Services, sent: Fields, course: Course) -> tuple[Plan, Content]:
+def _read(services: Services, form: FormReader, course: Course) -> tuple[Plan, Content]:
     """What the form says; raises FormError."""
     words = services.library.wording
-    title = sent.line("title")
+    title = form.single_line("title")
     if not title:
         raise FormError("title", words.say("class", "no-title"))
-    opens, closes = (_time(services, sent, name, course) for name in TIMES)
+    opens, closes = (_time(services, form, name, course) for name in TIMES)
     if opens and closes and closes <= opens:
         raise FormError("closes", words.say("class", "closes-early"))
-    plan = Plan(title, _day(services, sent), _policies(services, sent), opens, closes)
-    return plan, _content(services, sent)
+    plan = Plan(title, _day(services, form), _policies(services, form), opens, closes)
+    return plan, _content(services, form)
 
 
-def _content(services: Services, sent: Fields) -> Content:
-    words, keys = services.library.wording, [key for key in sent.all("worksheet") if key]
-    ticket = services.tickets.get(sent.line("ticket"))
+def _content(services: Services, form: FormReader) -> Content:
+    words, keys = services.library.wording, [key for key in form.all("worksheet") if key]
+    ticket = services.tickets.get(form.single_line("ticket"))
     if not keys and not ticket:
         raise FormError("worksheet", words.say("class", "nothing-in-it"))
     if len(keys) != len(set(keys)):
@@ -211,24 +212,24 @@ def _content(services: Services, sent: Fields) -> Content:
         raise FormError("worksheet", words.say("class", "no-such-sheet", sheet=missing[:60])) from None
 
 
-def _policies(services: Services, sent: Fields) -> Policies:
+def _policies(services: Services, form: FormReader) -> Policies:
     words = services.library.wording
-    tries, share = sent.line("tries", 20), sent.line("follow_share", 20).removesuffix("%").strip()
+    tries, share = form.single_line("tries", 20), form.single_line("follow_share", 20).removesuffix("%").strip()
     if tries and not (tries.isascii() and tries.isdigit() and 1 <= int(tries) <= MAX_TRIES):
         raise FormError("tries", words.say("class", "tries-range", most=MAX_TRIES))
     if not (share.isascii() and share.isdigit() and int(share) <= 100):
         raise FormError("follow_share", words.say("class", "share-range"))
-    said: dict[str, Any] = {name: sent.line(name) for name in ("variants", "feedback", "run")}
-    said |= {name: sent.line(name) == "yes" for name in ("hints", "ticket_anonymous")}
+    said: dict[str, Any] = {name: form.single_line(name) for name in ("variants", "feedback", "run")}
+    said |= {name: form.single_line(name) == "yes" for name in ("hints", "ticket_anonymous")}
     try:
         return Policies(**said, tries=int(tries or 0), follow_share=int(share) / 100)
     except PoliciesError as error:
         raise FormError(str(error), words.say("class", "no-policy", field=error)) from None
 
 
-def _time(services: Services, sent: Fields, name: str, course: Course) -> datetime | None:
+def _time(services: Services, form: FormReader, name: str, course: Course) -> datetime | None:
     """A time as the course's clocks show it."""
-    text = sent.line(name, 40)
+    text = form.single_line(name, 40)
     if not text:
         return None
     try:
@@ -237,8 +238,8 @@ def _time(services: Services, sent: Fields, name: str, course: Course) -> dateti
         raise FormError(name, services.library.wording.say("class", "no-time", text=text)) from None
 
 
-def _day(services: Services, sent: Fields) -> date | None:
-    text = sent.line("day", 40)
+def _day(services: Services, form: FormReader) -> date | None:
+    text = form.single_line("day", 40)
     try:
         return date.fromisoformat(text) if text else None
     except ValueError:
@@ -268,12 +269,14 @@ def _chosen(plan: Plan, content: Content, course: Course) -> tuple[dict[str, str
     return typed, tuple(str(item.worksheet["key"]) for item in content.items)
 
 
-def _again(services: Services, course: Course, activity: Activity | None, sent: Fields, error: FormError) -> Response:
+def _again(
+    services: Services, course: Course, activity: Activity | None, form: FormReader, error: FormError
+) -> Response:
     """The form once more with everything typed still there."""
     names = _chosen(Plan(""), Content((), None, ""), course)[0]
-    typed = {name: sent.line(name) for name in names}
-    page = _form_page(services, course, activity, typed, sent.all("worksheet"))
-    return render(services, "teacher/activity_form.html", replace(page, problem=str(error), field=error.field), 422)
+    typed = {name: form.single_line(name) for name in names}
+    page = _form_page(services, course, activity, typed, form.all("worksheet"))
+    return render("teacher/activity_form.html", replace(page, problem=str(error), field=error.field), 422)
 
 
 def _form_page(

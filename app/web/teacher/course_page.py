@@ -14,9 +14,11 @@ from app.exchange.roster import RosterError, read_roster
 from app.store import Activity, Role, StaffMember, Student, TaughtCourse, Teacher
 from app.store.people import as_email
 from app.web.shared import permissions
-from app.web.shared.forms import Sent
-from app.web.shared.permissions import EditableCourse, EditableStudent, SignedIn, StaffCourse, address
-from app.web.shared.services import Services, ServicesDep, render
+from app.web.shared.forms import FormDep
+from app.web.shared.permissions import EditableCourse, EditableStudent, SignedIn, StaffCourse
+from app.web.shared.services import Services, ServicesDep
+from app.web.shared.templating import render
+from app.web.shared.urls import public_url
 
 router = APIRouter(include_in_schema=False)
 
@@ -56,15 +58,15 @@ class CoursePage:
 @router.get("/courses")
 def list_courses(services: ServicesDep, teacher: SignedIn) -> Response:
     """The courses of whoever is signed in."""
-    return render(services, "teacher/course_list.html", _courses_page(services, teacher))
+    return render("teacher/course_list.html", _courses_page(services, teacher))
 
 
 @router.post("/courses")
-def add_course(services: ServicesDep, teacher: SignedIn, sent: Sent) -> Response:
+def add_course(services: ServicesDep, teacher: SignedIn, form: FormDep) -> Response:
     """A new course, led by whoever makes it."""
-    title, zone = sent.line("title"), sent.line("zone", 64)
+    title, zone = form.single_line("title"), form.single_line("zone", 64)
     if problem := _problem(services, title, zone):
-        return render(services, "teacher/course_list.html", _courses_page(services, teacher, title, zone, problem), 422)
+        return render("teacher/course_list.html", _courses_page(services, teacher, title, zone, problem), 422)
     course = services.store.courses.add(title, zone, teacher)
     return RedirectResponse(f"/courses/{course.id}", 303)
 
@@ -72,34 +74,32 @@ def add_course(services: ServicesDep, teacher: SignedIn, sent: Sent) -> Response
 @router.get("/courses/{course_id:int}")
 def show_course(services: ServicesDep, access: StaffCourse) -> Response:
     """A course with its activities, roster and staff."""
-    return render(services, "teacher/course.html", _course_page(services, access))
+    return render("teacher/course.html", _course_page(services, access))
 
 
 @router.post("/courses/{course_id:int}")
-def change_course(services: ServicesDep, access: EditableCourse, sent: Sent) -> Response:
+def change_course(services: ServicesDep, access: EditableCourse, form: FormDep) -> Response:
     """Another title or time zone."""
-    title, zone = sent.line("title"), sent.line("zone", 64)
+    title, zone = form.single_line("title"), form.single_line("zone", 64)
     if problem := _problem(services, title, zone):
-        return render(
-            services, "teacher/course.html", _course_page(services, access, problem=problem, about="settings"), 422
-        )
+        return render("teacher/course.html", _course_page(services, access, problem=problem, about="settings"), 422)
     services.store.courses.change(access.course, title, zone)
     return RedirectResponse(f"/courses/{access.course.id}", 303)
 
 
 @router.post("/courses/{course_id:int}/students")
-def add_students(services: ServicesDep, access: EditableCourse, sent: Sent) -> Response:
+def add_students(services: ServicesDep, access: EditableCourse, form: FormDep) -> Response:
     """Names from a file or from text, each added once."""
     words = services.library.wording
     try:
-        entries = read_roster(sent.file or sent.raw("roster"), MOST_STUDENTS)
+        entries = read_roster(form.file or form.raw("roster"), MOST_STUDENTS)
     except RosterError as error:
-        page = _course_page(services, access, problem=str(error), about="roster", roster=sent.raw("roster"))
-        return render(services, "teacher/course.html", page, 422)
+        page = _course_page(services, access, problem=str(error), about="roster", roster=form.raw("roster"))
+        return render("teacher/course.html", page, 422)
     added = services.store.courses.add_students(access.course, entries)
     there = len(entries) - added
     notice = words.say("class", "roster-added-some" if there else "roster-added", added=added, there=there)
-    return render(services, "teacher/course.html", _course_page(services, access, notice=notice))
+    return render("teacher/course.html", _course_page(services, access, notice=notice))
 
 
 @router.post("/courses/{course_id:int}/students/{student_id:int}/remove")
@@ -119,18 +119,18 @@ def free_student(services: ServicesDep, access: EditableStudent) -> Response:
 
 
 @router.post("/courses/{course_id:int}/staff")
-def invite(request: Request, services: ServicesDep, access: EditableCourse, sent: Sent) -> Response:
+def invite(request: Request, services: ServicesDep, access: EditableCourse, form: FormDep) -> Response:
     """A link that brings somebody onto the staff."""
-    email = as_email(sent.line("email", 300))
+    email = as_email(form.single_line("email", 300))
     if email is None:
-        problem, typed = services.library.wording.say("class", "no-email"), sent.line("email", 300)
+        problem, typed = services.library.wording.say("class", "no-email"), form.single_line("email", 300)
         page = _course_page(services, access, problem=problem, about="staff", email=typed)
-        return render(services, "teacher/course.html", page, 422)
-    role: Role = "instructor" if sent.raw("role") == "instructor" else "assistant"
+        return render("teacher/course.html", page, 422)
+    role: Role = "instructor" if form.raw("role") == "instructor" else "assistant"
     token = services.store.people.add_link("invite", email, access.course.id, role)
     services.store.people.note(f"teacher {access.teacher.id}", f"invited {role}", f"course {access.course.id}")
-    link = f"{address(request, services)}/links/{token}"
-    return render(services, "teacher/course.html", _course_page(services, access, invitation=link, invited=email))
+    link = f"{public_url(request, services.settings)}/links/{token}"
+    return render("teacher/course.html", _course_page(services, access, invitation=link, invited=email))
 
 
 @router.post("/courses/{course_id:int}/staff/{teacher_id:int}/remove")
@@ -140,9 +140,7 @@ def remove_from_staff(services: ServicesDep, access: EditableCourse, teacher_id:
         raise HTTPException(404)
     if not services.store.courses.remove_from_staff(access.course, teacher_id):
         problem = services.library.wording.say("class", "last-instructor")
-        return render(
-            services, "teacher/course.html", _course_page(services, access, problem=problem, about="staff"), 409
-        )
+        return render("teacher/course.html", _course_page(services, access, problem=problem, about="staff"), 409)
     services.store.people.note(f"teacher {access.teacher.id}", "staff removed", f"course {access.course.id}")
     mine = teacher_id == access.teacher.id
     return RedirectResponse("/courses" if mine else f"/courses/{access.course.id}#staff", 303)

@@ -30,9 +30,10 @@ from app.sheets.worksheet import Variant, WorksheetError
 from app.store import Activity, Fixed, Student
 from app.store.classwork import Draft
 from app.web.shared import permissions
-from app.web.shared.forms import Fields, Sent
+from app.web.shared.forms import FormDep, FormReader
 from app.web.shared.permissions import EditableActivity
-from app.web.shared.services import Services, ServicesDep, render
+from app.web.shared.services import Services, ServicesDep
+from app.web.shared.templating import render
 
 router = APIRouter(include_in_schema=False)
 
@@ -176,32 +177,32 @@ class Pile:
 @router.get("/activities/{activity_id:int}/paper")
 def show_papers(services: ServicesDep, access: EditableActivity, sheet: str = "") -> Response:
     """The form for the lines, of the first worksheet unless another is asked for."""
-    return render(services, "teacher/enter_paper.html", _page(services, access, _number(access.activity, sheet)))
+    return render("teacher/enter_paper.html", _page(services, access, _number(access.activity, sheet)))
 
 
 @router.post("/activities/{activity_id:int}/paper")
-def type_in(services: ServicesDep, access: EditableActivity, sent: Sent) -> Response:
-    """Store every line that is clear, once however often it is sent, and give the others back with what they lack."""
-    pile = _pile(services, access, sent)
-    page = _page(services, access, pile.number, sent.line("code", 60))
-    typed, words = sent.raw("typed"), services.library.wording
+def type_in(services: ServicesDep, access: EditableActivity, form: FormDep) -> Response:
+    """Store every line that is clear, once however often it is form, and give the others back with what they lack."""
+    pile = _pile(services, access, form)
+    page = _page(services, access, pile.number, form.single_line("code", 60))
+    typed, words = form.raw("typed"), services.library.wording
     try:
         lines = typed_lines(typed)
         if page.code and page.sheets:
             pile.coded(page.code)
     except HandoutError as error:
-        return render(services, "teacher/enter_paper.html", replace(page, typed=typed, problem=str(error)), 422)
+        return render("teacher/enter_paper.html", replace(page, typed=typed, problem=str(error)), 422)
     except (PaperError, WorksheetError) as error:
-        return render(services, "teacher/enter_paper.html", replace(page, typed=typed, code_problem=str(error)), 422)
+        return render("teacher/enter_paper.html", replace(page, typed=typed, code_problem=str(error)), 422)
     if page.drafted or not page.sheets or not lines:
         problem = words.say("paper", "draft" if page.drafted else "none")
-        return render(services, "teacher/enter_paper.html", replace(page, typed=typed, problem=problem), 422)
+        return render("teacher/enter_paper.html", replace(page, typed=typed, problem=problem), 422)
     stored, unclear = _store(pile, [line for _, line in lines])
     if any(not one.again for one in stored):
         services.store.people.note(f"teacher {access.teacher.id}", "paper typed in", f"activity {access.activity.id}")
     left = "\n".join(one.line for one in unclear)
     shown = replace(_page(services, access, pile.number, page.code), typed=left, unclear=unclear, stored=stored)
-    return render(services, "teacher/enter_paper.html", shown, 422 if unclear else 200)
+    return render("teacher/enter_paper.html", shown, 422 if unclear else 200)
 
 
 def _store(pile: Pile, lines: list[str]) -> tuple[tuple[Stored, ...], tuple[Unclear, ...]]:
@@ -256,13 +257,13 @@ def _coded(services: Services, activity: Activity, code: str) -> tuple[int, Fixe
     return number, Fixed(variant.model.key, variant.tokens, decoded)
 
 
-def _pile(services: Services, access: permissions.ActivityAccess, sent: Fields) -> Pile:
+def _pile(services: Services, access: permissions.ActivityAccess, form: FormReader) -> Pile:
     chosen = dict[str, list[str]]()
-    for label, who in zip(sent.all("label"), sent.all("who"), strict=False):
+    for label, who in zip(form.all("label"), form.all("who"), strict=False):
         chosen.setdefault(label, []).append(who)
-    number = _number(access.activity, sent.line("sheet", 9))
+    number = _number(access.activity, form.single_line("sheet", 9))
     roll = RosterLookup(services.store.courses.students(access.course))
-    return Pile(services, access.activity, roll, number, sent.line("code", 60), chosen)
+    return Pile(services, access.activity, roll, number, form.single_line("code", 60), chosen)
 
 
 def _number(activity: Activity, sheet: str) -> int:

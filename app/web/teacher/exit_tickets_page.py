@@ -13,9 +13,10 @@ from fastapi.responses import RedirectResponse
 from app.classes.activity_results import MisconceptionTotal, activity_results, misconception_totals
 from app.store import TicketAnswer
 from app.web.shared import permissions
-from app.web.shared.forms import Sent
+from app.web.shared.forms import FormDep
 from app.web.shared.permissions import EditableActivity, StaffActivity
-from app.web.shared.services import Services, ServicesDep, render
+from app.web.shared.services import Services, ServicesDep
+from app.web.shared.templating import render
 
 router = APIRouter(include_in_schema=False)
 
@@ -85,20 +86,20 @@ Wanted = Annotated[Asked, Depends(asked)]
 @router.get("/activities/{activity_id:int}/tickets")
 def show_tickets(services: ServicesDep, wanted: Wanted) -> Response:
     """Every answer, or those that are searched for."""
-    return render(services, "teacher/exit_tickets.html", _page(services, wanted))
+    return render("teacher/exit_tickets.html", _page(services, wanted))
 
 
 @router.post("/activities/{activity_id:int}/tickets/{answer_id}")
 def mark_ticket(
-    request: Request, services: ServicesDep, access: EditableActivity, wanted: Wanted, sent: Sent, answer_id: str
+    request: Request, services: ServicesDep, access: EditableActivity, wanted: Wanted, form: FormDep, answer_id: str
 ) -> Response:
     """Set or take away one mark of one answer."""
-    mark, on = sent.raw("mark"), sent.raw("on") == "yes"
+    mark, on = form.raw("mark"), form.raw("on") == "yes"
     known = mark in ("starred", "follow_up", "hidden") and answer_id.isascii() and answer_id.isalnum()
     if not known or not services.store.classwork.mark_ticket(access.activity.id, answer_id, **{mark: on}):
         raise HTTPException(404)
     if "hx-request" in request.headers:
-        return render(services, "teacher/_exit_tickets.html", _page(services, wanted))
+        return render("teacher/_exit_tickets.html", _page(services, wanted))
     query = f"?{wanted.query}" if wanted.query else ""
     return RedirectResponse(f"/activities/{access.activity.id}/tickets{query}", 303)
 

@@ -18,9 +18,10 @@ from app.exchange.course_files import CourseFiles
 from app.exchange.spreadsheet import csv_lines
 from app.store import Course
 from app.web.shared import permissions
-from app.web.shared.forms import Sent
+from app.web.shared.forms import FormDep
 from app.web.shared.permissions import InstructorCourse
-from app.web.shared.services import Services, ServicesDep, render
+from app.web.shared.services import Services, ServicesDep
+from app.web.shared.templating import render
 
 router = APIRouter(include_in_schema=False)
 
@@ -91,7 +92,7 @@ EXPORTS: dict[str, Callable[[CourseFiles, Services], Iterator[bytes]]] = {
 @router.get("/courses/{course_id:int}/exports")
 def show_exports(services: ServicesDep, access: InstructorCourse) -> Response:
     """What can be taken home, and the ways to put the course away."""
-    return render(services, "teacher/export.html", _page(services, access))
+    return render("teacher/export.html", _page(services, access))
 
 
 @router.get("/courses/{course_id:int}/exports/{name}")
@@ -128,12 +129,12 @@ def bring_back(services: ServicesDep, access: InstructorCourse) -> Response:
 
 
 @router.post("/courses/{course_id:int}/delete")
-def delete(services: ServicesDep, access: InstructorCourse, sent: Sent) -> Response:
+def delete(services: ServicesDep, access: InstructorCourse, form: FormDep) -> Response:
     """Delete the course for good, once its title was typed."""
-    typed = sent.line("title")
+    typed = form.single_line("title")
     if typed != " ".join(access.course.title.split()):
         problem = services.library.wording.say("class", "other-title")
-        return render(services, "teacher/export.html", _page(services, access, typed, problem), 422)
+        return render("teacher/export.html", _page(services, access, typed, problem), 422)
     services.store.courses.delete(access.course)
     services.store.people.note(f"teacher {access.teacher.id}", "course deleted", f"course {access.course.id}")
     return RedirectResponse("/courses", 303)

@@ -15,9 +15,11 @@ from app.figures.figures import Figure
 from app.grading.explanations import explain_misconception
 from app.store import Phase, Spotlight
 from app.web.shared import permissions
-from app.web.shared.forms import Sent
-from app.web.shared.permissions import EditableActivity, StaffActivity, address
-from app.web.shared.services import Services, ServicesDep, render
+from app.web.shared.forms import FormDep
+from app.web.shared.permissions import EditableActivity, StaffActivity
+from app.web.shared.services import Services, ServicesDep
+from app.web.shared.templating import render
+from app.web.shared.urls import public_url
 
 router = APIRouter(include_in_schema=False)
 
@@ -101,29 +103,29 @@ Looked = Annotated[Look, Depends(look_at)]
 @router.get("/activities/{activity_id:int}/live")
 def show_live(request: Request, services: ServicesDep, look: Looked) -> Response:
     """The whole page."""
-    return render(services, "teacher/live.html", _page(request, services, look))
+    return render("teacher/live.html", _page(request, services, look))
 
 
 @router.get("/activities/{activity_id:int}/live/now")
 def show_now(request: Request, services: ServicesDep, look: Looked, seen: str = "") -> Response:
     """What has changed since; 204 where nothing has."""
     page = _page(request, services, look)
-    return Response(status_code=204) if page.seen == seen else render(services, "teacher/_live.html", page)
+    return Response(status_code=204) if page.seen == seen else render("teacher/_live.html", page)
 
 
 @router.post("/activities/{activity_id:int}/live/explain")
-def explain(request: Request, services: ServicesDep, access: EditableActivity, look: Looked, sent: Sent) -> Response:
+def explain(request: Request, services: ServicesDep, access: EditableActivity, look: Looked, form: FormDep) -> Response:
     """Explain a misconception to the class, or take the explanation away, on every live view of the activity."""
-    misconception = sent.line("misconception", 80)
+    misconception = form.single_line("misconception", 80)
     if misconception:
         if not look.number or misconception not in services.library.wording.sections["misconceptions"]:
             raise HTTPException(422, services.library.wording.say("live", "no-misconception-there"))
-        spotlight = Spotlight(look.number - 1, misconception, sent.raw("drawn") == "yes")
+        spotlight = Spotlight(look.number - 1, misconception, form.raw("drawn") == "yes")
         services.store.live.show(access.activity.id, spotlight)
     else:
         services.store.live.show(access.activity.id, None)
     if "hx-request" in request.headers:
-        return render(services, "teacher/_live.html", _page(request, services, look))
+        return render("teacher/_live.html", _page(request, services, look))
     return RedirectResponse(look.address, 303)
 
 
@@ -135,7 +137,7 @@ def _page(request: Request, services: Services, look: Look) -> LivePage:
     return LivePage(
         access=access,
         phase=activity.phase(),
-        join_link=f"{address(request, services)}/join/{activity.join_code}",
+        join_link=f"{public_url(request, services.settings)}/join/{activity.join_code}",
         titles=worksheet_titles(activity.content),
         number=look.number,
         snapshot=snapshot,

@@ -18,9 +18,10 @@ from app.sheets.exit_tickets import Ticket
 from app.store import Activity, Student
 from app.web.handouts.print_jobs import Printing, PrintingBusy, Wish, address_of, printing_of
 from app.web.shared import permissions
-from app.web.shared.forms import Fields, Sent
+from app.web.shared.forms import FormDep, FormReader
 from app.web.shared.permissions import StaffActivity
-from app.web.shared.services import Services, ServicesDep, render
+from app.web.shared.services import Services, ServicesDep
+from app.web.shared.templating import render
 
 router = APIRouter(include_in_schema=False)
 
@@ -47,13 +48,13 @@ def show_form(services: ServicesDep, access: StaffActivity, printing: Print) -> 
     back = ticket.key if ticket and ticket.key in printing.tickets else "none"
     day = access.activity.plan.day
     wish = Wish(course=access.course.title[:LONGEST_LINE], date=f"{day:%d %B %Y}".lstrip("0") if day else "", back=back)
-    return render(services, "teacher/print_class.html", _page(services, access, printing, "1", wish))
+    return render("teacher/print_class.html", _page(services, access, printing, "1", wish))
 
 
 @router.post("/activities/{activity_id:int}/handout")
-def make(request: Request, services: ServicesDep, access: StaffActivity, printing: Print, sent: Sent) -> Response:
+def make(request: Request, services: ServicesDep, access: StaffActivity, printing: Print, form: FormDep) -> Response:
     """Begin the handout and go to its progress; or say what cannot be used."""
-    number, wish = sent.line("sheet", 9) or "1", _wish(sent)
+    number, wish = form.single_line("sheet", 9) or "1", _wish(form)
     page = _page(services, access, printing, number, wish)
     try:
         at = _number(access.activity, number)
@@ -67,7 +68,7 @@ def make(request: Request, services: ServicesDep, access: StaffActivity, printin
         job = printing.begin(page.sheets[at], options, names, address, made, access.teacher.id)
     except HandoutError as error:
         status = 503 if isinstance(error, PrintingBusy) else 422
-        return render(services, "teacher/print_class.html", replace(page, problem=str(error)), status)
+        return render("teacher/print_class.html", replace(page, problem=str(error)), status)
     services.store.people.note(f"teacher {access.teacher.id}", "handout printed", f"activity {access.activity.id}")
     return RedirectResponse(f"/handout/jobs/{job.key}", 303)
 
@@ -80,9 +81,9 @@ def _sheets(services: Services, activity: Activity, students: Sequence[Student],
     ]
 
 
-def _wish(sent: Fields) -> Wish:
+def _wish(form: FormReader) -> Wish:
     names = ("course", "date", "layout", "paper", "back", "key", "large", "figures")
-    return Wish.read({name: sent.line(name) for name in names if sent.raw(name)})
+    return Wish.read({name: form.single_line(name) for name in names if form.raw(name)})
 
 
 def _options(printing: Printing, activity: Activity, at: int, wish: Wish) -> Options:

@@ -18,9 +18,10 @@ from app.grading.grade import grade
 from app.sheets.worksheet import Variant
 from app.store import Content, Fixed, Graded, Try
 from app.web.shared import permissions
-from app.web.shared.forms import Sent
+from app.web.shared.forms import FormDep
 from app.web.shared.permissions import EditableActivity, StaffActivity
-from app.web.shared.services import Services, ServicesDep, render
+from app.web.shared.services import Services, ServicesDep
+from app.web.shared.templating import render
 
 router = APIRouter(include_in_schema=False)
 
@@ -78,17 +79,17 @@ def show_regrade(services: ServicesDep, access: StaffActivity, changed: str = ""
     count = int(changed) if changed.isascii() and changed.isdigit() and len(changed) < 7 else -1
     words = services.library.wording
     notice = words.say("live", "regraded", changed=count, tries=page.tries) if 0 <= count <= page.tries else ""
-    return render(services, "teacher/regrade.html", replace(page, notice=notice))
+    return render("teacher/regrade.html", replace(page, notice=notice))
 
 
 @router.post("/activities/{activity_id:int}/regrade")
-def regrade(services: ServicesDep, access: EditableActivity, sent: Sent) -> Response:
+def regrade(services: ServicesDep, access: EditableActivity, form: FormDep) -> Response:
     """Change what was shown, if it is still what would change; otherwise show it anew."""
     found = _changes(services, access, services.store.classwork.tries_of_activity(access.activity.id))
-    if sent.raw("changes") != _mark(found):
+    if form.raw("changes") != _mark(found):
         page = _page(services, access)
         moved = services.library.wording.say("live", "regrade-moved")
-        return render(services, "teacher/regrade.html", replace(page, notice=moved), 409)
+        return render("teacher/regrade.html", replace(page, notice=moved), 409)
     if found:
         new = {change.one.id: change.new for change in found}
         services.store.regrades.apply(access.activity.id, access.teacher.id, new)

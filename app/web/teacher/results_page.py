@@ -25,7 +25,8 @@ from app.sheets.worksheet import Row
 from app.store import OldMarks, Student, Try
 from app.web.shared import permissions
 from app.web.shared.permissions import StaffActivity, StaffStudentResults
-from app.web.shared.services import Services, ServicesDep, render
+from app.web.shared.services import Services, ServicesDep
+from app.web.shared.templating import render
 
 router = APIRouter(include_in_schema=False)
 
@@ -143,7 +144,7 @@ def show_results(services: ServicesDep, access: StaffActivity, sheet: str = "") 
         tried=len(outcome.attempts) if outcome else 0,
         misconceptions=misconception_totals(services.library.wording, (outcome,)) if outcome else (),
     )
-    return render(services, "teacher/results.html", page)
+    return render("teacher/results.html", page)
 
 
 @router.get("/activities/{activity_id:int}/results/{student_id:int}")
@@ -156,7 +157,7 @@ def show_work(services: ServicesDep, access: StaffStudentResults) -> Response:
         for outcome in activity_results(services.library, services.store, access.at.activity)
         if (tries := outcome.attempts.get(access.student.id))
     )
-    return render(services, "teacher/student_results.html", WorkPage(access.at, access.student, histories))
+    return render("teacher/student_results.html", WorkPage(access.at, access.student, histories))
 
 
 @router.get("/activities/{activity_id:int}/summary")
@@ -188,7 +189,7 @@ def show_summary(services: ServicesDep, access: StaffActivity) -> Response:
         tuple(starred[:SENTENCES]),
         max(len(starred) - SENTENCES, 0),
     )
-    return render(services, "teacher/summary.html", page)
+    return render("teacher/summary.html", page)
 
 
 def _line(outcome: SheetResults | None, student: Student) -> Line:

@@ -15,11 +15,14 @@ from fastapi.responses import RedirectResponse
 from app.exchange.mail import Mail, MailError
 from app.store import Link, Teacher
 from app.store.people import as_email
-from app.web.shared.forms import Fields, Sent
-from app.web.shared.passwords import LONGEST, SHORTEST
-from app.web.shared.permissions import SESSION_COOKIE, MaybeTeacher, SignedIn, remember_teacher
-from app.web.shared.rate_limits import TooManyGuessesError, address_of
-from app.web.shared.services import Services, ServicesDep, render
+from app.web.shared.cookies import TEACHER_COOKIE
+from app.web.shared.forms import FormDep, FormReader
+from app.web.shared.passwords import MAX_PASSWORD, MIN_PASSWORD
+from app.web.shared.permissions import MaybeTeacher, SignedIn, remember_teacher
+from app.web.shared.rate_limits import TooManyGuessesError
+from app.web.shared.services import Services, ServicesDep
+from app.web.shared.templating import render
+from app.web.shared.urls import client_network
 
 router = APIRouter(include_in_schema=False)
 log = logging.getLogger("attention_shapes")
@@ -65,52 +68,52 @@ def show_sign_in(services: ServicesDep, teacher: MaybeTeacher, next: str = "") -
     """The form, or the courses of whoever is signed in already."""
     if teacher:
         return RedirectResponse(_local(next), 303)
-    return render(services, "teacher/sign_in.html", SignInPage(next=_local(next)))
+    return render("teacher/sign_in.html", SignInPage(next=_local(next)))
 
 
 @router.post("/sign-in")
-def sign_in(request: Request, services: ServicesDep, sent: Sent) -> Response:
+def sign_in(request: Request, services: ServicesDep, form: FormDep) -> Response:
     """Start a session; the same answer for an unknown address as for a wrong password, after the same work."""
-    email, after = sent.line("email", 300), _local(sent.raw("next"))
-    guesses = (("account", email.lower()), ("sign-in", address_of(request)))
+    email, after = form.single_line("email", 300), _local(form.raw("next"))
+    guesses = (("account", email.lower()), ("sign-in", client_network(request)))
     for kind, key in guesses:
         services.limits.check(kind, key)  # type: ignore[arg-type]  # a tuple's texts are taken for any text
     teacher = services.store.people.find_teacher(email) if as_email(email) else None
-    right = services.passwords.verify(sent.raw("password"), teacher.password_hash if teacher else None)
+    right = services.passwords.verify(form.raw("password"), teacher.password_hash if teacher else None)
     if teacher is None or not right:
         for kind, key in guesses:
-            services.limits.wrong(kind, key)  # type: ignore[arg-type]  # as above
+            services.limits.record_failure(kind, key)  # type: ignore[arg-type]  # as above
         services.store.people.note("nobody", "sign-in refused")
         problem = services.library.wording.say("class", "sign-in-wrong")
-        return render(services, "teacher/sign_in.html", SignInPage(email, after, problem), 422)
+        return render("teacher/sign_in.html", SignInPage(email, after, problem), 422)
     return _welcome(request, services, teacher, after)
 
 
 @router.post("/sign-out")
-def sign_out(request: Request, services: ServicesDep, sent: Sent, teacher: SignedIn) -> Response:
+def sign_out(request: Request, services: ServicesDep, form: FormDep, teacher: SignedIn) -> Response:
     """End the session of this browser, or every session of this teacher."""
-    if sent.raw("everywhere"):
+    if form.raw("everywhere"):
         services.store.people.end_sessions(teacher)
     else:
-        services.store.people.end_session(request.cookies.get(SESSION_COOKIE, ""))
+        services.store.people.end_session(request.cookies.get(TEACHER_COOKIE, ""))
     services.store.people.note(f"teacher {teacher.id}", "sign-out")
     response = RedirectResponse("/sign-in", 303)
-    response.delete_cookie(SESSION_COOKIE)
+    response.delete_cookie(TEACHER_COOKIE)
     return response
 
 
 @router.get("/forgotten-password")
 def show_forgotten(services: ServicesDep) -> Response:
-    """The form that asks for a link by mail; where none can be sent, whom to ask."""
-    return render(services, "teacher/forgotten_password.html", ForgottenPage(services.mail is not None))
+    """The form that asks for a link by mail; where none can be form, whom to ask."""
+    return render("teacher/forgotten_password.html", ForgottenPage(services.mail is not None))
 
 
 @router.post("/forgotten-password")
-def ask_for_link(request: Request, services: ServicesDep, sent: Sent) -> Response:
+def ask_for_link(request: Request, services: ServicesDep, form: FormDep) -> Response:
     """Have a link mailed. Nobody is looked up until the answer is given: it tells nothing of who teaches here."""
-    typed, mail, here = sent.line("email", 300), services.mail, address_of(request)
+    typed, mail, here = form.single_line("email", 300), services.mail, client_network(request)
     if mail is None:
-        return render(services, "teacher/forgotten_password.html", ForgottenPage(mails=False), 404)
+        return render("teacher/forgotten_password.html", ForgottenPage(mails=False), 404)
     email = as_email(typed)
     if email is None:
         return _not_asked(services, typed, "no-email", 422)
@@ -118,17 +121,15 @@ def ask_for_link(request: Request, services: ServicesDep, sent: Sent) -> Respons
         services.limits.check("mail", here)
     except TooManyGuessesError as error:
         return _not_asked(services, typed, "too-many-links", 429, seconds=error.seconds)
-    services.limits.wrong("mail", here)
+    services.limits.record_failure("mail", here)
     if not mail.outbox.put(partial(_mail_link, services, mail, email)):
         return _not_asked(services, typed, "mail-busy", 503)
-    return render(services, "teacher/forgotten_password.html", ForgottenPage(mails=True, email=email, asked=True))
+    return render("teacher/forgotten_password.html", ForgottenPage(mails=True, email=email, asked=True))
 
 
 def _not_asked(services: Services, typed: str, key: str, status: int, **numbers: int) -> Response:
     problem = services.library.wording.say("class", key, **numbers)
-    return render(
-        services, "teacher/forgotten_password.html", ForgottenPage(mails=True, email=typed, problem=problem), status
-    )
+    return render("teacher/forgotten_password.html", ForgottenPage(mails=True, email=typed, problem=problem), status)
 
 
 def _mail_link(services: Services, mail: Mail, email: str) -> None:
@@ -152,22 +153,22 @@ def _mail_link(services: Services, mail: Mail, email: str) -> None:
 @router.get("/links/{token}")
 def show_link(request: Request, services: ServicesDep, teacher: MaybeTeacher, token: str) -> Response:
     """What the link is for; looking does not use it up."""
-    return render(services, "teacher/account_link.html", _link_page(request, services, teacher, _find(services, token)))
+    return render("teacher/account_link.html", _link_page(request, services, teacher, _find(services, token)))
 
 
 @router.post("/links/{token}")
-def follow_link(request: Request, services: ServicesDep, teacher: MaybeTeacher, sent: Sent, token: str) -> Response:
+def follow_link(request: Request, services: ServicesDep, teacher: MaybeTeacher, form: FormDep, token: str) -> Response:
     """Set a password or accept an invitation, and be signed in."""
     link = _find(services, token)
     if link.kind == "invite" and teacher:
         followed = services.store.people.follow_link(link, teacher.email)
         return RedirectResponse(_after(link), 303) if followed else _void(services)
-    email = link.email or sent.line("email", 300)
-    if problem := _problem(services, link, email, sent):
-        page = _link_page(request, services, teacher, link, email, sent.line("name", 100), problem)
-        return render(services, "teacher/account_link.html", page, 422)
-    password_hash = services.passwords.hash(sent.raw("password"))
-    followed = services.store.people.follow_link(link, email, sent.line("name", 100), password_hash)
+    email = link.email or form.single_line("email", 300)
+    if problem := _problem(services, link, email, form):
+        page = _link_page(request, services, teacher, link, email, form.single_line("name", 100), problem)
+        return render("teacher/account_link.html", page, 422)
+    password_hash = services.passwords.hash(form.raw("password"))
+    followed = services.store.people.follow_link(link, email, form.single_line("name", 100), password_hash)
     if followed is None:
         return _void(services)
     if link.kind == "reset":
@@ -175,18 +176,18 @@ def follow_link(request: Request, services: ServicesDep, teacher: MaybeTeacher, 
     return _welcome(request, services, followed, _after(link))
 
 
-def _problem(services: Services, link: Link, email: str, sent: Fields) -> str:
+def _problem(services: Services, link: Link, email: str, form: FormReader) -> str:
     """What of the form cannot be used, as a sentence."""
-    words, password = services.library.wording, sent.raw("password")
+    words, password = services.library.wording, form.raw("password")
     if not as_email(email):
         return words.say("class", "no-email")
-    if link.kind != "reset" and not sent.line("name", 100):
+    if link.kind != "reset" and not form.single_line("name", 100):
         return words.say("class", "no-name")
     if _has_account(services, link, email):
         return words.say("class", "sign-in-first")
-    if len(password) < SHORTEST:
-        return words.say("class", "password-short", least=SHORTEST)
-    return words.say("class", "password-long", most=LONGEST) if len(password) > LONGEST else ""
+    if len(password) < MIN_PASSWORD:
+        return words.say("class", "password-short", least=MIN_PASSWORD)
+    return words.say("class", "password-long", most=MAX_PASSWORD) if len(password) > MAX_PASSWORD else ""
 
 
 def _has_account(services: Services, link: Link, email: str) -> bool:
@@ -226,7 +227,7 @@ def _after(link: Link) -> str:
 
 
 def _welcome(request: Request, services: Services, teacher: Teacher, after: str) -> Response:
-    if old := request.cookies.get(SESSION_COOKIE):
+    if old := request.cookies.get(TEACHER_COOKIE):
         services.store.people.end_session(old)
     response = RedirectResponse(after, 303)
     remember_teacher(request, response, services.store.people.open_session(teacher))

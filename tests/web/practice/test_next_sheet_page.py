@@ -17,7 +17,8 @@ from starlette.testclient import TestClient
 from app.practice.record import KEPT, Record, Result, read_record, write_record
 from app.sheets.library import Library
 from app.sheets.worksheet import Variant
-from app.web.practice.practice_cookie import COOKIE, LONGEST, keep_record, kept_record
+from app.web.practice.practice_cookie import MAX_COOKIE, keep_record, kept_record
+from app.web.shared.cookies import PRACTICE_COOKIE
 from simulation.misconception_students import misconception_sheets, right_sheet
 
 Answers = dict[str, str]
@@ -45,7 +46,7 @@ def believed(variant: Variant, misconception: str) -> Answers:
 
 
 def record_of(client: TestClient) -> Record:
-    return read_record(base64.urlsafe_b64decode(client.cookies[COOKIE]).decode())
+    return read_record(base64.urlsafe_b64decode(client.cookies[PRACTICE_COOKIE]).decode())
 
 
 def idea(page: httpx2.Response, name: str) -> str:
@@ -158,7 +159,7 @@ def test_a_level_can_be_chosen_and_the_record_forgotten(client: TestClient, libr
 @pytest.mark.parametrize("cookie", ["x", "é", "W10=", "A" * 5000, base64.urlsafe_b64encode(b"\xff[").decode()])
 def test_a_cookie_that_is_no_record_begins_a_new_one(client: TestClient, cookie: str) -> None:
     """Without a word: there is nothing that the learner could do about it."""
-    page = client.get("/practice", headers=[(b"cookie", f"{COOKIE}={cookie}".encode())])
+    page = client.get("/practice", headers=[(b"cookie", f"{PRACTICE_COOKIE}={cookie}".encode())])
     assert page.status_code == 200
     assert "Skip this one" in page.text
 
@@ -194,4 +195,4 @@ def test_a_long_record_fits_into_a_cookie_and_keeps_its_newest_results(count: in
     read = kept_record(request_with(cookie.split(";")[0]))
     assert read.results == record.results[len(record.results) - len(read.results) :]
     assert len(read.results) >= min(count, 15)
-    assert len(write_record(read)) <= LONGEST
+    assert len(write_record(read)) <= MAX_COOKIE

@@ -22,8 +22,8 @@ from app.forward.lines import ForwardError
 from app.forward.process import RunnerBusy, RunnerFailed, RunTooLong
 from app.settings import PROJECT, Settings
 from app.store.tables import attempts, runs
+from app.web.shared.cookies import VISITOR_COOKIE
 from app.web.shared.request_guard import MAX_BODY
-from app.web.shared.services import COOKIE
 from tests.helpers.answer_keys import KEY
 from tests.helpers.html_page import Page
 from tests.helpers.runs import finished_run
@@ -199,7 +199,7 @@ def test_the_cookie_is_closed_to_scripts_and_other_sites(client: TestClient) -> 
     """HttpOnly and SameSite=Lax always, Secure where the page came over https; a mere visit sets none."""
     assert "set-cookie" not in client.get("/").headers
     cookie = client.post("/sheet/save", data=LLAMA).headers["set-cookie"]
-    assert cookie.startswith(COOKIE)
+    assert cookie.startswith(VISITOR_COOKIE)
     assert {"HttpOnly", "SameSite=lax"} <= set(cookie.split("; "))
     assert "Secure" not in cookie
     assert "Secure" in client.post("https://testserver/sheet/save", data=LLAMA).headers["set-cookie"]
@@ -207,26 +207,26 @@ def test_the_cookie_is_closed_to_scripts_and_other_sites(client: TestClient) -> 
 
 def test_what_a_new_browser_sends_at_once_is_one_persons(client: TestClient) -> None:
     """A save and a check are under way before either brought a cookie: whichever is last, the try is kept."""
-    newcomer = Page(client.get("/").text).find("input", name="newcomer")[0][0]["value"]
-    assert Page(client.get("/").text).find("input", name="newcomer")[0][0]["value"] != newcomer
+    newcomer = Page(client.get("/").text).find("input", name="form_secret")[0][0]["value"]
+    assert Page(client.get("/").text).find("input", name="form_secret")[0][0]["value"] != newcomer
     sent = {"check": filled(queries__columns="4096"), "save": filled(queries__columns="4096")}
     browsers = {what: TestClient(client.app) for what in sent}
     with ThreadPoolExecutor(2) as pool:
         under_way = [
-            pool.submit(browsers[what].post, f"/sheet/{what}", data={**form, "newcomer": newcomer})
+            pool.submit(browsers[what].post, f"/sheet/{what}", data={**form, "form_secret": newcomer})
             for what, form in sent.items()
         ]
     assert [one.result().status_code for one in under_way] == [200, 200]
     for browser in browsers.values():
         page = Page(browser.get("/").text)
         assert page.marks()["queries.columns"] == "wrong"
-        assert page.find("input", name="newcomer") == []
+        assert page.find("input", name="form_secret") == []
     assert Page(TestClient(client.app).get("/").text).marks() == {}
 
 
 def test_a_cookie_nobody_gave_out_is_a_new_learner(client: TestClient) -> None:
     """A made-up token finds no work, and saving gives another."""
-    client.cookies.set(COOKIE, "made-up")
+    client.cookies.set(VISITOR_COOKIE, "made-up")
     assert client.get("/").status_code == 200
     assert "made-up" not in client.post("/sheet/save", data=LLAMA).headers["set-cookie"]
 

@@ -20,7 +20,7 @@ from app.web.models.model_page import ModelPage
 from app.web.practice.sheet_page import SheetPage
 from app.web.runs.run_page import NoRunPage, RunPage
 from app.web.shared.errors import ErrorPage
-from app.web.shared.services import make_templates
+from app.web.shared.templating import template_environment
 from app.web.student.class_sheet_page import ClassSheetPage, OverviewPage, TicketPage
 from app.web.student.join_page import JoinedPage, JoinPage, MinePage, NamePage, ResumePage
 from app.web.teacher.activity_page import ActivityFormPage, ActivityPage
@@ -83,7 +83,7 @@ PAGES: dict[str, type[Any]] = {
 
 def parts_of(template: str) -> set[str]:
     """A template with all that it extends and includes."""
-    environment = make_templates()
+    environment = template_environment()
     found, waiting = set[str](), {template}
     while waiting:
         name = waiting.pop()
@@ -95,7 +95,7 @@ def parts_of(template: str) -> set[str]:
 
 def variables(template: str) -> set[str]:
     """The names a template reads and does not make itself, with those of its parts."""
-    environment = make_templates()
+    environment = template_environment()
     texts = [(PROJECT / "templates" / name).read_text(encoding="utf-8") for name in parts_of(template)]
     undeclared = set().union(*(meta.find_undeclared_variables(environment.parse(text)) for text in texts))
     return undeclared - set(environment.globals)

@@ -20,8 +20,8 @@ from app.main import create_app
 from app.settings import Settings
 from app.store import Activity, Course, Plan, Policies, Student, Teacher
 from app.store.tables import attempts, drafts
-from app.web.shared.rate_limits import BUCKETS, Kind
-from app.web.shared.services import COOKIE
+from app.web.shared.cookies import VISITOR_COOKIE
+from app.web.shared.rate_limits import BUCKETS, Limit
 from tests.helpers.answer_keys import KEY
 from tests.helpers.classes import World
 from tests.helpers.fake_runner import FakeRunner
@@ -66,7 +66,7 @@ class Room:
 @pytest.fixture
 def room(app: FastAPI, request: pytest.FixtureRequest) -> Iterator[Room]:
     with ExitStack() as stack:
-        World(app).services.limits._left.clear()
+        World(app).services.limits.forget()
         yield Room(app, stack, f"{abs(hash(request.node.name))}")
 
 
@@ -201,22 +201,22 @@ def test_joining_pressed_twice_is_one_student(database_url: str, tmp_path: Path,
         path = f"/join/{room.open().join_code}"
         who = {"learner": room.world.services.store.add_learner()} if known else {}
         browsers = [room.enter(**who) for _ in range(4)]
-        newcomer = Page(browsers[0].get(path).text).find("input", name="newcomer")[0][0]["value"]
+        newcomer = Page(browsers[0].get(path).text).find("input", name="form_secret")[0][0]["value"]
         with ThreadPoolExecutor(4) as pool:
             pressed = [
-                pool.submit(browser.post, path, data={"newcomer": newcomer, "name": "Kim"}) for browser in browsers
+                pool.submit(browser.post, path, data={"form_secret": newcomer, "name": "Kim"}) for browser in browsers
             ]
         answers = [one.result() for one in pressed]
         assert [answer.status_code for answer in answers] == [200] * 4
         assert len({Page(answer.text).text("p", class_="code") for answer in answers}) == 1
         assert len({answer.cookies["attention_shapes"] for answer in answers}) == 1
         assert [student.name for student in room.world.services.store.courses.students(room.course)] == ["Kim"]
-        back = browsers[0].post(path, data={"newcomer": newcomer, "name": "Lou"})
+        back = browsers[0].post(path, data={"form_secret": newcomer, "name": "Lou"})
         assert Page(back.text).text("h1") == "You are in, Lou"  # the page was gone back to, by somebody else
         assert Page(back.text).text("p", class_="code") != Page(answers[0].text).text("p", class_="code")
-        other = Page(browsers[0].get(path).text).find("input", name="newcomer")[0][0]["value"]
+        other = Page(browsers[0].get(path).text).find("input", name="form_secret")[0][0]["value"]
         assert other != newcomer
-        assert room.enter().post(path, data={"newcomer": other, "name": "Kim"}).status_code == 422
+        assert room.enter().post(path, data={"form_secret": other, "name": "Kim"}).status_code == 422
 
 
 def test_a_second_activity_of_the_course_knows_the_student(room: Room) -> None:
@@ -233,10 +233,10 @@ def test_a_second_activity_of_the_course_knows_the_student(room: Room) -> None:
 def test_codes_cannot_be_guessed_quickly(room: Room) -> None:
     """After three hundred wrong join or resume codes of one address, all but three sent before, it has to wait: 429."""
     browser, limits = room.enter(), room.world.services.limits
-    kinds: tuple[tuple[str, Kind], ...] = (("/join", "join"), ("/resume", "resume"))
+    kinds: tuple[tuple[str, Limit], ...] = (("/join", "join"), ("/resume", "resume"))
     for path, kind in kinds:
         for _ in range(int(BUCKETS[kind].size) - 3):
-            limits.wrong(kind, "testclient")
+            limits.record_failure(kind, "testclient")
         for _ in range(3):
             assert browser.post(path, data={"code": "AAAAAAAAAA"}).status_code in (404, 422)
         answer = browser.post(path, data={"code": "AAAAAAAAAA"})
@@ -543,7 +543,7 @@ def kim(client: TestClient) -> tuple[World, TestClient, Student]:
     world = World(client.app)  # type: ignore[arg-type]  # it is the app itself
     course = world.course("Transformers", world.teacher("ada@example.org"))
     student, learner = world.student(course, "Kim")
-    client.cookies.set(COOKIE, learner.token)
+    client.cookies.set(VISITOR_COOKIE, learner.token)
     return world, client, student
 
 

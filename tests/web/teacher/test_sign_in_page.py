@@ -19,9 +19,9 @@ from app.cli import main as command
 from app.settings import Settings
 from app.store import Store, Teacher
 from app.store.tables import log
-from app.web.shared.passwords import AT_ONCE, WAITING, Passwords, PasswordsBusyError
-from app.web.shared.permissions import SESSION_COOKIE
-from app.web.shared.rate_limits import BUCKETS, Limits, TooManyGuessesError
+from app.web.shared.cookies import TEACHER_COOKIE
+from app.web.shared.passwords import MAX_HASHES_AT_ONCE, MAX_WAITING, Passwords, PasswordsBusyError
+from app.web.shared.rate_limits import BUCKETS, RateLimits, TooManyGuessesError
 from tests.helpers.classes import PASSWORD, World
 
 ADA = "ada@example.org"
@@ -110,10 +110,10 @@ def test_signing_in_and_out(browser: TestClient, ada: Teacher) -> None:
     assert "httponly" in cookie
     assert "samesite=lax" in cookie
     assert "secure" not in cookie
-    token = browser.cookies[SESSION_COOKIE]
+    token = browser.cookies[TEACHER_COOKIE]
     assert browser.get("/courses").status_code == 200
     assert browser.post("/sign-out").headers["location"] == "/sign-in"
-    browser.cookies.set(SESSION_COOKIE, token)
+    browser.cookies.set(TEACHER_COOKIE, token)
     assert browser.get("/courses").status_code == 303
 
 
@@ -203,18 +203,18 @@ def test_guessing_at_one_account_is_slowed_down(
         assert sign_in(browser, "wrong")[0] == 422
     answer = browser.post("/sign-in", data={"email": ADA, "password": PASSWORD})
     assert answer.status_code == 429
-    assert 0 < int(answer.headers["retry-after"]) <= BUCKETS["account"].seconds + 1
+    assert 0 < int(answer.headers["retry-after"]) <= BUCKETS["account"].refill_s + 1
     assert "Too many wrong guesses" in answer.text
 
 
 def test_a_bucket_fills_by_itself() -> None:
     """By a clock of our own: empty after its size, one more after its seconds, full again and never more than that."""
     at = [0.0]
-    limits = Limits(clock=lambda: at[0])
+    limits = RateLimits(clock=lambda: at[0])
     bucket = BUCKETS["join"]
     for _ in range(int(bucket.size)):
         limits.check("join", "here")
-        limits.wrong("join", "here")
+        limits.record_failure("join", "here")
     with pytest.raises(TooManyGuessesError) as refused:
         limits.check("join", "here")
     limits.check("join", "elsewhere")
@@ -223,7 +223,7 @@ def test_a_bucket_fills_by_itself() -> None:
     at[0] += 10_000_000
     for _ in range(int(bucket.size)):
         limits.check("join", "here")
-        limits.wrong("join", "here")
+        limits.record_failure("join", "here")
     with pytest.raises(TooManyGuessesError):
         limits.check("join", "here")
 
@@ -231,14 +231,14 @@ def test_a_bucket_fills_by_itself() -> None:
 def guesses(workers: int, hours: int) -> tuple[int, int]:
     """How many guesses at one account a worker allows at once, and then within so many hours."""
     at, counted = [0.0], list[int]()
-    limits = Limits(workers, clock=lambda: at[0])
+    limits = RateLimits(workers, clock=lambda: at[0])
     for moments in (range(1), range(0, hours * 3600, 60)):
         counted.append(0)
         for at[0] in moments:
             with suppress(TooManyGuessesError):
                 while True:
                     limits.check("account", ADA)
-                    limits.wrong("account", ADA)
+                    limits.record_failure("account", ADA)
                     counted[-1] += 1
     return counted[0], counted[1]
 
@@ -256,7 +256,7 @@ def test_the_app_counts_for_as_many_workers_as_are_set(tmp_path: Path) -> None:
     limits = main.create_app(Settings(data_dir=tmp_path, database_url="", workers=4)).state.services.limits
     for _ in range(5):
         limits.check("account", ADA)
-        limits.wrong("account", ADA)
+        limits.record_failure("account", ADA)
     with pytest.raises(TooManyGuessesError):
         limits.check("account", ADA)
 
@@ -273,7 +273,7 @@ def test_password_hashes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         return "hash"
 
     monkeypatch.setattr(type(passwords._hasher), "hash", slow)
-    threads = [threading.Thread(target=passwords.hash, args=("x",)) for _ in range(AT_ONCE + WAITING)]
+    threads = [threading.Thread(target=passwords.hash, args=("x",)) for _ in range(MAX_HASHES_AT_ONCE + MAX_WAITING)]
     for thread in threads:
         thread.start()
     while passwords._room._value:  # how many may still come in
@@ -283,7 +283,7 @@ def test_password_hashes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     gate.set()
     for thread in threads:
         thread.join()
-    assert max(most) <= AT_ONCE
+    assert max(most) <= MAX_HASHES_AT_ONCE
     assert passwords.hash("x") == "hash"
 
 

@@ -1,0 +1,107 @@
+"""Templates: the Jinja environment with its filters, and `render`, which makes a response of a page object."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import fields
+from datetime import datetime
+from functools import cache, lru_cache
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from fastapi import Request
+from fastapi.responses import HTMLResponse
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from app.settings import PROJECT
+from app.sheets.worksheet import format_number
+from app.web.shared.static_files import static_url
+from app.web.shared.urls import url_for
+
+
+@cache
+def template_environment() -> Environment:
+    """The environment of every template, made once: a template that is missing a variable raises UndefinedError."""
+    environment = Environment(
+        loader=FileSystemLoader(PROJECT / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,  # looking at the files for every page costs as much as a database query
+    )
+    environment.globals.update(url_for=url_for, static_url=static_url)
+    environment.filters.update(
+        number=format_number,
+        symbol=symbol,
+        svg_symbol=svg_symbol,
+        equation=equation,
+        expression=expression,
+        local_time=local_time,
+    )
+    return environment
+
+
+def render(template: str, page: Any, status: int = 200) -> HTMLResponse:
+    """The HTML of a template; its variables are the fields of `page`, a dataclass made for that template."""
+    variables = {field.name: getattr(page, field.name) for field in fields(page)}
+    return HTMLResponse(template_environment().get_template(template).render(variables), status_code=status)
+
+
+def render_page_or_fragment(
+    request: Request, page_template: str, fragment_template: str, page: Any, status: int = 200
+) -> HTMLResponse:
+    """The fragment alone where htmx asks, which puts it into the page it is on; otherwise the whole page."""
+    return render(fragment_template if is_htmx(request) else page_template, page, status)
+
+
+def is_htmx(request: Request) -> bool:
+    """Whether a script on one of our pages asks, and not a browser that opens a page."""
+    return "hx-request" in request.headers
+
+
+def local_time(moment: datetime, time_zone: str) -> str:
+    """A moment as a course writes it, in an IANA time zone: '3 April, 09:05'."""
+    return moment.astimezone(ZoneInfo(time_zone)).strftime("%d %B, %H:%M").lstrip("0")
+
+
+@lru_cache(4000)
+def symbol(text: str) -> Markup:
+    """Symbols as mathematics: 'H·d_head + 1' in italics, with what follows `_` as a subscript."""
+    sums = (Markup("·").join(_symbol(piece) for piece in term.split("·")) for term in text.split(" + "))
+    return Markup(" + ").join(sums)
+
+
+@lru_cache(4000)
+def svg_symbol(text: str) -> Markup:
+    """A letter inside a drawing: as `symbol`, in the elements SVG has."""
+    base, _, below = text.partition("_")
+    tail = Markup('<tspan class="sub" dy="4">{}</tspan>').format(below) if below else Markup("")
+    return escape(base) + tail
+
+
+def equation(text: str, letters: Mapping[str, str]) -> Markup:
+    """The words of an equation with each tensor's key as its letter: 'queries · keysᵀ' becomes Q · Kᵀ."""
+    return Markup("").join(_word(word, letters) for word in re.split(r"(\w+)", text.replace("ᵀ", "^")))
+
+
+def expression(text: str, known: Collection[str] | None = None) -> Markup:
+    """Every symbol in a sum of products as mathematics, the rest as it is: 'L·(4·d·d + d_ff)'.
+
+    In a sentence only the `known` symbols are taken for such.
+    """
+    pieces = re.split(r"([A-Za-z]\w*)", text)
+    return Markup("").join(_symbol(piece) if known is None or piece in known else escape(piece) for piece in pieces)
+
+
+def _word(word: str, letters: Mapping[str, str]) -> Markup:
+    return _symbol(letters[word]) if word in letters else escape(word).replace("^", Markup("<sup>T</sup>"))
+
+
+def _symbol(text: str) -> Markup:
+    base, _, below = text.partition("_")
+    if not base.replace("'", "").isalpha():
+        return escape(text)
+    return Markup("<i>{}</i>").format(base) + (Markup("<sub>{}</sub>").format(below) if below else "")

@@ -1,0 +1,79 @@
+"""Who works in this browser: the visitor that its cookie names, and the first visit, when there is no cookie yet.
+
+A new browser may have several requests under way before the first answer brings its cookie: a save while somebody types
+and the press of a button, or one button pressed twice. All of them carry the same form with the same secret, and the
+visitor's token is made from that secret, so that they become one visitor and not several.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+import secrets
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import Depends, Request, Response
+
+from app.store import Learner
+from app.store.courses import code_from
+from app.web.shared.cookies import VISITOR_COOKIE, set_private_cookie
+from app.web.shared.forms import FormDep, FormReader
+from app.web.shared.services import StoreDep
+
+
+def visitor_of(request: Request, store: StoreDep) -> Learner | None:
+    """The visitor named by this browser's cookie; None without a cookie or where the database knows no such visitor."""
+    token = request.cookies.get(VISITOR_COOKIE)
+    return store.find_learner(token) if token else None
+
+
+MaybeLearner = Annotated[Learner | None, Depends(visitor_of)]
+
+
+def remember_visitor(request: Request, response: Response, visitor: Learner) -> None:
+    """Put the visitor's token into this browser's cookie."""
+    set_private_cookie(request, response, VISITOR_COOKIE, visitor.token)
+
+
+@dataclass(frozen=True)
+class FormSecret:
+    """The secret in the form of a page that was shown to a browser without a cookie: 43 URL-safe characters."""
+
+    secret: str
+
+    @classmethod
+    def new(cls) -> FormSecret:
+        """A random one, for a page that is about to be shown."""
+        return cls(secrets.token_urlsafe(32))
+
+    @classmethod
+    def of(cls, form: FormReader) -> FormSecret:
+        """The one that a form sent; a new one where the field is missing or malformed."""
+        text = form.raw("form_secret")
+        return cls(text) if re.fullmatch(r"[\w-]{43}", text, re.ASCII) else cls.new()
+
+    @property
+    def token(self) -> str:
+        """The token of the visitor who sent this form: the same secret always gives the same token."""
+        return base64.urlsafe_b64encode(self._derive("token")).rstrip(b"=").decode()
+
+    def code(self, name: str) -> str:
+        """The resume code of the student who joins under that name with this form.
+
+        The same form sent twice gives the same code; with another name it gives another code, for another student.
+        """
+        return code_from(self._derive(f"code for {name}"))
+
+    def _derive(self, purpose: str) -> bytes:
+        """32 bytes that depend on the secret and the purpose and tell nothing about the secret."""
+        return hashlib.sha256(f"{purpose} of {self.secret}".encode()).digest()
+
+
+def visitor_to_store(store: StoreDep, visitor: MaybeLearner, form: FormDep) -> Learner:
+    """The visitor of this browser, added to the database when this is the first thing that the browser sends."""
+    return visitor or store.add_learner(FormSecret.of(form).token)
+
+
+OwnerDep = Annotated[Learner, Depends(visitor_to_store)]
