@@ -60,7 +60,7 @@ def url_for(name: str, **values: object) -> str:
     except KeyError as missing:
         raise RouteNameError(f"url_for({name!r}): {missing} is unknown or missing") from None
     path = route.path_format.format_map(quoted)
-    return f"{path}?{urlencode(values)}" if values else path
+    return f"{path}?{urlencode(values, safe='/')}" if values else path
 
 
 def route_names() -> frozenset[str]:
