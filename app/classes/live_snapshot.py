@@ -32,7 +32,7 @@ Stage = Literal["nothing", "typing", "checked", "handed-in"]
 
 
 @dataclass(frozen=True)
-class SheetProgress:
+class LiveProgress:
     """How far one student is with one sheet: the stage, each row's state, and misconceptions, the diagnosis first."""
 
     stage: Stage = "nothing"
@@ -89,7 +89,7 @@ class RowBar:
 class SheetSnapshot:
     """One sheet of an activity: everybody's progress, its rows, and the misconceptions shown, the commonest first."""
 
-    progress: Mapping[int, SheetProgress]  # by student: everybody who came, also those who did nothing yet
+    progress: Mapping[int, LiveProgress]  # by student: everybody who came, also those who did nothing yet
     rows: tuple[RowBar, ...]
     misconceptions: tuple[tuple[str, int], ...]  # key, and how many students
 
@@ -130,8 +130,8 @@ class _CacheEntry:
     snapshot: LiveSnapshot | None = None
     expires_at: float = 0.0  # on the clock of LiveSnapshots
     regrade: int = 0  # the last regrade that `attempts` take into account
-    attempts: dict[int, SheetProgress] = field(default_factory=dict)  # by the attempt's id
-    drafts: dict[Whose, tuple[int, SheetProgress]] = field(default_factory=dict)  # with the draft's version
+    attempts: dict[int, LiveProgress] = field(default_factory=dict)  # by the attempt's id
+    drafts: dict[Whose, tuple[int, LiveProgress]] = field(default_factory=dict)  # with the draft's version
     variants: dict[tuple[str, Fixed], Variant] = field(default_factory=dict)  # by sheet and sizes
 
 
@@ -214,7 +214,7 @@ def _read_attempts(store: Store, entry: _CacheEntry, attempt_ids: Collection[int
     """Read the marks of these attempts into the cache where they are missing, and drop all others from it."""
     marks = store.live.held([attempt_id for attempt_id in attempt_ids if attempt_id not in entry.attempts])
     for attempt_id, stored in marks.items():
-        entry.attempts[attempt_id] = SheetProgress("checked", _row_states(stored.marks), stored.misconceptions)
+        entry.attempts[attempt_id] = LiveProgress("checked", _row_states(stored.marks), stored.misconceptions)
     for dropped in set(entry.attempts) - set(attempt_ids):
         del entry.attempts[dropped]
 
@@ -234,7 +234,7 @@ def _grade_drafts(
         marked = stored_marks(
             grade(variant, {b: text for b, text in draft.answers.items() if b in variant.blanks_by_name})
         )
-        progress = SheetProgress("typing", _row_states(marked.marks), marked.misconceptions)
+        progress = LiveProgress("typing", _row_states(marked.marks), marked.misconceptions)
         entry.drafts[student_id, sheet] = (draft.version, progress)
     for dropped in set(entry.drafts) - set(versions):
         del entry.drafts[dropped]
@@ -272,16 +272,16 @@ def _sheet_snapshot(
     )
 
 
-def _progress(entry: _CacheEntry, whose: Whose, last: Mapping[Whose, LastTry]) -> SheetProgress:
+def _progress(entry: _CacheEntry, whose: Whose, last: Mapping[Whose, LastTry]) -> LiveProgress:
     """One student's progress on one sheet: of the last attempt, else of the draft, else nothing."""
     attempt = last.get(whose)
     if attempt is None or attempt.id not in entry.attempts:
-        return entry.drafts[whose][1] if whose in entry.drafts else SheetProgress()
+        return entry.drafts[whose][1] if whose in entry.drafts else LiveProgress()
     checked = entry.attempts[attempt.id]
-    return SheetProgress("handed-in" if attempt.handed_in else "checked", checked.rows, checked.misconceptions)
+    return LiveProgress("handed-in" if attempt.handed_in else "checked", checked.rows, checked.misconceptions)
 
 
-def _row_bar(row: Row, begun: Iterable[SheetProgress]) -> RowBar:
+def _row_bar(row: Row, begun: Iterable[LiveProgress]) -> RowBar:
     """The states of one row counted; a sheet without a state for it counts as open."""
     states = [progress.rows.get(row.key, "open") for progress in begun]
     return RowBar(row, states.count("right"), states.count("follows"), states.count("wrong"), states.count("open"))

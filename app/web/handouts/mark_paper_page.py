@@ -10,8 +10,9 @@ from annotated_doc import Doc
 from fastapi import APIRouter, Depends, Request, Response
 
 from app.exchange.imported_models import variant_coded
-from app.handout.options import HandoutError
-from app.handout.paper import Paper, mark_papers, order_of, results_csv
+from app.grading.grade import AnswersError
+from app.grading.paper_lines import MarkedPaper, blank_order, mark_lines
+from app.handout.paper import results_csv
 from app.sheets.worksheet import Variant, WorksheetError
 from app.web.shared.services import ServicesDep
 from app.web.shared.templating import render
@@ -31,7 +32,7 @@ class MarkingPage:
     order: Annotated[tuple[Mapping[str, str], ...], Doc("The boxes in the order in which they are typed.")] = ()
     typed: Annotated[str, Doc("The lines as typed.")] = ""
     typed_problem: Annotated[str, Doc("Which line cannot be used and why, or nothing.")] = ""
-    papers: Annotated[tuple[Paper, ...], Doc("The marked sheets.")] = ()
+    papers: Annotated[tuple[MarkedPaper, ...], Doc("The marked sheets.")] = ()
 
 
 @dataclass(frozen=True)
@@ -58,17 +59,17 @@ def show_marking(services: ServicesDep, code: str = "") -> Response:
         variant = variant_coded(services.library, services.store, code)
     except WorksheetError as error:
         return render("handouts/mark_paper.html", MarkingPage(code[:60], str(error)), 404)
-    return render("handouts/mark_paper.html", MarkingPage(variant.code, "", variant, order_of(variant)))
+    return render("handouts/mark_paper.html", MarkingPage(variant.code, "", variant, blank_order(variant)))
 
 
 @router.post("/marking")
 def mark(services: ServicesDep, lines: Annotated[Lines, Depends(posted)]) -> Response:
     """The marks of every line, below what was typed."""
     variant = variant_coded(services.library, services.store, lines.code)
-    page = MarkingPage(variant.code, "", variant, order_of(variant), lines.typed)
+    page = MarkingPage(variant.code, "", variant, blank_order(variant), lines.typed)
     try:
-        papers = mark_papers(variant, lines.typed)
-    except HandoutError as error:
+        papers = mark_lines(variant, lines.typed)
+    except AnswersError as error:
         return render("handouts/mark_paper.html", _with(page, typed_problem=str(error)), 422)
     return render("handouts/mark_paper.html", _with(page, papers=papers))
 
@@ -77,10 +78,10 @@ def mark(services: ServicesDep, lines: Annotated[Lines, Depends(posted)]) -> Res
 def export_marked_papers(services: ServicesDep, lines: Annotated[Lines, Depends(posted)]) -> Response:
     """The same as a CSV file."""
     variant = variant_coded(services.library, services.store, lines.code)
-    written = results_csv(variant, mark_papers(variant, lines.typed))
+    written = results_csv(variant, mark_lines(variant, lines.typed))
     headers = {"Content-Disposition": f'attachment; filename="{variant.code}.csv"', "Cache-Control": "no-store"}
     return Response("\ufeff" + written, media_type="text/csv", headers=headers)
 
 
-def _with(page: MarkingPage, papers: tuple[Paper, ...] = (), typed_problem: str = "") -> MarkingPage:
+def _with(page: MarkingPage, papers: tuple[MarkedPaper, ...] = (), typed_problem: str = "") -> MarkingPage:
     return MarkingPage(page.code, "", page.variant, page.order, page.typed, typed_problem, papers)

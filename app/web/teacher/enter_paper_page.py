@@ -1,4 +1,4 @@
-"""Paper of an activity, typed in line by line: each line is a try that its student handed in."""
+"""Paper of an activity, typed in line by line: each line becomes an attempt that its student handed in."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from app.classes.student_sheet import (
     worksheet_titles,
 )
 from app.exchange.imported_models import variant_coded
-from app.handout.options import HandoutError
-from app.handout.paper import Paper, mark_paper, order_of, parted, typed_lines
+from app.grading.grade import AnswersError
+from app.grading.paper_lines import MarkedPaper, blank_order, mark_line, numbered_lines, split_name
 from app.sheets.codes import read_code
 from app.sheets.library import Library
 from app.sheets.worksheet import Variant, WorksheetError
@@ -56,7 +56,7 @@ class Stored:
 
     student: Student
     variant: Variant
-    paper: Paper
+    paper: MarkedPaper
     again: bool
 
 
@@ -108,12 +108,12 @@ class Pile:
     known: dict[str, tuple[int, Fixed]] = field(default_factory=dict)
 
     def store(self, line: str, at: int) -> Stored:
-        """Keep one line as a try; raises PaperError and HandoutError, which call it by that number."""
+        """Keep one line as a try; raises PaperError and AnswersError, which call it by that number."""
         named = self._named(line, at)
         sheet = self._sheet(named, at)
         if not named.answers.split():
             raise PaperError(self.services.library.wording.say("paper", "no-answers", at=at, name=named.student.name))
-        paper = mark_paper(sheet.variant, named.student.name, named.answers, at)
+        paper = mark_line(sheet.variant, named.student.name, named.answers, at)
         return Stored(named.student, sheet.variant, paper, _keep(self.services, sheet, paper))
 
     def coded(self, code: str) -> tuple[int, Fixed]:
@@ -137,7 +137,7 @@ class Pile:
         )
 
     def _named(self, line: str, at: int) -> Named:
-        label, answers = parted(line)
+        label, answers = split_name(line)
         label = " ".join(label.split())
         if not label:
             return self._without_colon(line, at)
@@ -187,10 +187,10 @@ def type_in(services: ServicesDep, access: EditableActivity, form: FormDep) -> R
     page = _page(services, access, pile.number, form.single_line("code", 60))
     typed, words = form.raw("typed"), services.library.wording
     try:
-        lines = typed_lines(typed)
+        lines = numbered_lines(typed)
         if page.code and page.sheets:
             pile.coded(page.code)
-    except HandoutError as error:
+    except AnswersError as error:
         return render("teacher/enter_paper.html", replace(page, typed=typed, problem=str(error)), 422)
     except (PaperError, WorksheetError) as error:
         return render("teacher/enter_paper.html", replace(page, typed=typed, code_problem=str(error)), 422)
@@ -213,12 +213,12 @@ def _store(pile: Pile, lines: list[str]) -> tuple[tuple[Stored, ...], tuple[Uncl
             stored.append(pile.store(line, len(unclear) + 1))
         except PaperError as error:
             unclear.append(Unclear(line, str(error), error.label, error.people))
-        except HandoutError as error:
+        except AnswersError as error:
             unclear.append(Unclear(line, str(error)))
     return tuple(stored), tuple(unclear)
 
 
-def _keep(services: Services, sheet: StudentSheet, paper: Paper) -> bool:
+def _keep(services: Services, sheet: StudentSheet, paper: MarkedPaper) -> bool:
     """Keep one paper as a try that was handed in; whether it was there before."""
     work, spot = services.store.classwork, sheet.key
     answers = dict(zip(map(str, sheet.variant.blanks), paper.texts, strict=True))
@@ -275,7 +275,7 @@ def _number(activity: Activity, sheet: str) -> int:
 def _page(services: Services, access: permissions.ActivityAccess, number: int, code: str = "") -> PapersPage:
     activity, drafted = access.activity, access.activity.state == "draft"
     sheets = worksheet_titles(activity.content)
-    order = order_of(own_variant(services.library, services.store, activity, number + 1)) if sheets else ()
+    order = blank_order(own_variant(services.library, services.store, activity, number + 1)) if sheets else ()
     kept = activity.content.items[number].sheet if sheets else ""
     tries = services.store.classwork.tries_of_activity(activity.id)
     handed_in = {one.student_id for one in tries if one.handed_in and one.sheet == kept}

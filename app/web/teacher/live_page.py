@@ -9,7 +9,7 @@ from annotated_doc import Doc
 from fastapi import APIRouter, Depends, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
 
-from app.classes.live_snapshot import LiveSnapshot, SheetProgress, SheetSnapshot, Stage
+from app.classes.live_snapshot import LiveProgress, LiveSnapshot, SheetSnapshot, Stage
 from app.classes.student_sheet import own_variant, worksheet_titles
 from app.figures.figures import Figure
 from app.grading.explanations import explain_misconception
@@ -172,7 +172,7 @@ def _people(
     people = list[Person]()
     for student in services.store.courses.students(access.course):
         if student.id in came:
-            progress = sheet.progress[student.id] if sheet else SheetProgress()
+            progress = sheet.progress[student.id] if sheet else LiveProgress()
             misconceptions = tuple(names.get(key, key) for key in progress.misconceptions)
             people.append(Person(student.id, student.name, progress.stage, progress.rows_right, misconceptions))
     return tuple(people)

@@ -1,0 +1,91 @@
+"""Answers on paper, typed back in: one line for each student, read and marked as any other sheet.
+
+A line is `name: answer answer …`, in the order of the sheet's blanks; `-` stands for a blank that was left empty. The
+name and its colon may be missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from app.grading.grade import AnswersError, Report, grade
+from app.sheets.worksheet import Variant
+
+MAX_PAPER_LINES = 1_000  # of one form
+MAX_PAPER_LINE_LENGTH = 4_000  # characters
+MAX_TYPED_NAME_LENGTH = 120  # characters
+EMPTY_ANSWERS = ("-", "–", "—", "_")
+_JOINERS = "\u200c\u200d"  # they shape letters in names of some scripts
+
+
+@dataclass(frozen=True)
+class MarkedPaper:
+    """One student's sheet as it was typed in: the name, a text for every blank in order, and their marks."""
+
+    name: str
+    texts: tuple[str, ...]
+    report: Report
+
+
+def mark_lines(variant: Variant, typed: str) -> tuple[MarkedPaper, ...]:
+    """Every line that is not blank, marked, in order; raises AnswersError about the first that cannot be used."""
+    return tuple(mark_line(variant, *split_name(line), number) for number, line in numbered_lines(typed))
+
+
+def numbered_lines(typed: str) -> tuple[tuple[int, str], ...]:
+    """Every line that is not blank with its number, from 1; raises AnswersError for more than MAX_PAPER_LINES of them.
+
+    Example: numbered_lines("Ada: 1\\n\\nBo: 2") is ((1, "Ada: 1"), (3, "Bo: 2")).
+    """
+    lines = typed.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    filled = tuple((number, line) for number, line in enumerate(lines, start=1) if line.strip())
+    if len(filled) > MAX_PAPER_LINES:
+        raise AnswersError(f"At most {MAX_PAPER_LINES:,} lines can be marked at once: do it in parts.")
+    return filled
+
+
+def split_name(line: str) -> tuple[str, str]:
+    """What stands before the first colon, and what stands after it; without a colon the name is ''.
+
+    >>> split_name("Ada Lovelace: 100 4096")
+    ('Ada Lovelace', ' 100 4096')
+    """
+    before, colon, after = line.replace("：", ":").partition(":")
+    return (before, after) if colon else ("", line)
+
+
+def mark_line(variant: Variant, name: str, answers: str, line_number: int) -> MarkedPaper:
+    """The answers of one line, set apart by spaces, marked; blanks that no answer is left for count as empty.
+
+    Raises AnswersError, which names the line by its number, for more answers than blanks and for too long a line.
+    """
+    if len(name) + len(answers) > MAX_PAPER_LINE_LENGTH:
+        raise AnswersError(f"Line {line_number} is longer than any sheet: one student stands on one line.")
+    texts = tuple("" if text in EMPTY_ANSWERS else text for text in answers.split())
+    if len(texts) > len(variant.blanks):
+        raise AnswersError(
+            f"Line {line_number} has {len(texts)} answers, and the sheet has {len(variant.blanks)} boxes: "
+            "write no spaces inside an answer, and a colon after the name."
+        )
+    filled = texts + ("",) * (len(variant.blanks) - len(texts))
+    by_blank = dict(zip(map(str, variant.blanks), texts, strict=False))
+    return MarkedPaper(_printable(name), filled, grade(variant, by_blank))
+
+
+def blank_order(variant: Variant) -> tuple[Mapping[str, str], ...]:
+    """The blanks in the order in which they are typed, each as the row's letter (or name) and the field.
+
+    Example: ({"row": "Q", "field": "rows"}, {"row": "Q", "field": "columns"}, …)
+    """
+    return tuple({"row": row.letter or row.name, "field": blank.field} for row in variant.rows for blank in row.blanks)
+
+
+def _printable(name: str) -> str:
+    """A name as one line of characters that can be shown; raises AnswersError where it is too long for one."""
+    shown = " ".join("".join(char if char.isprintable() or char in _JOINERS else " " for char in name).split())
+    if len(shown) > MAX_TYPED_NAME_LENGTH:
+        raise AnswersError(
+            f"“{shown[:30]}…” is {len(shown):,} characters long; at most {MAX_TYPED_NAME_LENGTH} fit on a line."
+        )
+    return shown

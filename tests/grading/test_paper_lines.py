@@ -1,0 +1,48 @@
+"""Lines of answers from paper: how they are taken apart, and which are refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.grading import paper_lines
+from app.grading.grade import AnswersError
+from app.grading.paper_lines import blank_order, mark_line, mark_lines, numbered_lines, split_name
+from app.sheets.library import Library
+
+
+@pytest.mark.parametrize(
+    ("line", "name", "answers"),
+    [("Kim: 1 2", "Kim", " 1 2"), ("Kim： 1", "Kim", " 1"), ("1 2", "", "1 2"), ("Kim: a:b", "Kim", " a:b")],
+)
+def test_the_first_colon_ends_the_name(line: str, name: str, answers: str) -> None:
+    """Also a full-width one; without a colon there is no name."""
+    assert split_name(line) == (name, answers)
+
+
+def test_blank_lines_are_counted_and_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numbers are those of the lines as typed, whatever ends them; more lines than allowed are refused."""
+    assert numbered_lines("a\r\n \rb\n\n") == ((1, "a"), (3, "b"))
+    monkeypatch.setattr(paper_lines, "MAX_PAPER_LINES", 2)
+    with pytest.raises(AnswersError, match="At most 2"):
+        numbered_lines("a\nb\nc")
+
+
+def test_missing_answers_are_empty_and_surplus_ones_are_refused(library: Library) -> None:
+    """A dash leaves its blank empty, as does a line that ends early; a line that is too long names its number."""
+    variant = library.variant("llama-7b")
+    [paper] = mark_lines(variant, "  Kim\t Lee : 100 - 7")
+    assert paper.name == "Kim Lee"
+    assert paper.texts == ("100", "", "7", *[""] * (len(variant.blanks) - 3))
+    assert [mark.kind for mark in paper.report.marks.values()][:3] == ["right", "empty", "wrong"]
+    for answers in ("1 " * (len(variant.blanks) + 1), "1" * paper_lines.MAX_PAPER_LINE_LENGTH):
+        with pytest.raises(AnswersError, match="Line 7"):
+            mark_line(variant, "Kim", answers, 7)
+    with pytest.raises(AnswersError, match="characters"):
+        mark_line(variant, "K" * 121, "1", 1)
+
+
+def test_blanks_are_typed_row_by_row(library: Library) -> None:
+    """One entry for each blank, with the row's letter."""
+    order = blank_order(library.variant("llama-7b"))
+    assert order[:2] == ({"row": "X", "field": "rows"}, {"row": "X", "field": "columns"})
+    assert len(order) == 14
