@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from app.models.architecture import architecture_from
 from app.models.parameter_count import parameters_json
+from app.models.read_config import build_architecture
 from app.settings import PROJECT
 from app.shapes.shapes_json import shapes
 
@@ -29,7 +29,7 @@ def report() -> Iterator[str]:
 
 
 def _answer_everything(config: dict[str, Any]) -> None:
-    architecture = architecture_from(config)
+    architecture = build_architecture(config)
     shapes(architecture, 100)
     parameters_json(architecture)
 

@@ -20,7 +20,8 @@ from app.forward.devices import bytes_since, start_counting
 from app.forward.memory import bytes_needed
 from app.forward.program import program
 from app.forward.run import execute
-from app.models.architecture import Architecture, architecture_from
+from app.models.architecture import Architecture
+from app.models.read_config import build_architecture
 
 LLAMA_7B = {
     "model_type": "llama",
@@ -37,7 +38,7 @@ ROUNDS = {100: 41, 512: 21, 2048: 21, 4096: 15}
 
 def report(layer: bool = False) -> list[str]:
     """The lines to print: the CPU in float32, CUDA in float32 and bfloat16 where there is a GPU."""
-    architecture = architecture_from(LLAMA_7B, "LLaMA 7B")
+    architecture = build_architecture(LLAMA_7B, "LLaMA 7B")
     lines = [f"torch {torch.__version__}, {torch.get_num_threads()} threads; milliseconds are medians"]
     lines += [_row(architecture, tokens, "cpu", "float32", rounds) for tokens, rounds in ROUNDS.items()]
     if torch.cuda.is_available():

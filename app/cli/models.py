@@ -10,8 +10,9 @@ from app.exchange.hub import fetch_config, repository_name
 from app.forward.devices import DEVICES
 from app.forward.program import BYTES_BY_DTYPE, RUNNABLE
 from app.forward.run import run_head
-from app.models.architecture import Architecture, architecture_from, read_config
+from app.models.architecture import Architecture
 from app.models.parameter_count import parameters_json
+from app.models.read_config import build_architecture, read_config
 from app.shapes.shapes_json import shapes
 
 from .terminal import (
@@ -150,4 +151,4 @@ def _is_file(path: Path) -> bool:
 def _from_hub(name: str) -> Architecture:
     settings = read_settings()
     config = fetch_config(name, settings.data_dir / "hub", allowed=settings.hub)
-    return architecture_from(config, name)
+    return build_architecture(config, name)

@@ -10,7 +10,7 @@ from pathlib import Path
 from app.grading.grade import Report, grade
 from app.grading.hints import LEVELS, Hint, hint
 from app.misconceptions.catalogue import cannot_tell_apart
-from app.models.architecture import MAX_CONFIG_BYTES
+from app.models.read_config import MAX_CONFIG_BYTES
 from app.sheets.codes import read_code
 from app.sheets.lint import findings
 from app.sheets.seeds import variant_json

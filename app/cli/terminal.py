@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from pydantic import ValidationError
 
-from app.models.architecture import MAX_CONFIG_BYTES
+from app.models.read_config import MAX_CONFIG_BYTES
 from app.settings import PROJECT, Settings
 from app.sheets.library import Library, load_library
 

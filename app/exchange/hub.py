@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.models.architecture import MAX_CONFIG_BYTES
+from app.models.read_config import MAX_CONFIG_BYTES
 
 if TYPE_CHECKING:
     import httpx

@@ -9,7 +9,8 @@ from pathlib import Path, PurePath
 from typing import Any, Protocol
 
 from app.exchange.hub import fetch_config, repository_name
-from app.models.architecture import Architecture, architecture_from, parse_config, read_config
+from app.models.architecture import Architecture
+from app.models.read_config import build_architecture, parse_config, read_config
 from app.sheets.codes import imported_prefix, read_code
 from app.sheets.library import Library
 from app.sheets.worksheet import Model, Variant, Wording
@@ -61,7 +62,7 @@ def import_config(store: Store, wording: Wording, config: object, source: str, n
     "pasted" or the name of a repository on the Hub. Raises ConfigError for a config that cannot be read as a model.
     """
     shown_name = _clean_name(name) or _name_in_config(config)
-    architecture = architecture_from(config, shown_name or "this model")
+    architecture = build_architecture(config, shown_name or "this model")
     kept = store.keep_model(shown_name or _descriptive_name(wording, architecture), config, source)
     return _model(kept, wording)
 

@@ -25,7 +25,7 @@ def bytes_needed(architecture: Architecture, tokens: int, dtype: str = "float32"
     The mask is left out: it takes one byte a score, is gone before the weights are made, and never decides.
     """
     element = BYTES_BY_DTYPE[dtype]
-    shapes = RUNNABLE[topic].shapes({**architecture.symbols, "N": tokens})
+    shapes = RUNNABLE[topic].shapes({**architecture.all_sizes, "N": tokens})
     cells = {key: math.prod(shape) for key, shape in shapes.items()}
     # Per pair that is rotated: the angle in 8 bytes, cosine and sine in the program's own number format.
     angles = tokens * rotated_pairs(architecture) * (BYTES_OF_POSITION + 2 * element)

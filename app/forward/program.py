@@ -5,7 +5,7 @@ Beside each line stand the shapes that torch reported; what is masked is one lin
 
 >>> from app.forward.lines import listing
 >>> from app.forward.run import run_head
->>> from app.models.architecture import read_config
+>>> from app.models.read_config import read_config
 >>> model = read_config(
 ...     '{"model_type": "llama", "hidden_size": 768, "num_attention_heads": 12, "num_key_value_heads": 4,'
 ...     ' "intermediate_size": 2048, "vocab_size": 32000, "num_hidden_layers": 12}'

@@ -156,7 +156,7 @@ def disagreements(
     shapes: Mapping[str, list[int]], architecture: Architecture, tokens: int, topic: str = SINGLE_HEAD.key
 ) -> tuple[str, ...]:
     """The keys whose shape, as torch reported it, is not the one in the topic's table; in the table's order."""
-    table = RUNNABLE[topic].shapes({**architecture.symbols, "N": tokens})
+    table = RUNNABLE[topic].shapes({**architecture.all_sizes, "N": tokens})
     return tuple(key for key, shape in table.items() if shapes[key] != list(shape))
 
 

@@ -104,7 +104,7 @@ def _grouped(architecture: Architecture) -> bool:
 
 
 def _rotary_alone(architecture: Architecture) -> bool:
-    return architecture.rotary is not None and not architecture.position_table
+    return architecture.rotary is not None and not architecture.has_position_table
 
 
 _QKV = ("queries", "keys", "values")

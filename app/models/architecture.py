@@ -1,42 +1,19 @@
-"""A published config.json read into one frozen Architecture, through the row of its family in families.py.
+"""One model as frozen values: its named sizes, its layers and its parameter tensors in symbols.
 
->>> read_config('{"model_type": "gpt2", "n_embd": 768, "n_head": 12, "n_layer": 12, "vocab_size": 50257}').d_h
-64
+Nothing here reads files: `app.models.read_config` builds an Architecture from a published config.json.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from itertools import groupby
 from types import MappingProxyType
 from typing import Any
 
-from app.models.families import Family, Rope
-from app.models.layer_patterns import windows
-from app.models.parameter_specs import Head, Stack, Weight, holds
-from app.models.recognition import check_switches, family_of, flags_of, longest_ending, text_part
-from app.models.size_specs import ConfigError, Reading, SizeReader, flag, number, shown, whole_number
+from app.models.parameter_specs import ParameterSpec, StackSpec, TaskHead
 
-__all__ = [
-    "MAX_CONFIG_BYTES",
-    "MAX_TOKENS",
-    "Architecture",
-    "ConfigError",
-    "LayerRun",
-    "Layers",
-    "Reading",
-    "Rotary",
-    "TokensError",
-    "architecture_from",
-    "parse_config",
-    "read_config",
-    "whole_number",
-]
-
-MAX_CONFIG_BYTES = 1_000_000
 MAX_TOKENS = 2**24
+MAIN_SYMBOLS = ("d", "H", "G", "d_h", "d_v", "d_ff", "V", "L", "C")
 
 
 class TokensError(ValueError):
@@ -44,10 +21,27 @@ class TokensError(ValueError):
 
 
 @dataclass(frozen=True)
-class Rotary:
-    """Rotary position embedding (Su et al., arXiv:2104.09864): base, how many of the d_h numbers turn, and scaling.
+class SizeSource:
+    """Where one size of an Architecture came from: a config field, or the rule that filled its absence.
 
-    `scaling` is the config's own `rope_scaling` entry, empty where there is none.
+    `field` is the config field that stated the value, None where a rule gave it. `rule` is "stated", the rule itself
+    ("d/H"), "null: d/H" where the field is null, or "default of llama". `fields` are the config fields that may state
+    this size, empty where it always follows from other sizes.
+    """
+
+    symbol: str
+    value: int
+    field: str | None
+    rule: str = "stated"
+    fields: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Rotary:
+    """Rotary position embedding (RoPE; Su et al., arXiv:2104.09864).
+
+    `theta` is the base of its angles; `width` is how many of the d_h numbers of a query or key are rotated; `scaling`
+    is the config's own `rope_scaling` object, empty where it has none.
     """
 
     theta: float
@@ -57,32 +51,47 @@ class Rotary:
 
 @dataclass(frozen=True)
 class LayerRun:
-    """Neighbouring layers that are alike: how many, which flags hold for them, how many keys a window leaves them."""
+    """Neighbouring layers that are alike.
+
+    `count` is how many; `flags` are those of these layers alone ("first", "moe", "cross"), beside the model's;
+    `window` is how many keys a query sees, itself included, None where it sees all; `parameters` are the tensors that
+    one of these layers has.
+    """
 
     count: int
     flags: frozenset[str]
     window: int | None = None
+    parameters: tuple[ParameterSpec, ...] = ()
 
 
 @dataclass(frozen=True)
-class Layers:
-    """One stack of layers, run by run: the decoder, or the encoder and then the decoder."""
+class LayerStack:
+    """The layers of one stack from first to last, gathered into runs; an encoder-decoder has two stacks."""
 
-    stack: Stack
+    spec: StackSpec
     runs: tuple[LayerRun, ...]
 
 
 @dataclass(frozen=True)
 class Architecture:
-    """The named sizes of one model, all of them counts: N is not among them, it belongs to the sheet.
+    """One model: its sizes by symbol, what kind of attention it has, and which parameters.
 
-    d: width of the model. H, G: query heads and key/value heads of a layer. d_h: width of a query and a key.
-    d_v: width of a value. d_ff: width inside the first layer's feed-forward block (of one expert where it has experts).
-    V: vocabulary, None where there is none. L: layers. C: the stated maximum length, None where the config states none;
-    it limits N only where `position_table` is true. `biases` names the projections that have one (of q, k, v, o).
-    `window` is the first layer's sliding window. `extra` holds the sizes that only some families have, by symbol.
-    In an encoder-decoder all this is the encoder's; `decoder_symbols` has the decoder's. `model_class` is the class of
-    transformers whose parameters are counted. `gated`: whether the feed-forward block has a gate (arXiv:2002.05202).
+    Sizes: d is the embedding dimension. H and G are the query heads and key/value heads of a layer. d_h is the head
+    dimension of queries and keys, d_v that of values. d_ff is the inner width of the first layer's feed-forward block
+    (of one expert where it has experts). V is the vocabulary size, None where there is no vocabulary. L is the number
+    of layers. C is the stated maximum length, None where the config states none; it limits the input only of a model
+    with a position table. `extra` holds the sizes that only some families have, such as E and k. N, the number of
+    tokens, belongs to a sheet, not to a model. In an encoder-decoder all these are the encoder's: see `decoder_sizes`.
+
+    The first layer's: `biases` names the projections that have one, of "qkvo"; `qk_norm_eps` is the epsilon of a
+    per-head RMSNorm of queries and keys, None without one; `rotary` is None without RoPE; `window` is its sliding
+    window in keys, None without one.
+
+    The whole model's: `usable_positions` is how many tokens its position table has room for, None without a table.
+    `gated` says whether the feed-forward blocks have a gate (arXiv:2002.05202). `model_class` is the class of
+    transformers whose parameters are counted, `task_head` what that class puts on top. `base_parameters` are the
+    tensors of the base model outside its layers, `head_parameters` those of the task head; the layers' are in `stacks`.
+    `notes` are sentences for the reader on what was read otherwise than the file says.
     """
 
     name: str
@@ -97,39 +106,42 @@ class Architecture:
     L: int
     C: int | None
     causal: bool
-    position_table: bool
     tied_embeddings: bool
     biases: str
     qk_norm_eps: float | None
     rotary: Rotary | None
     window: int | None
     initializer_range: float
-    readings: tuple[Reading, ...]
+    size_sources: tuple[SizeSource, ...]
     model_class: str = ""
-    cache: bool = True
-    positions: int | None = None
+    has_kv_cache: bool = True
+    usable_positions: int | None = None
     extra: Mapping[str, int] = field(default_factory=dict)
     flags: frozenset[str] = frozenset()
-    head: Head = field(default_factory=Head)
+    task_head: TaskHead = field(default_factory=TaskHead)
     gated: bool = False
-    outside: tuple[Weight, ...] = ()
-    layers: tuple[Layers, ...] = ()
+    base_parameters: tuple[ParameterSpec, ...] = ()
+    head_parameters: tuple[ParameterSpec, ...] = ()
+    stacks: tuple[LayerStack, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property
     def sizes(self) -> dict[str, int | None]:
-        """Every size by its symbol, in reading order."""
-        return {symbol: getattr(self, symbol) for symbol in ("d", "H", "G", "d_h", "d_v", "d_ff", "V", "L", "C")}
+        """The nine sizes that every model is asked for (d, H, G, d_h, d_v, d_ff, V, L, C); V and C may be None."""
+        return {symbol: getattr(self, symbol) for symbol in MAIN_SYMBOLS}
 
     @property
-    def symbols(self) -> dict[str, int]:
-        """Every size this model has, those of `extra` included, for Dim.size."""
+    def all_sizes(self) -> dict[str, int]:
+        """Every size that this model has, by symbol: those of `extra`, then the nine, without any that is None."""
         return {**self.extra, **{symbol: size for symbol, size in self.sizes.items() if size is not None}}
 
     @property
-    def decoder_symbols(self) -> dict[str, int]:
-        """The same for the decoder of an encoder-decoder, its heads under the names H, G, d_h and d_v."""
-        sizes = self.symbols
+    def decoder_sizes(self) -> dict[str, int]:
+        """`all_sizes` as the decoder of an encoder-decoder has them; `all_sizes` itself for every other model.
+
+        H and G become H_dec, d_h and d_v become d_h_dec, L becomes L_dec. All other sizes stay the encoder's.
+        """
+        sizes = self.all_sizes
         if not self.encoder_decoder:
             return sizes
         heads, width = sizes["H_dec"], sizes["d_h_dec"]
@@ -138,7 +150,12 @@ class Architecture:
     @property
     def encoder_decoder(self) -> bool:
         """Whether a decoder reads an encoder through cross attention (T5, BART, Whisper)."""
-        return any(part.stack.decoder for part in self.layers)
+        return any(stack.spec.decoder for stack in self.stacks)
+
+    @property
+    def outside_parameters(self) -> tuple[ParameterSpec, ...]:
+        """The tensors outside the layers, each once: the base model's, then the task head's."""
+        return self.base_parameters + self.head_parameters
 
     @property
     def query_heads_per_kv_head(self) -> int:
@@ -146,190 +163,30 @@ class Architecture:
         return self.H // self.G
 
     @property
+    def has_position_table(self) -> bool:
+        """Whether positions are rows of a table, so that the input can be no longer than it."""
+        return self.usable_positions is not None
+
+    @property
     def max_tokens(self) -> int:
-        """The longest input a sheet may ask about: the usable rows of the position table where there is one."""
-        return self.positions if self.position_table and self.positions else MAX_TOKENS
+        """The longest input a sheet may ask about: the usable rows of the position table, MAX_TOKENS without one."""
+        return self.usable_positions or MAX_TOKENS
 
     @property
     def max_decoder_tokens(self) -> int:
-        """The same for the decoder of an encoder-decoder."""
+        """The longest text the decoder may write: P_dec, the rows of its own position table, or MAX_TOKENS.
+
+        For a model without an encoder and a decoder it is `max_tokens`.
+        """
         return self.extra.get("P_dec", MAX_TOKENS) if self.encoder_decoder else self.max_tokens
 
-    def with_kv_head_per_query_head(self) -> Architecture:
-        """The simplification of many courses: every query head has keys and values of its own (G = H)."""
+    def as_multi_head(self) -> Architecture:
+        """A copy in which every query head has keys and values of its own (G = H), as simpler courses teach it."""
         return replace(self, G=self.H)
 
     def check_tokens(self, tokens: int) -> int:
-        """The number itself if a sheet can use it; raises TokensError otherwise."""
+        """Return `tokens` if it is from 1 to `max_tokens`; raise TokensError otherwise."""
         if 1 <= tokens <= self.max_tokens:
             return tokens
         why = f": {self.name} has a table of {self.max_tokens:,} positions" if self.max_tokens < MAX_TOKENS else ""
         raise TokensError(f"Tokens must be a whole number from 1 to {self.max_tokens:,}{why}.")
-
-
-def read_config(text: str | bytes, name: str = "this model") -> Architecture:
-    """Read the text of a config.json; raises ConfigError, with one sentence on what to change."""
-    return architecture_from(parse_config(text), name)
-
-
-def parse_config(text: str | bytes) -> object:
-    """The value that the text of a config.json holds; raises ConfigError for what is too long or no JSON."""
-    if len(text) > MAX_CONFIG_BYTES:
-        raise ConfigError(f"A config.json is at most {MAX_CONFIG_BYTES:,} bytes long; this one has {len(text):,}.")
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        raise ConfigError("This is not JSON: paste the whole config.json, from its first { to its last }.") from None
-
-
-def architecture_from(config: object, name: str = "this model") -> Architecture:
-    """Read an already parsed config.json, of a multimodal one the text part; raises ConfigError."""
-    if not isinstance(config, dict):
-        raise ConfigError("A config.json holds one JSON object: { … } with the model's sizes in it.")
-    part, notes = text_part(config)
-    model_type, family = family_of(part)
-    check_switches(part)
-    if isinstance(part.get("id2label"), dict):  # a classifier's file lists its labels instead of counting them
-        part = {**part, "id2label": len(part["id2label"]) or None}
-    return _Builder(part, family, model_type, notes).build(name)
-
-
-class _Builder:
-    """Puts an Architecture together: flags first, since sizes depend on them, then layers, then sizes."""
-
-    def __init__(self, config: Mapping[str, Any], family: Family, model_type: str, notes: tuple[str, ...]) -> None:
-        self.config, self.family, self.model_type = config, family, model_type
-        self.is_part, self.notes = bool(notes), list(notes)
-        self.model_class, self.head = self._counted_class()
-        self.flags = frozenset(flags_of(config, family)) | self.head.flags | self._tied()
-        self.reader = self._reader(self.flags)
-        layers = self.reader.required("L")
-        self.windows = windows(family.windows, config, layers)
-        self.stacks = tuple(self._stack(stack) for stack in self._stacks())
-        self.flags |= self._flags_of_sizes()
-        self.reader = self._reader(self.flags)
-
-    def build(self, name: str) -> Architecture:
-        size = self.reader.required
-        main = {symbol: size(symbol) for symbol in ("d", "H", "G", "d_h", "d_v", "d_ff")}
-        self._check_heads(main["H"], main["G"])
-        vocabulary, layers, longest = self.reader.size("V"), size("L"), self.reader.size("C")
-        extra = self._extra_sizes()
-        positions = self._positions()
-        return Architecture(
-            name=name,
-            family=self.model_type,
-            **main,
-            V=vocabulary,
-            L=layers,
-            C=longest,
-            causal=(self.family.causal or "decoder" in self.flags) and "bidirectional" not in self.flags,
-            position_table=positions is not None,
-            tied_embeddings="tied" in self.flags,
-            biases="".join(letter for letter in "qkvo" if letter in self.flags),
-            qk_norm_eps=number(self.config, "rms_norm_eps", 1e-6) if "rms_per_head" in self.flags else None,
-            rotary=self._rotary(),
-            window=self.windows[0],
-            initializer_range=number(self.config, "initializer_range", 0.02),
-            readings=tuple(self.reader.readings),
-            model_class=self.model_class,
-            cache=self.family.cache or "decoder" in self.flags,
-            positions=positions,
-            extra=extra,
-            flags=self.flags,
-            head=self.head,
-            gated=self.family.layout.has_gate(self.flags),
-            outside=self.family.layout.outside,
-            layers=self.stacks,
-            notes=tuple(self.notes),
-        )
-
-    def _reader(self, flags: frozenset[str]) -> SizeReader:
-        specs = {symbol: (text,) if isinstance(text, str) else text for symbol, text in self.family.sizes.items()}
-        defaults = self.family.part_defaults if self.is_part else {}
-        return SizeReader(self.config, specs, flags, defaults, self.model_type)
-
-    def _flags_of_sizes(self) -> frozenset[str]:
-        """The flags that no field states: experts from the first layer on, embeddings narrower than the model."""
-        first_moe = "moe" in self.stacks[0].runs[0].flags
-        narrow = "d_emb" in self.family.sizes and self.reader.required("d_emb") != self.reader.required("d")
-        return frozenset(({"first_moe"} if first_moe else set()) | ({"narrow_embedding"} if narrow else set()))
-
-    def _stacks(self) -> Iterable[Stack]:
-        return (stack for stack in self.family.layout.stacks if not (stack.decoder and self.head.without_decoder))
-
-    def _stack(self, stack: Stack) -> Layers:
-        """The layers of one stack, those alike side by side gathered into runs."""
-        count = self.reader.required(stack.count)
-        rows = [set[str]() for _ in range(count)]
-        rows[0].add("first")
-        for word, pattern in (("moe", self.family.experts), ("cross", self.family.cross_layers)):
-            for flags, yes in zip(rows, pattern(self.config, count) if pattern else (), strict=False):
-                flags |= {word} if yes else set()
-        seen = self.windows if len(self.windows) == count else (None,) * count
-        alike = groupby(zip(rows, seen, strict=True))
-        runs = ((len(list(group)), flags, window) for (flags, window), group in alike)
-        return Layers(stack, tuple(LayerRun(n, frozenset(flags), window) for n, flags, window in runs))
-
-    def _extra_sizes(self) -> dict[str, int]:
-        """The sizes that the tensors of this model ask for and that are not among the nine every model has."""
-        weights = [w for w in (*self.family.layout.outside, *self.head.weights) if w.exists(self.flags)]
-        for part in self.stacks:
-            kinds = {self.flags | run.flags for run in part.runs}
-            weights += [w for w in part.stack.weights if any(w.exists(flags) for flags in kinds)]
-        asked = {symbol for w in weights for dim in (*w.stored, w.copies) for symbol in dim.symbols}
-        asked |= {"k"} if any(w.routed for w in weights) else set()
-        if any(part.stack.decoder for part in self.stacks):
-            asked |= {"H_dec", "d_h_dec", "L_dec"} | ({"P_dec"} & self.family.sizes.keys())
-        asked -= {"d", "H", "G", "d_h", "d_v", "d_ff", "V", "L", "C"}
-        extra = {symbol: self.reader.required(symbol) for symbol in self.family.sizes if symbol in asked}
-        if extra.get("k", 1) > extra.get("E", 1):
-            raise ConfigError(f"A token cannot be sent to {extra['k']} of {extra['E']} experts: check the two counts.")
-        return extra
-
-    def _positions(self) -> int | None:
-        """How many tokens the position table has room for; None where there is no table."""
-        family = self.family
-        if family.positions is None or not holds(family.positions_when, self.flags):
-            return None
-        rows = self.reader.required(family.positions)
-        if rows <= family.unused_positions:
-            raise ConfigError(f"A table of {rows} positions leaves no room for a token: check its length.")
-        return rows - family.unused_positions
-
-    def _check_heads(self, heads: int, kv_heads: int) -> None:
-        if heads % kv_heads:
-            raise ConfigError(f"{heads} heads cannot share {kv_heads} key/value heads evenly: check the two counts.")
-
-    def _tied(self) -> frozenset[str]:
-        rule = self.family.tied
-        tied = flag(self.config, "tie_word_embeddings", rule) if isinstance(rule, bool) else rule == "always"
-        return frozenset({"tied"} if tied else ())
-
-    def _counted_class(self) -> tuple[str, Head]:
-        """The class that "architectures" names where it is one we know, the family's usual one otherwise."""
-        heads = self.family.layout.heads
-        stated = self.config.get("architectures")
-        named = stated[0] if isinstance(stated, list) and stated and isinstance(stated[0], str) else None
-        ending = longest_ending(named, heads) if named and not self.is_part else None
-        if named and ending:
-            return named, heads[ending]
-        if named and not self.is_part:
-            self.notes.append(f"{shown(named)} is not counted here: {self.family.model_class} is.")
-        return self.family.model_class, heads[longest_ending(self.family.model_class, heads) or next(iter(heads))]
-
-    def _rotary(self) -> Rotary | None:
-        rope = self.family.rotary
-        if rope is None or not holds(rope.when, self.flags):
-            return None
-        return _rotary(self.config, rope, self.reader.required(rope.width))
-
-
-def _rotary(config: Mapping[str, Any], rope: Rope, width: int) -> Rotary:
-    # transformers 5 writes "rope_parameters", with the base inside; older files keep base and scaling apart.
-    scaling = config.get("rope_scaling") or config.get("rope_parameters") or {}
-    if not isinstance(scaling, dict):
-        raise ConfigError('"rope_scaling" must be an object { … } or null.')
-    theta = number(config, rope.theta, scaling.get("rope_theta", rope.default_theta))
-    share = number(config, rope.share, scaling.get("partial_rotary_factor", rope.default_share))
-    return Rotary(theta, max(1, int(width * min(share, 1.0))), MappingProxyType(scaling))

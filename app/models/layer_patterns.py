@@ -1,118 +1,167 @@
 """Which layers of a model differ from their neighbours: those with experts, with a window, with cross attention.
 
-Every function takes the config and the number of layers and says for each layer, counted from 0, yes or no.
+A LayerPattern takes the config and the number of layers and answers for each layer, the first one first, whether it is
+one of them. Functions that return a pattern are named for the layers it chooses: all_after("n", 3) chooses the fourth
+layer and all after it, unless the config's field "n" states another number than 3. Patterns raise ConfigError for
+fields that they cannot read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-from app.models.size_specs import MAX_LENGTH, ConfigError, flag, layer_numbers, shown, whole_number
+from app.models.config_fields import (
+    MAX_POSITIONS,
+    Config,
+    ConfigError,
+    check_whole_number,
+    quoted,
+    read_bool,
+    read_layer_numbers,
+)
 
-Config = Mapping[str, Any]
-Pattern = Callable[[Config, int], list[bool]]
+LayerPattern = Callable[[Config, int], list[bool]]
 
 _WINDOWED = {"sliding_attention", "chunked_attention"}
 
 
 def every_layer(config: Config, layers: int) -> list[bool]:
+    """The pattern of all layers."""
     return [True] * layers
 
 
-def all_but_every(period: int, field: str | None = None) -> Pattern:
-    """Windows in all layers but every n-th; `field` may state another n."""
+def all_but_every(period: int, field: str | None = None) -> LayerPattern:
+    """The pattern of all layers but every n-th, where n is `field` if the config has it and `period` otherwise.
+
+    Example: period 3 and 7 layers -> yes yes no yes yes no yes
+    """
 
     def pattern(config: Config, layers: int) -> list[bool]:
         stated = config.get(field) if field else None
-        n = period if stated is None else whole_number(stated, field or "", MAX_LENGTH)
+        n = period if stated is None else check_whole_number(stated, field or "", MAX_POSITIONS)
         return [(i + 1) % n != 0 for i in range(layers)]
 
     return pattern
 
 
-def after_first(field: str, default: int) -> Pattern:
-    """No for the first layers, of which `field` states the number, and yes for all after them."""
+def all_after(field: str, default: int) -> LayerPattern:
+    """The pattern of all layers after the first n, where n is `field` if the config has it and `default` otherwise."""
 
     def pattern(config: Config, layers: int) -> list[bool]:
-        first = _count(config, field, default)
+        first = _read_count(config, field, default)
         return [i >= first for i in range(layers)]
 
     return pattern
 
 
-def odd_before(field: str, default: int) -> Pattern:
-    """Every other layer, beginning with the first, of as many as `field` states."""
+def every_other_before(field: str, default: int) -> LayerPattern:
+    """The pattern of the first, third, fifth … layer among the first n, n being `field` or else `default`.
+
+    Example: n = 4 and 7 layers -> yes no yes no no no no
+    """
 
     def pattern(config: Config, layers: int) -> list[bool]:
-        last = _count(config, field, default)
+        last = _read_count(config, field, default)
         return [i % 2 == 0 and i < last for i in range(layers)]
 
     return pattern
 
 
 def without_rotary(config: Config, layers: int) -> list[bool]:
-    """SmolLM 3: windows, where there are any, in the layers without rotary positions."""
-    return [not rotary for rotary in _rotary_layers(config, layers)]
+    """The pattern of the layers without rotary positions: SmolLM 3 has its windows there."""
+    return [not rotary for rotary in with_rotary(config, layers)]
 
 
 def with_rotary(config: Config, layers: int) -> list[bool]:
-    """Llama 4: chunks in the layers that do have rotary positions (its "no_rope_layers" says 1 for these)."""
-    return _rotary_layers(config, layers)
+    """The pattern of the layers with rotary positions: Llama 4 has its chunks there.
+
+    The config's "no_rope_layers" has a 1 for a layer with rotary positions and a 0 for one without, despite its name.
+    Without it all layers have them but every "no_rope_layer_interval"-th, 4 if that is not stated.
+    """
+    stated = config.get("no_rope_layers")
+    if stated:
+        if not isinstance(stated, list) or len(stated) != layers:
+            raise ConfigError(f'"no_rope_layers" must be a list with one 0 or 1 for each of the {layers} layers.')
+        return [bool(item) for item in stated]
+    step = check_whole_number(config.get("no_rope_layer_interval", 4), "no_rope_layer_interval", MAX_POSITIONS)
+    return [(i + 1) % step != 0 for i in range(layers)]
 
 
 def sparse_steps(config: Config, layers: int) -> list[bool]:
-    """Qwen: experts in every n-th layer, except in those listed as plain."""
-    step = whole_number(config.get("decoder_sparse_step", 1), "decoder_sparse_step", MAX_LENGTH)
-    plain = layer_numbers(config, "mlp_only_layers", ())
-    return [i not in plain and (i + 1) % step == 0 for i in range(layers)]
+    """The pattern of Qwen's layers with experts: every n-th (n is "decoder_sparse_step", 1 if not stated).
+
+    Layers that "mlp_only_layers" lists, counted from 0, are left out.
+    """
+    step = check_whole_number(config.get("decoder_sparse_step", 1), "decoder_sparse_step", MAX_POSITIONS)
+    without_experts = read_layer_numbers(config, "mlp_only_layers", ())
+    return [i not in without_experts and (i + 1) % step == 0 for i in range(layers)]
 
 
 def interleaved_experts(config: Config, layers: int) -> list[bool]:
-    """Llama 4: the layers listed in "moe_layers", or every n-th."""
-    step = whole_number(config.get("interleave_moe_layer_step", 1), "interleave_moe_layer_step", MAX_LENGTH)
-    listed = layer_numbers(config, "moe_layers", tuple(range(step - 1, layers, step)))
+    """The pattern of Llama 4's layers with experts: those that "moe_layers" lists, counted from 0.
+
+    Without the list every n-th layer has experts; n is "interleave_moe_layer_step", 1 if not stated.
+    """
+    step = check_whole_number(config.get("interleave_moe_layer_step", 1), "interleave_moe_layer_step", MAX_POSITIONS)
+    listed = read_layer_numbers(config, "moe_layers", tuple(range(step - 1, layers, step)))
     return [i in listed for i in range(layers)]
 
 
 def listed_cross_layers(config: Config, layers: int) -> list[bool]:
-    """Llama 3.2 Vision: the layers that look at the image."""
-    listed = layer_numbers(config, "cross_attention_layers", (3, 8, 13, 18, 23, 28, 33, 38))
+    """The pattern of Llama 3.2 Vision's layers that look at the image, from "cross_attention_layers".
+
+    If it is not stated: every fifth layer from the fourth on, up to the 39th.
+    """
+    listed = read_layer_numbers(config, "cross_attention_layers", (3, 8, 13, 18, 23, 28, 33, 38))
     return [i in listed for i in range(layers)]
 
 
 @dataclass(frozen=True)
-class Windows:
-    """Sliding windows: the field with their length and what its absence means, the layers, a field that allows them."""
+class WindowRule:
+    """How a family states its sliding windows.
 
-    layers: Pattern = every_layer
+    `layers` is the pattern of the layers that have one, `field` the config field with its length in keys, `missing` the
+    length where that field is absent (None: no window; so does null). `switch` is a field that must be true for there
+    to be windows at all, None where there is no such field.
+    """
+
+    layers: LayerPattern = every_layer
     field: str = "sliding_window"
     missing: int | None = None
     switch: str | None = None
 
 
-def windows(rule: Windows | None, config: Config, layers: int) -> tuple[int | None, ...]:
-    """The window of each layer: how many keys a query sees, itself included; None where it sees them all.
+def window_per_layer(rule: WindowRule | None, config: Config, layers: int) -> tuple[int | None, ...]:
+    """The window of each layer, first to last: how many keys a query sees, itself included; None for all of them.
 
-    A stated "layer_types" overrides the family's pattern. Raises ConfigError for layers that are not attention.
+    The config's "layer_types" overrides the rule's pattern. Raises ConfigError if it names layers without attention.
+
+    Example: windows of 4 in all layers but every third, 5 layers -> (4, 4, None, 4, 4)
     """
     if rule is None or not layers:
         return (None,) * layers
     length = _window_length(rule, config)
-    listed = _layer_types(config, layers)
-    windowed = rule.layers(config, layers) if listed is None and length else listed or []
-    return tuple(length if yes else None for yes in windowed) if length else (None,) * layers
+    listed = _listed_windows(config, layers)
+    if length is None:
+        return (None,) * layers
+    windowed = rule.layers(config, layers) if listed is None else listed
+    return tuple(length if has_window else None for has_window in windowed)
 
 
-def _window_length(rule: Windows, config: Config) -> int | None:
-    if rule.switch and not flag(config, rule.switch, False):
+def _window_length(rule: WindowRule, config: Config) -> int | None:
+    """The length that the config states for its windows; None where it has none or its switch is off."""
+    if rule.switch and not read_bool(config, rule.switch, False):
         return None
     value = config.get(rule.field, rule.missing)  # null is not missing: it means no window
-    return None if value is None else whole_number(value, rule.field, MAX_LENGTH)
+    return None if value is None else check_whole_number(value, rule.field, MAX_POSITIONS)
 
 
-def _layer_types(config: Config, layers: int) -> list[bool] | None:
+def _listed_windows(config: Config, layers: int) -> list[bool] | None:
+    """Which layers "layer_types" gives a window; None where the config has no such list.
+
+    Raises ConfigError for a list of another length, and for a type that is not attention with N×N scores.
+    """
     types = config.get("layer_types")
     if types is None:
         return None
@@ -120,22 +169,13 @@ def _layer_types(config: Config, layers: int) -> list[bool] | None:
         raise ConfigError(f'"layer_types" must be a list with one entry for each of the {layers} layers.')
     unknown = [kind for kind in types if not isinstance(kind, str) or kind not in {*_WINDOWED, "full_attention"}]
     if unknown:
-        raise ConfigError(f'"layer_types" names {shown(unknown[0])}, which is not attention with N×N scores.')
+        raise ConfigError(f'"layer_types" names {quoted(unknown[0])}, which is not attention with N×N scores.')
     return [kind in _WINDOWED for kind in types]
 
 
-def _rotary_layers(config: Config, layers: int) -> list[bool]:
-    stated = config.get("no_rope_layers")
-    if stated:
-        if not isinstance(stated, list) or len(stated) != layers:
-            raise ConfigError(f'"no_rope_layers" must be a list with one 0 or 1 for each of the {layers} layers.')
-        return [bool(item) for item in stated]
-    step = whole_number(config.get("no_rope_layer_interval", 4), "no_rope_layer_interval", MAX_LENGTH)
-    return [(i + 1) % step != 0 for i in range(layers)]
-
-
-def _count(config: Config, field: str, default: int) -> int:
+def _read_count(config: Config, field: str, default: int) -> int:
+    """The field as a whole number from 0 on; `default` where it is absent or null."""
     value = config.get(field)
     if value == 0 and not isinstance(value, bool):
         return 0
-    return default if value is None else whole_number(value, field, MAX_LENGTH)
+    return default if value is None else check_whole_number(value, field, MAX_POSITIONS)

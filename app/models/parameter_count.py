@@ -1,8 +1,8 @@
 """Every parameter tensor of a model, counted from its symbols: the answer to "how can it have only 7 billion?".
 
->>> from app.models.architecture import architecture_from
+>>> from app.models.read_config import build_architecture
 >>> sizes = {"hidden_size": 8, "num_attention_heads": 2, "intermediate_size": 16, "num_hidden_layers": 3}
->>> counts = parameter_counts(architecture_from({"model_type": "llama", "vocab_size": 10, **sizes}))
+>>> counts = parameter_counts(build_architecture({"model_type": "llama", "vocab_size": 10, **sizes}))
 >>> counts.embedding + counts.output_head + counts.other + 3 * counts.layers[0].total == counts.total
 True
 """
@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from app.models.architecture import Architecture, LayerRun, Layers
-from app.models.parameter_specs import Bucket, Weight
+from app.models.architecture import Architecture, LayerStack
+from app.models.parameter_specs import Bucket, ParameterSpec, ParameterSpecs
 
 LAYER_BUCKETS: tuple[Bucket, ...] = ("attention", "attention_norms", "mlp", "norms", "other")
 
@@ -26,34 +26,35 @@ LAYER_BUCKETS: tuple[Bucket, ...] = ("attention", "attention_norms", "mlp", "nor
 class Parameter:
     """One parameter tensor with its sizes filled in.
 
-    `name` is the checkpoint's, with {i} for the layer (and {j} where one layer has several). `stored` is the shape in
-    the checkpoint, `flow` the same axes in the x·W orientation, in whole numbers; the symbols of both are the
-    weight's. `places` is how many such tensors the model holds, `active` how many numbers of one a token meets.
+    `name` is that of its module in transformers, which a checkpoint may name otherwise, with {i} for the layer and {j}
+    where one layer has several. `stored_shape` and `in_out_shape` are those of `spec`, in whole numbers. `instances`
+    is how many such tensors the model holds, `active` how many numbers of one of them a token meets.
     """
 
     name: str
-    weight: Weight
-    stored: tuple[int, ...]
-    flow: tuple[int, ...]
-    places: int
+    spec: ParameterSpec
+    stored_shape: tuple[int, ...]
+    in_out_shape: tuple[int, ...]
+    instances: int
     active: int
 
     @property
     def count(self) -> int:
-        """The numbers in one such tensor."""
-        return math.prod(self.stored)
+        """How many numbers one such tensor holds."""
+        return math.prod(self.stored_shape)
 
     @property
     def total(self) -> int:
-        return self.count * self.places
+        """How many numbers all its instances hold."""
+        return self.count * self.instances
 
 
 @dataclass(frozen=True)
 class LayerCounts:
     """How many parameters each of `count` neighbouring layers has, by what they are for.
 
-    `mlp` holds the router and all experts; `other` what is neither attention nor feed-forward nor norm: sinks, tables
-    of relative positions, and in a decoder that reads an encoder its cross attention.
+    `mlp` holds the router and all experts; `other` holds what is neither attention nor feed-forward nor norm: sinks,
+    tables of relative positions, and the cross attention of a decoder that reads an encoder.
     """
 
     count: int
@@ -65,6 +66,7 @@ class LayerCounts:
 
     @property
     def total(self) -> int:
+        """The parameters of one of these layers."""
         return self.attention + self.attention_norms + self.mlp + self.norms + self.other
 
 
@@ -84,48 +86,53 @@ class ParameterCounts:
 
     @property
     def total(self) -> int:
+        """The parameters of the whole model, all layers and all experts."""
         outside = self.embedding + self.output_head + self.other
         return outside + sum(layer.count * layer.total for layer in self.layers)
 
 
 def parameter_tensors(architecture: Architecture) -> tuple[Parameter, ...]:
-    """Every parameter tensor of the model, those outside the layers first; tied tensors stand once."""
-    prefix, sizes = architecture.head.prefix, architecture.symbols
-    found = [_parameter(prefix + w.name, w, 1, sizes) for w in architecture.outside if w.exists(architecture.flags)]
-    for part in architecture.layers:
-        found += _layer_tensors(architecture, part, sizes)
-    found += [_parameter(w.name, w, 1, sizes) for w in architecture.head.weights if w.exists(architecture.flags)]
-    return tuple(found)
+    """Every parameter tensor of the model: the base model's outside its layers, the layers', then the task head's.
+
+    Tied tensors are listed once; a tensor of the layers is listed once, with the number of layers as `instances`.
+    """
+    prefix, sizes = architecture.task_head.prefix, architecture.all_sizes
+    return (
+        *(_parameter(prefix + spec.name, spec, 1, sizes) for spec in architecture.base_parameters),
+        *(tensor for stack in architecture.stacks for tensor in _stack_tensors(stack, prefix, sizes)),
+        *(_parameter(spec.name, spec, 1, sizes) for spec in architecture.head_parameters),
+    )
 
 
 def parameter_counts(architecture: Architecture) -> ParameterCounts:
-    """The parameters of a model by what they are for; every number a sum over `parameter_tensors`."""
+    """The parameters of a model by what they are for."""
+    tensors = parameter_tensors(architecture)
     outside = Counter[str]()
-    active = 0
-    for parameter in parameter_tensors(architecture):
-        active += parameter.active * parameter.places
-        if "{i}" not in parameter.name:
-            outside[parameter.weight.bucket] += parameter.total
+    for tensor in tensors:
+        if "{i}" not in tensor.name:
+            outside[tensor.spec.bucket] += tensor.total
     return ParameterCounts(
         embedding=outside["embedding"],
         output_head=outside["output_head"],
         other=outside.total() - outside["embedding"] - outside["output_head"],
-        layers=tuple(counts for part in architecture.layers for counts in layer_counts(architecture, part)),
-        active=active,
+        layers=tuple(counts for stack in architecture.stacks for counts in layer_counts(architecture, stack)),
+        active=sum(tensor.active * tensor.instances for tensor in tensors),
     )
 
 
-def layer_counts(architecture: Architecture, part: Layers) -> tuple[LayerCounts, ...]:
-    """The layers of one stack run by run, neighbours with equal counts together."""
-    sizes = architecture.symbols
-    by_flags = {run.flags: _buckets(architecture, part, run, sizes) for run in part.runs}
-    rows = [(run.count, by_flags[run.flags]) for run in part.runs]
-    runs = [(sum(count for count, _ in group), row) for row, group in _grouped(rows)]
-    return tuple(LayerCounts(count, *row) for count, row in runs)
+def layer_counts(architecture: Architecture, stack: LayerStack) -> tuple[LayerCounts, ...]:
+    """The layers of one stack counted, first to last; neighbours with equal counts are one entry."""
+    sizes = architecture.all_sizes
+    by_kind = {run.flags: _bucket_counts(run.parameters, sizes) for run in stack.runs}
+    counted = [(by_kind[run.flags], run.count) for run in stack.runs]
+    return tuple(
+        LayerCounts(sum(count for _, count in group), *buckets)
+        for buckets, group in groupby(counted, key=lambda pair: pair[0])
+    )
 
 
 def parameters_json(architecture: Architecture) -> dict[str, Any]:
-    """What `attention-shapes parameters --json` prints; shapes and symbols as the checkpoint stores them.
+    """What `attention-shapes parameters --json` prints; shapes and symbols in their stored order.
 
     For a tensor, "count" is the numbers in one, and "layers" how often it stands in the model, so that their products
     add up to "total".
@@ -146,41 +153,40 @@ def parameters_json(architecture: Architecture) -> dict[str, Any]:
 
 
 def _tensor_json(parameter: Parameter) -> dict[str, Any]:
+    """One entry of "tensors" in `parameters_json`."""
     return {
         "name": parameter.name,
-        "symbols": [str(dim) for dim in parameter.weight.stored],
-        "shape": list(parameter.stored),
+        "symbols": [str(dim) for dim in parameter.spec.stored_shape],
+        "shape": list(parameter.stored_shape),
         "count": parameter.count,
-        "layers": parameter.places,
+        "layers": parameter.instances,
     }
 
 
-def _layer_tensors(architecture: Architecture, part: Layers, sizes: Mapping[str, int]) -> Iterable[Parameter]:
-    held = Counter[frozenset[str]]()
-    for run in part.runs:
-        held[architecture.flags | run.flags] += run.count
-    for weight in part.stack.weights:
-        layers = sum(count for flags, count in held.items() if weight.exists(flags))
-        if layers:
-            name = architecture.head.prefix + part.stack.name + weight.name
-            yield _parameter(name, weight, layers * weight.copies.size(sizes), sizes)
+def _stack_tensors(stack: LayerStack, prefix: str, sizes: Mapping[str, int]) -> Iterator[Parameter]:
+    """Each tensor that any layer of the stack has, once, in the order of the layout; `prefix` goes before its name."""
+    layers_with = Counter[ParameterSpec]()
+    for run in stack.runs:
+        for spec in run.parameters:
+            layers_with[spec] += run.count
+    for spec in stack.spec.parameters:
+        if spec in layers_with:
+            instances = layers_with[spec] * spec.copies.size(sizes)
+            yield _parameter(prefix + stack.spec.name + spec.name, spec, instances, sizes)
 
 
-def _parameter(name: str, weight: Weight, places: int, sizes: Mapping[str, int]) -> Parameter:
-    stored = tuple(dim.size(sizes) for dim in weight.stored)
-    flow = tuple(dim.size(sizes) for dim in weight.flow)
-    count = math.prod(stored)
-    return Parameter(name, weight, stored, flow, places, count * sizes["k"] // sizes["E"] if weight.routed else count)
+def _parameter(name: str, spec: ParameterSpec, instances: int, sizes: Mapping[str, int]) -> Parameter:
+    """A tensor with its sizes filled in; of a routed one, a token meets k of E experts."""
+    stored_shape = tuple(dim.size(sizes) for dim in spec.stored_shape)
+    in_out_shape = tuple(dim.size(sizes) for dim in spec.in_out_shape)
+    count = math.prod(stored_shape)
+    active = count * sizes["k"] // sizes["E"] if spec.routed else count
+    return Parameter(name, spec, stored_shape, in_out_shape, instances, active)
 
 
-def _buckets(architecture: Architecture, part: Layers, run: LayerRun, sizes: Mapping[str, int]) -> tuple[int, ...]:
-    flags = architecture.flags | run.flags
-    sums = Counter[str]()
-    for weight in part.stack.weights:
-        if weight.exists(flags):
-            sums[weight.bucket] += weight.copies.size(sizes) * math.prod(dim.size(sizes) for dim in weight.stored)
-    return tuple(sums[bucket] for bucket in LAYER_BUCKETS)
-
-
-def _grouped(rows: Iterable[tuple[int, tuple[int, ...]]]) -> Iterable[tuple[tuple[int, ...], list[tuple[int, Any]]]]:
-    return ((row, list(group)) for row, group in groupby(rows, key=lambda pair: pair[1]))
+def _bucket_counts(parameters: ParameterSpecs, sizes: Mapping[str, int]) -> tuple[int, ...]:
+    """How many numbers these tensors hold, bucket by bucket in the order of LAYER_BUCKETS."""
+    counts = Counter[str]()
+    for spec in parameters:
+        counts[spec.bucket] += spec.count.size(sizes)
+    return tuple(counts[bucket] for bucket in LAYER_BUCKETS)

@@ -1,8 +1,8 @@
 """The number of a model's parameters as a sum of products, in symbols and in numbers, read off its tensors.
 
->>> from app.models.architecture import architecture_from
+>>> from app.models.read_config import build_architecture
 >>> sizes = {"hidden_size": 8, "num_attention_heads": 2, "intermediate_size": 16, "num_hidden_layers": 3}
->>> found = parameter_sum(architecture_from({"model_type": "llama", "vocab_size": 10, **sizes}))
+>>> found = parameter_formula(build_architecture({"model_type": "llama", "vocab_size": 10, **sizes}))
 >>> found.symbols
 'V·d + L·(4·d·d + 3·d·d_ff + 2·d) + d + V·d'
 >>> found.numbers
@@ -18,9 +18,9 @@ from functools import reduce
 from operator import add
 
 from app.algebra.dims import Dim, Term
-from app.models.architecture import Architecture, Layers
+from app.models.architecture import Architecture, LayerStack
 from app.models.parameter_count import LAYER_BUCKETS
-from app.models.parameter_specs import Bucket, Weight
+from app.models.parameter_specs import Bucket, ParameterSpec
 
 # A size that is written as another where the model has them equal, so that the sum stays short; see `Equality`.
 EQUAL = (("d_v", "d_h"), ("G", "H"), ("H_dec", "H"), ("d_h_dec", "d_h"), ("d_ff_dec", "d_ff"), ("d_emb", "d"))
@@ -38,7 +38,7 @@ class Equality:
 
 
 @dataclass(frozen=True)
-class Piece:
+class BucketSum:
     """All tensors of one bucket, outside the layers or in one layer: how many numbers, in symbols and counted."""
 
     bucket: Bucket
@@ -49,14 +49,14 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Part:
+class Summand:
     """One summand of the sum: tensors outside the layers, or layers that hold the same tensors.
 
     `layers` is how many layers those are, 0 outside; `times` that number in symbols. `decoder` tells the layers of a
     decoder that reads an encoder from the encoder's.
     """
 
-    pieces: tuple[Piece, ...]
+    pieces: tuple[BucketSum, ...]
     symbols: str
     numbers: str
     count: int
@@ -75,13 +75,13 @@ class Part:
 
 
 @dataclass(frozen=True)
-class ParameterSum:
+class ParameterFormula:
     """The whole sum, part by part, and the equalities that shortened it.
 
     `length` holds the products that count positions: empty where no parameter knows how long the input is.
     """
 
-    parts: tuple[Part, ...]
+    parts: tuple[Summand, ...]
     symbols: str
     numbers: str
     total: int
@@ -89,19 +89,19 @@ class ParameterSum:
     length: tuple[str, ...]
 
 
-def parameter_sum(architecture: Architecture) -> ParameterSum:
+def parameter_formula(architecture: Architecture) -> ParameterFormula:
     """The parameters of a model, each tensor once, as V·d + L·(…) + d + V·d."""
     writer = _Writer(architecture)
-    outside = [w for w in (*architecture.outside, *architecture.head.weights) if w.exists(architecture.flags)]
+    outside = architecture.outside_parameters
     parts = (
         *_outside(writer, outside, "embedding"),
-        *(part for layers in architecture.layers for part in _kinds(architecture, writer, layers)),
+        *(part for layers in architecture.stacks for part in _kinds(writer, layers)),
         *_outside(writer, outside, "other"),
         *_outside(writer, outside, "output_head"),
     )
     dims = [piece.dim for part in parts for piece in part.pieces]
     counted = {term for dim in dims for term in dim.terms if length_symbols(architecture) & set(term.symbols)}
-    return ParameterSum(
+    return ParameterFormula(
         parts=parts,
         symbols=" + ".join(part.symbols for part in parts),
         numbers=" + ".join(part.numbers for part in parts),
@@ -114,7 +114,7 @@ def parameter_sum(architecture: Architecture) -> ParameterSum:
 def length_symbols(architecture: Architecture) -> frozenset[str]:
     """The symbols of this model that say how long its input may be: C, and the sizes of tables that follow from C."""
     found = {"C", "P", "P_dec"}
-    for reading in architecture.readings:
+    for reading in architecture.size_sources:
         named = set(_WORD.findall(reading.rule))
         if "C" in named:
             found.add(reading.symbol)
@@ -130,7 +130,7 @@ class _Writer:
     """Writes sizes of one architecture, the same way throughout, and remembers which equalities it used."""
 
     def __init__(self, architecture: Architecture) -> None:
-        self.sizes = architecture.symbols
+        self.sizes = architecture.all_sizes
         size = self.sizes.get
         self.same = {a: b for a, b in EQUAL if a in self.sizes and size(a) == size(b)}
         heads = {tuple(self.same.get(part, part) for part in pair) for pair in ALL_HEADS}
@@ -151,8 +151,9 @@ class _Writer:
 
     def _short(self, symbols: Iterable[str]) -> list[str]:
         symbols = list(symbols)
-        for symbol in {*symbols} & self.same.keys():
-            self._use(symbol, self.same[symbol])
+        for symbol in symbols:
+            if symbol in self.same:
+                self._use(symbol, self.same[symbol])
         kept = [self.same.get(symbol, symbol) for symbol in symbols]
         for heads, width in self.pairs:
             while heads in kept and width in kept:
@@ -174,37 +175,35 @@ class _Writer:
     def term(self, term: Term) -> str:
         return str(term).replace("*", "·")
 
-    def piece(self, bucket: Bucket, weights: Iterable[Weight]) -> Piece:
-        dim = self.short(reduce(add, (weight.numbers for weight in weights)))
-        return Piece(bucket, dim, self.symbols(dim), self.numbers(dim), dim.size(self.sizes))
+    def piece(self, bucket: Bucket, weights: Iterable[ParameterSpec]) -> BucketSum:
+        dim = self.short(reduce(add, (weight.count for weight in weights)))
+        return BucketSum(bucket, dim, self.symbols(dim), self.numbers(dim), dim.size(self.sizes))
 
 
-def _outside(writer: _Writer, weights: Iterable[Weight], wanted: str) -> Iterable[Part]:
+def _outside(writer: _Writer, weights: Iterable[ParameterSpec], wanted: str) -> Iterable[Summand]:
     """The one part that all tensors outside the layers for one purpose make, none where there are none."""
     named = {"embedding", "output_head"}
     chosen = [w for w in weights if w.bucket == wanted or (wanted == "other" and w.bucket not in named)]
     if chosen:
         piece = writer.piece(chosen[0].bucket if wanted in named else "other", chosen)
-        yield Part((piece,), piece.symbols, piece.numbers, piece.count)
+        yield Summand((piece,), piece.symbols, piece.numbers, piece.count)
 
 
-def _kinds(architecture: Architecture, writer: _Writer, layers: Layers) -> Iterable[Part]:
+def _kinds(writer: _Writer, layers: LayerStack) -> Iterable[Summand]:
     """The layers of one stack, those with the same tensors together, in the order in which they first come."""
-    kinds = dict[tuple[Weight, ...], int]()
+    kinds = dict[tuple[ParameterSpec, ...], int]()
     for run in layers.runs:
-        flags = architecture.flags | run.flags
-        held = tuple(weight for weight in layers.stack.weights if weight.exists(flags))
-        kinds[held] = kinds.get(held, 0) + run.count
+        kinds[run.parameters] = kinds.get(run.parameters, 0) + run.count
     for held, count in kinds.items():
-        times = layers.stack.count if len(kinds) == 1 else str(count)
-        yield _layer_part(writer, held, count, times, layers.stack.decoder)
+        times = layers.spec.count if len(kinds) == 1 else str(count)
+        yield _layer_part(writer, held, count, times, layers.spec.decoder)
 
 
-def _layer_part(writer: _Writer, held: tuple[Weight, ...], count: int, times: str, decoder: bool) -> Part:
+def _layer_part(writer: _Writer, held: tuple[ParameterSpec, ...], count: int, times: str, decoder: bool) -> Summand:
     chosen = {bucket: [w for w in held if w.bucket == bucket] for bucket in LAYER_BUCKETS}
     pieces = tuple(writer.piece(bucket, weights) for bucket, weights in chosen.items() if weights)
     each = reduce(add, (piece.dim for piece in pieces))
-    return Part(
+    return Summand(
         pieces,
         f"{times}·({writer.symbols(each)})",
         f"{_plain(count)}·({writer.numbers(each)})",

@@ -3,44 +3,58 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
-from app.models.families import FAMILIES, ONLY, PART_FAMILIES, REFUSED, TEXT_PARTS, Family, Flag
-from app.models.size_specs import ConfigError, flag, shown
+from app.models.config_fields import Config, ConfigError, quoted, read_bool
+from app.models.families import (
+    FAMILIES,
+    REFUSED,
+    SUPPORTED_VALUES,
+    TEXT_PART_FAMILIES,
+    TEXT_PART_FIELDS,
+    Family,
+    Flag,
+)
 
 MAX_NESTING = 3
-# Those named in a refusal, of the many that are known.
+# The families that a refusal names as examples of those that are known.
 _FAMOUS = ("llama", "mistral", "qwen3", "gemma3_text", "phi3", "deepseek_v3", "gpt2", "bert", "t5", "vit")
+# Words of a class name that belong to its task: a name that still has one after its suffix is cut has another task.
+# "GPT2DoubleHeadsModel" ends in "Model", but is no bare model.
+_TASK_WORD = re.compile("For[A-Z]|With|Head|Encoder|Decoder")
 
 
-def text_part(config: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[str, ...]]:
-    """The config itself, or the language model's part of a multimodal one, with a note that says so."""
+def find_text_part(config: Config) -> tuple[Config, tuple[str, ...]]:
+    """The part of a multimodal config that describes its language model, with a note that says so.
+
+    Any other config is returned as it is, with no notes. Text parts inside text parts are followed, with a note for
+    each; a third one raises ConfigError. The part takes over what it leaves out and the outer config knows: its
+    model_type, by that of the whole, and tie_word_embeddings.
+    """
     notes: tuple[str, ...] = ()
     for _ in range(MAX_NESTING):
-        key = next((key for key in TEXT_PARTS if isinstance(config.get(key), dict)), None)
-        if key is None:
+        field = next((field for field in TEXT_PART_FIELDS if isinstance(config.get(field), dict)), None)
+        if field is None:
             return config, notes
-        outer, part = config.get("model_type"), dict(config[key])
-        if "model_type" not in part and isinstance(outer, str) and outer in PART_FAMILIES:
-            part["model_type"] = PART_FAMILIES[outer]
+        outer_type, part = config.get("model_type"), dict(config[field])
+        if "model_type" not in part and isinstance(outer_type, str) and outer_type in TEXT_PART_FAMILIES:
+            part["model_type"] = TEXT_PART_FAMILIES[outer_type]
         if "tie_word_embeddings" in config:
             part.setdefault("tie_word_embeddings", config["tie_word_embeddings"])
-        notes = (*notes, f'This file describes a multimodal model; what is read is its text part, "{key}".')
+        notes = (*notes, f'This file describes a multimodal model; what is read is its text part, "{field}".')
         config = part
     raise ConfigError("This config.json nests one text part in another too often to be read.")
 
 
-def family_of(config: Mapping[str, Any]) -> tuple[str, Family]:
-    """The model_type and its row; raises ConfigError, naming the family, where there is none."""
+def find_family(config: Config) -> tuple[str, Family]:
+    """The config's model_type and its row; raises ConfigError where it states none, or a refused or unknown one."""
     model_type = config.get("model_type")
     known = f"{len(FAMILIES)} are known here, among them {', '.join(_FAMOUS)}"
     if not isinstance(model_type, str):
         raise ConfigError(f'This config.json does not state "model_type"; {known}.')
     if model_type in REFUSED:
-        kind = REFUSED[model_type]
         raise ConfigError(
-            f'Models of type "{model_type}" have {kind}, not attention with N×N scores in every layer, '
+            f'Models of type "{model_type}" have {REFUSED[model_type]}, not attention with N×N scores in every layer, '
             "so there are no such shapes to ask about."
         )
     if model_type not in FAMILIES:
@@ -48,39 +62,40 @@ def family_of(config: Mapping[str, Any]) -> tuple[str, Family]:
     return model_type, FAMILIES[model_type]
 
 
-def check_switches(config: Mapping[str, Any]) -> None:
-    """Raises ConfigError where a config adds parts to its model that the family's layout does not have."""
-    for name, allowed in ONLY.items():
+def check_supported_values(config: Config) -> None:
+    """Raise ConfigError where a field of SUPPORTED_VALUES has another value: it adds tensors that no layout has."""
+    for name, supported in SUPPORTED_VALUES.items():
         value = config.get(name)
-        if not any(value is known or (type(value) is type(known) and value == known) for known in allowed):
-            raise ConfigError(f'"{name}" adds parts to the model that are not known here; it is {shown(value)}.')
+        if not any(value is known or (type(value) is type(known) and value == known) for known in supported):
+            raise ConfigError(f'"{name}" adds parts to the model that are not known here; it is {quoted(value)}.')
 
 
-def flags_of(config: Mapping[str, Any], family: Family) -> set[str]:
-    """The flags of a row that hold for this config."""
-    found = set[str]()
+def find_flags(config: Config, family: Family) -> set[str]:
+    """The flags of the family's row that hold for this config; raises ConfigError for a field that is no yes or no."""
+    flags = set[str]()
     for names, rule in family.flags.items():
-        if _holds(rule, config, found):
-            found.update(names.split())
-    return found
+        if _flag_holds(rule, config, flags):
+            flags.update(names.split())
+    return flags
 
 
-def _holds(rule: Flag, config: Mapping[str, Any], found: set[str]) -> bool:
-    default = rule.default in found if isinstance(rule.default, str) else rule.default
-    name = next((name for name in rule.fields.split() if name in config), None)
-    if name is None:
+def _flag_holds(rule: Flag, config: Config, earlier: set[str]) -> bool:
+    """Whether one flag holds; `earlier` are the flags of the row that were found so far, for defaults that name one."""
+    default = rule.default in earlier if isinstance(rule.default, str) else rule.default
+    field = next((field for field in rule.fields.split() if field in config), None)
+    if field is None:
         return default
-    if config[name] is None:
+    if config[field] is None:
         return default if rule.null is None else rule.null
-    return rule.test(config[name], name) if rule.test else flag(config, name, default)
+    return rule.test(config[field], field) if rule.test else read_bool(config, field, default)
 
 
-def longest_ending(name: str, endings: Iterable[str]) -> str | None:
-    """The part of a class name that says what it is for: "ForCausalLM"; None where no known one is all of it."""
-    ending = max((ending for ending in endings if name.endswith(ending)), key=len, default="")
-    family = name.removesuffix(ending)
-    return ending or None if not _PURPOSE.search(family) else None
+def task_suffix(class_name: str, suffixes: Iterable[str]) -> str | None:
+    """The task part of a class name: the longest of `suffixes` that it ends in.
 
+    None if it ends in none of them, or if what is left before it still names a task.
 
-# In "T5WithLMHeadModel" or "GPT2DoubleHeadsModel", "Model" is not all that the class is for.
-_PURPOSE = re.compile("For[A-Z]|With|Head|Encoder|Decoder")
+    Example: "LlamaForCausalLM" -> "ForCausalLM"; "GPT2DoubleHeadsModel" -> None, though it ends in "Model"
+    """
+    suffix = max((suffix for suffix in suffixes if class_name.endswith(suffix)), key=len, default="")
+    return suffix or None if not _TASK_WORD.search(class_name.removesuffix(suffix)) else None

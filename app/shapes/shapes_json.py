@@ -1,6 +1,6 @@
 """An Architecture and a number of tokens as the one JSON object that terminal and tests read.
 
->>> from app.models.architecture import read_config
+>>> from app.models.read_config import read_config
 >>> gpt2 = read_config('{"model_type": "gpt2", "n_embd": 768, "n_head": 12, "n_layer": 12, "vocab_size": 50257}')
 >>> shapes(gpt2, 100)["decode"]["keys"], shapes(gpt2, 1024)["decode"]
 ([101, 64], None)
@@ -38,7 +38,7 @@ def shapes(architecture: Architecture, tokens: int, decoder_tokens: int | None =
     position table holds, where none are given; its head and layer are the encoder's, its decode step the decoder's.
     "causal" is then one answer for each of its three kinds of attention. Raises TokensError.
     """
-    sizes = {**architecture.symbols, "N": architecture.check_tokens(tokens)}
+    sizes = {**architecture.all_sizes, "N": architecture.check_tokens(tokens)}
     decoded = check_decoder_tokens(architecture, tokens, decoder_tokens)
     described = {
         "family": architecture.family,
@@ -77,7 +77,7 @@ def check_decoder_tokens(architecture: Architecture, tokens: int, decoder_tokens
 
 def decode_topic(architecture: Architecture, tokens: int) -> TensorTable | None:
     """The table of one more token after `tokens` cached ones; None where there is no cache or no position left."""
-    decodes = architecture.cache and (architecture.causal or architecture.encoder_decoder)
+    decodes = architecture.has_kv_cache and (architecture.causal or architecture.encoder_decoder)
     if not decodes or tokens + 1 > architecture.max_decoder_tokens:
         return None
     full = architecture.window is not None and tokens + 1 > architecture.window
@@ -89,7 +89,7 @@ def decode_shapes(architecture: Architecture, tokens: int) -> dict[str, Shape] |
     topic = decode_topic(architecture, tokens)
     if topic is None:
         return None
-    sizes = {**architecture.decoder_symbols, "N": tokens, "W": architecture.window or tokens + 1}
+    sizes = {**architecture.decoder_sizes, "N": tokens, "W": architecture.window or tokens + 1}
     return _rows(topic, STEP_ROWS, sizes)
 
 
@@ -100,18 +100,18 @@ def model_topic(architecture: Architecture) -> TensorTable:
 
 def model_shapes(architecture: Architecture, tokens: int, decoded: int) -> dict[str, Shape | None]:
     """From tokens to logits; of an encoder-decoder, through its decoder. "logits" is None without an output head."""
-    topic, logits = model_topic(architecture), architecture.head.logits
+    topic, logits = model_topic(architecture), architecture.task_head.logits
     length = decoded if architecture.encoder_decoder else tokens
     keys = [t.key for t in topic.activations if t.key not in OUTSIDE_MODEL]
-    found: dict[str, Shape | None] = {**_rows(topic, keys, {**architecture.decoder_symbols, "N": length})}
-    sizes = {**architecture.symbols, "N": tokens, "M": decoded}
+    found: dict[str, Shape | None] = {**_rows(topic, keys, {**architecture.decoder_sizes, "N": length})}
+    sizes = {**architecture.all_sizes, "N": tokens, "M": decoded}
     found["logits"] = [dim.size(sizes) for dim in logits] if logits else None
     return found
 
 
 def cross_shapes(architecture: Architecture, tokens: int, decoded: int) -> dict[str, Shape]:
     """One head of the decoder that reads the encoder: M tokens ask, N answer."""
-    return _rows(CROSS_ATTENTION, HEAD_ROWS, {**architecture.decoder_symbols, "N": tokens, "M": decoded})
+    return _rows(CROSS_ATTENTION, HEAD_ROWS, {**architecture.decoder_sizes, "N": tokens, "M": decoded})
 
 
 def _rows(topic: TensorTable, keys: Iterable[str], sizes: Mapping[str, int]) -> dict[str, Shape]:

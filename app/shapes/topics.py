@@ -10,7 +10,7 @@ from operator import add
 from app.algebra.dims import Dim
 from app.models.architecture import Architecture
 from app.models.parameter_count import parameter_counts
-from app.models.parameter_specs import Bucket, Weight
+from app.models.parameter_specs import Bucket, ParameterSpecs
 from app.shapes.costs import layer_costs, memory_costs
 from app.shapes.shapes_json import decode_topic, model_topic
 from app.shapes.table import Count, TensorTable
@@ -51,11 +51,11 @@ def _bidirectional(architecture: Architecture, _tokens: int) -> TensorTable:
 def _layer(architecture: Architecture, _tokens: int) -> TensorTable:
     if not _latent(architecture):
         return ATTENTION_LAYER
-    return LATENT_ATTENTION if "r_q" in architecture.symbols else DIRECT_LATENT_ATTENTION
+    return LATENT_ATTENTION if "r_q" in architecture.all_sizes else DIRECT_LATENT_ATTENTION
 
 
 def _latent(architecture: Architecture) -> bool:
-    return "r_kv" in architecture.symbols
+    return "r_kv" in architecture.all_sizes
 
 
 def _decode(architecture: Architecture, tokens: int) -> TensorTable:
@@ -74,13 +74,13 @@ def _cross(architecture: Architecture, _tokens: int) -> TensorTable:
 
 
 def _layer_parameters(architecture: Architecture, _tokens: int) -> TensorTable:
-    if _latent(architecture) or "E" in architecture.symbols:
+    if _latent(architecture) or "E" in architecture.all_sizes:
         raise TopicError(f"{architecture.name} has latent attention or experts; take a model with plain layers here.")
     return LAYER_PARAMETERS if architecture.gated else PLAIN_LAYER_PARAMETERS
 
 
 def _whole_model(architecture: Architecture, _tokens: int) -> TensorTable:
-    if architecture.encoder_decoder or architecture.head.logits is None:
+    if architecture.encoder_decoder or architecture.task_head.logits is None:
         raise TopicError(f"{architecture.name} does not predict a next token; take a model that does here.")
     topic = model_topic(architecture)
     angles = (ROTARY_PAIRS["angles"],) if architecture.rotary else ()
@@ -94,13 +94,11 @@ def _costs(architecture: Architecture, tokens: int) -> TensorTable:
 
 def _parameter_count(architecture: Architecture, _tokens: int) -> TensorTable:
     """Parameters of the whole model as sums of products, for models whose layers are all alike."""
-    if len(architecture.layers) != 1 or len(parameter_counts(architecture).layers) != 1:
+    if len(architecture.stacks) != 1 or len(parameter_counts(architecture).layers) != 1:
         raise TopicError(
             f"The layers of {architecture.name} differ from each other; take a model with layers all alike."
         )
-    part, flags = architecture.layers[0], architecture.flags | architecture.layers[0].runs[-1].flags
-    layer = [weight for weight in part.stack.weights if weight.exists(flags)]
-    rest = [w for w in (*architecture.outside, *architecture.head.weights) if w.exists(architecture.flags)]
+    layer, rest = architecture.stacks[0].runs[-1].parameters, architecture.outside_parameters
     parts = {
         "embedding": (_sum(rest, "embedding"), "vocabulary · width, and positions where there is a table"),
         "all_layers": (_sum(layer) * Dim.parse("L"), "L · (attention + feed-forward + norms)"),
@@ -119,15 +117,15 @@ def _parameter_count(architecture: Architecture, _tokens: int) -> TensorTable:
     )
 
 
-def _sum(weights: list[Weight], *buckets: Bucket) -> Dim:
+def _sum(parameters: ParameterSpecs, *buckets: Bucket) -> Dim:
     """The numbers in these tensors, in symbols: in those of the named buckets, or in all of them."""
-    return reduce(add, (weight.numbers for weight in weights if not buckets or weight.bucket in buckets), ZERO)
+    return reduce(add, (spec.count for spec in parameters if not buckets or spec.bucket in buckets), ZERO)
 
 
 def sizes_for(key: str, architecture: Architecture, tokens: int, decoder_tokens: int) -> dict[str, int]:
     """A size for every symbol of the topic: N tokens, M of them decoded, the sizes of the model, W keys in a window."""
     decodes = key in ("decode-step", "cross-attention")
-    sizes = architecture.decoder_symbols if decodes else architecture.symbols
+    sizes = architecture.decoder_sizes if decodes else architecture.all_sizes
     counted = {"params": parameter_counts(architecture).total} if key == "costs" else {}
     turned = {"pairs": architecture.rotary.width // 2} if architecture.rotary else {}
     return {**sizes, "W": architecture.window or tokens + 1, **counted, **turned, "N": tokens, "M": decoder_tokens}

@@ -14,7 +14,9 @@ from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any
 
-from app.models.architecture import ConfigError, TokensError, architecture_from
+from app.models.architecture import TokensError
+from app.models.config_fields import ConfigError
+from app.models.read_config import build_architecture
 from app.shapes.shapes_json import check_decoder_tokens
 from app.shapes.table import MATRIX_FIELDS
 from app.shapes.topics import MAKERS, TopicError, topic_for
@@ -160,7 +162,7 @@ def _model(path: Path) -> Model:
         name, about, card = texts = [entry[key] for key in ("name", "about", "card")]
         if not all(isinstance(text, str) for text in texts):
             raise TypeError
-        return Model(path.stem, name, about, card, architecture_from(entry["config"], name))
+        return Model(path.stem, name, about, card, build_architecture(entry["config"], name))
     except ConfigError as error:
         raise WorksheetError(f"models/{path.name}: {error}") from None
     except (OSError, ValueError, KeyError, TypeError, RecursionError):

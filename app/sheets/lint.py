@@ -79,7 +79,7 @@ def _wording(library: Library, variant: Variant) -> Iterator[tuple[Kind, str]]:
             yield "wording", say("lint", "other-model", name=name, model=variant.model.name)
         words = words.replace(name, "")
     real = variant.model.architecture
-    sizes = {*variant.sizes.values(), *real.symbols.values(), real.query_heads_per_kv_head}
+    sizes = {*variant.sizes.values(), *real.all_sizes.values(), real.query_heads_per_kv_head}
     for number in re.findall(r"\d+(?:,\d{3})*", words):
         if int(number.replace(",", "")) not in sizes:
             yield "wording", say("lint", "no-size", number=number)

@@ -132,7 +132,7 @@ class Variant:
     def architecture(self) -> Architecture:
         """The model's architecture as this sheet sees it, simplified where the worksheet says so."""
         real = self.model.architecture
-        return real.with_kv_head_per_query_head() if self.worksheet.kv_head_per_query_head else real
+        return real.as_multi_head() if self.worksheet.kv_head_per_query_head else real
 
     @cached_property
     def sizes(self) -> dict[str, int]:
@@ -305,7 +305,7 @@ class Variant:
             "grouped": "grouped" if a.G != a.H else "",
             "tokens": "tokens-causal" if a.causal else "tokens-bidirectional",
             "feed-forward": "feed-forward-gated" if a.gated else "feed-forward-plain",
-            "positions": "positions" if a.position_table else "",
+            "positions": "positions" if a.has_position_table else "",
             "tied": "tied" if a.tied_embeddings else "untied",
             "windowed": "window" if a.window and a.window <= self.tokens else "",
         }
@@ -318,7 +318,7 @@ class Variant:
 
 
 def _words(model: Model, architecture: Architecture, tokens: int) -> dict[str, object]:
-    named = {"N": tokens, "W": architecture.window, **architecture.symbols}
+    named = {"N": tokens, "W": architecture.window, **architecture.all_sizes}
     sizes = {symbol: format_number(size) for symbol, size in named.items() if size is not None}
     return {"model": model.name, "share": architecture.query_heads_per_kv_head, **sizes}
 

@@ -14,9 +14,9 @@ import pytest
 
 from app.forward.lines import ForwardError
 from app.forward.process import HeadRunner, RunnerBusy, RunnerFailed, RunTooLong
-from app.models.architecture import architecture_from
+from app.models.read_config import build_architecture
 
-LLAMA = architecture_from(
+LLAMA = build_architecture(
     {
         "model_type": "llama",
         "hidden_size": 16,

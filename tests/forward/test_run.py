@@ -23,7 +23,8 @@ from app.forward.lines import ForwardError, listing
 from app.forward.memory import bytes_needed
 from app.forward.program import BYTES_BY_DTYPE, notes, program
 from app.forward.run import execute, run_head
-from app.models.architecture import Architecture, Rotary, architecture_from
+from app.models.architecture import Architecture, Rotary
+from app.models.read_config import build_architecture
 from app.shapes.tables import SINGLE_HEAD
 
 Floats = NDArray[np.float64]
@@ -48,10 +49,10 @@ def model(family: str, d: int, heads: int, kv_heads: int, **others: Any) -> Arch
         "num_hidden_layers": 1,
         "max_position_embeddings": 4096,
     }
-    return architecture_from(config | others)
+    return build_architecture(config | others)
 
 
-GPT2 = architecture_from({"model_type": "gpt2", "n_embd": 768, "n_head": 12, "n_layer": 12, "vocab_size": 50257})
+GPT2 = build_architecture({"model_type": "gpt2", "n_embd": 768, "n_head": 12, "n_layer": 12, "vocab_size": 50257})
 SMALL_GPT2 = replace(GPT2, d=32, H=4, G=4, d_h=8, d_v=8)
 MODELS = {
     "llama": model("llama", 32, 4, 2),
@@ -191,7 +192,7 @@ def test_all_heads_together_are_the_library_s_attention_module(family: str) -> N
     for name, parameter in layer.named_parameters():
         if name.endswith("bias"):
             torch.nn.init.zeros_(parameter)
-    architecture = architecture_from(config.to_dict())
+    architecture = build_architecture(config.to_dict())
     with torch.no_grad():
         turns = rotary(config)(x[None], torch.arange(90)[None])
         expected = layer(x[None], position_embeddings=turns, attention_mask=allowed(90, architecture.window))[0][0]
@@ -210,7 +211,7 @@ def test_all_heads_together_are_gpt2_s_attention_module() -> None:
         layer.c_attn.weight.mul_(10)
         expected = layer(x[None], attention_mask=allowed(50, None))[0][0]
         weights = dict(zip("qkv", layer.c_attn.weight.split(48, dim=1), strict=True)) | {"o": layer.c_proj.weight}
-        found = sum_of_heads(architecture_from(config.to_dict()), x, weights)
+        found = sum_of_heads(build_architecture(config.to_dict()), x, weights)
     assert torch.linalg.norm(found - expected) / torch.linalg.norm(expected) < 1e-5
 
 

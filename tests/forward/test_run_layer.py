@@ -24,7 +24,8 @@ from app.forward.lines import ForwardError, listing
 from app.forward.memory import bytes_needed
 from app.forward.program import BYTES_BY_DTYPE, program
 from app.forward.run import execute, run_head
-from app.models.architecture import Architecture, Rotary, architecture_from
+from app.models.architecture import Architecture, Rotary
+from app.models.read_config import build_architecture
 from app.settings import PROJECT
 from app.shapes.tables import ATTENTION_LAYER
 from app.sheets.library import load_library
@@ -56,10 +57,10 @@ def model(family: str, d: int, heads: int, kv_heads: int, **others: Any) -> Arch
         "num_hidden_layers": 1,
         "max_position_embeddings": 4096,
     }
-    return architecture_from(config | others)
+    return build_architecture(config | others)
 
 
-GPT2 = architecture_from({"model_type": "gpt2", "n_embd": 48, "n_head": 4, "n_layer": 1, "vocab_size": 100})
+GPT2 = build_architecture({"model_type": "gpt2", "n_embd": 48, "n_head": 4, "n_layer": 1, "vocab_size": 100})
 LLAMA = model("llama", 32, 4, 2)
 MODELS = {
     "llama": LLAMA,
@@ -175,7 +176,7 @@ def test_a_layer_is_the_library_s_attention_module(family: str) -> None:
         turns = rotary(config)(x[None], torch.arange(90)[None])
         expected = layer(x[None], position_embeddings=turns, attention_mask=allowed(90))[0][0]
         weights = {f"W_{name.upper()}": getattr(layer, f"{name}_proj").weight.T for name in "qkvo"}
-        agrees_with(expected, architecture_from(config.to_dict()), {"input": x, **weights})
+        agrees_with(expected, build_architecture(config.to_dict()), {"input": x, **weights})
 
 
 def test_a_layer_is_gpt2_s_attention_module() -> None:
@@ -190,7 +191,7 @@ def test_a_layer_is_gpt2_s_attention_module() -> None:
         assert not layer.c_proj.bias.any()
         expected = layer(x[None], attention_mask=allowed(50))[0][0]
         weights = dict(zip(("W_Q", "W_K", "W_V"), layer.c_attn.weight.split(48, dim=1), strict=True))
-        agrees_with(expected, architecture_from(config.to_dict()), {"input": x, **weights, "W_O": layer.c_proj.weight})
+        agrees_with(expected, build_architecture(config.to_dict()), {"input": x, **weights, "W_O": layer.c_proj.weight})
 
 
 @st.composite
@@ -220,7 +221,7 @@ def test_every_layer_has_the_table_s_shapes_and_sound_weights(
     """Whatever the sizes: torch's shapes are the table's, and every row of every head sums to one."""
     head = data.draw(st.integers(0, architecture.H - 1))
     run = run_head(architecture, tokens, head=head, device="cpu", dtype=dtype, topic=LAYER)
-    table = ATTENTION_LAYER.shapes({**architecture.symbols, "N": tokens})
+    table = ATTENTION_LAYER.shapes({**architecture.all_sizes, "N": tokens})
     assert run.shapes == {key: list(shape) for key, shape in table.items()}
     assert run.agrees
     assert (run.head, run.kv_head, run.topic) == (None, None, LAYER)
@@ -269,7 +270,7 @@ def test_a_tensor_of_another_shape_is_named() -> None:
     assert torch.equal(ran["W_Q"], plain["W_Q"])
     assert torch.equal(ran["C"], plain["C"])
     names = {"W_O": "W_O", "output": "O"}
-    shapes = {key: list(shape) for key, shape in ATTENTION_LAYER.shapes({**LLAMA.symbols, "N": 5}).items()}
+    shapes = {key: list(shape) for key, shape in ATTENTION_LAYER.shapes({**LLAMA.all_sizes, "N": 5}).items()}
     shapes |= {key: list(ran[name].shape) for key, name in names.items()}
     assert forward.disagreements(shapes, LLAMA, 5, LAYER) == ("W_O", "output")
 
@@ -287,7 +288,7 @@ def test_a_layer_of_the_largest_model_shows_its_shapes_without_memory() -> None:
     """Llama 405B with 131,072 tokens on the meta device: 128 heads of N × N, at once, and no number."""
     torch.empty(1, device="meta").cos()  # the first use of the meta device loads torch's Python parts
     began = time.perf_counter()
-    run = run_head(architecture_from(LLAMA_405B), 131072, device="meta", dtype="bfloat16", topic=LAYER)
+    run = run_head(build_architecture(LLAMA_405B), 131072, device="meta", dtype="bfloat16", topic=LAYER)
     assert time.perf_counter() - began < 5
     assert run.agrees
     assert (run.shapes["keys"], run.shapes["weights"]) == ([131072, 1024], [131072, 131072])

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.models.architecture import Architecture, ConfigError, TokensError, architecture_from, read_config
+from app.models.architecture import Architecture, TokensError
+from app.models.config_fields import MAX_SIZE, ConfigError
 from app.models.families import REFUSED
 from app.models.parameter_count import parameter_counts, parameters_json
-from app.models.size_specs import MAX_SIZE
+from app.models.read_config import build_architecture, read_config
 from app.shapes.shapes_json import decode_topic, shapes
 from app.shapes.table import TensorTable
 from app.shapes.tables import ATTENTION_LAYER, DIRECT_LATENT_ATTENTION, LATENT_ATTENTION, WINDOWED_DECODE_STEP
@@ -35,11 +36,11 @@ every_length = pytest.mark.parametrize(
 
 
 def read(record: Record) -> Architecture:
-    return architecture_from(record["config"], record["name"])
+    return build_architecture(record["config"], record["name"])
 
 
 def llama(**changed: Any) -> Architecture:
-    return architecture_from({"model_type": "llama", **LLAMA, **changed})
+    return build_architecture({"model_type": "llama", **LLAMA, **changed})
 
 
 @every_record
@@ -55,10 +56,10 @@ def test_every_size_is_the_measured_one(record: Record) -> None:
 def test_every_size_remembers_where_it_came_from(record: Record) -> None:
     """Each of the nine sizes has one reading: a field of this config that holds it, or a rule."""
     architecture = read(record)
-    readings = {reading.symbol: reading for reading in architecture.readings}
-    assert len(readings) == len(architecture.readings)
+    readings = {reading.symbol: reading for reading in architecture.size_sources}
+    assert len(readings) == len(architecture.size_sources)
     assert readings.keys() >= {symbol for symbol, size in architecture.sizes.items() if size is not None}
-    for reading in architecture.readings:
+    for reading in architecture.size_sources:
         stated = reading.field is not None and record["config"][reading.field] == reading.value
         assert stated == (reading.rule == "stated")
 
@@ -121,7 +122,7 @@ def test_cross_attention_has_the_shapes_seen_with_unequal_lengths() -> None:
 )
 def test_a_window_caps_the_keys_of_a_decode_step(model_type: str, changed: Record, window: int | None) -> None:
     """The first layer's window, the new token included; without a cache the scores stay N × N."""
-    architecture = architecture_from({"model_type": model_type, **LLAMA, **changed})
+    architecture = build_architecture({"model_type": model_type, **LLAMA, **changed})
     assert architecture.window == window
     for tokens in (1, 4, 5, 6, 4096, 9000):
         keys = min(tokens + 1, window or tokens + 1)
@@ -132,17 +133,17 @@ def test_a_window_caps_the_keys_of_a_decode_step(model_type: str, changed: Recor
 
 def test_latent_attention_keeps_a_latent_and_a_rotary_key() -> None:
     """DeepSeek: keys of 10 + 4 numbers, values of 7, and 13 + 4 numbers a token in the cache for all 9 heads."""
-    architecture = architecture_from({"model_type": "deepseek_v3", **LLAMA, **LATENT, "q_lora_rank": 14})
+    architecture = build_architecture({"model_type": "deepseek_v3", **LLAMA, **LATENT, "q_lora_rank": 14})
     assert (architecture.d_h, architecture.d_v, architecture.G) == (14, 7, 9)
     for topic in (LATENT_ATTENTION, DIRECT_LATENT_ATTENTION):
-        found = topic.shapes({**architecture.symbols, "N": 100})
+        found = topic.shapes({**architecture.all_sizes, "N": 100})
         assert (found["cache"], found["keys"], found["values"]) == ((100, 17), (100, 9 * 14), (100, 9 * 7))
 
 
 def test_null_is_not_missing() -> None:
     """DeepSeek without q_lora_rank has latent queries of 1536; with null it projects the queries at once."""
     config = {"model_type": "deepseek_v3", **LLAMA, **LATENT, "n_shared_experts": 1}
-    latent, direct = architecture_from(config), architecture_from({**config, "q_lora_rank": None})
+    latent, direct = build_architecture(config), build_architecture({**config, "q_lora_rank": None})
     names = [{t["name"].split(".")[-2] for t in parameters_json(a)["tensors"]} for a in (latent, direct)]
     assert latent.extra["r_q"] == 1536
     assert names[0] - names[1] == {"q_a_proj", "q_a_layernorm", "q_b_proj"}
@@ -152,29 +153,29 @@ def test_null_is_not_missing() -> None:
 def test_missing_key_value_heads_are_as_many_as_heads_and_say_so() -> None:
     """The first LLaMA's files do not state them."""
     config = {name: value for name, value in LLAMA.items() if name != "num_key_value_heads"}
-    architecture = architecture_from({"model_type": "llama", **config})
+    architecture = build_architecture({"model_type": "llama", **config})
     assert architecture.G == architecture.H == 9
-    (reading,) = (reading for reading in architecture.readings if reading.symbol == "G")
+    (reading,) = (reading for reading in architecture.size_sources if reading.symbol == "G")
     assert (reading.field, reading.rule) == (None, "H")
 
 
 def test_the_class_that_is_counted_is_the_one_the_file_names() -> None:
     """BERT with its pooler and without; a class not known here is said and not counted."""
     bert = {"model_type": "bert", **{k: v for k, v in LLAMA.items() if k != "num_key_value_heads"}}
-    counted = {name: architecture_from({**bert, "architectures": [name]}) for name in ("BertModel", "BertForMaskedLM")}
+    counted = {name: build_architecture({**bert, "architectures": [name]}) for name in ("BertModel", "BertForMaskedLM")}
     assert parameter_counts(counted["BertModel"]).total != parameter_counts(counted["BertForMaskedLM"]).total
     assert shapes(counted["BertModel"], 7)["model"]["logits"] is None
-    other = architecture_from({**bert, "architectures": ["BertForJuggling"]})
+    other = build_architecture({**bert, "architectures": ["BertForJuggling"]})
     assert other.model_class == "BertForMaskedLM"
     assert other.notes == ("'BertForJuggling' is not counted here: BertForMaskedLM is.",)
     with pytest.raises(ConfigError, match="does not state"):
-        architecture_from({"model_type": "llama", "architectures": ["LlamaForJuggling"]})
+        build_architecture({"model_type": "llama", "architectures": ["LlamaForJuggling"]})
 
 
 def test_a_class_name_is_read_to_its_end() -> None:
     """T5's first files name "T5WithLMHeadModel": that is no bare "Model"."""
     (t5,) = (record for record in RECORDS if record["model_type"] == "t5")
-    architecture = architecture_from({**t5["config"], "architectures": ["T5WithLMHeadModel"]})
+    architecture = build_architecture({**t5["config"], "architectures": ["T5WithLMHeadModel"]})
     assert architecture.model_class == "T5ForConditionalGeneration"
     assert shapes(architecture, 7)["model"]["logits"] == [7, 32128]
 
@@ -196,12 +197,12 @@ def test_a_switch_that_adds_unknown_parts_is_refused() -> None:
 )  # fmt: skip
 def test_of_a_multimodal_file_the_text_part_is_read(outer: str, part: Record, family: str, sizes: Any) -> None:
     """Such files leave sizes out that are their family's defaults: these are filled in, and each says so."""
-    architecture = architecture_from({"model_type": outer, "vision_config": {}, "text_config": part})
+    architecture = build_architecture({"model_type": outer, "vision_config": {}, "text_config": part})
     assert (architecture.family, architecture.d, architecture.H, architecture.G, architecture.d_h) == (family, *sizes)
     assert architecture.notes == (
         'This file describes a multimodal model; what is read is its text part, "text_config".',
     )
-    rules = {reading.symbol: reading.rule for reading in architecture.readings}
+    rules = {reading.symbol: reading.rule for reading in architecture.size_sources}
     assert (rules["L"] == f"default of {family}") == ("num_hidden_layers" not in part)
 
 
@@ -209,14 +210,14 @@ def test_of_a_multimodal_file_the_text_part_is_read(outer: str, part: Record, fa
 def test_a_family_without_such_scores_is_named_and_refused(model_type: str) -> None:
     """State space, recurrence, linear and sparse attention, and whatever is not known at all."""
     with pytest.raises(ConfigError, match=f'"{model_type}"') as refused:
-        architecture_from({"model_type": model_type, **LLAMA})
+        build_architecture({"model_type": model_type, **LLAMA})
     assert_is_one_sentence(str(refused.value))
 
 
 def test_a_layer_type_without_scores_is_refused() -> None:
     """A hybrid names its other layers in layer_types."""
     with pytest.raises(ConfigError, match="linear_attention"):
-        architecture_from({"model_type": "gemma2", **LLAMA, "layer_types": ["linear_attention"] * 5})
+        build_architecture({"model_type": "gemma2", **LLAMA, "layer_types": ["linear_attention"] * 5})
 
 
 @pytest.mark.parametrize(
@@ -243,7 +244,7 @@ def test_a_layer_type_without_scores_is_refused() -> None:
 def test_what_is_wrong_is_said_in_one_sentence(field: str, value: object, says: str) -> None:
     """Missing sizes are never filled in with thousands, and every sentence names the field or the number."""
     with pytest.raises(ConfigError, match=says) as refused:
-        architecture_from({"model_type": "llama", **LLAMA, field: value})
+        build_architecture({"model_type": "llama", **LLAMA, field: value})
     assert_is_one_sentence(str(refused.value))
 
 
@@ -256,7 +257,7 @@ def test_a_number_too_long_to_be_written_is_refused_like_any_other() -> None:
 def test_a_token_cannot_be_sent_to_more_experts_than_there_are() -> None:
     """Two counts that contradict each other are refused, not counted."""
     with pytest.raises(ConfigError, match="9 of 8 experts"):
-        architecture_from({"model_type": "mixtral", **LLAMA, "num_local_experts": 8, "num_experts_per_tok": 9})
+        build_architecture({"model_type": "mixtral", **LLAMA, "num_local_experts": 8, "num_experts_per_tok": 9})
 
 
 @pytest.mark.parametrize(
@@ -272,7 +273,7 @@ def test_a_token_cannot_be_sent_to_more_experts_than_there_are() -> None:
 )
 def test_a_position_table_ends_the_sheet(model_type: str, config: Record, longest: int) -> None:
     """The last position can be asked about, the next cannot, and the sentence says why."""
-    architecture = architecture_from({"model_type": model_type, **config}, "this one")
+    architecture = build_architecture({"model_type": model_type, **config}, "this one")
     assert architecture.check_tokens(longest) == architecture.max_tokens == longest
     with pytest.raises(TokensError, match=f"this one has a table of {longest:,} positions"):
         shapes(architecture, longest + 1)
@@ -283,7 +284,7 @@ def test_the_decoders_table_is_its_own() -> None:
     """Whisper hears 1,500 frames and writes at most 448 tokens."""
     (whisper,) = (case for case in CASES if case.model_type == "whisper")
     config = whisper.config({"max_source_positions": 1500, "max_target_positions": 448})
-    architecture = architecture_from(config)
+    architecture = build_architecture(config)
     assert shapes(architecture, 1500)["cross"]["scores"] == [448, 1500]
     assert shapes(architecture, 1500, 10)["model"]["logits"] == [10, 101]
     with pytest.raises(TokensError, match="from 1 to 448"):
@@ -320,7 +321,7 @@ def test_a_broken_config_gives_one_readable_error_and_no_other(
     for name in data.draw(st.lists(st.sampled_from(sorted(config)), max_size=2, unique=True)):
         del config[name]
     try:
-        architecture = architecture_from(config)
+        architecture = build_architecture(config)
     except ConfigError as refused:
         assert_is_one_sentence(str(refused))
     else:
@@ -338,8 +339,8 @@ def assert_is_one_sentence(message: str) -> None:
 def test_no_shape_contradicts_the_equation_that_makes_it(case: Case, tokens: int, data: st.DataObject) -> None:
     """For every family: axes under one letter have one length, in every table that the model has sizes for."""
     changed = {name: data.draw(st.sampled_from(values)) for name, values in case.settings.items()}
-    architecture = architecture_from(case.config(changed))
-    sizes = {**architecture.decoder_symbols, "N": tokens, "M": 3, "W": 5, "pairs": 2}
+    architecture = build_architecture(case.config(changed))
+    sizes = {**architecture.decoder_sizes, "N": tokens, "M": 3, "W": 5, "pairs": 2}
     for topic in TABLES.values():
         needed = {symbol for t in topic.tensors for side in t.shape for symbol in side.symbols}
         if needed <= sizes.keys():
@@ -356,6 +357,6 @@ def assert_letters_agree(topic: TensorTable, sizes: dict[str, int]) -> None:
 
 def test_a_key_value_head_for_each_query_head_is_the_simplification_of_courses() -> None:
     """G becomes H, and the keys of the layer as wide as the queries."""
-    simple = llama().with_kv_head_per_query_head()
-    found = ATTENTION_LAYER.shapes({**simple.symbols, "N": 7})
+    simple = llama().as_multi_head()
+    found = ATTENTION_LAYER.shapes({**simple.all_sizes, "N": 7})
     assert found["keys"] == found["queries"] == (7, 54)

@@ -7,9 +7,10 @@ from collections import Counter
 
 import pytest
 
-from app.models.architecture import Architecture, architecture_from
+from app.models.architecture import Architecture
 from app.models.families import FAMILIES
 from app.models.parameter_count import layer_counts, parameter_counts, parameter_tensors
+from app.models.read_config import build_architecture
 from app.shapes.shapes_json import shapes
 from tests.helpers.families_cases import CASES, GPT, LATENT, LLAMA, MOE, Case, Config
 from tests.helpers.reference import Shapes, attention_of_a_step, built, by_pattern, per_layer
@@ -21,13 +22,13 @@ RENAMED = {"RefinedWeb", "RefinedWebModel", "qwen2_vl", "qwen2_5_vl"}
 
 
 def read(config: Config, class_name: str) -> Architecture:
-    return architecture_from({**config, "architectures": [class_name]}, config["model_type"])
+    return build_architecture({**config, "architectures": [class_name]}, config["model_type"])
 
 
 def ours(architecture: Architecture) -> Shapes:
     found: Shapes = {}
     for parameter in parameter_tensors(architecture):
-        found.setdefault(parameter.name, Counter())[parameter.stored] += parameter.places
+        found.setdefault(parameter.name, Counter())[parameter.stored_shape] += parameter.instances
     return found
 
 
@@ -53,9 +54,9 @@ def test_every_layer_holds_as_many_parameters_as_in_transformers(case: Case) -> 
     config, class_name = list(case.configs())[-1]
     architecture, parameters = read(config, class_name), built(config, class_name)
     found: dict[tuple[str, int], int] = {}
-    for part in architecture.layers:
+    for part in architecture.stacks:
         rows = [run.total for run in layer_counts(architecture, part) for _ in range(run.count)]
-        stack = architecture.head.prefix + part.stack.name.split("{i}")[0]
+        stack = architecture.task_head.prefix + part.spec.name.split("{i}")[0]
         found |= {(stack, number): total for number, total in enumerate(rows)}
     assert found == per_layer(parameters)
     assert parameter_counts(architecture).total == sum(math.prod(shape) for shape in parameters.values())
@@ -84,7 +85,7 @@ def test_a_field_left_out_means_what_the_config_class_of_its_family_says(model_t
     config = {"model_type": model_type, **REQUIRED, "hidden_size": 2048, "num_attention_heads": 32}
     class_name = FAMILIES[model_type].model_class
     name = "LlamaForCausalLM" if model_type == "internlm3" else class_name
-    architecture = architecture_from(config)
+    architecture = build_architecture(config)
     assert architecture.model_class == class_name
     assert ours(architecture) == theirs(built(config, name), architecture)
 
@@ -123,7 +124,7 @@ WINDOW = {"sliding_window": 4}
 def test_a_decode_step_has_the_keys_that_a_real_cache_leaves(model_type: str, changed: Config) -> None:
     """Windows count the new token; without a cache every score is there, masked or not; sinks are dropped again."""
     config = {"model_type": model_type, **LLAMA, **changed}
-    architecture = architecture_from(config)
+    architecture = build_architecture(config)
     for tokens in (1, 3, 4, 9):
         found = shapes(architecture, tokens)
         whole, step = attention_of_a_step(config, architecture.model_class, tokens)
@@ -140,8 +141,8 @@ def test_the_first_files_of_falcon_are_the_same_models_under_other_names() -> No
         "model_type": "falcon",
     }
     old = {"hidden_size": 54, "n_layer": 3, "n_head": 9, "vocab_size": 101, "architectures": ["RWForCausalLM"]}
-    small = architecture_from({**old, "model_type": "RefinedWebModel", "multi_query": True, "parallel_attn": True})
-    large = architecture_from({**old, "model_type": "RefinedWeb", "n_head_kv": 3, "parallel_attn": True})
+    small = build_architecture({**old, "model_type": "RefinedWebModel", "multi_query": True, "parallel_attn": True})
+    large = build_architecture({**old, "model_type": "RefinedWeb", "n_head_kv": 3, "parallel_attn": True})
     assert ours(small) == by_pattern(built(new, "FalconForCausalLM"))
     grouped = {**new, "num_kv_heads": 3, "new_decoder_architecture": True}
     assert ours(large) == by_pattern(built(grouped, "FalconForCausalLM"))

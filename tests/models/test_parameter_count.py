@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.models.architecture import Architecture, architecture_from
+from app.models.architecture import Architecture
 from app.models.parameter_count import parameter_counts, parameter_tensors, parameters_json
+from app.models.read_config import build_architecture
 from app.shapes.tables import SINGLE_HEAD
 from tests.helpers.families_cases import CASES, Case
 from tests.helpers.reference import built
@@ -25,7 +26,7 @@ LAYER_ROW = ("attention", "attention_norms", "mlp", "norms", "total")
 
 
 def read(record: Record) -> Architecture:
-    return architecture_from(record["config"], record["name"])
+    return build_architecture(record["config"], record["name"])
 
 
 def named(records: list[Record]) -> pytest.MarkDecorator:
@@ -69,7 +70,7 @@ def test_every_stored_shape_is_the_one_in_the_checkpoint(record: Record) -> None
 @named(RECORDS)
 def test_one_heads_matrices_stand_in_the_orientation_of_the_product(record: Record) -> None:
     """W_Q of one head is d × d_h where x · W_Q is meant, however the checkpoint stores it."""
-    sizes = {**read(record).symbols, "N": 7}
+    sizes = {**read(record).all_sizes, "N": 7}
     for key, shape in record["expected"]["weights_per_head"].items():
         assert [side.size(sizes) for side in SINGLE_HEAD[key].shape] == shape
 
@@ -106,22 +107,22 @@ def test_llama_7b_is_a_sum_of_products_without_the_context_length() -> None:
     (llama,) = (record for record in RECORDS if record["name"] == "llama-7b")
     tensors = parameter_tensors(read(llama))
     assert sum(t.total for t in tensors) == 2 * 32000 * 4096 + 32 * (4 * 4096**2 + 3 * 4096 * 11008 + 2 * 4096) + 4096
-    symbols = {symbol for t in tensors for dim in t.weight.stored for symbol in dim.symbols}
+    symbols = {symbol for t in tensors for dim in t.spec.stored_shape for symbol in dim.symbols}
     assert symbols == {"V", "d", "H", "d_h", "G", "d_v", "d_ff"}
 
 
 @given(case=st.sampled_from(CASES), data=st.data())
 def test_sums_over_tensors_layers_and_buckets_agree_for_any_sizes(case: Case, data: st.DataObject) -> None:
     """With random legal sizes and settings: nothing crashes, and three ways of adding up give one total."""
-    architecture = architecture_from(drawn(case, data))
+    architecture = build_architecture(drawn(case, data))
     found = parameters_json(architecture)
     total = sum(tensor["count"] * tensor["layers"] for tensor in found["tensors"])
     layers = sum(run["count"] * run["total"] for run in found["layers"])
     assert found["total"] == total == found["embedding"] + found["output_head"] + found["other"] + layers
     assert 0 < found["active"] <= total
     for parameter in parameter_tensors(architecture):
-        assert sorted(parameter.stored) == sorted(parameter.flow)
-        assert parameter.count == math.prod(parameter.stored)
+        assert sorted(parameter.stored_shape) == sorted(parameter.in_out_shape)
+        assert parameter.count == math.prod(parameter.stored_shape)
 
 
 def drawn(case: Case, data: st.DataObject) -> dict[str, Any]:

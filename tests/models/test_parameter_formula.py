@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from app.models.architecture import Architecture, architecture_from
+from app.models.architecture import Architecture
 from app.models.families import FAMILIES
 from app.models.parameter_count import parameter_counts
-from app.models.parameter_formula import in_numbers, length_symbols, parameter_sum
+from app.models.parameter_formula import in_numbers, length_symbols, parameter_formula
+from app.models.read_config import build_architecture
 from app.sheets.library import Library
 from tests.helpers.families_cases import CASES
 
@@ -39,7 +40,7 @@ def cases() -> Iterator[Architecture]:
                 for value in values:
                     changed = {setting: value} if setting else {}
                     config = {"model_type": case.model_type, **case.base, "architectures": [name], **changed}
-                    yield architecture_from(config)
+                    yield build_architecture(config)
 
 
 def evaluated(numbers: str) -> int:
@@ -59,7 +60,7 @@ def evaluated(numbers: str) -> int:
 @pytest.mark.parametrize("record", RECORDS, ids=lambda record: str(record["name"]))
 def test_the_written_sum_comes_to_the_measured_total(record: dict[str, Any]) -> None:
     """In numbers, reckoned from the text alone; in symbols, as worked out by hand."""
-    found = parameter_sum(architecture_from(record["config"], record["name"]))
+    found = parameter_formula(build_architecture(record["config"], record["name"]))
     assert evaluated(found.numbers) == found.total == record["expected"]["total_parameters"]
     assert found.symbols == BY_HAND.get(record["name"], found.symbols)
 
@@ -68,7 +69,7 @@ def test_the_sum_of_every_family_is_that_of_its_tensors() -> None:
     """Whatever the layers, the total of the parts, of the numbers as written, and of the tensors are one."""
     seen = set()
     for architecture in cases():
-        found = parameter_sum(architecture)
+        found = parameter_formula(architecture)
         assert found.total == parameter_counts(architecture).total == evaluated(found.numbers), architecture.family
         seen.add(architecture.family)
     assert seen == {case.model_type for case in CASES}
@@ -76,7 +77,7 @@ def test_the_sum_of_every_family_is_that_of_its_tensors() -> None:
 
 def test_the_sum_of_llama_7b_in_numbers(library: Library) -> None:
     """32000·4096 + 32·(4·4096² + 3·4096·11008 + 2·4096) + 4096 + 32000·4096 = 6,738,415,616."""
-    found = parameter_sum(library.model("llama-7b").architecture)
+    found = parameter_formula(library.model("llama-7b").architecture)
     expected = "32,000·4096 + 32·(4·4096·4096 + 3·4096·11,008 + 2·4096) + 4096 + 32,000·4096"
     assert (found.total, found.numbers) == (6_738_415_616, expected)
     assert [(each.first, each.second, each.size) for each in found.equalities] == [
@@ -87,7 +88,7 @@ def test_the_sum_of_llama_7b_in_numbers(library: Library) -> None:
 def test_sizes_that_only_happen_to_divide_are_not_merged() -> None:
     """Qwen3 0.6B has 16 heads of 128 numbers in a width of 1024: H·d_h stays H·d_h."""
     record = next(record for record in RECORDS if record["name"] == "qwen3-0.6b")
-    assert "2·H·d·d_h" in parameter_sum(architecture_from(record["config"])).symbols
+    assert "2·H·d·d_h" in parameter_formula(build_architecture(record["config"])).symbols
 
 
 @pytest.mark.parametrize(
@@ -97,13 +98,13 @@ def test_the_length_of_the_input_is_found_where_a_table_holds_it(
     library: Library, model: str, length: tuple[str, ...]
 ) -> None:
     """Rotary and relative positions have no parameters that count them; tables of positions do."""
-    assert parameter_sum(library.model(model).architecture).length == length
+    assert parameter_formula(library.model(model).architecture).length == length
 
 
 def test_a_size_that_follows_from_the_length_counts_as_one(library: Library) -> None:
     """OPT's table has C + 2 rows."""
     record = next(record for record in RECORDS if record["name"] == "opt-125m")
-    assert "P" in length_symbols(architecture_from(record["config"]))
+    assert "P" in length_symbols(build_architecture(record["config"]))
     assert "B" not in length_symbols(library.model("t5-small").architecture)
 
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.models.architecture import Architecture, architecture_from
+from app.models.architecture import Architecture
+from app.models.read_config import build_architecture
 from app.shapes.table import Blank, Tensor, TensorTable
 from app.shapes.tables import ATTENTION_LAYER, SINGLE_HEAD
 from tests.helpers.tables import TABLES
@@ -22,7 +23,7 @@ Oracle = dict[str, dict[str, Any]]
 def covered(oracle: Oracle) -> dict[str, tuple[Architecture, dict[str, Any]]]:
     """The models of the reference whose families the project promises to read, with what was observed of them."""
     return {
-        name: (architecture_from(entry["config"], name), entry["expected"])
+        name: (build_architecture(entry["config"], name), entry["expected"])
         for name, entry in oracle.items()
         if entry["model_type"] in COVERED
     }

@@ -1,25 +1,29 @@
-"""The families: one row each, with the names of its config fields and how it differs from the others.
+"""The families: one row for each model_type, with the names of its config fields and how it differs from the others.
 
-A row states sizes in the form `size_spec` reads ("num_key_value_heads = H": the field, and what its absence means),
-flags (a name that conditions in the layouts ask for, and the config field that sets it), and a layout. What an absent
-field means follows the family's config class in transformers 5; sizes that every published config states have no
-default, so that a config without them is refused.
+A row states sizes in the language of `app.models.size_specs` ("num_key_value_heads = H": the field, and what its
+absence means), flags (names that the conditions in layouts ask for, each with the config field that sets it), and a
+layout. What an absent field means follows the family's config class in transformers 5. Sizes that every published
+config states have no default, so that a config without them is refused.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from app.models.families import encoders, gpt, llama
-from app.models.families import moe as mixtures
-from app.models.families.family import Family, Flag, Rope
-from app.models.families.unsupported import ONLY, PART_FAMILIES, REFUSED, TEXT_PARTS
+from app.models.families import encoders, gpt, llama, moe
+from app.models.families.family import Family, Flag, RotaryRule
+from app.models.families.multimodal import TEXT_PART_FAMILIES, TEXT_PART_FIELDS
+from app.models.families.unsupported import REFUSED, SUPPORTED_VALUES
 
-__all__ = ["FAMILIES", "ONLY", "PART_FAMILIES", "REFUSED", "TEXT_PARTS", "Family", "Flag", "Rope"]
+__all__ = [
+    "FAMILIES",
+    "REFUSED",
+    "SUPPORTED_VALUES",
+    "TEXT_PART_FAMILIES",
+    "TEXT_PART_FIELDS",
+    "Family",
+    "Flag",
+    "RotaryRule",
+]
 
-FAMILIES: Mapping[str, Family] = {
-    **llama.FAMILIES,
-    **mixtures.FAMILIES,
-    **gpt.FAMILIES,
-    **encoders.FAMILIES,
-}
+FAMILIES: Mapping[str, Family] = {**llama.FAMILIES, **moe.FAMILIES, **gpt.FAMILIES, **encoders.FAMILIES}

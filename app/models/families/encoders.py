@@ -7,25 +7,25 @@ from dataclasses import replace
 
 from app.models.families.family import (
     ALL_BIASES,
-    SIZES,
+    COMMON_SIZES,
     YES,
     Family,
     Flag,
-    Rope,
-    Specs,
-    parts,
-    positive,
-    says,
-    says_gated,
+    RotaryRule,
+    default_sizes,
+    has_word,
+    is_positive,
+    names_gated_activation,
 )
 from app.models.layouts import encoder_decoders as seq2seq
 from app.models.layouts import encoders
+from app.models.size_specs import SizeSpecs
 
 _BERT = Family(
     encoders.BERT,
     "BertForMaskedLM",
     {
-        **SIZES,
+        **COMMON_SIZES,
         "G": "= H",
         "d_h": "= d/H",
         "C": "max_position_embeddings = 512",
@@ -35,12 +35,12 @@ _BERT = Family(
     {**ALL_BIASES, "decoder": Flag("is_decoder")},
     tied=True,
     causal=False,
-    cache=False,
-    positions="C",
+    kv_cache=False,
+    position_rows="C",
 )
 # RoBERTa numbers its positions from the padding token's number + 1: two rows of the table are never used.
 _ROBERTA = replace(_BERT, layout=encoders.ROBERTA, model_class="RobertaForMaskedLM", unused_positions=2)
-_NARROW: Specs = {**_BERT.sizes, "d_emb": "embedding_size = 128"}
+_NARROW: SizeSpecs = {**_BERT.sizes, "d_emb": "embedding_size = 128"}
 _DEBERTA = replace(
     _BERT,
     layout=encoders.DEBERTA,
@@ -54,13 +54,13 @@ _DEBERTA = replace(
         "q v o mlp_bias": YES,
         "relative": Flag("relative_attention"),
         "positions": Flag("position_biased_input", True),
-        "types": Flag("type_vocab_size", False, positive),
-        "spans": Flag("max_relative_positions", False, positive),
-        "c2p": Flag("pos_att_type", False, says("c2p")),
-        "p2c": Flag("pos_att_type", False, says("p2c")),
+        "types": Flag("type_vocab_size", False, is_positive),
+        "spans": Flag("max_relative_positions", False, is_positive),
+        "c2p": Flag("pos_att_type", False, has_word("c2p")),
+        "p2c": Flag("pos_att_type", False, has_word("p2c")),
         "legacy": Flag("legacy", True),
     },
-    positions_when="positions",
+    position_table_when="positions",
 )
 _BART = Family(
     seq2seq.BART,
@@ -85,7 +85,7 @@ _BART = Family(
     ALL_BIASES,
     tied=True,
     causal=False,
-    positions="C",
+    position_rows="C",
 )
 _T5 = Family(
     seq2seq.T5,
@@ -105,11 +105,11 @@ _T5 = Family(
         "L_dec": "num_decoder_layers = L",
         "B": "relative_attention_num_buckets = 32",
     },
-    {"gated": Flag("feed_forward_proj", False, says_gated)},
+    {"gated": Flag("feed_forward_proj", False, names_gated_activation)},
     tied="always",
     causal=False,
 )
-_MT5_FLAGS = {"gated": Flag("feed_forward_proj", True, says_gated)}
+_MT5_FLAGS = {"gated": Flag("feed_forward_proj", True, names_gated_activation)}
 
 FAMILIES: Mapping[str, Family] = {
     "bert": _BERT,
@@ -143,7 +143,7 @@ FAMILIES: Mapping[str, Family] = {
     "modernbert": Family(
         encoders.MODERNBERT,
         "ModernBertForMaskedLM",
-        {**SIZES, "G": "= H", "d_h": "= d/H"},
+        {**COMMON_SIZES, "G": "= H", "d_h": "= d/H"},
         {
             "q k v o": Flag("attention_bias"),
             "mlp_bias": Flag("mlp_bias"),
@@ -153,8 +153,8 @@ FAMILIES: Mapping[str, Family] = {
         },
         tied=True,
         causal=False,
-        cache=False,
-        rotary=Rope(theta="global_rope_theta", default_theta=160_000.0),
+        kv_cache=False,
+        rotary=RotaryRule(theta="global_rope_theta", default_theta=160_000.0),
     ),
     "deberta": _DEBERTA,
     "deberta-v2": replace(
@@ -165,17 +165,17 @@ FAMILIES: Mapping[str, Family] = {
         flags={
             **_DEBERTA.flags,
             "q k v o mlp_bias": YES,
-            "buckets": Flag("position_buckets", False, positive),
+            "buckets": Flag("position_buckets", False, is_positive),
             "shared_key": Flag("share_att_key"),
-            "relative_norm": Flag("norm_rel_ebd", False, says("layer_norm")),
-            "convolution": Flag("conv_kernel_size", False, positive),
+            "relative_norm": Flag("norm_rel_ebd", False, has_word("layer_norm")),
+            "convolution": Flag("conv_kernel_size", False, is_positive),
         },
     ),
     "vit": Family(
         encoders.VIT,
         "ViTForImageClassification",
         {
-            **SIZES,
+            **COMMON_SIZES,
             "G": "= H",
             "d_h": "= d/H",
             "V": "= none",
@@ -189,14 +189,14 @@ FAMILIES: Mapping[str, Family] = {
         },
         {"q k v": Flag("qkv_bias", True), "o mlp_bias": YES},
         causal=False,
-        cache=False,
-        positions="P",
+        kv_cache=False,
+        position_rows="P",
     ),
     "clip_text_model": Family(
         encoders.CLIP_TEXT,
         "CLIPTextModel",
         {
-            **SIZES,
+            **COMMON_SIZES,
             "G": "= H",
             "d_h": "= d/H",
             "C": "max_position_embeddings = 77",
@@ -205,9 +205,9 @@ FAMILIES: Mapping[str, Family] = {
         },
         ALL_BIASES,
         tied=True,
-        cache=False,
-        positions="C",
-        part_defaults=parts(512, 8, 2048, 49408, 12),
+        kv_cache=False,
+        position_rows="C",
+        text_part_defaults=default_sizes(512, 8, 2048, 49408, 12),
     ),
     "t5": _T5,
     "mt5": replace(_T5, model_class="MT5ForConditionalGeneration", flags=_MT5_FLAGS),

@@ -1,23 +1,24 @@
-"""What a row of a family is, and the parts that rows share."""
+"""What the row of a family is, and the sizes and flags that many rows share."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from app.models.layer_patterns import Pattern, Windows
+from app.models.config_fields import ConfigError, quoted
+from app.models.layer_patterns import LayerPattern, WindowRule
 from app.models.parameter_specs import Layout
-from app.models.size_specs import ConfigError, shown
-
-Specs = Mapping[str, str | tuple[str, ...]]
+from app.models.size_specs import SizeSpecs
 
 
 @dataclass(frozen=True)
 class Flag:
-    """A yes or no: the fields that may state it, and what absence and null mean.
+    """A yes-or-no property of a model and the config fields that may state it.
 
-    `default` may name another flag of the row; null means the same unless `null` says otherwise. Without `test`, which
-    gets the value and the name of its field, the field must hold true or false.
+    `fields` are separated by spaces; the first one that the config has counts. `default` is the answer where it has
+    none of them; a text is the name of an earlier flag of the row whose answer is taken. `null` is the answer where the
+    field is null, None for the default. Without `test` the field must hold true or false; with it the answer is
+    `test(value, field)`, which may raise ConfigError.
     """
 
     fields: str = ""
@@ -31,8 +32,12 @@ Flags = Mapping[str, Flag]
 
 
 @dataclass(frozen=True)
-class Rope:
-    """Rotary positions: which width turns, and the fields for its share and its base with their defaults."""
+class RotaryRule:
+    """How a family states its rotary positions (RoPE).
+
+    `width` is the symbol of the rotated numbers of a query, `share` the field with the part of them that is rotated,
+    `theta` the field with the base of the angles. `when` is the condition on flags under which there are any.
+    """
 
     width: str = "d_h"
     share: str = "partial_rotary_factor"
@@ -44,32 +49,34 @@ class Rope:
 
 @dataclass(frozen=True)
 class Family:
-    """What one model_type does differently.
+    """What one model_type does differently from others.
 
-    `flags` may set several at once ("q k v": the three biases). `tied`: what an absent tie_word_embeddings means, or
-    "always" or "never". `positions`: the size that counts the positions a table holds, None where there is no table,
-    as where the flags of `positions_when` do not hold; `unused_positions`: how many of them no token takes.
-    `part_defaults`: sizes that multimodal files of this family leave out of their text part, and only there.
+    `model_class` is counted where the config names no class that is known. A key of `flags` may set several flags at
+    once ("q k v": the biases of three projections). `tied` is what an absent tie_word_embeddings means; "always" and
+    "never" overrule the field. `position_rows` is the symbol that counts the rows of the position table, None where
+    there is no table; there is none either where `position_table_when` is not met. `unused_positions` is how many of
+    these rows no token uses. `text_part_defaults` are sizes that multimodal files of this family leave out of their
+    text part, and only they may.
     """
 
     layout: Layout
     model_class: str
-    sizes: Specs = field(default_factory=dict)
-    flags: Mapping[str, Flag] = field(default_factory=dict)
+    sizes: SizeSpecs = field(default_factory=dict)
+    flags: Flags = field(default_factory=dict)
     tied: bool | str = False
     causal: bool = True
-    cache: bool = True
-    positions: str | None = None
-    positions_when: str = ""
+    kv_cache: bool = True
+    position_rows: str | None = None
+    position_table_when: str = ""
     unused_positions: int = 0
-    rotary: Rope | None = None
-    windows: Windows | None = None
-    experts: Pattern | None = None
-    cross_layers: Pattern | None = None
-    part_defaults: Mapping[str, int] = field(default_factory=dict)
+    rotary: RotaryRule | None = None
+    windows: WindowRule | None = None
+    expert_layers: LayerPattern | None = None
+    cross_layers: LayerPattern | None = None
+    text_part_defaults: Mapping[str, int] = field(default_factory=dict)
 
 
-SIZES: Specs = {
+COMMON_SIZES: SizeSpecs = {
     "d": "hidden_size",
     "H": "num_attention_heads",
     "G": "num_key_value_heads = H",
@@ -81,16 +88,44 @@ SIZES: Specs = {
     "C": "max_position_embeddings = none",
     "labels": "id2label num_labels = 2",
 }
-_ROPE = Rope()
+_ROPE = RotaryRule()
+_NO_FLAGS: Flags = {}
+_NO_DEFAULTS: Mapping[str, int] = {}
 
 
-def decoder(layout: Layout, name: str, sizes: Specs | None = None, **more: object) -> Family:
-    """A decoder with rotary positions, the most frequent kind of row."""
-    family = Family(layout, f"{name}ForCausalLM", {**SIZES, **(sizes or {})}, rotary=_ROPE)
-    return replace(family, **more)  # type: ignore[arg-type]  # the rows below are checked by the tests that build them
+def decoder(
+    layout: Layout,
+    name: str,
+    sizes: SizeSpecs | None = None,
+    *,
+    flags: Flags = _NO_FLAGS,
+    tied: bool | str = False,
+    rotary: RotaryRule = _ROPE,
+    windows: WindowRule | None = None,
+    expert_layers: LayerPattern | None = None,
+    cross_layers: LayerPattern | None = None,
+    text_part_defaults: Mapping[str, int] = _NO_DEFAULTS,
+) -> Family:
+    """The row of a causal decoder with rotary positions, the most frequent kind; its class is `name` + ForCausalLM.
+
+    `sizes` are added to COMMON_SIZES and replace those of the same symbol.
+    """
+    return Family(
+        layout,
+        f"{name}ForCausalLM",
+        {**COMMON_SIZES, **(sizes or {})},
+        flags,
+        tied,
+        rotary=rotary,
+        windows=windows,
+        expert_layers=expert_layers,
+        cross_layers=cross_layers,
+        text_part_defaults=text_part_defaults,
+    )
 
 
-def parts(d: int, H: int, d_ff: int, V: int, L: int) -> Mapping[str, int]:
+def default_sizes(d: int, H: int, d_ff: int, V: int, L: int) -> Mapping[str, int]:
+    """The five sizes that the text part of a multimodal file may leave out, by symbol: for `text_part_defaults`."""
     return {"d": d, "H": H, "d_ff": d_ff, "V": V, "L": L}
 
 
@@ -102,29 +137,37 @@ QK_NORM = {"qk_norm": YES}
 PER_HEAD_RMS = {"qk_norm rms_per_head": YES}
 
 
-def positive(value: object, name: str) -> bool:
+def is_positive(value: object, name: str) -> bool:
+    """Flag test: whether a whole number is above zero; raises ConfigError for anything but a whole number."""
     if isinstance(value, bool) or not isinstance(value, int):
-        raise ConfigError(f'"{name}" must be a whole number, and it is {shown(value)}.')
+        raise ConfigError(f'"{name}" must be a whole number, and it is {quoted(value)}.')
     return value > 0
 
 
 def is_two(value: object, name: str) -> bool:
-    return positive(value, name) and value == 2
+    """Flag test: whether a whole number is 2; raises ConfigError for anything but a whole number."""
+    return is_positive(value, name) and value == 2
 
 
-def says(word: str) -> Callable[[object, str], bool]:
-    """Whether a list, or a text with parts set apart by |, has this part."""
+def has_word(word: str) -> Callable[[object, str], bool]:
+    """A flag test: whether a list, or a text of words separated by "|", has this word.
+
+    A text's case and the spaces around words are ignored. Anything else raises ConfigError.
+
+    Example: has_word("c2p")("P2C|c2p", "pos_att_type") -> True
+    """
 
     def test(value: object, name: str) -> bool:
-        parts = value.lower().split("|") if isinstance(value, str) else value
-        if not isinstance(parts, list):
-            raise ConfigError(f'"{name}" must be a list of words, and it is {shown(value)}.')
-        return word in [part.strip() for part in parts if isinstance(part, str)]
+        words = value.lower().split("|") if isinstance(value, str) else value
+        if not isinstance(words, list):
+            raise ConfigError(f'"{name}" must be a list of words, and it is {quoted(value)}.')
+        return word in [item.strip() for item in words if isinstance(item, str)]
 
     return test
 
 
-def says_gated(value: object, name: str) -> bool:
+def names_gated_activation(value: object, name: str) -> bool:
+    """Flag test: whether an activation is a gated one, such as "gated-gelu"; raises ConfigError for a non-text."""
     if not isinstance(value, str):
-        raise ConfigError(f'"{name}" must name an activation, and it is {shown(value)}.')
+        raise ConfigError(f'"{name}" must name an activation, and it is {quoted(value)}.')
     return value.startswith("gated-")

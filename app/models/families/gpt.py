@@ -5,11 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from app.models.families.family import ALL_BIASES, SIZES, YES, Family, Flag, Rope, Specs, decoder, is_two
+from app.models.families.family import (
+    ALL_BIASES,
+    COMMON_SIZES,
+    YES,
+    Family,
+    Flag,
+    RotaryRule,
+    decoder,
+    is_two,
+)
 from app.models.layouts import gpt
+from app.models.size_specs import SizeSpecs
 
-_GPT_SIZES: Specs = {
-    **SIZES,
+_GPT_SIZES: SizeSpecs = {
+    **COMMON_SIZES,
     "d": "n_embd hidden_size",
     "H": "n_head num_attention_heads",
     "L": "n_layer num_hidden_layers",
@@ -17,19 +27,19 @@ _GPT_SIZES: Specs = {
     "d_h": "= d/H",
     "d_ff": "n_inner = 4*d",
 }
-_GPT2_SIZES: Specs = {**_GPT_SIZES, "C": "n_positions max_position_embeddings = 1024", "P": "= C"}
+_GPT2_SIZES: SizeSpecs = {**_GPT_SIZES, "C": "n_positions max_position_embeddings = 1024", "P": "= C"}
 _GPTJ = Family(
     gpt.GPTJ,
     "GPTJForCausalLM",
     {**_GPT_SIZES, "C": "n_positions max_position_embeddings = none", "d_rot": "rotary_dim = 64, null d"},
     {"mlp_bias lm_head_bias": YES},
-    rotary=Rope("d_rot"),
+    rotary=RotaryRule("d_rot"),
 )
 _FALCON = Family(
     gpt.FALCON,
     "FalconForCausalLM",
     {
-        **SIZES,
+        **COMMON_SIZES,
         "d": "n_embed hidden_size",
         "H": "num_attention_heads n_head",
         "L": "num_hidden_layers n_layer",
@@ -46,7 +56,7 @@ _FALCON = Family(
         "alibi": Flag("alibi"),
     },
     tied=True,
-    rotary=Rope(when="!alibi"),
+    rotary=RotaryRule(when="!alibi"),
 )
 
 FAMILIES: Mapping[str, Family] = {
@@ -56,15 +66,15 @@ FAMILIES: Mapping[str, Family] = {
         {**_GPT2_SIZES, "C": "n_positions max_position_embeddings = 512", "d_ff": "= 4*d"},
         ALL_BIASES,
         tied=True,
-        cache=False,
-        positions="C",
+        kv_cache=False,
+        position_rows="C",
     ),
-    "gpt2": Family(gpt.GPT2, "GPT2LMHeadModel", _GPT2_SIZES, ALL_BIASES, tied=True, positions="C"),
+    "gpt2": Family(gpt.GPT2, "GPT2LMHeadModel", _GPT2_SIZES, ALL_BIASES, tied=True, position_rows="C"),
     "gpt_neo": Family(
         gpt.GPT_NEO,
         "GPTNeoForCausalLM",
         {
-            **SIZES,
+            **COMMON_SIZES,
             "H": "num_heads num_attention_heads",
             "L": "num_layers num_hidden_layers",
             "G": "= H",
@@ -75,14 +85,14 @@ FAMILIES: Mapping[str, Family] = {
         },
         {"o mlp_bias": YES},
         tied=True,
-        positions="C",
+        position_rows="C",
     ),
     "gpt_neox": decoder(
         gpt.GPT_NEOX,
         "GPTNeoX",
         {"G": "= H", "d_h": "= d/H"},
         flags={"q k v o": Flag("attention_bias", True), "mlp_bias": YES},
-        rotary=Rope(share="rotary_pct", default_share=0.25, theta="rotary_emb_base"),
+        rotary=RotaryRule(share="rotary_pct", default_share=0.25, theta="rotary_emb_base"),
     ),
     "gptj": _GPTJ,
     "codegen": replace(_GPTJ, layout=gpt.CODEGEN, model_class="CodeGenForCausalLM"),
@@ -92,7 +102,7 @@ FAMILIES: Mapping[str, Family] = {
         {**_GPT2_SIZES, "G": ("multi_query? = 1", "= H")},
         {**ALL_BIASES, "multi_query": Flag("multi_query", True)},
         tied=True,
-        positions="C",
+        position_rows="C",
     ),
     "falcon": _FALCON,
     "RefinedWebModel": _FALCON,
@@ -116,7 +126,7 @@ FAMILIES: Mapping[str, Family] = {
         gpt.MPT,
         "MptForCausalLM",
         {
-            **SIZES,
+            **COMMON_SIZES,
             "d": "d_model hidden_size",
             "H": "n_heads num_attention_heads",
             "L": "n_layers num_hidden_layers",
@@ -131,7 +141,7 @@ FAMILIES: Mapping[str, Family] = {
         gpt.OPT,
         "OPTForCausalLM",
         {
-            **SIZES,
+            **COMMON_SIZES,
             "G": "= H",
             "d_h": "= d/H",
             "d_ff": "ffn_dim",
@@ -146,14 +156,14 @@ FAMILIES: Mapping[str, Family] = {
             "no_final_norm": Flag("_remove_final_layer_norm"),
         },
         tied=True,
-        positions="C",
+        position_rows="C",
     ),
     # XGLM computes its positions with sines, for any length: its table holds no parameters and does not end.
     "xglm": Family(
         gpt.XGLM,
         "XGLMForCausalLM",
         {
-            **SIZES,
+            **COMMON_SIZES,
             "d": "d_model hidden_size",
             "H": "attention_heads num_attention_heads",
             "L": "num_layers num_hidden_layers",

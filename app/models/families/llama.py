@@ -15,24 +15,27 @@ from app.models.families.family import (
     YES,
     Family,
     Flag,
-    Rope,
+    RotaryRule,
     decoder,
-    parts,
+    default_sizes,
 )
-from app.models.layer_patterns import Windows, after_first, all_but_every, listed_cross_layers, without_rotary
+from app.models.layer_patterns import WindowRule, all_after, all_but_every, listed_cross_layers, without_rotary
 from app.models.layouts import llama
 
-_QWEN_WINDOWS = Windows(after_first("max_window_layers", 28), missing=4096, switch="use_sliding_window")
+_QWEN_WINDOWS = WindowRule(all_after("max_window_layers", 28), missing=4096, switch="use_sliding_window")
 _ALTERNATE = all_but_every(2)
 _MISTRAL = decoder(
     llama.LLAMA,
     "Mistral",
     {"G": "num_key_value_heads = 8, null H"},
-    windows=Windows(missing=4096),
-    part_defaults=parts(4096, 32, 14336, 32000, 32),
+    windows=WindowRule(missing=4096),
+    text_part_defaults=default_sizes(4096, 32, 14336, 32000, 32),
 )
 _LLAMA = decoder(
-    llama.LLAMA, "Llama", flags={**ATTENTION_BIAS, **MLP_BIAS}, part_defaults=parts(4096, 32, 11008, 32000, 32)
+    llama.LLAMA,
+    "Llama",
+    flags={**ATTENTION_BIAS, **MLP_BIAS},
+    text_part_defaults=default_sizes(4096, 32, 11008, 32000, 32),
 )
 _QWEN2 = decoder(
     llama.LLAMA,
@@ -40,14 +43,14 @@ _QWEN2 = decoder(
     {"G": "num_key_value_heads = 32, null H"},
     flags=QKV_BIAS,
     windows=_QWEN_WINDOWS,
-    part_defaults=parts(4096, 32, 22016, 151936, 32),
+    text_part_defaults=default_sizes(4096, 32, 22016, 151936, 32),
 )
 _QWEN2_VL = replace(
     _QWEN2,
     sizes={**_QWEN2.sizes, "G": "num_key_value_heads = 8, null H"},
-    rotary=Rope(default_theta=1e6),
-    windows=Windows(after_first("max_window_layers", 80), missing=4096, switch="use_sliding_window"),
-    part_defaults=parts(8192, 64, 29568, 152064, 80),
+    rotary=RotaryRule(default_theta=1e6),
+    windows=WindowRule(all_after("max_window_layers", 80), missing=4096, switch="use_sliding_window"),
+    text_part_defaults=default_sizes(8192, 64, 29568, 152064, 80),
 )
 _QWEN3 = decoder(
     llama.QK_NORM,
@@ -55,7 +58,7 @@ _QWEN3 = decoder(
     {"G": "num_key_value_heads = 32, null H", "d_h": "head_dim = 128, null d/H"},
     flags={**ATTENTION_BIAS, **PER_HEAD_RMS},
     windows=_QWEN_WINDOWS,
-    part_defaults=parts(4096, 32, 22016, 151936, 32),
+    text_part_defaults=default_sizes(4096, 32, 22016, 151936, 32),
 )
 _GEMMA = decoder(
     llama.LLAMA,
@@ -63,23 +66,23 @@ _GEMMA = decoder(
     {"G": "num_key_value_heads = 16, null H", "d_h": "head_dim = 256, null d/H"},
     flags={**ATTENTION_BIAS, "bidirectional": Flag("use_bidirectional_attention")},
     tied=True,
-    part_defaults=parts(3072, 16, 24576, 256000, 28),
+    text_part_defaults=default_sizes(3072, 16, 24576, 256000, 28),
 )
 _GEMMA2 = replace(
     _GEMMA,
     layout=llama.GEMMA2,
     model_class="Gemma2ForCausalLM",
     sizes={**_GEMMA.sizes, "G": "num_key_value_heads = 4, null H"},
-    windows=Windows(_ALTERNATE, missing=4096),
-    part_defaults=parts(2304, 8, 9216, 256000, 26),
+    windows=WindowRule(_ALTERNATE, missing=4096),
+    text_part_defaults=default_sizes(2304, 8, 9216, 256000, 26),
 )
 _GEMMA3 = replace(
     _GEMMA2,
     model_class="Gemma3ForCausalLM",
     flags={**_GEMMA.flags, **PER_HEAD_RMS},
-    rotary=Rope(default_theta=1e6),
-    windows=Windows(all_but_every(6, "sliding_window_pattern"), missing=4096),
-    part_defaults=parts(2304, 8, 9216, 262208, 26),
+    rotary=RotaryRule(default_theta=1e6),
+    windows=WindowRule(all_but_every(6, "sliding_window_pattern"), missing=4096),
+    text_part_defaults=default_sizes(2304, 8, 9216, 262208, 26),
 )
 
 FAMILIES: Mapping[str, Family] = {
@@ -89,9 +92,9 @@ FAMILIES: Mapping[str, Family] = {
         "Mllama",
         {"G": "num_key_value_heads = 8, null H", "d_h": "= d/H"},
         tied="never",
-        rotary=Rope(default_theta=5e5),
+        rotary=RotaryRule(default_theta=5e5),
         cross_layers=listed_cross_layers,
-        part_defaults=parts(4096, 32, 14336, 128256, 40),
+        text_part_defaults=default_sizes(4096, 32, 14336, 128256, 40),
     ),
     "mistral": _MISTRAL,
     "ministral": replace(_MISTRAL, model_class="MinistralForCausalLM"),
@@ -99,8 +102,8 @@ FAMILIES: Mapping[str, Family] = {
         _MISTRAL,
         model_class="Ministral3ForCausalLM",
         sizes={**_MISTRAL.sizes, "d_h": "head_dim = 128, null d/H"},
-        windows=Windows(),
-        part_defaults=parts(4096, 32, 14336, 131072, 34),
+        windows=WindowRule(),
+        text_part_defaults=default_sizes(4096, 32, 14336, 131072, 34),
     ),
     "qwen2": _QWEN2,
     # Images are read by parts of their own; what is counted is the language model, which is that of Qwen 2 or 3.
@@ -117,16 +120,18 @@ FAMILIES: Mapping[str, Family] = {
         llama.PHI,
         "Phi",
         flags={**ALL_BIASES, "lm_head_bias": YES, "qk_norm": Flag("qk_layernorm")},
-        rotary=Rope(default_share=0.5),
+        rotary=RotaryRule(default_share=0.5),
     ),
-    "phi3": decoder(llama.PHI3, "Phi3", windows=Windows(), part_defaults=parts(3072, 32, 8192, 32064, 32)),
+    "phi3": decoder(
+        llama.PHI3, "Phi3", windows=WindowRule(), text_part_defaults=default_sizes(3072, 32, 8192, 32064, 32)
+    ),
     "starcoder2": decoder(
         llama.STARCODER2,
         "Starcoder2",
         {"G": "num_key_value_heads = 2, null H"},
         flags={"q k v o mlp_bias": Flag("use_bias", True)},
         tied=True,
-        windows=Windows(),
+        windows=WindowRule(),
     ),
     "stablelm": decoder(
         llama.STABLELM,
@@ -137,7 +142,7 @@ FAMILIES: Mapping[str, Family] = {
             "qk_norm": Flag("qk_layernorm"),
             "parallel": Flag("use_parallel_residual"),
         },
-        rotary=Rope(default_share=0.25),
+        rotary=RotaryRule(default_share=0.25),
     ),
     "olmo": decoder(llama.OLMO, "Olmo", flags=ATTENTION_BIAS),
     "olmo2": decoder(llama.OLMO2, "Olmo2", flags={**ATTENTION_BIAS, **QK_NORM}),
@@ -145,15 +150,15 @@ FAMILIES: Mapping[str, Family] = {
         llama.OLMO2,
         "Olmo3",
         flags={**ATTENTION_BIAS, **QK_NORM},
-        rotary=Rope(default_theta=5e5),
-        windows=Windows(all_but_every(4), missing=4096),
+        rotary=RotaryRule(default_theta=5e5),
+        windows=WindowRule(all_but_every(4), missing=4096),
     ),
     "cohere": decoder(
         llama.COHERE,
         "Cohere",
         flags={**ATTENTION_BIAS, "qk_norm": Flag("use_qk_norm")},
         tied=True,
-        rotary=Rope(default_theta=5e5),
+        rotary=RotaryRule(default_theta=5e5),
     ),
     "cohere2": decoder(
         llama.COHERE,
@@ -161,25 +166,25 @@ FAMILIES: Mapping[str, Family] = {
         {"d_h": "= d/H"},
         flags=ATTENTION_BIAS,
         tied=True,
-        windows=Windows(all_but_every(4, "sliding_window_pattern"), missing=4096),
+        windows=WindowRule(all_but_every(4, "sliding_window_pattern"), missing=4096),
     ),
     "granite": decoder(llama.LLAMA, "Granite", flags={**ATTENTION_BIAS, **MLP_BIAS}),
     "nemotron": decoder(
-        llama.NEMOTRON, "Nemotron", flags={**ATTENTION_BIAS, **MLP_BIAS}, rotary=Rope(default_share=0.5)
+        llama.NEMOTRON, "Nemotron", flags={**ATTENTION_BIAS, **MLP_BIAS}, rotary=RotaryRule(default_share=0.5)
     ),
     "glm": decoder(
         llama.GLM,
         "Glm",
         {"G": "num_key_value_heads = 2, null H", "d_h": "head_dim = 128, null d/H"},
         flags={"q k v": Flag("attention_bias", True)},
-        rotary=Rope(default_share=0.5),
+        rotary=RotaryRule(default_share=0.5),
     ),
     "glm4": decoder(
         llama.GLM,
         "Glm4",
         {"G": "num_key_value_heads = 2, null H", "d_h": "head_dim = 128, null d/H"},
         flags={"q k v": Flag("attention_bias", True), "sandwich": YES},
-        rotary=Rope(default_share=0.5),
+        rotary=RotaryRule(default_share=0.5),
     ),
     "internlm3": decoder(
         llama.LLAMA,
@@ -192,7 +197,7 @@ FAMILIES: Mapping[str, Family] = {
         "Exaone4",
         {"G": "num_key_value_heads = 32, null H"},
         flags=PER_HEAD_RMS,
-        windows=Windows(all_but_every(4, "sliding_window_pattern"), missing=4096),
+        windows=WindowRule(all_but_every(4, "sliding_window_pattern"), missing=4096),
     ),
     "smollm3": decoder(
         llama.LLAMA,
@@ -200,14 +205,14 @@ FAMILIES: Mapping[str, Family] = {
         {"G": "num_key_value_heads = 4, null H"},
         flags={**ATTENTION_BIAS, **MLP_BIAS},
         tied=True,
-        rotary=Rope(default_theta=2e6),
-        windows=Windows(without_rotary, switch="use_sliding_window"),
+        rotary=RotaryRule(default_theta=2e6),
+        windows=WindowRule(without_rotary, switch="use_sliding_window"),
     ),
     "persimmon": decoder(
         llama.PERSIMMON,
         "Persimmon",
         {"G": "= H", "d_h": "= d/H"},
         flags={**ALL_BIASES, "qk_norm": Flag("qk_layernorm", True)},
-        rotary=Rope(default_share=0.5),
+        rotary=RotaryRule(default_share=0.5),
     ),
 }

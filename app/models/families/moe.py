@@ -13,31 +13,31 @@ from app.models.families.family import (
     YES,
     Family,
     Flag,
-    Rope,
-    Specs,
+    RotaryRule,
     decoder,
-    parts,
-    positive,
+    default_sizes,
+    is_positive,
 )
 from app.models.layer_patterns import (
-    Windows,
-    after_first,
+    WindowRule,
+    all_after,
     all_but_every,
     every_layer,
+    every_other_before,
     interleaved_experts,
-    odd_before,
     sparse_steps,
     with_rotary,
 )
 from app.models.layouts import llama
+from app.models.size_specs import SizeSpecs
 
-_MIXED: Specs = {
+_MIXED: SizeSpecs = {
     "d_ff": ("first_moe? = d_exp", "= d_dense"),
     "d_dense": "intermediate_size = none",
     "E": "num_experts num_local_experts",
     "k": "num_experts_per_tok",
 }
-_DEEPSEEK_SIZES: Specs = {
+_DEEPSEEK_SIZES: SizeSpecs = {
     **_MIXED,
     "G": "= H",
     "d_h": "= d_nope + d_rope",
@@ -57,18 +57,18 @@ _DEEPSEEK_V2 = decoder(
         "o": Flag("attention_bias"),
         **MLP_BIAS,
         "mla": YES,
-        "latent_queries": Flag("q_lora_rank", True, positive, null=False),
-        "shared": Flag("n_shared_experts", True, positive, null=False),
+        "latent_queries": Flag("q_lora_rank", True, is_positive, null=False),
+        "shared": Flag("n_shared_experts", True, is_positive, null=False),
     },
-    rotary=Rope("d_rope"),
-    experts=after_first("first_k_dense_replace", 0),
+    rotary=RotaryRule("d_rope"),
+    expert_layers=all_after("first_k_dense_replace", 0),
 )
 _DEEPSEEK_V3 = replace(
     _DEEPSEEK_V2,
     model_class="DeepseekV3ForCausalLM",
     sizes={**_DEEPSEEK_V2.sizes, "n_sh": "shared? n_shared_experts = 1", "k": "num_experts_per_tok = 8"},
     flags={name: test for name, test in _DEEPSEEK_V2.flags.items() if name != "mlp_bias"},
-    experts=after_first("first_k_dense_replace", 3),
+    expert_layers=all_after("first_k_dense_replace", 3),
 )
 
 FAMILIES: Mapping[str, Family] = {
@@ -85,10 +85,10 @@ FAMILIES: Mapping[str, Family] = {
             "k": "num_experts_per_tok = 1",
         },
         flags=ATTENTION_BIAS,
-        rotary=Rope(default_theta=5e5),
-        windows=Windows(with_rotary, "attention_chunk_size", 8192),
-        experts=interleaved_experts,
-        part_defaults=parts(5120, 40, 16384, 202048, 48),
+        rotary=RotaryRule(default_theta=5e5),
+        windows=WindowRule(with_rotary, "attention_chunk_size", 8192),
+        expert_layers=interleaved_experts,
+        text_part_defaults=default_sizes(5120, 40, 16384, 202048, 48),
     ),
     "mixtral": decoder(
         llama.MIXTRAL,
@@ -98,10 +98,10 @@ FAMILIES: Mapping[str, Family] = {
             "E": "num_local_experts num_experts = 8",
             "k": "num_experts_per_tok = 2",
         },
-        rotary=Rope(default_theta=1e6),
-        windows=Windows(),
-        experts=every_layer,
-        part_defaults=parts(4096, 32, 14336, 32000, 32),
+        rotary=RotaryRule(default_theta=1e6),
+        windows=WindowRule(),
+        expert_layers=every_layer,
+        text_part_defaults=default_sizes(4096, 32, 14336, 32000, 32),
     ),
     "qwen2_moe": decoder(
         llama.QWEN_MOE,
@@ -115,8 +115,8 @@ FAMILIES: Mapping[str, Family] = {
             "d_sh": "shared_expert_intermediate_size = 5632",
         },
         flags={"q k v": Flag("qkv_bias", True), "shared": YES},
-        windows=Windows(odd_before("max_window_layers", 28), missing=4096, switch="use_sliding_window"),
-        experts=sparse_steps,
+        windows=WindowRule(every_other_before("max_window_layers", 28), missing=4096, switch="use_sliding_window"),
+        expert_layers=sparse_steps,
     ),
     "qwen3_moe": decoder(
         llama.QWEN_MOE,
@@ -129,8 +129,8 @@ FAMILIES: Mapping[str, Family] = {
             "d_exp": "moe_intermediate_size = 768",
         },
         flags={**ATTENTION_BIAS, **PER_HEAD_RMS},
-        windows=Windows(missing=4096, switch="use_sliding_window"),
-        experts=sparse_steps,
+        windows=WindowRule(missing=4096, switch="use_sliding_window"),
+        expert_layers=sparse_steps,
     ),
     "phimoe": decoder(
         llama.PHIMOE,
@@ -141,23 +141,23 @@ FAMILIES: Mapping[str, Family] = {
             "k": "num_experts_per_tok = 2",
         },
         flags={**ATTENTION_BIAS, "lm_head_bias": Flag("lm_head_bias")},
-        rotary=Rope(default_theta=1e6),
-        windows=Windows(),
-        experts=every_layer,
+        rotary=RotaryRule(default_theta=1e6),
+        windows=WindowRule(),
+        expert_layers=every_layer,
     ),
     "olmoe": decoder(
         llama.OLMOE,
         "Olmoe",
         {"E": "num_experts num_local_experts = 64", "k": "num_experts_per_tok = 8"},
         flags={**ATTENTION_BIAS, **QK_NORM},
-        experts=every_layer,
+        expert_layers=every_layer,
     ),
     "granitemoe": decoder(
         llama.GRANITEMOE,
         "GraniteMoe",
         {"E": "num_local_experts = 8", "k": "num_experts_per_tok = 2"},
         flags=ATTENTION_BIAS,
-        experts=every_layer,
+        expert_layers=every_layer,
     ),
     "deepseek_v2": _DEEPSEEK_V2,
     "deepseek_v3": _DEEPSEEK_V3,
@@ -171,8 +171,8 @@ FAMILIES: Mapping[str, Family] = {
             "k": "num_experts_per_tok experts_per_token = 4",
         },
         flags={"q k v o": Flag("attention_bias", True), "sinks": YES},
-        rotary=Rope(default_theta=150_000.0),
-        windows=Windows(all_but_every(2), missing=128),
-        experts=every_layer,
+        rotary=RotaryRule(default_theta=150_000.0),
+        windows=WindowRule(all_but_every(2), missing=128),
+        expert_layers=every_layer,
     ),
 }

@@ -1,4 +1,4 @@
-"""What is refused, and where the language model stands in a multimodal file."""
+"""Which model types, and which settings of known ones, are refused."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _STATE_SPACE = "state-space layers"
 _RECURRENT = "recurrent layers"
 _LINEAR = "linear attention"
 _SPARSE = "attention to a part of the tokens"
-# Families whose layers, or some of them, have no N×N scores: named and refused.
+# What the layers of a refused family (all of them or some) have instead of N×N scores.
 REFUSED: Mapping[str, str] = {
     **dict.fromkeys(("mamba", "mamba2", "falcon_mamba", "codestral_mamba", "hyena", "s4"), _STATE_SPACE),
     **dict.fromkeys(
@@ -22,29 +22,9 @@ REFUSED: Mapping[str, str] = {
     **dict.fromkeys(("longformer", "led", "big_bird", "bigbird_pegasus", "longt5", "reformer"), _SPARSE),
     **dict.fromkeys(("fnet", "nystromformer", "yoso", "mra", "perceiver", "funnel"), "another mixing of tokens"),
 }
-# Switches that add tensors to a family which its layout does not have: only these values are read.
-ONLY: Mapping[str, tuple[object, ...]] = {
+# Fields that can add tensors which no layout has: a config is read only if each has one of these values (None: absent).
+SUPPORTED_VALUES: Mapping[str, tuple[object, ...]] = {
     "add_cross_attention": (None, False),
     "inner_group_num": (None, 1),
     "talking_head": (None, False),
-}
-# In which part of a multimodal file the language model stands, and of which family it is where the part does not say.
-TEXT_PARTS = ("text_config", "language_config", "llm_config", "thinker_config")
-PART_FAMILIES: Mapping[str, str] = {
-    "clip": "clip_text_model",
-    "gemma3": "gemma3_text",
-    "idefics2": "mistral",
-    "idefics3": "llama",
-    "llama4": "llama4_text",
-    "llava": "llama",
-    "llava_next": "llama",
-    "mistral3": "mistral",
-    "mllama": "mllama_text_model",
-    "paligemma": "gemma",
-    "qwen2_5_vl": "qwen2_5_vl_text",
-    "qwen2_vl": "qwen2_vl_text",
-    "qwen3_vl": "qwen3_vl_text",
-    "smolvlm": "llama",
-    "video_llava": "llama",
-    "vipllava": "llama",
 }

@@ -1,1 +1,1 @@
-"""Which parameter tensors the layers and the whole of a model have, family by family, under their stored names."""
+"""The layouts: which parameter tensors each family has in its layers and outside them, under transformers' names."""

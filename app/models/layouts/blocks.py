@@ -1,6 +1,7 @@
-"""The pieces that layouts share: projections, feed-forward blocks, mixtures of experts, norms, model classes.
+"""The blocks that layouts share: projections, feed-forward blocks, mixtures of experts, norms, task heads.
 
-Flags such as "q" (the query projection has a bias), "tied" or "moe" are set by the rows of families.py.
+Conditions ask for flags that the rows in app/models/families set: "q" (the query projection has a bias), "tied", "moe".
+Names of tensors are given as one text, separated by spaces.
 """
 
 from __future__ import annotations
@@ -15,91 +16,107 @@ from app.models.parameter_specs import (
     NORMS,
     OTHER,
     OUTPUT_HEAD,
-    Head,
-    Weight,
-    both,
-    dims,
+    Bucket,
+    ParameterSpecs,
+    TaskHead,
+    and_also,
+    concat,
     experts,
-    layer,
     linear,
     norm,
+    parse_shape,
     vector,
 )
 
-Weights = tuple[Weight, ...]
 SELF = "self_attn."
 QKVO = "q_proj k_proj v_proj o_proj"
 PRE_NORMS = "input_layernorm post_attention_layernorm"
 
 
-def projections(prefix: str, names: str, bucket: str = "", *, when: str = ALWAYS) -> Weights:
-    """Queries, keys, values and output, each with a matrix of its own; `names` in this order."""
+def projections(prefix: str, names: str, bucket: Bucket = ATTENTION, *, when: str = ALWAYS) -> ParameterSpecs:
+    """The four projections of attention, each with a matrix of its own: queries, keys, values, output, in this order.
+
+    Their biases exist under the flags q, k, v and o. Example: projections("self_attn.", "q_proj k_proj v_proj o_proj")
+    """
     q, k, v, o = (prefix + name for name in names.split())
-    kind = OTHER if bucket else ATTENTION
-    return layer(
-        linear(q, "d", "H*d_h", kind, bias="q", when=when),
-        linear(k, "d", "G*d_h", kind, bias="k", when=when),
-        linear(v, "d", "G*d_v", kind, bias="v", when=when),
-        linear(o, "H*d_v", "d", kind, bias="o", when=when),
+    return concat(
+        linear(q, "d", "H*d_h", bucket, bias="q", when=when),
+        linear(k, "d", "G*d_h", bucket, bias="k", when=when),
+        linear(v, "d", "G*d_v", bucket, bias="v", when=when),
+        linear(o, "H*d_v", "d", bucket, bias="o", when=when),
     )
 
 
-def fused(prefix: str, names: str, *, conv1d: bool = False) -> Weights:
-    """Queries, keys and values in one stored matrix, and the output; the heads are the same as in `projections`."""
+def fused_qkv(prefix: str, names: str, *, conv1d: bool = False) -> ParameterSpecs:
+    """The projections of attention with queries, keys and values in one matrix, of H·d_h + G·d_h + G·d_v columns.
+
+    `names` are two: that of the fused matrix and that of the output projection.
+    """
     qkv, o = (prefix + name for name in names.split())
-    return layer(
+    return concat(
         linear(qkv, "d", "H*d_h + G*d_h + G*d_v", ATTENTION, bias="q", conv1d=conv1d),
         linear(o, "H*d_v", "d", ATTENTION, bias="o", conv1d=conv1d),
     )
 
 
-def gated(
+def gated_mlp(
     prefix: str, width: str = "d_ff", *, names: str = "gate_proj up_proj down_proj", when: str = ALWAYS
-) -> Weights:
-    """The gated feed-forward block: (act(x·gate) ∘ x·up)·down (Shazeer, arXiv:2002.05202)."""
+) -> ParameterSpecs:
+    """The gated feed-forward block of three matrices: (act(x·gate) ∘ x·up)·down (Shazeer, arXiv:2002.05202)."""
     gate, up, down = (prefix + name for name in names.split())
-    return layer(
+    return concat(
         linear(gate, "d", width, MLP, bias="mlp_bias", when=when),
         linear(up, "d", width, MLP, bias="mlp_bias", when=when),
         linear(down, width, "d", MLP, bias="mlp_bias", when=when),
     )
 
 
-def plain(names: str, width: str = "d_ff", *, conv1d: bool = False, when: str = ALWAYS) -> Weights:
+def mlp(names: str, width: str = "d_ff", *, conv1d: bool = False, when: str = ALWAYS) -> ParameterSpecs:
     """The feed-forward block of two matrices: act(x·up)·down (Vaswani et al., arXiv:1706.03762, section 3.3)."""
     up, down = names.split()
-    return layer(
+    return concat(
         linear(up, "d", width, MLP, bias="mlp_bias", conv1d=conv1d, when=when),
         linear(down, width, "d", MLP, bias="mlp_bias", conv1d=conv1d, when=when),
     )
 
 
-def mixture(prefix: str, width: str = "d_ff", *, router: str = "gate", when: str = ALWAYS) -> Weights:
-    """A router and E gated experts, their matrices stacked as transformers 5 stores them."""
-    return layer(
+def moe(prefix: str, width: str = "d_ff", *, router: str = "gate", when: str = ALWAYS) -> ParameterSpecs:
+    """A mixture of experts: a router and E gated experts, their matrices stacked as transformers 5 stores them."""
+    return concat(
         linear(prefix + router, "d", "E", MLP, when=when),
         experts(f"{prefix}experts.gate_up_proj", "d", f"2*{width}", when=when),
         experts(f"{prefix}experts.down_proj", width, "d", when=when),
     )
 
 
-def norms(names: str, *, bias: str | None = None, when: str = ALWAYS) -> Weights:
-    return layer(*(norm(name, "d", NORMS, bias=bias, when=when) for name in names.split()))
+def norms(names: str, *, bias: str | None = None, when: str = ALWAYS) -> ParameterSpecs:
+    """Normalizations as wide as the model, one for each name; `bias` is the condition for a bias, None for never."""
+    return concat(*(norm(name, "d", NORMS, bias=bias, when=when) for name in names.split()))
 
 
-def qk_norms(names: str, widths: str = "d_h d_h", *, bias: str | None = None) -> Weights:
-    """Normalization of queries and keys before the scores (Henry et al., arXiv:2010.04245)."""
+def qk_norms(names: str, widths: str = "d_h d_h", *, bias: str | None = None) -> ParameterSpecs:
+    """Normalizations of queries and of keys before the scores, under the flag qk_norm (Henry et al., arXiv:2010.04245).
+
+    `names` and `widths` are two each, the query's first.
+    """
     pairs = zip(names.split(), widths.split(), strict=True)
-    return layer(*(norm(name, width, ATTENTION_NORMS, bias=bias, when="qk_norm") for name, width in pairs))
+    return concat(*(norm(name, width, ATTENTION_NORMS, bias=bias, when="qk_norm") for name, width in pairs))
 
 
-def causal_heads(prefix: str, bias: str | None = None, width: str = "d") -> Mapping[str, Head]:
-    """The classes of a language model: with the vocabulary on top, with a classifier, or bare."""
-    n, v, one, labels = dims("N", "V", "1", "labels")
+def causal_heads(prefix: str, bias: str | None = None, width: str = "d") -> Mapping[str, TaskHead]:
+    """The task heads of a causal language model: LM head, classifier, none.
+
+    `bias` is the condition for a bias of the LM head, None for never; `width` is the width of its input.
+    """
     top = linear("lm_head", width, "V", OUTPUT_HEAD, when="!tied")
-    if bias is not None:  # the matrix can be the embedding's, the bias cannot
-        top += vector("lm_head.bias", "V", OUTPUT_HEAD, when=both("!tied", bias))
-        top += vector("lm_head.bias", "V", OTHER, when=both("tied", bias))
-    head = Head(prefix, top, logits=(n, v))
-    score = Head(prefix, linear("score", "d", "labels", OTHER), logits=(one, labels))
-    return {"ForCausalLM": head, "LMHeadModel": head, "ForSequenceClassification": score, "Model": Head()}
+    if bias is not None:  # a tied LM head has the embedding's matrix, but a bias of its own
+        top += vector("lm_head.bias", "V", OUTPUT_HEAD, when=and_also("!tied", bias))
+        top += vector("lm_head.bias", "V", OTHER, when=and_also("tied", bias))
+    lm_head = TaskHead(prefix, top, logits=parse_shape("N", "V"))
+    classifier = TaskHead(prefix, linear("score", "d", "labels", OTHER), logits=parse_shape("1", "labels"))
+    return {
+        "ForCausalLM": lm_head,
+        "LMHeadModel": lm_head,
+        "ForSequenceClassification": classifier,
+        "Model": TaskHead(),
+    }

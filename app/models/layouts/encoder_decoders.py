@@ -5,7 +5,7 @@ The decoder's own sizes are L_dec, d_ff_dec, and H_dec heads of d_h_dec; its ten
 
 from __future__ import annotations
 
-from app.models.layouts.blocks import SELF, Weights, norms, plain
+from app.models.layouts.blocks import SELF, mlp, norms
 from app.models.parameter_specs import (
     ALWAYS,
     ATTENTION,
@@ -13,24 +13,25 @@ from app.models.parameter_specs import (
     OTHER,
     OUTPUT_HEAD,
     Bucket,
-    Head,
     Layout,
-    Stack,
-    dims,
-    layer,
+    ParameterSpecs,
+    StackSpec,
+    TaskHead,
+    concat,
+    embedding_table,
     linear,
     norm,
-    table,
+    parse_shape,
     tensor,
     vector,
 )
 
-M_V = (dims("M")[0], dims("V")[0])
+M_V = parse_shape("M", "V")
 
 
-def _attention(names: str, inner: str, bucket: Bucket = ATTENTION) -> Weights:
+def _attention(names: str, inner: str, bucket: Bucket = ATTENTION) -> ParameterSpecs:
     q, k, v, o = names.split()
-    return layer(
+    return concat(
         linear(q, "d", inner, bucket, bias="q"),
         linear(k, "d", inner, bucket, bias="k"),
         linear(v, "d", inner, bucket, bias="v"),
@@ -38,8 +39,8 @@ def _attention(names: str, inner: str, bucket: Bucket = ATTENTION) -> Weights:
     )
 
 
-def _t5_feed_forward(name: str) -> Weights:
-    return layer(
+def _t5_feed_forward(name: str) -> ParameterSpecs:
+    return concat(
         linear(f"{name}.wi", "d", "d_ff", MLP, when="!gated"),
         linear(f"{name}.wi_0", "d", "d_ff", MLP, when="gated"),
         linear(f"{name}.wi_1", "d", "d_ff", MLP, when="gated"),
@@ -47,29 +48,29 @@ def _t5_feed_forward(name: str) -> Weights:
     )
 
 
-def _t5_self_attention() -> Weights:
+def _t5_self_attention() -> ParameterSpecs:
     names = " ".join(f"layer.0.SelfAttention.{name}" for name in "qkvo")
     # The table of relative positions stands in the first layer and serves all (Raffel et al., arXiv:1910.10683).
-    return layer(
+    return concat(
         _attention(names, "H*d_h"),
-        table("layer.0.SelfAttention.relative_attention_bias", "B", "H", OTHER, when="first !every_relative"),
-        table("layer.0.SelfAttention.relative_attention_bias", "B", "H", OTHER, when="every_relative"),
+        embedding_table("layer.0.SelfAttention.relative_attention_bias", "B", "H", OTHER, when="first !every_relative"),
+        embedding_table("layer.0.SelfAttention.relative_attention_bias", "B", "H", OTHER, when="every_relative"),
     )
 
 
-_T5_ENCODER = Stack(
+_T5_ENCODER = StackSpec(
     "encoder.block.{i}.",
     "L",
-    layer(
+    concat(
         _t5_self_attention(),
         norms("layer.0.layer_norm layer.1.layer_norm"),
         _t5_feed_forward("layer.1.DenseReluDense"),
     ),
 )
-_T5_DECODER = Stack(
+_T5_DECODER = StackSpec(
     "decoder.block.{i}.",
     "L_dec",
-    layer(
+    concat(
         _t5_self_attention(),
         _attention(" ".join(f"layer.1.EncDecAttention.{name}" for name in "qkvo"), "H*d_h", OTHER),
         norms("layer.0.layer_norm layer.1.layer_norm layer.2.layer_norm"),
@@ -78,36 +79,36 @@ _T5_DECODER = Stack(
     decoder=True,
 )
 T5 = Layout(
-    layer(
-        table("shared", "V", "d"),
+    concat(
+        embedding_table("shared", "V", "d"),
         norm("encoder.final_layer_norm", "d", OTHER),
         norm("decoder.final_layer_norm", "d", OTHER, when="!encoder_only"),
     ),
     (_T5_ENCODER, _T5_DECODER),
     {
-        "ForConditionalGeneration": Head(logits=M_V),
-        "EncoderModel": Head(flags=frozenset({"encoder_only"}), without_decoder=True),
-        "Model": Head(),
+        "ForConditionalGeneration": TaskHead(logits=M_V),
+        "EncoderModel": TaskHead(flags=frozenset({"encoder_only"}), without_decoder=True),
+        "Model": TaskHead(),
     },
     "gated",
 )
 
 
-def _bart_stack(side: str, count: str, inner: str, width: str) -> Stack:
+def _bart_stack(side: str, count: str, inner: str, width: str) -> StackSpec:
     """BART's layer; the decoder's has cross attention between its two blocks (Lewis et al., arXiv:1910.13461)."""
     names = "q_proj k_proj v_proj out_proj"
-    cross = layer(
+    cross = concat(
         _attention(" ".join(f"encoder_attn.{name}" for name in names.split()), inner, OTHER),
         norms("encoder_attn_layer_norm", bias=ALWAYS),
     )
-    weights = layer(
+    weights = concat(
         _attention(" ".join(SELF + name for name in names.split()), inner),
         norms("self_attn_layer_norm", bias=ALWAYS),
         cross if side == "decoder" else (),
-        plain("fc1 fc2", width),
+        mlp("fc1 fc2", width),
         norms("final_layer_norm", bias=ALWAYS),
     )
-    return Stack(f"{side}.layers.{{i}}.", count, weights, decoder=side == "decoder")
+    return StackSpec(f"{side}.layers.{{i}}.", count, weights, decoder=side == "decoder")
 
 
 _BART_STACKS = (
@@ -116,41 +117,45 @@ _BART_STACKS = (
 )
 
 
-def _sides(name: str, *, when: str = ALWAYS) -> Weights:
-    return layer(*(norm(f"{side}.{name}", "d", OTHER, bias=ALWAYS, when=when) for side in ("encoder", "decoder")))
+def _sides(name: str, *, when: str = ALWAYS) -> ParameterSpecs:
+    return concat(*(norm(f"{side}.{name}", "d", OTHER, bias=ALWAYS, when=when) for side in ("encoder", "decoder")))
 
 
 BART = Layout(
-    layer(
-        table("shared", "V", "d"),
-        table("encoder.embed_tokens", "V", "d", when="!tied"),
-        table("decoder.embed_tokens", "V", "d", when="!tied"),
-        table("encoder.embed_positions", "P", "d"),
-        table("decoder.embed_positions", "P", "d"),
+    concat(
+        embedding_table("shared", "V", "d"),
+        embedding_table("encoder.embed_tokens", "V", "d", when="!tied"),
+        embedding_table("decoder.embed_tokens", "V", "d", when="!tied"),
+        embedding_table("encoder.embed_positions", "P", "d"),
+        embedding_table("decoder.embed_positions", "P", "d"),
         _sides("layernorm_embedding"),
         _sides("layer_norm", when="final_norms"),
     ),
     _BART_STACKS,
     {
-        "ForConditionalGeneration": Head("model.", linear("lm_head", "d", "V", OUTPUT_HEAD, when="!tied"), logits=M_V),
-        "Model": Head(),
+        "ForConditionalGeneration": TaskHead(
+            "model.", linear("lm_head", "d", "V", OUTPUT_HEAD, when="!tied"), logits=M_V
+        ),
+        "Model": TaskHead(),
     },
 )
 # Whisper hears 80 or 128 mel bands through two convolutions (Radford et al., arXiv:2212.04356).
 WHISPER = Layout(
-    layer(
+    concat(
         tensor("encoder.conv1.weight", "d, bands, 3", OTHER),
         vector("encoder.conv1.bias", "d", OTHER),
         tensor("encoder.conv2.weight", "d, d, 3", OTHER),
         vector("encoder.conv2.bias", "d", OTHER),
-        table("encoder.embed_positions", "P", "d"),
-        table("decoder.embed_tokens", "V", "d"),
-        table("decoder.embed_positions", "P_dec", "d"),
+        embedding_table("encoder.embed_positions", "P", "d"),
+        embedding_table("decoder.embed_tokens", "V", "d"),
+        embedding_table("decoder.embed_positions", "P_dec", "d"),
         _sides("layer_norm"),
     ),
     _BART_STACKS,
     {
-        "ForConditionalGeneration": Head("model.", linear("proj_out", "d", "V", OUTPUT_HEAD, when="!tied"), logits=M_V),
-        "Model": Head(),
+        "ForConditionalGeneration": TaskHead(
+            "model.", linear("proj_out", "d", "V", OUTPUT_HEAD, when="!tied"), logits=M_V
+        ),
+        "Model": TaskHead(),
     },
 )

@@ -2,78 +2,90 @@
 
 from __future__ import annotations
 
-from app.models.layouts.blocks import PRE_NORMS, SELF, Weights, causal_heads, fused, norms, plain, projections
-from app.models.parameter_specs import ALWAYS, OTHER, Layout, Stack, layer, linear, norm, table
+from app.models.layouts.blocks import PRE_NORMS, SELF, causal_heads, fused_qkv, mlp, norms, projections
+from app.models.parameter_specs import (
+    ALWAYS,
+    OTHER,
+    Layout,
+    ParameterSpecs,
+    StackSpec,
+    concat,
+    embedding_table,
+    linear,
+    norm,
+)
 
 
-def gpt_like(stack: str, outside: Weights, *parts: Weights, prefix: str = "transformer.") -> Layout:
+def gpt_like(stack: str, outside: ParameterSpecs, *parts: ParameterSpecs, prefix: str = "transformer.") -> Layout:
     """A decoder under the older names: transformer.wte, transformer.h, ln_f."""
-    return Layout(outside, (Stack(stack, "L", layer(*parts)),), causal_heads(prefix, "lm_head_bias"))
+    return Layout(outside, (StackSpec(stack, "L", concat(*parts)),), causal_heads(prefix, "lm_head_bias"))
 
 
-_WTE = table("wte", "V", "d")
-_WPE = table("wpe", "P", "d")
+_WTE = embedding_table("wte", "V", "d")
+_WPE = embedding_table("wpe", "P", "d")
 _LN_F = norm("ln_f", "d", OTHER, bias=ALWAYS)
 _TWO_LN = norms("ln_1 ln_2", bias=ALWAYS)
 
 GPT1 = gpt_like(
     "h.{i}.",
-    layer(table("tokens_embed", "V", "d"), table("positions_embed", "P", "d")),
-    fused("attn.", "c_attn c_proj", conv1d=True),
-    plain("mlp.c_fc mlp.c_proj", conv1d=True),
+    concat(embedding_table("tokens_embed", "V", "d"), embedding_table("positions_embed", "P", "d")),
+    fused_qkv("attn.", "c_attn c_proj", conv1d=True),
+    mlp("mlp.c_fc mlp.c_proj", conv1d=True),
     _TWO_LN,
 )
 GPT2 = gpt_like(
     "h.{i}.",
-    layer(_WTE, _WPE, _LN_F),
-    fused("attn.", "c_attn c_proj", conv1d=True),
-    plain("mlp.c_fc mlp.c_proj", conv1d=True),
+    concat(_WTE, _WPE, _LN_F),
+    fused_qkv("attn.", "c_attn c_proj", conv1d=True),
+    mlp("mlp.c_fc mlp.c_proj", conv1d=True),
     _TWO_LN,
 )
 GPT_BIGCODE = gpt_like(
-    "h.{i}.", layer(_WTE, _WPE, _LN_F), fused("attn.", "c_attn c_proj"), plain("mlp.c_fc mlp.c_proj"), _TWO_LN
+    "h.{i}.", concat(_WTE, _WPE, _LN_F), fused_qkv("attn.", "c_attn c_proj"), mlp("mlp.c_fc mlp.c_proj"), _TWO_LN
 )
 GPT_NEO = gpt_like(
     "h.{i}.",
-    layer(_WTE, _WPE, _LN_F),
+    concat(_WTE, _WPE, _LN_F),
     projections("attn.attention.", "q_proj k_proj v_proj out_proj"),
-    plain("mlp.c_fc mlp.c_proj"),
+    mlp("mlp.c_fc mlp.c_proj"),
     _TWO_LN,
 )
 GPTJ = gpt_like(
     "h.{i}.",
-    layer(_WTE, _LN_F),
+    concat(_WTE, _LN_F),
     projections("attn.", "q_proj k_proj v_proj out_proj"),
-    plain("mlp.fc_in mlp.fc_out"),
+    mlp("mlp.fc_in mlp.fc_out"),
     norms("ln_1", bias=ALWAYS),
 )
 CODEGEN = gpt_like(
     "h.{i}.",
-    layer(_WTE, _LN_F),
-    fused("attn.", "qkv_proj out_proj"),
-    plain("mlp.fc_in mlp.fc_out"),
+    concat(_WTE, _LN_F),
+    fused_qkv("attn.", "qkv_proj out_proj"),
+    mlp("mlp.fc_in mlp.fc_out"),
     norms("ln_1", bias=ALWAYS),
 )
 GPT_NEOX = gpt_like(
     "layers.{i}.",
-    layer(table("embed_in", "V", "d"), norm("final_layer_norm", "d", OTHER, bias=ALWAYS)),
-    fused("attention.", "query_key_value dense"),
-    plain("mlp.dense_h_to_4h mlp.dense_4h_to_h"),
+    concat(embedding_table("embed_in", "V", "d"), norm("final_layer_norm", "d", OTHER, bias=ALWAYS)),
+    fused_qkv("attention.", "query_key_value dense"),
+    mlp("mlp.dense_h_to_4h mlp.dense_4h_to_h"),
     norms(PRE_NORMS, bias=ALWAYS),
     prefix="gpt_neox.",
 )
 BLOOM = gpt_like(
     "h.{i}.",
-    layer(table("word_embeddings", "V", "d"), norm("word_embeddings_layernorm", "d", OTHER, bias=ALWAYS), _LN_F),
-    fused("self_attention.", "query_key_value dense"),
-    plain("mlp.dense_h_to_4h mlp.dense_4h_to_h"),
+    concat(
+        embedding_table("word_embeddings", "V", "d"), norm("word_embeddings_layernorm", "d", OTHER, bias=ALWAYS), _LN_F
+    ),
+    fused_qkv("self_attention.", "query_key_value dense"),
+    mlp("mlp.dense_h_to_4h mlp.dense_4h_to_h"),
     norms(PRE_NORMS, bias=ALWAYS),
 )
 FALCON = gpt_like(
     "h.{i}.",
-    layer(table("word_embeddings", "V", "d"), _LN_F),
-    fused("self_attention.", "query_key_value dense"),
-    plain("mlp.dense_h_to_4h mlp.dense_4h_to_h"),
+    concat(embedding_table("word_embeddings", "V", "d"), _LN_F),
+    fused_qkv("self_attention.", "query_key_value dense"),
+    mlp("mlp.dense_h_to_4h mlp.dense_4h_to_h"),
     norms("ln_attn ln_mlp", bias=ALWAYS, when="parallel two_norms"),
     norms("input_layernorm", bias=ALWAYS, when="!parallel"),
     norms("post_attention_layernorm", bias=ALWAYS, when="!parallel"),
@@ -81,26 +93,26 @@ FALCON = gpt_like(
 )
 MPT = gpt_like(
     "blocks.{i}.",
-    layer(_WTE, norm("norm_f", "d", OTHER)),
-    fused("attn.", "Wqkv out_proj"),
-    plain("ffn.up_proj ffn.down_proj"),
+    concat(_WTE, norm("norm_f", "d", OTHER)),
+    fused_qkv("attn.", "Wqkv out_proj"),
+    mlp("ffn.up_proj ffn.down_proj"),
     norms("norm_1 norm_2"),
 )
 OPT = Layout(
-    layer(
-        table("decoder.embed_tokens", "V", "d_emb"),
-        table("decoder.embed_positions", "P", "d"),
+    concat(
+        embedding_table("decoder.embed_tokens", "V", "d_emb"),
+        embedding_table("decoder.embed_positions", "P", "d"),
         linear("decoder.project_in", "d_emb", "d", OTHER, when="narrow_embedding"),
         linear("decoder.project_out", "d", "d_emb", OTHER, when="narrow_embedding"),
         norm("decoder.final_layer_norm", "d", OTHER, bias=ALWAYS, when="norm_parameters norm_first !no_final_norm"),
     ),
     (
-        Stack(
+        StackSpec(
             "decoder.layers.{i}.",
             "L",
-            layer(
+            concat(
                 projections(SELF, "q_proj k_proj v_proj out_proj"),
-                plain("fc1 fc2"),
+                mlp("fc1 fc2"),
                 norms("self_attn_layer_norm final_layer_norm", bias=ALWAYS, when="norm_parameters"),
             ),
         ),
@@ -108,14 +120,14 @@ OPT = Layout(
     causal_heads("model.", width="d_emb"),
 )
 XGLM = Layout(
-    layer(table("embed_tokens", "V", "d"), norm("layer_norm", "d", OTHER, bias=ALWAYS)),
+    concat(embedding_table("embed_tokens", "V", "d"), norm("layer_norm", "d", OTHER, bias=ALWAYS)),
     (
-        Stack(
+        StackSpec(
             "layers.{i}.",
             "L",
-            layer(
+            concat(
                 projections(SELF, "q_proj k_proj v_proj out_proj"),
-                plain("fc1 fc2"),
+                mlp("fc1 fc2"),
                 norms("self_attn_layer_norm final_layer_norm", bias=ALWAYS),
             ),
         ),

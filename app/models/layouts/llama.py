@@ -6,13 +6,12 @@ from app.models.layouts.blocks import (
     PRE_NORMS,
     QKVO,
     SELF,
-    Weights,
     causal_heads,
-    fused,
-    gated,
-    mixture,
+    fused_qkv,
+    gated_mlp,
+    mlp,
+    moe,
     norms,
-    plain,
     projections,
     qk_norms,
 )
@@ -24,12 +23,13 @@ from app.models.parameter_specs import (
     NEVER,
     OTHER,
     Layout,
-    Stack,
+    ParameterSpecs,
+    StackSpec,
+    concat,
+    embedding_table,
     experts,
-    layer,
     linear,
     norm,
-    table,
     tensor,
     vector,
 )
@@ -39,50 +39,54 @@ LLAMA_ATTENTION = projections(SELF, QKVO)
 
 
 def llama_like(
-    *parts: Weights, norm_bias: str | None = None, final_norm: Weights | None = None, gate: str = ALWAYS
+    *parts: ParameterSpecs, norm_bias: str | None = None, final_norm: ParameterSpecs | None = None, gate: str = ALWAYS
 ) -> Layout:
     """A decoder under LLaMA's names: embed_tokens, layers, norm, lm_head."""
     last = norm("norm", "d", OTHER, bias=norm_bias) if final_norm is None else final_norm
-    outside = layer(table("embed_tokens", "V", "d"), last)
-    return Layout(outside, (Stack("layers.{i}.", "L", layer(*parts)),), causal_heads("model.", "lm_head_bias"), gate)
+    outside = concat(embedding_table("embed_tokens", "V", "d"), last)
+    return Layout(
+        outside, (StackSpec("layers.{i}.", "L", concat(*parts)),), causal_heads("model.", "lm_head_bias"), gate
+    )
 
 
-LLAMA = llama_like(LLAMA_ATTENTION, gated("mlp."), norms(PRE_NORMS))
-QK_NORM = llama_like(LLAMA_ATTENTION, qk_norms("self_attn.q_norm self_attn.k_norm"), gated("mlp."), norms(PRE_NORMS))
+LLAMA = llama_like(LLAMA_ATTENTION, gated_mlp("mlp."), norms(PRE_NORMS))
+QK_NORM = llama_like(
+    LLAMA_ATTENTION, qk_norms("self_attn.q_norm self_attn.k_norm"), gated_mlp("mlp."), norms(PRE_NORMS)
+)
 GEMMA2 = llama_like(
     LLAMA_ATTENTION,
     qk_norms("self_attn.q_norm self_attn.k_norm"),
-    gated("mlp."),
+    gated_mlp("mlp."),
     norms(f"{PRE_NORMS} pre_feedforward_layernorm post_feedforward_layernorm"),
 )
 # OLMo 2 normalizes all heads' queries at once, and after attention and feed-forward instead of before.
 OLMO2 = llama_like(
     LLAMA_ATTENTION,
     qk_norms("self_attn.q_norm self_attn.k_norm", "H*d_h G*d_h"),
-    gated("mlp."),
+    gated_mlp("mlp."),
     norms(SANDWICH),
 )
-OLMO = llama_like(LLAMA_ATTENTION, gated("mlp."), final_norm=())
-EXAONE4 = llama_like(LLAMA_ATTENTION, qk_norms("self_attn.q_norm self_attn.k_norm"), gated("mlp."), norms(SANDWICH))
+OLMO = llama_like(LLAMA_ATTENTION, gated_mlp("mlp."), final_norm=())
+EXAONE4 = llama_like(LLAMA_ATTENTION, qk_norms("self_attn.q_norm self_attn.k_norm"), gated_mlp("mlp."), norms(SANDWICH))
 COHERE = llama_like(
     LLAMA_ATTENTION,
     tensor("self_attn.q_norm.weight", "H, d_h", ATTENTION_NORMS, when="qk_norm"),
     tensor("self_attn.k_norm.weight", "G, d_h", ATTENTION_NORMS, when="qk_norm"),
-    gated("mlp."),
+    gated_mlp("mlp."),
     norms("input_layernorm"),
 )
 NEMOTRON = llama_like(
-    LLAMA_ATTENTION, plain("mlp.up_proj mlp.down_proj"), norms(PRE_NORMS, bias=ALWAYS), norm_bias=ALWAYS, gate=NEVER
+    LLAMA_ATTENTION, mlp("mlp.up_proj mlp.down_proj"), norms(PRE_NORMS, bias=ALWAYS), norm_bias=ALWAYS, gate=NEVER
 )
 STARCODER2 = llama_like(
-    LLAMA_ATTENTION, plain("mlp.c_fc mlp.c_proj"), norms(PRE_NORMS, bias=ALWAYS), norm_bias=ALWAYS, gate=NEVER
+    LLAMA_ATTENTION, mlp("mlp.c_fc mlp.c_proj"), norms(PRE_NORMS, bias=ALWAYS), norm_bias=ALWAYS, gate=NEVER
 )
 STABLELM = llama_like(
     LLAMA_ATTENTION,
     # A norm of its own for every head.
     vector("self_attn.q_layernorm.norms.{j}.weight", "d_h", ATTENTION_NORMS, when="qk_norm", copies="H"),
     vector("self_attn.k_layernorm.norms.{j}.weight", "d_h", ATTENTION_NORMS, when="qk_norm", copies="G"),
-    gated("mlp."),
+    gated_mlp("mlp."),
     norms("input_layernorm", bias=ALWAYS),
     norms("post_attention_layernorm", bias=ALWAYS, when="!parallel"),
     norm_bias=ALWAYS,
@@ -95,7 +99,7 @@ GLM = llama_like(
     norms("post_self_attn_layernorm post_mlp_layernorm", when="sandwich"),
 )
 PHI3 = llama_like(
-    fused(SELF, "qkv_proj o_proj"),
+    fused_qkv(SELF, "qkv_proj o_proj"),
     linear("mlp.gate_up_proj", "d", "2*d_ff", MLP),
     linear("mlp.down_proj", "d_ff", "d", MLP),
     norms(PRE_NORMS),
@@ -103,35 +107,35 @@ PHI3 = llama_like(
 PHI = llama_like(
     projections(SELF, "q_proj k_proj v_proj dense"),
     qk_norms("self_attn.q_layernorm self_attn.k_layernorm", bias=ALWAYS),
-    plain("mlp.fc1 mlp.fc2"),
+    mlp("mlp.fc1 mlp.fc2"),
     norms("input_layernorm", bias=ALWAYS),
     final_norm=norm("final_layernorm", "d", OTHER, bias=ALWAYS),
     gate=NEVER,
 )
 PERSIMMON = llama_like(
-    fused(SELF, "query_key_value dense"),
+    fused_qkv(SELF, "query_key_value dense"),
     qk_norms("self_attn.q_layernorm self_attn.k_layernorm", bias=ALWAYS),
-    plain("mlp.dense_h_to_4h mlp.dense_4h_to_h"),
+    mlp("mlp.dense_h_to_4h mlp.dense_4h_to_h"),
     norms(PRE_NORMS, bias=ALWAYS),
     final_norm=norm("final_layernorm", "d", OTHER, bias=ALWAYS),
     gate=NEVER,
 )
 
-MIXTRAL = llama_like(LLAMA_ATTENTION, mixture("mlp."), norms(PRE_NORMS))
-PHIMOE = llama_like(LLAMA_ATTENTION, mixture("mlp.", router="router"), norms(PRE_NORMS, bias=ALWAYS), norm_bias=ALWAYS)
+MIXTRAL = llama_like(LLAMA_ATTENTION, moe("mlp."), norms(PRE_NORMS))
+PHIMOE = llama_like(LLAMA_ATTENTION, moe("mlp.", router="router"), norms(PRE_NORMS, bias=ALWAYS), norm_bias=ALWAYS)
 OLMOE = llama_like(
     LLAMA_ATTENTION,
     qk_norms("self_attn.q_norm self_attn.k_norm", "H*d_h G*d_h"),
-    mixture("mlp."),
+    moe("mlp."),
     norms(PRE_NORMS),
 )
-GRANITEMOE = llama_like(LLAMA_ATTENTION, mixture("block_sparse_moe.", router="router"), norms(PRE_NORMS))
+GRANITEMOE = llama_like(LLAMA_ATTENTION, moe("block_sparse_moe.", router="router"), norms(PRE_NORMS))
 QWEN_MOE = llama_like(
     LLAMA_ATTENTION,
     qk_norms("self_attn.q_norm self_attn.k_norm"),
-    gated("mlp.", "d_dense", when="!moe"),
-    mixture("mlp.", "d_exp", when="moe"),
-    gated("mlp.shared_expert.", "d_sh", when="moe shared"),
+    gated_mlp("mlp.", "d_dense", when="!moe"),
+    moe("mlp.", "d_exp", when="moe"),
+    gated_mlp("mlp.shared_expert.", "d_sh", when="moe shared"),
     linear("mlp.shared_expert_gate", "d", "1", MLP, when="moe shared"),
     norms(PRE_NORMS),
 )
@@ -149,16 +153,16 @@ GPT_OSS = llama_like(
 )
 LLAMA4 = llama_like(
     LLAMA_ATTENTION,
-    gated("feed_forward.", "d_dense", when="!moe"),
+    gated_mlp("feed_forward.", "d_dense", when="!moe"),
     experts("feed_forward.experts.gate_up_proj", "d", "2*d_exp", when="moe", transposed=False),
     experts("feed_forward.experts.down_proj", "d_exp", "d", when="moe", transposed=False),
     linear("feed_forward.router", "d", "E", MLP, when="moe"),
-    gated("feed_forward.shared_expert.", "d_exp", when="moe"),
+    gated_mlp("feed_forward.shared_expert.", "d_exp", when="moe"),
     norms(PRE_NORMS),
 )
 # Latent attention (DeepSeek-AI, arXiv:2405.04434): keys and values are made from a latent of r_kv numbers, and one
 # rotary key of d_rope numbers is shared by all heads. A key is d_h = d_nope + d_rope wide, a value d_v.
-MLA = layer(
+MLA = concat(
     linear("self_attn.q_proj", "d", "H*d_h", ATTENTION, when="!latent_queries"),
     linear("self_attn.q_a_proj", "d", "r_q", ATTENTION, bias="o", when="latent_queries"),
     norm("self_attn.q_a_layernorm", "r_q", ATTENTION_NORMS, when="latent_queries"),
@@ -170,27 +174,27 @@ MLA = layer(
 )
 DEEPSEEK = llama_like(
     MLA,
-    gated("mlp.", "d_dense", when="!moe"),
-    mixture("mlp.", "d_exp", when="moe"),
-    gated("mlp.shared_experts.", "n_sh*d_exp", when="moe shared"),
+    gated_mlp("mlp.", "d_dense", when="!moe"),
+    moe("mlp.", "d_exp", when="moe"),
+    gated_mlp("mlp.shared_experts.", "n_sh*d_exp", when="moe shared"),
     norms(PRE_NORMS),
 )
 # Llama 3.2 Vision: some layers read the image through cross attention instead of the text. The embedding has eight
 # rows more than there are tokens to predict.
 MLLAMA = Layout(
-    layer(table("embed_tokens", "V + 8", "d"), norm("norm", "d", OTHER)),
+    concat(embedding_table("embed_tokens", "V + 8", "d"), norm("norm", "d", OTHER)),
     (
-        Stack(
+        StackSpec(
             "layers.{i}.",
             "L",
-            layer(
+            concat(
                 projections(SELF, QKVO, when="!cross"),
-                projections("cross_attn.", QKVO, "other", when="cross"),
+                projections("cross_attn.", QKVO, OTHER, when="cross"),
                 norm("cross_attn.q_norm", "d_h", OTHER, when="cross"),
                 norm("cross_attn.k_norm", "d_h", OTHER, when="cross"),
                 tensor("cross_attn_attn_gate", "1", OTHER, when="cross"),
                 tensor("cross_attn_mlp_gate", "1", OTHER, when="cross"),
-                gated("mlp."),
+                gated_mlp("mlp."),
                 norms(PRE_NORMS),
             ),
         ),

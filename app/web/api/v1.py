@@ -12,8 +12,8 @@ from app.forward.head_run import HeadNotRun, Reason, run_architecture
 from app.grading.grade import grade
 from app.grading.hints import hint
 from app.misconceptions.catalogue import MISCONCEPTIONS
-from app.models.architecture import architecture_from
 from app.models.parameter_count import parameters_json
+from app.models.read_config import build_architecture
 from app.shapes.shapes_json import shapes
 from app.sheets.seeds import variant_json
 from app.sheets.worksheet import Model, Variant
@@ -309,7 +309,7 @@ def run_forward(services: ServicesDep, asked: ForwardRequest) -> dict[str, Any]:
     if asked.model is not None:
         architecture = library_with_model(services.library, services.store, asked.model).model(asked.model).architecture
     else:
-        architecture = architecture_from(asked.config)
+        architecture = build_architecture(asked.config)
     try:
         tokens = architecture.check_tokens(asked.tokens)
         return run_architecture(services.runner, services.library.wording, architecture, tokens, **options)
@@ -325,7 +325,8 @@ def _model_entry(model: Model) -> dict[str, Any]:
 
 def _model_detail(model: Model) -> ModelDetail:
     readings = [
-        ReadingEntry(symbol=r.symbol, value=r.value, field=r.field, rule=r.rule) for r in model.architecture.readings
+        ReadingEntry(symbol=r.symbol, value=r.value, field=r.field, rule=r.rule)
+        for r in model.architecture.size_sources
     ]
     return ModelDetail(**_model_entry(model), readings=readings, notes=list(model.architecture.notes))
 

@@ -13,7 +13,7 @@ from starlette.datastructures import FormData, UploadFile
 
 from app.exchange import hub
 from app.exchange.imported_models import import_from_hub, import_text, model_name_from_path
-from app.models.architecture import ConfigError
+from app.models.config_fields import ConfigError
 from app.models.parameter_count import parameter_counts
 from app.sheets.worksheet import Model, format_number
 from app.web.shared.request_guard import MAX_BODY

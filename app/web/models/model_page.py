@@ -11,10 +11,9 @@ from annotated_doc import Doc
 from fastapi import APIRouter, Response
 
 from app.exchange.imported_models import library_with_model
-from app.models.architecture import MAX_TOKENS, Architecture, Reading, TokensError
+from app.models.architecture import MAX_TOKENS, Architecture, SizeSource, TokensError
 from app.models.parameter_count import ParameterCounts, parameter_counts, parameter_tensors
-from app.models.parameter_formula import ParameterSum, Piece, in_numbers, parameter_sum
-from app.models.parameter_formula import Part as Summand
+from app.models.parameter_formula import BucketSum, ParameterFormula, Summand, in_numbers, parameter_formula
 from app.shapes.topics import TopicError
 from app.sheets.library import Library
 from app.sheets.worksheet import Model, Variant, Wording, WorksheetError, format_number
@@ -43,7 +42,7 @@ class PieceLine:
     """What one bucket adds to a summand."""
 
     name: str
-    piece: Piece
+    piece: BucketSum
 
 
 @dataclass(frozen=True)
@@ -85,7 +84,7 @@ class ModelPage:
     kinds: Annotated[tuple[str, ...], Doc("What kind of attention it is, in sentences.")]
     sheets: Annotated[tuple[SheetChoice, ...], Doc("The sheets that can be made from it.")]
     counts: Annotated[ParameterCounts, Doc("Its parameters by what they are for.")]
-    total: Annotated[ParameterSum, Doc("Its parameters as a sum of products.")]
+    total: Annotated[ParameterFormula, Doc("Its parameters as a sum of products.")]
     summands: Annotated[tuple[SummandLine, ...], Doc("The same sum, part by part.")]
     remarks: Annotated[tuple[str, ...], Doc("Equal sizes, experts, and the length of the input in that sum.")]
     heading: Annotated[str, Doc("The heading over the parameters.")]
@@ -101,7 +100,7 @@ def show_model(services: ServicesDep, key: str) -> Response:
 
 def _model_page(library: Library, model: Model) -> ModelPage:
     words, architecture = library.wording, model.architecture
-    counts, total = parameter_counts(architecture), parameter_sum(architecture)
+    counts, total = parameter_counts(architecture), parameter_formula(architecture)
     return ModelPage(
         model=model,
         sizes=tuple(_size_lines(words, architecture)),
@@ -118,8 +117,8 @@ def _model_page(library: Library, model: Model) -> ModelPage:
 
 def _size_lines(words: Wording, architecture: Architecture) -> Iterator[SizeLine]:
     """The nine sizes every model is asked for, then those that only this family has."""
-    readings = {reading.symbol: reading for reading in architecture.readings}
-    sizes = {**{symbol: reading.value for symbol, reading in readings.items()}, **architecture.symbols}
+    readings = {reading.symbol: reading for reading in architecture.size_sources}
+    sizes = {**{symbol: reading.value for symbol, reading in readings.items()}, **architecture.all_sizes}
     for symbol in (*NINE, *(symbol for symbol in readings if symbol not in NINE)):
         meaning = words.say("sizes", symbol)
         if symbol in readings:
@@ -130,7 +129,7 @@ def _size_lines(words: Wording, architecture: Architecture) -> Iterator[SizeLine
             yield SizeLine(symbol, meaning, "–", "", words.say("readings", f"none-{symbol}"))
 
 
-def _how(words: Wording, architecture: Architecture, reading: Reading, sizes: Mapping[str, int]) -> str:
+def _how(words: Wording, architecture: Architecture, reading: SizeSource, sizes: Mapping[str, int]) -> str:
     """Why a size has its value where no field states it; nothing where one does."""
     if reading.field:
         return ""
@@ -160,7 +159,7 @@ def _why(words: Wording, symbol: str, rule: str) -> str:
 
 def _kinds(words: Wording, architecture: Architecture) -> Iterator[str]:
     """What kind of attention it is, one sentence a property; then what was read otherwise than the file says."""
-    sizes = {symbol: format_number(size) for symbol, size in architecture.symbols.items()}
+    sizes = {symbol: format_number(size) for symbol, size in architecture.all_sizes.items()}
     for key, more in _properties(words, architecture):
         yield words.say("kinds", key, **{**sizes, **more})
     yield from architecture.notes
@@ -176,7 +175,7 @@ def _properties(words: Wording, a: Architecture) -> Iterator[tuple[str, Mapping[
     yield ("biases" if a.biases else "biases-none"), {"which": which}
     yield from ((flag.replace("_", "-"), {}) for flag in ("qk_norm", "sinks") if flag in a.flags)
     yield ("gated" if a.gated else "ungated"), {}
-    if "E" in a.symbols and "k" in a.symbols:
+    if "E" in a.all_sizes and "k" in a.all_sizes:
         yield "experts", {}
     yield _output_head(a), {}
     yield "counted-as", {"model_class": a.model_class}
@@ -191,7 +190,7 @@ def _heads(a: Architecture) -> str:
 
 
 def _windows(a: Architecture) -> tuple[str, Mapping[str, object]]:
-    runs = [run for part in a.layers for run in part.runs]
+    runs = [run for part in a.stacks for run in part.runs]
     windows = {run.window for run in runs if run.window is not None}
     if not windows:
         return "window-none", {}
@@ -203,13 +202,13 @@ def _windows(a: Architecture) -> tuple[str, Mapping[str, object]]:
 def _positions(a: Architecture) -> tuple[str, Mapping[str, object]]:
     if a.rotary:
         return "rotary", {"width": format_number(a.rotary.width), "theta": f"{a.rotary.theta:,.0f}"}
-    if a.position_table and a.max_tokens < MAX_TOKENS:
+    if a.has_position_table and a.max_tokens < MAX_TOKENS:
         return "positions-table", {"most": format_number(a.max_tokens)}
     return "positions-other", {}
 
 
 def _output_head(a: Architecture) -> str:
-    on_top = {symbol for dim in a.head.logits or () for symbol in dim.symbols}
+    on_top = {symbol for dim in a.task_head.logits or () for symbol in dim.symbols}
     if "V" not in on_top:
         return "no-output"
     return "tied" if a.tied_embeddings else "untied"
@@ -240,7 +239,7 @@ def _distance(library: Library, variant: Variant) -> tuple[bool, ...]:
     )
 
 
-def _summand(words: Wording, part: Summand, total: ParameterSum) -> SummandLine:
+def _summand(words: Wording, part: Summand, total: ParameterFormula) -> SummandLine:
     names = {"other": "decoder-other" if part.decoder else "layer-other"} if part.layers else {}
     pieces = tuple(
         PieceLine(words.say("buckets", names.get(piece.bucket, piece.bucket)), piece) for piece in part.pieces
@@ -248,7 +247,7 @@ def _summand(words: Wording, part: Summand, total: ParameterSum) -> SummandLine:
     return SummandLine(part, _where(words, part, total), pieces)
 
 
-def _where(words: Wording, part: Summand, total: ParameterSum) -> str:
+def _where(words: Wording, part: Summand, total: ParameterFormula) -> str:
     if not part.layers:
         return ""
     stacks = [other for other in total.parts if other.layers]
@@ -262,12 +261,12 @@ def _where(words: Wording, part: Summand, total: ParameterSum) -> str:
     return words.say("parameters", f"layers-{key}", n=part.layers)
 
 
-def _remarks(words: Wording, a: Architecture, counts: ParameterCounts, total: ParameterSum) -> Iterator[str]:
+def _remarks(words: Wording, a: Architecture, counts: ParameterCounts, total: ParameterFormula) -> Iterator[str]:
     if total.equalities:
         found = ", ".join(f"{each.first} = {each.second} = {format_number(each.size)}" for each in total.equalities)
         yield words.say("parameters", "equalities", list=found)
     if counts.active != counts.total:
-        sizes = {symbol: format_number(a.symbols[symbol]) for symbol in ("k", "E")}
+        sizes = {symbol: format_number(a.all_sizes[symbol]) for symbol in ("k", "E")}
         yield words.say("parameters", "active", active=f"{counts.active:,}", **sizes)
     if total.length:
         key = "length-counted" if a.C else "length-counted-unstated"
@@ -278,13 +277,14 @@ def _remarks(words: Wording, a: Architecture, counts: ParameterCounts, total: Pa
 
 def _tensors(architecture: Architecture) -> Iterator[TensorLine]:
     for parameter in parameter_tensors(architecture):
-        flow = [str(dim).replace("*", "·") for dim in parameter.weight.flow]
+        spec = parameter.spec
+        flow = [str(dim).replace("*", "·") for dim in spec.in_out_shape]
         yield TensorLine(
             parameter.name,
             " × ".join(f"({dim})" if "+" in dim and len(flow) > 1 else dim for dim in flow),
-            " × ".join(map(format_number, parameter.flow)),
-            " × ".join(map(format_number, parameter.stored)),
-            parameter.flow != parameter.stored or parameter.weight.flow != parameter.weight.stored,
+            " × ".join(map(format_number, parameter.in_out_shape)),
+            " × ".join(map(format_number, parameter.stored_shape)),
+            parameter.in_out_shape != parameter.stored_shape or spec.in_out_shape != spec.stored_shape,
             parameter.count,
-            parameter.places,
+            parameter.instances,
         )

@@ -18,7 +18,8 @@ from app.exchange.hub import HubError
 from app.exchange.roster import RosterError
 from app.grading.grade import AnswersError
 from app.handout.options import HandoutError
-from app.models.architecture import ConfigError, TokensError
+from app.models.architecture import TokensError
+from app.models.config_fields import ConfigError
 from app.shapes.topics import TopicError
 from app.sheets.seeds import SeedError
 from app.sheets.worksheet import WorksheetError

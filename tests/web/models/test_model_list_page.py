@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from starlette.testclient import TestClient
 
-from app.models.architecture import MAX_CONFIG_BYTES
 from app.models.parameter_count import parameters_json
+from app.models.read_config import MAX_CONFIG_BYTES
 from app.sheets.library import Library
 from app.store import Store
 from tests.helpers.families_cases import CASES

@@ -1,0 +1,83 @@
+"""Fields taken out of a config.json one by one, each checked: true or false, a number, a list of layers.
+
+>>> read_bool({"tie_word_embeddings": None}, "tie_word_embeddings", default=True)
+True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+MAX_SIZE = 10_000_000
+MAX_LAYERS = 10_000
+MAX_POSITIONS = 10**9
+
+Config = Mapping[str, Any]
+
+
+class ConfigError(ValueError):
+    """A config.json that cannot be used; the message is one sentence that says what to change."""
+
+
+def check_whole_number(value: object, name: str, maximum: int = MAX_SIZE) -> int:
+    """Return `value` if it is a whole number from 1 to `maximum`; raise ConfigError naming the field otherwise.
+
+    true, "8" and 8.0 are refused.
+    """
+    if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= maximum:
+        return value
+    raise ConfigError(f'"{name}" must be a whole number from 1 to {maximum:,}, and it is {quoted(value)}.')
+
+
+def read_bool(config: Config, name: str, default: bool) -> bool:
+    """The field as true or false, `default` where it is absent or null; anything else raises ConfigError."""
+    value = config.get(name)
+    if value is None:
+        return default
+    if not isinstance(value, bool):
+        raise ConfigError(f'"{name}" must be true or false, and it is {quoted(value)}.')
+    return value
+
+
+def read_positive_number(config: Config, name: str, default: object) -> float:
+    """The field as a number between 0 and 10^12, `default` where it is absent or null; else raises ConfigError.
+
+    The default is checked as well, since it may come from another field of the config.
+    """
+    value = config.get(name)
+    value = default if value is None else value
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e12:
+        raise ConfigError(f'"{name}" must be a number above zero, and it is {quoted(value)}.')
+    return float(value)
+
+
+def read_layer_numbers(config: Config, name: str, default: tuple[int, ...]) -> frozenset[int]:
+    """The field as a set of layers counted from 0, such as [3, 8, 13]; `default` where it is absent or null.
+
+    Anything but a list of whole numbers raises ConfigError; numbers beyond the last layer are let through.
+    """
+    value = config.get(name)
+    if value is None:
+        return frozenset(default)
+    if not isinstance(value, list) or not all(isinstance(item, int) for item in value):
+        raise ConfigError(f'"{name}" must be a list of layer numbers, and it is {quoted(value)}.')
+    return frozenset(value)
+
+
+def quoted(value: object) -> str:
+    """A config's value as words for an error message, cut to fewer than 30 characters.
+
+    Example: 8 -> "8", "yes" -> "'yes'", [1, 2] -> "a list [ … ]".
+    """
+    text = str(value)[:40] if isinstance(value, int) and abs(value) < 10**40 else _short_repr(value)
+    return text if len(text) < 30 else text[:27] + "…"
+
+
+def _short_repr(value: object) -> str:
+    """Like repr, in bounded time: objects and lists are named, long texts cut, endless numbers not written out."""
+    if isinstance(value, dict | list):
+        return "an object { … }" if isinstance(value, dict) else "a list [ … ]"
+    if isinstance(value, int):  # Python refuses to write out the longest whole numbers
+        return "a number of very many digits"
+    return repr(value[:30] if isinstance(value, str) else value)

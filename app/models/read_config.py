@@ -1,0 +1,278 @@
+"""A published config.json read into one frozen Architecture, through the row of its family in app/models/families.
+
+>>> read_config('{"model_type": "gpt2", "n_embd": 768, "n_head": 12, "n_layer": 12, "vocab_size": 50257}').d_h
+64
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from types import MappingProxyType
+from typing import Any
+
+from app.models.architecture import MAIN_SYMBOLS, Architecture, LayerRun, LayerStack, Rotary
+from app.models.config_fields import Config, ConfigError, quoted, read_bool, read_positive_number
+from app.models.families import Family, RotaryRule
+from app.models.layer_patterns import window_per_layer
+from app.models.parameter_specs import ParameterSpec, StackSpec, TaskHead, condition_met
+from app.models.recognition import check_supported_values, find_family, find_flags, find_text_part, task_suffix
+from app.models.size_specs import SizeReader
+
+MAX_CONFIG_BYTES = 1_000_000
+
+
+def read_config(text: str | bytes, name: str = "this model") -> Architecture:
+    """Read the text of a config.json; raises ConfigError, with one sentence on what to change."""
+    return build_architecture(parse_config(text), name)
+
+
+def parse_config(text: str | bytes) -> object:
+    """Parse the text of a config.json, whatever JSON value it holds.
+
+    Raises ConfigError for text longer than MAX_CONFIG_BYTES and for text that is not JSON.
+    """
+    if len(text) > MAX_CONFIG_BYTES:
+        raise ConfigError(f"A config.json is at most {MAX_CONFIG_BYTES:,} bytes long; this one has {len(text):,}.")
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        raise ConfigError("This is not JSON: paste the whole config.json, from its first { to its last }.") from None
+
+
+def build_architecture(config: object, name: str = "this model") -> Architecture:
+    """Build the Architecture that an already parsed config.json describes; of a multimodal one, its text part.
+
+    `name` is what the model is called in messages. Raises ConfigError for anything that cannot be read.
+    """
+    # Flags first: which layers and sizes there are depends on them.
+    model = _recognize(config)
+    # Layers next: whether the first of them has experts decides what d_ff means.
+    layer_kinds = _layer_kinds(model)
+    flags = model.flags | _flags_of_sizes(model, layer_kinds[0].kinds[0])
+    stacks = tuple(_layer_stack(stack, flags) for stack in layer_kinds)
+    # Sizes last, with all flags known: the nine main ones, then those that the parameters ask for.
+    family, reader = model.family, _size_reader(model, flags)
+    d, H, G, d_h, d_v, d_ff = (reader.required(symbol) for symbol in MAIN_SYMBOLS[:6])
+    if H % G:
+        raise ConfigError(f"{H} heads cannot share {G} key/value heads evenly: check the two counts.")
+    V, L, C = reader.size("V"), reader.required("L"), reader.size("C")
+    base_parameters = _existing(family.layout.outside_layers, flags)
+    head_parameters = _existing(model.task_head.parameters, flags)
+    extra = _extra_sizes(family, reader, (*base_parameters, *head_parameters), stacks)
+    usable_positions = _usable_positions(family, flags, reader)
+    rotary = _rotary(model.config, family.rotary, flags, reader)
+    return Architecture(
+        name=name,
+        family=model.model_type,
+        d=d,
+        H=H,
+        G=G,
+        d_h=d_h,
+        d_v=d_v,
+        d_ff=d_ff,
+        V=V,
+        L=L,
+        C=C,
+        causal=(family.causal or "decoder" in flags) and "bidirectional" not in flags,
+        tied_embeddings="tied" in flags,
+        biases="".join(letter for letter in "qkvo" if letter in flags),
+        qk_norm_eps=read_positive_number(model.config, "rms_norm_eps", 1e-6) if "rms_per_head" in flags else None,
+        rotary=rotary,
+        window=layer_kinds[0].kinds[0].window,
+        initializer_range=read_positive_number(model.config, "initializer_range", 0.02),
+        usable_positions=usable_positions,
+        size_sources=tuple(reader.sources),
+        model_class=model.model_class,
+        has_kv_cache=family.kv_cache or "decoder" in flags,
+        extra=extra,
+        flags=flags,
+        task_head=model.task_head,
+        gated=condition_met(family.layout.gated, flags),
+        base_parameters=base_parameters,
+        head_parameters=head_parameters,
+        stacks=stacks,
+        notes=model.notes,
+    )
+
+
+@dataclass(frozen=True)
+class _Recognized:
+    """What a config is, before any size is read: its family, the class it names, and the flags its fields set.
+
+    `is_text_part` says that the config stood inside a multimodal one.
+    """
+
+    config: Config
+    model_type: str
+    family: Family
+    is_text_part: bool
+    notes: tuple[str, ...]
+    model_class: str
+    task_head: TaskHead
+    flags: frozenset[str]
+
+
+def _recognize(config: object) -> _Recognized:
+    """Find the family of a config, its class and its flags; raises ConfigError if it is none that is known."""
+    if not isinstance(config, dict):
+        raise ConfigError("A config.json holds one JSON object: { … } with the model's sizes in it.")
+    part, notes = find_text_part(config)
+    is_text_part = bool(notes)
+    model_type, family = find_family(part)
+    check_supported_values(part)
+    if isinstance(part.get("id2label"), dict):  # a classifier's file lists its labels instead of counting them
+        part = {**part, "id2label": len(part["id2label"]) or None}
+    stated = None if is_text_part else _stated_class(part)
+    model_class, task_head = _counted_class(stated, family)
+    if stated and model_class != stated:
+        notes = (*notes, f"{quoted(stated)} is not counted here: {model_class} is.")
+    flags = frozenset(find_flags(part, family)) | task_head.flags | _tied_flag(part, family)
+    return _Recognized(part, model_type, family, is_text_part, notes, model_class, task_head, flags)
+
+
+def _stated_class(config: Config) -> str | None:
+    """The first class that "architectures" names; None where it names none."""
+    stated = config.get("architectures")
+    return stated[0] if isinstance(stated, list) and stated and isinstance(stated[0], str) else None
+
+
+def _counted_class(stated: str | None, family: Family) -> tuple[str, TaskHead]:
+    """The class whose parameters are counted: the stated one if its task is known, else the family's usual one."""
+    task_heads = family.layout.task_heads
+    suffix = task_suffix(stated, task_heads) if stated else None
+    if stated and suffix:
+        return stated, task_heads[suffix]
+    return family.model_class, task_heads[task_suffix(family.model_class, task_heads) or next(iter(task_heads))]
+
+
+def _tied_flag(config: Config, family: Family) -> frozenset[str]:
+    """{"tied"} if the LM head is the token embedding again, by the config or by the family's rule; else no flag."""
+    rule = family.tied
+    tied = read_bool(config, "tie_word_embeddings", rule) if isinstance(rule, bool) else rule == "always"
+    return frozenset({"tied"} if tied else ())
+
+
+def _size_reader(model: _Recognized, flags: frozenset[str]) -> SizeReader:
+    """A reader of the model's sizes under these flags; only a text part may fall back on its family's defaults."""
+    defaults = model.family.text_part_defaults if model.is_text_part else {}
+    return SizeReader(model.config, model.family.sizes, flags, defaults, model.model_type)
+
+
+@dataclass(frozen=True)
+class _LayerKind:
+    """What may tell one layer from its neighbours: its own flags ("first", "moe", "cross") and its window."""
+
+    flags: frozenset[str]
+    window: int | None
+
+
+@dataclass(frozen=True)
+class _LayerKinds:
+    """A stack of the layout and the kind of each of its layers, first to last."""
+
+    spec: StackSpec
+    kinds: tuple[_LayerKind, ...]
+
+
+def _layer_kinds(model: _Recognized) -> tuple[_LayerKinds, ...]:
+    """The kind of every layer, stack by stack; without the decoder where the task head uses the encoder alone."""
+    family, config = model.family, model.config
+    # Read for their counts alone: the reader that the Architecture's sizes come from needs flags that follow from this.
+    reader = _size_reader(model, model.flags)
+    windows = window_per_layer(family.windows, config, reader.required("L"))
+    stacks = []
+    for spec in family.layout.stacks:
+        if spec.decoder and model.task_head.without_decoder:
+            continue
+        count = reader.required(spec.count)
+        moe = family.expert_layers(config, count) if family.expert_layers else [False] * count
+        cross = family.cross_layers(config, count) if family.cross_layers else [False] * count
+        stack_windows = windows if len(windows) == count else (None,) * count
+        kinds = (
+            _LayerKind(_layer_flags(i == 0, is_moe, is_cross), window)
+            for i, (is_moe, is_cross, window) in enumerate(zip(moe, cross, stack_windows, strict=True))
+        )
+        stacks.append(_LayerKinds(spec, tuple(kinds)))
+    return tuple(stacks)
+
+
+def _layer_flags(first: bool, moe: bool, cross: bool) -> frozenset[str]:
+    """The flags of one layer: of "first", "moe" and "cross" those that are true."""
+    return frozenset(name for name, yes in (("first", first), ("moe", moe), ("cross", cross)) if yes)
+
+
+def _flags_of_sizes(model: _Recognized, first_layer: _LayerKind) -> frozenset[str]:
+    """The flags that no field states.
+
+    "first_moe": the first layer has experts. "narrow_embedding": the token embedding is narrower than the model.
+    """
+    reader = _size_reader(model, model.flags)
+    narrow = "d_emb" in model.family.sizes and reader.required("d_emb") != reader.required("d")
+    flags = {"first_moe": "moe" in first_layer.flags, "narrow_embedding": narrow}
+    return frozenset(name for name, yes in flags.items() if yes)
+
+
+def _existing(parameters: Iterable[ParameterSpec], flags: frozenset[str]) -> tuple[ParameterSpec, ...]:
+    """The tensors that exist under these flags, in their order."""
+    return tuple(parameter for parameter in parameters if condition_met(parameter.when, flags))
+
+
+def _layer_stack(layers: _LayerKinds, flags: frozenset[str]) -> LayerStack:
+    """Neighbouring layers of one kind gathered into runs, each with its parameters; `flags` are the model's."""
+    parameters = {
+        own_flags: _existing(layers.spec.parameters, flags | own_flags)
+        for own_flags in {kind.flags for kind in layers.kinds}
+    }
+    runs = (
+        LayerRun(len(list(group)), kind.flags, kind.window, parameters[kind.flags])
+        for kind, group in groupby(layers.kinds)
+    )
+    return LayerStack(layers.spec, tuple(runs))
+
+
+def _extra_sizes(
+    family: Family, reader: SizeReader, outside: Sequence[ParameterSpec], stacks: Sequence[LayerStack]
+) -> dict[str, int]:
+    """The sizes beyond the main nine that this model's tensors are written with, in the order of its family's row.
+
+    Experts add k, a decoder beside an encoder H_dec, d_h_dec, L_dec and P_dec. Raises ConfigError if k > E.
+    """
+    by_kind = [{run.flags: run.parameters for run in stack.runs} for stack in stacks]
+    parameters = [*outside, *(p for kinds in by_kind for layer in kinds.values() for p in layer)]
+    symbols = {symbol for parameter in parameters for symbol in parameter.symbols}
+    if any(parameter.routed for parameter in parameters):
+        symbols.add("k")
+    if any(stack.spec.decoder for stack in stacks):
+        symbols |= {"H_dec", "d_h_dec", "L_dec", "P_dec"}
+    wanted = (symbol for symbol in family.sizes if symbol in symbols and symbol not in MAIN_SYMBOLS)
+    extra = {symbol: reader.required(symbol) for symbol in wanted}
+    if extra.get("k", 1) > extra.get("E", 1):
+        raise ConfigError(f"A token cannot be sent to {extra['k']} of {extra['E']} experts: check the two counts.")
+    return extra
+
+
+def _usable_positions(family: Family, flags: frozenset[str], reader: SizeReader) -> int | None:
+    """How many tokens the position table has room for: its rows without those no token uses; None without a table."""
+    if family.position_rows is None or not condition_met(family.position_table_when, flags):
+        return None
+    rows = reader.required(family.position_rows)
+    if rows <= family.unused_positions:
+        raise ConfigError(f"A table of {rows} positions leaves no room for a token: check its length.")
+    return rows - family.unused_positions
+
+
+def _rotary(config: Config, rule: RotaryRule | None, flags: frozenset[str], reader: SizeReader) -> Rotary | None:
+    """The model's rotary positions by its family's rule; None where the family or these flags have none."""
+    if rule is None or not condition_met(rule.when, flags):
+        return None
+    # transformers 5 writes "rope_parameters", with the base inside; older files keep base and scaling apart.
+    scaling: Mapping[str, Any] = config.get("rope_scaling") or config.get("rope_parameters") or {}
+    if not isinstance(scaling, dict):
+        raise ConfigError('"rope_scaling" must be an object { … } or null.')
+    theta = read_positive_number(config, rule.theta, scaling.get("rope_theta", rule.default_theta))
+    share = read_positive_number(config, rule.share, scaling.get("partial_rotary_factor", rule.default_share))
+    width = reader.required(rule.width)
+    return Rotary(theta, max(1, int(width * min(share, 1.0))), MappingProxyType(scaling))
