@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from app.exchange.roster import LARGEST_ROSTER, read_names
+from app.exchange.roster import MAX_ROSTER_BYTES, read_names
 from app.handout.content import parts
 from app.handout.options import FIGURES, LAYOUTS, NO_BACK, PAPERS, Options
 from app.handout.sheets import Progress, plan
@@ -77,7 +77,7 @@ def _handout_of(parsed: argparse.Namespace) -> Options:
 
 
 def _roster(name: str) -> tuple[str, ...]:
-    return read_names(sys.stdin.buffer.read(LARGEST_ROSTER + 1) if name == "-" else read_file(Path(name)))
+    return read_names(sys.stdin.buffer.read(MAX_ROSTER_BYTES + 1) if name == "-" else read_file(Path(name)))
 
 
 def _progress(what: str) -> Progress | None:

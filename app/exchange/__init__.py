@@ -1,1 +1,1 @@
-"""The formats and services of other systems: for now, configs from the Hugging Face Hub."""
+"""Formats and services of other systems: the Hugging Face Hub, class lists, spreadsheets, gradebooks, mail."""

@@ -1,4 +1,4 @@
-"""A course as files to take home: tables for a spreadsheet, and all of it as a ZIP of CSV and JSON."""
+"""A course as files for its instructors: CSV tables for a spreadsheet, and a ZIP of all of them with JSON."""
 
 from __future__ import annotations
 
@@ -14,61 +14,69 @@ from zoneinfo import ZoneInfo
 
 from app.store import Activity, Content, Course, Store, Student, TicketAnswer, Try
 
-from .gradebook import Column, canvas, column, moodle
+from .gradebook import GradebookColumn, canvas_csv, gradebook_column, moodle_csv
 from .spreadsheet import Cell, csv_lines
 
-Row = Sequence[Cell]
-# The first row of each table; README.txt in the ZIP explains them.
-WHOSE = ("activity", "date", "worksheet", "student", "number", "try", "handed in", "counts", "time", "model", "tokens")
-ANSWERS = (*WHOSE, "box", "answer", "mark")
-TRIES = (*WHOSE, "score", "out of", "misconceptions")
-TICKETS = ("activity", "date", "question", "answer", "student", "number", "starred", "follow up", "hidden")
-STUDENTS = ("student", "number", "joined")
+CsvRow = Sequence[Cell]
+# The header of each table; README.txt in the ZIP explains the columns.
+ATTEMPT_HEADER = (
+    "activity", "date", "worksheet", "student", "number", "attempt", "handed in", "counts", "time", "model", "tokens",
+)  # fmt: skip
+ANSWERS_HEADER = (*ATTEMPT_HEADER, "box", "answer", "mark")
+ATTEMPTS_HEADER = (*ATTEMPT_HEADER, "score", "out of", "misconceptions")
+TICKETS_HEADER = (
+    "activity", "date", "question", "answer", "student", "number", "starred", "follow up", "hidden",
+)  # fmt: skip
+STUDENTS_HEADER = ("student", "number", "joined")
 
 
 @dataclass(frozen=True)
 class CourseFiles:
-    """What can be taken home of a course; `boxes` are the points of each sheet, by the id of its activity."""
+    """The files of one course. `points` are those of each sheet, by the id of the activity.
+
+    The activities are given and the students are read once, so that all files fit together: what students do who join
+    while an export is made is in the next export.
+    """
 
     store: Store
     course: Course
-    boxes: Mapping[int, Sequence[int]]
-
-    @cached_property
-    def activities(self) -> tuple[Activity, ...]:
-        """All of them, the first one first."""
-        return self.store.activities.of_course(self.course)[::-1]
+    activities: Sequence[Activity]
+    points: Mapping[int, Sequence[int]]
 
     @cached_property
     def students(self) -> dict[int, Student]:
+        """The students by their ids, in the order of their names, as they were when this was first read."""
         return {student.id: student for student in self.store.courses.students(self.course)}
 
     @cached_property
-    def columns(self) -> tuple[Column, ...]:
-        """The activities that earn points, with everybody's."""
-        work = self.store.classwork
-        graded = (activity for activity in self.activities if activity.content.items and activity.state != "draft")
-        return tuple(column(a, self.boxes[a.id], work.tries_of_activity(a.id)) for a in graded)
+    def gradebook_columns(self) -> tuple[GradebookColumn, ...]:
+        """One column for each activity that has a worksheet and is no draft, in the order of the activities."""
+        return tuple(
+            gradebook_column(activity, self.points[activity.id], self._attempts_of(activity))
+            for activity in self.activities
+            if activity.content.items and activity.state != "draft"
+        )
 
-    def answers(self) -> Iterator[Row]:
-        """One row a box of each try."""
-        yield ANSWERS
-        for whose, tried in self._tries():
-            for box, mark in tried.marks.items():
-                yield (*whose, box, tried.answers.get(box, ""), mark)
+    def answer_rows(self) -> Iterator[CsvRow]:
+        """Yield a header, then one row for each box of each attempt."""
+        yield ANSWERS_HEADER
+        for described, attempt in self._described_attempts():
+            for box, mark in attempt.marks.items():
+                yield (*described, box, attempt.answers.get(box, ""), mark)
 
-    def tries(self) -> Iterator[Row]:
-        """One row a try."""
-        yield TRIES
-        for whose, tried in self._tries():
-            yield (*whose, tried.score, tried.out_of, ", ".join(tried.misconceptions))
+    def attempt_rows(self) -> Iterator[CsvRow]:
+        """Yield a header, then one row for each attempt."""
+        yield ATTEMPTS_HEADER
+        for described, attempt in self._described_attempts():
+            yield (*described, attempt.score, attempt.out_of, ", ".join(attempt.misconceptions))
 
-    def tickets(self) -> Iterator[Row]:
-        """One row an answer on an exit ticket; those without a name in an order that tells nothing."""
-        yield TICKETS
+    def ticket_rows(self) -> Iterator[CsvRow]:
+        """Yield a header, then one row for each exit-ticket answer; anonymous answers come in a random order."""
+        yield TICKETS_HEADER
         for activity in self.activities:
+            answers = self._ticket_answers_of(activity)
             questions = _questions(self.store.activities.revisions(activity).values())
-            for answer in _shuffled(self.store.classwork.tickets(activity.id)):
+            for answer in answers:
                 student = self.students.get(answer.student_id or 0)
                 yield (
                     activity.plan.title, answer.day.isoformat(), questions.get(answer.question, answer.question),
@@ -76,35 +84,38 @@ class CourseFiles:
                     answer.starred, answer.follow_up, answer.hidden,
                 )  # fmt: skip
 
-    def roster(self) -> Iterator[Row]:
-        """One row a student."""
-        yield STUDENTS
+    def student_rows(self) -> Iterator[CsvRow]:
+        """Yield a header, then one row for each student on the roster, joined or not."""
+        yield STUDENTS_HEADER
         for student in self.students.values():
             yield (student.name, student.roster_key, student.joined_at is not None)
 
-    def canvas(self) -> str:
-        return canvas(tuple(self.students.values()), self.columns)
+    def canvas_csv(self) -> str:
+        """Return the gradebook as Canvas imports it."""
+        return canvas_csv(tuple(self.students.values()), self.gradebook_columns)
 
-    def moodle(self) -> str:
-        return moodle(tuple(self.students.values()), self.columns)
+    def moodle_csv(self) -> str:
+        """Return the gradebook as Moodle imports it, which holds only students with a number."""
+        return moodle_csv(tuple(self.students.values()), self.gradebook_columns)
 
     def write_zip(self, file: IO[bytes], readme: str) -> None:
-        """Everything of the course, but for what lets people in: codes and hashes stay here."""
-        tables = {"answers": self.answers(), "tries": self.tries(), "exit-tickets": self.tickets(),
-                  "students": self.roster()}  # fmt: skip
+        """Write everything about the course into one ZIP, except what grants access: join codes, tokens and hashes."""
+        tables = {"answers": self.answer_rows(), "attempts": self.attempt_rows(), "exit-tickets": self.ticket_rows(),
+                  "students": self.student_rows()}  # fmt: skip
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
             archive.writestr("README.txt", readme)
             for name, rows in tables.items():
                 with archive.open(f"{name}.csv", "w", force_zip64=True) as table:
                     for line in csv_lines(rows):
                         table.write(line.encode())
-            archive.writestr("gradebook-canvas.csv", self.canvas())
-            archive.writestr("gradebook-moodle.csv", self.moodle())
-            archive.writestr("course.json", _json(self._course()))
+            archive.writestr("gradebook-canvas.csv", self.canvas_csv())
+            archive.writestr("gradebook-moodle.csv", self.moodle_csv())
+            archive.writestr("course.json", _json(self._course_json()))
             for activity in self.activities:
-                archive.writestr(f"activities/{activity.id}.json", _json(self._activity(activity)))
+                archive.writestr(f"activities/{activity.id}.json", _json(self._activity_json(activity)))
 
-    def _course(self) -> dict[str, Any]:
+    def _course_json(self) -> dict[str, Any]:
+        """Return course.json: the course, its staff, its students and the titles of its activities."""
         staff = [{"name": m.name, "email": m.email, "role": m.role} for m in self.store.courses.staff(self.course)]
         students = [
             {"id": s.id, "name": s.name, "number": s.roster_key, "joined_at": s.joined_at}
@@ -113,66 +124,80 @@ class CourseFiles:
         activities = [{"id": a.id, "title": a.plan.title, "state": a.state} for a in self.activities]
         return {**asdict(self.course), "staff": staff, "students": students, "activities": activities}
 
-    def _activity(self, activity: Activity) -> dict[str, Any]:
+    def _activity_json(self, activity: Activity) -> dict[str, Any]:
+        """Return activities/N.json: the plan, every revision, and all that the students did."""
         work = self.store.classwork
-        seen = self.store.activities.revisions(activity)
+        attempts = [_without_client_id(attempt) for attempt in self._attempts_of(activity)]
         tickets = [
             {name: value for name, value in asdict(answer).items() if name != "id"}  # made from the student's own form
-            for answer in _shuffled(work.tickets(activity.id))
+            for answer in self._ticket_answers_of(activity)
         ]
+        revisions = self.store.activities.revisions(activity)
         return {
             "id": activity.id, "state": activity.state, **asdict(activity.plan),
-            "revisions": [{"number": number, **content.as_json()} for number, content in seen.items()],
-            "attendance": [asdict(came) for came in work.attendance(activity.id)],
-            "drafts": [asdict(draft) for draft in work.drafts_of_activity(activity.id)],
-            "tries": [_without_client(tried) for tried in work.tries_of_activity(activity.id)],
+            "revisions": [{"number": number, **content.as_json()} for number, content in revisions.items()],
+            "attendance": [asdict(a) for a in work.attendance(activity.id) if a.student_id in self.students],
+            "drafts": [asdict(d) for d in work.drafts_of_activity(activity.id) if d.student_id in self.students],
+            "attempts": attempts,
             "exit_tickets": tickets,
         }  # fmt: skip
 
-    def _tries(self) -> Iterator[tuple[Row, Try]]:
-        """Every try with what the first columns say of it, student by student."""
-        places = {student: place for place, student in enumerate(self.students)}
-        for activity in self.activities:
-            seen = self.store.activities.revisions(activity)
-            found = self.store.classwork.tries_of_activity(activity.id)
-            last = {(tried.student_id, tried.sheet): tried.id for tried in found}
-            counted = dict[tuple[int, str], int]()
-            for tried in sorted(found, key=lambda t: (places[t.student_id], t.item, t.id)):
-                place = (tried.student_id, tried.sheet)
-                counted[place] = counted.get(place, 0) + 1
-                title = str(seen[tried.revision].items[tried.item].worksheet["title"])
-                yield self._whose(activity, title, tried, counted[place], tried.id == last[place]), tried
+    def _attempts_of(self, activity: Activity) -> list[Try]:
+        """Return the attempts of the students that were on the roster when it was read, the oldest first."""
+        attempts = self.store.classwork.tries_of_activity(activity.id)
+        return [attempt for attempt in attempts if attempt.student_id in self.students]
 
-    def _whose(self, activity: Activity, title: str, tried: Try, number: int, counts: bool) -> Row:
-        student, plan = self.students[tried.student_id], activity.plan
-        at = tried.created_at.astimezone(ZoneInfo(self.course.time_zone))
+    def _ticket_answers_of(self, activity: Activity) -> list[TicketAnswer]:
+        """Return the exit-ticket answers, anonymous ones first in a new random order, the others by student."""
+        answers = [
+            answer
+            for answer in self.store.classwork.tickets(activity.id)
+            if answer.student_id is None or answer.student_id in self.students
+        ]
+        secrets.SystemRandom().shuffle(answers)
+        return sorted(answers, key=lambda answer: answer.student_id or 0)
+
+    def _described_attempts(self) -> Iterator[tuple[CsvRow, Try]]:
+        """Yield each attempt with its first columns, by activity, then by the student's name, sheet and time."""
+        name_order = {student_id: place for place, student_id in enumerate(self.students)}
+        for activity in self.activities:
+            attempts = self._attempts_of(activity)
+            revisions = self.store.activities.revisions(activity)  # read last, so that it has that of every attempt
+            last = {(attempt.student_id, attempt.sheet): attempt.id for attempt in attempts}
+            counts = dict[tuple[int, str], int]()
+            for attempt in sorted(attempts, key=lambda a: (name_order[a.student_id], a.item, a.id)):
+                key = (attempt.student_id, attempt.sheet)
+                counts[key] = counts.get(key, 0) + 1
+                title = str(revisions[attempt.revision].items[attempt.item].worksheet["title"])
+                yield self._description(activity, title, attempt, counts[key], attempt.id == last[key]), attempt
+
+    def _description(self, activity: Activity, title: str, attempt: Try, number: int, counts: bool) -> CsvRow:
+        """Return the columns of ATTEMPT_HEADER, with the time in the time zone of the course."""
+        student, plan = self.students[attempt.student_id], activity.plan
+        local = attempt.created_at.astimezone(ZoneInfo(self.course.time_zone))
         return (
             plan.title, plan.day.isoformat() if plan.day else "", title, student.name,
-            student.roster_key, number, tried.handed_in, counts, f"{at:%Y-%m-%d %H:%M:%S}",
-            tried.variant.model, tried.variant.tokens,
+            student.roster_key, number, attempt.handed_in, counts, f"{local:%Y-%m-%d %H:%M:%S}",
+            attempt.variant.model, attempt.variant.tokens,
         )  # fmt: skip
 
 
-def _questions(seen: Iterable[Content]) -> dict[str, str]:
-    return {key: text for content in seen if content.ticket for key, text in content.ticket.questions}
+def _questions(revisions: Iterable[Content]) -> dict[str, str]:
+    """Return every question that was ever on the activity's exit ticket, by its key; the latest wording wins."""
+    return {key: text for content in revisions if content.ticket for key, text in content.ticket.questions}
 
 
-def _shuffled(answers: Sequence[TicketAnswer]) -> list[TicketAnswer]:
-    """Answers with names by student; those without in a new order each time."""
-    mixed = list(answers)
-    secrets.SystemRandom().shuffle(mixed)
-    return sorted(mixed, key=lambda answer: answer.student_id or 0)
-
-
-def _without_client(tried: Try) -> dict[str, Any]:
-    kept = asdict(replace(tried, client_id=""))
-    del kept["client_id"]
-    return kept
+def _without_client_id(attempt: Try) -> dict[str, Any]:
+    """Return an attempt as JSON, without the id that its student's browser made for it."""
+    fields = asdict(replace(attempt, client_id=""))
+    del fields["client_id"]
+    return fields
 
 
 def _json(value: Any) -> str:
-    return json.dumps(value, indent=1, ensure_ascii=False, default=_in_words)
+    return json.dumps(value, indent=1, ensure_ascii=False, default=_as_text)
 
 
-def _in_words(value: Any) -> Any:
+def _as_text(value: Any) -> Any:
+    """Return what JSON has no form for as text: a time in ISO 8601 to the second."""
     return value.isoformat(timespec="seconds") if isinstance(value, datetime) else str(value)

@@ -1,4 +1,4 @@
-"""Scores of a course as the gradebooks of Canvas and Moodle import them: a row a student, a column an activity."""
+"""Scores of a course as Canvas and Moodle import them: one row for each student, one column for each activity."""
 
 from __future__ import annotations
 
@@ -10,44 +10,47 @@ from app.store import Activity, Student, Try
 
 from .spreadsheet import Cell, plain_csv
 
-# Canvas leaves out columns whose title has one of its own in it, and reads a number in brackets as one of its keys.
-_OWN_TITLE = re.compile(r"(Current|Final|Override) (?=Score|Points|Grade|Status)")
-_OWN_KEY = re.compile(r"\((\d+)\)\s*$")
+# Canvas ignores a column whose title holds the title of one of its own columns, such as "Final Score", and takes a
+# number in brackets at the end of a title for the id of an assignment.
+_CANVAS_TITLE = re.compile(r"(Current|Final|Override) (?=Score|Points|Grade|Status)")
+_CANVAS_ID = re.compile(r"\((\d+)\)\s*$")
 
 
 @dataclass(frozen=True)
-class Column:
-    """An activity in a gradebook: how many points it has, and those of each student who tried, by their id."""
+class GradebookColumn:
+    """An activity in a gradebook: its points, and the score of each student who tried it, by the student's id."""
 
     title: str
     points: int
     scores: Mapping[int, float]
 
 
-def column(activity: Activity, boxes: Sequence[int], tries: Iterable[Try]) -> Column:
-    """The last try of each student on each sheet counts; a sheet that was not tried earns nothing.
+def gradebook_column(activity: Activity, points: Sequence[int], attempts: Iterable[Try]) -> GradebookColumn:
+    """Return the column of an activity: each student's last attempt on each sheet counts, a sheet not tried is worth 0.
 
-    `boxes` are the points of each sheet. Where somebody's numbers made another number of boxes, their share counts.
+    `points` are those of each sheet of the activity as it is now. An attempt earns its share of them, score / out_of,
+    since a student's own numbers may have led to more or fewer boxes.
     """
     last: dict[tuple[int, int], Try] = {}
-    for tried in sorted(tries, key=lambda tried: tried.id):
-        number = _number(activity, tried)
-        if number is not None:
-            last[tried.student_id, number] = tried
+    for attempt in sorted(attempts, key=lambda attempt: attempt.id):
+        sheet = _sheet_index(activity, attempt)
+        if sheet is not None:
+            last[attempt.student_id, sheet] = attempt
     scores = dict[int, float]()
-    for (student, number), tried in last.items():
-        share = tried.score / tried.out_of if tried.out_of else 0
-        scores[student] = scores.get(student, 0) + share * boxes[number]
-    return Column(activity.plan.title, sum(boxes), {student: round(score, 2) for student, score in scores.items()})
+    for (student_id, sheet), attempt in last.items():
+        share = attempt.score / attempt.out_of if attempt.out_of else 0
+        scores[student_id] = scores.get(student_id, 0) + share * points[sheet]
+    rounded = {student_id: round(score, 2) for student_id, score in scores.items()}
+    return GradebookColumn(activity.plan.title, sum(points), rounded)
 
 
-def canvas(students: Sequence[Student], columns: Sequence[Column]) -> str:
-    """A gradebook as Canvas exports and imports it.
+def canvas_csv(students: Sequence[Student], columns: Sequence[GradebookColumn]) -> str:
+    """Return a gradebook as Canvas exports and imports it, with the row of possible points below the header.
 
-    Canvas looks for a student by ID (its own, unknown here), then by SIS ID, by login, and at last by name; the number
-    of the roster may be either of the two.
+    Canvas finds a student by its own ID (unknown here), then by SIS ID, by login and last by name. The number on the
+    roster may be SIS ID or login, so it is written in both columns.
     """
-    titles = _different(_OWN_KEY.sub(r"[\1]", _OWN_TITLE.sub(r"\1-", column.title)) for column in columns)
+    titles = _unique(_CANVAS_ID.sub(r"[\1]", _CANVAS_TITLE.sub(r"\1-", column.title)) for column in columns)
     rows: list[Sequence[Cell]] = [("Student", "ID", "SIS User ID", "SIS Login ID", "Section", *titles)]
     rows.append(("    Points Possible", "", "", "", "", *(column.points for column in columns)))
     rows += [
@@ -56,35 +59,40 @@ def canvas(students: Sequence[Student], columns: Sequence[Column]) -> str:
     return plain_csv(rows)
 
 
-def moodle(students: Sequence[Student], columns: Sequence[Column]) -> str:
-    """Grades in per cent, which is what a grade item that Moodle makes on import has.
+def moodle_csv(students: Sequence[Student], columns: Sequence[GradebookColumn]) -> str:
+    """Return grades in per cent, the scale of the grade items that Moodle makes on import.
 
-    Only students with a number: without one, Moodle would give the grades to whoever stands in the row above.
+    Students without a number on the roster are left out: Moodle would give their grades to the student in the row
+    above. The key column is the e-mail address where every number is one, else the ID number.
     """
-    known = [student for student in students if student.roster_key]
-    mail = bool(known) and all("@" in str(student.roster_key) for student in known)
-    titles = _different(f"{column.title} (%)" for column in columns)
-    rows: list[Sequence[Cell]] = [("Email address" if mail else "ID number", "Full name", *titles)]
-    rows += [(s.roster_key, s.name, *(_percent(column, s) for column in columns)) for s in known]
+    numbered = [student for student in students if student.roster_key]
+    by_email = bool(numbered) and all("@" in str(student.roster_key) for student in numbered)
+    titles = _unique(f"{column.title} (%)" for column in columns)
+    rows: list[Sequence[Cell]] = [("Email address" if by_email else "ID number", "Full name", *titles)]
+    rows += [(s.roster_key, s.name, *(_percent(column, s) for column in columns)) for s in numbered]
     return plain_csv(rows)
 
 
-def _percent(column: Column, student: Student) -> float | None:
+def _percent(column: GradebookColumn, student: Student) -> float | None:
+    """Return the student's score in per cent; None where they did not try, or nothing can be earned."""
     score = column.scores.get(student.id)
     return None if score is None or not column.points else round(100 * score / column.points, 2)
 
 
-def _number(activity: Activity, tried: Try) -> int | None:
-    """Which sheet of the activity as it is now a try belongs to; of one that was replaced, the one in its place."""
+def _sheet_index(activity: Activity, attempt: Try) -> int | None:
+    """Return which sheet of the activity as it is now, from 0, an attempt counts for.
+
+    An attempt on a sheet that was replaced counts for the sheet in its place. None for a sheet that was taken out.
+    """
     sheets = [item.sheet for item in activity.content.items]
-    if tried.sheet in sheets:
-        return sheets.index(tried.sheet)
-    return tried.item if tried.item < len(sheets) and tried.revision < activity.revision else None
+    if attempt.sheet in sheets:
+        return sheets.index(attempt.sheet)
+    return attempt.item if attempt.item < len(sheets) and attempt.revision < activity.revision else None
 
 
-def _different(titles: Iterable[str]) -> Iterator[str]:
-    """Titles of which no two are alike: a gradebook would take both for one column."""
-    seen = dict[str, int]()
+def _unique(titles: Iterable[str]) -> Iterator[str]:
+    """Yield the titles, a repeated one with its count, since gradebooks merge columns of one title: "A", "A [2]"."""
+    counts = dict[str, int]()
     for title in titles:
-        seen[title] = seen.get(title, 0) + 1
-        yield title if seen[title] == 1 else f"{title} [{seen[title]}]"
+        counts[title] = counts.get(title, 0) + 1
+        yield title if counts[title] == 1 else f"{title} [{counts[title]}]"

@@ -16,7 +16,7 @@ from app.sheets.library import Library
 from app.sheets.worksheet import Model, Variant, Wording
 from app.store import KeptModel, Store
 
-MAX_NAME_LENGTH = 80
+MAX_MODEL_NAME_LENGTH = 80
 _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 
 
@@ -118,5 +118,5 @@ def _descriptive_name(wording: Wording, architecture: Architecture) -> str:
 
 
 def _clean_name(name: str) -> str:
-    """Return the name on one line of printable characters, cut to MAX_NAME_LENGTH."""
-    return "".join(char for char in " ".join(name.split()) if char.isprintable())[:MAX_NAME_LENGTH].strip()
+    """Return the name on one line of printable characters, cut to MAX_MODEL_NAME_LENGTH."""
+    return "".join(char for char in " ".join(name.split()) if char.isprintable())[:MAX_MODEL_NAME_LENGTH].strip()

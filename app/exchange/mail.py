@@ -1,13 +1,12 @@
-"""Mail through a server that the operator names, over TLS whose certificate is checked, from a thread of its own.
+"""Send mail through the operator's server, from a thread of its own.
 
-Certificates are those the machine trusts; SSL_CERT_FILE names others, as everywhere in Python.
+TLS certificates are checked against those that the machine trusts; SSL_CERT_FILE names others, as always in Python.
 """
 
 from __future__ import annotations
 
 import ipaddress
 import logging
-import re
 import smtplib
 import ssl
 import threading
@@ -26,24 +25,22 @@ log = logging.getLogger("attention_shapes")
 
 Security = Literal["tls", "starttls", "none"]
 PORTS: dict[Security, int] = {"tls": 465, "starttls": 587, "none": 25}
-_MAILBOX = r"[\w.+-]+@[\w.-]+"
-_SENDER = re.compile(rf'(?P<bare>{_MAILBOX})|(?P<name>[^<>@,;:"\\\x00-\x1f\x7f]*)<(?P<mailbox>{_MAILBOX})>', re.ASCII)
-NO_SERVER = (
+SERVER_URL_HELP = (
     "must be as smtp://user:password@host:587 or smtps://user:password@host; in user and password, characters such as "
     "/ ? # @ : % are written %2F %3F %23 %40 %3A %25"
 )
-PATIENCE = 10.0  # seconds for each answer of the mail server
-ROOM = 50  # letters that may wait
-LAST_SECONDS = 5.0  # for what still waits when the app ends
+SERVER_TIMEOUT_S = 10.0  # for each answer of the mail server
+MAX_WAITING_MESSAGES = 50  # messages
+CLOSE_TIMEOUT_S = 5.0  # for the messages that still wait when the app ends
 
 
 class MailError(Exception):
-    """A letter that was not sent: what kind of thing went wrong, without an address."""
+    """A message that was not sent. It names the kind of error and the server's code, and holds no e-mail address."""
 
 
 @dataclass(frozen=True)
 class MailServer:
-    """Where letters are handed over, and how."""
+    """The server that messages are handed to; without `user` there is no login."""
 
     host: str
     port: int
@@ -53,34 +50,36 @@ class MailServer:
 
 
 def read_server(url: str) -> MailServer:
-    """smtps://user:password@host:465, or smtp:// for STARTTLS, which ?tls=none leaves out, as a loopback address does.
+    """Return the server of a URL such as smtps://user:password@host:465.
 
-    Raises ValueError with what to write instead, and nothing of the password.
+    smtp:// means STARTTLS, except with ?tls=none and for this machine itself, such as smtp://localhost. Without a port
+    the usual one of PORTS is taken. Raises ValueError with what to write instead, and nothing of the password.
     """
     try:
         parts = urlsplit(url)
-        port, wanted = parts.port, dict(parse_qsl(parts.query, keep_blank_values=True))
+        port, query = parts.port, dict(parse_qsl(parts.query, keep_blank_values=True))
     except ValueError:
-        raise ValueError(NO_SERVER) from None
+        raise ValueError(SERVER_URL_HELP) from None
     if parts.scheme not in ("smtp", "smtps") or not parts.hostname or parts.path not in ("", "/") or parts.fragment:
-        raise ValueError(NO_SERVER)
+        raise ValueError(SERVER_URL_HELP)
     if (parts.username is None) != (parts.password is None):
         raise ValueError("needs both user and password, or neither")
-    security = _security(parts.scheme, wanted, parts.hostname)
+    security = _security(parts.scheme, query, parts.hostname)
     user, password = unquote(parts.username or ""), unquote(parts.password or "")
     return MailServer(parts.hostname, port or PORTS[security], security, user, password)
 
 
-def _security(scheme: str, wanted: Mapping[str, str], host: str) -> Security:
-    if scheme == "smtps" and not wanted:
+def _security(scheme: str, query: Mapping[str, str], host: str) -> Security:
+    """Return how the connection is secured, by scheme and ?tls=; raises ValueError for any other query."""
+    if scheme == "smtps" and not query:
         return "tls"
-    named = wanted.get("tls", "none" if _loopback(host) else "starttls")
-    if scheme == "smtps" or set(wanted) - {"tls"} or named not in ("none", "starttls"):
+    security = query.get("tls", "none" if _is_loopback(host) else "starttls")
+    if scheme == "smtps" or set(query) - {"tls"} or security not in ("none", "starttls"):
         raise ValueError("takes ?tls=none or ?tls=starttls after smtp://host, and nothing after smtps://host")
-    return cast(Security, named)
+    return cast(Security, security)
 
 
-def _loopback(host: str) -> bool:
+def _is_loopback(host: str) -> bool:
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -88,29 +87,35 @@ def _loopback(host: str) -> bool:
 
 
 def read_sender(text: str) -> Address:
-    """shapes@example.org, or Attention Shapes <shapes@example.org>; raises ValueError."""
-    found = _SENDER.fullmatch(text)
+    """Return the sender of shapes@example.org or Attention Shapes <shapes@example.org>; raises ValueError.
+
+    Its syntax is checked and nothing is looked up. Domains that no mail can reach, such as localhost, are refused.
+    """
+    from email_validator import EmailNotValidError, validate_email  # not needed where no mail is sent
+
     try:
-        if found:
-            return Address((found["name"] or "").strip(), addr_spec=found["bare"] or found["mailbox"])
-    except (ValueError, MessageError):
-        pass
-    raise ValueError("must be one e-mail address, such as shapes@example.org")
+        checked = validate_email(text, allow_display_name=True, allow_smtputf8=False, check_deliverability=False)
+        return Address(checked.display_name or "", addr_spec=checked.ascii_email or "")
+    except (EmailNotValidError, ValueError, MessageError):
+        raise ValueError("must be one e-mail address, such as shapes@example.org") from None
 
 
 class Outbox:
-    """Work done one piece after another in a thread, so that nobody waits for it or can tell how long it takes."""
+    """A thread that does one piece of work after another, so that a request neither waits nor shows how long it takes.
 
-    def __init__(self, room: int = ROOM) -> None:
-        self._waiting: Queue[Callable[[], None] | None] = Queue(room)
+    The thread starts with the first piece of work.
+    """
+
+    def __init__(self, capacity: int = MAX_WAITING_MESSAGES) -> None:
+        self._waiting: Queue[Callable[[], None] | None] = Queue(capacity)
         self._starting = threading.Lock()
         self._thread: threading.Thread | None = None
 
     def put(self, work: Callable[[], None]) -> bool:
-        """Have it done; False where too much waits already."""
+        """Queue `work`; False, and it is dropped, where `capacity` pieces wait already."""
         with self._starting:
             if self._thread is None:
-                self._thread = threading.Thread(target=self._work, name="mail", daemon=True)
+                self._thread = threading.Thread(target=self._run, name="mail", daemon=True)
                 self._thread.start()
         try:
             self._waiting.put_nowait(work)
@@ -119,74 +124,81 @@ class Outbox:
         return True
 
     def close(self) -> None:
-        """Wait a moment for what is still to be done."""
+        """Wait until everything queued is done, for at most CLOSE_TIMEOUT_S each to queue the end and to reach it."""
         if self._thread is None:
             return
         with suppress(Full):
-            self._waiting.put(None, timeout=LAST_SECONDS)
-        self._thread.join(LAST_SECONDS)
+            self._waiting.put(None, timeout=CLOSE_TIMEOUT_S)
+        self._thread.join(CLOSE_TIMEOUT_S)
 
-    def _work(self) -> None:
+    def _run(self) -> None:
+        """Do what is queued until None comes. An error is logged by its kind alone, since its text may hold names."""
         while work := self._waiting.get():
             try:
                 work()
-            except Exception as error:  # nobody stands behind this thread, and the next letter is another's
+            except Exception as error:  # nobody waits for this thread, and the next message is another person's
                 log.error("mail: %s", type(error).__name__)
 
 
 @dataclass(frozen=True)
 class Mail:
-    """A server, whoever letters come from, and what waits to be sent."""
+    """The mail server, the sender of every message, and the outbox that messages are sent from."""
 
     server: MailServer
     sender: Address
     outbox: Outbox = field(default_factory=Outbox)
 
     def send(self, email: str, subject: str, text: str) -> None:
-        """Hand one letter over, now; raises MailError."""
+        """Send one message in plain text, waiting for the server; raises MailError. Call it through the outbox."""
         try:
-            smtp = _connected(self.server)
+            smtp = _connect(self.server)
             try:
                 if self.server.user:
                     smtp.login(self.server.user, self.server.password)
-                smtp.send_message(self._letter(email, subject, text), to_addrs=[_for_wire(email)])
+                smtp.send_message(self._message(email, subject, text), to_addrs=[_with_ascii_domain(email)])
             finally:
                 with suppress(OSError):
                     smtp.quit()
         except (OSError, ValueError, MessageError) as error:  # those of smtplib and ssl are OSErrors
-            raise MailError(f"{type(error).__name__} {_code(error)}".strip()) from None
+            raise MailError(f"{type(error).__name__} {_server_code(error)}".strip()) from None
 
-    def _letter(self, email: str, subject: str, text: str) -> EmailMessage:
-        letter = EmailMessage()
-        letter["From"], letter["To"], letter["Subject"] = self.sender, Address(addr_spec=_for_wire(email)), subject
-        letter["Date"], letter["Message-ID"] = formatdate(), make_msgid(domain=self.sender.domain)
-        letter["Auto-Submitted"] = "auto-generated"  # so that no holiday notice comes back
-        letter.set_content(text)
-        return letter
+    def _message(self, email: str, subject: str, text: str) -> EmailMessage:
+        """Return the message with all its headers; raises ValueError or MessageError for an odd address."""
+        message = EmailMessage()
+        message["From"], message["Subject"] = self.sender, subject
+        message["To"] = Address(addr_spec=_with_ascii_domain(email))
+        message["Date"], message["Message-ID"] = formatdate(), make_msgid(domain=self.sender.domain)
+        message["Auto-Submitted"] = "auto-generated"  # so that no holiday notice comes back
+        message.set_content(text)
+        return message
 
 
-def _connected(server: MailServer) -> smtplib.SMTP:
-    trust = ssl.create_default_context()
+def _connect(server: MailServer) -> smtplib.SMTP:
+    """Connect to the server and secure the connection; nothing is left open when that fails. Raises OSError."""
+    trusted = ssl.create_default_context()
     if server.security == "tls":
-        return smtplib.SMTP_SSL(server.host, server.port, timeout=PATIENCE, context=trust)
-    smtp = smtplib.SMTP(server.host, server.port, timeout=PATIENCE)
+        return smtplib.SMTP_SSL(server.host, server.port, timeout=SERVER_TIMEOUT_S, context=trusted)
+    smtp = smtplib.SMTP(server.host, server.port, timeout=SERVER_TIMEOUT_S)
     if server.security == "starttls":
         try:
-            smtp.starttls(context=trust)
+            smtp.starttls(context=trusted)
         except BaseException:
             smtp.close()
             raise
     return smtp
 
 
-def _code(error: Exception) -> str:
-    """The number that the mail server gave, whose own words may hold the address; nothing where it gave none."""
+def _server_code(error: Exception) -> str:
+    """Return the mail server's number for an error, "" if it gave none; its words may hold the address."""
     if isinstance(error, smtplib.SMTPRecipientsRefused):
         return ", ".join(str(code) for code, _ in error.recipients.values())
     return str(error.smtp_code) if isinstance(error, smtplib.SMTPResponseException) else ""
 
 
-def _for_wire(email: str) -> str:
-    """The address with its domain in ASCII, as mail servers look it up; raises ValueError for what is no domain."""
+def _with_ascii_domain(email: str) -> str:
+    """Return the address as mail servers look it up: ada@bücher.example is ada@xn--bcher-kva.example.
+
+    Raises ValueError for a domain that has no such form.
+    """
     box, _, domain = email.partition("@")
     return f"{box}@{domain if domain.isascii() else domain.encode('idna').decode('ascii')}"

@@ -1,8 +1,4 @@
-"""CSV that a spreadsheet opens as it is meant: numbers as numbers, and no text as a formula.
-
->>> harmless("=1+1"), harmless("-12.5"), harmless(-3), harmless("- a list")
-("'=1+1", '-12.5', -3, "'- a list")
-"""
+"""CSV files that a spreadsheet opens as they are meant: numbers as numbers, and no text as a formula."""
 
 from __future__ import annotations
 
@@ -13,39 +9,51 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
 Cell = str | int | float | bool | None
-BOM = "\ufeff"  # without it, Excel takes UTF-8 for something older
-_NUMBER = re.compile(r"[+-]?\d+([.,]\d+)?")
-_FORMULA = re.compile(r"[\t\r\n]|\s*[=+\-@＝＋－＠]")
+BOM = "\ufeff"  # without it, Excel does not read the file as UTF-8
+_PLAIN_NUMBER = re.compile(r"[+-]?[0-9]+([.,][0-9]+)?")
+_FORMULA_START = re.compile(r"[\t\r\n]|\s*[=+\-@＝＋－＠]")
 
 
-def harmless(cell: Cell) -> Cell:
-    """The cell, with an apostrophe before a text that a spreadsheet would take for a formula."""
-    if isinstance(cell, str) and _FORMULA.match(cell) and not _NUMBER.fullmatch(cell):
+def escape_formula(cell: Cell) -> Cell:
+    """Return the cell, with an apostrophe before a text that a spreadsheet would run as a formula.
+
+    Such a text begins with = + - @ or their full-width forms, also after spaces, or with a tab or a line break. A plain
+    number keeps its sign, so that it stays a number.
+
+    Example:
+        escape_formula("=1+1")   # "'=1+1"
+        escape_formula("＝1+1")  # "'＝1+1"
+        escape_formula("-12.5")  # "-12.5"
+    """
+    if isinstance(cell, str) and _FORMULA_START.match(cell) and not _PLAIN_NUMBER.fullmatch(cell):
         return f"'{cell}"
     return cell
 
 
 def csv_lines(rows: Iterable[Sequence[Cell]]) -> Iterator[str]:
-    """The lines of a CSV file, every text in quotes, one after the other, so that any number of rows needs no room."""
+    """Yield a CSV file for a spreadsheet line by line: a byte order mark, then each row with every text in quotes.
+
+    Rows are taken one at a time, so that a file of any length needs no memory. Formulas are escaped.
+    """
     yield BOM
     for row in rows:
         yield _line(row, csv.QUOTE_NONNUMERIC)
 
 
 def plain_csv(rows: Iterable[Sequence[Cell]]) -> str:
-    """A CSV file for another program: without a mark at its beginning, and quotes where they are needed alone."""
+    """Return a CSV file for another program: no byte order mark, quotes only where needed. Formulas are escaped."""
     return "".join(_line(row, csv.QUOTE_MINIMAL) for row in rows)
 
 
 def _line(row: Sequence[Cell], quoting: Literal[0, 2]) -> str:
     file = io.StringIO()
-    cells = (_said(harmless(cell)) for cell in row)
+    cells = (_written(escape_formula(cell)) for cell in row)
     csv.writer(file, quoting=quoting, lineterminator="\r\n").writerow(cells)
     return file.getvalue()
 
 
-def _said(cell: Cell) -> Cell:
-    """Yes and no as words, whole numbers without a point, nothing as an empty cell."""
+def _written(cell: Cell) -> Cell:
+    """Return a cell as it is written: True as "yes", False as "no", 14.0 as 14, None as an empty cell."""
     if isinstance(cell, bool):
         return "yes" if cell else "no"
     if isinstance(cell, float) and cell.is_integer():

@@ -499,11 +499,38 @@ def test_no_text_breaks_the_reader(text: str) -> None:
             assert refusal(read, tried).startswith(("must", "needs", "takes")) or not refusal(read, tried)
 
 
-@pytest.mark.parametrize("sender", ["", "shapes", "a@b, c@d", "a@b\nBcc: eve@evil.example", "a@b@c", "@", "x <>"])
+@pytest.mark.parametrize(
+    "sender",
+    [
+        "",
+        "shapes",
+        "a@b, c@d",
+        "a@b\nBcc: eve@evil.example",
+        "a@b@c",
+        "@",
+        "x <>",
+        "shapes@localhost",
+        "a@b.org <c@d.org>",
+    ],
+)
 def test_a_sender_is_one_address(sender: str) -> None:
     """With a mail server set it is needed, and nothing else can come along with it."""
     with pytest.raises(ValidationError, match="must be one e-mail address"):
         Settings(smtp="smtp://h", smtp_from=sender, database_url="")
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "mailbox"),
+    [
+        ("shapes@example.org", "", "shapes@example.org"),
+        ("Attention Shapes <shapes@example.org>", "Attention Shapes", "shapes@example.org"),
+        ("shapes@bücher.example", "", "shapes@xn--bcher-kva.example"),
+    ],
+)
+def test_a_sender_may_have_a_name_and_a_domain_in_any_script(text: str, name: str, mailbox: str) -> None:
+    """Read as its name, which may be missing, and the mailbox as mail servers know it."""
+    sender = read_sender(text)
+    assert (sender.display_name, sender.addr_spec) == (name, mailbox)
 
 
 @pytest.mark.parametrize(

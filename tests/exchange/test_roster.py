@@ -10,7 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.exchange.roster import LARGEST_ROSTER, LONGEST, MOST_NAMES, RosterError, read_names, read_roster
+from app.exchange.roster import (
+    MAX_ENTRY_LENGTH,
+    MAX_ROSTER_BYTES,
+    MAX_ROSTER_NAMES,
+    RosterError,
+    read_names,
+    read_roster,
+)
 
 
 @pytest.mark.parametrize(
@@ -63,9 +70,9 @@ def test_files_are_read_as_they_were_saved(encoding: str) -> None:
         ("name\n\n", "No names"),
         ("Name,Number", "No names"),
         ("x\n" * 6_000, "6,000 names; at most 5,000"),
-        ("x" * (LONGEST + 1), "at most 80"),
+        ("x" * (MAX_ENTRY_LENGTH + 1), "at most 80"),
         (f"Kim,{'1' * 200}", "at most 80"),
-        ("Name\n" * 1_000_000, f"at most {LARGEST_ROSTER:,} bytes"),
+        ("Name\n" * 1_000_000, f"at most {MAX_ROSTER_BYTES:,} bytes"),
         (b"\xff\xfea", "no text that can be read"),
         ('Kim,"' + "x" * 500_000, "cannot be read as CSV"),
     ],
@@ -78,7 +85,7 @@ def test_a_list_that_cannot_be_used_is_told(roster: str | bytes, sentence: str) 
 
 def test_as_many_names_as_are_allowed_are_read() -> None:
     """By the usual limit and by a smaller one."""
-    assert len(read_roster("Kim\n" * MOST_NAMES)) == MOST_NAMES
+    assert len(read_roster("Kim\n" * MAX_ROSTER_NAMES)) == MAX_ROSTER_NAMES
     assert len(read_roster("Kim\n" * 20, 20)) == 20
     with pytest.raises(RosterError, match="21 names; at most 20"):
         read_roster("Kim\n" * 21, 20)
@@ -115,5 +122,5 @@ def test_any_bytes_are_read_or_refused(data: bytes) -> None:
         return
     assert entries
     for text in (text for entry in entries for text in entry if text is not None):
-        assert 0 < len(text) <= LONGEST
+        assert 0 < len(text) <= MAX_ENTRY_LENGTH
         assert text.replace("\u200c", "").replace("\u200d", "").isprintable()

@@ -13,7 +13,7 @@ from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 
 from app.exchange.imported_models import library_with_model
-from app.exchange.roster import LARGEST_ROSTER, RosterError, read_names
+from app.exchange.roster import MAX_ROSTER_BYTES, RosterError, read_names
 from app.handout.options import HandoutError, Options
 from app.models.architecture import TokensError
 from app.shapes.topics import TopicError
@@ -69,9 +69,9 @@ class ClassForm:
 
 async def posted(request: Request) -> ClassForm:
     """The class list, typed or as a file."""
-    async with request.form(max_part_size=LARGEST_ROSTER + 1) as form:
+    async with request.form(max_part_size=MAX_ROSTER_BYTES + 1) as form:
         upload, names = form.get("roster"), form.get("names")
-        file = await upload.read(LARGEST_ROSTER + 1) if isinstance(upload, UploadFile) and upload.filename else b""
+        file = await upload.read(MAX_ROSTER_BYTES + 1) if isinstance(upload, UploadFile) and upload.filename else b""
         return ClassForm(Wish.read(form), names if isinstance(names, str) else "", file)
 
 

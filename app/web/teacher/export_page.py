@@ -51,23 +51,23 @@ class ExportsPage:
 
 
 def _answers(files: CourseFiles, _parts: Services) -> Iterator[bytes]:
-    return (line.encode() for line in csv_lines(files.answers()))
+    return (line.encode() for line in csv_lines(files.answer_rows()))
 
 
-def _tries(files: CourseFiles, _parts: Services) -> Iterator[bytes]:
-    return (line.encode() for line in csv_lines(files.tries()))
+def _attempts(files: CourseFiles, _parts: Services) -> Iterator[bytes]:
+    return (line.encode() for line in csv_lines(files.attempt_rows()))
 
 
 def _tickets(files: CourseFiles, _parts: Services) -> Iterator[bytes]:
-    return (line.encode() for line in csv_lines(files.tickets()))
+    return (line.encode() for line in csv_lines(files.ticket_rows()))
 
 
 def _canvas(files: CourseFiles, _parts: Services) -> Iterator[bytes]:
-    yield files.canvas().encode()
+    yield files.canvas_csv().encode()
 
 
 def _moodle(files: CourseFiles, _parts: Services) -> Iterator[bytes]:
-    yield files.moodle().encode()
+    yield files.moodle_csv().encode()
 
 
 def _whole(files: CourseFiles, services: Services) -> Iterator[bytes]:
@@ -81,7 +81,7 @@ def _whole(files: CourseFiles, services: Services) -> Iterator[bytes]:
 
 EXPORTS: dict[str, Callable[[CourseFiles, Services], Iterator[bytes]]] = {
     "answers.csv": _answers,
-    "tries.csv": _tries,
+    "attempts.csv": _attempts,
     "exit-tickets.csv": _tickets,
     "gradebook-canvas.csv": _canvas,
     "gradebook-moodle.csv": _moodle,
@@ -100,9 +100,9 @@ def export(services: ServicesDep, access: InstructorCourse, name: str) -> Respon
     """One file, made while it is sent."""
     if name not in EXPORTS:
         raise HTTPException(404)
-    activities = services.store.activities.of_course(access.course)
+    activities = services.store.activities.of_course(access.course)[::-1]  # the oldest first
     points = {activity.id: blank_counts(services.library, services.store, activity.content) for activity in activities}
-    files = CourseFiles(services.store, access.course, points)
+    files = CourseFiles(services.store, access.course, activities, points)
     services.store.people.note(f"teacher {access.teacher.id}", f"exported {name}", f"course {access.course.id}")
     headers = {
         "Content-Disposition": f'attachment; filename="{_slug(access.course)}-{name}"',

@@ -108,7 +108,7 @@ def test_the_try_is_in_the_results_and_in_the_exports(app: FastAPI) -> None:
     assert "A head is as wide as the model" in results
     assert "4096" in desk.get(f"{desk.path}/results/{desk.student('Kim Lee').id}")
     rows = list(
-        csv.reader(io.StringIO(desk.get(f"/courses/{desk.course.id}/exports/tries.csv").removeprefix("\ufeff")))
+        csv.reader(io.StringIO(desk.get(f"/courses/{desk.course.id}/exports/attempts.csv").removeprefix("\ufeff")))
     )
     [row] = [dict(zip(rows[0], cells, strict=True)) for cells in rows[1:]]
     assert {"Kim Lee", "1017", "11"} <= set(row.values())

@@ -16,12 +16,9 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 from fastapi import FastAPI
-from hypothesis import given
-from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
-from app.exchange.gradebook import Column, canvas, moodle
-from app.exchange.spreadsheet import csv_lines, harmless
+from app.exchange.course_files import CourseFiles
 from app.grading.grade import grade
 from app.main import create_app
 from app.settings import Settings
@@ -37,77 +34,6 @@ LLAMA = Fixed("llama-7b", 100)
 def read(text: str) -> list[dict[str, str]]:
     """A CSV file as a program reads it."""
     return list(csv.DictReader(io.StringIO(text.removeprefix("\ufeff"))))
-
-
-# One cell
-
-
-@pytest.mark.parametrize(
-    "evil", ["=1", "+1+1", "-1-1", "@SUM(A1)", "\t=1", "\r=1", " =1", "＝1+1", "-", "+", "=", "-2+3+cmd|' /C calc'!A0"]
-)
-def test_a_text_that_would_be_a_formula_begins_with_an_apostrophe(evil: str) -> None:
-    """The beginnings that spreadsheets evaluate, also behind spaces and in their wide forms."""
-    assert harmless(evil) == f"'{evil}"
-
-
-@pytest.mark.parametrize("number", [-3, 2.5, "-3", "+7", "-12.5", "1,5", "100"])
-def test_numbers_stay_numbers(number: object) -> None:
-    """Below nothing, with a sign, with either point: what is a number is not touched."""
-    assert harmless(number) == number  # type: ignore[arg-type]
-
-
-@given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\0")), min_size=1))
-def test_no_text_becomes_a_formula_and_none_is_lost(texts: list[str]) -> None:
-    """Whatever is typed, each cell comes back as typed but for one apostrophe, and none begins as a formula does."""
-    [row] = csv.reader(io.StringIO("".join(csv_lines([texts])).removeprefix("\ufeff"), newline=""))
-    assert [cell.removeprefix("'") if cell != text else cell for cell, text in zip(row, texts, strict=True)] == texts
-    for cell in row:
-        assert re.match(r"\s*[=+@-]|[\t\r\n]", cell) is None or re.fullmatch(r"[+-]?[\d]+([.,]\d+)?", cell)
-
-
-def test_a_row_says_numbers_without_quotes_and_nothing_as_nothing() -> None:
-    """Worked by hand: whole numbers without a point, yes and no as words, every text in quotes."""
-    assert "".join(csv_lines([("a", 14.0, 2.5, True, None, -1)])) == '\ufeff"a",14,2.5,"yes","",-1\r\n'
-
-
-# Gradebooks
-
-
-def student(number: int, name: str, key: str | None = None) -> Student:
-    return Student(number, 1, name, key, None)
-
-
-def test_canvas_finds_its_columns_and_its_row_of_points() -> None:
-    """Student, ID, SIS User ID, SIS Login ID and Section come first; the second row says Points Possible."""
-    text = canvas([student(1, "Kim Lee", "s17"), student(2, EVIL)], [Column("Week 3", 14, {1: 12.5})])
-    header, points, kim, evil = csv.reader(io.StringIO(text))
-    assert header == ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", "Week 3"]
-    assert (points[0].strip(), points[-1]) == ("Points Possible", "14")
-    assert kim == ["Kim Lee", "", "s17", "s17", "", "12.5"]
-    assert evil == [f"'{EVIL}", "", "", "", "", ""]
-    assert not text.startswith("\ufeff")  # Canvas would take it for a part of the first title
-
-
-@pytest.mark.parametrize("title", ["Final Grade quiz", "Current Score", "Override Status", "Week (3)", "Week (12) "])
-def test_no_title_is_taken_for_one_of_canvas_own(title: str) -> None:
-    """Canvas drops columns with these words in their titles, and reads a number in brackets at the end as its key."""
-    header = next(csv.reader(io.StringIO(canvas([], [Column(title, 1, {}), Column(title, 1, {})]))))[5:]
-    assert len(set(header)) == 2
-    for name in header:
-        assert not re.search("Current Score|Final Grade|Override Status", name)
-        assert not re.search(r"\(\d+\)$", name.strip())
-
-
-def test_moodle_gets_per_cent_of_those_it_can_find() -> None:
-    """Seven of fourteen are 50; who has no number is left out, since Moodle would grade the row above again."""
-    text = moodle([student(1, "Kim", "17"), student(2, "Lou"), student(3, "Max", "18")], [Column("Week", 14, {1: 7})])
-    assert list(csv.reader(io.StringIO(text))) == [
-        ["ID number", "Full name", "Week (%)"],
-        ["17", "Kim", "50"],
-        ["18", "Max", ""],
-    ]
-    mails = moodle([student(1, "Kim", "kim@example.org")], [])
-    assert mails.startswith("Email address,")
 
 
 # A course
@@ -176,6 +102,28 @@ def taught(app: FastAPI) -> Taught:
     return Taught(app)
 
 
+def test_an_export_holds_while_somebody_joins(anywhere: FastAPI) -> None:
+    """Whoever joins and hands in after the roster was read is in the next export; this one is whole without them."""
+    taught = Taught(anywhere)
+    store = taught.world.services.store
+    activities = store.activities.of_course(taught.course)[::-1]
+    points = {activity.id: [14] * len(activity.content.items) for activity in activities}
+    files = CourseFiles(store, taught.course, activities, points)
+    assert len(files.students) == 2
+    late, _ = taught.world.student(taught.course, "Max Late")
+    taught.hand_in(late, 0, {"queries.rows": "100"}, "late")
+    taught.work.arrive(taught.named.id, late.id)
+    taught.work.hand_in_ticket(taught.named.id, late.id, "late form", {"muddiest": "late"}, anonymous=False)
+    tables = [list(rows()) for rows in (files.answer_rows, files.attempt_rows, files.ticket_rows, files.student_rows)]
+    assert [len(rows) for rows in tables] == [43, 4, 4, 3]
+    whole = io.BytesIO()
+    files.write_zip(whole, "README")
+    texts = [zipfile.ZipFile(whole).read(name).decode() for name in zipfile.ZipFile(whole).namelist()]
+    assert not any("Max Late" in text or "late form" in text for text in texts)
+    again = CourseFiles(store, taught.course, activities, points)
+    assert len(list(again.attempt_rows())) == 5
+
+
 def test_every_box_of_every_try_has_a_row(anywhere: FastAPI) -> None:
     """Three tries of fourteen boxes are 42 rows; what was typed and its mark stand in them, and which try counts."""
     taught = Taught(anywhere)
@@ -185,7 +133,7 @@ def test_every_box_of_every_try_has_a_row(anywhere: FastAPI) -> None:
     rows = read(got.text)
     assert len(rows) == 42
     [first, second] = [row for row in rows if row["student"].startswith("Kim") and row["box"] == "queries.rows"]
-    assert (first["try"], first["counts"], second["try"], second["counts"]) == ("1", "no", "2", "yes")
+    assert (first["attempt"], first["counts"], second["attempt"], second["counts"]) == ("1", "no", "2", "yes")
     assert (second["answer"], second["mark"], second["activity"], second["date"]) == (
         "100",
         "right",
@@ -218,7 +166,7 @@ def test_a_sheet_that_was_replaced_keeps_its_points(taught: Taught) -> None:
     store.activities.revise(taught.activity, replace(taught.activity.content, items=(other, items[1])))
     [kim] = [row for row in read(taught.get("gradebook-canvas.csv").text) if row["Student"].startswith("Kim")]
     assert kim["Week 3"] == "2"
-    assert len(read(taught.get("tries.csv").text)) == 3
+    assert len(read(taught.get("attempts.csv").text)) == 3
 
 
 def test_anonymous_tickets_say_nothing_of_who_wrote_them(taught: Taught) -> None:
@@ -256,7 +204,7 @@ def test_the_zip_holds_the_course_and_nothing_that_lets_people_in(taught: Taught
     course = json.loads(archive.read("course.json"))
     assert [s["name"] for s in course["students"]] == [EVIL, "Kim Secretname"]
     kept = json.loads(archive.read(f"activities/{taught.activity.id}.json"))
-    assert [tried["answers"] for tried in kept["tries"]][1] == {"queries.rows": "100", "queries.columns": "4096/32"}
+    assert [tried["answers"] for tried in kept["attempts"]][1] == {"queries.rows": "100", "queries.columns": "4096/32"}
     assert kept["revisions"][0]["items"][0]["key"] == "llama-7b"
     assert {draft["student_id"] for draft in kept["drafts"]} == {taught.kim.id, taught.lou.id}
     everything = " ".join(archive.read(name).decode() for name in archive.namelist())
@@ -310,7 +258,7 @@ def test_an_archived_course_is_read_and_not_changed(taught: Taught) -> None:
         assert {ada.post(path, data={"title": "Another"}).status_code for path in changes} == {409}
         assert {ada.get(path).status_code for path in (course, activity, f"{course}/exports")} == {200}
         assert "Change it" not in ada.get(activity).text
-        assert ada.get(f"{course}/exports/tries.csv").status_code == 200
+        assert ada.get(f"{course}/exports/attempts.csv").status_code == 200
         assert browser.post(f"{sheet}/save", data={"queries.rows": "2"}).status_code == 409
         assert browser.post(f"{sheet}/hand-in", data={"queries.rows": "2"}).status_code == 409
         assert browser.get(sheet).status_code == 200
