@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from app.classes.student_sheet import frozen_worksheet, own_sizes, variant_of
-from app.grading.grade import Report, grade, settled
+from app.grading.grade import Report, grade, with_kept_marks
 from app.grading.item_analysis import (
     RowState,
     RowStatistics,
@@ -210,11 +210,11 @@ def report_as_stored(
     the library has changed again, the stored marks stand and no misconception is named.
     """
     report = grade(frozen, attempt.answers)
-    if settled(frozen, report, attempt.marks) is report:
+    if with_kept_marks(frozen, report, attempt.marks) is report:
         return frozen, report
     marked_rows = {blank.rpartition(".")[0] for blank in attempt.marks}
     sheet = corrected_variant(library, store, activity, item, attempt.variant)
     rows = tuple(row for row in frozen.worksheet.rows if row in marked_rows)
     sheet = replace(sheet, worksheet=replace(sheet.worksheet, rows=rows))
     answers = {blank: text for blank, text in attempt.answers.items() if blank in sheet.blanks_by_name}
-    return sheet, settled(sheet, grade(sheet, answers), attempt.marks)
+    return sheet, with_kept_marks(sheet, grade(sheet, answers), attempt.marks)

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from app.grading.grade import Report, grade
-from app.grading.hints import LEVELS, Hint, hint
+from app.grading.hints import HINT_LEVELS, Hint, write_hint
 from app.misconceptions.catalogue import cannot_tell_apart
 from app.models.read_config import MAX_CONFIG_BYTES
 from app.sheets.codes import read_code
@@ -31,7 +31,7 @@ def add_to(verbs: Verbs) -> None:
         )
         command.add_argument("--seed", help="a whole number; without one, the worksheet as it was written")
     graded.add_argument("answers", metavar="ANSWERS.json", help='{"queries.rows": "100", …}; - reads standard input')
-    graded.add_argument("--hint", type=int, choices=LEVELS, help="a hint as well; a higher level goes further")
+    graded.add_argument("--hint", type=int, choices=HINT_LEVELS, help="a hint as well; a higher level goes further")
     checked = verbs.add("check-worksheets", _check_worksheets, "Report what an author should mend in worksheet files.")
     checked.add_argument(
         "folder",
@@ -88,7 +88,7 @@ def _print_variant(variant: Variant, key: bool) -> None:
 def _grade(parsed: argparse.Namespace) -> None:
     variant = _sheet(parsed)
     report = grade(variant, _answers(parsed.answers))
-    hinted = hint(variant, report, parsed.hint) if parsed.hint else None
+    hinted = write_hint(variant, report, parsed.hint) if parsed.hint else None
     if parsed.json:
         asked = {"hint": hinted and hinted.as_json()} if parsed.hint else {}
         print_json({**report.as_json(), **asked})

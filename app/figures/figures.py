@@ -16,8 +16,8 @@ from app.shapes.consistency import DimensionMismatch, Values, infer_unasked_leng
 from app.shapes.table import MATRIX_FIELDS, Blank, Tensor, TensorTable
 from app.sheets.worksheet import Notation, Variant, format_number
 
-Scale = Literal["root", "true"]
-LONGEST, UNKNOWN, SHORTEST = 210.0, 42.0, 4.0  # px: the longest side given on the sheet, an unknown one, the least
+ScaleName = Literal["root", "true"]
+MAX_SIDE_PX, UNKNOWN_SIDE_PX, MIN_SIDE_PX = 210.0, 42.0, 4.0
 LEFT, TOP, RIGHT, BOTTOM = 62.0, 26.0, 58.0, 24.0  # px around a figure, for its labels
 CORNER, BETWEEN = 12.0, 62.0  # px between the left operand and the corner, and between results
 WIDEST = 600.0  # px a figure may take
@@ -67,7 +67,7 @@ class Box:
     open: bool = False
     masked: bool = False
     transposed: bool = False
-    turned: bool = False
+    mirrored: bool = False
 
     @property
     def center(self) -> tuple[float, float]:
@@ -77,11 +77,11 @@ class Box:
     def masked_corner(self) -> str:
         """The triangle that the causal mask hides of the weights, as an SVG path: upper right, or mirrored."""
         right, bottom = self.x + self.width, self.y + self.height
-        corner = f"{self.x:.1f} {bottom:.1f}" if self.turned else f"{right:.1f} {self.y:.1f}"
+        corner = f"{self.x:.1f} {bottom:.1f}" if self.mirrored else f"{right:.1f} {self.y:.1f}"
         return f"M{self.x:.1f} {self.y:.1f} L{corner} L{right:.1f} {bottom:.1f} Z"
 
     @property
-    def roomy(self) -> bool:
+    def letter_fits(self) -> bool:
         """Whether the letter fits inside."""
         base, _, below = self.letter.partition("_")
         return self.height >= 15 and self.width >= 6 + 9 * len(base) + 6 * len(below)
@@ -102,14 +102,14 @@ class Edge:
     letter: str = ""  # of a box too small to hold it
 
     @property
-    def cramped(self) -> bool:
+    def label_too_wide(self) -> bool:
         """Whether the label is wider than its side, so that it must not reach over the corner to its neighbour's."""
         return self.side in ("bottom", "under") and self.x2 - self.x1 < 9 * len(self.label) + (18 if self.letter else 0)
 
     @property
     def label_at(self) -> tuple[float, float]:
         x, y = (self.x1 + self.x2) / 2, (self.y1 + self.y2) / 2
-        if self.cramped:
+        if self.label_too_wide:
             x = self.x2 if self.side == "under" else self.x1
         away = {
             "left": (-7.0, 4.0),
@@ -129,7 +129,7 @@ class Arc:
     end: tuple[float, float]
     radius: float
     clockwise: bool
-    gap: bool
+    mismatch: bool
 
     @property
     def path(self) -> str:
@@ -157,9 +157,9 @@ class Figure:
     boxes: tuple[Box, ...]
     edges: tuple[Edge, ...]
     arcs: tuple[Arc, ...]
-    title: str
+    alt_text: str
     captions: tuple[str, ...]
-    broken: bool
+    has_mismatch: bool
     outlines: tuple[Outline, ...] = ()
 
     @property
@@ -177,13 +177,13 @@ class Figure:
         return tuple(dict.fromkeys(box.tensor for box in self.boxes))
 
 
-def draw(variant: Variant, values: Values, scale: Scale = "root") -> tuple[Figure, ...]:
+def draw_figures(variant: Variant, values: Values, scale: ScaleName = "root") -> tuple[Figure, ...]:
     """The figures of a sheet, drawn from the numbers in `values` alone: the truth is never looked at."""
     return _pen(variant, values, scale).figures()
 
 
-def draw_beside(
-    variant: Variant, one: Values, other: Values, scale: Scale = "root"
+def draw_side_by_side(
+    variant: Variant, one: Values, other: Values, scale: ScaleName = "root"
 ) -> tuple[tuple[Figure, Figure], ...]:
     """The figures in which two ways of filling in a sheet differ, in pairs, all of them on one scale."""
     pens = [_pen(variant, values, scale) for values in (one, other)]
@@ -194,14 +194,14 @@ def draw_beside(
     return tuple((left, right) for left, right in pairs if left.shapes != right.shapes)
 
 
-def _pen(variant: Variant, values: Values, scale: Scale) -> _Pen:
+def _pen(variant: Variant, values: Values, scale: ScaleName) -> _Pen:
     asked = frozenset(variant.worksheet.rows)
     upright = {variant.in_table_orientation(blank): value for blank, value in values.items()}
     known = {**upright, **infer_unasked_lengths(variant.table, upright, asked)}
     return _Pen(variant, known, mismatches(variant.table, known), scale, PICTURES.get(variant.table.key, ()))
 
 
-def _measure(scale: Scale) -> Callable[[int], float]:
+def _measure(scale: ScaleName) -> Callable[[int], float]:
     return math.sqrt if scale == "root" else float
 
 
@@ -212,14 +212,14 @@ class _Pen:
     variant: Variant
     known: Values
     gaps: list[DimensionMismatch]
-    scale: Scale
+    scale: ScaleName
     pictures: tuple[Picture, ...]
     unit: float = field(init=False)
 
     def __post_init__(self) -> None:
         measure = _measure(self.scale)
         given = [self.variant.tokens, self.variant.architecture.d, *self.known.values()]
-        self.unit = LONGEST / measure(max(given))
+        self.unit = MAX_SIDE_PX / measure(max(given))
         widest = max((self._natural_width(picture) for picture in self.pictures), default=0.0)
         self.unit *= min(1.0, WIDEST / max(widest, 1.0))
 
@@ -240,7 +240,7 @@ class _Pen:
 
     def length(self, blank: Blank) -> float:
         value = self.known.get(blank)
-        return UNKNOWN if value is None else max(SHORTEST, self.unit * _measure(self.scale)(value))
+        return UNKNOWN_SIDE_PX if value is None else max(MIN_SIDE_PX, self.unit * _measure(self.scale)(value))
 
     def size(self, key: str) -> tuple[float, float]:
         """Width and height of a matrix as it stands, in px."""
@@ -342,7 +342,7 @@ class _Pen:
             self.edge(tall, upright, (x, box.y, x, box.y + box.height)),
             replace(
                 self.edge(wide, flat, (box.x, y, box.x + box.width, y)),
-                letter="" if box.roomy else self.letter(box.tensor),
+                letter="" if box.letter_fits else self.letter(box.tensor),
             ),
         ]
 
@@ -356,7 +356,7 @@ class _Pen:
         if value is None:
             return "unknown"
         if any(gap.second[0] == blank for gap in self.gaps):
-            return "gap"
+            return "mismatch"
         a = self.variant.architecture
         sizes = {a.d_h: "head", a.d: "model", self.variant.tokens: "tokens"}
         return sizes.get(value, "other")
@@ -375,12 +375,12 @@ class _Pen:
             return
         pivot = (right.x - CORNER / 2, left.y - CORNER / 2)
         if self.known[inner] == self.known[outer]:
-            yield _sweep(pivot, left.width + CORNER / 2, 180, 90, gap=False)
+            yield _sweep(pivot, left.width + CORNER / 2, 180, 90, mismatch=False)
         else:
-            yield _sweep(pivot, left.width + CORNER / 2, 180, 118, gap=True)
+            yield _sweep(pivot, left.width + CORNER / 2, 180, 118, mismatch=True)
             radius, room = right.height + CORNER / 2, left.width + LEFT / 2
             reach = min(62.0, math.degrees(math.asin(min(1.0, room / radius))))  # no further left than the figure
-            yield _sweep(pivot, radius, 90, 90 + reach, gap=True)
+            yield _sweep(pivot, radius, 90, 90 + reach, mismatch=True)
 
     def described(self, picture: Picture, boxes: list[Box]) -> str:
         """The figure in words, for whoever cannot see it: its title, and each matrix with its two lengths."""
@@ -410,7 +410,7 @@ class _Pen:
             axes = {f"{side}_axis": say("axes", blank.field) for side, blank in blanks.items()}
             yield say(
                 "drawing",
-                "added" if gap.added else "gap",
+                "added" if gap.added else "mismatch",
                 first=format_number(gap.first[1]),
                 second=format_number(gap.second[1]),
                 **names,
@@ -418,13 +418,13 @@ class _Pen:
             )
 
 
-def _sweep(pivot: tuple[float, float], radius: float, start: float, end: float, *, gap: bool) -> Arc:
+def _sweep(pivot: tuple[float, float], radius: float, start: float, end: float, *, mismatch: bool) -> Arc:
     """An arc around the corner, from one angle to another (degrees, anticlockwise from the right)."""
 
     def at(angle: float) -> tuple[float, float]:
         return (pivot[0] + radius * math.cos(math.radians(angle)), pivot[1] - radius * math.sin(math.radians(angle)))
 
-    return Arc(at(start), at(end), radius, start > end, gap)
+    return Arc(at(start), at(end), radius, start > end, mismatch)
 
 
 _TURNED_SIDES = {"left": "top", "under": "right", "right": "bottom", "bottom": "right", "top": "left"}
@@ -438,7 +438,7 @@ def _turned(figure: Figure) -> Figure:
 
     def box(b: Box) -> Box:
         x, y = point(b.x, b.y)
-        return replace(b, x=x, y=y, width=b.height, height=b.width, turned=True)
+        return replace(b, x=x, y=y, width=b.height, height=b.width, mirrored=True)
 
     def edge(e: Edge) -> Edge:
         (x1, y1), (x2, y2) = point(e.x1, e.y1), point(e.x2, e.y2)

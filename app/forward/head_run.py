@@ -10,8 +10,12 @@ from app.models.architecture import Architecture
 from app.shapes.tables import ATTENTION_LAYER
 from app.sheets.worksheet import Variant, Wording
 
-Reason = Literal["refused", "busy", "too-long", "stopped"]
-REASONS: dict[type[Exception], Reason] = {RunnerBusy: "busy", RunTooLong: "too-long", RunnerFailed: "stopped"}
+NotRunReason = Literal["refused", "busy", "too-long", "stopped"]
+REASON_OF_FAILURE: dict[type[Exception], NotRunReason] = {
+    RunnerBusy: "busy",
+    RunTooLong: "too-long",
+    RunnerFailed: "stopped",
+}
 
 
 class Runner(Protocol):
@@ -27,7 +31,7 @@ class HeadNotRun(Exception):
     "too-long" if the runner had no time, "stopped" if its process died.
     """
 
-    def __init__(self, sentence: str, reason: Reason) -> None:
+    def __init__(self, sentence: str, reason: NotRunReason) -> None:
         super().__init__(sentence)
         self.reason = reason
 
@@ -53,6 +57,6 @@ def run_architecture(
         return runner.run(architecture, tokens, **options)
     except ForwardError as refusal:
         raise HeadNotRun(str(refusal), "refused") from None
-    except tuple(REASONS) as failure:
-        reason = REASONS[type(failure)]
+    except tuple(REASON_OF_FAILURE) as failure:
+        reason = REASON_OF_FAILURE[type(failure)]
         raise HeadNotRun(wording.say("page", reason), reason) from None

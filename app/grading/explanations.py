@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from app.figures.figures import Figure, Scale, draw_beside
+from app.figures.figures import Figure, ScaleName, draw_side_by_side
 from app.grading.grade import Report
 from app.misconceptions.catalogue import believed, sentence
 from app.sheets.worksheet import Variant
@@ -21,7 +21,7 @@ class Explanation:
     figures: tuple[tuple[Figure, Figure], ...]
 
 
-def explain(variant: Variant, report: Report, scale: Scale = "root") -> Explanation | None:
+def explain_diagnosis(variant: Variant, report: Report, scale: ScaleName = "root") -> Explanation | None:
     """The explanation of a try's diagnosis, None where it had none. It tells answers: the sheet has to be done."""
     if report.diagnosis is None:
         return None
@@ -30,10 +30,10 @@ def explain(variant: Variant, report: Report, scale: Scale = "root") -> Explanat
     held = believed(variant.with_tokens_as_rows, values, report.diagnosis.key)
     mistaken = {variant.in_table_orientation(blank): value for blank, value in held.items()}
     message = sentence(variant, report.diagnosis.key, "explanation")
-    return Explanation(report.diagnosis.key, message, _pairs(draw_beside(variant, mistaken, variant.key, scale)))
+    return Explanation(report.diagnosis.key, message, _pairs(draw_side_by_side(variant, mistaken, variant.key, scale)))
 
 
-def explain_misconception(variant: Variant, misconception: str, scale: Scale = "root") -> Explanation:
+def explain_misconception(variant: Variant, misconception: str, scale: ScaleName = "root") -> Explanation:
     """The explanation of a misconception that nobody need have shown; without figures where this sheet cannot show
     it.
     """
@@ -42,14 +42,14 @@ def explain_misconception(variant: Variant, misconception: str, scale: Scale = "
         return Explanation(misconception, message, ())
     held = believed(variant.with_tokens_as_rows, {}, misconception)
     mistaken = {variant.in_table_orientation(blank): value for blank, value in held.items()}
-    return Explanation(misconception, message, _pairs(draw_beside(variant, mistaken, variant.key, scale)))
+    return Explanation(misconception, message, _pairs(draw_side_by_side(variant, mistaken, variant.key, scale)))
 
 
 def _pairs(drawn: tuple[tuple[Figure, Figure], ...]) -> tuple[tuple[Figure, Figure], ...]:
     """The same figures, each pair in frames of one width, with nothing below them but the gaps."""
     return tuple(
         (
-            replace(left, width=max(left.width, right.width), captions=left.captions if left.broken else ()),
+            replace(left, width=max(left.width, right.width), captions=left.captions if left.has_mismatch else ()),
             replace(right, width=max(left.width, right.width), captions=()),
         )
         for left, right in drawn

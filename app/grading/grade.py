@@ -13,8 +13,8 @@ from app.shapes.table import MATRIX_FIELDS, Blank
 from app.sheets.numbers import Unreadable
 from app.sheets.worksheet import Typed, Variant, format_number
 
-Kind = Literal["right", "follows", "wrong", "unreadable", "empty"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
+MarkKind = Literal["right", "follows", "wrong", "unreadable", "empty"]
+MARK_KINDS: tuple[MarkKind, ...] = get_args(MarkKind)
 
 
 class AnswersError(ValueError):
@@ -25,14 +25,14 @@ class AnswersError(ValueError):
 class Mark:
     """What one box got: its kind, the text as typed, the number it was read as, and a sentence that teaches."""
 
-    kind: Kind
+    kind: MarkKind
     text: str
     read_as: int | None
     message: str
 
 
 @dataclass(frozen=True)
-class Break:
+class FirstMismatch:
     """The first link of the chain that does not fit: the matrix whose equation breaks, its two sides, a sentence."""
 
     at: str
@@ -50,7 +50,7 @@ class Report:
 
     marks: Mapping[Blank, Mark]
     follow_share: float = 0.5
-    first_break: Break | None = None
+    first_mismatch: FirstMismatch | None = None
     diagnosis: Diagnosis | None = None
 
     @property
@@ -88,7 +88,7 @@ class Report:
         """Whether anything was answered that could be read."""
         return any(mark.read_as is not None for mark in self.marks.values())
 
-    def _count(self, kind: Kind) -> int:
+    def _count(self, kind: MarkKind) -> int:
         return sum(mark.kind == kind for mark in self.marks.values())
 
     def as_json(self) -> dict[str, object]:
@@ -97,7 +97,7 @@ class Report:
             str(blank): {"mark": mark.kind, "read_as": mark.read_as, "message": mark.message}
             for blank, mark in self.marks.items()
         }
-        first_break = self.first_break.as_json() if self.first_break else None
+        first_break = self.first_mismatch.as_json() if self.first_mismatch else None
         return {
             "score": self.score,
             "out_of": self.out_of,
@@ -122,22 +122,24 @@ def grade(variant: Variant, answers: Mapping[str, str]) -> Report:
     }
     carried = {variant.in_table_orientation(blank) for blank in following(variant.with_tokens_as_rows, values)}
     marks = {blank: _mark(variant, blank, text, read[blank], blank in carried) for blank, text in texts.items()}
-    return Report(marks, variant.worksheet.follow_share, first_break(variant, values), _diagnosis(variant, values))
+    return Report(
+        marks, variant.worksheet.follow_share, find_first_mismatch(variant, values), _diagnosis(variant, values)
+    )
 
 
-def settled(variant: Variant, report: Report, kinds: Mapping[str, str]) -> Report:
+def with_kept_marks(variant: Variant, report: Report, kinds: Mapping[str, str]) -> Report:
     """The report with the kinds of mark that its boxes got before, where these are to stand whatever they get now.
 
     A box that got none has none. Where anything differs, neither a broken link nor a misconception is told.
     """
-    kept = {blank: kind for blank in report.marks for kind in KINDS if kinds.get(str(blank)) == kind}
+    kept = {blank: kind for blank in report.marks for kind in MARK_KINDS if kinds.get(str(blank)) == kind}
     if kept == {blank: mark.kind for blank, mark in report.marks.items()}:
         return report
     marks = {blank: _as(variant, blank, report.marks[blank], kind) for blank, kind in kept.items()}
     return Report(marks, report.follow_share)
 
 
-def _as(variant: Variant, blank: Blank, mark: Mark, kind: Kind) -> Mark:
+def _as(variant: Variant, blank: Blank, mark: Mark, kind: MarkKind) -> Mark:
     return mark if mark.kind == kind else replace(mark, kind=kind, message=_said(variant, blank, kind))
 
 
@@ -146,11 +148,11 @@ def _mark(variant: Variant, blank: Blank, text: str, typed: Typed | Unreadable |
         return Mark("empty", text, None, "")
     if isinstance(typed, Unreadable):
         return Mark("unreadable", text, None, variant.wording.unreadable(typed))
-    kind: Kind = "right" if variant.is_right(blank, typed) else "follows" if follows else "wrong"
+    kind: MarkKind = "right" if variant.is_right(blank, typed) else "follows" if follows else "wrong"
     return Mark(kind, text, typed.value, _said(variant, blank, kind))
 
 
-def _said(variant: Variant, blank: Blank, kind: Kind) -> str:
+def _said(variant: Variant, blank: Blank, kind: MarkKind) -> str:
     if kind == "follows":
         return variant.wording.say("marks", "follows")
     return nudge(variant, blank) if kind == "wrong" else ""
@@ -171,7 +173,7 @@ def _diagnosis(variant: Variant, values: Values) -> Diagnosis | None:
     return replace(found, message=message, explains=tuple(map(variant.in_table_orientation, found.explains)))
 
 
-def first_break(variant: Variant, values: Values) -> Break | None:
+def find_first_mismatch(variant: Variant, values: Values) -> FirstMismatch | None:
     """The first gap in order of computation, from what was typed alone: the key is never asked.
 
     The values stand by the table's blanks, tokens as rows; the break names the sheet's.
@@ -184,11 +186,11 @@ def first_break(variant: Variant, values: Values) -> Break | None:
         )
         message = variant.wording.say(
             "chain",
-            "added" if gap.added and left.tensor == gap.first[0].tensor else "gap",
+            "added" if gap.added and left.tensor == gap.first[0].tensor else "mismatch",
             **_side(variant, "left", left, gap.first[1]),
             **_side(variant, "right", right, gap.second[1]),
         )
-        return Break(gap.result, left, right, message)
+        return FirstMismatch(gap.result, left, right, message)
     return None
 
 

@@ -1,6 +1,6 @@
 """What a hint says: a little more with every level, and never a number of the sheet.
 
-Level 1 is a question that points; level 2 says how things hang together; level 3 which boxes to look at, and what
+HintLevel 1 is a question that points; level 2 says how things hang together; level 3 which boxes to look at, and what
 these have to fit. Where a misconception explains the sheet the hint is about that misconception, else about the first
 link that does not fit and the first box that is not right.
 """
@@ -20,8 +20,8 @@ from app.shapes.consistency import ADDED_BACK, added_back
 from app.shapes.table import MATRIX_FIELDS, Blank, Count, Equation, Tensor
 from app.sheets.worksheet import Variant
 
-Level = Literal[1, 2, 3]
-LEVELS: tuple[Level, ...] = (1, 2, 3)
+HintLevel = Literal[1, 2, 3]
+HINT_LEVELS: tuple[HintLevel, ...] = (1, 2, 3)
 NAMED = 4  # rows that a hint names; further ones are told as a whole
 
 
@@ -29,7 +29,7 @@ NAMED = 4  # rows that a hint names; further ones are told as a whole
 class Hint:
     """One sentence or two, how far they go, and the boxes that they point to."""
 
-    level: Level
+    level: HintLevel
     message: str
     boxes: tuple[Blank, ...] = ()
 
@@ -37,7 +37,7 @@ class Hint:
         return {"level": self.level, "message": self.message, "boxes": [str(blank) for blank in self.boxes]}
 
 
-def hint(variant: Variant, report: Report, level: Level) -> Hint | None:
+def write_hint(variant: Variant, report: Report, level: HintLevel) -> Hint | None:
     """The hint of a level for a marked sheet; None where all is right, or nothing was tried."""
     waiting = [blank for kind in ("wrong", "unreadable", "empty") for blank in _marked(report, kind)]
     if not report.tried or not waiting:
@@ -62,20 +62,20 @@ class _Words:
     def say(self, key: str, **words: str) -> str:
         return self.variant.wording.say("hints", key, **words)
 
-    def of_misconception(self, misconception: str, explains: tuple[Blank, ...], level: Level) -> Hint:
+    def of_misconception(self, misconception: str, explains: tuple[Blank, ...], level: HintLevel) -> Hint:
         if level < 3:
             return Hint(level, sentence(self.variant, misconception, "nudge" if level == 1 else "hint"))
         wrong = tuple(blank for blank in explains if self.report.marks[blank].kind == "wrong")
         return self.look(wrong or explains)  # what follows from a mistake is right again with it
 
-    def of_box(self, blank: Blank, wrong: tuple[Blank, ...], level: Level) -> Hint:
+    def of_box(self, blank: Blank, wrong: tuple[Blank, ...], level: HintLevel) -> Hint:
         if level == 1:
             return Hint(1, self.say("nudge", box=self.box(blank), nudge=nudge(self.variant, blank)), (blank,))
         return self.how(blank) if level == 2 else self.look(wrong)
 
     def how(self, blank: Blank) -> Hint:
         """How the first two sides that do not fit hang together; where all fit, how the box comes about."""
-        apart = self.report.first_break
+        apart = self.report.first_mismatch
         if apart is None:
             return Hint(2, self.say("related", box=self.box(blank), relation=self.relation(blank)), (blank,))
         added = (apart.left.tensor, apart.right.tensor) == ADDED_BACK
@@ -167,8 +167,8 @@ def _kind(equation: Equation) -> str:
     return "product" if "·" in equation.formula and len(equation.operands) == 2 else "made"
 
 
-def next_level(report: Report | None, given: Hint | None) -> Level | None:
+def next_hint_level(report: Report | None, given: Hint | None) -> HintLevel | None:
     """How far the next hint goes; a check says what the first level would, so a press begins with the second."""
     if report is None or report.complete or not report.tried:
         return None
-    return next((level for level in LEVELS if level > (given.level if given else 1)), None)
+    return next((level for level in HINT_LEVELS if level > (given.level if given else 1)), None)

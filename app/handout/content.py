@@ -8,7 +8,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from app.figures.figures import Arc, Box, Edge, Figure, draw
+from app.figures.figures import Arc, Box, Edge, Figure, draw_figures
 from app.sheets.exit_tickets import Ticket
 from app.sheets.worksheet import Row, Variant
 
@@ -149,7 +149,9 @@ def _variant(variant: Variant, options: Options, address: str) -> Content:
         "footnote": variant.footnote,
         "axes": variant.fields,
         **_rows(variant, pieces),
-        "figures": [] if options.figures == "none" else [_figure(f, pieces) for f in draw(variant, variant.key)],
+        "figures": []
+        if options.figures == "none"
+        else [_figure(figure, pieces) for figure in draw_figures(variant, variant.key)],
     }
 
 
@@ -185,7 +187,7 @@ def _qr(link: str) -> str:
 
 def _figure(figure: Figure, pieces: Pieces) -> Content:
     return {
-        "title": figure.title,
+        "title": figure.alt_text,
         "width": figure.width,
         "height": figure.height,
         "boxes": [_box(box, pieces) for box in figure.boxes],
@@ -195,11 +197,11 @@ def _figure(figure: Figure, pieces: Pieces) -> Content:
 
 
 def _box(box: Box, pieces: Pieces) -> Content:
-    letter = pieces.symbols(box.letter) if box.roomy else None
+    letter = pieces.symbols(box.letter) if box.letter_fits else None
     if letter and box.transposed:
         letter = [*letter, {"base": "", "below": "", "above": "T"}]
     right, bottom = box.x + box.width, box.y + box.height
-    corner = (box.x, bottom) if box.turned else (right, box.y)
+    corner = (box.x, bottom) if box.mirrored else (right, box.y)
     masked = ((box.x, box.y), corner, (right, bottom)) if box.masked else None
     sides = {"x": box.x, "y": box.y, "width": box.width, "height": box.height}
     return {**sides, "hatched": box.hatched, "letter": letter, "masked": masked}

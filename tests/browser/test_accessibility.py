@@ -20,7 +20,7 @@ def test_axe_finds_nothing_on_any_page(browser: Browser, shared_app: Served) -> 
         "values.rows": "?",
     }.items():
         page.fill(f'input[name="{blank}"]', text)
-    expect(page.locator("path.arc.gap").first).to_be_attached()
+    expect(page.locator("path.arc.mismatch").first).to_be_attached()
     assert_accessible_in_all_looks(page)
     for blank in ("queries.columns", "values.columns"):
         page.fill(f'input[name="{blank}"]', "4096")

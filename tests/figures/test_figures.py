@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.figures.figures import LONGEST, SHORTEST, UNKNOWN, Figure, Scale, draw
+from app.figures.figures import MAX_SIDE_PX, MIN_SIDE_PX, UNKNOWN_SIDE_PX, Figure, ScaleName, draw_figures
 from app.settings import PROJECT
 from app.shapes.table import Blank
 from app.sheets.library import Library, load_library
@@ -18,7 +18,7 @@ from app.sheets.worksheet import Variant
 
 LIBRARY = load_library(PROJECT / "worksheets")  # hypothesis draws many examples from one library
 LLAMA, GROUPED = LIBRARY.variant("llama-7b"), LIBRARY.variant("qwen2.5-0.5b-grouped")
-SCALES: tuple[Scale, Scale] = ("root", "true")
+SCALES: tuple[ScaleName, ScaleName] = ("root", "true")
 SIZES = st.one_of(st.integers(1, 300), st.integers(1, 10**18))
 
 
@@ -40,8 +40,8 @@ def lengths(figures: tuple[Figure, ...]) -> dict[str, set[float]]:
     return found
 
 
-def by_label(values: Mapping[Blank, int], scale: Scale, variant: Variant = LLAMA) -> dict[str, float]:
-    found = lengths(draw(variant, values, scale))
+def by_label(values: Mapping[Blank, int], scale: ScaleName, variant: Variant = LLAMA) -> dict[str, float]:
+    found = lengths(draw_figures(variant, values, scale))
     assert all(len(several) == 1 for several in found.values()), found
     return {label: next(iter(several)) for label, several in found.items()}
 
@@ -52,7 +52,7 @@ def test_one_size_has_one_length_everywhere() -> None:
     assert set(found) == {"100", "128", "4096"}
     assert found["4096"] / found["100"] == pytest.approx(6.4)
     assert found["128"] / found["100"] == pytest.approx(math.sqrt(1.28))
-    assert found["4096"] <= LONGEST
+    assert found["4096"] <= MAX_SIDE_PX
 
 
 def test_the_true_scale_draws_lengths_like_the_sizes() -> None:
@@ -65,25 +65,25 @@ def test_the_true_scale_draws_lengths_like_the_sizes() -> None:
 
 
 @given(SIZES, SIZES, st.sampled_from(SCALES))
-def test_lengths_follow_the_sizes_down_to_the_shortest(first: int, second: int, scale: Scale) -> None:
+def test_lengths_follow_the_sizes_down_to_the_shortest(first: int, second: int, scale: ScaleName) -> None:
     """Two sizes are as long as their roots (or they themselves) are to each other, unless too short to be seen."""
-    figures = draw(LLAMA, {Blank("queries", "rows"): first, Blank("keys", "columns"): second}, scale)
+    figures = draw_figures(LLAMA, {Blank("queries", "rows"): first, Blank("keys", "columns"): second}, scale)
     edges = {edge.blank: max(edge.x2 - edge.x1, edge.y2 - edge.y1) for figure in figures for edge in figure.edges}
     one, other = edges[Blank("queries", "rows")], edges[Blank("keys", "columns")]
     ratio = math.sqrt(first / second) if scale == "root" else first / second
-    if min(one, other) > SHORTEST * 1.001:
+    if min(one, other) > MIN_SIDE_PX * 1.001:
         assert one / other == pytest.approx(ratio, rel=1e-6)
     assert one >= other - 1e-6 if first >= second else one <= other + 1e-6
 
 
 @given(typed(LLAMA), st.sampled_from(SCALES))
-def test_figures_are_finite_and_hold_their_boxes(values: dict[Blank, int], scale: Scale) -> None:
+def test_figures_are_finite_and_hold_their_boxes(values: dict[Blank, int], scale: ScaleName) -> None:
     """Whatever sizes are typed, every box has a positive size and lies inside its figure, and nothing overflows."""
-    for figure in draw(LLAMA, values, scale):
+    for figure in draw_figures(LLAMA, values, scale):
         assert 0 < figure.width < math.inf
         assert 0 < figure.height < math.inf
         for box in figure.boxes:
-            assert min(box.width, box.height) >= SHORTEST * 0.999
+            assert min(box.width, box.height) >= MIN_SIDE_PX * 0.999
             assert box.x >= 0
             assert box.y >= 0
             assert box.x + box.width <= figure.width
@@ -94,9 +94,9 @@ def test_figures_are_finite_and_hold_their_boxes(values: dict[Blank, int], scale
 
 
 @given(typed(LLAMA), st.sampled_from(SCALES))
-def test_matrices_of_a_figure_do_not_cover_each_other(values: dict[Blank, int], scale: Scale) -> None:
+def test_matrices_of_a_figure_do_not_cover_each_other(values: dict[Blank, int], scale: ScaleName) -> None:
     """The corner layout leaves room between any two boxes."""
-    for figure in draw(LLAMA, values, scale):
+    for figure in draw_figures(LLAMA, values, scale):
         for i, a in enumerate(figure.boxes):
             for b in figure.boxes[i + 1 :]:
                 beside = a.x + a.width <= b.x + 1e-6 or b.x + b.width <= a.x + 1e-6
@@ -105,27 +105,27 @@ def test_matrices_of_a_figure_do_not_cover_each_other(values: dict[Blank, int], 
 
 
 @given(typed(GROUPED), st.sampled_from(SCALES), st.sampled_from([(7, 7), (28, 4), (14, 1), (2, 2)]))
-def test_a_drawing_does_not_know_the_key(values: dict[Blank, int], scale: Scale, heads: tuple[int, int]) -> None:
+def test_a_drawing_does_not_know_the_key(values: dict[Blank, int], scale: ScaleName, heads: tuple[int, int]) -> None:
     """Models with other heads have other keys: with the same width, head width and tokens they are drawn alike."""
     architecture = replace(GROUPED.model.architecture, H=heads[0], G=heads[1])
     other = Variant(
         GROUPED.worksheet, replace(GROUPED.model, architecture=architecture), GROUPED.tokens, GROUPED.wording
     )
     assert other.answer(Blank("queries", "columns")) != GROUPED.answer(Blank("queries", "columns")) or heads == (14, 1)
-    assert draw(other, values, scale) == draw(GROUPED, values, scale)
+    assert draw_figures(other, values, scale) == draw_figures(GROUPED, values, scale)
 
 
 def test_drawing_never_looks_an_answer_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the way to the answers closed, empty, wrong and right sheets are drawn as before."""
     right = dict(sizes_by_place(LLAMA))
     sheets: list[dict[Blank, int]] = [{}, right, dict.fromkeys(right, 7)]
-    before = [draw(LLAMA, sheet) for sheet in sheets]
+    before = [draw_figures(LLAMA, sheet) for sheet in sheets]
 
     def closed(*_arguments: object) -> int:
         raise AssertionError("the drawing looked an answer up")
 
     monkeypatch.setattr(Variant, "answer", closed)
-    assert [draw(LLAMA, sheet) for sheet in sheets] == before
+    assert [draw_figures(LLAMA, sheet) for sheet in sheets] == before
 
 
 def test_right_answers_leave_no_gap(library: Library) -> None:
@@ -136,11 +136,11 @@ def test_right_answers_leave_no_gap(library: Library) -> None:
     open_sides = {"single-head": set[str](), "attention-layer": {"context.columns", "W_O.rows"}}
     drawn = 0
     for variant in (library.variant(sheet) for sheet in library.worksheets):
-        figures = draw(variant, sizes_by_place(variant))
+        figures = draw_figures(variant, sizes_by_place(variant))
         edges = [edge for figure in figures for edge in figure.edges]
-        assert not any(figure.broken for figure in figures)
-        assert not any(arc.gap for figure in figures for arc in figure.arcs)
-        assert "gap" not in {edge.kind for edge in edges}
+        assert not any(figure.has_mismatch for figure in figures)
+        assert not any(arc.mismatch for figure in figures for arc in figure.arcs)
+        assert "mismatch" not in {edge.kind for edge in edges}
         if variant.table.key in open_sides and "context" not in variant.worksheet.rows:
             assert {str(edge.blank) for edge in edges if edge.kind == "unknown"} == open_sides[variant.table.key]
         drawn += len(figures)
@@ -149,21 +149,21 @@ def test_right_answers_leave_no_gap(library: Library) -> None:
 
 def test_an_empty_sheet_is_drawn_open(library: Library) -> None:
     """Nothing typed: every box is open, every edge is a question mark of one length."""
-    figures = draw(library.variant("llama-7b"), {})
+    figures = draw_figures(library.variant("llama-7b"), {})
     assert len(figures) == 3
     assert all(box.open for figure in figures for box in figure.boxes)
-    assert lengths(figures) == {"?": {UNKNOWN}}
-    assert not any(figure.broken for figure in figures)
+    assert lengths(figures) == {"?": {UNKNOWN_SIDE_PX}}
+    assert not any(figure.has_mismatch for figure in figures)
 
 
 def test_a_gap_is_drawn_and_named_by_what_was_typed(library: Library) -> None:
     """Queries 128 wide and keys 4096 wide: the scores break, and the sentence has these two numbers alone."""
     values = {Blank("queries", "columns"): 128, Blank("keys", "columns"): 4096}
-    broken = [figure for figure in draw(library.variant("llama-7b"), values) if figure.broken]
+    broken = [figure for figure in draw_figures(library.variant("llama-7b"), values) if figure.has_mismatch]
     assert [figure.key for figure in broken] == ["scores"]
     assert broken[0].captions == ("128 and 4096 do not meet: columns of Q, columns of K.",)
-    assert [arc.gap for arc in broken[0].arcs] == [True, True]
-    assert {str(edge.blank) for edge in broken[0].edges if edge.kind == "gap"} == {"keys.columns"}
+    assert [arc.mismatch for arc in broken[0].arcs] == [True, True]
+    assert {str(edge.blank) for edge in broken[0].edges if edge.kind == "mismatch"} == {"keys.columns"}
 
 
 @pytest.mark.parametrize("key", ["llama-7b", "columns-qwen3-0.6b"])
@@ -171,9 +171,9 @@ def test_an_output_that_cannot_be_added_stands_in_the_outline_of_the_input(libra
     """As narrow as a head: around it, from its corner, the size of the input; beside a right output, none."""
     variant = library.variant(key)
     right = sizes_by_place(variant)
-    assert not any(figure.outlines for figure in draw(variant, right))
+    assert not any(figure.outlines for figure in draw_figures(variant, right))
     wide = Blank("output", "columns" if variant.with_tokens_as_rows is variant else "rows")
-    figures = {figure.key: figure for figure in draw(variant, right | {wide: 128})}
+    figures = {figure.key: figure for figure in draw_figures(variant, right | {wide: 128})}
     (outline,) = figures["output"].outlines
     before = next(box for box in figures["projections"].boxes if box.tensor == "input")
     after = next(box for box in figures["output"].boxes if box.tensor == "output")
@@ -181,15 +181,15 @@ def test_an_output_that_cannot_be_added_stands_in_the_outline_of_the_input(libra
     assert (outline.width, outline.height) == pytest.approx((before.width, before.height))
     assert outline.x + outline.width < figures["output"].width
     assert outline.y + outline.height < figures["output"].height
-    assert {str(edge.blank) for edge in figures["output"].edges if edge.kind == "gap"} == {str(wide)}
+    assert {str(edge.blank) for edge in figures["output"].edges if edge.kind == "mismatch"} == {str(wide)}
     assert any("cannot be added" in sentence for sentence in figures["output"].captions)
 
 
 def test_queries_and_keys_of_one_width_meet_at_the_corner(library: Library) -> None:
     """Both 128: one whole arc carries the columns of Q over to the rows of Kᵀ."""
     values = {Blank("queries", "columns"): 128, Blank("keys", "columns"): 128}
-    scores = draw(library.variant("llama-7b"), values)[1]
-    assert [arc.gap for arc in scores.arcs] == [False]
+    scores = draw_figures(library.variant("llama-7b"), values)[1]
+    assert [arc.mismatch for arc in scores.arcs] == [False]
     queries, keys = scores.boxes[0], scores.boxes[1]
     assert (keys.tensor, keys.transposed) == ("keys", True)
     assert keys.height == pytest.approx(queries.width)
@@ -198,7 +198,7 @@ def test_queries_and_keys_of_one_width_meet_at_the_corner(library: Library) -> N
 def test_a_product_is_laid_out_around_its_corner(library: Library) -> None:
     """The result stands right of the left operand, row by row, and below the right operand, column by column."""
     variant = library.variant("llama-7b")
-    queries, keys, scores, _ = draw(variant, sizes_by_place(variant))[1].boxes
+    queries, keys, scores, _ = draw_figures(variant, sizes_by_place(variant))[1].boxes
     assert (queries.y, queries.height) == (scores.y, scores.height)
     assert (keys.x, keys.width) == (scores.x, scores.width)
     assert keys.y + keys.height < queries.y
@@ -209,7 +209,7 @@ def test_a_product_is_laid_out_around_its_corner(library: Library) -> None:
 def test_the_mask_hides_a_corner_of_the_weights_and_changes_no_shape(library: Library) -> None:
     """Weights alone are masked, in their whole N × N outline; parameters alone are hatched."""
     variant = library.variant("llama-7b")
-    boxes = [box for figure in draw(variant, sizes_by_place(variant)) for box in figure.boxes]
+    boxes = [box for figure in draw_figures(variant, sizes_by_place(variant)) for box in figure.boxes]
     assert {box.tensor for box in boxes if box.masked} == {"weights"}
     assert {box.tensor for box in boxes if box.hatched} == {"W_Q", "W_K", "W_V", "W_O"}
     scores, weights = (next(box for box in boxes if box.tensor == key) for key in ("scores", "weights"))
@@ -219,8 +219,8 @@ def test_the_mask_hides_a_corner_of_the_weights_and_changes_no_shape(library: Li
 def test_colours_follow_the_number_and_not_the_box(library: Library) -> None:
     """A 128 is coloured as the head's width wherever it is typed, right or wrong; a number of no meaning is neutral."""
     values = {Blank("input", "rows"): 128, Blank("scores", "columns"): 128, Blank("values", "rows"): 77}
-    edges = [edge for figure in draw(library.variant("llama-7b"), values) for edge in figure.edges]
+    edges = [edge for figure in draw_figures(library.variant("llama-7b"), values) for edge in figure.edges]
     kinds = {(str(edge.blank), edge.kind) for edge in edges if edge.label in ("128", "77")}
     assert ("input.rows", "head") in kinds
     assert ("scores.columns", "head") in kinds
-    assert {kind for blank, kind in kinds if blank == "values.rows"} <= {"other", "gap"}
+    assert {kind for blank, kind in kinds if blank == "values.rows"} <= {"other", "mismatch"}

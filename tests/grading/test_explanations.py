@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.figures.figures import Figure
-from app.grading.explanations import explain
+from app.grading.explanations import explain_diagnosis
 from app.grading.grade import Report, grade
 from app.settings import PROJECT
 from app.sheets.library import Library, load_library
@@ -37,7 +37,7 @@ def test_each_misconception_is_drawn_as_it_has_the_sheet_and_as_it_is(sheet: Var
     assert shown
     truth = {str(blank): format_number(size) for blank, size in sheet.key.items()}
     for key, boxes, report in shown:
-        found = explain(sheet, report)
+        found = explain_diagnosis(sheet, report)
         assert found is not None
         assert (found.misconception, found.message) == (key, sheet.wording.misconception(key, "explanation"))
         mistaken, true = labels(tuple(a for a, _ in found.figures)), labels(tuple(b for _, b in found.figures))
@@ -52,10 +52,10 @@ def test_a_pair_stands_on_one_scale_and_shows_the_gap_on_one_side(library: Libra
     """A narrow output: only the last figure differs; its weights are as large on both sides."""
     variant = library.variant("llama-7b")
     answers = {box: str(n) for box, n in LLAMA.items()}
-    found = explain(variant, grade(variant, answers | {"output.columns": "128"}))
+    found = explain_diagnosis(variant, grade(variant, answers | {"output.columns": "128"}))
     assert found is not None
     ((mistaken, true),) = found.figures
-    assert (mistaken.key, mistaken.broken, true.broken) == ("output", True, False)
+    assert (mistaken.key, mistaken.has_mismatch, true.has_mismatch) == ("output", True, False)
     assert [box.width for box in mistaken.boxes if box.tensor == "weights"] == [
         box.width for box in true.boxes if box.tensor == "weights"
     ]
@@ -69,7 +69,7 @@ def test_the_way_a_misconception_was_held_is_the_way_it_is_drawn(library: Librar
     key = {str(blank): str(size) for blank, size in variant.key.items()}
     for side in ("80", "1", "81"):
         square = {f"{row}.{axis}": side for row in ("scores", "weights") for axis in ("rows", "columns")}
-        found = explain(variant, grade(variant, key | square))
+        found = explain_diagnosis(variant, grade(variant, key | square))
         assert found is not None
         assert found.misconception == "decode-step-square"
         assert labels((found.figures[0][0],))["scores.rows"] == side
@@ -79,8 +79,8 @@ def test_a_try_that_shows_no_misconception_is_not_explained(library: Library) ->
     """Nor is a right one."""
     variant = library.variant("llama-7b")
     answers = {box: str(n) for box, n in LLAMA.items()}
-    assert explain(variant, grade(variant, answers)) is None
-    assert explain(variant, grade(variant, answers | {"scores.rows": "77"})) is None
+    assert explain_diagnosis(variant, grade(variant, answers)) is None
+    assert explain_diagnosis(variant, grade(variant, answers | {"scores.rows": "77"})) is None
 
 
 def test_on_a_turned_sheet_both_sides_are_turned(library: Library) -> None:
@@ -88,7 +88,7 @@ def test_on_a_turned_sheet_both_sides_are_turned(library: Library) -> None:
     variant = library.variant("columns-qwen3-0.6b")
     wide = dict.fromkeys(("queries.rows", "keys.rows", "values.rows"), "1024")
     answers = {str(blank): str(size) for blank, size in variant.key.items()} | wide
-    found = explain(variant, grade(variant, answers))
+    found = explain_diagnosis(variant, grade(variant, answers))
     assert found is not None
     mistaken, true = (labels(side) for side in zip(*found.figures, strict=True))
     assert (mistaken["queries.rows"], true["queries.rows"]) == ("1024", "128")

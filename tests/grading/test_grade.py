@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.grading.grade import AnswersError, grade, settled
+from app.grading.grade import AnswersError, grade, with_kept_marks
 from app.settings import PROJECT
 from app.shapes.table import Blank
 from app.sheets.library import Library, load_library
@@ -133,12 +133,12 @@ def test_marks_that_were_given_stand(library: Library) -> None:
     sheet = library.variant("llama-7b")
     report = grade(sheet, {"input.rows": "100", "keys.columns": "4096", "values.columns": "?"})
     given = {str(blank): mark.kind for blank, mark in report.marks.items()}
-    assert settled(sheet, report, given) is report
-    changed = settled(sheet, report, {"input.rows": "wrong", "keys.columns": "right", "values.columns": "follows",
-                                      "queries.rows": "nonsense"})  # fmt: skip
+    assert with_kept_marks(sheet, report, given) is report
+    kept = {"input.rows": "wrong", "keys.columns": "right", "values.columns": "follows", "queries.rows": "nonsense"}
+    changed = with_kept_marks(sheet, report, kept)
     marks = {str(blank): (mark.kind, mark.message, mark.text) for blank, mark in changed.marks.items()}
     nudge = grade(sheet, {"input.rows": "7"}).marks[Blank("input", "rows")].message
     assert marks["input.rows"] == ("wrong", nudge, "100")
     assert marks["keys.columns"] == ("right", "", "4096")
     assert marks["values.columns"][0] == "follows"
-    assert (changed.score, changed.out_of, changed.diagnosis, changed.first_break) == (1.5, 3, None, None)
+    assert (changed.score, changed.out_of, changed.diagnosis, changed.first_mismatch) == (1.5, 3, None, None)

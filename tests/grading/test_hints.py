@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.grading.grade import Report, grade
-from app.grading.hints import LEVELS, Hint, hint
+from app.grading.hints import HINT_LEVELS, Hint, write_hint
 from app.misconceptions.catalogue import MISCONCEPTIONS
 from app.models.architecture import TokensError
 from app.settings import PROJECT
@@ -68,7 +68,7 @@ def tells(variant: Variant, sentence: str) -> bool:
 
 
 def hinted(variant: Variant, report: Report) -> list[Hint]:
-    found = [hint(variant, report, level) for level in LEVELS]
+    found = [write_hint(variant, report, level) for level in HINT_LEVELS]
     assert None not in found
     return [one for one in found if one]
 
@@ -162,8 +162,8 @@ def test_a_hint_on_a_link_leaves_typed_numbers_out(library: Library) -> None:
     """What is wrong in one box may be right in another: 128 typed for the input is the width of a query."""
     variant = library.variant("llama-7b")
     report = grade(variant, {"input.columns": "128", "output.columns": "4096", "scores.rows": "9"})
-    assert report.first_break is not None
-    assert "128" in report.first_break.message
+    assert report.first_mismatch is not None
+    assert "128" in report.first_mismatch.message
     second = hinted(variant, report)[1]
     assert second.message.startswith("The columns of “Input to this head” and the columns of “Output of this head”")
     assert numbers(second.message) == set()
@@ -181,7 +181,7 @@ def test_a_right_and_an_empty_sheet_get_no_hint(library: Library) -> None:
     """Nor does one on which nothing could be read."""
     variant = library.variant("llama-7b")
     for answers in ({box: str(n) for box, n in LLAMA.items()}, {}, {"input.rows": "some"}):
-        assert [hint(variant, grade(variant, answers), level) for level in LEVELS] == [None, None, None]
+        assert [write_hint(variant, grade(variant, answers), level) for level in HINT_LEVELS] == [None, None, None]
 
 
 def test_on_a_turned_sheet_the_other_convention_is_the_other_one(library: Library) -> None:
@@ -213,7 +213,7 @@ def test_whatever_is_typed_no_hint_tells(data: st.DataObject) -> None:
     report = grade(
         variant, data.draw(st.fixed_dictionaries({}, optional=dict.fromkeys(map(str, variant.blanks), sizes)))
     )
-    for found in (hint(variant, report, level) for level in LEVELS):
+    for found in (write_hint(variant, report, level) for level in HINT_LEVELS):
         assert (found is None) == (not report.tried or report.right == report.out_of)
         assert found is None or not re.search(r"\d", found.message)
         assert found is None or set(found.boxes) <= set(variant.blanks)

@@ -13,19 +13,38 @@ from hypothesis import strategies as st
 
 from app.misconceptions.catalogue import MISCONCEPTIONS
 from app.misconceptions.ideas import IDEAS, idea_of
-from app.practice.record import LARGEST, Record, RecordError, Result, read_record, result_of, write_record
-from app.practice.scheduler import SOLID, STEP_UP, Next, _seen, after, clear, ideas_of, ladder, missed, next_sheet
+from app.practice.record import (
+    MAX_COUNT,
+    PracticeRecord,
+    RecordError,
+    SheetResult,
+    read_record,
+    sheet_result,
+    write_record,
+)
+from app.practice.scheduler import (
+    RIGHT_SHEETS_TO_STEP_UP,
+    SHEETS_TO_SOLID,
+    NextSheet,
+    _seen,
+    distinguishable_misconceptions,
+    idea_states,
+    misconceptions_to_repeat,
+    next_sheet,
+    practice_levels,
+    record_result,
+)
 from app.settings import PROJECT
 from app.sheets.library import Library, load_library
 from app.sheets.worksheet import Variant
 from simulation.misconception_students import misconception_sheets, right_sheet
 
 LIBRARY = load_library(PROJECT / "worksheets")
-STARTS = st.integers(0, LARGEST)
+STARTS = st.integers(0, MAX_COUNT)
 KEYS = [misconception.key for misconception in MISCONCEPTIONS]
 # Misconceptions that no sheet asks for, and on top of the ladder those that only one topic shows.
 SHOWN = [misconception.key for misconception in MISCONCEPTIONS if misconception.ways]
-LEVELS = [level.key for level in ladder(LIBRARY)]
+LEVELS = [level.key for level in practice_levels(LIBRARY)]
 CODES = [LIBRARY.seeded(sheet, seed).code for sheet in LIBRARY.worksheets for seed in range(3)]
 
 Boxes = Mapping[str, int]
@@ -50,30 +69,32 @@ def learned(variant: Variant) -> dict[str, str]:
 
 
 def practise(
-    record: Record, learner: Callable[[Variant], dict[str, str]], sheets: int
-) -> Iterator[tuple[Next, Result, Record]]:
+    record: PracticeRecord, learner: Callable[[Variant], dict[str, str]], sheets: int
+) -> Iterator[tuple[NextSheet, SheetResult, PracticeRecord]]:
     """So many sheets in a row: each with what it came to and the record after it."""
     for _ in range(sheets):
         coming = next_sheet(LIBRARY, record)
-        result = result_of(coming.variant, learner(coming.variant))
+        result = sheet_result(coming.variant, learner(coming.variant))
         assert result is not None
-        record = after(LIBRARY, record, result)
+        record = record_result(LIBRARY, record, result)
         yield coming, result, record
 
 
 results = st.builds(
-    lambda code, ok, held, still_open: Result(code, ok, () if ok else tuple(held), () if ok else tuple(still_open)),
+    lambda code, ok, held, still_open: SheetResult(
+        code, ok, () if ok else tuple(held), () if ok else tuple(still_open)
+    ),
     st.sampled_from(CODES) | st.from_regex(r"\A[BCDFGHJKLMNPQRSTVWZ]{3}-[BCDFGH]{2,6}-[BCDFGH]{2}\Z"),
     st.booleans(),
     st.lists(st.sampled_from(KEYS), max_size=3, unique=True),
     st.lists(st.sampled_from(list(IDEAS)), max_size=9, unique=True),
 )
 records = st.builds(
-    Record,
+    PracticeRecord,
     STARTS,
     STARTS,
     st.sampled_from([*LEVELS, "", "nonsense"]),
-    st.integers(0, LARGEST),
+    st.integers(0, MAX_COUNT),
     st.lists(results, max_size=12).map(tuple),
 )
 
@@ -96,23 +117,23 @@ def test_the_ladder_goes_from_one_head_to_costs() -> None:
 
 def test_the_first_sheet_is_one_head_in_numbers() -> None:
     """Of the fewest rows."""
-    coming = next_sheet(LIBRARY, Record(1))
+    coming = next_sheet(LIBRARY, PracticeRecord(1))
     assert (coming.reason, coming.variant.worksheet.topic, len(coming.variant.rows)) == ("first", "single-head", 7)
 
 
 @given(records)
 @settings(max_examples=60)
-def test_any_record_gives_a_sheet_and_the_same_one_again(record: Record) -> None:
+def test_any_record_gives_a_sheet_and_the_same_one_again(record: PracticeRecord) -> None:
     """In this library and in another; it is not the sheet before, and the ideas have a state each."""
     coming = next_sheet(LIBRARY, record)
     assert coming.variant.blanks
     assert coming.variant.code not in [result.code for result in record.results[-1:]]
     assert next_sheet(LIBRARY, read_record(write_record(record))) == coming
-    assert set(ideas_of(LIBRARY, record)) == set(IDEAS)
+    assert set(idea_states(LIBRARY, record)) == set(IDEAS)
 
 
 @given(records)
-def test_a_record_is_read_as_it_was_written(record: Record) -> None:
+def test_a_record_is_read_as_it_was_written(record: PracticeRecord) -> None:
     """Nothing is lost on the way through JSON."""
     assert read_record(write_record(record)) == record
 
@@ -130,7 +151,7 @@ def test_a_forged_record_is_refused_in_words_or_gives_a_sheet(text: str) -> None
     try:
         record = read_record(text)
     except RecordError as error:
-        record, sentence = Record(0), str(error)
+        record, sentence = PracticeRecord(0), str(error)
     else:
         sentence = "."
     assert sentence.endswith(".")
@@ -148,36 +169,38 @@ def test_a_record_beyond_all_bounds_is_refused(text: str) -> None:
 @settings(max_examples=10)
 def test_a_learner_who_is_right_climbs_to_the_last_level(start: int) -> None:
     """Two sheets a level, no sheet twice, no level downwards; then a mixture of all levels."""
-    steps = list(practise(Record(start), learned, STEP_UP * len(LEVELS) + 12))
-    climbed = [coming.level.key for coming, _, _ in steps[: STEP_UP * len(LEVELS)]]
-    assert climbed == [key for key in LEVELS for _ in range(STEP_UP)]
-    rest = [coming for coming, _, _ in steps[STEP_UP * len(LEVELS) :]]
+    steps = list(practise(PracticeRecord(start), learned, RIGHT_SHEETS_TO_STEP_UP * len(LEVELS) + 12))
+    climbed = [coming.level.key for coming, _, _ in steps[: RIGHT_SHEETS_TO_STEP_UP * len(LEVELS)]]
+    assert climbed == [key for key in LEVELS for _ in range(RIGHT_SHEETS_TO_STEP_UP)]
+    rest = [coming for coming, _, _ in steps[RIGHT_SHEETS_TO_STEP_UP * len(LEVELS) :]]
     assert {coming.reason for coming in rest} == {"mixed"}
     assert len({coming.level.key for coming in rest}) > 3
     codes = [coming.variant.code for coming, _, _ in steps]
     assert all(one != other for one, other in pairwise(codes))
-    assert len(set(codes[: STEP_UP * len(LEVELS)])) == STEP_UP * len(LEVELS)
+    assert len(set(codes[: RIGHT_SHEETS_TO_STEP_UP * len(LEVELS)])) == RIGHT_SHEETS_TO_STEP_UP * len(LEVELS)
 
 
 def test_a_learner_who_is_right_makes_every_idea_solid() -> None:
     """Not met at first, then growing, then solid, and never to be looked at again."""
-    stages = [ideas_of(LIBRARY, record) for _, _, record in practise(Record(5), learned, 40)]
-    assert set(ideas_of(LIBRARY, Record(5)).values()) == {"new"}
+    stages = [idea_states(LIBRARY, record) for _, _, record in practise(PracticeRecord(5), learned, 40)]
+    assert set(idea_states(LIBRARY, PracticeRecord(5)).values()) == {"new"}
     assert not any("again" in stage.values() for stage in stages)
     assert stages[0]["scores"] == "growing"
-    assert stages[SOLID - 1]["scores"] == "solid"
+    assert stages[SHEETS_TO_SOLID - 1]["scores"] == "solid"
     assert set(stages[-1].values()) == {"solid"}
 
 
 @pytest.mark.parametrize("misconception", SHOWN)
 def test_who_always_holds_a_misconception_meets_it_again_and_climbs_no_further(misconception: str) -> None:
     """From the first diagnosis on it shows in each two sheets that follow, its idea is not solid, the level stays."""
-    steps = list(practise(Record(11), believing(misconception), STEP_UP * len(LEVELS) + 8))
+    steps = list(practise(PracticeRecord(11), believing(misconception), RIGHT_SHEETS_TO_STEP_UP * len(LEVELS) + 8))
     named = [at for at, (_, result, _) in enumerate(steps) if misconception in result.held]
     assert named, "the ladder shows every misconception"
     for at in named[:-2]:
-        assert any(misconception in clear(coming.variant) for coming, _, _ in steps[at + 1 : at + 3])
-    assert ideas_of(LIBRARY, steps[-1][2])[idea_of(misconception)] == "again"
+        assert any(
+            misconception in distinguishable_misconceptions(coming.variant) for coming, _, _ in steps[at + 1 : at + 3]
+        )
+    assert idea_states(LIBRARY, steps[-1][2])[idea_of(misconception)] == "again"
     assert len({record.level for _, _, record in steps[named[0] :]}) == 1
 
 
@@ -187,15 +210,15 @@ def test_a_misconception_comes_back_within_two_sheets_and_is_made_good(
     start: int, misconception: str, level: str
 ) -> None:
     """Whoever drops it after the first diagnosis is shown it once more, and then goes on."""
-    first, result, record = next(practise(Record(start, level=level), believing(misconception), 1))
+    first, result, record = next(practise(PracticeRecord(start, level=level), believing(misconception), 1))
     if misconception not in result.held:
         return
     following = list(practise(record, learned, 3))
-    shown = [misconception in clear(coming.variant) for coming, _, _ in following[:2]]
+    shown = [misconception in distinguishable_misconceptions(coming.variant) for coming, _, _ in following[:2]]
     assert any(shown)
     assert following[shown.index(True)][0].reason == "back"
     assert idea_of(misconception) in following[shown.index(True)][0].ideas
-    assert ideas_of(LIBRARY, following[-1][2])[idea_of(misconception)] != "again"
+    assert idea_states(LIBRARY, following[-1][2])[idea_of(misconception)] != "again"
     assert first.variant.code not in [coming.variant.code for coming, _, _ in following]
 
 
@@ -205,22 +228,24 @@ def test_whatever_is_missed_comes_back_soon(start: int, level: str, held: list[s
     """Within two sheets, and one more for each misconception that waits before it: also where each sheet shows another
     one.
     """
-    record, steps = Record(start, level=level), list[tuple[Next, Result, int]]()
+    record, steps = PracticeRecord(start, level=level), list[tuple[NextSheet, SheetResult, int]]()
     for misconception in held:
         coming, result, record = next(practise(record, believing(misconception), 1))
-        steps.append((coming, result, len(set(missed(_seen(LIBRARY, record))) - set(result.held))))
+        steps.append((coming, result, len(set(misconceptions_to_repeat(_seen(LIBRARY, record))) - set(result.held))))
     for at, (_, result, others) in enumerate(steps):
         following = steps[at + 1 : at + 3 + others]
         if len(following) == 2 + others:
-            assert set(result.held) <= frozenset().union(*(clear(coming.variant) for coming, _, _ in following))
+            assert set(result.held) <= frozenset().union(
+                *(distinguishable_misconceptions(coming.variant) for coming, _, _ in following)
+            )
 
 
 def test_a_level_that_was_chosen_is_what_comes_even_before_what_was_missed() -> None:
     """A decode step cannot be missed in costs: costs come first, then the step comes back."""
-    record = Record(3, level="decode-step")
+    record = PracticeRecord(3, level="decode-step")
     *_, (_, result, record) = practise(record, believing("decode-step-square"), 1)
     assert result.held == ("decode-step-square",)
-    record = record.chosen("costs")
+    record = record.at_level("costs")
     coming, _, record = next(practise(record, learned, 1))
     assert coming.level.key == "costs"
     coming, _, record = next(practise(record, learned, 1))
@@ -230,17 +255,17 @@ def test_a_level_that_was_chosen_is_what_comes_even_before_what_was_missed() -> 
 
 def test_a_sheet_that_was_skipped_counts_for_nothing() -> None:
     """Another one of the same level comes, and no idea is met."""
-    record = Record(3)
+    record = PracticeRecord(3)
     before = next_sheet(LIBRARY, record)
-    record = record.skipped()
+    record = record.after_skipping()
     assert next_sheet(LIBRARY, record).variant != before.variant
     assert next_sheet(LIBRARY, record).level == before.level
-    assert set(ideas_of(LIBRARY, record).values()) == {"new"}
+    assert set(idea_states(LIBRARY, record).values()) == {"new"}
 
 
 def test_a_miss_begins_the_row_of_right_sheets_anew() -> None:
     """Right, wrong, right is still the same level; one more right sheet leads up."""
-    record = Record(8)
+    record = PracticeRecord(8)
     learners = (learned, believing("softmax-collapses"), learned, learned)
     levels = []
     for learner in learners:
@@ -255,22 +280,22 @@ def test_what_was_answered_says_which_ideas_held() -> None:
     """
     variant = LIBRARY.variant("llama-7b")
     truth = {box: str(size) for box, size in right_sheet(variant).items()}
-    assert result_of(variant, {}) is None
-    assert result_of(variant, {"queries.rows": "?"}) is None
-    assert result_of(variant, truth) == Result(variant.code, True)
-    believed = result_of(variant, {**truth, "weights.columns": "1"})
-    assert believed == Result(variant.code, False, ("softmax-collapses",), ())
-    strange = result_of(variant, {**truth, "output.rows": "77", "output.columns": "5"})
-    assert strange == Result(variant.code, False, (), ("back",))
-    begun = result_of(variant, {"input.rows": "100", "input.columns": "4096"})
+    assert sheet_result(variant, {}) is None
+    assert sheet_result(variant, {"queries.rows": "?"}) is None
+    assert sheet_result(variant, truth) == SheetResult(variant.code, True)
+    believed = sheet_result(variant, {**truth, "weights.columns": "1"})
+    assert believed == SheetResult(variant.code, False, ("softmax-collapses",), ())
+    strange = sheet_result(variant, {**truth, "output.rows": "77", "output.columns": "5"})
+    assert strange == SheetResult(variant.code, False, (), ("back",))
+    begun = sheet_result(variant, {"input.rows": "100", "input.columns": "4096"})
     assert begun is not None
     assert (begun.right, begun.held) == (False, ())
-    assert {"scores", "back"} <= set(begun.open)
+    assert {"scores", "back"} <= set(begun.unexplained_ideas)
 
 
 def test_a_code_that_opens_nothing_is_left_out() -> None:
     """As though the sheet had not been there: its worksheet may have been changed since."""
-    record = Record(3, results=(Result("BBB-BB-BB", False, ("softmax-collapses",)),))
+    record = PracticeRecord(3, results=(SheetResult("BBB-BB-BB", False, ("softmax-collapses",)),))
     assert next_sheet(LIBRARY, record) == next_sheet(LIBRARY, replace(record, results=()))
 
 
@@ -278,7 +303,7 @@ def test_practice_needs_a_worksheet_whose_tokens_are_rows() -> None:
     """Without one the record is refused in words; with a single one that sheet comes, again and again."""
     turned = {"columns-qwen3-0.6b": LIBRARY.worksheets["columns-qwen3-0.6b"]}
     with pytest.raises(RecordError, match="no worksheets to practise"):
-        next_sheet(Library(turned, LIBRARY.models, LIBRARY.wording), Record(1))
+        next_sheet(Library(turned, LIBRARY.models, LIBRARY.wording), PracticeRecord(1))
     one = Library({"matrices-gpt2": LIBRARY.worksheets["matrices-gpt2"]}, LIBRARY.models, LIBRARY.wording)
-    record = after(one, Record(1), Result(one.variant("matrices-gpt2").code, True))
+    record = record_result(one, PracticeRecord(1), SheetResult(one.variant("matrices-gpt2").code, True))
     assert next_sheet(one, record).variant == one.variant("matrices-gpt2")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.figures.figures import draw
+from app.figures.figures import draw_figures
 from app.grading.grade import grade
 from app.settings import PROJECT
 from app.shapes.table import Blank
@@ -106,13 +106,13 @@ def test_a_turned_sheet_is_drawn_as_the_mirror_image(library: Library) -> None:
     """Right answers leave no gap; an input typed with tokens as rows does; every box has its own size."""
     variant = library.variant("columns-qwen3-0.6b")
     right = {blank: variant.answer(blank) for blank in variant.blanks}
-    figures = draw(variant, right)
-    assert not any(figure.broken for figure in figures)
+    figures = draw_figures(variant, right)
+    assert not any(figure.has_mismatch for figure in figures)
     boxes = {box.tensor: box for figure in figures for box in figure.boxes}
     assert boxes["input"].height > boxes["input"].width
     assert all(box.x >= 0 and box.x + box.width <= figure.width for figure in figures for box in figure.boxes)
     turned = {**right, Blank("input", "rows"): 45, Blank("input", "columns"): 1024}
-    assert any(figure.broken for figure in draw(variant, turned))
+    assert any(figure.has_mismatch for figure in draw_figures(variant, turned))
 
 
 def test_a_turned_sheet_is_diagnosed_and_followed_in_its_own_places(library: Library) -> None:
@@ -130,5 +130,5 @@ def test_a_turned_sheet_is_diagnosed_and_followed_in_its_own_places(library: Lib
     forty = grade(variant, {**right, **dict.fromkeys(("queries.columns", "scores.rows", "scores.columns"), "40")})
     kinds = {str(blank): mark.kind for blank, mark in forty.marks.items() if mark.kind != "right"}
     assert kinds == {"queries.columns": "wrong", "scores.columns": "follows", "scores.rows": "wrong"}
-    assert forty.first_break is not None
-    assert str(forty.first_break.left).endswith("columns")
+    assert forty.first_mismatch is not None
+    assert str(forty.first_mismatch.left).endswith("columns")

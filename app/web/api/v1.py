@@ -8,9 +8,9 @@ from fastapi import APIRouter, HTTPException
 from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
 from app.exchange.imported_models import import_config, import_from_hub, library_with_model, variant_coded
-from app.forward.head_run import HeadNotRun, Reason, run_architecture
+from app.forward.head_run import HeadNotRun, NotRunReason, run_architecture
 from app.grading.grade import grade
-from app.grading.hints import hint
+from app.grading.hints import write_hint
 from app.misconceptions.catalogue import MISCONCEPTIONS
 from app.models.parameter_count import parameters_json
 from app.models.read_config import build_architecture
@@ -21,7 +21,7 @@ from app.web.shared.services import Services, ServicesDep
 
 router = APIRouter(prefix="/api/v1", tags=["v1"])
 # The HTTP status for each reason why a head was not run.
-STATUS_OF_REASON: dict[Reason, int] = {"refused": 422, "busy": 503, "too-long": 504, "stopped": 503}
+STATUS_OF_REASON: dict[NotRunReason, int] = {"refused": 422, "busy": 503, "too-long": 504, "stopped": 503}
 
 
 class ModelEntry(BaseModel):
@@ -281,7 +281,7 @@ def grade_answers(services: ServicesDep, asked: GradeRequest) -> Grades:
     report = grade(variant, asked.answers)
     if asked.hint is None:
         return Grades.model_validate(report.as_json())
-    hinted = hint(variant, report, asked.hint)
+    hinted = write_hint(variant, report, asked.hint)
     return Grades.model_validate({**report.as_json(), "hint": hinted and hinted.as_json()})
 
 

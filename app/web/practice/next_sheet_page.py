@@ -7,8 +7,8 @@ from typing import Annotated
 from fastapi import APIRouter, Form, Request, Response
 from fastapi.responses import RedirectResponse
 
-from app.practice.record import Record, first_answers, result_of
-from app.practice.scheduler import after, next_sheet
+from app.practice.record import PracticeRecord, first_readable_answers, sheet_result
+from app.practice.scheduler import next_sheet, record_result
 from app.sheets.worksheet import Variant
 from app.store import Learner
 from app.web.practice.practice_cookie import keep_record, kept_record, new_record
@@ -48,7 +48,7 @@ def choose_practice_level(
     """Go on with a level of one's own choice."""
     record = kept_record(request)
     record = _taken_in(services, learner, record, next_sheet(services.library, record).variant)
-    return _to_next(request, services, record.chosen(level))
+    return _to_next(request, services, record.at_level(level))
 
 
 @router.post("/practice/forget")
@@ -57,16 +57,16 @@ def reset_practice_record(request: Request, services: ServicesDep) -> Response:
     return _to_next(request, services, new_record())
 
 
-def _taken_in(services: Services, learner: Learner | None, record: Record, variant: Variant) -> Record:
+def _taken_in(services: Services, learner: Learner | None, record: PracticeRecord, variant: Variant) -> PracticeRecord:
     """The record with what the first answers say; of a sheet that comes again, those of the last try."""
     tries = services.store.latest_attempts(learner, sheet_key(variant), LOOKED_AT) if learner else []
     if any(result.code == variant.code for result in record.results):
         tries = tries[:1]
-    result = result_of(variant, first_answers(variant, (made.answers for made in reversed(tries))))
-    return after(services.library, record, result) if result else record.skipped()
+    result = sheet_result(variant, first_readable_answers(variant, (made.answers for made in reversed(tries))))
+    return record_result(services.library, record, result) if result else record.after_skipping()
 
 
-def _to_next(request: Request, services: Services, record: Record) -> Response:
+def _to_next(request: Request, services: Services, record: PracticeRecord) -> Response:
     coming = next_sheet(services.library, record).variant
     response = RedirectResponse(f"{sheet_link(coming, practice=1)}#main", 303)
     keep_record(request, response, record)

@@ -10,10 +10,10 @@ from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import RedirectResponse
 
 from app.exchange.imported_models import library_with_model, variant_coded
-from app.figures.figures import Figure, Scale
-from app.grading.explanations import Explanation, explain
+from app.figures.figures import Figure, ScaleName
+from app.grading.explanations import Explanation, explain_diagnosis
 from app.grading.grade import Report, grade
-from app.grading.hints import LEVELS, Hint, Level, hint, next_level
+from app.grading.hints import HINT_LEVELS, Hint, HintLevel, next_hint_level, write_hint
 from app.models.architecture import TokensError
 from app.shapes.topics import TopicError
 from app.sheets.library import Library
@@ -79,13 +79,13 @@ class SheetPage:
     rows: Annotated[tuple[RowView, ...], Doc("The rows to fill in.")] = ()
     locked: Annotated[bool, Doc("Whether nothing can be typed any more: never outside of a class.")] = False
     figures: Annotated[tuple[Figure, ...], Doc("What was typed, drawn.")] = ()
-    scale: Annotated[Scale, Doc("How lengths are drawn: by square root, or true.")] = "root"
+    scale: Annotated[ScaleName, Doc("How lengths are drawn: by square root, or true.")] = "root"
     report: Annotated[Report | None, Doc("The last check, none before one.")] = None
     answers_shown: Annotated[bool, Doc("Whether the answers stand under the boxes.")] = False
     notice: Annotated[str, Doc("A sentence about the last press of a button, or nothing.")] = ""
     gap: Annotated[str, Doc("The first link that does not fit, in words, where nothing else here says so.")] = ""
     hint: Annotated[Hint | None, Doc("The hint that was asked for.")] = None
-    next_hint: Annotated[Level | None, Doc("How far the next hint goes; none where there is no further one.")] = None
+    next_hint: Annotated[HintLevel | None, Doc("How far the next hint goes; none if there is none.")] = None
     parameters: Annotated[tuple[str, ...], Doc("The letters of the model's matrices, as hints write them.")] = ()
     explanation: Annotated[Explanation | None, Doc("What an earlier try believed, once the sheet is done.")] = None
     link: Annotated[str, Doc("The address of this very sheet, without anything typed.")] = ""
@@ -160,16 +160,16 @@ def check_sheet(request: Request, services: ServicesDep, owner: OwnerDep, asked:
     return _work(request, services, owner, sheet_page(services, asked, report))
 
 
-async def pressed(request: Request) -> Level:
+async def pressed(request: Request) -> HintLevel:
     """How far the hint goes that was asked for: 1 to 3, the first where the form says nothing that can be used."""
     async with request.form() as sent:
         level = sent.get("hint")
-    return next((known for known in LEVELS if str(known) == level), LEVELS[0])
+    return next((known for known in HINT_LEVELS if str(known) == level), HINT_LEVELS[0])
 
 
 @router.post("/sheet/hint")
 def show_sheet_hint(
-    request: Request, services: ServicesDep, owner: OwnerDep, asked: Posted, level: Annotated[Level, Depends(pressed)]
+    request: Request, services: ServicesDep, owner: OwnerDep, asked: Posted, level: Annotated[HintLevel, Depends(pressed)]
 ) -> Response:
     """Mark the sheet as a check does, with a hint; what was checked already is no second try."""
     report = grade(asked.variant, asked.answers)
@@ -177,7 +177,7 @@ def show_sheet_hint(
     if last is None or dict(last.answers) != dict(asked.answers):
         keep_try(services, owner, asked, report)
     return _work(
-        request, services, owner, sheet_page(services, asked, report, hinted=hint(asked.variant, report, level))
+        request, services, owner, sheet_page(services, asked, report, hinted=write_hint(asked.variant, report, level))
     )
 
 
@@ -217,7 +217,7 @@ def _looking_back(services: Services, learner: Learner, page: SheetPage) -> Shee
     if variant is None or not (page.answers_shown or (report and report.complete)):
         return page
     tries = services.store.latest_attempts(learner, sheet_key(variant), LOOKED_BACK)
-    told = (explain(variant, grade(variant, attempt.answers), page.scale) for attempt in tries)
+    told = (explain_diagnosis(variant, grade(variant, attempt.answers), page.scale) for attempt in tries)
     return replace(page, explanation=next(filter(None, told), None))
 
 
@@ -243,7 +243,7 @@ def sheet_page(
         notice=notice,
         gap=_gap(report, hinted) if report else "",
         hint=hinted,
-        next_hint=None if answers_shown else next_level(report, hinted),
+        next_hint=None if answers_shown else next_hint_level(report, hinted),
         parameters=tuple(tensor.letter for tensor in variant.table.tensors if tensor.parameter),
         link=sheet_link(variant),
         print_link=sheet_link(variant, "show_handout"),
@@ -256,7 +256,7 @@ def sheet_page(
 def _gap(report: Report, hinted: Hint | None) -> str:
     """The first broken link in words, where neither diagnosis nor hint is about one of its two sides."""
     told = {*(report.diagnosis.explains if report.diagnosis else ()), *(hinted.boxes if hinted else ())}
-    apart = report.first_break
+    apart = report.first_mismatch
     return apart.message if apart and not {apart.left, apart.right} & told else ""
 
 

@@ -10,7 +10,7 @@ from fastapi import Depends, Request
 from starlette.concurrency import run_in_threadpool
 
 from app.exchange.imported_models import library_with_model
-from app.figures.figures import Scale
+from app.figures.figures import ScaleName
 from app.grading.grade import Report
 from app.sheets.library import Library
 from app.sheets.numbers import read_answer
@@ -29,7 +29,7 @@ class Asked:
 
     variant: Variant
     draft: Draft
-    scale: Scale = "root"
+    scale: ScaleName = "root"
     practising: bool = False  # whether another sheet can be asked for from here
 
     @property
@@ -99,5 +99,5 @@ def read_version(text: str) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 17 else 0
 
 
-def read_scale(text: str) -> Scale:
-    return cast(Scale, text) if text in ("root", "true") else "root"
+def read_scale(text: str) -> ScaleName:
+    return cast(ScaleName, text) if text in ("root", "true") else "root"

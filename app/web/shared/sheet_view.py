@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
-from app.figures.figures import Figure, Scale, draw
-from app.grading.grade import Kind, Mark, Report
+from app.figures.figures import Figure, ScaleName, draw_figures
+from app.grading.grade import Mark, MarkKind, Report
 from app.shapes.table import Blank, Count
 from app.sheets.worksheet import Row, Typed, Variant, format_number
 
@@ -23,7 +23,7 @@ class BoxView:
     hinted: bool = False  # the hint names this box
 
     @property
-    def kind(self) -> Kind | None:
+    def kind(self) -> MarkKind | None:
         return self.mark.kind if self.mark else None
 
     @property
@@ -78,10 +78,12 @@ def row_views(
     )
 
 
-def drawn(variant: Variant, answers: Mapping[str, str], scale: Scale) -> tuple[Figure, ...]:
+def drawn(variant: Variant, answers: Mapping[str, str], scale: ScaleName) -> tuple[Figure, ...]:
     """What was typed, as far as it can be read."""
     read = {blank: variant.read(answers.get(str(blank), "")) for blank in variant.blanks}
-    return draw(variant, {blank: typed.value for blank, typed in read.items() if isinstance(typed, Typed)}, scale)
+    return draw_figures(
+        variant, {blank: typed.value for blank, typed in read.items() if isinstance(typed, Typed)}, scale
+    )
 
 
 def _box(variant: Variant, row: Row, blank: Blank, text: str, report: Report | None) -> BoxView:

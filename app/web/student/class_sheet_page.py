@@ -15,9 +15,9 @@ from fastapi.responses import RedirectResponse
 
 from app.classes.activity_results import report_as_stored
 from app.classes.student_sheet import stored_marks, variant_of, worksheet_titles
-from app.figures.figures import Figure, Scale
+from app.figures.figures import Figure, ScaleName
 from app.grading.grade import Report, grade
-from app.grading.hints import LEVELS, Hint, Level, hint, next_level
+from app.grading.hints import HINT_LEVELS, Hint, HintLevel, next_hint_level, write_hint
 from app.sheets.worksheet import Variant
 from app.store import Activity, Phase, Progress, Ticket, TriesUsedUpError, Try
 from app.store.classwork import Draft
@@ -69,10 +69,10 @@ class ClassSheetPage:
     variant: Annotated[Variant, Doc("The sheet as this student has it.")]
     rows: Annotated[tuple[RowView, ...], Doc("The rows to fill in.")]
     figures: Annotated[tuple[Figure, ...], Doc("What was typed, drawn.")]
-    scale: Annotated[Scale, Doc("How lengths are drawn: by square root, or true.")]
+    scale: Annotated[ScaleName, Doc("How lengths are drawn: by square root, or true.")]
     report: Annotated[Report | None, Doc("The last try's marks, none where they may not be seen yet.")]
     hint: Annotated[Hint | None, Doc("The hint that was asked for.")]
-    next_hint: Annotated[Level | None, Doc("How far the next hint goes; none where there is none to have.")]
+    next_hint: Annotated[HintLevel | None, Doc("How far the next hint goes; none where there is none to have.")]
     parameters: Annotated[tuple[str, ...], Doc("The letters of the model's matrices, as hints write them.")]
     last: Annotated[Try | None, Doc("The last try, which counts.")]
     tries_left: Annotated[int | None, Doc("How many tries are left, none where any number is allowed.")]
@@ -169,8 +169,8 @@ def show_class_sheet_hint(request: Request, services: ServicesDep, sheet: Posted
     if not activity.policies.hints or last is None or not seen or _elsewhere(services, sheet, last):
         raise HTTPException(409, words.say("class", "no-hint"))
     services.store.classwork.save(sheet.assigned.key, sheet.sent)
-    level = next((known for known in LEVELS if str(known) == form.raw("hint")), LEVELS[0])
-    found = hint(*_kept(services, sheet, last), level)
+    level = next((known for known in HINT_LEVELS if str(known) == form.raw("hint")), HINT_LEVELS[0])
+    found = write_hint(*_kept(services, sheet, last), level)
     return _work(request, services, sheet, hinted=found)
 
 
@@ -269,7 +269,7 @@ def _page(
         scale=sheet.scale,
         report=report,
         hint=hinted,
-        next_hint=next_level(report, hinted) if policies.hints and phase == "open" and left != 0 else None,
+        next_hint=next_hint_level(report, hinted) if policies.hints and phase == "open" and left != 0 else None,
         parameters=tuple(tensor.letter for tensor in variant.table.tensors if tensor.parameter),
         last=last,
         tries_left=left,

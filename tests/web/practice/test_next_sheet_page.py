@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.testclient import TestClient
 
-from app.practice.record import KEPT, Record, Result, read_record, write_record
+from app.practice.record import MAX_RESULTS, PracticeRecord, SheetResult, read_record, write_record
 from app.sheets.library import Library
 from app.sheets.worksheet import Variant
 from app.web.practice.practice_cookie import MAX_COOKIE, keep_record, kept_record
@@ -45,7 +45,7 @@ def believed(variant: Variant, misconception: str) -> Answers:
     return {box: str(size) for box, size in dict(misconception_sheets(variant))[misconception].items()}
 
 
-def record_of(client: TestClient) -> Record:
+def record_of(client: TestClient) -> PracticeRecord:
     return read_record(base64.urlsafe_b64decode(client.cookies[PRACTICE_COOKIE]).decode())
 
 
@@ -103,7 +103,7 @@ def test_what_was_missed_first_comes_back_though_it_was_put_right(client: TestCl
     client.post("/sheet/check", data=form(variant, believed(variant, "softmax-collapses")))
     client.post("/sheet/check", data=form(variant, truth(variant)))
     page = client.post("/practice", data=form(variant, truth(variant)))
-    assert record_of(client).results == (Result(variant.code, False, ("softmax-collapses",)),)
+    assert record_of(client).results == (SheetResult(variant.code, False, ("softmax-collapses",)),)
     assert "This one comes back to: What the scores compare." in page.text
     assert idea(page, "What the scores compare") == "again"
     variant = sheet_on(page, library)
@@ -118,7 +118,7 @@ def test_a_sheet_checked_row_by_row_counts_as_a_whole(client: TestClient, librar
     for boxes in (2, 9, len(answers)):
         client.post("/sheet/check", data=form(variant, dict(list(answers.items())[:boxes])))
     client.post("/practice", data=form(variant, answers))
-    assert record_of(client).results == (Result(variant.code, True),)
+    assert record_of(client).results == (SheetResult(variant.code, True),)
 
 
 def test_a_sheet_without_a_try_is_skipped_and_what_was_typed_is_kept(client: TestClient, library: Library) -> None:
@@ -182,13 +182,15 @@ def test_an_address_of_practice_opens_anywhere(client: TestClient) -> None:
     assert parse_qs(urlsplit(str(client.get("/practice").url)).query)["practice"] == ["1"]
 
 
-@given(st.integers(0, KEPT), st.integers(0, 4))
+@given(st.integers(0, MAX_RESULTS), st.integers(0, 4))
 def test_a_long_record_fits_into_a_cookie_and_keeps_its_newest_results(count: int, missed: int) -> None:
     """However much was missed; browsers refuse cookies of more than 4096 bytes."""
     held = ("heads-multiply-width", "shrunken-output-projection")
-    results = [Result(f"KHT-LC-XWZPNH-{'BCDFGHJKLM'[n % 10]}B", n % 5 >= missed) for n in range(count)]
-    results = [result if result.right else Result(result.code, False, held, ("input", "cache")) for result in results]
-    record, response = Record(10**9, 10**9, "single-head-letters", 2, tuple(results)), Response()
+    results = [SheetResult(f"KHT-LC-XWZPNH-{'BCDFGHJKLM'[n % 10]}B", n % 5 >= missed) for n in range(count)]
+    results = [
+        result if result.right else SheetResult(result.code, False, held, ("input", "cache")) for result in results
+    ]
+    record, response = PracticeRecord(10**9, 10**9, "single-head-letters", 2, tuple(results)), Response()
     keep_record(request_with(""), response, record)
     cookie = response.headers["set-cookie"]
     assert len(cookie) < 4096

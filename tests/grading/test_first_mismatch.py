@@ -75,8 +75,8 @@ def test_without_the_projection_back_the_output_cannot_be_added(variant: Variant
     else:
         right = {str(blank): str(size) for blank, size in variant.key.items()}
         report = grade(variant, right | {f"output.{axis}": str(mixed(variant))})
-    assert report.first_break is not None
-    found = report.first_break
+    assert report.first_mismatch is not None
+    found = report.first_mismatch
     assert (found.at, str(found.left), str(found.right)) == ("output", f"input.{axis}", f"output.{axis}")
     assert "cannot be added" in found.message
 
