@@ -99,7 +99,6 @@ KNOWN_CONSTANT_NAMES: set[str] = {
     "TRIES",
 }
 KNOWN_LONG_CLASSES: set[str] = {
-    "app.figures.figures._Pen",
     "app.sheets.worksheet.Variant",
     "app.store.classwork.Classwork",
     "app.store.courses.Courses",

@@ -6,7 +6,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from app.figures.figures import Figure, ScaleName, draw_side_by_side
+from app.figures.draw import draw_side_by_side
+from app.figures.figures import Figure
+from app.figures.scale import ScaleName
 from app.grading.grade import Report
 from app.misconceptions.catalogue import believed, sentence
 from app.sheets.worksheet import Variant

@@ -8,7 +8,8 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from app.figures.figures import Arc, Box, Edge, Figure, draw_figures
+from app.figures.draw import draw_figures
+from app.figures.figures import Arc, Box, Edge, Figure
 from app.sheets.exit_tickets import Ticket
 from app.sheets.worksheet import Row, Variant
 
@@ -200,9 +201,7 @@ def _box(box: Box, pieces: Pieces) -> Content:
     letter = pieces.symbols(box.letter) if box.letter_fits else None
     if letter and box.transposed:
         letter = [*letter, {"base": "", "below": "", "above": "T"}]
-    right, bottom = box.x + box.width, box.y + box.height
-    corner = (box.x, bottom) if box.mirrored else (right, box.y)
-    masked = ((box.x, box.y), corner, (right, bottom)) if box.masked else None
+    masked = box.masked_triangle if box.masked else None
     sides = {"x": box.x, "y": box.y, "width": box.width, "height": box.height}
     return {**sides, "hatched": box.hatched, "letter": letter, "masked": masked}
 

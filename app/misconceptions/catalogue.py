@@ -280,21 +280,16 @@ def _written(variant: Variant, way: Way, blank: Blank, sizes: Mapping[str, int])
         size = Dim.parse(text)
         return size.size(sizes if size.symbols <= sizes.keys() else {**sizes, **_own_sizes(variant, blank)})
     if way.turned:
-        return variant.key[_turned(blank)]
+        return variant.key[blank.transposed]
     return variant.table.asked[blank.tensor].dim(blank.field).size(sizes)
 
 
 def _own_sizes(variant: Variant, blank: Blank) -> dict[str, int]:
     """What a changed box may be made of: its truth, half of it, the other side, and attention's count times H - 1."""
     truth = variant.key[blank]
-    other = variant.key.get(_turned(blank), truth)
+    other = variant.key.get(blank.transposed, truth)
     multiplied = (variant.sizes["H"] - 1) * variant.key.get(Blank("attention", "count"), 0)
     return {"truth": truth, "half": truth // 2, "other": other, "multiplied": multiplied}
-
-
-def _turned(blank: Blank) -> Blank:
-    """The other side of the same matrix; a count has none."""
-    return blank if blank.field == "count" else Blank(blank.tensor, "columns" if blank.field == "rows" else "rows")
 
 
 def cannot_tell_apart(variant: Variant) -> tuple[tuple[str, str], ...]:
@@ -395,7 +390,7 @@ def _fits_of_two(variant: Variant, values: Values, wrong: Values) -> Iterator[Fi
 def _fits_turned(variant: Variant, values: Values) -> Iterator[Fit]:
     """A misconception that turns matrices round, and another that explains the sheet once they are turned back."""
     for turning in (e for e in variant.expectations if e.turned):
-        meant = {blank: _turned(blank) if _turns(turning, blank) else blank for blank in values}
+        meant = {blank: blank.transposed if _turns(turning, blank) else blank for blank in values}
         moved = {blank for blank in values if values.get(meant[blank]) != values[blank]}
         back = {meant[blank]: value for blank, value in values.items()}
         wrong = {blank: value for blank, value in back.items() if value != variant.key[blank]}

@@ -29,6 +29,11 @@ class Blank(NamedTuple):
     def __str__(self) -> str:
         return f"{self.tensor}.{self.field}"
 
+    @property
+    def transposed(self) -> Blank:
+        """The rows for the columns of the same matrix, the columns for the rows; a count stays as it is."""
+        return self if self.field == "count" else Blank(self.tensor, "columns" if self.field == "rows" else "rows")
+
 
 @dataclass(frozen=True)
 class Equation:

@@ -169,8 +169,7 @@ class Variant:
 
     def in_table_orientation(self, blank: Blank) -> Blank:
         """The same side in the table, where tokens are rows: on a sheet whose tokens are columns, the other one."""
-        turned = self.worksheet.tokens_are == "columns" and blank.field in MATRIX_FIELDS
-        return Blank(blank.tensor, MATRIX_FIELDS[1 - MATRIX_FIELDS.index(blank.field)]) if turned else blank
+        return blank.transposed if self.worksheet.tokens_are == "columns" else blank
 
     def dim(self, blank: Blank) -> Dim:
         """The true length of one side of one matrix, in symbols."""

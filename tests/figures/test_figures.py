@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.figures.figures import MAX_SIDE_PX, MIN_SIDE_PX, UNKNOWN_SIDE_PX, Figure, ScaleName, draw_figures
+from app.figures.draw import draw_figures
+from app.figures.figures import Figure
+from app.figures.scale import MAX_SIDE_PX, MIN_SIDE_PX, UNKNOWN_SIDE_PX, ScaleName
 from app.settings import PROJECT
 from app.shapes.table import Blank
 from app.sheets.library import Library, load_library
@@ -151,7 +153,7 @@ def test_an_empty_sheet_is_drawn_open(library: Library) -> None:
     """Nothing typed: every box is open, every edge is a question mark of one length."""
     figures = draw_figures(library.variant("llama-7b"), {})
     assert len(figures) == 3
-    assert all(box.open for figure in figures for box in figure.boxes)
+    assert all(box.incomplete for figure in figures for box in figure.boxes)
     assert lengths(figures) == {"?": {UNKNOWN_SIDE_PX}}
     assert not any(figure.has_mismatch for figure in figures)
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.figures.figures import draw_figures
+from app.figures.draw import draw_figures
 from app.grading.grade import grade
 from app.settings import PROJECT
 from app.shapes.table import Blank

@@ -10,7 +10,8 @@ from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import RedirectResponse
 
 from app.exchange.imported_models import library_with_model, variant_coded
-from app.figures.figures import Figure, ScaleName
+from app.figures.figures import Figure
+from app.figures.scale import ScaleName
 from app.grading.explanations import Explanation, explain_diagnosis
 from app.grading.grade import Report, grade
 from app.grading.hints import HINT_LEVELS, Hint, HintLevel, next_hint_level, write_hint
@@ -169,7 +170,11 @@ async def pressed(request: Request) -> HintLevel:
 
 @router.post("/sheet/hint")
 def show_sheet_hint(
-    request: Request, services: ServicesDep, owner: OwnerDep, asked: Posted, level: Annotated[HintLevel, Depends(pressed)]
+    request: Request,
+    services: ServicesDep,
+    owner: OwnerDep,
+    asked: Posted,
+    level: Annotated[HintLevel, Depends(pressed)],
 ) -> Response:
     """Mark the sheet as a check does, with a hint; what was checked already is no second try."""
     report = grade(asked.variant, asked.answers)

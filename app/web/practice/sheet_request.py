@@ -10,7 +10,7 @@ from fastapi import Depends, Request
 from starlette.concurrency import run_in_threadpool
 
 from app.exchange.imported_models import library_with_model
-from app.figures.figures import ScaleName
+from app.figures.scale import ScaleName
 from app.grading.grade import Report
 from app.sheets.library import Library
 from app.sheets.numbers import read_answer

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
-from app.figures.figures import Figure, ScaleName, draw_figures
+from app.figures.draw import draw_figures
+from app.figures.figures import Figure
+from app.figures.scale import ScaleName
 from app.grading.grade import Mark, MarkKind, Report
 from app.shapes.table import Blank, Count
 from app.sheets.worksheet import Row, Typed, Variant, format_number

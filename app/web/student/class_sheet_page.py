@@ -15,7 +15,8 @@ from fastapi.responses import RedirectResponse
 
 from app.classes.activity_results import report_as_stored
 from app.classes.student_sheet import stored_marks, variant_of, worksheet_titles
-from app.figures.figures import Figure, ScaleName
+from app.figures.figures import Figure
+from app.figures.scale import ScaleName
 from app.grading.grade import Report, grade
 from app.grading.hints import HINT_LEVELS, Hint, HintLevel, next_hint_level, write_hint
 from app.sheets.worksheet import Variant

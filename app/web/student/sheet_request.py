@@ -13,7 +13,7 @@ from typing import Annotated
 from fastapi import Depends, HTTPException, Request
 
 from app.classes.student_sheet import StudentSheet, student_sheet
-from app.figures.figures import ScaleName
+from app.figures.scale import ScaleName
 from app.store.classwork import Draft
 from app.web.practice.sheet_request import MAX_KEPT, read_scale, read_version
 from app.web.shared import permissions

@@ -1,0 +1,105 @@
+"""How long a length is in pixels, and how large every matrix of a sheet is drawn."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from app.figures.figures import Size
+from app.figures.plans import FigurePlan
+from app.figures.typed_shapes import TypedShapes
+from app.shapes.table import Blank, Tensor
+
+ScaleName = Literal["root", "true"]
+
+MAX_SIDE_PX = 210.0  # of the longest length on the sheet
+UNKNOWN_SIDE_PX = 42.0  # of a length not typed yet
+MIN_SIDE_PX = 4.0  # of any length, so that it can be seen
+MAX_FIGURE_PX = 600.0  # width of a figure's matrices, without the space around and between them
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How many pixels a length has: proportional to its square root ("root") or to itself ("true").
+
+    Square roots keep 128 visible beside 4096. One scale holds for all figures of a sheet.
+    """
+
+    name: ScaleName
+    px_per_unit: float
+
+    @classmethod
+    def fitting(cls, name: ScaleName, shapes: TypedShapes, plans: tuple[FigurePlan, ...]) -> Scale:
+        """The largest scale on which no side is longer than MAX_SIDE_PX and no figure wider than MAX_FIGURE_PX.
+
+        The tokens and the model's width, which the sheet tells, count as sides even if they were not typed, so that
+        the drawing does not jump while the sheet is being filled in.
+        """
+        longest = max(shapes.variant.tokens, shapes.variant.architecture.d, *shapes.lengths.values())
+        scale = cls(name, MAX_SIDE_PX / _measure(name, longest))
+        widest = max((MatrixSizes(shapes, scale).content_width(plan) for plan in plans), default=0.0)
+        return cls(name, scale.px_per_unit * min(1.0, MAX_FIGURE_PX / max(widest, 1.0)))
+
+    def px(self, length: int | None) -> float:
+        """The pixels of a length; UNKNOWN_SIDE_PX for None, and never less than MIN_SIDE_PX."""
+        return UNKNOWN_SIDE_PX if length is None else max(MIN_SIDE_PX, self.px_per_unit * _measure(self.name, length))
+
+
+def _measure(name: ScaleName, length: int) -> float:
+    """What pixels are proportional to: the length, or its square root."""
+    return math.sqrt(length) if name == "root" else float(length)
+
+
+@dataclass(frozen=True)
+class MatrixSizes:
+    """The size in px of every matrix of a sheet, on one scale."""
+
+    shapes: TypedShapes
+    scale: Scale
+
+    def _px(self, blank: Blank) -> float:
+        """The length of a side in px."""
+        return self.scale.px(self.shapes.lengths.get(blank))
+
+    def size(self, tensor: str) -> Size:
+        """Width (of its columns) and height (of its rows) of a matrix in px."""
+        return (self._px(Blank(tensor, "columns")), self._px(Blank(tensor, "rows")))
+
+    def operand_above(self, result: str) -> Tensor | None:
+        """The right operand of the product that makes a result; None if it is made from one matrix, as by softmax."""
+        equation = self.shapes.variant.table[result].equation
+        return self.shapes.variant.table[equation.operands[1]] if equation and len(equation.operands) == 2 else None
+
+    def stands_transposed(self, result: str) -> bool:
+        """Whether the right operand is drawn transposed, as Kᵀ in Q·Kᵀ: it is its columns that are summed away."""
+        equation = self.shapes.variant.table[result].equation
+        return equation is not None and equation.operand_labels[1][1] not in equation.result_labels
+
+    def size_above(self, result: str) -> Size:
+        """Width and height of the right operand as it is drawn above a result; (0, 0) if there is none."""
+        operand = self.operand_above(result)
+        if operand is None:
+            return (0.0, 0.0)
+        width, height = self.size(operand.key)
+        return (height, width) if self.stands_transposed(result) else (width, height)
+
+    def size_needed(self, result: str) -> Size:
+        """Width and height a result would need to be added to what came in; (0, 0) if nothing is known to differ."""
+        needed = {
+            mismatch.second[0].field: mismatch.first[0]
+            for mismatch in self.shapes.mismatches
+            if mismatch.added and mismatch.result == result
+        }
+        if not needed:
+            return (0.0, 0.0)
+        width, height = (needed.get(field, Blank(result, field)) for field in ("columns", "rows"))
+        return (self._px(width), self._px(height))
+
+    def column_width(self, result: str) -> float:
+        """The width of whatever is widest in a result's column: itself, its right operand, or its outline."""
+        return max(self.size(result)[0], self.size_above(result)[0], self.size_needed(result)[0])
+
+    def content_width(self, plan: FigurePlan) -> float:
+        """The width in px of a figure's matrices, without the space around and between them."""
+        return self.size(plan.left)[0] + sum(self.column_width(key) for key in plan.results)
