@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fastapi import FastAPI
 from hypothesis import settings
 from starlette.testclient import TestClient
 
@@ -20,6 +21,7 @@ from app.sheets.library import Library, load_library
 from app.store import Store
 from simulation.postgres import create_database, postgres_server
 from tests.helpers.fake_runner import FakeRunner
+from tests.helpers.running_app import running_app
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # small matrices, and the other cores have tests to run
 settings.register_profile("untimed", deadline=None)  # a busy machine is no fault of the code
@@ -121,6 +123,27 @@ def data_dir(tmp_path: Path, tables_in_a_file: Path) -> Path:
     settings.data_dir.mkdir()
     shutil.copy(tables_in_a_file, settings.database.removeprefix("sqlite:///"))
     return settings.data_dir
+
+
+@pytest.fixture(scope="module")
+def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FastAPI]:
+    """An app on SQLite for all tests of a file, which fill the same database."""
+    with running_app(tmp_path_factory.mktemp("app")) as running:
+        yield running
+
+
+@pytest.fixture
+def new_app(data_dir: Path) -> Iterator[FastAPI]:
+    """An app on SQLite for one test, with nothing in its database."""
+    with running_app(data_dir) as running:
+        yield running
+
+
+@pytest.fixture
+def app_on_each_database(database_url: str, tmp_path: Path) -> Iterator[FastAPI]:
+    """An app for one test, which runs once on SQLite and once on PostgreSQL, with nothing in its database."""
+    with running_app(tmp_path, database_url) as running:
+        yield running
 
 
 @pytest.fixture

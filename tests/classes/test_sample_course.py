@@ -4,40 +4,20 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
 from fastapi import FastAPI
-from starlette.testclient import TestClient
 
 from app import cli
 from app.classes.sample_course import add_sample_course
 from app.grading.grade import grade
-from app.main import create_app
-from app.settings import Settings
 from app.store import Course, Store
 from app.store.tables import metadata
 from simulation.misconception_students import misconception_sheets
-from tests.helpers.classes import World
-
-
-@pytest.fixture
-def anywhere(database_url: str, tmp_path: Path) -> Iterator[FastAPI]:
-    """The app on each kind of database."""
-    made = create_app(Settings(data_dir=tmp_path, database_url=database_url))
-    with TestClient(made):
-        yield made
-
-
-@pytest.fixture
-def app(tmp_path: Path) -> Iterator[FastAPI]:
-    """The app on SQLite."""
-    made = create_app(Settings(data_dir=tmp_path, database_url=""))
-    with TestClient(made):
-        yield made
+from tests.helpers.school import School
 
 
 def rows(store: Store) -> dict[str, list[Any]]:
@@ -48,14 +28,14 @@ def rows(store: Store) -> dict[str, list[Any]]:
     return {name: held for name, held in found.items() if name not in own}
 
 
-def test_one_press_makes_it_and_another_removes_it(anywhere: FastAPI) -> None:
+def test_one_press_makes_it_and_another_removes_it(app_on_each_database: FastAPI) -> None:
     """Thirty students, a lesson that is over and one that goes on; a second press makes no second; removed, no row."""
-    world = World(anywhere)
-    ada = world.teacher("ada@example.org")
-    store = world.services.store
-    mine = world.course("Transformers", ada)
+    school = School(app_on_each_database)
+    ada = school.teacher("ada@example.org")
+    store = school.store
+    mine = school.course("Transformers", ada)
     before = rows(store)
-    with world.browser(teacher=ada) as browser:
+    with school.browser(teacher=ada) as browser:
         assert "Make a sample course" in browser.get("/courses").text
         path = browser.post("/courses/sample").headers["location"]
         assert browser.post("/courses/sample").headers["location"] == path
@@ -68,39 +48,39 @@ def test_one_press_makes_it_and_another_removes_it(anywhere: FastAPI) -> None:
     assert rows(store) == before
 
 
-def sample(world: World) -> Course:
-    ada = world.teacher("ada@example.org")
-    return add_sample_course(world.services.library, world.services.tickets, world.services.store, ada)
+def sample(school: School) -> Course:
+    ada = school.teacher("ada@example.org")
+    return add_sample_course(school.library, school.services.tickets, school.store, ada)
 
 
-def test_each_page_of_it_says_so(app: FastAPI) -> None:
+def test_each_page_of_it_says_so(new_app: FastAPI) -> None:
     """To the staff and to somebody who joins it, on each page that is about it."""
-    world = World(app)
-    course = sample(world)
-    store = world.services.store
+    school = School(new_app)
+    course = sample(school)
+    store = school.store
     going_on = store.activities.of_course(course)[0]
-    student, learner = world.student(course, "Kim")
+    student, learner = school.student(course, "Kim")
     ada = store.people.find_teacher("ada@example.org")
     staff = ["", "/activities/new", "/exports"]
     pages = {f"/courses/{course.id}{page}": ada for page in staff}
     pages |= {f"/activities/{going_on.id}{page}": ada for page in ("", "/edit")}
     pages |= {f"/class/{going_on.id}{page}": None for page in ("", "/1", "/ticket")}
     for path, teacher in {**pages, f"/join/{going_on.join_code}": None}.items():
-        with world.browser(teacher=teacher, learner=None if teacher else learner) as browser:
+        with school.browser(teacher=teacher, learner=None if teacher else learner) as browser:
             got = browser.get(path)
         assert got.status_code == 200, path
         assert "its students are simulated" in got.text, path
     assert student.course_id == course.id
 
 
-def test_simulated_students_write_what_their_misconception_makes_them_write(app: FastAPI) -> None:
+def test_simulated_students_write_what_their_misconception_makes_them_write(new_app: FastAPI) -> None:
     """Each first try is the sheet of a believer made by hand, or right; marks, score and diagnosis are the grader's."""
-    world = World(app)
-    course, library = sample(world), world.services.library
-    [going_on, past] = world.services.store.activities.of_course(course)
+    school = School(new_app)
+    course, library = sample(school), school.library
+    [going_on, past] = school.store.activities.of_course(course)
     misconceptions = Counter[str]()
     for activity in (going_on, past):
-        for tried in world.services.store.classwork.tries_of_activity(activity.id):
+        for tried in school.store.classwork.tries_of_activity(activity.id):
             variant = library.variant(str(activity.content.items[tried.item].worksheet["key"]))
             by_hand = [{box: str(n) for box, n in boxes.items()} for _, boxes in misconception_sheets(variant)]
             right = {str(blank): str(n) for blank, n in variant.key.items()}
@@ -114,12 +94,12 @@ def test_simulated_students_write_what_their_misconception_makes_them_write(app:
     assert max(misconceptions.values()) >= 7
 
 
-def test_there_is_something_to_see_at_once(app: FastAPI) -> None:
+def test_there_is_something_to_see_at_once(new_app: FastAPI) -> None:
     """Of the lesson that goes on, some have handed in, some have tried, some type and some are missing; tickets too."""
-    world = World(app)
-    course = sample(world)
-    [going_on, past] = world.services.store.activities.of_course(course)
-    work = world.services.store.classwork
+    school = School(new_app)
+    course = sample(school)
+    [going_on, past] = school.store.activities.of_course(course)
+    work = school.store.classwork
     tries = work.tries_of_activity(going_on.id)
     handed_in = {tried.student_id for tried in tries if tried.handed_in}
     tried = {tried.student_id for tried in tries}

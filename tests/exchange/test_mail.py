@@ -35,7 +35,7 @@ from app.store import Store, Teacher
 from app.store import people as people_module
 from app.store.tables import log
 from app.web.shared.rate_limits import BUCKETS
-from tests.helpers.classes import PASSWORD, World
+from tests.helpers.school import PASSWORD, School
 
 ADA = "ada@example.org"
 PUBLIC = "https://shapes.example.org"
@@ -106,35 +106,35 @@ def post(box: Box) -> Iterator[int]:
 
 
 @pytest.fixture
-def world(tmp_path: Path, post: int) -> Iterator[World]:
+def school(tmp_path: Path, post: int) -> Iterator[School]:
     """The app with that mail server and a public address, and Ada, who has an account."""
     settings = Settings(
         data_dir=tmp_path, database_url="", address=PUBLIC, smtp=f"smtp://127.0.0.1:{post}", smtp_from=SENDER
     )
     app = create_app(settings)
     with TestClient(app):
-        yield World(app)
+        yield School(app)
 
 
 @pytest.fixture
-def ada(world: World) -> Teacher:
-    return world.teacher(ADA)
+def ada(school: School) -> Teacher:
+    return school.teacher(ADA)
 
 
 @pytest.fixture
-def browser(world: World) -> TestClient:
-    return TestClient(world.app, raise_server_exceptions=False, follow_redirects=False)
+def browser(school: School) -> TestClient:
+    return TestClient(school.app, raise_server_exceptions=False, follow_redirects=False)
 
 
 def ask(browser: TestClient, address: str = ADA, **headers: str) -> Any:
     return browser.post("/forgotten-password", data={"email": address}, headers=headers)
 
 
-def done(world: World) -> None:
+def done(school: School) -> None:
     """Wait until everything that was asked for so far has been seen to."""
-    assert world.services.mail
+    assert school.services.mail
     reached = threading.Event()
-    assert world.services.mail.outbox.put(reached.set)
+    assert school.services.mail.outbox.put(reached.set)
     assert reached.wait(20)
 
 
@@ -148,14 +148,14 @@ def link_in(letter: EmailMessage) -> str:
 
 
 def test_a_mailed_link_sets_a_password_once_and_ends_every_session(
-    world: World, ada: Teacher, browser: TestClient, box: Box
+    school: School, ada: Teacher, browser: TestClient, box: Box
 ) -> None:
     """From the sign-in page over a letter to a new password: other browsers are signed out, the link is used up."""
     assert 'href="/forgotten-password"' in browser.get("/sign-in").text
     assert "Send the link" in browser.get("/forgotten-password").text
-    with world.browser(teacher=ada) as other:
+    with school.browser(teacher=ada) as other:
         assert "is on its way" in ask(browser, " ADA@example.org ").text
-        done(world)
+        done(school)
         [(recipients, letter)] = box.taken
         assert (recipients, letter["To"], letter["From"]) == ([ADA], ADA, SENDER)
         assert (letter["Auto-Submitted"], letter["Message-ID"].endswith("@example.org>")) == ("auto-generated", True)
@@ -165,29 +165,29 @@ def test_a_mailed_link_sets_a_password_once_and_ends_every_session(
     assert browser.get(path).status_code == 404
     signed = browser.post("/sign-in", data={"email": ADA, "password": PASSWORD})
     assert signed.status_code == 303
-    with world.services.store.engine.connect() as connection:
+    with school.store.engine.connect() as connection:
         rows = [(row.who, row.what, row.object) for row in connection.execute(sa.select(log).order_by(log.c.id))]
     assert rows[0] == ("nobody", "password link mailed", f"teacher {ada.id}")
     assert rows[1] == (f"teacher {ada.id}", "password set", f"teacher {ada.id}")
 
 
 def test_the_host_of_a_request_has_no_part_in_the_link(
-    world: World, ada: Teacher, browser: TestClient, box: Box
+    school: School, ada: Teacher, browser: TestClient, box: Box
 ) -> None:
     """Whatever Host and its relatives say, the token goes to the address that was set and nowhere else."""
     evil = {"Host": "evil.example", "X-Forwarded-Host": "evil.example", "Forwarded": "host=evil.example"}
     assert ask(browser, **evil).status_code == 200
-    done(world)
+    done(school)
     assert link_in(box.taken[0][1]).startswith(f"{PUBLIC}/links/")
     assert "evil" not in box.taken[0][1].as_string()
 
 
 def test_a_link_is_good_for_an_hour(
-    world: World, ada: Teacher, browser: TestClient, box: Box, monkeypatch: pytest.MonkeyPatch
+    school: School, ada: Teacher, browser: TestClient, box: Box, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Just before it is over it works, afterwards it does not."""
     ask(browser)
-    done(world)
+    done(school)
     path = link_in(box.taken[0][1]).removeprefix(PUBLIC)
     for minutes, status in ((59, 200), (61, 404)):
         later = datetime.now(UTC) + timedelta(minutes=minutes)
@@ -195,12 +195,12 @@ def test_a_link_is_good_for_an_hour(
         assert browser.get(path).status_code == status
 
 
-def test_asking_voids_no_link_and_a_new_password_voids_all(world: World, ada: Teacher, browser: TestClient) -> None:
+def test_asking_voids_no_link_and_a_new_password_voids_all(school: School, ada: Teacher, browser: TestClient) -> None:
     """Anybody may ask in another's name: the link from the terminal stays good, until a password was set."""
-    people = world.services.store.people
+    people = school.store.people
     printed = people.add_link("reset", ADA)
     ask(browser)
-    done(world)
+    done(school)
     assert browser.get(f"/links/{printed}").status_code == 200
     token = people.add_mailed_link(ada)
     assert browser.post(f"/links/{token}", data={"password": PASSWORD}).status_code == 303
@@ -227,11 +227,11 @@ def test_mailed_links_are_counted_dropped_and_voided_in_either_database(store: S
 
 
 def test_an_unknown_address_gets_the_same_answer_and_no_letter(
-    world: World, ada: Teacher, browser: TestClient, box: Box
+    school: School, ada: Teacher, browser: TestClient, box: Box
 ) -> None:
     """Character by character the same, but for the address that was typed."""
     known, unknown = ask(browser), ask(browser, "eve@example.org")
-    done(world)
+    done(school)
     assert (known.status_code, unknown.status_code) == (200, 200)
     assert known.text.replace(ADA, "") == unknown.text.replace("eve@example.org", "")
     assert known.headers.keys() == unknown.headers.keys()
@@ -239,33 +239,33 @@ def test_an_unknown_address_gets_the_same_answer_and_no_letter(
 
 
 def test_nobody_is_looked_up_before_the_answer_is_given(
-    world: World, ada: Teacher, browser: TestClient, monkeypatch: pytest.MonkeyPatch, box: Box
+    school: School, ada: Teacher, browser: TestClient, monkeypatch: pytest.MonkeyPatch, box: Box
 ) -> None:
     """While the table of teachers cannot be read, the answer comes all the same, so its time tells nothing."""
-    people, gate = world.services.store.people, threading.Event()
+    people, gate = school.store.people, threading.Event()
     real = people.find_teacher
     monkeypatch.setattr(people, "find_teacher", lambda address: real(address) if gate.wait(20) else None)
     assert [ask(browser, address).status_code for address in (ADA, "eve@example.org")] == [200, 200]
     assert box.taken == []
     gate.set()
-    done(world)
+    done(school)
     assert len(box.taken) == 1
 
 
 # How often
 
 
-def test_a_mailbox_gets_three_letters_an_hour(world: World, ada: Teacher, browser: TestClient, box: Box) -> None:
+def test_a_mailbox_gets_three_letters_an_hour(school: School, ada: Teacher, browser: TestClient, box: Box) -> None:
     """The fourth answer is the same and sends nothing; others get theirs."""
-    world.teacher("bo@example.org")
+    school.teacher("bo@example.org")
     answers = {ask(browser).text for _ in range(4)}
     ask(browser, "bo@example.org")
-    done(world)
+    done(school)
     assert len(answers) == 1
     assert [recipients[0] for recipients, _ in box.taken] == [ADA, ADA, ADA, "bo@example.org"]
 
 
-def test_one_place_cannot_ask_for_ever(world: World, browser: TestClient) -> None:
+def test_one_place_cannot_ask_for_ever(school: School, browser: TestClient) -> None:
     """After so many asked for, one is told how long to wait, and what was typed stays."""
     for _ in range(int(BUCKETS["mail"].size)):
         assert ask(browser, "eve@example.org").status_code == 200
@@ -275,10 +275,10 @@ def test_one_place_cannot_ask_for_ever(world: World, browser: TestClient) -> Non
     assert 'value="eve@example.org"' in refused.text
 
 
-def test_too_many_letters_that_wait_are_refused(world: World, browser: TestClient) -> None:
+def test_too_many_letters_that_wait_are_refused(school: School, browser: TestClient) -> None:
     """While the mail server is slow no more than fifty wait, and the next who asks is told to come back."""
-    assert world.services.mail
-    gate, outbox, began = threading.Event(), world.services.mail.outbox, threading.Event()
+    assert school.services.mail
+    gate, outbox, began = threading.Event(), school.services.mail.outbox, threading.Event()
 
     def slow() -> None:
         began.set()
@@ -334,13 +334,13 @@ def test_the_terminal_says_what_is_missing(
 
 @pytest.mark.parametrize("refusal", ["550 No such user ada@example.org here", "451 Try again later"])
 def test_a_letter_that_is_refused_is_logged_without_the_address(
-    world: World, ada: Teacher, browser: TestClient, box: Box, caplog: pytest.LogCaptureFixture, refusal: str
+    school: School, ada: Teacher, browser: TestClient, box: Box, caplog: pytest.LogCaptureFixture, refusal: str
 ) -> None:
     """The same answer to whoever asked, one line for the operator, and the link is gone and not counted."""
     box.refusal = refusal
     caplog.set_level(logging.DEBUG)
     answers = [ask(browser).text for _ in range(4)]
-    done(world)
+    done(school)
     assert all("is on its way" in answer for answer in answers)
     said = [record.getMessage() for record in caplog.records if record.name == "attention_shapes"]
     assert said == [f"mail: a link was not sent: SMTPRecipientsRefused {refusal[:3]}"] * 4
@@ -348,7 +348,7 @@ def test_a_letter_that_is_refused_is_logged_without_the_address(
     assert not any(ADA in record.getMessage() or "/links/" in record.getMessage() for record in ours)
     box.refusal = ""
     ask(browser)
-    done(world)
+    done(school)
     assert len(box.taken) == 1
 
 
@@ -359,23 +359,23 @@ def test_a_mail_server_that_is_away_is_one_line_in_the_log(tmp_path: Path, caplo
     settings = Settings(data_dir=tmp_path, database_url="", address=PUBLIC, smtp=f"smtp://127.0.0.1:{port}",
                         smtp_from=SENDER)  # fmt: skip
     with TestClient(create_app(settings)) as browser:
-        world = World(browser.app)  # type: ignore[arg-type]  # it is the app itself
-        world.teacher(ADA)
+        school = School(browser.app)  # type: ignore[arg-type]  # it is the app itself
+        school.teacher(ADA)
         assert ask(browser).status_code == 200
-        done(world)
+        done(school)
     assert [record.getMessage() for record in caplog.records] == ["mail: a link was not sent: ConnectionRefusedError"]
 
 
 def test_a_database_that_fails_stops_no_later_letter(
-    world: World, ada: Teacher, browser: TestClient, box: Box, monkeypatch: pytest.MonkeyPatch
+    school: School, ada: Teacher, browser: TestClient, box: Box, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What goes wrong with one letter is another's no more."""
     with monkeypatch.context() as broken:
-        broken.setattr(world.services.store.people, "find_teacher", lambda _: 1 / 0)
+        broken.setattr(school.store.people, "find_teacher", lambda _: 1 / 0)
         ask(browser)
-        done(world)
+        done(school)
     ask(browser)
-    done(world)
+    done(school)
     assert len(box.taken) == 1
 
 

@@ -20,7 +20,7 @@ from app.main import create_app
 from app.settings import Settings
 from app.web.shared.rate_limits import RateLimits
 from tests.helpers.fake_runner import FakeRunner
-from tests.helpers.permission_table import TABLE, Cast
+from tests.helpers.permission_table import TABLE, TwoCourses
 
 NASTY = (
     "", " ", "0", "-1", "1", "2", "99999999999", "9" * 400, "1e309", "NaN", "٣", "a\x00b", "%ED%A0%80", "é🙂", "\u202e",
@@ -85,22 +85,22 @@ class Fuzzer:
             self._in_a_world(min(left, REFRESH))
 
     def _in_a_world(self, requests: int) -> None:
-        cast = Cast(self.app)
+        courses = TwoCourses(self.app)
         self.app.state.services = replace(
             self.app.state.services, limits=RateLimits()
         )  # wrong guesses are what this is about
         for role, share in (("instructor", 0.5), ("student", 0.35), ("nobody", 1.0)):
-            with cast.world.browser(**cast.people[role]) as browser:
-                forms, links = self._harvest(browser, cast)
+            with courses.school.browser(**courses.people[role]) as browser:
+                forms, links = self._harvest(browser, courses)
                 for _ in range(int(requests * share) + 1 if role != "nobody" else requests):
                     if requests <= 0:
                         return
                     requests -= 1
-                    self._send(browser, cast, forms, links)
+                    self._send(browser, courses, forms, links)
 
-    def _harvest(self, browser: TestClient, cast: Cast) -> tuple[list[Form], list[str]]:
+    def _harvest(self, browser: TestClient, courses: TwoCourses) -> tuple[list[Form], list[str]]:
         """The forms of the pages that are reached in two steps, and their addresses."""
-        pages = [*ALWAYS, *(cast.path(route[4:]) for route in TABLE if route.startswith("GET "))]
+        pages = [*ALWAYS, *(courses.path(route[4:]) for route in TABLE if route.startswith("GET "))]
         forms, links = list[Form](), set[str]()
         for path in dict.fromkeys(pages):
             answer = browser.get(path, follow_redirects=True)
@@ -111,23 +111,23 @@ class Fuzzer:
                 links.update(found.links)
         return forms, sorted(links)
 
-    def _send(self, browser: TestClient, cast: Cast, forms: Sequence[Form], links: Sequence[str]) -> None:
+    def _send(self, browser: TestClient, courses: TwoCourses, forms: Sequence[Form], links: Sequence[str]) -> None:
         if self._chance.random() < 0.6:
             form = self._chance.choice(forms)
         else:
             method, path = self._chance.choice(tuple(TABLE)).split(" ")
-            form = replace(self._chance.choice(forms), method=method, action=self._path(cast, path))
+            form = replace(self._chance.choice(forms), method=method, action=self._path(courses, path))
         if form.method == "GET" and links and self._chance.random() < 0.3:
             form = replace(form, action=self._chance.choice(links))
         self._submit(browser, form)
 
-    def _path(self, cast: Cast, route: str) -> str:
+    def _path(self, courses: TwoCourses, route: str) -> str:
         """The route with values that fit, or now and then with one that does not."""
         pieces = list[str]()
         for piece in route.split("/"):
             odd = piece.startswith("{") and self._chance.random() < 0.2
             pieces.append(
-                quote(self._chance.choice(NASTY)[:300], safe="") if odd else cast.path(piece) if piece else ""
+                quote(self._chance.choice(NASTY)[:300], safe="") if odd else courses.path(piece) if piece else ""
             )
         return "/".join(pieces)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from fastapi import FastAPI
 
-from tests.helpers.classes import World
+from tests.helpers.school import School
 
 NUMBERS = itertools.count(1)
 ROLES = ("nobody", "other student", "student", "assistant", "other instructor", "instructor")
@@ -139,18 +139,18 @@ TABLE: dict[str, Row] = {
 }
 
 
-class Cast:
+class TwoCourses:
     """Two courses, with everybody of the table and the objects of the first course."""
 
     def __init__(self, app: FastAPI) -> None:
-        self.world, number = World(app), next(NUMBERS)
-        ada, eve = self.world.teacher(f"ada@{number}"), self.world.teacher(f"eve@{number}")
-        course, other = self.world.course("Transformers", ada), self.world.course("Another", eve)
-        bo = self.world.teacher(f"bo@{number}", course, "assistant")
-        kim, kims = self.world.student(course, "Kim")
-        _, lous = self.world.student(other, "Lou")
-        self.kim, self.activity = kim, self.world.activity(course)
-        self.world.activity(other)
+        self.school, number = School(app), next(NUMBERS)
+        ada, eve = self.school.teacher(f"ada@{number}"), self.school.teacher(f"eve@{number}")
+        course, other = self.school.course("Transformers", ada), self.school.course("Another", eve)
+        bo = self.school.teacher(f"bo@{number}", course, "assistant")
+        kim, kims = self.school.student(course, "Kim")
+        _, lous = self.school.student(other, "Lou")
+        self.kim, self.activity = kim, self.school.activity(course)
+        self.school.activity(other)
         self.people: dict[str, dict[str, Any]] = {
             "nobody": {}, "other student": {"learner": lous}, "student": {"learner": kims},
             "assistant": {"teacher": bo}, "other instructor": {"teacher": eve}, "instructor": {"teacher": ada},
@@ -165,5 +165,5 @@ class Cast:
     def path(self, route: str) -> str:
         for name, value in self.values.items():
             route = route.replace(name, str(value))
-        assert "{" not in route, f"test_doors knows no example for {route}"
+        assert "{" not in route, f"there is no example for {route}"
         return route

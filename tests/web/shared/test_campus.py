@@ -22,14 +22,12 @@ import pytest
 import sqlalchemy as sa
 import yaml
 from fastapi import FastAPI
-from starlette.testclient import TestClient
 
-from app.main import create_app
 from app.settings import PROJECT, Settings
 from app.store import Attempt, Store
 from app.store.housekeeping import tidy
 from app.store.tables import attempts, learners, links, log, runs, sessions, students, work
-from tests.helpers.classes import World
+from tests.helpers.school import School
 
 PROXIED = {"Host": "shapes.example.org", "X-Forwarded-Proto": "https", "X-Forwarded-For": "198.51.100.7"}
 
@@ -205,26 +203,21 @@ def test_what_is_of_no_more_use_goes_and_everything_else_stays(store: Store) -> 
 # What no log says
 
 
-@pytest.fixture
-def app(database_url: str, tmp_path: Path) -> Iterator[FastAPI]:
-    made = create_app(Settings(data_dir=tmp_path, database_url=database_url))
-    with TestClient(made):
-        yield made
-
-
-def test_no_line_of_a_log_has_a_name_or_an_answer(app: FastAPI, caplog: pytest.LogCaptureFixture) -> None:
+def test_no_line_of_a_log_has_a_name_or_an_answer(
+    app_on_each_database: FastAPI, caplog: pytest.LogCaptureFixture
+) -> None:
     """Also where the database fails in the middle of keeping them, and where the code does."""
-    world = World(app)
-    ada = world.teacher("ada@example.org")
-    course = world.course("Transformers", ada)
-    activity = world.activity(course)
-    _, learner = world.student(course, "Kim Secretname")
+    school = School(app_on_each_database)
+    ada = school.teacher("ada@example.org")
+    course = school.course("Transformers", ada)
+    activity = school.activity(course)
+    _, learner = school.student(course, "Kim Secretname")
     caplog.set_level(logging.DEBUG)
-    with world.browser(learner=learner) as browser, world.browser(teacher=ada) as staff:
+    with school.browser(learner=learner) as browser, school.browser(teacher=ada) as staff:
         sheet = f"/class/{activity.id}/1"
         assert browser.post(f"{sheet}/save", data={"queries.rows": "4711 secret"}).status_code == 200
         staff.post(f"/courses/{course.id}/students", data={"roster": "Lou Secretname, 1017"})
-        with world.services.store.engine.begin() as connection:
+        with school.store.engine.begin() as connection:
             work.drop(connection)
         assert browser.post(f"{sheet}/save", data={"queries.rows": "4711 secret"}).status_code == 503
         browser.post(f"/class/{activity.id}/ticket", data={"answer-muddiest": "a secret"})

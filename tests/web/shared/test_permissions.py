@@ -9,11 +9,8 @@ from typing import Any
 import pytest
 from fastapi import FastAPI
 from starlette.routing import Mount, Route
-from starlette.testclient import TestClient
 
-from app.main import create_app
-from app.settings import Settings
-from tests.helpers.permission_table import ROLES, TABLE, Cast
+from tests.helpers.permission_table import ROLES, TABLE, TwoCourses
 
 
 def routes(found: Iterable[Any], prefix: str = "") -> Iterator[str]:
@@ -31,13 +28,6 @@ def routes(found: Iterable[Any], prefix: str = "") -> Iterator[str]:
             assert route.path == "/static"
 
 
-@pytest.fixture(scope="module")
-def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FastAPI]:
-    made = create_app(Settings(data_dir=tmp_path_factory.mktemp("doors"), database_url=""))
-    with TestClient(made):
-        yield made
-
-
 def test_every_route_has_a_row(app: FastAPI) -> None:
     """A route without a row in the table fails here: whoever adds one decides who may use it."""
     assert sorted(routes(app.routes)) == sorted(TABLE)
@@ -47,26 +37,26 @@ def test_every_route_has_a_row(app: FastAPI) -> None:
 def test_each_role_gets_what_the_table_says(app: FastAPI, route: str) -> None:
     """All six in turn, the instructor last, in a world of their own."""
     method, path = route.split(" ")
-    cast, got = Cast(app), list[int]()
+    courses, got = TwoCourses(app), list[int]()
     for role in ROLES:
-        with cast.world.browser(**cast.people[role]) as browser:
-            got.append(browser.request(method, cast.path(path)).status_code)
+        with courses.school.browser(**courses.people[role]) as browser:
+            got.append(browser.request(method, courses.path(path)).status_code)
     assert dict(zip(ROLES, got, strict=True)) == dict(zip(ROLES, TABLE[route], strict=True))
 
 
 def test_a_class_handout_is_for_the_teacher_who_asked_for_it(app: FastAPI) -> None:
     """Its address alone, with everybody's name behind it, opens nothing: for all others it is not there."""
-    cast = Cast(app)
-    with cast.world.browser(**cast.people["instructor"]) as browser:
+    courses = TwoCourses(app)
+    with courses.school.browser(**courses.people["instructor"]) as browser:
         form = {"sheet": "1", "layout": "full"}
-        answer = browser.post(cast.path("/activities/{activity_id:int}/handout"), data=form, follow_redirects=False)
+        answer = browser.post(courses.path("/activities/{activity_id:int}/handout"), data=form, follow_redirects=False)
         address = answer.headers["location"]
         end = time.monotonic() + 60
         while "Download the PDF" not in browser.get(address).text and time.monotonic() < end:
             time.sleep(0.05)
         assert browser.get(f"{address}.pdf").content.startswith(b"%PDF")
     for role in ROLES[:-1]:
-        with cast.world.browser(**cast.people[role]) as browser:
+        with courses.school.browser(**courses.people[role]) as browser:
             hidden, absent = browser.get(address), browser.get("/handout/jobs/" + "a" * 24)
             assert (hidden.status_code, hidden.text) == (404, absent.text)
             assert browser.get(f"{address}.pdf").status_code == 404
@@ -78,34 +68,34 @@ STUDENTS_DOORS = [route for route in TABLE if route.split(" ")[1].startswith("/c
 @pytest.mark.parametrize("route", STUDENTS_DOORS)
 def test_a_draft_is_not_there_for_students(app: FastAPI, route: str) -> None:
     """What the staff still works on is 404 for the student who may see the rest."""
-    cast = Cast(app)
-    cast.world.services.store.activities.set_state(cast.activity, "draft")
+    courses = TwoCourses(app)
+    courses.school.services.store.activities.set_state(courses.activity, "draft")
     method, path = route.split(" ")
-    with cast.world.browser(**cast.people["student"]) as browser:
-        assert browser.request(method, cast.path(path)).status_code == 404
-        assert browser.get(f"/join/{cast.activity.join_code}").status_code == 404
+    with courses.school.browser(**courses.people["student"]) as browser:
+        assert browser.request(method, courses.path(path)).status_code == 404
+        assert browser.get(f"/join/{courses.activity.join_code}").status_code == 404
 
 
 @pytest.mark.parametrize("path", ["/courses/{}", "/activities/{}", "/activities/{}/edit"])
 @pytest.mark.parametrize("number", [0, 999_999, 2**31, 10**30])
 def test_what_is_not_there_looks_like_what_one_may_not_see(app: FastAPI, path: str, number: int) -> None:
     """Numbers that nothing has, or no database can hold, are 404 as another's course is."""
-    cast = Cast(app)
-    with cast.world.browser(**cast.people["instructor"]) as browser:
+    courses = TwoCourses(app)
+    with courses.school.browser(**courses.people["instructor"]) as browser:
         absent = browser.get(path.format(number))
-    with cast.world.browser(**cast.people["other instructor"]) as browser:
-        hidden = browser.get(path.format(cast.activity.id if "activities" in path else cast.activity.course_id))
+    with courses.school.browser(**courses.people["other instructor"]) as browser:
+        hidden = browser.get(path.format(courses.activity.id if "activities" in path else courses.activity.course_id))
     assert (absent.status_code, hidden.status_code) == (404, 404)
     assert absent.text == hidden.text
 
 
 def test_a_student_of_another_course_cannot_be_reached_through_ones_own(app: FastAPI) -> None:
     """The student's number in the address of another course is 404, and the student stays."""
-    cast = Cast(app)
-    store = cast.world.services.store
-    mine = store.courses.add("Mine", "UTC", cast.people["other instructor"]["teacher"])
-    kim = store.courses.find_student(cast.kim.id)
+    courses = TwoCourses(app)
+    store = courses.school.services.store
+    mine = store.courses.add("Mine", "UTC", courses.people["other instructor"]["teacher"])
+    kim = store.courses.find_student(courses.kim.id)
     assert kim
-    with cast.world.browser(**cast.people["other instructor"]) as browser:
+    with courses.school.browser(**courses.people["other instructor"]) as browser:
         assert browser.post(f"/courses/{mine.id}/students/{kim.id}/remove").status_code == 404
     assert store.courses.find_student(kim.id) == kim

@@ -16,7 +16,7 @@ import pytest
 from app.store import Store
 from simulation.lesson import Lesson, open_lesson
 from simulation.server import Server
-from tests.helpers.classes import PASSWORD
+from tests.helpers.school import PASSWORD
 
 CLASS = 6
 

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,17 +13,15 @@ import sqlalchemy as sa
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
-from app.main import create_app
-from app.settings import Settings
-from app.store import Activity, Course, Plan, Policies, Student, Teacher
+from app.store import Activity, Plan, Policies, Student
 from app.store.tables import attempts, drafts
 from app.web.shared.cookies import VISITOR_COOKIE
 from app.web.shared.rate_limits import BUCKETS, Limit
 from tests.helpers.answer_keys import KEY
-from tests.helpers.classes import World
 from tests.helpers.fake_runner import FakeRunner
 from tests.helpers.html_page import Page
 from tests.helpers.runs import finished_run
+from tests.helpers.school import Classroom, School
 
 HALF = {**dict.fromkeys(KEY, ""), "input.rows": "100", "queries.columns": "4096"}
 FORM = {
@@ -36,38 +31,11 @@ FORM = {
 }  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FastAPI]:
-    made = create_app(Settings(data_dir=tmp_path_factory.mktemp("class"), database_url=""))
-    with TestClient(made):
-        yield made
-
-
-class Room:
-    """One course with its instructor, and browsers for whoever comes."""
-
-    def __init__(self, app: FastAPI, stack: ExitStack, name: str) -> None:
-        self.world, self._stack = World(app), stack
-        self.ada: Teacher = self.world.teacher(f"ada@{name}"[:200])
-        self.course: Course = self.world.course("Transformers", self.ada)
-        self.instructor = self.enter(teacher=self.ada)
-
-    def enter(self, **who: Any) -> TestClient:
-        return self._stack.enter_context(self.world.browser(**who))
-
-    def open(self, **policies: Any) -> Activity:
-        return self.world.activity(self.course, Policies(**policies), ("llama-7b",))
-
-    def seat(self, name: str = "Kim") -> tuple[Student, TestClient]:
-        student, learner = self.world.student(self.course, name)
-        return student, self.enter(learner=learner)
-
-
 @pytest.fixture
-def room(app: FastAPI, request: pytest.FixtureRequest) -> Iterator[Room]:
-    with ExitStack() as stack:
-        World(app).services.limits.forget()
-        yield Room(app, stack, f"{abs(hash(request.node.name))}")
+def classroom(app: FastAPI) -> Classroom:
+    """A course without an activity, in an app that has counted no wrong guesses yet."""
+    School(app).services.limits.forget()
+    return Classroom(app, sheets=None)
 
 
 def send(browser: TestClient, activity: Activity, what: str, answers: dict[str, str], **more: str) -> Any:
@@ -77,33 +45,31 @@ def send(browser: TestClient, activity: Activity, what: str, answers: dict[str, 
     return browser.post(f"{address}/{what}", data={**answers, "form_id": form_id, "version": "7", **more})
 
 
-def tries(room: Room, activity: Activity) -> list[tuple[bool, float]]:
-    return [
-        (found.handed_in, found.score) for found in room.world.services.store.classwork.tries_of_activity(activity.id)
-    ]
+def tries(classroom: Classroom, activity: Activity) -> list[tuple[bool, float]]:
+    return [(found.handed_in, found.score) for found in classroom.store.classwork.tries_of_activity(activity.id)]
 
 
 # Making an activity
 
 
-def test_an_activity_is_made_opened_and_closed(room: Room) -> None:
+def test_an_activity_is_made_opened_and_closed(classroom: Classroom) -> None:
     """The form makes a draft; opening lets students in with the code and its picture; closing ends it."""
-    made = room.instructor.post(f"/courses/{room.course.id}/activities", data=FORM)
-    page = Page(room.instructor.get(made.headers["location"]).text)
+    made = classroom.instructor.post(f"/courses/{classroom.course.id}/activities", data=FORM)
+    page = Page(classroom.instructor.get(made.headers["location"]).text)
     assert page.text("h1") == "Week 3"
     assert "Draft" in page.text("p", class_="phase")
     code = page.text("p", class_="code")
     assert re.fullmatch(r"[A-Z]{6}", code)
-    student = room.enter()
+    student = classroom.school.browser()
     assert student.post("/join", data={"code": code}).status_code == 404
-    room.instructor.post(f"{made.headers['location']}/open")
+    classroom.instructor.post(f"{made.headers['location']}/open")
     assert student.post("/join", data={"code": code.lower()}).headers["location"] == f"/join/{code}"
-    picture = room.instructor.get(f"{made.headers['location']}/qr.svg")
+    picture = classroom.instructor.get(f"{made.headers['location']}/qr.svg")
     assert picture.headers["content-type"] == "image/svg+xml"
     assert "<svg" in picture.text
     assert "<script" not in picture.text
-    room.instructor.post(f"{made.headers['location']}/close")
-    assert Page(room.instructor.get(made.headers["location"]).text).text("p", class_="phase") == "Closed"
+    classroom.instructor.post(f"{made.headers['location']}/close")
+    assert Page(classroom.instructor.get(made.headers["location"]).text).text("p", class_="phase") == "Closed"
 
 
 @pytest.mark.parametrize(
@@ -123,50 +89,50 @@ def test_an_activity_is_made_opened_and_closed(room: Room) -> None:
         ({"closes": "0001-01-01T00:00"}, "is no time"),
     ],
 )
-def test_a_form_that_cannot_be_used_comes_back(room: Room, change: dict[str, Any], sentence: str) -> None:
+def test_a_form_that_cannot_be_used_comes_back(classroom: Classroom, change: dict[str, Any], sentence: str) -> None:
     """422, one sentence, and everything typed still there; nothing is made."""
-    answer = room.instructor.post(f"/courses/{room.course.id}/activities", data={**FORM, **change})
+    answer = classroom.instructor.post(f"/courses/{classroom.course.id}/activities", data={**FORM, **change})
     assert answer.status_code == 422
     page = Page(answer.text)
     assert sentence in page.text("p", class_="problem")
     assert page.find("input", name="day")[0][0]["value"] == change.get("day", "2026-03-31")
-    assert room.world.services.store.activities.of_course(room.course) == ()
+    assert classroom.store.activities.of_course(classroom.course) == ()
 
 
-def test_times_are_those_of_the_course(room: Room) -> None:
+def test_times_are_those_of_the_course(classroom: Classroom) -> None:
     """Ten o'clock in Berlin on the last day of March is eight in UTC, and the form shows ten again."""
     form = {**FORM, "opens": "2026-03-31T10:00", "closes": "2026-03-31T11:30"}
-    made = room.instructor.post(f"/courses/{room.course.id}/activities", data=form)
-    [activity] = room.world.services.store.activities.of_course(room.course)
+    made = classroom.instructor.post(f"/courses/{classroom.course.id}/activities", data=form)
+    [activity] = classroom.store.activities.of_course(classroom.course)
     assert activity.plan.opens_at == datetime(2026, 3, 31, 8, 0, tzinfo=UTC)
-    page = Page(room.instructor.get(f"{made.headers['location']}/edit").text)
+    page = Page(classroom.instructor.get(f"{made.headers['location']}/edit").text)
     assert page.find("input", name="opens")[0][0]["value"] == "2026-03-31T10:00"
 
 
-def test_a_later_edit_makes_a_new_revision(room: Room) -> None:
+def test_a_later_edit_makes_a_new_revision(classroom: Classroom) -> None:
     """Another worksheet is seen from then on, and what was answered stays; a new title alone is no revision."""
-    activity = room.open()
-    _, kim = room.seat()
+    activity = classroom.open()
+    _, kim = classroom.join()
     send(kim, activity, "check", HALF)
-    room.instructor.post(f"/activities/{activity.id}", data={**FORM, "title": "Week 4"})
-    assert room.world.again(activity).revision == 1
-    room.instructor.post(f"/activities/{activity.id}", data={**FORM, "worksheet": ["qwen2.5-0.5b"]})
-    assert room.world.again(activity).revision == 2
+    classroom.instructor.post(f"/activities/{activity.id}", data={**FORM, "title": "Week 4"})
+    assert classroom.school.reload(activity).revision == 1
+    classroom.instructor.post(f"/activities/{activity.id}", data={**FORM, "worksheet": ["qwen2.5-0.5b"]})
+    assert classroom.school.reload(activity).revision == 2
     assert "Qwen2.5" in Page(kim.get(f"/class/{activity.id}/1").text).text("h1")
-    [kept] = room.world.services.store.classwork.tries_of_activity(activity.id)
+    [kept] = classroom.store.classwork.tries_of_activity(activity.id)
     assert (kept.revision, kept.answers["queries.columns"]) == (1, "4096")
-    room.instructor.post(f"/activities/{activity.id}", data=FORM)
+    classroom.instructor.post(f"/activities/{activity.id}", data=FORM)
     assert Page(kim.get(f"/class/{activity.id}/1").text).boxes()["queries.columns"] == "4096"
 
 
 # Coming in
 
 
-def test_a_student_picks_a_name_works_and_comes_back(room: Room) -> None:
+def test_a_student_picks_a_name_works_and_comes_back(classroom: Classroom) -> None:
     """From the roster; the resume code, shown once, opens the same work in another browser; the name is taken then."""
-    room.instructor.post(f"/courses/{room.course.id}/students", data={"roster": "Kim Lee, 17\nLou Ray, 18"})
-    activity = room.open()
-    first, second, third = room.enter(), room.enter(), room.enter()
+    classroom.instructor.post(f"/courses/{classroom.course.id}/students", data={"roster": "Kim Lee, 17\nLou Ray, 18"})
+    activity = classroom.open()
+    first, second, third = (classroom.school.browser() for _ in range(3))
     page = Page(first.get(f"/join/{activity.join_code}").text)
     kim = next(attrs["value"] for attrs, text in page.find("option") if text == "Kim Lee")
     joined = Page(first.post(f"/join/{activity.join_code}", data={"student": kim}).text)
@@ -181,58 +147,56 @@ def test_a_student_picks_a_name_works_and_comes_back(room: Room) -> None:
     assert "Kim Lee" in third.get("/mine").text
 
 
-def test_a_name_of_ones_own_will_do(room: Room) -> None:
+def test_a_name_of_ones_own_will_do(classroom: Classroom) -> None:
     """Without a roster any name joins, once; without a name nobody does; markup stays text."""
-    activity = room.open()
-    assert room.enter().post(f"/join/{activity.join_code}", data={"name": " "}).status_code == 422
-    answer = room.enter().post(f"/join/{activity.join_code}", data={"name": "<b>Kim</b>"})
+    activity = classroom.open()
+    assert classroom.school.browser().post(f"/join/{activity.join_code}", data={"name": " "}).status_code == 422
+    answer = classroom.school.browser().post(f"/join/{activity.join_code}", data={"name": "<b>Kim</b>"})
     assert "&lt;b&gt;Kim&lt;/b&gt;" in answer.text
-    again = room.enter().post(f"/join/{activity.join_code}", data={"name": "<B>KIM</B>"})
+    again = classroom.school.browser().post(f"/join/{activity.join_code}", data={"name": "<B>KIM</B>"})
     assert again.status_code == 422
     assert "has joined already" in again.text
 
 
 @pytest.mark.parametrize("known", [False, True], ids=["a new browser", "a browser that has practised"])
-def test_joining_pressed_twice_is_one_student(database_url: str, tmp_path: Path, known: bool) -> None:
+def test_joining_pressed_twice_is_one_student(app_on_each_database: FastAPI, known: bool) -> None:
     """Four times the same form at the same moment: one student, one code, one browser; another form is another Kim."""
-    app = create_app(Settings(data_dir=tmp_path, database_url=database_url))
-    with TestClient(app), ExitStack() as stack:
-        room = Room(app, stack, "twice.example.org")
-        path = f"/join/{room.open().join_code}"
-        who = {"learner": room.world.services.store.add_learner()} if known else {}
-        browsers = [room.enter(**who) for _ in range(4)]
-        newcomer = Page(browsers[0].get(path).text).find("input", name="form_secret")[0][0]["value"]
-        with ThreadPoolExecutor(4) as pool:
-            pressed = [
-                pool.submit(browser.post, path, data={"form_secret": newcomer, "name": "Kim"}) for browser in browsers
-            ]
-        answers = [one.result() for one in pressed]
-        assert [answer.status_code for answer in answers] == [200] * 4
-        assert len({Page(answer.text).text("p", class_="code") for answer in answers}) == 1
-        assert len({answer.cookies["attention_shapes"] for answer in answers}) == 1
-        assert [student.name for student in room.world.services.store.courses.students(room.course)] == ["Kim"]
-        back = browsers[0].post(path, data={"form_secret": newcomer, "name": "Lou"})
-        assert Page(back.text).text("h1") == "You are in, Lou"  # the page was gone back to, by somebody else
-        assert Page(back.text).text("p", class_="code") != Page(answers[0].text).text("p", class_="code")
-        other = Page(browsers[0].get(path).text).find("input", name="form_secret")[0][0]["value"]
-        assert other != newcomer
-        assert room.enter().post(path, data={"form_secret": other, "name": "Kim"}).status_code == 422
+    classroom = Classroom(app_on_each_database, sheets=None)
+    path = f"/join/{classroom.open().join_code}"
+    learner = classroom.store.add_learner() if known else None
+    browsers = [classroom.school.browser(learner=learner) for _ in range(4)]
+    newcomer = Page(browsers[0].get(path).text).find("input", name="form_secret")[0][0]["value"]
+    with ThreadPoolExecutor(4) as pool:
+        pressed = [
+            pool.submit(browser.post, path, data={"form_secret": newcomer, "name": "Kim"}) for browser in browsers
+        ]
+    answers = [one.result() for one in pressed]
+    assert [answer.status_code for answer in answers] == [200] * 4
+    assert len({Page(answer.text).text("p", class_="code") for answer in answers}) == 1
+    assert len({answer.cookies["attention_shapes"] for answer in answers}) == 1
+    assert [student.name for student in classroom.store.courses.students(classroom.course)] == ["Kim"]
+    back = browsers[0].post(path, data={"form_secret": newcomer, "name": "Lou"})
+    assert Page(back.text).text("h1") == "You are in, Lou"  # the page was gone back to, by somebody else
+    assert Page(back.text).text("p", class_="code") != Page(answers[0].text).text("p", class_="code")
+    other = Page(browsers[0].get(path).text).find("input", name="form_secret")[0][0]["value"]
+    assert other != newcomer
+    assert classroom.school.browser().post(path, data={"form_secret": other, "name": "Kim"}).status_code == 422
 
 
-def test_a_second_activity_of_the_course_knows_the_student(room: Room) -> None:
+def test_a_second_activity_of_the_course_knows_the_student(classroom: Classroom) -> None:
     """Its code offers to go on under the same name."""
-    room.open()
-    other = room.open()
-    kim, browser = room.seat()
+    classroom.open()
+    other = classroom.open()
+    kim, browser = classroom.join()
     assert "Go on as Kim" in browser.get(f"/join/{other.join_code}").text
     answer = browser.post(f"/join/{other.join_code}", data={"stay": "yes"})
     assert answer.headers["location"] == f"/class/{other.id}"
-    assert [seen.student_id for seen in room.world.services.store.classwork.attendance(other.id)] == [kim.id]
+    assert [seen.student_id for seen in classroom.store.classwork.attendance(other.id)] == [kim.id]
 
 
-def test_codes_cannot_be_guessed_quickly(room: Room) -> None:
+def test_codes_cannot_be_guessed_quickly(classroom: Classroom) -> None:
     """After three hundred wrong join or resume codes of one address, all but three sent before, it has to wait: 429."""
-    browser, limits = room.enter(), room.world.services.limits
+    browser, limits = classroom.school.browser(), classroom.school.services.limits
     kinds: tuple[tuple[str, Limit], ...] = (("/join", "join"), ("/resume", "resume"))
     for path, kind in kinds:
         for _ in range(int(BUCKETS[kind].size) - 3):
@@ -245,83 +209,83 @@ def test_codes_cannot_be_guessed_quickly(room: Room) -> None:
 
 
 @pytest.mark.parametrize("code", ["", "\x00", "é" * 50, "A" * 10_000, "../..", "AAAAAA"])
-def test_what_is_no_code_gets_a_sentence(room: Room, code: str) -> None:
+def test_what_is_no_code_gets_a_sentence(classroom: Classroom, code: str) -> None:
     """Never more than that."""
-    assert room.enter().post("/join", data={"code": code}).status_code == 404
-    assert room.enter().post("/resume", data={"code": code}).status_code == 422
+    assert classroom.school.browser().post("/join", data={"code": code}).status_code == 404
+    assert classroom.school.browser().post("/resume", data={"code": code}).status_code == 422
 
 
-def test_a_freed_name_can_be_taken_again(room: Room) -> None:
+def test_a_freed_name_can_be_taken_again(classroom: Classroom) -> None:
     """The instructor frees it: the browser that sat there is out, and another can pick it, with the work."""
-    activity = room.open()
-    kim, browser = room.seat()
+    activity = classroom.open()
+    kim, browser = classroom.join()
     send(browser, activity, "check", HALF)
-    room.instructor.post(f"/courses/{room.course.id}/students/{kim.id}/free")
+    classroom.instructor.post(f"/courses/{classroom.course.id}/students/{kim.id}/free")
     assert browser.get(f"/class/{activity.id}/1").status_code == 404
-    other = room.enter()
+    other = classroom.school.browser()
     other.post(f"/join/{activity.join_code}", data={"student": str(kim.id)})
     assert Page(other.get(f"/class/{activity.id}/1").text).boxes()["queries.columns"] == "4096"
 
 
-def test_somebody_can_leave_a_browser(room: Room) -> None:
+def test_somebody_can_leave_a_browser(classroom: Classroom) -> None:
     """Afterwards it knows nobody, and the work is still the student's."""
-    activity = room.open()
-    kim, browser = room.seat()
+    activity = classroom.open()
+    kim, browser = classroom.join()
     send(browser, activity, "save", HALF)
     browser.post(f"/mine/{kim.id}/leave")
     assert "have not joined" in browser.get("/mine").text
-    assert room.world.services.store.courses.find_student(kim.id) == kim
+    assert classroom.store.courses.find_student(kim.id) == kim
 
 
 # Working
 
 
-def test_a_sheet_is_saved_checked_and_handed_in(room: Room) -> None:
+def test_a_sheet_is_saved_checked_and_handed_in(classroom: Classroom) -> None:
     """Save keeps what was typed; check marks it; hand in of the same answers makes that try the one handed in."""
-    activity = room.open()
-    kim, browser = room.seat()
+    activity = classroom.open()
+    kim, browser = classroom.join()
     assert "<svg" in send(browser, activity, "save", HALF).text
-    assert tries(room, activity) == []
+    assert tries(classroom, activity) == []
     page = Page(send(browser, activity, "check", HALF).text)
     assert page.text("p", class_="result") == "1 of 14 boxes are right, 12 still empty."
     assert page.marks()["queries.columns"] == "wrong"
-    assert tries(room, activity) == [(False, 1)]
+    assert tries(classroom, activity) == [(False, 1)]
     send(browser, activity, "hand-in", HALF)
-    assert tries(room, activity) == [(True, 1)]
+    assert tries(classroom, activity) == [(True, 1)]
     send(browser, activity, "hand-in", KEY)
-    assert tries(room, activity) == [(True, 1), (True, 14)]
-    [first, _] = room.world.services.store.classwork.tries_of_activity(activity.id)
+    assert tries(classroom, activity) == [(True, 1), (True, 14)]
+    [first, _] = classroom.store.classwork.tries_of_activity(activity.id)
     assert first.marks["queries.columns"] == "wrong"
     assert (first.student_id, first.item, first.variant.model, first.variant.tokens) == (kim.id, 0, "llama-7b", 100)
 
 
-def test_misconceptions_are_kept_with_the_try(room: Room) -> None:
+def test_misconceptions_are_kept_with_the_try(classroom: Classroom) -> None:
     """Queries, keys and values as wide as the model: the misconception that explains the sheet is stored by its key."""
-    activity = room.open()
-    _, browser = room.seat()
+    activity = classroom.open()
+    _, browser = classroom.join()
     wide = {**KEY, "queries.columns": "4096", "keys.columns": "4096", "values.columns": "4096"}
     page = Page(send(browser, activity, "check", wide).text)
-    [kept] = room.world.services.store.classwork.tries_of_activity(activity.id)
+    [kept] = classroom.store.classwork.tries_of_activity(activity.id)
     assert len(kept.misconceptions) >= 1
     assert page.text("p", class_="diagnosis")
 
 
 @pytest.mark.parametrize("what", ["check", "hand-in"])
-def test_a_request_that_is_sent_again_stores_once(room: Room, what: str) -> None:
+def test_a_request_that_is_sent_again_stores_once(classroom: Classroom, what: str) -> None:
     """The same form three times is one try; the same form with other answers is another."""
-    activity = room.open(tries=2)
-    _, browser = room.seat()
+    activity = classroom.open(tries=2)
+    _, browser = classroom.join()
     for _ in range(3):
         assert send(browser, activity, what, HALF, form_id="one-form-of-a-page").status_code == 200
-    assert len(tries(room, activity)) == 1
+    assert len(tries(classroom, activity)) == 1
     send(browser, activity, what, KEY, form_id="one-form-of-a-page")
-    assert len(tries(room, activity)) == 2
+    assert len(tries(classroom, activity)) == 2
 
 
-def test_tries_are_limited(room: Room) -> None:
+def test_tries_are_limited(classroom: Classroom) -> None:
     """Of two tries the third is refused with a sentence, the boxes are locked, and the last can be handed in."""
-    activity = room.open(tries=2)
-    _, browser = room.seat()
+    activity = classroom.open(tries=2)
+    _, browser = classroom.join()
     assert "One try left" in send(browser, activity, "check", HALF).text
     page = Page(send(browser, activity, "check", {**HALF, "keys.rows": "100"}).text)
     assert all("readonly" in attrs for attrs, _ in page.find("input") if "data-blank" in attrs)
@@ -329,14 +293,14 @@ def test_tries_are_limited(room: Room) -> None:
     third = Page(send(browser, activity, "check", KEY).text)
     assert third.text("p", class_="result").startswith("There is no try left.")
     send(browser, activity, "hand-in", KEY)
-    assert tries(room, activity) == [(False, 1), (True, 2)]
+    assert tries(classroom, activity) == [(False, 1), (True, 2)]
 
 
-def test_hints_are_given_where_the_activity_has_them(room: Room) -> None:
+def test_hints_are_given_where_the_activity_has_them(classroom: Classroom) -> None:
     """On what was checked, without costing a try; 409 before a check, and where there are none."""
-    _, browser = room.seat()
+    _, browser = classroom.join()
     wide = {**KEY, "queries.columns": "4096", "keys.columns": "4096", "values.columns": "4096"}
-    activity, without = room.open(tries=3), room.open(hints=False)
+    activity, without = classroom.open(tries=3), classroom.open(hints=False)
     assert send(browser, activity, "hint", wide).status_code == 409
     for one in (activity, without):
         page = Page(send(browser, one, "check", wide).text)
@@ -345,22 +309,22 @@ def test_hints_are_given_where_the_activity_has_them(room: Room) -> None:
     page = Page(send(browser, activity, "hint", wide, hint="3").text)
     assert page.text("p", class_="hint")
     assert len(page.find("td", class_="hinted")) == 3
-    assert len(tries(room, activity)) == 1
+    assert len(tries(classroom, activity)) == 1
 
 
-def test_nothing_typed_is_no_try(room: Room) -> None:
+def test_nothing_typed_is_no_try(classroom: Classroom) -> None:
     """Check of an empty sheet says so and costs nothing."""
-    activity = room.open(tries=1)
-    _, browser = room.seat()
+    activity = classroom.open(tries=1)
+    _, browser = classroom.join()
     answer = send(browser, activity, "check", dict.fromkeys(KEY, ""))
     assert "nothing to mark yet" in answer.text
-    assert tries(room, activity) == []
+    assert tries(classroom, activity) == []
 
 
-def test_an_older_save_does_not_cover_a_newer_one(room: Room) -> None:
+def test_an_older_save_does_not_cover_a_newer_one(classroom: Classroom) -> None:
     """A save held up on the way, with an older clock, changes nothing."""
-    activity = room.open()
-    _, browser = room.seat()
+    activity = classroom.open()
+    _, browser = classroom.join()
     send(browser, activity, "save", {**HALF, "keys.rows": "new"}, version="9")
     send(browser, activity, "save", {**HALF, "keys.rows": "old"}, version="8")
     assert Page(browser.get(f"/class/{activity.id}/1").text).boxes()["keys.rows"] == "new"
@@ -375,11 +339,11 @@ def test_an_older_save_does_not_cover_a_newer_one(room: Room) -> None:
     ],
 )
 def test_marks_are_shown_when_the_rules_say(
-    room: Room, feedback: str, checked: str | None, handed_in: str | None, closed: str | None
+    classroom: Classroom, feedback: str, checked: str | None, handed_in: str | None, closed: str | None
 ) -> None:
     """After a check, after handing in, after closing: the mark of a wrong box, or none; "your work" agrees."""
-    activity = room.open(feedback=feedback)
-    _, browser = room.seat()
+    activity = classroom.open(feedback=feedback)
+    _, browser = classroom.join()
 
     def seen() -> tuple[str | None, bool]:
         page = Page(browser.get(f"/class/{activity.id}/1").text)
@@ -390,70 +354,70 @@ def test_marks_are_shown_when_the_rules_say(
     assert seen() == (checked, checked is not None)
     send(browser, activity, "hand-in", HALF)
     assert seen() == (handed_in, handed_in is not None)
-    room.instructor.post(f"/activities/{activity.id}/close")
+    classroom.instructor.post(f"/activities/{activity.id}/close")
     assert seen() == (closed, closed is not None)
 
 
-def test_answers_come_after_closing_and_not_before(room: Room) -> None:
+def test_answers_come_after_closing_and_not_before(classroom: Classroom) -> None:
     """The page holds no right number of a box that was not typed, until the activity has closed."""
-    activity = room.open()
-    _, browser = room.seat()
+    activity = classroom.open()
+    _, browser = classroom.join()
     send(browser, activity, "hand-in", HALF)
     assert not Page(browser.get(f"/class/{activity.id}/1").text).find("tr", class_="answer")
-    room.instructor.post(f"/activities/{activity.id}/close")
+    classroom.instructor.post(f"/activities/{activity.id}/close")
     page = Page(browser.get(f"/class/{activity.id}/1").text)
     assert len(page.find("tr", class_="answer")) == 7
     assert not page.find("form", data_keep="")
 
 
-def test_what_follows_is_worth_the_share_of_the_activity(room: Room) -> None:
+def test_what_follows_is_worth_the_share_of_the_activity(classroom: Classroom) -> None:
     """One mistake carried through the sheet: with a share of nothing and of all, the score differs by those boxes."""
     carried = {blank: "50" if text == "100" else text for blank, text in KEY.items()}
     scores = list[float]()
     for number, share in enumerate((0.0, 1.0)):
-        activity = room.open(follow_share=share)
-        _, browser = room.seat(f"S{number}")
+        activity = classroom.open(follow_share=share)
+        _, browser = classroom.join(f"S{number}")
         send(browser, activity, "hand-in", carried)
-        scores.append(tries(room, activity)[0][1])
+        scores.append(tries(classroom, activity)[0][1])
     assert scores[1] > scores[0]
 
 
-def test_a_closed_activity_takes_nothing_in(room: Room) -> None:
+def test_a_closed_activity_takes_nothing_in(classroom: Classroom) -> None:
     """409 with a sentence for save, check, hand in and ticket, half a minute after its closing time and no sooner."""
-    activity = room.open()
-    _, browser = room.seat()
+    activity = classroom.open()
+    _, browser = classroom.join()
 
     def statuses() -> set[int]:
         found = {send(browser, activity, what, HALF).status_code for what in ("save", "check", "hand-in")}
         return found | {browser.post(f"/class/{activity.id}/ticket", data={"answer-muddiest": "x"}).status_code}
 
-    store = room.world.services.store.activities
+    store = classroom.store.activities
     store.change(activity, replace(activity.plan, closes_at=datetime.now(UTC) - timedelta(seconds=5)))
     assert statuses() == {200, 303}
     store.change(activity, replace(activity.plan, closes_at=datetime.now(UTC) - timedelta(seconds=40)))
-    before = len(tries(room, activity))
+    before = len(tries(classroom, activity))
     assert {send(browser, activity, what, KEY).status_code for what in ("save", "check", "hand-in")} == {409}
-    _, late = room.seat("Late")
+    _, late = classroom.join("Late")
     assert late.post(f"/class/{activity.id}/ticket", data={"answer-muddiest": "x"}).status_code == 409
-    assert len(tries(room, activity)) == before
+    assert len(tries(classroom, activity)) == before
 
 
-def test_before_its_time_an_activity_waits(room: Room) -> None:
+def test_before_its_time_an_activity_waits(classroom: Classroom) -> None:
     """Students may join, and are told when it opens; the sheet is not shown."""
     opens = datetime.now(UTC) + timedelta(hours=1)
-    activity = room.world.activity(room.course, None, ("llama-7b",), "classic", Plan("Soon", opens_at=opens))
-    _, browser = room.seat()
+    activity = classroom.school.activity(classroom.course, None, ("llama-7b",), "classic", Plan("Soon", opens_at=opens))
+    _, browser = classroom.join()
     assert "It opens" in browser.get(f"/class/{activity.id}").text
     assert browser.get(f"/class/{activity.id}/1").headers["location"] == f"/class/{activity.id}"
     assert send(browser, activity, "save", HALF, form_id="x" * 10).status_code == 409
 
 
-def test_each_student_may_have_numbers_of_their_own(room: Room) -> None:
+def test_each_student_may_have_numbers_of_their_own(classroom: Classroom) -> None:
     """Five students have two lengths at least, each always the same, and a sheet is marked by its own."""
-    activity = room.open(variants="per_student")
+    activity = classroom.open(variants="per_student")
     lengths = list[str]()
     for number in range(5):
-        _, browser = room.seat(f"S{number}")
+        _, browser = classroom.join(f"S{number}")
         pages = [Page(browser.get(f"/class/{activity.id}/1").text) for _ in range(2)]
         [one, two] = [page.find("input", name="tokens")[0][0]["value"] for page in pages]
         assert one == two
@@ -461,40 +425,40 @@ def test_each_student_may_have_numbers_of_their_own(room: Room) -> None:
         right = {blank: text if text != "100" else one for blank, text in KEY.items()}
         assert "All 14 boxes are right." in send(browser, activity, "hand-in", right).text
     assert len(set(lengths)) >= 2
-    kept = room.world.services.store.classwork.tries_of_activity(activity.id)
+    kept = classroom.store.classwork.tries_of_activity(activity.id)
     assert [str(found.variant.tokens) for found in kept] == lengths
 
 
-def test_both_lengths_of_a_cross_attention_sheet_are_a_students_own(room: Room) -> None:
+def test_both_lengths_of_a_cross_attention_sheet_are_a_students_own(classroom: Classroom) -> None:
     """Queries have a row for each token of the decoder, keys one for each of the encoder, as the page says them."""
-    activity = room.world.activity(room.course, Policies("per_student"), ("cross-t5-small",), "")
+    activity = classroom.school.activity(classroom.course, Policies("per_student"), ("cross-t5-small",), "")
     for number in range(4):
-        _, browser = room.seat(f"S{number}")
+        _, browser = classroom.join(f"S{number}")
         text = Page(browser.get(f"/class/{activity.id}/1").text).text("div", class_="intro")
         said = re.search(r"encoder has turned ([\d,]+) tokens into vectors. The decoder has ([\d,]+) tokens", text)
         assert said
         answers = {"queries.rows": said[2], "keys.rows": said[1]}
         marks = Page(send(browser, activity, "check", answers).text).marks()
         assert (marks["queries.rows"], marks["keys.rows"]) == ("right", "right")
-        kept = room.world.services.store.classwork.tries_of_activity(activity.id)[-1]
+        kept = classroom.store.classwork.tries_of_activity(activity.id)[-1]
         assert (str(kept.variant.decoder_tokens), str(kept.variant.tokens)) == (said[2], said[1])
 
 
-def test_a_student_sees_their_own_work_alone(room: Room) -> None:
+def test_a_student_sees_their_own_work_alone(classroom: Classroom) -> None:
     """Two students of one activity: neither page holds what the other typed."""
-    activity = room.open()
-    _, kim = room.seat("Kim")
-    _, lou = room.seat("Lou")
+    activity = classroom.open()
+    _, kim = classroom.join("Kim")
+    _, lou = classroom.join("Lou")
     send(kim, activity, "save", {**HALF, "keys.rows": "31337"})
     for path in (f"/class/{activity.id}/1", f"/class/{activity.id}", "/mine"):
         assert "31337" not in lou.get(path).text
         assert "Kim" not in lou.get(path).text
 
 
-def test_without_script_the_forms_work(room: Room) -> None:
+def test_without_script_the_forms_work(classroom: Classroom) -> None:
     """A plain form gets the whole page, a script the sheet alone."""
-    activity = room.open()
-    _, browser = room.seat()
+    activity = classroom.open()
+    _, browser = classroom.join()
     assert send(browser, activity, "check", HALF).text.startswith("<!doctype html>")
     browser.headers["HX-Request"] = "true"
     assert send(browser, activity, "check", KEY, form_id="another-form").text.startswith("<form")
@@ -504,10 +468,10 @@ def test_without_script_the_forms_work(room: Room) -> None:
 
 
 @pytest.mark.parametrize("anonymous", [True, False])
-def test_an_exit_ticket_is_handed_in_once(room: Room, anonymous: bool) -> None:
+def test_an_exit_ticket_is_handed_in_once(classroom: Classroom, anonymous: bool) -> None:
     """The page says whether names are kept; what is kept agrees; a second one, or the same again, changes nothing."""
-    activity = room.open(ticket_anonymous=anonymous)
-    kim, browser = room.seat()
+    activity = classroom.open(ticket_anonymous=anonymous)
+    kim, browser = classroom.join()
     page = Page(browser.get(f"/class/{activity.id}/ticket").text)
     assert ("Anonymous" in page.text("p", class_="remark")) == anonymous
     assert ("Kim" in page.text("p", class_="remark")) != anonymous
@@ -518,16 +482,16 @@ def test_an_exit_ticket_is_handed_in_once(room: Room, anonymous: bool) -> None:
     for text in ("why √d?", "why √d?", "another"):
         answer = browser.post(f"/class/{activity.id}/ticket", data={"form_id": form_id, "answer-muddiest": text})
         assert answer.status_code == 303
-    [kept] = room.world.services.store.classwork.tickets(activity.id)
+    [kept] = classroom.store.classwork.tickets(activity.id)
     assert (kept.question, kept.text, kept.student_id) == ("muddiest", "why √d?", None if anonymous else kim.id)
     assert "Handed in" in browser.get(f"/class/{activity.id}/ticket").text
 
 
-def test_an_activity_can_be_an_exit_ticket_alone(room: Room) -> None:
+def test_an_activity_can_be_an_exit_ticket_alone(classroom: Classroom) -> None:
     """Then it opens with the ticket; one without a ticket has none."""
-    alone = room.world.activity(room.course, sheets=())
-    without = room.world.activity(room.course, sheets=("llama-7b",), ticket="")
-    _, browser = room.seat()
+    alone = classroom.school.activity(classroom.course, sheets=())
+    without = classroom.school.activity(classroom.course, sheets=("llama-7b",), ticket="")
+    _, browser = classroom.join()
     assert browser.get(f"/class/{alone.id}").headers["location"] == f"/class/{alone.id}/ticket"
     assert browser.get(f"/class/{alone.id}/1").status_code == 404
     assert browser.get(f"/class/{without.id}").headers["location"] == f"/class/{without.id}/1"
@@ -538,23 +502,23 @@ def test_an_activity_can_be_an_exit_ticket_alone(room: Room) -> None:
 
 
 @pytest.fixture
-def kim(client: TestClient) -> tuple[World, TestClient, Student]:
+def kim(client: TestClient) -> tuple[School, TestClient, Student]:
     """A student in an app that loads no torch."""
-    world = World(client.app)  # type: ignore[arg-type]  # it is the app itself
-    course = world.course("Transformers", world.teacher("ada@example.org"))
-    student, learner = world.student(course, "Kim")
+    school = School(client.app)  # type: ignore[arg-type]  # it is the app itself
+    course = school.course("Transformers", school.teacher("ada@example.org"))
+    student, learner = school.student(course, "Kim")
     client.cookies.set(VISITOR_COOKIE, learner.token)
-    return world, client, student
+    return school, client, student
 
 
 def test_a_head_is_run_from_class_as_the_rules_say_and_is_no_practice(
-    kim: tuple[World, TestClient, Student], runner: FakeRunner
+    kim: tuple[School, TestClient, Student], runner: FakeRunner
 ) -> None:
     """After a try there: a run beside what is typed, which is kept as a draft of the class; it leads back there."""
-    world, browser, student = kim
-    course = world.services.store.courses.find(student.course_id)
+    school, browser, student = kim
+    course = school.store.courses.find(student.course_id)
     assert course
-    activity = world.activity(course, Policies(run="after", feedback="at_once"), ("llama-7b",))
+    activity = school.activity(course, Policies(run="after", feedback="at_once"), ("llama-7b",))
     sheet = f"/class/{activity.id}/1"
     refused = browser.post(f"{sheet}/run", data=HALF)
     assert refused.status_code == 409
@@ -571,25 +535,25 @@ def test_a_head_is_run_from_class_as_the_rules_say_and_is_no_practice(
         assert "99" in next(row for _, row in Page(shown).find("tr") if row.startswith("QQueries"))
     assert len(runner.calls) == 2
     assert Page(browser.get(sheet).text).find("input", name="queries.rows")[0][0]["value"] == "99"
-    assert len(world.services.store.classwork.tries_of_activity(activity.id)) == 1
-    with world.services.store.engine.connect() as connection:
+    assert len(school.store.classwork.tries_of_activity(activity.id)) == 1
+    with school.store.engine.connect() as connection:
         for table in (attempts, drafts):
             assert connection.scalar(sa.select(sa.func.count()).select_from(table)) == 0
 
 
 def test_where_a_head_may_be_run_before_a_try_something_must_be_written(
-    kim: tuple[World, TestClient, Student], runner: FakeRunner
+    kim: tuple[School, TestClient, Student], runner: FakeRunner
 ) -> None:
     """An empty sheet is not given away, and neither is one that has not opened; a first number is enough."""
-    world, browser, student = kim
-    course = world.services.store.courses.find(student.course_id)
+    school, browser, student = kim
+    course = school.store.courses.find(student.course_id)
     assert course
-    activity = world.activity(course, Policies(run="before"), ("llama-7b",))
+    activity = school.activity(course, Policies(run="before"), ("llama-7b",))
     sheet = f"/class/{activity.id}/1"
     assert "Write what you expect in at least one row first" in browser.post(f"{sheet}/run", data={}).text
     assert runner.calls == []
     finished_run(browser, HALF, f"{sheet}/run")
     later = Plan("Week 4", None, Policies(run="before"), datetime.now(UTC) + timedelta(hours=1))
-    waiting = world.activity(course, sheets=("llama-7b",), plan=later)
+    waiting = school.activity(course, sheets=("llama-7b",), plan=later)
     assert browser.post(f"/class/{waiting.id}/1/run", data=HALF).status_code == 409
     assert len(runner.calls) == 1

@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 from app.main import create_app
 from app.settings import Settings
 from app.store import questions
-from tests.helpers.classes import World
+from tests.helpers.school import School
 
 FORM = {"input.rows": "100", "version": "7", "form_id": "abcdefgh12345678"}
 
@@ -23,7 +23,7 @@ FORM = {"input.rows": "100", "version": "7", "form_id": "abcdefgh12345678"}
 class Sat:
     """A student at a sheet, and the file of the database."""
 
-    world: World
+    school: School
     browser: TestClient
     path: str
     file: Path
@@ -45,12 +45,12 @@ class Sat:
 @pytest.fixture
 def sat(tmp_path: Path) -> Iterator[Sat]:
     app = create_app(Settings(data_dir=tmp_path, database_url=""))
-    world = World(app)
-    sa.event.listen(world.services.store.engine, "checkout", lambda raw, *_: raw.execute("PRAGMA busy_timeout=50"))
-    course = world.course("Transformers", world.teacher("ada@example.org"))
-    activity, (_, learner) = world.activity(course, sheets=("llama-7b",)), world.student(course, "Kim")
-    with TestClient(app), world.browser(learner=learner) as browser:
-        yield Sat(world, browser, f"/class/{activity.id}/1", tmp_path / "attention-shapes.sqlite3")
+    school = School(app)
+    sa.event.listen(school.store.engine, "checkout", lambda raw, *_: raw.execute("PRAGMA busy_timeout=50"))
+    course = school.course("Transformers", school.teacher("ada@example.org"))
+    activity, (_, learner) = school.activity(course, sheets=("llama-7b",)), school.student(course, "Kim")
+    with TestClient(app), school.browser(learner=learner) as browser:
+        yield Sat(school, browser, f"/class/{activity.id}/1", tmp_path / "attention-shapes.sqlite3")
 
 
 @pytest.mark.parametrize("verb", ["save", "hand-in", "check"])
@@ -73,7 +73,7 @@ def test_a_locked_database_is_told_and_the_same_request_works_later(sat: Sat, ve
 def test_writers_do_not_wait_for_ever_behind_one_that_is_held_up(sat: Sat, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever has waited in the queue too long is told as if the database were locked, and the queue goes on."""
     monkeypatch.setattr(questions, "PATIENCE", 0.05)
-    store = sat.world.services.store
+    store = sat.school.store
     with store.classwork._writing():
         assert sat.browser.post(f"{sat.path}/save", data=FORM).status_code == 503
     assert sat.browser.post(f"{sat.path}/save", data=FORM).status_code == 200
@@ -88,13 +88,11 @@ def test_a_full_disk_is_told_and_what_was_kept_stays(sat: Sat, verb: str) -> Non
     def full(raw: sqlite3.Connection, *_: object) -> None:
         raw.execute("PRAGMA max_page_count=1")  # never fewer than there are
 
-    sa.event.listen(sat.world.services.store.engine, "checkout", full)
+    sa.event.listen(sat.school.store.engine, "checkout", full)
     refused = sat.browser.post(f"{sat.path}/{verb}", data=longer)
     assert (refused.status_code, refused.headers["retry-after"]) == (503, "2")
     assert (sat.kept(), sat.tries()) == ([("100", 7)], 0)
-    sa.event.remove(sat.world.services.store.engine, "checkout", full)
-    sa.event.listen(
-        sat.world.services.store.engine, "checkout", lambda raw, *_: raw.execute("PRAGMA max_page_count=1000000")
-    )
+    sa.event.remove(sat.school.store.engine, "checkout", full)
+    sa.event.listen(sat.school.store.engine, "checkout", lambda raw, *_: raw.execute("PRAGMA max_page_count=1000000"))
     assert sat.browser.post(f"{sat.path}/{verb}", data=longer).status_code == 200
     assert sat.kept() == [("1" + " " * 9000, 8)]

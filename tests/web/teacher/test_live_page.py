@@ -2,64 +2,40 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 from fastapi import FastAPI
-from starlette.testclient import TestClient
 
 from app.classes import live_snapshot
 from app.classes.live_snapshot import LiveSnapshots
 from app.grading.grade import Report, grade
-from app.main import create_app
 from app.misconceptions.catalogue import MISCONCEPTIONS
-from app.settings import Settings
 from app.sheets.worksheet import Variant
-from app.store import Activity, Course, Learner, Policies, Student, Teacher
+from app.store import Policies
 from tests.helpers.answer_keys import KEY, WIDE
-from tests.helpers.classes import World
 from tests.helpers.html_page import Page
-
-SCRIPT = {"HX-Request": "true"}
-NUMBERS = itertools.count(1)
+from tests.helpers.school import SCRIPT, TWO_SHEETS, Classroom
 
 
-class Class:
-    """A course with an open activity, whoever teaches it, and a clock that moves when it is told to."""
+class WatchedClassroom(Classroom):
+    """A classroom whose live snapshots are taken by a clock that moves only when it is told to."""
 
     def __init__(self, app: FastAPI, policies: Policies | None = None) -> None:
-        self.world, self.now = World(app), 1000.0
+        super().__init__(app, policies, TWO_SHEETS)
+        self.now = 1000.0
         snapshots = LiveSnapshots(lambda: self.now)
         app.state.services = replace(app.state.services, live_snapshots=snapshots)
-        self.ada: Teacher = self.world.teacher(f"ada@{next(NUMBERS)}.example")
-        self.course: Course = self.world.course("Transformers", self.ada)
-        self.activity: Activity = self.world.activity(self.course, policies)
-        self.path = f"/activities/{self.activity.id}"
-
-    def student(self, name: str) -> tuple[Student, Learner]:
-        """Somebody who came."""
-        student, learner = self.world.student(self.course, name)
-        self.world.services.store.classwork.arrive(self.activity.id, student.id)
-        return student, learner
-
-    def send(self, learner: Learner, what: str, answers: Mapping[str, str], version: int = 1) -> None:
-        """What a student's browser does: save, check or hand-in."""
-        with self.world.browser(learner=learner) as browser:
-            data = {**answers, "version": str(version), "form_id": f"form-{version}-of-it"}
-            done = browser.post(f"/class/{self.activity.id}/1/{what}", data=data, headers=SCRIPT)
-            assert done.status_code == 200
 
     def look(self, seen: str = "", names: str = "") -> Any:  # a response
-        """The fragment, a second later."""
+        """The fragment that the live view polls, a second later."""
         self.now += 1
-        with self.world.browser(teacher=self.ada) as browser:
-            return browser.get(f"{self.path}/live/now", params={"sheet": 1, "seen": seen, "names": names})
+        return self.instructor.get(f"{self.path}/live/now", params={"sheet": 1, "seen": seen, "names": names})
 
     def live(self) -> Page:
+        """The same, which must have changed."""
         return Page(self.look().text)
 
 
@@ -86,111 +62,102 @@ def explain(text: str) -> list[tuple[dict[str, str], str]]:
     return [found for found in Page(text).find("button") if found[0].get("id", "").startswith("explain-")]
 
 
-@pytest.fixture(scope="module")
-def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FastAPI]:
-    made = create_app(Settings(data_dir=tmp_path_factory.mktemp("live"), database_url=""))
-    with TestClient(made):
-        yield made
-
-
-def test_what_a_student_does_shows_at_the_next_look(database_url: str, tmp_path: Path) -> None:
+def test_what_a_student_does_shows_at_the_next_look(app_on_each_database: FastAPI) -> None:
     """Joined, typing, checked and handed in, each within the second; on SQLite and PostgreSQL alike."""
-    made = create_app(Settings(data_dir=tmp_path, database_url=database_url))
-    with TestClient(made):
-        room = Class(made)
-        page = room.live()
-        assert tally(page) == {"joined": "0", "working": "0", "handed in": "0", "exit tickets": "0"}
-        assert room.look(seen(page)).status_code == 204
-        _, kims = room.student("Kim")
-        _, lous = room.student("Lou")
-        page = room.live()
-        assert tally(page)["joined"] == "2"
-        room.send(kims, "save", {"input.rows": "100", "input.columns": "4096", "queries.rows": "7"})
-        changed = room.look(seen(page))
-        page = Page(changed.text)
-        assert (changed.status_code, tally(page)["working"]) == (200, "1")
-        assert {row: counts(page, "row")[row] for row in ("input", "queries", "keys")} == {
-            "input": "1", "queries": "0", "keys": "0",
-        }  # fmt: skip
-        room.send(kims, "check", WIDE, 2)
-        page = room.live()
-        assert counts(page, "misconception") == {"head-as-wide-as-model": "1"}
-        assert counts(page, "row")["output"] == "1"
-        room.send(lous, "hand-in", KEY, 3)
-        page = room.live()
-        assert (tally(page)["working"], tally(page)["handed in"]) == ("1", "1")
-        assert counts(page, "row")["queries"] == "1"
-        room.send(kims, "hand-in", KEY, 4)
-        page = room.live()
-        assert (tally(page)["handed in"], counts(page, "row")["queries"]) == ("2", "2")
-        assert counts(page, "misconception") == {}
-        assert room.look(seen(page)).status_code == 204
+    classroom = WatchedClassroom(app_on_each_database)
+    page = classroom.live()
+    assert tally(page) == {"joined": "0", "working": "0", "handed in": "0", "exit tickets": "0"}
+    assert classroom.look(seen(page)).status_code == 204
+    kim = classroom.student("Kim")
+    lou = classroom.student("Lou")
+    page = classroom.live()
+    assert tally(page)["joined"] == "2"
+    classroom.send(kim, "save", {"input.rows": "100", "input.columns": "4096", "queries.rows": "7"})
+    changed = classroom.look(seen(page))
+    page = Page(changed.text)
+    assert (changed.status_code, tally(page)["working"]) == (200, "1")
+    assert {row: counts(page, "row")[row] for row in ("input", "queries", "keys")} == {
+        "input": "1", "queries": "0", "keys": "0",
+    }  # fmt: skip
+    classroom.send(kim, "check", WIDE, 2)
+    page = classroom.live()
+    assert counts(page, "misconception") == {"head-as-wide-as-model": "1"}
+    assert counts(page, "row")["output"] == "1"
+    classroom.send(lou, "hand-in", KEY, 3)
+    page = classroom.live()
+    assert (tally(page)["working"], tally(page)["handed in"]) == ("1", "1")
+    assert counts(page, "row")["queries"] == "1"
+    classroom.send(kim, "hand-in", KEY, 4)
+    page = classroom.live()
+    assert (tally(page)["handed in"], counts(page, "row")["queries"]) == ("2", "2")
+    assert counts(page, "misconception") == {}
+    assert classroom.look(seen(page)).status_code == 204
 
 
 def test_a_misconception_in_a_draft_shows_before_any_check(app: FastAPI) -> None:
     """Where marks come late, the room's misconceptions are read off what stands in the boxes."""
-    room = Class(app, Policies(feedback="after_close"))
-    _, kims = room.student("Kim")
-    room.send(kims, "save", WIDE)
-    assert counts(room.live(), "misconception") == {"head-as-wide-as-model": "1"}
-    room.send(kims, "save", KEY, 2)
-    assert counts(room.live(), "misconception") == {}
+    classroom = WatchedClassroom(app, Policies(feedback="after_close"))
+    kim = classroom.student("Kim")
+    classroom.send(kim, "save", WIDE)
+    assert counts(classroom.live(), "misconception") == {"head-as-wide-as-model": "1"}
+    classroom.send(kim, "save", KEY, 2)
+    assert counts(classroom.live(), "misconception") == {}
 
 
 def test_a_room_is_counted_once_a_second_and_only_what_changed_is_graded(
     app: FastAPI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Twenty looks in one second are one count; of three drafts, only the one that was saved again is graded again."""
-    room, graded = Class(app), list[Mapping[str, str]]()
+    classroom, graded = WatchedClassroom(app), list[Mapping[str, str]]()
 
     def counted(variant: Variant, answers: Mapping[str, str]) -> Report:
         graded.append(answers)
         return grade(variant, answers)
 
     monkeypatch.setattr(live_snapshot, "grade", counted)
-    learners = [room.student(name)[1] for name in ("Kim", "Lou", "Mo")]
-    for learner in learners:
-        room.send(learner, "save", {"input.rows": "1"})
-    room.live()
+    students = [classroom.student(name) for name in ("Kim", "Lou", "Mo")]
+    for student in students:
+        classroom.send(student, "save", {"input.rows": "1"})
+    classroom.live()
     assert len(graded) == 3
-    room.send(learners[1], "save", {"input.rows": "2"}, 2)
-    with room.world.browser(teacher=room.ada) as browser:
+    classroom.send(students[1], "save", {"input.rows": "2"}, 2)
+    with classroom.instructor as browser:
         for _ in range(20):
-            page = Page(browser.get(f"{room.path}/live/now").text)
+            page = Page(browser.get(f"{classroom.path}/live/now").text)
         assert len(graded) == 3
-        room.now += 1
-        browser.get(f"{room.path}/live/now")
+        classroom.now += 1
+        browser.get(f"{classroom.path}/live/now")
     assert [answers.get("input.rows") for answers in graded[3:]] == ["2"]
     assert tally(page)["working"] == "3"
 
 
 def test_names_are_hidden_unless_asked_for(app: FastAPI) -> None:
     """Nothing on the page or its fragment names a student before somebody presses for it."""
-    room = Class(app)
-    _, kims = room.student("Kim Unlikely-Name")
-    room.send(kims, "check", WIDE)
-    with room.world.browser(teacher=room.ada) as browser:
-        assert "Unlikely" not in browser.get(f"{room.path}/live").text
-        assert "Unlikely" not in room.look().text
-        shown = Page(browser.get(f"{room.path}/live?names=yes").text)
+    classroom = WatchedClassroom(app)
+    kim = classroom.student("Kim Unlikely-Name")
+    classroom.send(kim, "check", WIDE)
+    with classroom.instructor as browser:
+        assert "Unlikely" not in browser.get(f"{classroom.path}/live").text
+        assert "Unlikely" not in classroom.look().text
+        shown = Page(browser.get(f"{classroom.path}/live?names=yes").text)
     [row] = [text for _, text in shown.find("tr") if "Unlikely" in text]
     assert row == "Kim Unlikely-Namechecked4A head is as wide as the model"
 
 
 def test_a_misconception_is_explained_to_the_class_and_taken_away(app: FastAPI, library: Any) -> None:
     """One press shows it on every live view, the assistant's too, who has no such button; another takes it away."""
-    room = Class(app)
-    room.send(room.student("Kim")[1], "check", WIDE)
-    bo = room.world.teacher(f"bo@{room.activity.id}.example", room.course, "assistant")
+    classroom = WatchedClassroom(app)
+    classroom.send(classroom.student("Kim"), "check", WIDE)
+    bo = classroom.school.teacher(f"bo@{classroom.activity.id}.example", classroom.course, "assistant")
     explanation = library.wording.misconception("head-as-wide-as-model", "explanation")
-    action = f"{room.path}/live/explain?sheet=1"
-    with room.world.browser(teacher=room.ada) as ada, room.world.browser(teacher=bo) as assistant:
-        assert [button["aria-pressed"] for button, _ in explain(ada.get(f"{room.path}/live").text)] == ["false"]
-        assert explanation not in ada.get(f"{room.path}/live").text
+    action = f"{classroom.path}/live/explain?sheet=1"
+    with classroom.instructor as ada, classroom.school.browser(teacher=bo) as assistant:
+        assert [button["aria-pressed"] for button, _ in explain(ada.get(f"{classroom.path}/live").text)] == ["false"]
+        assert explanation not in ada.get(f"{classroom.path}/live").text
         back = ada.post(action, data={"misconception": "head-as-wide-as-model"})
-        assert (back.status_code, back.headers["location"]) == (303, f"{room.path}/live?sheet=1")
-        assert [button["aria-pressed"] for button, _ in explain(ada.get(f"{room.path}/live").text)] == ["true"]
-        theirs = assistant.get(f"{room.path}/live").text
+        assert (back.status_code, back.headers["location"]) == (303, f"{classroom.path}/live?sheet=1")
+        assert [button["aria-pressed"] for button, _ in explain(ada.get(f"{classroom.path}/live").text)] == ["true"]
+        theirs = assistant.get(f"{classroom.path}/live").text
         assert explanation in theirs
         assert "<figure" not in theirs
         assert explain(theirs) == []
@@ -199,24 +166,24 @@ def test_a_misconception_is_explained_to_the_class_and_taken_away(app: FastAPI, 
         assert drawn.count("<figure") == 2
         assert "As this idea has it" in drawn
         ada.post(action, data={"misconception": ""})
-        assert explanation not in assistant.get(f"{room.path}/live").text
+        assert explanation not in assistant.get(f"{classroom.path}/live").text
         assert ada.post(action, data={"misconception": "the-earth-is-flat"}).status_code == 422
 
 
 @pytest.mark.parametrize("sheet", ["0", "99", "x", "-1", "1" * 400, "²"])
 def test_a_sheet_that_is_not_there_is_the_nearest_one(app: FastAPI, sheet: str) -> None:
     """No number in the address breaks the page."""
-    room = Class(app)
-    with room.world.browser(teacher=room.ada) as browser:
-        assert browser.get(f"{room.path}/live", params={"sheet": sheet}).status_code == 200
-        assert browser.get(f"{room.path}/results", params={"sheet": sheet}).status_code == 200
+    classroom = WatchedClassroom(app)
+    with classroom.instructor as browser:
+        assert browser.get(f"{classroom.path}/live", params={"sheet": sheet}).status_code == 200
+        assert browser.get(f"{classroom.path}/results", params={"sheet": sheet}).status_code == 200
 
 
 def test_without_script_the_page_loads_itself_again_where_that_is_asked(app: FastAPI) -> None:
     """A link in noscript leads to the same page with a refresh in its head; without it there is none."""
-    room = Class(app)
-    with room.world.browser(teacher=room.ada) as browser:
-        plain, again = browser.get(f"{room.path}/live").text, browser.get(f"{room.path}/live?reload=yes").text
+    classroom = WatchedClassroom(app)
+    with classroom.instructor as browser:
+        plain, again = browser.get(f"{classroom.path}/live").text, browser.get(f"{classroom.path}/live?reload=yes").text
     assert "reload=yes" in plain
     assert 'http-equiv="refresh"' not in plain
     assert '<meta http-equiv="refresh" content="3">' in again
@@ -224,9 +191,9 @@ def test_without_script_the_page_loads_itself_again_where_that_is_asked(app: Fas
 
 def test_an_exit_ticket_alone_has_a_live_view(app: FastAPI) -> None:
     """Joined and tickets are counted, and there is no sheet to show."""
-    room = Class(app)
-    alone = room.world.activity(room.course, sheets=())
-    with room.world.browser(teacher=room.ada) as browser:
+    classroom = WatchedClassroom(app)
+    alone = classroom.school.activity(classroom.course, sheets=())
+    with classroom.instructor as browser:
         page = Page(browser.get(f"/activities/{alone.id}/live").text)
         assert tally(page) == {"joined": "0", "exit tickets": "0"}
         for path in ("results", "tickets", "summary", "regrade"):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import re
 import threading
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -22,26 +21,19 @@ from app.store.tables import log
 from app.web.shared.cookies import TEACHER_COOKIE
 from app.web.shared.passwords import MAX_HASHES_AT_ONCE, MAX_WAITING, Passwords, PasswordsBusyError
 from app.web.shared.rate_limits import BUCKETS, RateLimits, TooManyGuessesError
-from tests.helpers.classes import PASSWORD, World
+from tests.helpers.school import PASSWORD, School
 
 ADA = "ada@example.org"
 
 
 @pytest.fixture
-def app(data_dir: Path) -> Iterator[FastAPI]:
-    made = main.create_app(Settings(data_dir=data_dir, database_url=""))
-    with TestClient(made):
-        yield made
+def school(new_app: FastAPI) -> School:
+    return School(new_app)
 
 
 @pytest.fixture
-def world(app: FastAPI) -> World:
-    return World(app)
-
-
-@pytest.fixture
-def browser(app: FastAPI) -> TestClient:
-    return TestClient(app, raise_server_exceptions=False, follow_redirects=False)
+def browser(new_app: FastAPI) -> TestClient:
+    return TestClient(new_app, raise_server_exceptions=False, follow_redirects=False)
 
 
 @pytest.fixture(scope="module")
@@ -50,9 +42,9 @@ def known_hash() -> str:
 
 
 @pytest.fixture
-def ada(world: World, known_hash: str) -> Teacher:
+def ada(school: School, known_hash: str) -> Teacher:
     """Ada, with a password that is known."""
-    people = world.services.store.people
+    people = school.store.people
     link = people.find_link(people.add_link("invite", ADA))
     assert link
     made = people.follow_link(link, ADA, "Ada", known_hash)
@@ -68,9 +60,9 @@ def sign_in(browser: TestClient, password: str = PASSWORD, email: str = ADA, aft
 # The first account
 
 
-def test_the_set_up_link_makes_the_first_account(browser: TestClient, world: World) -> None:
+def test_the_set_up_link_makes_the_first_account(browser: TestClient, school: School) -> None:
     """Its form asks for address, name and password, refuses a short one with everything else kept, and signs in."""
-    token = world.services.store.people.add_link("setup")
+    token = school.store.people.add_link("setup")
     assert "Make the first account" in browser.get(f"/links/{token}").text
     form = {"email": "Ada@Example.org", "name": "Ada", "password": "ninechars"}
     refused = browser.post(f"/links/{token}", data=form)
@@ -82,16 +74,16 @@ def test_the_set_up_link_makes_the_first_account(browser: TestClient, world: Wor
     assert (done.status_code, done.headers["location"]) == (303, "/courses")
     assert browser.get("/courses").status_code == 200
     assert browser.get(f"/links/{token}").status_code == 404
-    found = world.services.store.people.find_teacher(ADA)
+    found = school.store.people.find_teacher(ADA)
     assert found
     assert found.password_hash
     assert found.password_hash.startswith("$argon2id$")
 
 
 @pytest.mark.parametrize("email", ["", "ada", "a b@c", "@", "a@" + "b" * 254])
-def test_what_is_no_e_mail_address_is_refused(browser: TestClient, world: World, email: str) -> None:
+def test_what_is_no_e_mail_address_is_refused(browser: TestClient, school: School, email: str) -> None:
     """With a sentence, and the link still works."""
-    token = world.services.store.people.add_link("setup")
+    token = school.store.people.add_link("setup")
     answer = browser.post(f"/links/{token}", data={"email": email, "name": "Ada", "password": PASSWORD})
     assert answer.status_code == 422
     assert "An e-mail address is needed" in answer.text
@@ -117,16 +109,16 @@ def test_signing_in_and_out(browser: TestClient, ada: Teacher) -> None:
     assert browser.get("/courses").status_code == 303
 
 
-def test_behind_tls_the_cookie_is_for_tls_alone(app: FastAPI, ada: Teacher) -> None:
+def test_behind_tls_the_cookie_is_for_tls_alone(new_app: FastAPI, ada: Teacher) -> None:
     """Over https it is marked Secure."""
-    with TestClient(app, base_url="https://shapes.example.org", follow_redirects=False) as browser:
+    with TestClient(new_app, base_url="https://shapes.example.org", follow_redirects=False) as browser:
         answer = browser.post("/sign-in", data={"email": ADA, "password": PASSWORD})
     assert "secure" in answer.headers["set-cookie"].lower()
 
 
-def test_signing_out_everywhere_ends_other_browsers(app: FastAPI, world: World, ada: Teacher) -> None:
+def test_signing_out_everywhere_ends_other_browsers(new_app: FastAPI, school: School, ada: Teacher) -> None:
     """One press ends the session of another browser too."""
-    with world.browser(teacher=ada) as one, world.browser(teacher=ada) as other:
+    with school.browser(teacher=ada) as one, school.browser(teacher=ada) as other:
         one.post("/sign-out", data={"everywhere": "yes"})
         assert other.get("/courses").status_code == 303
 
@@ -141,11 +133,11 @@ def test_a_wrong_password_and_an_unknown_address_look_alike(browser: TestClient,
 
 
 def test_an_unknown_address_costs_as_much_work(
-    browser: TestClient, world: World, ada: Teacher, monkeypatch: pytest.MonkeyPatch
+    browser: TestClient, school: School, ada: Teacher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A hash is verified for both, so that the time tells nothing."""
     verified = list[str]()
-    hasher = world.services.passwords._hasher
+    hasher = school.services.passwords._hasher
     real = type(hasher).verify
 
     def counted(self: object, password: str, kept: str) -> bool:
@@ -159,9 +151,9 @@ def test_an_unknown_address_costs_as_much_work(
     assert all(kept.startswith("$argon2id$") for kept in verified)
 
 
-def test_an_account_without_a_password_lets_nobody_in(browser: TestClient, world: World) -> None:
+def test_an_account_without_a_password_lets_nobody_in(browser: TestClient, school: School) -> None:
     """Made in the terminal and not set yet: no text is its password, nor the one that hides it."""
-    world.services.store.people.add_teacher(ADA, "Ada")
+    school.store.people.add_teacher(ADA, "Ada")
     for password in ("", "nobody signs in with this", PASSWORD):
         assert sign_in(browser, password)[0] == 422
 
@@ -182,13 +174,13 @@ def test_after_signing_in_one_stays_on_this_site(browser: TestClient, ada: Teach
     assert sign_in(browser, after=after) == (303, there)
 
 
-def test_another_site_cannot_send_the_forms(browser: TestClient, world: World, ada: Teacher) -> None:
+def test_another_site_cannot_send_the_forms(browser: TestClient, school: School, ada: Teacher) -> None:
     """A form with the cookie from another site is refused, whatever says so."""
-    with world.browser(teacher=ada) as signed:
+    with school.browser(teacher=ada) as signed:
         for headers in ({"Sec-Fetch-Site": "cross-site"}, {"Origin": "https://evil.example"}):
             answer = signed.post("/courses", data={"title": "Theirs", "zone": "UTC"}, headers=headers)
             assert answer.status_code == 403
-    assert world.services.store.courses.taught_by(ada) == ()
+    assert school.store.courses.taught_by(ada) == ()
 
 
 # Guessing
@@ -290,10 +282,10 @@ def test_password_hashes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 # Invitations
 
 
-def test_an_assistant_is_invited_by_a_link(app: FastAPI, world: World, ada: Teacher, browser: TestClient) -> None:
+def test_an_assistant_is_invited_by_a_link(new_app: FastAPI, school: School, ada: Teacher, browser: TestClient) -> None:
     """The page shows it once; whoever follows it makes an account, sees the course, and may not change it."""
-    course = world.course("Transformers", ada)
-    with world.browser(teacher=ada) as instructor:
+    course = school.course("Transformers", ada)
+    with school.browser(teacher=ada) as instructor:
         page = instructor.post(f"/courses/{course.id}/staff", data={"email": "bo@example.org", "role": "assistant"})
         link = re.search(r"http://testserver(/links/[\w-]+)", page.text)
         assert link
@@ -306,16 +298,16 @@ def test_an_assistant_is_invited_by_a_link(app: FastAPI, world: World, ada: Teac
     assert browser.get(link[1]).status_code == 404
 
 
-def test_an_invitation_does_not_replace_a_password(world: World, ada: Teacher, browser: TestClient) -> None:
+def test_an_invitation_does_not_replace_a_password(school: School, ada: Teacher, browser: TestClient) -> None:
     """For an address that can sign in, the link asks to sign in first; signed in, one press takes part."""
-    eve = world.teacher("eve@example.org")
-    course = world.course("Transformers", eve)
-    token = world.services.store.people.add_link("invite", ADA, course.id, "instructor")
+    eve = school.teacher("eve@example.org")
+    course = school.course("Transformers", eve)
+    token = school.store.people.add_link("invite", ADA, course.id, "instructor")
     assert "Sign in and take part" in browser.get(f"/links/{token}").text
     assert browser.post(f"/links/{token}", data={"name": "X", "password": "another password"}).status_code == 422
     assert sign_in(browser)[0] == 303
     assert browser.post(f"/links/{token}").headers["location"] == f"/courses/{course.id}"
-    assert world.services.store.courses.role(course.id, ada) == "instructor"
+    assert school.store.courses.role(course.id, ada) == "instructor"
 
 
 # In the terminal
@@ -349,15 +341,15 @@ def test_the_terminal_adds_and_resets(
         assert sign_in(TestClient(app, follow_redirects=False))[0] == 303
 
 
-def test_serve_prints_a_set_up_link_until_there_is_a_teacher(world: World) -> None:
+def test_serve_prints_a_set_up_link_until_there_is_a_teacher(school: School) -> None:
     """A new start voids the link before it; with a teacher there is none to print."""
-    people = world.services.store.people
+    people = school.store.people
     first = people.add_link("setup")
     second = people.add_link("setup")
     assert people.find_link(first) is None
     assert people.find_link(second)
     assert not people.has_teacher()
-    world.teacher(ADA)
+    school.teacher(ADA)
     assert people.has_teacher()
     assert people.find_link(second) is None
 
@@ -366,14 +358,14 @@ def test_serve_prints_a_set_up_link_until_there_is_a_teacher(world: World) -> No
 
 
 def test_sign_ins_are_logged_without_names(
-    world: World, browser: TestClient, ada: Teacher, caplog: pytest.LogCaptureFixture
+    school: School, browser: TestClient, ada: Teacher, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The audit log holds numbers; neither it nor any line that is printed holds an address, a name or a password."""
     with caplog.at_level(logging.DEBUG):
         sign_in(browser, "wrong password")
         sign_in(browser)
         browser.post("/sign-out")
-    with world.services.store.engine.connect() as connection:
+    with school.store.engine.connect() as connection:
         rows = [(row.who, row.what) for row in connection.execute(sa.select(log).order_by(log.c.id))]
     teacher = f"teacher {ada.id}"
     assert rows == [("nobody", "sign-in refused"), (teacher, "sign-in"), (teacher, "sign-out")]

@@ -1,0 +1,177 @@
+"""Courses and people for tests: a school in the database of an app, and a classroom with one course of it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from fastapi import FastAPI
+from starlette.testclient import TestClient
+
+from app.classes.student_sheet import freeze
+from app.sheets.library import Library
+from app.store import Activity, Course, Learner, Plan, Policies, Role, Store, Student, Teacher
+from app.web.shared.cookies import TEACHER_COOKIE, VISITOR_COOKIE
+from app.web.shared.services import Services
+from tests.helpers.html_page import Page
+
+PASSWORD = "correct horse battery"  # noqa: S105 - of people who do not exist
+SCRIPT = {"HX-Request": "true"}  # the header by which a page's script asks for a fragment
+ONE_SHEET, TWO_SHEETS = ("llama-7b",), ("llama-7b", "qwen2.5-0.5b")
+_numbers = itertools.count(1)
+
+
+class Browser(TestClient):
+    """A browser at an app that runs already: other than a TestClient, `with` neither starts nor stops the app."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+@dataclass
+class School:
+    """An app whose database is filled with teachers, courses, activities and students one by one."""
+
+    app: FastAPI
+
+    @property
+    def services(self) -> Services:
+        """What the app is made of."""
+        services: Services = self.app.state.services
+        return services
+
+    @property
+    def store(self) -> Store:
+        """The app's database."""
+        return self.services.store
+
+    @property
+    def library(self) -> Library:
+        """The app's worksheets and models."""
+        return self.services.library
+
+    def teacher(self, email: str = "", course: Course | None = None, role: Role = "instructor") -> Teacher:
+        """Add a teacher with an account, on the staff of a course if one is given.
+
+        The name is the e-mail's first part: "Ada" for ada@example.org. Without an e-mail it is Ada with a new e-mail.
+        """
+        people, email = self.store.people, email or f"ada@school{next(_numbers)}.example"
+        link = people.find_link(people.add_link("invite", email, course.id if course else None, role))
+        assert link
+        teacher = people.follow_link(link, email, email.partition("@")[0].title(), "no hash of any password")
+        assert teacher
+        return teacher
+
+    def course(self, title: str, teacher: Teacher) -> Course:
+        """Add a course in the time zone of Berlin."""
+        return self.store.courses.add(title, "Europe/Berlin", teacher)
+
+    def activity(
+        self,
+        course: Course,
+        policies: Policies | None = None,
+        sheets: tuple[str, ...] = TWO_SHEETS,
+        ticket: str = "classic",
+        plan: Plan | None = None,
+    ) -> Activity:
+        """Add an activity and open it; a `plan`, which has policies of its own, takes the place of `policies`."""
+        content = freeze(self.library, sheets, self.services.tickets.get(ticket))
+        plan = plan or Plan("Week 3", None, policies or Policies())
+        activity = self.store.activities.add(course, plan, content)
+        self.store.activities.set_state(activity, "open")
+        return self.reload(activity)
+
+    def reload(self, activity: Activity) -> Activity:
+        """The activity as it is in the database now."""
+        current = self.store.activities.find(activity.id)
+        assert current
+        return current
+
+    def student(self, course: Course, name: str) -> tuple[Student, Learner]:
+        """Enrol a student, with the browser in which they did."""
+        learner = self.store.add_learner()
+        return self.store.courses.enrol(course, name, learner.id)[0], learner
+
+    def browser(self, *, teacher: Teacher | None = None, learner: Learner | None = None) -> Browser:
+        """A browser in which a teacher is signed in, or a student enrolled, or nobody is known; follows no redirect."""
+        cookies = {}
+        if teacher:
+            cookies[TEACHER_COOKIE] = self.store.people.open_session(teacher)
+        if learner:
+            cookies[VISITOR_COOKIE] = learner.token
+        return Browser(self.app, cookies=cookies, raise_server_exceptions=False, follow_redirects=False)
+
+
+class Classroom:
+    """One course of a school with its teacher, students, and an open activity; `instructor` is the teacher's browser.
+
+    `sheets=None` leaves the course without an activity, to be opened by `open` or through the pages.
+    """
+
+    def __init__(
+        self, app: FastAPI, policies: Policies | None = None, sheets: tuple[str, ...] | None = ONE_SHEET
+    ) -> None:
+        self.school = School(app)
+        self.teacher = self.school.teacher()
+        self.course = self.school.course("Transformers", self.teacher)
+        self.instructor = self.school.browser(teacher=self.teacher)
+        self.learners = dict[int, Learner]()  # by the student's id
+        if sheets is not None:
+            self.activity: Activity = self.school.activity(self.course, policies, sheets)
+
+    @property
+    def store(self) -> Store:
+        """The app's database."""
+        return self.school.store
+
+    @property
+    def path(self) -> str:
+        """The activity's address for teachers, such as /activities/1."""
+        return f"/activities/{self.activity.id}"
+
+    @property
+    def sheet_path(self) -> str:
+        """The address of the activity's first sheet for students, such as /class/1/1."""
+        return f"/class/{self.activity.id}/1"
+
+    def open(self, **policies: Any) -> Activity:
+        """Open another activity of one sheet with these policies."""
+        return self.school.activity(self.course, Policies(**policies), ONE_SHEET)
+
+    def join(self, name: str = "Kim") -> tuple[Student, Browser]:
+        """Enrol a student, with a browser in which they are."""
+        student, learner = self.school.student(self.course, name)
+        self.learners[student.id] = learner
+        return student, self.school.browser(learner=learner)
+
+    def student(self, name: str = "Kim") -> Student:
+        """Enrol a student who has come to the activity."""
+        student, _ = self.join(name)
+        self.store.classwork.arrive(self.activity.id, student.id)
+        return student
+
+    def browser_of(self, student: Student) -> Browser:
+        """A browser in which a student is enrolled who has joined before."""
+        return self.school.browser(learner=self.learners[student.id])
+
+    def get(self, address: str) -> str:
+        """The text of a page as the instructor gets it; fails unless the status is 200."""
+        response = self.instructor.get(address)
+        assert response.status_code == 200, response.text
+        return response.text
+
+    def page(self, below: str = "") -> Page:
+        """A page of the activity as the instructor gets it, by the end of its address, such as /results."""
+        return Page(self.get(self.path + below))
+
+    def send(self, student: Student, action: str, answers: Mapping[str, str], version: int = 1) -> None:
+        """Send the first sheet as a student's page does: action is "save", "check" or "hand-in"."""
+        with self.browser_of(student) as browser:
+            form = {**answers, "version": str(version), "form_id": f"form-{version}-of-it"}
+            response = browser.post(f"{self.sheet_path}/{action}", data=form, headers=SCRIPT)
+        assert response.status_code == 200
