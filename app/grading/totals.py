@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 
-from app.algebra.dims import Dim
+from app.algebra.expression import Expression
 from app.shapes.consistency import Values
 from app.shapes.table import Blank, TensorTable
 
-_SUM = Dim.parse("parts")
-_HALF = _SUM.times(Fraction(1, 2))
+_SUM = Expression.parse("parts")
+_HALF = _SUM * Fraction(1, 2)
 # By amount: a formula over the sum of its parts and the sheet's own symbols, and the parts. One made from numbers of
 # half as many bits takes half the bytes. An operation count is made from no other: each is a product of its own.
-MADE_FROM: Mapping[str, tuple[Dim, tuple[str, ...]]] = {
-    "all_layers": (Dim.parse("L*parts"), ("attention", "feed_forward", "norms")),
+MADE_FROM: Mapping[str, tuple[Expression, tuple[str, ...]]] = {
+    "all_layers": (Expression.parse("L*parts"), ("attention", "feed_forward", "norms")),
     "total": (_SUM, ("embedding", "all_layers", "final_norm", "output_head")),
     "weights_8_bit": (_HALF, ("weights_16_bit",)),
     "weights_4_bit": (_HALF, ("weights_8_bit",)),

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from app.algebra.dims import Dim
+from app.algebra.expression import Expression
 from app.sheets.worksheet import Variant, format_number
 
 Piece = str | dict[str, str]
@@ -39,7 +39,7 @@ class Pieces:
         return {"base": base.replace("'", "′"), "below": below}
 
 
-def working(variant: Variant, dim: Dim, words: str = "") -> list[Piece]:
+def working(variant: Variant, dim: Expression, words: str = "") -> list[Piece]:
     """How a number comes about: symbols and their sizes, or the words of a sum that is long."""
     pieces = Pieces(variant.worksheet.notation)
     written = pieces.symbols(variant.notation.write(dim))
@@ -49,7 +49,7 @@ def working(variant: Variant, dim: Dim, words: str = "") -> list[Piece]:
     return [*written, f" = {numbers}"] if numbers else written
 
 
-def _numbers(variant: Variant, dim: Dim) -> str:
+def _numbers(variant: Variant, dim: Expression) -> str:
     """The product or quotient in numbers; nothing where a single symbol says it all."""
     [*terms] = dim.terms
     if len(terms) == 1 and terms[0].factor == 1 and len(terms[0].symbols) < 2:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from app.algebra.dims import Dim, DimError
+from app.algebra.expression import Expression, ExpressionError
 from app.models.architecture import Architecture
 from app.shapes.consistency import Values
 from app.shapes.table import MATRIX_FIELDS, Blank
@@ -250,7 +250,7 @@ def _changed(variant: Variant, way: Way, sizes: dict[str, int]) -> dict[Blank, i
     try:
         taken = sizes | {symbol: sizes[other] for symbol, other in way.taken.items()}
         written = {blank: _written(variant, way, blank, taken) for blank in _touched(variant, way)}
-    except (DimError, KeyError):
+    except (ExpressionError, KeyError):
         return {}
     return {blank: size for blank, size in written.items() if size != variant.key[blank]}
 
@@ -277,7 +277,7 @@ def _aside(architecture: Architecture) -> dict[str, int]:
 
 def _written(variant: Variant, way: Way, blank: Blank, sizes: Mapping[str, int]) -> int:
     if text := way.boxes.get(str(blank)):
-        size = Dim.parse(text)
+        size = Expression.parse(text)
         return size.size(sizes if size.symbols <= sizes.keys() else {**sizes, **_own_sizes(variant, blank)})
     if way.turned:
         return variant.key[blank.transposed]

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import reduce
 from operator import add
 
-from app.algebra.dims import Dim, Term
+from app.algebra.expression import Expression, Term
 from app.models.architecture import Architecture, LayerStack
 from app.models.parameter_count import LAYER_BUCKETS
 from app.models.parameter_specs import Bucket, ParameterSpec
@@ -42,7 +42,7 @@ class BucketSum:
     """All tensors of one bucket, outside the layers or in one layer: how many numbers, in symbols and counted."""
 
     bucket: Bucket
-    dim: Dim
+    dim: Expression
     symbols: str
     numbers: str
     count: int
@@ -144,10 +144,10 @@ class _Writer:
     def used(self) -> tuple[Equality, ...]:
         return tuple(self.seen.values())
 
-    def short(self, dim: Dim) -> Dim:
+    def short(self, dim: Expression) -> Expression:
         """The dim with equal sizes under one name, so that like terms meet."""
         terms = [Term(term.factor, tuple(self._short(term.symbols))) for term in dim.terms]
-        return reduce(add, (Dim((term,)) for term in terms))
+        return reduce(add, (Expression((term,)) for term in terms))
 
     def _short(self, symbols: Iterable[str]) -> list[str]:
         symbols = list(symbols)
@@ -166,10 +166,10 @@ class _Writer:
     def _use(self, first: str, second: str) -> None:
         self.seen.setdefault(first, Equality(first, second, self.sizes[second]))
 
-    def symbols(self, dim: Dim) -> str:
+    def symbols(self, dim: Expression) -> str:
         return " + ".join(self.term(term) for term in sorted(dim.terms, key=_order))
 
-    def numbers(self, dim: Dim) -> str:
+    def numbers(self, dim: Expression) -> str:
         return " + ".join(in_numbers(self.term(term), self.sizes) for term in sorted(dim.terms, key=_order))
 
     def term(self, term: Term) -> str:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
-from app.algebra.dims import Dim
+from app.algebra.expression import Expression
 
 Bucket = Literal["attention", "attention_norms", "mlp", "norms", "other", "embedding", "output_head"]
 ATTENTION: Bucket = "attention"
@@ -29,7 +29,7 @@ OUTPUT_HEAD: Bucket = "output_head"
 # Conditions name flags, separated by spaces: "moe !tied" is met where moe is set and tied is not.
 ALWAYS = ""
 NEVER = "never"  # a flag that no row sets
-_ONE = Dim.parse("1")
+_ONE = Expression.parse("1")
 
 
 @dataclass(frozen=True, eq=False)  # each is written once, in a layout: comparing identities is right, and fast
@@ -43,15 +43,15 @@ class ParameterSpec:
     """
 
     name: str
-    in_out_shape: tuple[Dim, ...]
-    stored_shape: tuple[Dim, ...]
+    in_out_shape: tuple[Expression, ...]
+    stored_shape: tuple[Expression, ...]
     bucket: Bucket
     when: str = ALWAYS
     routed: bool = False
-    copies: Dim = _ONE
+    copies: Expression = _ONE
 
     @cached_property
-    def count(self) -> Dim:
+    def count(self) -> Expression:
         """How many numbers one layer holds in such tensors, or the model outside its layers."""
         return math.prod(self.stored_shape, start=self.copies)
 
@@ -93,7 +93,7 @@ class TaskHead:
     prefix: str = ""
     parameters: ParameterSpecs = ()
     flags: frozenset[str] = frozenset()
-    logits: tuple[Dim, ...] | None = None
+    logits: tuple[Expression, ...] | None = None
     without_decoder: bool = False
 
 
@@ -124,9 +124,9 @@ def and_also(first: str, second: str) -> str:
     return f"{first} {second}".strip()
 
 
-def parse_shape(*texts: str) -> tuple[Dim, ...]:
+def parse_shape(*texts: str) -> tuple[Expression, ...]:
     """A shape in symbols, each axis read from its text. Example: "d", "H*d_h" -> an axis of d and one of H·d_h."""
-    return tuple(Dim.parse(text) for text in texts)
+    return tuple(Expression.parse(text) for text in texts)
 
 
 def linear(
@@ -152,7 +152,9 @@ def linear(
 
 def vector(name: str, length: str, bucket: Bucket, *, when: str = ALWAYS, copies: str = "1") -> ParameterSpecs:
     """A tensor of one axis, such as a bias or a norm's scale; each layer has `copies` of it, named by {j}."""
-    return (ParameterSpec(name, parse_shape(length), parse_shape(length), bucket, when, copies=Dim.parse(copies)),)
+    return (
+        ParameterSpec(name, parse_shape(length), parse_shape(length), bucket, when, copies=Expression.parse(copies)),
+    )
 
 
 def norm(
@@ -170,7 +172,8 @@ def embedding_table(
     name: str, rows: str, columns: str, bucket: Bucket = EMBEDDING, *, when: str = ALWAYS
 ) -> ParameterSpecs:
     """An embedding table of one row per token, position or type; rows are looked up, so it is stored as it is used."""
-    return (ParameterSpec(f"{name}.weight", parse_shape(rows, columns), parse_shape(rows, columns), bucket, when),)
+    shape = parse_shape(rows, columns)
+    return (ParameterSpec(f"{name}.weight", shape, shape, bucket, when),)
 
 
 def tensor(

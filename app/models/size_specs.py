@@ -32,7 +32,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from app.algebra.dims import Dim
+from app.algebra.expression import Expression
 from app.models.architecture import SizeSource
 from app.models.config_fields import MAX_LAYERS, MAX_POSITIONS, MAX_SIZE, Config, ConfigError, check_whole_number
 from app.models.parameter_specs import condition_met
@@ -58,7 +58,7 @@ class SizeRule:
     """
 
     text: str
-    amount: Dim | None
+    amount: Expression | None
     divisor: str = ""
     rounded_down: bool = False
 
@@ -97,7 +97,7 @@ def _parse_rule(text: str) -> SizeRule | None:
         return SizeRule(text, None)
     operator = "//" if "//" in text else "/"
     dividend, _, divisor = text.partition(operator)
-    return SizeRule(text, Dim.parse(dividend), divisor.strip(), operator == "//")
+    return SizeRule(text, Expression.parse(dividend), divisor.strip(), operator == "//")
 
 
 class SizeReader:
@@ -160,7 +160,7 @@ class SizeReader:
             return self._record(symbol, size, (null_field,), rule=f"null: {rule.text}")
         return self._record(symbol, size, spec.fields, rule=rule.text)
 
-    def _by_rule(self, amount: Dim, rule: SizeRule, spec: SizeSpec) -> int:
+    def _by_rule(self, amount: Expression, rule: SizeRule, spec: SizeSpec) -> int:
         """Compute a rule from other sizes; raises ConfigError if they do not divide as it says."""
         size = amount.size({symbol: self.required(symbol) for symbol in sorted(amount.symbols)})
         if not rule.divisor:

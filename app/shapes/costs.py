@@ -11,17 +11,17 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from app.algebra.dims import Dim
+from app.algebra.expression import ZERO, Expression
 from app.shapes.table import Count, TensorTable
 from app.shapes.tables import LAYER_PARAMETERS, SINGLE_HEAD
 
 # Which heads make a tensor: queries and what follows from them in each query head, keys and values in each of theirs.
 MADE_BY = {"queries": "H", "keys": "G", "values": "G", "scores": "H", "context": "H", "output": "H"}
 BYTES = {"16": Fraction(2), "8": Fraction(1), "4": Fraction(1, 2)}  # of one number, by its bits
-TWO = Dim.parse("2")
+TWO = Expression.parse("2")
 
 
-def product_flops(topic: TensorTable, key: str) -> Dim:
+def product_flops(topic: TensorTable, key: str) -> Expression:
     """The operations of the product that makes a tensor: two for each triple of its einsum letters."""
     tensor = topic[key]
     if tensor.equation is None:
@@ -35,14 +35,12 @@ def product_flops(topic: TensorTable, key: str) -> Dim:
 def layer_costs(gated: bool) -> tuple[Count, ...]:
     """The operations of each product of one layer for N tokens, all heads, nothing saved on masked entries."""
     heads = [
-        Count(f"{key}_flops", Dim.parse(made_by) * product_flops(SINGLE_HEAD, key), text)
+        Count(f"{key}_flops", Expression.parse(made_by) * product_flops(SINGLE_HEAD, key), text)
         for key, made_by, text in ((key, MADE_BY[key], _text(key)) for key in MADE_BY)
     ]
     matrices = [t for t in LAYER_PARAMETERS.tensors if t.role == "hidden" and (gated or t.key != "W_gate")]
-    tokens = Dim.parse("2*N")
-    feed_forward = sum(
-        (tokens * t.rows * t.columns for t in matrices[1:]), tokens * matrices[0].rows * matrices[0].columns
-    )
+    tokens = Expression.parse("2*N")
+    feed_forward = sum((tokens * matrix.rows * matrix.columns for matrix in matrices), ZERO)
     names = " + ".join(t.key for t in matrices)
     return (*heads, Count("feed_forward_flops", feed_forward, f"2 · N · ({names})"))
 
@@ -60,12 +58,12 @@ def memory_costs() -> tuple[Count, ...]:
     (Pope et al., arXiv:2211.05102).
     """
     weights = [
-        Count(f"weights_{bits}_bit", Dim.parse("params").times(size), f"{size} bytes · parameters")
+        Count(f"weights_{bits}_bit", Expression.parse("params") * size, f"{size} bytes · parameters")
         for bits, size in BYTES.items()
     ]
-    kept = Dim.parse("L*N*G*d_h + L*N*G*d_v")
+    kept = Expression.parse("L*N*G*d_h + L*N*G*d_v")
     cache = [
-        Count(f"cache_{bits}_bit", kept.times(BYTES[bits]), f"{BYTES[bits]} bytes · L · N · (keys + values of G heads)")
+        Count(f"cache_{bits}_bit", kept * BYTES[bits], f"{BYTES[bits]} bytes · L · N · (keys + values of G heads)")
         for bits in ("16", "8")
     ]
     return (*weights, *cache)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NamedTuple
 
-from app.algebra.dims import Dim
+from app.algebra.expression import Expression
 
 BlankField = Literal["rows", "columns", "count"]
 MATRIX_FIELDS: tuple[BlankField, BlankField] = ("rows", "columns")
@@ -80,14 +80,14 @@ class Tensor:
 
     key: str
     letter: str
-    rows: Dim
-    columns: Dim
+    rows: Expression
+    columns: Expression
     role: Role
     equation: Equation | None = None
     parameter: bool = False
 
     @property
-    def shape(self) -> tuple[Dim, Dim]:
+    def shape(self) -> tuple[Expression, Expression]:
         """(rows, columns), in symbols."""
         return (self.rows, self.columns)
 
@@ -96,7 +96,7 @@ class Tensor:
         """What a sheet asks of this matrix: rows and columns, and of a parameter also its count of numbers."""
         return PARAMETER_FIELDS if self.parameter else MATRIX_FIELDS
 
-    def dim(self, field: BlankField) -> Dim:
+    def dim(self, field: BlankField) -> Expression:
         """The rows, the columns, or rows · columns as the count, in symbols."""
         return self.rows * self.columns if field == "count" else self.rows if field == "rows" else self.columns
 
@@ -109,7 +109,7 @@ class Count:
     """
 
     key: str
-    total: Dim
+    total: Expression
     formula: str
     letter: str = ""
 
@@ -118,7 +118,7 @@ class Count:
         """What a sheet asks of it: the count alone."""
         return ("count",)
 
-    def dim(self, _field: BlankField) -> Dim:
+    def dim(self, _field: BlankField) -> Expression:
         """The total in symbols; a count has no other field."""
         return self.total
 
@@ -183,6 +183,6 @@ def matrix(
 
     Without `made_from` no equation makes it: it is given, or a parameter.
     """
-    rows, columns = (Dim.parse(length) for length in shape.split(","))
+    rows, columns = (Expression.parse(length) for length in shape.split(","))
     equation = Equation(tuple(made_from.split()), labels, formula) if made_from else None
     return Tensor(key, letter, rows, columns, role, equation, parameter)

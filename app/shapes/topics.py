@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import reduce
-from operator import add
 
-from app.algebra.dims import Dim
+from app.algebra.expression import ZERO, Expression
 from app.models.architecture import Architecture
 from app.models.parameter_count import parameter_counts
 from app.models.parameter_specs import Bucket, ParameterSpecs
@@ -25,8 +23,6 @@ from app.shapes.tables import (
     ROTARY_PAIRS,
     SINGLE_HEAD,
 )
-
-ZERO = Dim.parse("0")
 
 
 class TopicError(ValueError):
@@ -101,7 +97,7 @@ def _parameter_count(architecture: Architecture, _tokens: int) -> TensorTable:
     layer, rest = architecture.stacks[0].runs[-1].parameters, architecture.outside_parameters
     parts = {
         "embedding": (_sum(rest, "embedding"), "vocabulary · width, and positions where there is a table"),
-        "all_layers": (_sum(layer) * Dim.parse("L"), "L · (attention + feed-forward + norms)"),
+        "all_layers": (_sum(layer) * Expression.parse("L"), "L · (attention + feed-forward + norms)"),
         "final_norm": (_sum(rest, "other"), "after the last layer"),
         "output_head": (_sum(rest, "output_head"), "its own matrix, not the embedding's"),
     }
@@ -110,16 +106,16 @@ def _parameter_count(architecture: Architecture, _tokens: int) -> TensorTable:
         "attention": (_sum(layer, "attention", "attention_norms"), "all of one layer's projections"),
         "feed_forward": (_sum(layer, "mlp"), "all of one layer's feed-forward matrices"),
         "norms": (_sum(layer, "norms", "other"), "all of one layer's norms"),
-        "total": (reduce(add, (dim for dim, _ in parts.values())), "embedding + layers + final norm + output head"),
+        "total": (sum((dim for dim, _ in parts.values()), ZERO), "embedding + layers + final norm + output head"),
     }
     return TensorTable(
         "parameter-count", (), tuple(Count(key, *amount) for key, amount in amounts.items() if amount[0] != ZERO)
     )
 
 
-def _sum(parameters: ParameterSpecs, *buckets: Bucket) -> Dim:
+def _sum(parameters: ParameterSpecs, *buckets: Bucket) -> Expression:
     """The numbers in these tensors, in symbols: in those of the named buckets, or in all of them."""
-    return reduce(add, (spec.count for spec in parameters if not buckets or spec.bucket in buckets), ZERO)
+    return sum((spec.count for spec in parameters if not buckets or spec.bucket in buckets), ZERO)
 
 
 def sizes_for(key: str, architecture: Architecture, tokens: int, decoder_tokens: int) -> dict[str, int]:

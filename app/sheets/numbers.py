@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
-from app.algebra.parser import CannotReadError, Sum, Unreadable, plain_signs, shown
+from app.algebra.parser import CannotReadError, ExpressionParser, Unreadable, normalize_signs, printable
 
 __all__ = ["Unreadable", "read_answer"]
 
@@ -44,7 +44,10 @@ def _read(text: str) -> int | None:
         raise CannotReadError("too-long")
     if text.isascii() and text.isdigit():  # nearly every answer: no need to take it apart
         return _size(_bounded(Fraction(int(text))))
-    values = [Sum(tokens, _number, _bounded).value() for tokens in _sides(_tokens(plain_signs(text).translate(_TIMES)))]
+    values = [
+        ExpressionParser(tokens, _number, _bounded).value()
+        for tokens in _sides(_tokens(normalize_signs(text).translate(_TIMES)))
+    ]
     if len(set(values)) > 1:
         raise CannotReadError("sides-differ")
     return _size(values[0])
@@ -71,7 +74,7 @@ def _no_token(text: str, at: int) -> CannotReadError:
         return CannotReadError("letters", word.group())
     if text[at] in ".,":
         return CannotReadError("decimal", text[at])
-    return CannotReadError("sign", shown(text[at]))
+    return CannotReadError("sign", printable(text[at]))
 
 
 def _sides(tokens: list[str]) -> list[list[str]]:

@@ -1,103 +1,32 @@
-"""Answers in letters, such as T × d/h: read by a small grammar into sums of products, and compared by meaning.
+"""Answers in symbols, such as T × d/h: read from typed text into expressions, which are compared by meaning.
 
 >>> names = {"d": "d", "h": "H", "T": "N"}
->>> read_letters("d/h", names) == read_letters("2*d / (2*h)", names)
+>>> read_symbols("d/h", names) == read_symbols("2*d / (2*h)", names)
 True
->>> read_letters("d/q", names)
+>>> read_symbols("d/q", names)
 Unreadable(reason='unknown-letter', detail='q')
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from fractions import Fraction
+from collections.abc import Mapping
 
-from app.algebra.dims import Dim
-from app.algebra.parser import CannotReadError, Sum, Unreadable, plain_signs, shown
+from app.algebra.expression import Expression, ExpressionError
+from app.algebra.parser import CannotReadError, ExpressionParser, Unreadable, normalize_signs, printable
 
-MAX_LENGTH = 100
+MAX_CHARACTERS = 100
 MAX_TERMS = 50
 _TOKEN = re.compile(r"[A-Za-zΑ-Ωα-ω][A-Za-z_']*|\d+|[-+*/()]| ")
-Powers = tuple[tuple[str, int], ...]
+_ONE = Expression.number(1)
 
 
-@dataclass(frozen=True)
-class Expression:
-    """A sum of products of symbols, whose powers may be negative where something was divided by them."""
+def read_symbols(text: str, names: Mapping[str, str]) -> Expression | Unreadable | None:
+    """What a typed text means; None for an empty box, Unreadable for a text that is no length in symbols.
 
-    terms: tuple[tuple[Powers, Fraction], ...]
-
-    @staticmethod
-    def of(terms: Iterable[tuple[Powers, Fraction]]) -> Expression:
-        """Like terms added up, in one order, so that equal sums compare equal."""
-        sums: dict[Powers, Fraction] = {}
-        for powers, factor in terms:
-            sums[powers] = sums.get(powers, Fraction(0)) + factor
-        if len(sums) > MAX_TERMS:
-            raise CannotReadError("too-long")
-        return Expression(tuple(sorted((powers, factor) for powers, factor in sums.items() if factor)))
-
-    @staticmethod
-    def number(value: int) -> Expression:
-        return Expression.of([((), Fraction(value))])
-
-    @staticmethod
-    def symbol(name: str) -> Expression:
-        return Expression.of([(((name, 1),), Fraction(1))])
-
-    @staticmethod
-    def from_dim(dim: Dim) -> Expression:
-        return Expression.of((_powers(term.symbols), Fraction(term.factor)) for term in dim.terms)
-
-    def __add__(self, other: Expression) -> Expression:
-        return Expression.of((*self.terms, *other.terms))
-
-    def __neg__(self) -> Expression:
-        return Expression.of((powers, -factor) for powers, factor in self.terms)
-
-    def __sub__(self, other: Expression) -> Expression:
-        return self + -other
-
-    def __mul__(self, other: Expression) -> Expression:
-        return Expression.of((_joined(p, q), a * b) for p, a in self.terms for q, b in other.terms)
-
-    def __truediv__(self, other: Expression) -> Expression:
-        if len(other.terms) != 1:  # what is divided by a sum is no length of a matrix
-            raise CannotReadError("division-by-zero" if not other.terms else "incomplete")
-        ((powers, factor),) = other.terms
-        inverse = tuple((symbol, -power) for symbol, power in powers)
-        return self * Expression(((inverse, 1 / factor),))
-
-    def replaced(self, meanings: Mapping[str, Expression]) -> Expression:
-        """The same sum with symbols that mean a product written out as that product."""
-        total = Expression(())
-        for powers, factor in self.terms:
-            product = Expression.of([((), factor)])
-            for symbol, power in powers:
-                meaning = meanings.get(symbol, Expression.symbol(symbol))
-                for _ in range(abs(power)):
-                    product = product * meaning if power > 0 else product / meaning
-            total += product
-        return total
-
-    def value(self, sizes: Mapping[str, int]) -> Fraction:
-        """The number it comes to."""
-        total = Fraction(0)
-        for powers, factor in self.terms:
-            for symbol, power in powers:
-                factor *= Fraction(sizes[symbol]) ** power
-            total += factor
-        return total
-
-    @property
-    def symbols(self) -> frozenset[str]:
-        return frozenset(symbol for powers, _ in self.terms for symbol, _ in powers)
-
-
-def read_letters(text: str, names: Mapping[str, str]) -> Expression | Unreadable | None:
-    """What a text in letters means; `names` gives each name its symbol. None for an empty box."""
+    `names` gives the symbol that each name stands for on this sheet: {"T": "N"}. Refused are other names, texts of more
+    than MAX_CHARACTERS, sums of more than MAX_TERMS products, and numbers without a symbol, except 1.
+    """
     try:
         return _read(text, names)
     except CannotReadError as error:
@@ -105,30 +34,35 @@ def read_letters(text: str, names: Mapping[str, str]) -> Expression | Unreadable
 
 
 def _read(text: str, names: Mapping[str, str]) -> Expression | None:
+    """As `read_symbols`, but raises CannotReadError where that returns Unreadable."""
     if not text.strip():
         return None
-    if len(text) > MAX_LENGTH:
+    if len(text) > MAX_CHARACTERS:
         raise CannotReadError("too-long")
-    tokens = _tokens(plain_signs(text))
-    found = Sum(tokens, lambda token: _atom(token, names)).value()
-    if not found.symbols and found != Expression.number(1):
+    tokens = _tokens(normalize_signs(text))
+    try:
+        meaning = ExpressionParser(tokens, lambda token: _atom(token, names), _check_terms).value()
+    except ExpressionError:  # what is divided by a sum is no length of a matrix
+        raise CannotReadError("incomplete") from None
+    if not meaning.symbols and meaning != _ONE:
         raise CannotReadError("numbers")
-    return found
+    return meaning
 
 
 def _tokens(text: str) -> list[str]:
+    """The names, numbers, operators and brackets of a text, in order; any other character raises CannotReadError."""
     tokens, at = list[str](), 0
     while at < len(text):
         token = _TOKEN.match(text, at)
         if token is None:
-            raise CannotReadError("sign", shown(text[at]))
+            raise CannotReadError("sign", printable(text[at]))
         tokens.append(token.group())
         at = token.end()
-    return [piece for piece in tokens if piece.strip()]
+    return [token for token in tokens if token.strip()]
 
 
 def _atom(token: str, names: Mapping[str, str]) -> Expression | None:
-    """The meaning of one number or name; None for a sign."""
+    """The meaning of one number or name, None for an operator or bracket; an unknown name raises CannotReadError."""
     if token.isdigit():
         return Expression.number(int(token))
     if not token[:1].isalpha():
@@ -138,15 +72,8 @@ def _atom(token: str, names: Mapping[str, str]) -> Expression | None:
     return Expression.symbol(names[token])
 
 
-def _powers(symbols: Iterable[str]) -> Powers:
-    counts: dict[str, int] = {}
-    for symbol in symbols:
-        counts[symbol] = counts.get(symbol, 0) + 1
-    return tuple(sorted(counts.items()))
-
-
-def _joined(first: Powers, second: Powers) -> Powers:
-    counts = dict(first)
-    for symbol, power in second:
-        counts[symbol] = counts.get(symbol, 0) + power
-    return tuple(sorted((symbol, power) for symbol, power in counts.items() if power))
+def _check_terms(meaning: Expression) -> Expression:
+    """The expression itself; raises CannotReadError if it has more than MAX_TERMS terms."""
+    if len(meaning.terms) > MAX_TERMS:
+        raise CannotReadError("too-long")
+    return meaning

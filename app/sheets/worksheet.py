@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-from app.algebra.dims import Dim, Term
+from app.algebra.expression import Expression, Term
 from app.misconceptions.catalogue import Expectation, expectations
 from app.models.architecture import Architecture
 from app.shapes.consistency import upstream_blanks
@@ -16,7 +16,7 @@ from app.shapes.table import MATRIX_FIELDS, Blank, BlankField, TensorTable
 from app.shapes.topics import sizes_for, topic_for
 from app.sheets.codes import write_code
 from app.sheets.numbers import Unreadable, read_answer
-from app.sheets.symbols import Expression, read_letters
+from app.sheets.symbols import read_symbols
 
 
 class WorksheetError(ValueError):
@@ -171,7 +171,7 @@ class Variant:
         """The same side in the table, where tokens are rows: on a sheet whose tokens are columns, the other one."""
         return blank.transposed if self.worksheet.tokens_are == "columns" else blank
 
-    def dim(self, blank: Blank) -> Dim:
+    def dim(self, blank: Blank) -> Expression:
         """The true length of one side of one matrix, in symbols."""
         upright = self.in_table_orientation(blank)
         return self.table.asked[upright.tensor].dim(upright.field)
@@ -207,7 +207,7 @@ class Variant:
         if self.worksheet.answers == "numbers":
             number = read_answer(text)
             return Typed(number) if isinstance(number, int) else number
-        meaning = read_letters(text, self.names)
+        meaning = read_symbols(text, self.names)
         if not isinstance(meaning, Expression):
             return meaning
         value = meaning.value(self.sizes)
@@ -219,8 +219,8 @@ class Variant:
         """Whether it is the answer: by its number, or on a sheet in letters by what it means in this model."""
         if typed.meaning is None:
             return typed.value == self.key[blank]
-        truth = Expression.from_dim(self.dim(blank))
-        return typed.meaning.replaced(self._same) == truth.replaced(self._same)
+        truth = self.dim(blank)
+        return typed.meaning.substitute(self._same) == truth.substitute(self._same)
 
     @cached_property
     def names(self) -> dict[str, str]:
@@ -241,7 +241,7 @@ class Variant:
 
     def same(self, one: str, other: str) -> bool:
         """Whether two symbols are one by the making of this model, as G and H are without grouped queries."""
-        first, second = (Expression.symbol(symbol).replaced(self._same) for symbol in (one, other))
+        first, second = (Expression.symbol(symbol).substitute(self._same) for symbol in (one, other))
         return first == second
 
     @property
@@ -338,7 +338,7 @@ class Notation:
         """The letter of a tensor: this notation's, else the table's own."""
         return self.letters.get(key, own)
 
-    def write(self, dim: Dim) -> str:
+    def write(self, dim: Expression) -> str:
         """A symbolic length in this notation, such as 'H·d_head' for H*d_h."""
         factors: dict[tuple[str, ...], int | Fraction] = {}
         spelled: dict[tuple[str, ...], tuple[str, ...]] = {}

@@ -8,13 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.algebra.expression import Expression
 from app.figures.draw import draw_figures
 from app.grading.grade import grade
 from app.settings import PROJECT
 from app.shapes.table import Blank
 from app.sheets.library import Library, load_library
 from app.sheets.numbers import Unreadable
-from app.sheets.symbols import Expression, read_letters
+from app.sheets.symbols import read_symbols
 from app.sheets.worksheet import Variant
 
 LIBRARY = load_library(PROJECT / "worksheets")
@@ -39,7 +40,7 @@ texts = st.recursive(
 @given(texts)
 def test_letters_come_to_what_arithmetic_says(text: str) -> None:
     """With numbers put in for the letters, Python's own fractions give the same value."""
-    found = read_letters(text, NAMES)
+    found = read_symbols(text, NAMES)
     numbers = {name: Fraction(SIZES[symbol]) for name, symbol in NAMES.items()}
     spelled = text.replace("×", "*").replace("·", "*")
     expected = eval(spelled, {"__builtins__": {}}, numbers)  # noqa: S307 - made of NAMES and digits above
@@ -53,7 +54,7 @@ def test_letters_come_to_what_arithmetic_says(text: str) -> None:
 @given(st.text(max_size=120))
 def test_any_text_is_read_or_refused(text: str) -> None:
     """No text raises, and none is evaluated as code."""
-    assert read_letters(text, NAMES) is None or isinstance(read_letters(text, NAMES), Expression | Unreadable)
+    assert read_symbols(text, NAMES) is None or isinstance(read_symbols(text, NAMES), Expression | Unreadable)
 
 
 @pytest.mark.parametrize("text", ["d/h", "d_h", "d / h", "2*d/(2*h)", "d_v"])
@@ -88,7 +89,7 @@ def test_a_stated_head_width_is_no_share_of_the_width() -> None:
 )
 def test_what_cannot_be_read_is_said(text: str, reason: str) -> None:
     """Numbers, letters of another sheet and broken sums are unreadable, not wrong."""
-    assert read_letters(text, NAMES) == Unreadable(reason, {"unknown-letter": "q", "raised": "²"}.get(reason, ""))
+    assert read_symbols(text, NAMES) == Unreadable(reason, {"unknown-letter": "q", "raised": "²"}.get(reason, ""))
     assert mark(LIBRARY.variant("letters-llama-7b"), "input.rows", text) == "unreadable"
 
 

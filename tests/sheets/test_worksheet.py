@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from app.algebra.dims import Dim
+from app.algebra.expression import Expression
 from app.models.architecture import TokensError
 from app.settings import PROJECT
 from app.shapes.table import MATRIX_FIELDS, Blank, Count, Tensor
@@ -218,10 +218,10 @@ def test_numbers_are_grouped_from_ten_thousand_on() -> None:
 
 def test_one_table_is_written_in_the_notation_of_each_course() -> None:
     """H·d_h + 1 is H·d_head + 1, or n_heads·head_dim + 1; N is T in the lecture's letters."""
-    dim = Dim.parse("H*d_h + 1")
+    dim = Expression.parse("H*d_h + 1")
     assert NOTATIONS["classic"].write(dim) == "H·d_head + 1"
     assert NOTATIONS["framework"].write(dim) == "n_heads·head_dim + 1"
-    assert NOTATIONS["lecture"].write(Dim.parse("N")) == "T"
+    assert NOTATIONS["lecture"].write(Expression.parse("N")) == "T"
 
 
 def copied(tmp_path: Path) -> Path:

@@ -1,0 +1,227 @@
+"""Sizes in symbols: sums of products and quotients of symbols and numbers, compared by what they mean.
+
+>>> Expression.parse("G*d_h").size({"G": 2, "d_h": 64})
+128
+>>> Expression.parse("d*N + N*d") == Expression.parse("2*N*d")
+True
+>>> Expression.parse("N") == Expression.parse("d_h")  # equal lengths on some sheets, but never the same expression
+False
+>>> d, H = Expression.symbol("d"), Expression.symbol("H")
+>>> str(d / H), (d / H * H) == d
+('d/H', True)
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache, cached_property
+from typing import NamedTuple
+
+_SYMBOL = re.compile(r"[A-Za-z][A-Za-z_]*")
+
+
+class ExpressionError(ValueError):
+    """A text that is no expression, a symbol without a size, or a division by a sum."""
+
+    def __init__(self, problem: str, pattern: str, sizes: Mapping[str, int] | None = None) -> None:
+        self.pattern = pattern
+        self.sizes = dict(sizes or {})
+        known = f" (sizes given: {', '.join(f'{k}={v}' for k, v in self.sizes.items())})" if sizes else ""
+        super().__init__(f"{problem} in '{pattern}'{known}")
+
+
+class Term(NamedTuple):
+    """One product of an expression, such as 2·d·d/H: `factor` times `symbols`, divided by `divisors`.
+
+    A symbol stands as often as it is multiplied or divided by, in alphabetical order. The factor is a fraction where
+    a number takes a part of a byte.
+    """
+
+    factor: int | Fraction
+    symbols: tuple[str, ...] = ()
+    divisors: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        digits = [str(self.factor)] if self.factor != 1 or not self.symbols else []
+        return "/".join(["*".join([*digits, *self.symbols]), *self.divisors])
+
+
+@dataclass(frozen=True)
+class Expression:
+    """A sum of terms, in one order and with like terms added up, so that expressions of one meaning are equal.
+
+    Zero is one term with factor 0.
+    """
+
+    terms: tuple[Term, ...]
+
+    @staticmethod
+    @cache
+    def parse(text: str) -> Expression:
+        """Read sums of products of symbols and whole numbers: 'N', 'G*d_h', '2*N + 1'.
+
+        Raises ExpressionError for anything else, also for quotients and differences.
+        """
+        return Expression(_collect(_parse_term(part, text) for part in text.split("+")))
+
+    @staticmethod
+    def number(value: int | Fraction) -> Expression:
+        """A number without symbols."""
+        return Expression((Term(value),))
+
+    @staticmethod
+    def symbol(name: str) -> Expression:
+        """One symbol, by any name."""
+        return Expression((Term(1, (name,)),))
+
+    @cached_property
+    def symbols(self) -> frozenset[str]:
+        """Every symbol that it is written with, divisors included."""
+        return frozenset(symbol for term in self.terms for symbol in term.symbols + term.divisors)
+
+    @cached_property
+    def _only_symbol(self) -> str | None:
+        """The symbol that this is, if it is nothing else."""
+        term = self.terms[0]
+        alone = len(self.terms) == len(term.symbols) == term.factor == 1 and not term.divisors
+        return term.symbols[0] if alone else None
+
+    def size(self, sizes: Mapping[str, int]) -> int:
+        """The number it comes to, rounded up to a whole one; raises ExpressionError naming symbols without a size."""
+        try:
+            if self._only_symbol:
+                return sizes[self._only_symbol]
+            return math.ceil(self._evaluate(sizes))
+        except KeyError:
+            raise self._without_size(sizes) from None
+
+    def value(self, sizes: Mapping[str, int]) -> Fraction:
+        """The exact number it comes to; raises ExpressionError naming symbols without a size."""
+        try:
+            return Fraction(self._evaluate(sizes))
+        except KeyError:
+            raise self._without_size(sizes) from None
+
+    def substitute(self, meanings: Mapping[str, Expression]) -> Expression:
+        """The same expression with each symbol of `meanings` replaced by what it means.
+
+        Meanings are not substituted in again. Raises ExpressionError if a divisor means a sum.
+
+        Example: N*d with d = H*d_h -> H*N*d_h
+        """
+        if self.symbols.isdisjoint(meanings):
+            return self
+        return sum((_substitute(term, meanings) for term in self.terms), ZERO)
+
+    def fold(self, product: Expression, symbol: str) -> Expression:
+        """The same expression with `symbol` written for each whole occurrence of a product of symbols.
+
+        Example: 2*H*N*d_h with the product H*d_h as d -> 2*N*d
+        """
+        (parts,) = product.terms
+        return Expression(_collect(_fold(term, parts.symbols, symbol) for term in self.terms))
+
+    def __add__(self, other: Expression) -> Expression:
+        return Expression(_collect(self.terms + other.terms))
+
+    def __neg__(self) -> Expression:
+        return Expression(tuple(term._replace(factor=-term.factor) for term in self.terms))
+
+    def __sub__(self, other: Expression) -> Expression:
+        return self + -other
+
+    def __mul__(self, other: Expression | int | Fraction) -> Expression:
+        if not isinstance(other, Expression):
+            other = Expression.number(other)
+        return Expression(_collect([_multiply(a, b) for a in self.terms for b in other.terms]))
+
+    def __truediv__(self, other: Expression) -> Expression:
+        """Divide by a single term; raises ExpressionError for a sum and ZeroDivisionError for zero."""
+        if len(other.terms) != 1:
+            raise ExpressionError("cannot divide by a sum", str(other))
+        factor, symbols, divisors = other.terms[0]
+        inverse = Term(Fraction(1) / factor, divisors, symbols)
+        return Expression(_collect([_multiply(term, inverse) for term in self.terms]))
+
+    def __str__(self) -> str:
+        return " + ".join(map(str, self.terms))
+
+    def _evaluate(self, sizes: Mapping[str, int]) -> int | Fraction:
+        """The exact number it comes to; raises KeyError for a symbol without a size."""
+        total: int | Fraction = 0
+        for product, symbols, divisors in self.terms:
+            for symbol in symbols:
+                product *= sizes[symbol]
+            for symbol in divisors:
+                product = Fraction(product) / sizes[symbol]
+            total += product
+        return total
+
+    def _without_size(self, sizes: Mapping[str, int]) -> ExpressionError:
+        missing = ", ".join(sorted(self.symbols - sizes.keys()))
+        return ExpressionError(f"no size for {missing}", str(self), sizes)
+
+
+def _parse_term(text: str, whole: str) -> Term:
+    """Read one product; `whole` is the text that an ExpressionError shows."""
+    factor, symbols = 1, list[str]()
+    for piece in (piece.strip() for piece in text.split("*")):
+        if piece.isascii() and piece.isdigit():
+            factor *= int(piece)
+        elif _SYMBOL.fullmatch(piece):
+            symbols.append(piece)
+        else:
+            raise ExpressionError(f"cannot read '{piece}'", whole)
+    return Term(factor, tuple(sorted(symbols)))
+
+
+def _multiply(a: Term, b: Term) -> Term:
+    """The product of two terms; a symbol that is both multiplied and divided by is cancelled."""
+    if not a.divisors and not b.divisors:
+        return Term(a.factor * b.factor, tuple(sorted(a.symbols + b.symbols)))
+    symbols, divisors = sorted(a.symbols + b.symbols), sorted(a.divisors + b.divisors)
+    for symbol in tuple(divisors):
+        if symbol in symbols:
+            symbols.remove(symbol)
+            divisors.remove(symbol)
+    return Term(a.factor * b.factor, tuple(symbols), tuple(divisors))
+
+
+def _collect(terms: Iterable[Term]) -> tuple[Term, ...]:
+    """Like terms added up and zeros left out, in one order: numbers last, capitals first (G*d_h + N + 1)."""
+    collected: dict[tuple[tuple[str, ...], tuple[str, ...]], Term] = {}
+    for term in terms:
+        key = (term.symbols, term.divisors)
+        like = collected.get(key)
+        collected[key] = Term(like.factor + term.factor, *key) if like else term
+    nonzero = [term for term in collected.values() if term.factor]
+    if len(nonzero) > 1:
+        nonzero.sort(key=lambda term: (not term.symbols, term.symbols, term.divisors))
+    return tuple(nonzero) or (Term(0),)
+
+
+def _substitute(term: Term, meanings: Mapping[str, Expression]) -> Expression:
+    """One term with its symbols replaced by what they mean; those without a meaning stay."""
+    product = Expression.number(term.factor)
+    for symbol in term.symbols:
+        product = product * meanings.get(symbol, Expression.symbol(symbol))
+    for symbol in term.divisors:
+        product = product / meanings.get(symbol, Expression.symbol(symbol))
+    return product
+
+
+def _fold(term: Term, product: tuple[str, ...], symbol: str) -> Term:
+    """One term with `symbol` for each time that it holds all symbols of `product`."""
+    symbols = list(term.symbols)
+    while all(symbols.count(part) >= product.count(part) for part in product):
+        for part in product:
+            symbols.remove(part)
+        symbols.append(symbol)
+    return Term(term.factor, tuple(sorted(symbols)), term.divisors)
+
+
+ZERO = Expression((Term(0),))
