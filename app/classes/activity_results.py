@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -10,7 +11,6 @@ from app.grading.grade import Report, grade, with_kept_marks
 from app.grading.item_analysis import (
     RowState,
     RowStatistics,
-    commonest,
     misconception_counts,
     row_state,
     row_statistics,
@@ -165,7 +165,7 @@ def common_wrong_answers(
                 row, _, field = blank.rpartition(".")
                 given.setdefault(row, []).append((field, text))
     say = library.wording.say
-    top = {row: commonest(sorted(answers))[0] for row, answers in given.items()}
+    top = {row: Counter(sorted(answers)).most_common(1)[0] for row, answers in given.items()}
     return {row: WrongAnswer(say("axes", field), text, count) for row, ((field, text), count) in top.items()}
 
 

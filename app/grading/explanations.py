@@ -1,9 +1,11 @@
-"""What is said once a sheet is done: the misconception that an earlier try showed, explained, and drawn beside the
-truth.
+"""Explains a misconception once a sheet is done: in words, and drawn beside the true shapes.
+
+An explanation shows answers. Whoever calls this must see to it that the sheet is done.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from app.figures.draw import draw_side_by_side
@@ -11,12 +13,16 @@ from app.figures.figures import Figure
 from app.figures.scale import ScaleName
 from app.grading.grade import Report
 from app.misconceptions.catalogue import believed, sentence
+from app.shapes.table import Blank
 from app.sheets.worksheet import Variant
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """A misconception's key, its explanation, and the figures in which it shows: as it has them, and as they are."""
+    """A misconception explained.
+
+    figures: pairs of the same figure, left as the misconception has it and right as it is; only those that differ.
+    """
 
     misconception: str
     message: str
@@ -24,35 +30,41 @@ class Explanation:
 
 
 def explain_diagnosis(variant: Variant, report: Report, scale: ScaleName = "root") -> Explanation | None:
-    """The explanation of a try's diagnosis, None where it had none. It tells answers: the sheet has to be done."""
+    """The explanation of a report's diagnosis; None if it has none.
+
+    A misconception that can be held in several ways is drawn in the way nearest to these answers.
+    """
     if report.diagnosis is None:
         return None
-    typed = {blank: mark.read_as for blank, mark in report.marks.items()}
-    values = {variant.in_table_orientation(blank): value for blank, value in typed.items() if value is not None}
-    held = believed(variant.with_tokens_as_rows, values, report.diagnosis.key)
-    mistaken = {variant.in_table_orientation(blank): value for blank, value in held.items()}
-    message = sentence(variant, report.diagnosis.key, "explanation")
-    return Explanation(report.diagnosis.key, message, _pairs(draw_side_by_side(variant, mistaken, variant.key, scale)))
+    values = {
+        variant.in_table_orientation(blank): mark.read_as
+        for blank, mark in report.marks.items()
+        if mark.read_as is not None
+    }
+    return _explanation(variant, report.diagnosis.key, values, scale)
 
 
 def explain_misconception(variant: Variant, misconception: str, scale: ScaleName = "root") -> Explanation:
-    """The explanation of a misconception that nobody need have shown; without figures where this sheet cannot show
-    it.
+    """The explanation of any misconception of the catalogue, drawn in the first way in which it can be held.
+
+    Without figures if this sheet cannot show it.
     """
-    message = sentence(variant, misconception, "explanation")
-    if not any(e.misconception == misconception for e in variant.with_tokens_as_rows.expectations):
-        return Explanation(misconception, message, ())
-    held = believed(variant.with_tokens_as_rows, {}, misconception)
-    mistaken = {variant.in_table_orientation(blank): value for blank, value in held.items()}
-    return Explanation(misconception, message, _pairs(draw_side_by_side(variant, mistaken, variant.key, scale)))
+    if any(entry.misconception == misconception for entry in variant.with_tokens_as_rows.expectations):
+        return _explanation(variant, misconception, {}, scale)
+    return Explanation(misconception, sentence(variant, misconception, "explanation"), ())
 
 
-def _pairs(drawn: tuple[tuple[Figure, Figure], ...]) -> tuple[tuple[Figure, Figure], ...]:
-    """The same figures, each pair in frames of one width, with nothing below them but the gaps."""
-    return tuple(
-        (
-            replace(left, width=max(left.width, right.width), captions=left.captions if left.has_mismatch else ()),
-            replace(right, width=max(left.width, right.width), captions=()),
-        )
-        for left, right in drawn
-    )
+def _explanation(variant: Variant, misconception: str, values: Mapping[Blank, int], scale: ScaleName) -> Explanation:
+    """The explanation with its figures; `values` are the numbers typed, in the table's orientation."""
+    as_believed = believed(variant.with_tokens_as_rows, values, misconception)
+    mistaken = {variant.in_table_orientation(blank): value for blank, value in as_believed.items()}
+    pairs = draw_side_by_side(variant, mistaken, variant.key, scale)
+    return Explanation(misconception, sentence(variant, misconception, "explanation"), tuple(map(_framed_alike, pairs)))
+
+
+def _framed_alike(pair: tuple[Figure, Figure]) -> tuple[Figure, Figure]:
+    """The two figures with one width, and captions only where shapes clash: the message says the rest."""
+    left, right = pair
+    width = max(left.width, right.width)
+    captions = left.captions if left.has_mismatch else ()
+    return replace(left, width=width, captions=captions), replace(right, width=width, captions=())

@@ -1,8 +1,8 @@
-"""What a hint says: a little more with every level, and never a number of the sheet.
+"""Writes hints: each level says a little more, and none ever says a right number of the sheet.
 
-HintLevel 1 is a question that points; level 2 says how things hang together; level 3 which boxes to look at, and what
-these have to fit. Where a misconception explains the sheet the hint is about that misconception, else about the first
-link that does not fit and the first box that is not right.
+Level 1 asks a question that points to the idea. Level 2 says how the matrices belong together. Level 3 says which boxes
+to look at again, and what these have to fit. If a misconception explains the sheet, levels 1 and 2 are about it; else
+all levels are about the first mismatch or the first box that is not right.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import reduce
 from itertools import groupby
 from typing import Literal
 
-from app.grading.grade import Report, nudge
+from app.grading.grade import MarkKind, Report, nudge
 from app.misconceptions.catalogue import sentence
 from app.shapes.consistency import ADDED_BACK, added_back
 from app.shapes.table import MATRIX_FIELDS, Blank, Count, Equation, Tensor
@@ -22,153 +22,186 @@ from app.sheets.worksheet import Variant
 
 HintLevel = Literal[1, 2, 3]
 HINT_LEVELS: tuple[HintLevel, ...] = (1, 2, 3)
-NAMED = 4  # rows that a hint names; further ones are told as a whole
+MAX_NAMED_ROWS = 4  # in one hint; further ones are "the boxes that go with them"
 
 
 @dataclass(frozen=True)
 class Hint:
-    """One sentence or two, how far they go, and the boxes that they point to."""
+    """A hint's message (one or two sentences), its level, and the boxes it points to, which pages highlight."""
 
     level: HintLevel
     message: str
     boxes: tuple[Blank, ...] = ()
 
     def as_json(self) -> dict[str, object]:
+        """As the API gives it; boxes by their names, such as 'queries.rows'."""
         return {"level": self.level, "message": self.message, "boxes": [str(blank) for blank in self.boxes]}
 
 
 def write_hint(variant: Variant, report: Report, level: HintLevel) -> Hint | None:
-    """The hint of a level for a marked sheet; None where all is right, or nothing was tried."""
-    waiting = [blank for kind in ("wrong", "unreadable", "empty") for blank in _marked(report, kind)]
-    if not report.tried or not waiting:
+    """The hint of a level on a marked sheet; None if nothing readable was answered, or no box is left to put right.
+
+    Left to put right are wrong boxes, else unreadable ones, else empty ones; the hint is about the first.
+    """
+    unsolved = [blank for kind in ("wrong", "unreadable", "empty") for blank in _marked(report, kind)]
+    if not report.tried or not unsolved:
         return None
-    words = _Words(variant, report)
+    writer = HintWriter(variant, report)
     if report.diagnosis:
-        return words.of_misconception(report.diagnosis.key, report.diagnosis.explains, level)
-    return words.of_box(waiting[0], tuple(_marked(report, "wrong")) or (waiting[0],), level)
+        return writer.misconception_hint(report.diagnosis.key, report.diagnosis.explains, level)
+    return writer.box_hint(unsolved[0], tuple(_marked(report, "wrong")) or (unsolved[0],), level)
 
 
-def _marked(report: Report, kind: str) -> list[Blank]:
+def next_hint_level(report: Report | None, given: Hint | None) -> HintLevel | None:
+    """The level of the next hint; None if there is none further, or nothing is left to put right.
+
+    Without a hint so far it is level 2, because the marks of a check already show what level 1 would say.
+    """
+    if report is None or report.complete or not report.tried:
+        return None
+    return next((level for level in HINT_LEVELS if level > (given.level if given else 1)), None)
+
+
+def _marked(report: Report, kind: MarkKind) -> list[Blank]:
+    """The boxes with a mark of this kind, in the order of the sheet."""
     return [blank for blank, mark in report.marks.items() if mark.kind == kind]
 
 
 @dataclass(frozen=True)
-class _Words:
-    """Puts the sentences of one marked sheet together."""
+class HintWriter:
+    """Puts the sentences of the hints on one marked sheet together, out of the wording's parts."""
 
     variant: Variant
     report: Report
 
-    def say(self, key: str, **words: str) -> str:
-        return self.variant.wording.say("hints", key, **words)
-
-    def of_misconception(self, misconception: str, explains: tuple[Blank, ...], level: HintLevel) -> Hint:
+    def misconception_hint(self, misconception: str, explains: tuple[Blank, ...], level: HintLevel) -> Hint:
+        """The misconception's nudge at level 1, its hint at level 2; at level 3 the wrong boxes it explains."""
         if level < 3:
             return Hint(level, sentence(self.variant, misconception, "nudge" if level == 1 else "hint"))
+        # Boxes that follow from the mistake are right again once the wrong ones are.
         wrong = tuple(blank for blank in explains if self.report.marks[blank].kind == "wrong")
-        return self.look(wrong or explains)  # what follows from a mistake is right again with it
+        return self.boxes_to_check(wrong or explains)
 
-    def of_box(self, blank: Blank, wrong: tuple[Blank, ...], level: HintLevel) -> Hint:
+    def box_hint(self, blank: Blank, wrong: tuple[Blank, ...], level: HintLevel) -> Hint:
+        """The nudge of a box at level 1, how it is made at level 2, and all wrong boxes at level 3."""
         if level == 1:
-            return Hint(1, self.say("nudge", box=self.box(blank), nudge=nudge(self.variant, blank)), (blank,))
-        return self.how(blank) if level == 2 else self.look(wrong)
+            message = self._say("nudge", box=self._box(blank), nudge=nudge(self.variant, blank))
+            return Hint(1, message, (blank,))
+        return self.relation_hint(blank) if level == 2 else self.boxes_to_check(wrong)
 
-    def how(self, blank: Blank) -> Hint:
-        """How the first two sides that do not fit hang together; where all fit, how the box comes about."""
-        apart = self.report.first_mismatch
-        if apart is None:
-            return Hint(2, self.say("related", box=self.box(blank), relation=self.relation(blank)), (blank,))
-        added = (apart.left.tensor, apart.right.tensor) == ADDED_BACK
-        relation = self.told("added", apart.at) if added else self.relation(Blank(apart.at, "rows"))
-        sides = {"left": self.side("side", apart.left), "right": self.side("side-within", apart.right)}
-        return Hint(2, self.say("apart", **sides, relation=relation), (apart.left, apart.right))
+    def relation_hint(self, blank: Blank) -> Hint:
+        """Level 2: which two lengths have to be equal at the first mismatch; if there is none, how a box is made."""
+        mismatch = self.report.first_mismatch
+        if mismatch is None:
+            message = self._say("related", box=self._box(blank), relation=self.relation_sentence(blank))
+            return Hint(2, message, (blank,))
+        is_sum = (mismatch.left.tensor, mismatch.right.tensor) == ADDED_BACK
+        relation = (
+            self._relation("added", mismatch.at) if is_sum else self.relation_sentence(Blank(mismatch.at, "rows"))
+        )
+        left, right = self._side("side", mismatch.left), self._side("side-within", mismatch.right)
+        message = self._say("apart", left=left, right=right, relation=relation)
+        return Hint(2, message, (mismatch.left, mismatch.right))
 
-    def look(self, blanks: tuple[Blank, ...]) -> Hint:
-        """Which boxes to look at again, and what the first of them has to fit."""
-        others = [other for other in self.equal_to(blanks[0]) if other not in blanks]
-        others.sort(key=lambda other: self.report.marks[other].kind != "right")
-        relation = self.relation(blanks[0])
+    def boxes_to_check(self, blanks: tuple[Blank, ...]) -> Hint:
+        """Level 3: which boxes to look at again, and what the first of them has to fit.
+
+        It has to fit a box of equal length that is not among them, preferably one that is right; if there is none,
+        the hint says how it is made.
+        """
+        first = blanks[0]
+        others = [other for other in self.equal_blanks(first) if other not in blanks]
+        others.sort(key=lambda other: self.report.marks[other].kind != "right")  # stable: right ones first
+        relation = self.relation_sentence(first)
         if others:
-            other = self.side("side-within", others[0])
-            relation = self.say("equal", side=self.side("side", blanks[0]), other=other)
-        return Hint(3, self.say("look", boxes=self.boxes(blanks), relation=relation), blanks)
+            other = self._side("side-within", others[0])
+            relation = self._say("equal", side=self._side("side", first), other=other)
+        return Hint(3, self._say("look", boxes=self._boxes(blanks), relation=relation), blanks)
 
-    def equal_to(self, blank: Blank) -> Iterator[Blank]:
-        """The boxes of this sheet that the equations make as long as this one, nearest first."""
-        variant, upright = self.variant, self.variant.in_table_orientation(blank)
-        met = [group for groups in variant.table.equal_sides.values() for group in groups]
-        near = [
-            *sorted(variant.upstream_blanks.get(upright, ()), key=list(variant.with_tokens_as_rows.key).index),
-            *(other for group in (*met, *added_back(variant.table)) if upright in group for other in group),
+    def equal_blanks(self, blank: Blank) -> Iterator[Blank]:
+        """The other boxes of this sheet that the equations make as long as this one; some may come twice.
+
+        First those it is computed from, then those it meets in one equation, then what it is added to.
+        """
+        variant = self.variant
+        to_table, key = variant.in_table_orientation, variant.with_tokens_as_rows.key
+        own = to_table(blank)
+        groups = [group for groups in variant.table.equal_sides.values() for group in groups]
+        candidates = [
+            *sorted(variant.upstream_blanks.get(own, ()), key=list(key).index),
+            *(other for group in (*groups, *added_back(variant.table)) if own in group for other in group),
         ]
-        boxes = (variant.in_table_orientation(other) for other in near if other in variant.with_tokens_as_rows.key)
-        return (other for other in boxes if other != blank)
+        return (to_table(other) for other in candidates if other in key and other != own)
 
-    def relation(self, blank: Blank) -> str:
-        """How the matrix or the amount of a box comes about."""
+    def relation_sentence(self, blank: Blank) -> str:
+        """How the matrix or count of a box is made, without any number."""
         key = blank.tensor
-        made = self.variant.table.asked.get(key) or self.variant.table[key]
-        if isinstance(made, Count):
-            return self.told("factors" if re.search(r"\d", made.formula) else "amount", key, sum=made.formula)
-        if made.equation is None:
-            return self.told(_given(made, blank), key)
+        entry = self.variant.table.asked.get(key) or self.variant.table[key]
+        if isinstance(entry, Count):
+            # A formula with a number in it ("2 · N · d") would tell part of the answer.
+            has_number = re.search(r"\d", entry.formula) is not None
+            return self._relation("factors" if has_number else "amount", key, sum=entry.formula)
+        if entry.equation is None:
+            return self._relation(_relation_of_given(entry, blank), key)
         if self.variant.worksheet.tokens_are == "columns":
-            return self.told("turned", key)
-        return self.told(_kind(made.equation), key, equation=self.equation(made.equation.formula))
+            return self._relation("turned", key)
+        formula = self._in_sheet_letters(entry.equation.formula)
+        return self._relation(_relation_of_equation(entry.equation), key, equation=formula)
 
-    def told(self, relation: str, key: str, **words: str) -> str:
-        return self.variant.wording.say("relations", relation, row=self.row(key), **words)
+    def _say(self, key: str, **words: str) -> str:
+        """A sentence of the wording's section "hints"."""
+        return self.variant.wording.say("hints", key, **words)
 
-    def equation(self, text: str) -> str:
-        """The equation with the matrices of the model in this sheet's letters."""
+    def _relation(self, relation: str, key: str, **words: str) -> str:
+        """A sentence of the wording's section "relations" about the row with this key."""
+        return self.variant.wording.say("relations", relation, row=self._row(key), **words)
+
+    def _in_sheet_letters(self, formula: str) -> str:
+        """A formula with the model's matrices in this sheet's notation: 'input · W_Q' becomes 'input · W'_Q'."""
         letters = self.variant.letters
-        return re.sub(r"W_\w+", lambda found: letters.get(found.group(), found.group()), text)
+        return re.sub(r"W_\w+", lambda match: letters.get(match.group(), match.group()), formula)
 
-    def box(self, blank: Blank) -> str:
+    def _box(self, blank: Blank) -> str:
+        """A box by its row and field, “Queries” (columns); a count by its row alone."""
         axis = self.variant.wording.say("axes", blank.field)
-        return self.say("whole" if blank.field == "count" else "one", row=self.row(blank.tensor), axis=axis)
+        return self._say("whole" if blank.field == "count" else "one", row=self._row(blank.tensor), axis=axis)
 
-    def side(self, form: str, blank: Blank) -> str:
-        return self.say(form, axis=self.variant.wording.say("axes", blank.field), row=self.row(blank.tensor))
+    def _side(self, form: str, blank: Blank) -> str:
+        """A side as a phrase, the columns of “Queries”; `form` is "side" at the start of a sentence."""
+        return self._say(form, axis=self.variant.wording.say("axes", blank.field), row=self._row(blank.tensor))
 
-    def row(self, key: str) -> str:
-        """What the sheets of this topic call a matrix, whether this one asks for it or not."""
+    def _row(self, key: str) -> str:
+        """The name that sheets of this topic give a matrix, whether this sheet asks for it or not."""
         return str(self.variant.wording.sections["rows"][self.variant.worksheet.topic][key]["name"])
 
-    def boxes(self, blanks: Iterable[Blank]) -> str:
-        """The boxes by the names of their rows: “Queries” (columns), “Keys” (columns) and “Values” (columns)."""
-        grouped = [list(group) for _, group in groupby(blanks, key=lambda blank: blank.tensor)]
-        named = [self.box(g[0]) if len(g) == 1 else self.several(g) for g in grouped]
-        if len(named) > NAMED:
-            return self.say("more", before=self.listed(named[:NAMED]))
-        *most, last = named
-        return self.say("and", before=self.listed(most), after=last) if most else last
+    def _boxes(self, blanks: Iterable[Blank]) -> str:
+        """Boxes in a list, row by row: “Queries” (columns), “Keys” (rows and columns) and “Values” (columns)."""
+        rows = [list(group) for _, group in groupby(blanks, key=lambda blank: blank.tensor)]
+        names = [self._box(row[0]) if len(row) == 1 else self._several_of_a_row(row) for row in rows]
+        if len(names) > MAX_NAMED_ROWS:
+            return self._say("more", before=self._join(names[:MAX_NAMED_ROWS]))
+        *most, last = names
+        return self._say("and", before=self._join(most), after=last) if most else last
 
-    def several(self, blanks: list[Blank]) -> str:
-        """Several boxes of one row: its two sides, or with its count the whole row."""
+    def _several_of_a_row(self, blanks: list[Blank]) -> str:
+        """Two or more boxes of one row: “Keys” (rows and columns), or with its count the whole row, “W_Q”."""
         key = "both" if {blank.field for blank in blanks} == set(MATRIX_FIELDS) else "whole"
-        return self.say(key, row=self.row(blanks[0].tensor))
+        return self._say(key, row=self._row(blanks[0].tensor))
 
-    def listed(self, named: list[str]) -> str:
-        return reduce(lambda before, after: self.say("comma", before=before, after=after), named)
+    def _join(self, names: list[str]) -> str:
+        """The names with the wording's comma between them; at least one."""
+        return reduce(lambda before, after: self._say("comma", before=before, after=after), names)
 
 
-def _given(tensor: Tensor, blank: Blank) -> str:
-    """The relation of what no equation makes."""
+def _relation_of_given(tensor: Tensor, blank: Blank) -> str:
+    """The key of the relation for a matrix that no equation makes: the input, a parameter, or a parameter's count."""
     if not tensor.parameter:
         return "source"
     return "numbers" if blank.field == "count" else "parameter"
 
 
-def _kind(equation: Equation) -> str:
-    """The relation of what an equation makes: a product, something of the same shape, or something else."""
+def _relation_of_equation(equation: Equation) -> str:
+    """The key of the relation for an equation: "entrywise" (all shapes equal), "product", or "made" for any other."""
     if all(labels == equation.result_labels for labels in equation.operand_labels):
         return "entrywise"
     return "product" if "·" in equation.formula and len(equation.operands) == 2 else "made"
-
-
-def next_hint_level(report: Report | None, given: Hint | None) -> HintLevel | None:
-    """How far the next hint goes; a check says what the first level would, so a press begins with the second."""
-    if report is None or report.complete or not report.tried:
-        return None
-    return next((level for level in HINT_LEVELS if level > (given.level if given else 1)), None)

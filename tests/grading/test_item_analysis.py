@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from app.grading.item_analysis import commonest, discrimination, misconception_counts, row_state, row_statistics
+from app.grading.item_analysis import discrimination, misconception_counts, row_state, row_statistics
 
 ROWS = {"queries": ["queries.rows", "queries.columns"], "keys": ["keys.rows", "keys.columns"], "total": ["total.count"]}
 
@@ -81,8 +81,7 @@ def test_a_row_is_compared_with_the_rest_of_the_sheet_without_itself() -> None:
         assert row.discrimination == pytest.approx(np.corrcoef(table[:, column], rest)[0, 1])
 
 
-def test_counting_misconceptions_and_answers() -> None:
+def test_counting_misconceptions() -> None:
     """The commonest first; a misconception that a student shows twice counts once."""
     assert misconception_counts([("a", "b"), ("b",), (), ("b", "b", "c")]) == (("b", 3), ("a", 1), ("c", 1))
-    assert commonest(["4096", "100", "4096"]) == (("4096", 2), ("100", 1))
     assert misconception_counts([]) == ()
