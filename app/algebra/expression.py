@@ -206,11 +206,15 @@ def _collect(terms: Iterable[Term]) -> tuple[Term, ...]:
 
 def _substitute(term: Term, meanings: Mapping[str, Expression]) -> Expression:
     """One term with its symbols replaced by what they mean; those without a meaning stay."""
-    product = Expression.number(term.factor)
+    symbols = tuple(symbol for symbol in term.symbols if symbol not in meanings)
+    divisors = tuple(symbol for symbol in term.divisors if symbol not in meanings)
+    product = Expression((Term(term.factor, symbols, divisors),))
     for symbol in term.symbols:
-        product = product * meanings.get(symbol, Expression.symbol(symbol))
+        if symbol in meanings:
+            product = product * meanings[symbol]
     for symbol in term.divisors:
-        product = product / meanings.get(symbol, Expression.symbol(symbol))
+        if symbol in meanings:
+            product = product / meanings[symbol]
     return product
 
 

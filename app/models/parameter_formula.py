@@ -2,35 +2,34 @@
 
 >>> from app.models.read_config import build_architecture
 >>> sizes = {"hidden_size": 8, "num_attention_heads": 2, "intermediate_size": 16, "num_hidden_layers": 3}
->>> found = parameter_formula(build_architecture({"model_type": "llama", "vocab_size": 10, **sizes}))
->>> found.symbols
+>>> formula = parameter_formula(build_architecture({"model_type": "llama", "vocab_size": 10, **sizes}))
+>>> formula.symbols
 'V·d + L·(4·d·d + 3·d·d_ff + 2·d) + d + V·d'
->>> found.numbers
+>>> formula.numbers
 '10·8 + 3·(4·8·8 + 3·8·16 + 2·8) + 8 + 10·8'
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
-from operator import add
 
-from app.algebra.expression import Expression, Term
+from app.algebra.expression import ZERO, Expression, Term
 from app.models.architecture import Architecture, LayerStack
 from app.models.parameter_count import LAYER_BUCKETS
-from app.models.parameter_specs import Bucket, ParameterSpec
+from app.models.parameter_specs import Bucket, ParameterSpec, ParameterSpecs
 
-# A size that is written as another where the model has them equal, so that the sum stays short; see `Equality`.
-EQUAL = (("d_v", "d_h"), ("G", "H"), ("H_dec", "H"), ("d_h_dec", "d_h"), ("d_ff_dec", "d_ff"), ("d_emb", "d"))
-ALL_HEADS = (("H", "d_h"), ("H_dec", "d_h_dec"))  # side by side they are as wide as the model, in most of them
-_WORD = re.compile(r"[A-Za-z]\w*")
+# Sizes that many models have equal: the first is then written as the second, so that the sum stays short.
+SYNONYMS = (("d_v", "d_h"), ("G", "H"), ("H_dec", "H"), ("d_h_dec", "d_h"), ("d_ff_dec", "d_ff"), ("d_emb", "d"))
+# All heads side by side, which are as wide as the model in most of them: then they are written as d.
+HEADS_AND_WIDTHS = (("H", "d_h"), ("H_dec", "d_h_dec"))
+_SYMBOL = re.compile(r"[A-Za-z]\w*")
 
 
 @dataclass(frozen=True)
 class Equality:
-    """Two ways to write one size of this model, of which the sum uses the second: H·d_h = d."""
+    """Two ways to write one size of this model, of which the formula uses the second: H·d_h = d."""
 
     first: str
     second: str
@@ -39,10 +38,14 @@ class Equality:
 
 @dataclass(frozen=True)
 class BucketSum:
-    """All tensors of one bucket, outside the layers or in one layer: how many numbers, in symbols and counted."""
+    """How many numbers all tensors of one bucket hold, outside the layers or in one layer.
+
+    `expression` and `symbols` are that number in symbols, as a value and as text; `numbers` is the text with each size
+    filled in, `count` the number itself.
+    """
 
     bucket: Bucket
-    dim: Expression
+    expression: Expression
     symbols: str
     numbers: str
     count: int
@@ -50,174 +53,194 @@ class BucketSum:
 
 @dataclass(frozen=True)
 class Summand:
-    """One summand of the sum: tensors outside the layers, or layers that hold the same tensors.
+    """One summand of the formula: tensors outside the layers, or all layers that hold the same tensors.
 
-    `layers` is how many layers those are, 0 outside; `times` that number in symbols. `decoder` tells the layers of a
-    decoder that reads an encoder from the encoder's.
+    `layers` is how many layers those are, 0 for tensors outside; `multiplier` is that number in symbols. `symbols` and
+    `numbers` are the whole summand as text, the multiplier included; `count` is for one layer. `decoder` marks the
+    layers of a decoder that reads an encoder.
     """
 
-    pieces: tuple[BucketSum, ...]
+    buckets: tuple[BucketSum, ...]
     symbols: str
     numbers: str
     count: int
     layers: int = 0
-    times: str = ""
+    multiplier: str = ""
     decoder: bool = False
 
     @property
     def total(self) -> int:
+        """The number of parameters of this summand, in all its layers."""
         return self.count * (self.layers or 1)
 
     @property
     def bucket(self) -> str:
         """What tensors outside the layers are for; "layers" for layers."""
-        return "layers" if self.layers else self.pieces[0].bucket
+        return "layers" if self.layers else self.buckets[0].bucket
 
 
 @dataclass(frozen=True)
 class ParameterFormula:
-    """The whole sum, part by part, and the equalities that shortened it.
+    """The whole sum, summand by summand, and the equalities that shortened it.
 
-    `length` holds the products that count positions: empty where no parameter knows how long the input is.
+    `position_products` are the products that count positions ("P·d"): empty where no parameter depends on the longest
+    input.
     """
 
-    parts: tuple[Summand, ...]
+    summands: tuple[Summand, ...]
     symbols: str
     numbers: str
     total: int
     equalities: tuple[Equality, ...]
-    length: tuple[str, ...]
+    position_products: tuple[str, ...]
 
 
 def parameter_formula(architecture: Architecture) -> ParameterFormula:
-    """The parameters of a model, each tensor once, as V·d + L·(…) + d + V·d."""
+    """The parameters of a model, each tensor once, as V·d + L·(…) + d + V·d.
+
+    The order is: embedding, layers, other tensors outside the layers, output head.
+    """
     writer = _Writer(architecture)
     outside = architecture.outside_parameters
-    parts = (
-        *_outside(writer, outside, "embedding"),
-        *(part for layers in architecture.stacks for part in _kinds(writer, layers)),
-        *_outside(writer, outside, "other"),
-        *_outside(writer, outside, "output_head"),
+    summands = (
+        *_outside_summand(writer, outside, "embedding"),
+        *(summand for stack in architecture.stacks for summand in _layer_summands(writer, stack)),
+        *_outside_summand(writer, outside, "other"),
+        *_outside_summand(writer, outside, "output_head"),
     )
-    dims = [piece.dim for part in parts for piece in part.pieces]
-    counted = {term for dim in dims for term in dim.terms if length_symbols(architecture) & set(term.symbols)}
+    lengths = length_symbols(architecture)
+    terms = {term for summand in summands for bucket in summand.buckets for term in bucket.expression.terms}
+    position_terms = sorted((term for term in terms if lengths.intersection(term.symbols)), key=_most_symbols_first)
     return ParameterFormula(
-        parts=parts,
-        symbols=" + ".join(part.symbols for part in parts),
-        numbers=" + ".join(part.numbers for part in parts),
-        total=sum(part.total for part in parts),
-        equalities=writer.used(),
-        length=tuple(writer.term(term) for term in sorted(counted, key=_order)),
+        summands=summands,
+        symbols=" + ".join(summand.symbols for summand in summands),
+        numbers=" + ".join(summand.numbers for summand in summands),
+        total=sum(summand.total for summand in summands),
+        equalities=tuple(writer.equalities_used.values()),
+        position_products=tuple(_with_dots(term) for term in position_terms),
     )
 
 
 def length_symbols(architecture: Architecture) -> frozenset[str]:
-    """The symbols of this model that say how long its input may be: C, and the sizes of tables that follow from C."""
-    found = {"C", "P", "P_dec"}
-    for reading in architecture.size_sources:
-        named = set(_WORD.findall(reading.rule))
-        if "C" in named:
-            found.add(reading.symbol)
-    return frozenset(found)
+    """The symbols that say how long this model's input may be: C, P, P_dec and all sizes that follow from C by rule."""
+    follow_from_c = (source.symbol for source in architecture.size_sources if "C" in _SYMBOL.findall(source.rule))
+    return frozenset({"C", "P", "P_dec", *follow_from_c})
 
 
 def in_numbers(rule: str, sizes: Mapping[str, int]) -> str:
-    """A product, sum or quotient with each symbol as its number: '4*d' becomes '4·768'."""
-    return _WORD.sub(lambda match: _plain(sizes[match[0]]), rule).replace("*", "·")
+    """A product, sum or quotient with each symbol as its number.
+
+    Example: "4*d + V/H" -> "4·768 + 50,257/12"
+    """
+    return _SYMBOL.sub(lambda match: _format_number(sizes[match[0]]), rule).replace("*", "·")
 
 
 class _Writer:
-    """Writes sizes of one architecture, the same way throughout, and remembers which equalities it used."""
+    """Writes expressions in the sizes of one model, equal sizes under one name, and keeps the equalities it used."""
 
     def __init__(self, architecture: Architecture) -> None:
         self.sizes = architecture.all_sizes
-        size = self.sizes.get
-        self.same = {a: b for a, b in EQUAL if a in self.sizes and size(a) == size(b)}
-        heads = {tuple(self.same.get(part, part) for part in pair) for pair in ALL_HEADS}
-        self.pairs = [pair for pair in sorted(heads) if self._wide(pair)]
-        self.seen = dict[str, Equality]()
+        self.equalities_used = dict[str, Equality]()
+        self._renames = {
+            first: Expression.symbol(second)
+            for first, second in SYNONYMS
+            if first in self.sizes and self.sizes[first] == self.sizes.get(second)
+        }
+        products = (self._rename(Expression.symbol(h) * Expression.symbol(w)) for h, w in HEADS_AND_WIDTHS)
+        self._as_wide_as_model = [
+            product
+            for product in dict.fromkeys(products)
+            if product.symbols <= self.sizes.keys() and product.size(self.sizes) == self.sizes["d"]
+        ]
 
-    def _wide(self, pair: tuple[str, ...]) -> bool:
-        heads, width = (self.sizes.get(part, 0) for part in pair)
-        return heads * width == self.sizes["d"]
+    def shorten(self, expression: Expression) -> Expression:
+        """The expression with equal sizes under one name, so that like terms add up; notes the equalities it uses."""
+        return sum((self._shorten_term(term) for term in expression.terms), ZERO)
 
-    def used(self) -> tuple[Equality, ...]:
-        return tuple(self.seen.values())
+    def symbols(self, expression: Expression) -> str:
+        """The expression as text, the products of most symbols first: "4·d·d + 2·d"."""
+        return " + ".join(_with_dots(term) for term in sorted(expression.terms, key=_most_symbols_first))
 
-    def short(self, dim: Expression) -> Expression:
-        """The dim with equal sizes under one name, so that like terms meet."""
-        terms = [Term(term.factor, tuple(self._short(term.symbols))) for term in dim.terms]
-        return reduce(add, (Expression((term,)) for term in terms))
+    def numbers(self, expression: Expression) -> str:
+        """The expression as text in the same order, each symbol as its number: "4·4096·4096 + 2·4096"."""
+        return in_numbers(self.symbols(expression), self.sizes)
 
-    def _short(self, symbols: Iterable[str]) -> list[str]:
-        symbols = list(symbols)
-        for symbol in symbols:
-            if symbol in self.same:
-                self._use(symbol, self.same[symbol])
-        kept = [self.same.get(symbol, symbol) for symbol in symbols]
-        for heads, width in self.pairs:
-            while heads in kept and width in kept:
-                kept.remove(heads)
-                kept.remove(width)
-                kept.append("d")
-                self._use(f"{heads}·{width}", "d")
-        return kept
+    def bucket_sum(self, bucket: Bucket, parameters: Iterable[ParameterSpec]) -> BucketSum:
+        """All numbers in these tensors, added up in symbols."""
+        total = self.shorten(sum((spec.count for spec in parameters), ZERO))
+        return BucketSum(bucket, total, self.symbols(total), self.numbers(total), total.size(self.sizes))
 
-    def _use(self, first: str, second: str) -> None:
-        self.seen.setdefault(first, Equality(first, second, self.sizes[second]))
+    def _rename(self, expression: Expression) -> Expression:
+        return expression.substitute(self._renames)
 
-    def symbols(self, dim: Expression) -> str:
-        return " + ".join(self.term(term) for term in sorted(dim.terms, key=_order))
+    def _shorten_term(self, term: Term) -> Expression:
+        """One term with equal sizes under one name, then with d for all heads side by side."""
+        for symbol in term.symbols:
+            if symbol in self._renames:
+                self._note_equality(symbol, str(self._renames[symbol]))
+        product = self._rename(Expression((term,)))
+        for heads in self._as_wide_as_model:
+            folded = product.fold(heads, "d")
+            if folded != product:
+                self._note_equality(_with_dots(heads.terms[0]), "d")
+            product = folded
+        return product
 
-    def numbers(self, dim: Expression) -> str:
-        return " + ".join(in_numbers(self.term(term), self.sizes) for term in sorted(dim.terms, key=_order))
-
-    def term(self, term: Term) -> str:
-        return str(term).replace("*", "·")
-
-    def piece(self, bucket: Bucket, weights: Iterable[ParameterSpec]) -> BucketSum:
-        dim = self.short(reduce(add, (weight.count for weight in weights)))
-        return BucketSum(bucket, dim, self.symbols(dim), self.numbers(dim), dim.size(self.sizes))
+    def _note_equality(self, first: str, second: str) -> None:
+        """Keep an equality at its first use, so that they are listed in the order of the formula."""
+        self.equalities_used.setdefault(first, Equality(first, second, self.sizes[second]))
 
 
-def _outside(writer: _Writer, weights: Iterable[ParameterSpec], wanted: str) -> Iterable[Summand]:
-    """The one part that all tensors outside the layers for one purpose make, none where there are none."""
-    named = {"embedding", "output_head"}
-    chosen = [w for w in weights if w.bucket == wanted or (wanted == "other" and w.bucket not in named)]
+def _outside_summand(writer: _Writer, parameters: ParameterSpecs, wanted: Bucket) -> Iterator[Summand]:
+    """The summand of all tensors outside the layers that are for one thing; nothing if there are none.
+
+    "other" stands for all that are neither embedding nor output head.
+    """
+    named: tuple[Bucket, ...] = ("embedding", "output_head")
+    chosen = [spec for spec in parameters if spec.bucket == wanted or (wanted == "other" and spec.bucket not in named)]
     if chosen:
-        piece = writer.piece(chosen[0].bucket if wanted in named else "other", chosen)
-        yield Summand((piece,), piece.symbols, piece.numbers, piece.count)
+        bucket = writer.bucket_sum(wanted, chosen)
+        yield Summand((bucket,), bucket.symbols, bucket.numbers, bucket.count)
 
 
-def _kinds(writer: _Writer, layers: LayerStack) -> Iterable[Summand]:
-    """The layers of one stack, those with the same tensors together, in the order in which they first come."""
-    kinds = dict[tuple[ParameterSpec, ...], int]()
-    for run in layers.runs:
-        kinds[run.parameters] = kinds.get(run.parameters, 0) + run.count
-    for held, count in kinds.items():
-        times = layers.spec.count if len(kinds) == 1 else str(count)
-        yield _layer_part(writer, held, count, times, layers.spec.decoder)
+def _layer_summands(writer: _Writer, stack: LayerStack) -> Iterator[Summand]:
+    """The layers of one stack, those with the same tensors in one summand, in the order in which they first come."""
+    layers_by_parameters = dict[ParameterSpecs, int]()
+    for run in stack.runs:
+        layers_by_parameters[run.parameters] = layers_by_parameters.get(run.parameters, 0) + run.count
+    for parameters, layers in layers_by_parameters.items():
+        multiplier = stack.spec.count if len(layers_by_parameters) == 1 else str(layers)
+        yield _layer_summand(writer, parameters, layers, multiplier, stack.spec.decoder)
 
 
-def _layer_part(writer: _Writer, held: tuple[ParameterSpec, ...], count: int, times: str, decoder: bool) -> Summand:
-    chosen = {bucket: [w for w in held if w.bucket == bucket] for bucket in LAYER_BUCKETS}
-    pieces = tuple(writer.piece(bucket, weights) for bucket, weights in chosen.items() if weights)
-    each = reduce(add, (piece.dim for piece in pieces))
+def _layer_summand(
+    writer: _Writer, parameters: Sequence[ParameterSpec], layers: int, multiplier: str, decoder: bool
+) -> Summand:
+    """`layers` layers that hold the same tensors, bucket by bucket."""
+    by_bucket = {bucket: [spec for spec in parameters if spec.bucket == bucket] for bucket in LAYER_BUCKETS}
+    buckets = tuple(writer.bucket_sum(bucket, specs) for bucket, specs in by_bucket.items() if specs)
+    layer = sum((bucket.expression for bucket in buckets), ZERO)
     return Summand(
-        pieces,
-        f"{times}·({writer.symbols(each)})",
-        f"{_plain(count)}·({writer.numbers(each)})",
-        sum(piece.count for piece in pieces),
-        count,
-        times,
+        buckets,
+        f"{multiplier}·({writer.symbols(layer)})",
+        f"{_format_number(layers)}·({writer.numbers(layer)})",
+        sum(bucket.count for bucket in buckets),
+        layers,
+        multiplier,
         decoder,
     )
 
 
-def _order(term: Term) -> tuple[object, ...]:
-    """The products of most symbols first, as they count most."""
+def _most_symbols_first(term: Term) -> tuple[object, ...]:
+    """A sort key: products of more symbols come first, as they count most; equal ones in alphabetical order."""
     return (-len(term.symbols), term.symbols, term.factor)
 
 
-def _plain(number: int) -> str:
+def _with_dots(term: Term) -> str:
+    """A term as a person writes it: "2·d·d_ff"."""
+    return str(term).replace("*", "·")
+
+
+def _format_number(number: int) -> str:
+    """A number as sheets write it: 4096 whole, longer ones in groups of three (131,072)."""
     return str(number) if number < 10_000 else f"{number:,}"

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +18,7 @@ from app.models.families import FAMILIES
 from app.models.parameter_count import parameter_counts
 from app.models.parameter_formula import in_numbers, length_symbols, parameter_formula
 from app.models.read_config import build_architecture
+from app.settings import PROJECT
 from app.sheets.library import Library
 from tests.helpers.families_cases import CASES
 
@@ -75,6 +79,30 @@ def test_the_sum_of_every_family_is_that_of_its_tensors() -> None:
     assert seen == {case.model_type for case in CASES}
 
 
+OF_ALL_FAMILIES = """
+from app.models.parameter_formula import parameter_formula
+from app.models.read_config import build_architecture
+from tests.helpers.families_cases import CASES
+for case in CASES:
+    architecture = build_architecture(case.config({}))
+    print(parameter_formula(architecture), architecture.size_sources)
+"""
+
+
+def test_no_formula_depends_on_the_hash_seed() -> None:
+    """Sets are iterated in another order under another seed: the equalities of BART and DeepSeek's sizes once were."""
+    printed = {
+        subprocess.run(
+            [sys.executable, "-c", OF_ALL_FAMILIES],
+            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(PROJECT)},
+            check=True,
+            capture_output=True,
+        ).stdout
+        for seed in ("0", "1")
+    }
+    assert len(printed) == 1
+
+
 def test_the_sum_of_llama_7b_in_numbers(library: Library) -> None:
     """32000·4096 + 32·(4·4096² + 3·4096·11008 + 2·4096) + 4096 + 32000·4096 = 6,738,415,616."""
     found = parameter_formula(library.model("llama-7b").architecture)
@@ -98,7 +126,7 @@ def test_the_length_of_the_input_is_found_where_a_table_holds_it(
     library: Library, model: str, length: tuple[str, ...]
 ) -> None:
     """Rotary and relative positions have no parameters that count them; tables of positions do."""
-    assert parameter_formula(library.model(model).architecture).length == length
+    assert parameter_formula(library.model(model).architecture).position_products == length
 
 
 def test_a_size_that_follows_from_the_length_counts_as_one(library: Library) -> None:

@@ -108,7 +108,7 @@ def _model_page(library: Library, model: Model) -> ModelPage:
         sheets=tuple(_sheets(library, model)),
         counts=counts,
         total=total,
-        summands=tuple(_summand(words, part, total) for part in total.parts),
+        summands=tuple(_summand(words, part, total) for part in total.summands),
         remarks=tuple(_remarks(words, architecture, counts, total)),
         heading=words.say("parameters", "title", total=f"{counts.total:,}"),
         tensors=tuple(_tensors(architecture)),
@@ -242,7 +242,7 @@ def _distance(library: Library, variant: Variant) -> tuple[bool, ...]:
 def _summand(words: Wording, part: Summand, total: ParameterFormula) -> SummandLine:
     names = {"other": "decoder-other" if part.decoder else "layer-other"} if part.layers else {}
     pieces = tuple(
-        PieceLine(words.say("buckets", names.get(piece.bucket, piece.bucket)), piece) for piece in part.pieces
+        PieceLine(words.say("buckets", names.get(piece.bucket, piece.bucket)), piece) for piece in part.buckets
     )
     return SummandLine(part, _where(words, part, total), pieces)
 
@@ -250,7 +250,7 @@ def _summand(words: Wording, part: Summand, total: ParameterFormula) -> SummandL
 def _where(words: Wording, part: Summand, total: ParameterFormula) -> str:
     if not part.layers:
         return ""
-    stacks = [other for other in total.parts if other.layers]
+    stacks = [other for other in total.summands if other.layers]
     if any(other.decoder for other in stacks):
         key = "decoder" if part.decoder else "encoder"
         key += "-one" if part.layers == 1 else ""
@@ -268,11 +268,11 @@ def _remarks(words: Wording, a: Architecture, counts: ParameterCounts, total: Pa
     if counts.active != counts.total:
         sizes = {symbol: format_number(a.all_sizes[symbol]) for symbol in ("k", "E")}
         yield words.say("parameters", "active", active=f"{counts.active:,}", **sizes)
-    if total.length:
+    if total.position_products:
         key = "length-counted" if a.C else "length-counted-unstated"
     else:
         key = "length-free" if a.C else "length-unstated"
-    yield words.say("parameters", key, C=format_number(a.C or 0), products=", ".join(total.length))
+    yield words.say("parameters", key, C=format_number(a.C or 0), products=", ".join(total.position_products))
 
 
 def _tensors(architecture: Architecture) -> Iterator[TensorLine]:
