@@ -55,7 +55,7 @@ def test_layers_are_counted_run_by_run(record: Record) -> None:
 
 
 @named(RECORDS)
-def test_every_stored_shape_is_the_one_in_the_checkpoint(record: Record) -> None:
+def test_every_stored_shape_is_the_one_in_transformers(record: Record) -> None:
     """Names and shapes of the first layer's parameters, and of all outside the layers."""
     found = {tensor["name"]: tensor["shape"] for tensor in parameters_json(read(record))["tensors"]}
     expected = record["expected"]
@@ -69,7 +69,7 @@ def test_every_stored_shape_is_the_one_in_the_checkpoint(record: Record) -> None
 
 @named(RECORDS)
 def test_one_heads_matrices_stand_in_the_orientation_of_the_product(record: Record) -> None:
-    """W_Q of one head is d × d_h where x · W_Q is meant, however the checkpoint stores it."""
+    """W_Q of one head is d × d_h where x · W_Q is meant, however it is stored."""
     sizes = {**read(record).all_sizes, "N": 7}
     for key, shape in record["expected"]["weights_per_head"].items():
         assert [side.size(sizes) for side in SINGLE_HEAD[key].shape] == shape

@@ -56,7 +56,7 @@ class SummandLine:
 
 @dataclass(frozen=True)
 class TensorLine:
-    """One parameter tensor: its axes in the x·W orientation, and as the checkpoint stores them."""
+    """One parameter tensor: its name in transformers, its axes in the orientation of x·W and as stored."""
 
     name: str
     symbols: str
