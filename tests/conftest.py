@@ -22,6 +22,7 @@ from app.store import Store
 from simulation.postgres import create_database, postgres_server
 from tests.helpers.fake_runner import FakeRunner
 from tests.helpers.running_app import running_app
+from tests.helpers.school import Classroom, School
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # small matrices, and the other cores have tests to run
 settings.register_profile("untimed", deadline=None)  # a busy machine is no fault of the code
@@ -159,3 +160,16 @@ def client(data_dir: Path, runner: FakeRunner, monkeypatch: pytest.MonkeyPatch) 
     app = main.create_app(Settings(data_dir=data_dir, database_url=""))
     with TestClient(app, raise_server_exceptions=False) as opened:
         yield opened
+
+
+@pytest.fixture
+def classroom(app: FastAPI) -> Classroom:
+    """A course without an activity, in an app that has counted no wrong guesses yet."""
+    School(app).services.limits.forget()
+    return Classroom(app, sheets=None)
+
+
+@pytest.fixture
+def school(new_app: FastAPI) -> School:
+    """A school without anybody in it, for one test."""
+    return School(new_app)

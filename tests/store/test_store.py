@@ -246,3 +246,13 @@ def test_the_folder_of_a_new_database_is_made(tmp_path: Path) -> None:
 def test_a_postgresql_address_is_read_as_hosters_write_it(url: str) -> None:
     """postgres:// and postgresql:// both mean the driver that is installed."""
     assert Settings(database_url=url).database == "postgresql+psycopg://u:p@h/d"
+
+
+def test_a_kept_model_is_found_by_its_key(store: Store) -> None:
+    """With its config in one spelling; kept again it stays as it was."""
+    kept = store.keep_model("Tiny", {"b": "\ud800", "a": float("inf")}, "pasted")
+    assert (kept.name, kept.config, kept.source) == ("Tiny", '{"a":Infinity,"b":"\\ud800"}', "pasted")
+    assert store.keep_model("Other", {"a": float("inf"), "b": "\ud800"}, "file") == kept
+    assert store.find_model(kept.key) == kept
+    assert store.find_model("cfg-" + "0" * 20) is None
+    assert store.find_model("cfg-\0") is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -11,8 +12,15 @@ from starlette.testclient import TestClient
 
 from app.forward.lines import ForwardError
 from app.forward.process import RunnerBusy, RunnerFailed, RunTooLong
-from app.sheets.library import Library
 from app.web.shared.request_guard import MAX_BODY
+
+if TYPE_CHECKING:
+    from app.sheets.library import Library
+    from tests.helpers.fake_runner import FakeRunner
+
+from typing import TYPE_CHECKING
+
+from app.sheets.library import Library
 
 if TYPE_CHECKING:
     from tests.helpers.fake_runner import FakeRunner
@@ -459,3 +467,10 @@ def test_a_sheet_that_cannot_be_found_is_refused(
 ) -> None:
     """With what to give instead."""
     assert said in refused(client, "POST", "/api/v1/grade", status, json={**asked, "answers": {}})
+
+
+def test_openapi_is_json(client: TestClient) -> None:
+    """The description that the footer links to is there, and is no page of another site."""
+    text = client.get("/openapi.json").text
+    assert "https://" not in text
+    assert json.loads(text)["info"]["title"] == "Attention Shapes"

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import os
 import re
 import time
-from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
 
-from app.sheets.library import Library
-from app.web.handouts.print_jobs import Job, Jobs
 from tests.helpers.printed import printed
 
 QUERY = "worksheet=llama-7b&each=versions&number=3&layout=full&back=classic&course=COS+597G&paper=a4"
@@ -181,93 +174,3 @@ def test_an_old_job_is_told(client: TestClient) -> None:
     answer = client.get("/handout/jobs/none")
     assert answer.status_code == 404
     assert "no longer kept" in answer.text
-
-
-def right(library: Library) -> list[str]:
-    return [str(size) for size in library.variant("llama-7b").key.values()]
-
-
-def test_lines_typed_from_paper_are_marked(client: TestClient, library: Library) -> None:
-    """A right sheet gets all its marks, a wrong one its diagnosis; a dash is an empty box, no name is needed."""
-    code = library.variant("llama-7b").code
-    assert "14 answers" in client.get(f"/marking?code={code.lower()}").text
-    wide = ["4096" if text == "128" else text for text in right(library)]
-    typed = "\r\n".join([f"Ada: {' '.join(right(library))}", " ".join(wide), "<Bo>: 100 - 4096/32"])
-    page = client.post("/marking", data={"code": code, "typed": typed}).text
-    assert "14 of 14" in page
-    assert "11 of 14" in page
-    assert "How many numbers does one head work with" in page
-    assert "&lt;Bo&gt;" in page
-    assert page.count('data-mark="empty"') == 12
-    assert "Ada: 100 4096" in page
-
-
-def test_marks_are_saved_as_a_harmless_csv(client: TestClient, library: Library) -> None:
-    """Score and marks by box, with no cell that a spreadsheet would run."""
-    code = library.variant("llama-7b").code
-    typed = f"=cmd(): {' '.join(right(library))}\n@x: =1+1 -5 +3\n"
-    answer = client.post("/marking.csv", data={"code": code, "typed": typed})
-    assert answer.headers["content-type"].startswith("text/csv")
-    first, second = csv.DictReader(io.StringIO(answer.text.removeprefix("\ufeff")))
-    assert (first["name"], first["sheet"], first["score"], first["out_of"]) == ("'=cmd()", code, "14", "14")
-    assert first["queries.columns"] == "128"
-    assert first["queries.columns mark"] == "right"
-    assert (second["name"], second["input.rows"], second["input.columns"]) == ("'@x", "'=1+1", "'-5")
-
-
-@pytest.mark.parametrize(
-    ("typed", "sentence"),
-    [
-        ("Ada: " + "1 " * 15, "Line 1 has 15 answers, and the sheet has 14 boxes"),
-        ("\n\n" + "1" * 5_000, "Line 3 is longer"),
-        ("1\n" * 1_001, "At most 1,000 lines"),
-    ],
-)
-def test_lines_that_cannot_be_marked_come_back(client: TestClient, library: Library, typed: str, sentence: str) -> None:
-    """The sentence names the line, and what was typed is still there."""
-    code = library.variant("llama-7b").code
-    answer = client.post("/marking", data={"code": code, "typed": typed})
-    assert answer.status_code == 422
-    assert sentence in answer.text
-    assert typed.split("\n")[0] in answer.text
-
-
-def test_an_unknown_code_is_told(client: TestClient) -> None:
-    """With the code still there to be mended."""
-    answer = client.get("/marking?code=BBB-BB-%3Cb%3E")
-    assert answer.status_code == 404
-    assert "BBB-BB-&lt;b&gt;" in answer.text
-    assert client.post("/marking", data={"code": "zz", "typed": "1"}).status_code == 404
-
-
-def test_a_job_of_one_process_is_found_by_another_and_read_by_no_other_user(tmp_path: Path) -> None:
-    """Progress, then the PDF; its files are for their owner alone, and a key that is no key finds nothing."""
-    mine, others = Jobs(tmp_path / "jobs"), Jobs(tmp_path / "jobs")
-    job = Job("One head", 2000)
-    mine.keep(replace(job, done=3, of=20))
-    seen = others.find(job.key)
-    assert seen
-    assert (seen.percent, seen.pdf) == (15, None)
-    mine.keep(replace(job, done=20, of=20, pdf=b"%PDF"))
-    assert others.find(job.key) == replace(job, done=20, of=20, pdf=b"%PDF")
-    assert {path.stat().st_mode & 0o077 for path in (tmp_path / "jobs").iterdir()} == {0}
-    assert len(list((tmp_path / "jobs").iterdir())) == 2
-    assert others.find("../" + job.key) is None
-    assert others.find("x" * 24) is None
-
-
-def test_jobs_go_after_an_hour_and_one_that_stands_still_says_so(tmp_path: Path) -> None:
-    """A server that stopped in the middle leaves a sentence, and later nothing."""
-    jobs, job = Jobs(tmp_path), Job("One head", 2000)
-    jobs.keep(job)
-    state = tmp_path / f"{job.key}.json"
-    for age, said in ((60, ""), (600, "This handout was lost when the server stopped: make it again.")):
-        os.utime(state, (time.time() - age,) * 2)
-        jobs.clear()
-        found = jobs.find(job.key)
-        assert found
-        assert found.problem == said
-    os.utime(state, (time.time() - 4000,) * 2)
-    jobs.clear()
-    assert jobs.find(job.key) is None
-    assert list(tmp_path.iterdir()) == []

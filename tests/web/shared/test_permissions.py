@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -42,24 +41,6 @@ def test_each_role_gets_what_the_table_says(app: FastAPI, route: str) -> None:
         with courses.school.browser(**courses.people[role]) as browser:
             got.append(browser.request(method, courses.path(path)).status_code)
     assert dict(zip(ROLES, got, strict=True)) == dict(zip(ROLES, TABLE[route], strict=True))
-
-
-def test_a_class_handout_is_for_the_teacher_who_asked_for_it(app: FastAPI) -> None:
-    """Its address alone, with everybody's name behind it, opens nothing: for all others it is not there."""
-    courses = TwoCourses(app)
-    with courses.school.browser(**courses.people["instructor"]) as browser:
-        form = {"sheet": "1", "layout": "full"}
-        answer = browser.post(courses.path("/activities/{activity_id:int}/handout"), data=form, follow_redirects=False)
-        address = answer.headers["location"]
-        end = time.monotonic() + 60
-        while "Download the PDF" not in browser.get(address).text and time.monotonic() < end:
-            time.sleep(0.05)
-        assert browser.get(f"{address}.pdf").content.startswith(b"%PDF")
-    for role in ROLES[:-1]:
-        with courses.school.browser(**courses.people[role]) as browser:
-            hidden, absent = browser.get(address), browser.get("/handout/jobs/" + "a" * 24)
-            assert (hidden.status_code, hidden.text) == (404, absent.text)
-            assert browser.get(f"{address}.pdf").status_code == 404
 
 
 STUDENTS_DOORS = [route for route in TABLE if route.split(" ")[1].startswith("/class/")]

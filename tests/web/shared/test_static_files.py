@@ -9,8 +9,11 @@ import pytest
 from starlette.testclient import TestClient
 
 from app.main import create_app
-from app.settings import Settings
+from app.settings import PROJECT, Settings
 from app.web.shared.static_files import IMMUTABLE, REVALIDATE, STATIC, static_url
+from tests.helpers.html_page import Page
+from tests.helpers.runs import finished_run
+from tests.helpers.sheet_form import LLAMA_FORM
 
 FILES = sorted(str(path.relative_to(STATIC)) for path in STATIC.rglob("*.*") if path.is_file())
 
@@ -49,3 +52,41 @@ def test_every_file_that_a_page_names_has_such_an_address(browser: TestClient) -
     named = re.findall(r'"(/static/[^"]+)"', browser.get("/").text)
     assert len(named) > 10
     assert {browser.get(address).headers["cache-control"] for address in named} == {IMMUTABLE}
+
+
+def test_vendored_files_are_kept_and_ours_are_asked_for_again(client: TestClient) -> None:
+    """A name with a version never changes; our own files are revalidated, and unchanged ones are not sent again."""
+    vendored = next((PROJECT / "static" / "vendor").glob("*.js")).name
+    assert client.get(f"/static/vendor/{vendored}").headers["cache-control"] == "public, max-age=31536000, immutable"
+    ours = client.get("/static/css/page.css")
+    assert ours.headers["cache-control"] == "no-cache"
+    assert client.get("/static/css/page.css", headers={"If-None-Match": ours.headers["etag"]}).status_code == 304
+
+
+def test_pages_load_nothing_from_elsewhere(client: TestClient) -> None:
+    """Every src and href of a page is ours, but for the link to the model's card; what they name is there."""
+    texts = [client.get("/").text, client.get("/nope").text, finished_run(client, {**LLAMA_FORM, "queries.rows": "1"})]
+    outside = set[str]()
+    for text in texts:
+        for tag, attributes, _ in Page(text).elements:
+            for name in ("src", "href", "action", "formaction", "poster", "data"):
+                address = attributes.get(name, "")
+                if re.match(r"(\w+:)?//", address):
+                    assert tag == "a"
+                    outside.add(address)
+                elif tag in ("script", "link", "img"):
+                    assert client.get(address).status_code == 200, address
+    assert outside == {"https://huggingface.co/huggyllama/llama-7b"}
+    styles = [path.read_text(encoding="utf-8") for path in (PROJECT / "static" / "css").glob("*.css")]
+    assert not re.search(r"(https?:)?//[a-z]", re.sub(r"/\*.*?\*/", "", "".join(styles), flags=re.DOTALL))
+
+
+def test_the_first_load_is_light(client: TestClient) -> None:
+    """The page and everything it loads come to at most 100 kB on the wire, as the issue asks."""
+    page = Page(client.get("/").text)
+    addresses = {attrs["href"] for attrs, _ in page.find("link")} | {attrs["src"] for attrs, _ in page.find("script")}
+    sent = 0
+    for address in ["/", *addresses]:
+        with client.stream("GET", address, headers={"accept-encoding": "gzip"}) as response:
+            sent += sum(len(piece) for piece in response.iter_raw())
+    assert 10_000 < sent <= 100_000

@@ -1,0 +1,105 @@
+"""Accounts and the sample course, from the terminal."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from app import cli, main
+from app.settings import Settings
+from app.store import Store
+from tests.helpers.accounts import ADA, sign_in
+from tests.helpers.school import PASSWORD, School
+
+
+def test_the_terminal_makes_and_removes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """For the only account there is; without one, or with two, one line says what to do."""
+    monkeypatch.delenv("DATABASE_URL", raising=False)
+    monkeypatch.setenv("ATTENTION_SHAPES_DATA_DIR", str(tmp_path))
+
+    def refused(*arguments: str) -> str:
+        with pytest.raises(SystemExit) as ended:
+            cli.main(arguments)
+        assert ended.value.code == 2
+        return capsys.readouterr().err
+
+    assert "teacher add" in refused("sample-course")
+    cli.main(["teacher", "add", "ada@example.org"])
+    cli.main(["sample-course"])
+    assert "ada@example.org" in capsys.readouterr().out
+    cli.main(["sample-course", "--remove"])
+    assert "removed" in capsys.readouterr().out
+    cli.main(["sample-course", "--remove"])
+    assert "no sample course" in capsys.readouterr().out
+    cli.main(["teacher", "add", "bo@example.org"])
+    capsys.readouterr()
+    assert "sample-course EMAIL" in refused("sample-course")
+    assert "teacher add" in refused("sample-course", "eve@example.org")
+    cli.main(["sample-course", "bo@example.org"])
+    assert "bo@example.org" in capsys.readouterr().out
+
+
+def test_the_terminal_adds_and_resets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`teacher add` and `teacher reset` print a link that sets a password once; what cannot be is one line."""
+    monkeypatch.setenv("ATTENTION_SHAPES_DATA_DIR", str(tmp_path))
+    monkeypatch.setenv("ATTENTION_SHAPES_ADDRESS", "https://shapes.example.org/")
+    monkeypatch.delenv("DATABASE_URL", raising=False)
+    for arguments, sentence in (
+        (("add", "nonsense"), "is no e-mail address"),
+        (("reset", ADA), "Nobody has the address"),
+        (("add", ADA, "--name", "Ada"), ""),
+        (("add", ADA), "has an account already"),
+        (("reset", ADA), ""),
+    ):
+        if sentence:
+            with pytest.raises(SystemExit):
+                cli.main(("teacher", *arguments))
+            assert sentence in capsys.readouterr().err
+        else:
+            cli.main(("teacher", *arguments))
+    found = re.findall(r"https://shapes\.example\.org(/links/[\w-]+)", capsys.readouterr().out)
+    app = main.create_app(Settings(data_dir=tmp_path, database_url=""))
+    with TestClient(app, follow_redirects=False) as browser:
+        assert browser.post(found[-1], data={"password": PASSWORD}).headers["location"] == "/courses"
+        assert browser.get(found[-1]).status_code == 404
+        assert sign_in(TestClient(app, follow_redirects=False))[0] == 303
+
+
+def test_serve_prints_a_set_up_link_until_there_is_a_teacher(school: School) -> None:
+    """A new start voids the link before it; with a teacher there is none to print."""
+    people = school.store.people
+    first = people.add_link("setup")
+    second = people.add_link("setup")
+    assert people.find_link(first) is None
+    assert people.find_link(second)
+    assert not people.has_teacher()
+    school.teacher(ADA)
+    assert people.has_teacher()
+    assert people.find_link(second) is None
+
+
+def test_the_terminal_makes_and_removes_a_sample_course(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """For the only teacher without saying whose it is; without any, one line says what to write."""
+    monkeypatch.setenv("ATTENTION_SHAPES_DATA_DIR", str(tmp_path))
+    monkeypatch.delenv("DATABASE_URL", raising=False)
+    with pytest.raises(SystemExit):
+        cli.main(("sample-course",))
+    assert "sample-course EMAIL" in capsys.readouterr().err
+    cli.main(("teacher", "add", ADA))
+    cli.main(("sample-course",))
+    store = Store(Settings(data_dir=tmp_path, database_url="").database)
+    ada = store.people.find_teacher(ADA)
+    assert ada
+    assert [taught.course.sample for taught in store.courses.taught_by(ada)] == [True]
+    cli.main(("sample-course", ADA, "--remove"))
+    assert store.courses.taught_by(ada) == ()
+    store.close()

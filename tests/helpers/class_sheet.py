@@ -1,0 +1,25 @@
+"""A student's first sheet in an activity: what their browser sends, and what is stored of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from starlette.testclient import TestClient
+
+from app.store import Activity
+from tests.helpers.answer_keys import KEY
+from tests.helpers.html_page import Page
+from tests.helpers.school import Classroom
+
+HALF = {**dict.fromkeys(KEY, ""), "input.rows": "100", "queries.columns": "4096"}
+
+
+def press(browser: TestClient, activity: Activity, what: str, answers: dict[str, str], **more: str) -> Any:
+    """A press of a button on the first sheet; the form's id is taken from the page unless one is given."""
+    address = f"/class/{activity.id}/1"
+    form_id = more.pop("form_id", None) or Page(browser.get(address).text).find("input", name="form_id")[0][0]["value"]
+    return browser.post(f"{address}/{what}", data={**answers, "form_id": form_id, "version": "7", **more})
+
+
+def attempts_in(classroom: Classroom, activity: Activity) -> list[tuple[bool, float]]:
+    return [(found.handed_in, found.score) for found in classroom.store.classwork.tries_of_activity(activity.id)]

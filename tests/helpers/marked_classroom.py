@@ -1,0 +1,83 @@
+"""A classroom with marks to look at: students hand in, exit tickets are written, tables are read back."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import replace
+
+from fastapi import FastAPI
+
+from app.classes.student_sheet import freeze, student_sheet
+from app.grading.grade import grade
+from app.store import Graded, Policies, Student, Try
+from app.store.classwork import Draft
+from tests.helpers.html_page import Page
+from tests.helpers.school import Classroom
+
+TYPED = itertools.count(1)
+
+
+NUMBERS = itertools.count(1)
+
+
+class MarkedClassroom(Classroom):
+    """A classroom whose students hand in sheets that are stored with their marks, without a page between."""
+
+    def freeze_mistaken_sheet(self) -> None:
+        """Make the sheet stand as if it had been frozen with tokens as columns by mistake, and with a row too many."""
+        content = freeze(self.school.library, ("llama-7b",), None)
+        [item] = content.items
+        asked = [*item.worksheet["rows"], "context"]
+        mistaken = replace(item, worksheet={**item.worksheet, "tokens_are": "columns", "rows": asked})
+        self.store.activities.revise(self.activity, replace(content, items=(mistaken,)))
+
+    def hand_in(self, student: Student, answers: Mapping[str, str], number: int = 0) -> Try:
+        """Store an attempt as the student's page would, handed in."""
+        activity = self.school.reload(self.activity)
+        services = self.school.services
+        sheet = student_sheet(services.library, services.store, activity, student, number + 1)
+        report = grade(sheet.variant, answers)
+        held = (report.diagnosis.key,) if report.diagnosis else ()
+        marks = {str(blank): mark.kind for blank, mark in report.marks.items()}
+        graded = Graded(marks, held, report.score, report.out_of)
+        draft = Draft(answers, next(TYPED), sheet.sizes)
+        record = self.school.store.classwork.record
+        return record(sheet.key, f"form-{draft.version}", draft, graded, handed_in=True)
+
+    def change_follow_share(self, follow_share: float) -> None:
+        """The instructor changes what a blank is worth that follows from an earlier mistake."""
+        plan = self.activity.plan
+        changed = replace(plan, policies=replace(plan.policies, follow_share=follow_share))
+        self.school.store.activities.change(self.activity, changed)
+
+    def seen_by(self, student: Student) -> tuple[Page, str]:
+        """The first sheet as a student has it now, and the line about it on their own page."""
+        with self.browser_of(student) as browser:
+            sheet, mine = Page(browser.get(self.sheet_path).text), Page(browser.get("/mine").text)
+        return sheet, next(text for _, text in mine.find("li") if text.startswith(sheet.text("h1")))
+
+    def regrade(self, data: Mapping[str, str]) -> int:
+        """Send the form of the regrade page as the instructor; the status."""
+        return self.instructor.post(f"{self.path}/regrade", data=data).status_code
+
+
+def lines(page: Page) -> list[list[str]]:
+    """The cells of every row of every table, as they are read."""
+    found = list[list[str]]()
+    for tag, _, texts in page.elements:
+        if tag == "tr":
+            found.append([])
+        elif tag in ("th", "td") and found:
+            found[-1].append(" ".join("".join(texts).split()))
+    return found
+
+
+def ticketed(app: FastAPI, *, anonymous: bool) -> MarkedClassroom:
+    classroom = MarkedClassroom(app, Policies(ticket_anonymous=anonymous))
+    for name, text in (("Kim", "Why √d?"), ("Lou", "The output PROJECTION"), ("Mo", "a rude word")):
+        answers = {"muddiest": text, "curious": f"{name} is curious"} if name == "Mo" else {"muddiest": text}
+        classwork, student = classroom.store.classwork, classroom.student(name)
+        form_id = f"{name} {next(NUMBERS)}"
+        classwork.hand_in_ticket(classroom.activity.id, student.id, form_id, answers, anonymous=anonymous)
+    return classroom

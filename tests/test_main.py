@@ -1,0 +1,68 @@
+"""The app as a whole: started, restarted, on PostgreSQL, and used by many at once."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from app import main
+from app.settings import Settings
+from tests.helpers.html_page import Page
+from tests.helpers.runs import finished_run
+from tests.helpers.school import SCRIPT
+from tests.helpers.sheet_form import LLAMA_FORM, filled
+
+if TYPE_CHECKING:
+    from tests.helpers.fake_runner import FakeRunner
+
+
+def test_a_visit_starts_no_child_and_loads_no_torch(tmp_path: Path) -> None:
+    """The app with its real runner serves a page, and the runner has no child yet."""
+    app = main.create_app(Settings(data_dir=tmp_path, database_url=""))
+    with TestClient(app) as opened:
+        assert opened.get("/").status_code == 200
+        assert app.state.services.runner._child is None
+
+
+def test_answers_survive_a_restart_of_the_server(tmp_path: Path) -> None:
+    """A second app on the same folder shows what was typed at the first, to the same browser."""
+    settings = Settings(data_dir=tmp_path, database_url="")
+    with TestClient(main.create_app(settings)) as first:
+        first.post("/sheet/save", data={**LLAMA_FORM, "queries.rows": "77", "version": "1"})
+        cookies = dict(first.cookies)
+    with TestClient(main.create_app(settings), cookies=cookies) as second:
+        assert Page(second.get("/").text).boxes()["queries.rows"] == "77"
+
+
+def test_many_browsers_are_served_at_once(client: TestClient) -> None:
+    """Eight threads check and save at the same time; each gets its own marks."""
+    results: list[Any] = []
+
+    def work(number: int) -> None:
+        response = client.post("/sheet/check", data=filled(queries__rows=str(number)), headers=SCRIPT)
+        results.append((number, response.status_code, Page(response.text).boxes()["queries.rows"]))
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(1, 9)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(results) == [(number, 200, str(number)) for number in range(1, 9)]
+
+
+def test_the_app_runs_on_postgresql_too(
+    new_postgres_database: str, tmp_path: Path, runner: FakeRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Saved, checked and run on a real PostgreSQL, as several workers would be."""
+    monkeypatch.setattr(main, "HeadRunner", lambda: runner)
+    app = main.create_app(Settings(data_dir=tmp_path / "unused", database_url=new_postgres_database))
+    with TestClient(app, raise_server_exceptions=False) as client:
+        client.post("/sheet/save", data={**LLAMA_FORM, "queries.rows": "a\x00b", "version": "1"})
+        assert Page(client.get("/").text).boxes()["queries.rows"].startswith("a")
+        assert "agree on every shape" in finished_run(client, filled())
+        assert client.get("/runs/%00").status_code == 404
+    assert not (tmp_path / "unused").exists()

@@ -1,0 +1,76 @@
+"""A real head, run from a student's sheet in an activity, as the activity's rules allow."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import sqlalchemy as sa
+from starlette.testclient import TestClient
+
+from app.store import Plan, Policies, Student
+from app.store.tables import attempts, drafts
+from app.web.shared.cookies import VISITOR_COOKIE
+from tests.helpers.class_sheet import HALF, press
+from tests.helpers.fake_runner import FakeRunner
+from tests.helpers.html_page import Page
+from tests.helpers.runs import finished_run
+from tests.helpers.school import School
+
+
+@pytest.fixture
+def kim(client: TestClient) -> tuple[School, TestClient, Student]:
+    """A student in an app that loads no torch."""
+    school = School(client.app)  # type: ignore[arg-type]  # it is the app itself
+    course = school.course("Transformers", school.teacher("ada@example.org"))
+    student, learner = school.student(course, "Kim")
+    client.cookies.set(VISITOR_COOKIE, learner.token)
+    return school, client, student
+
+
+def test_a_head_is_run_from_class_as_the_rules_say_and_is_no_practice(
+    kim: tuple[School, TestClient, Student], runner: FakeRunner
+) -> None:
+    """After a try there: a run beside what is typed, which is kept as a draft of the class; it leads back there."""
+    school, browser, student = kim
+    course = school.store.courses.find(student.course_id)
+    assert course
+    activity = school.activity(course, Policies(run="after", feedback="at_once"), ("llama-7b",))
+    sheet = f"/class/{activity.id}/1"
+    refused = browser.post(f"{sheet}/run", data=HALF)
+    assert refused.status_code == 409
+    assert "after a try of your own" in refused.text
+    assert "start-run" not in browser.get(sheet).text
+    press(browser, activity, "check", HALF)
+    button = Page(browser.get(sheet).text).find("button", id="start-run")[0][0]
+    assert button["formaction"] == button["hx-post"] == f"{sheet}/run"
+    text = finished_run(browser, {**HALF, "queries.rows": "99", "version": "8"}, button["hx-post"])
+    again = finished_run(browser, {"device": "meta"}, Page(text).find("form")[0][0]["action"])
+    for shown in (text, again):
+        assert f'href="{sheet}"' in shown
+        assert "/sheet?" not in shown
+        assert "99" in next(row for _, row in Page(shown).find("tr") if row.startswith("QQueries"))
+    assert len(runner.calls) == 2
+    assert Page(browser.get(sheet).text).find("input", name="queries.rows")[0][0]["value"] == "99"
+    assert len(school.store.classwork.tries_of_activity(activity.id)) == 1
+    with school.store.engine.connect() as connection:
+        for table in (attempts, drafts):
+            assert connection.scalar(sa.select(sa.func.count()).select_from(table)) == 0
+
+
+def test_where_a_head_may_be_run_before_a_try_something_must_be_written(
+    kim: tuple[School, TestClient, Student], runner: FakeRunner
+) -> None:
+    """An empty sheet is not given away, and neither is one that has not opened; a first number is enough."""
+    school, browser, student = kim
+    course = school.store.courses.find(student.course_id)
+    assert course
+    activity = school.activity(course, Policies(run="before"), ("llama-7b",))
+    sheet = f"/class/{activity.id}/1"
+    assert "Write what you expect in at least one row first" in browser.post(f"{sheet}/run", data={}).text
+    assert runner.calls == []
+    finished_run(browser, HALF, f"{sheet}/run")
+    later = Plan("Week 4", None, Policies(run="before"), datetime.now(UTC) + timedelta(hours=1))
+    waiting = school.activity(course, sheets=("llama-7b",), plan=later)
+    assert browser.post(f"/class/{waiting.id}/1/run", data=HALF).status_code == 409
+    assert len(runner.calls) == 1

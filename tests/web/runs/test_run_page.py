@@ -1,0 +1,165 @@
+"""A real head, run from a sheet of the practice page, with its shapes beside the typed ones."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+import sqlalchemy as sa
+from starlette.testclient import TestClient
+
+from app.forward.lines import ForwardError
+from app.forward.process import RunnerBusy, RunnerFailed, RunTooLong
+from app.store.tables import attempts, runs
+from tests.helpers.html_page import Page
+from tests.helpers.runs import finished_run
+from tests.helpers.school import SCRIPT
+from tests.helpers.sheet_form import LLAMA_FORM
+
+if TYPE_CHECKING:
+    from tests.helpers.fake_runner import FakeRunner
+
+
+def test_nothing_is_run_for_an_empty_sheet(client: TestClient, runner: FakeRunner) -> None:
+    """The true shapes are answers: without a try of one's own there is a sentence, with and without script."""
+    for headers in ({}, SCRIPT):
+        response = client.post("/runs", data=LLAMA_FORM, headers=headers)
+        assert response.status_code == 200
+        assert "Write what you expect in at least one row first" in response.text
+    assert "Write what you expect" in client.post("/runs", data={**LLAMA_FORM, "queries.rows": "N"}).text
+    assert runner.calls == []
+
+
+def test_the_head_is_run_beside_what_was_typed(client: TestClient, runner: FakeRunner) -> None:
+    """The run's page has what was typed, what came out, whether they agree, device, time and memory."""
+    text = finished_run(client, {**LLAMA_FORM, "queries.rows": "100", "queries.columns": "4096"})
+    page = Page(text)
+    architecture, tokens, options = runner.calls[0]
+    assert (architecture.name, tokens) == ("LLaMA 7B", 100)
+    assert options == {"topic": "single-head", "device": None, "dtype": "float32", "head": 0}
+    rows = {row.split()[0]: row for _, row in page.find("tr")}
+    assert "(100, 128)" in rows["QQueries"]
+    assert "4096 (not what torch reports)" in rows["QQueries"]
+    assert "100 (not" not in rows["QQueries"]
+    assert "(100, 4096)" in rows["OOutput"]
+    assert "agree on every shape" in page.text("p", class_="agree")
+    facts = [text for _, text in page.find("dd")]
+    assert facts[:5] == ["a processor that is not there (cpu)", "float32", "5.25 ms", "6.7 MB", "5.6 MB"]
+    assert "the numbers are not the model’s: input and weights are random (seed 0)" in text
+    assert "Q = X @ W_Q  # &lt;shape &amp; all&gt;" in text
+
+
+def test_the_picture_of_weights_is_a_picture(client: TestClient) -> None:
+    """A PNG of one pixel a cell, kept by the browser; a run without picture has none."""
+    text = finished_run(client, {**LLAMA_FORM, "queries.rows": "100"})
+    address = next(attrs["src"] for attrs, _ in Page(text).find("img"))
+    response = client.get(address)
+    assert response.headers["content-type"] == "image/png"
+    assert response.content.startswith(b"\x89PNG")
+    assert int.from_bytes(response.content[16:20]) == int.from_bytes(response.content[20:24]) == 2
+    assert "immutable" in response.headers["cache-control"]
+    assert client.get("/runs/nope/weights.png").status_code == 404
+
+
+def test_a_run_on_the_meta_device_has_shapes_and_no_numbers(client: TestClient, runner: FakeRunner) -> None:
+    """No picture, no time, no memory measured, and a sentence that says why."""
+    runner.changes = {"device": "meta", "milliseconds": None, "peak_bytes": None, "row_sums": None, "picture": None}
+    text = finished_run(
+        client, {**LLAMA_FORM, "queries.rows": "100", "device": "meta", "head": "3", "dtype": "bfloat16"}
+    )
+    assert runner.calls[0][2] == {"topic": "single-head", "device": "meta", "dtype": "bfloat16", "head": 3}
+    assert "meta device keeps shapes" in text
+    assert "<img" not in text
+    assert " ms" not in text
+    address = re.search(r"code-([\w-]{16})", text)
+    assert address
+    assert client.get(f"/runs/{address.group(1)}/weights.png").status_code == 404
+
+
+def test_the_simplified_sheet_runs_the_model_as_it_is(client: TestClient, runner: FakeRunner) -> None:
+    """Qwen2.5 0.5B runs with its 2 key/value heads, whatever the worksheet simplifies."""
+    finished_run(client, {"worksheet": "qwen2.5-0.5b", "queries.rows": "50"})
+    assert (runner.calls[0][0].H, runner.calls[0][0].G) == (14, 2)
+
+
+def test_a_table_that_torch_contradicts_is_reported(client: TestClient, runner: FakeRunner) -> None:
+    """Where torch and the table differ, the page names the matrices and says so aloud."""
+    runner.changes = {"agrees": False, "disagreements": ["queries", "scores"]}
+    page = Page(finished_run(client, {**LLAMA_FORM, "queries.rows": "100"}))
+    assert "torch differ: queries, scores" in page.text("p", class_="agree")
+    assert page.find("p", class_="agree", role="alert")
+
+
+@pytest.mark.parametrize(
+    ("problem", "sentence"),
+    [
+        (RunnerBusy(), "Many heads are being run just now."),
+        (RunTooLong(), "This head took more than a minute and was stopped."),
+        (RunnerFailed(), "The run ended before its result was there"),
+        (ForwardError("This head needs 7 bytes too many."), "This head needs 7 bytes too many."),
+    ],
+)
+def test_a_run_that_ends_without_result_says_why(
+    client: TestClient, runner: FakeRunner, problem: Exception, sentence: str
+) -> None:
+    """One sentence, and a form to run it another way, beside the same answers, which are no try once more."""
+    runner.problem = problem
+    page = Page(finished_run(client, {**LLAMA_FORM, "queries.rows": "100"}))
+    assert page.text("p", class_="problem").startswith(sentence)
+    runner.problem = None
+    form = page.find("form")[0][0]
+    again = Page(finished_run(client, {"device": "meta", "dtype": "float16", "head": "1"}, form["action"]))
+    assert "100" in next(row for _, row in again.find("tr") if row.startswith("QQueries"))
+    assert runner.calls[-1][2] == {"topic": "single-head", "device": "meta", "dtype": "float16", "head": 1}
+    with client.app.state.services.store.engine.connect() as connection:  # type: ignore[attr-defined]
+        assert connection.scalar(sa.select(sa.func.count()).select_from(attempts)) == 1
+
+
+def test_a_run_shows_that_it_runs_and_can_be_left(client: TestClient, runner: FakeRunner) -> None:
+    """A script gets a part that asks again by itself, a plain page reloads; the address works from anywhere."""
+    runner.gate.clear()
+    text = client.post("/runs", data={**LLAMA_FORM, "queries.rows": "100"}, headers=SCRIPT).text
+    part = Page(text).find("div", role="status")[0][0]
+    assert part["hx-trigger"] == "every 500ms"
+    client.cookies.clear()
+    assert '<meta http-equiv="refresh"' in client.get(part["hx-get"]).text
+    assert "Running." in client.get(part["hx-get"], headers=SCRIPT).text
+    assert client.get(part["hx-get"] + "/weights.png").status_code == 404
+    runner.gate.set()
+    for _ in range(200):
+        if "agree on every shape" in client.get(part["hx-get"]).text:
+            return
+        time.sleep(0.02)
+    raise AssertionError("the run did not end")
+
+
+def test_a_run_lost_with_the_server_says_so(client: TestClient, runner: FakeRunner) -> None:
+    """A run that began long ago and has no result is not waited for; one that has ended keeps its end."""
+    runner.gate.clear()
+    address = client.post("/runs", data={**LLAMA_FORM, "queries.rows": "1"}, follow_redirects=False).headers["location"]
+    store = client.app.state.services.store  # type: ignore[attr-defined]
+    with store.engine.begin() as connection:
+        connection.execute(sa.update(runs).values(created_at=sa.text("'2020-01-01 00:00:00.000000'")))
+    assert "This run was lost when the server restarted." in client.get(address).text
+    store.finish_run(address.rpartition("/")[2], None, "It ended long ago.")
+    assert "It ended long ago." in client.get(address).text
+    runner.gate.set()
+
+
+@pytest.mark.parametrize("run_id", ["nope", "x" * 5000, "%00", "é", "..%2f..%2fetc%2fpasswd"])
+def test_a_run_that_is_not_there_is_not_found(client: TestClient, run_id: str) -> None:
+    """404 with a sentence."""
+    response = client.get(f"/runs/{run_id}")
+    assert response.status_code == 404
+    assert Page(response.text).text("h1") == "That did not work"
+
+
+@pytest.mark.parametrize("head", ["-1", "1.5", "x", "9" * 30, "²"])
+def test_a_head_that_is_no_number_is_left_to_the_forward_pass_to_refuse(
+    client: TestClient, runner: FakeRunner, head: str
+) -> None:
+    """What is typed for a head never breaks the form: the runner is asked for head -1, which no model has."""
+    finished_run(client, {**LLAMA_FORM, "queries.rows": "100", "head": head})
+    assert runner.calls[0][2]["head"] == -1

@@ -1,0 +1,103 @@
+"""Every failure is one sentence with its status, and has the same headers as every other answer."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from sqlalchemy.exc import OperationalError
+from starlette.testclient import TestClient
+
+from app.web.shared.request_guard import MAX_BODY
+from tests.helpers.html_page import Page
+from tests.helpers.sheet_form import LLAMA_FORM
+
+HEADERS = ("content-security-policy", "x-content-type-options", "referrer-policy", "cross-origin-opener-policy",
+           "cache-control")  # fmt: skip
+
+
+def broken(client: TestClient, monkeypatch: pytest.MonkeyPatch, problem: Exception) -> None:
+    """Make the library fail, whatever it is asked."""
+
+    def fail(*_arguments: object, **_named: object) -> None:
+        raise problem
+
+    monkeypatch.setattr("app.sheets.library.Library.variant", fail)
+
+
+@pytest.mark.parametrize("address", ["/", "/api/v1/worksheets"])
+def test_an_error_of_ours_is_one_sentence(client: TestClient, monkeypatch: pytest.MonkeyPatch, address: str) -> None:
+    """500, and nothing of the exception: no name, no text, no traceback."""
+    broken(client, monkeypatch, RuntimeError("secret detail"))
+    response = client.get(address)
+    assert response.status_code == 500
+    assert "Something went wrong on our side." in response.text
+    assert not re.search(r"secret|Traceback|RuntimeError", response.text)
+
+
+def test_a_database_that_does_not_answer_is_said(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """503 with Retry-After on a page, in the API's health check too, and no word of SQL."""
+
+    def fail(*_arguments: object) -> None:
+        raise OperationalError("SELECT secret", {}, Exception("secret"))
+
+    for question in ("add_learner", "ping"):
+        monkeypatch.setattr(f"app.store.store.Store.{question}", fail)
+    response = client.post("/sheet/save", data=LLAMA_FORM)
+    assert (response.status_code, response.headers["retry-after"]) == (503, "2")
+    assert "The database does not answer just now." in response.text
+    assert client.get("/healthz").status_code == 503
+    assert "secret" not in response.text + client.get("/healthz").text
+
+
+@pytest.mark.parametrize(
+    ("method", "address", "status", "sentence"),
+    [
+        ("GET", "/nope", 404, "There is no such page here."),
+        ("GET", "/static/nope.css", 404, "There is no such page here."),
+        ("GET", "/static/../app/main.py", 404, "There is no such page here."),
+        ("GET", "/sheet/check", 405, "This address does not take that kind of request."),
+        ("DELETE", "/", 405, "This address does not take that kind of request."),
+    ],
+)
+def test_addresses_that_are_not_there_get_a_sentence(
+    client: TestClient, method: str, address: str, status: int, sentence: str
+) -> None:
+    """404 and 405 as pages of ours."""
+    response = client.request(method, address)
+    assert response.status_code == status
+    assert sentence in response.text
+
+
+def test_a_form_that_is_no_form_gets_a_sentence(client: TestClient) -> None:
+    """A multipart body without its boundary is refused with a status a client can act on."""
+    response = client.post("/sheet/check", content=b"x", headers={"content-type": "multipart/form-data"})
+    assert response.status_code == 400
+    assert Page(response.text).text("h1") == "That did not work"
+
+
+def test_every_answer_has_the_security_headers(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages, files, API, errors, refusals: whatever the status, the same headers, and no script from elsewhere."""
+    other_site = {"Sec-Fetch-Site": "cross-site"}
+    answers = [
+        client.get("/"),
+        client.get("/static/css/page.css"),
+        client.get("/healthz"),
+        client.get("/api/v1/models"),
+        client.get("/openapi.json"),
+        client.get("/nope"),
+        client.get("/api/v1/worksheets/nope"),
+        client.post("/api/v1/grade", json={}),
+        client.post("/sheet/check", data=LLAMA_FORM),
+        client.post("/sheet/check", content=b"x" * (MAX_BODY + 1)),
+        client.post("/sheet/check", data=LLAMA_FORM, headers=other_site),
+        client.post("/runs", data={**LLAMA_FORM, "queries.rows": "1"}, follow_redirects=False),
+    ]
+    broken(client, monkeypatch, RuntimeError())
+    answers.append(client.get("/"))
+    assert {answer.status_code for answer in answers} == {200, 303, 403, 404, 413, 422, 500}
+    for answer in answers:
+        assert [name for name in HEADERS if name not in answer.headers] == [], (answer.status_code, answer.url)
+        policy = answer.headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "unsafe" not in policy

@@ -1,0 +1,75 @@
+"""What a request must be like to be looked at: not too large, whole, and from this site."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from app.web.shared.request_guard import MAX_BODY
+from tests.helpers.sheet_form import filled
+
+
+def test_a_body_over_the_limit_is_refused(client: TestClient) -> None:
+    """413 by the stated length, and 413 as soon as too much has come of a body that states none."""
+    assert client.post("/sheet/check", content=b"x" * (MAX_BODY + 1)).status_code == 413
+
+    def pieces() -> Iterator[bytes]:
+        for _ in range(MAX_BODY // 100_000 + 2):
+            yield b"x" * 100_000
+
+    form = {"content-type": "application/x-www-form-urlencoded"}
+    assert client.post("/sheet/check", content=pieces(), headers=form).status_code == 413
+    assert (
+        client.post("/api/v1/grade", content=pieces(), headers={"content-type": "application/json"}).status_code == 413
+    )
+    assert client.get("/healthz").status_code == 200
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Origin": "https://elsewhere.example"},
+        {"Origin": "null"},
+    ],
+)
+def test_a_form_from_another_site_is_refused(client: TestClient, headers: dict[str, str]) -> None:
+    """403 before anything is looked at; a page may be opened from anywhere."""
+    response = client.post("/sheet/check", data=filled(), headers=headers)
+    assert response.status_code == 403
+    assert response.text == "This form was sent from another site."
+    assert client.get("/", headers=headers).status_code == 200
+
+
+def test_a_form_of_this_site_is_taken(client: TestClient) -> None:
+    """Same origin, as browsers say it, and programs that say nothing."""
+    for headers in ({"Origin": "http://testserver", "Sec-Fetch-Site": "same-origin"}, {}):
+        assert client.post("/sheet/check", data=filled(), headers=headers).status_code == 200
+
+
+def test_half_a_form_is_no_fault_of_ours(client: TestClient) -> None:
+    """Cut off in the middle of a save, the app raises nothing, and says 400 to nobody."""
+    coming = iter(
+        [{"type": "http.request", "body": b"queries.rows=12", "more_body": True}, {"type": "http.disconnect"}]
+    )
+    sent = list[Any]()
+    scope = {
+        "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "POST", "scheme": "http",
+        "path": "/sheet/save", "raw_path": b"/sheet/save", "query_string": b"", "root_path": "",
+        "headers": [(b"host", b"testserver"), (b"content-type", b"application/x-www-form-urlencoded")],
+        "client": ("testclient", 1), "server": ("testserver", 80),
+    }  # fmt: skip
+
+    async def receive() -> Any:
+        return next(coming)
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    assert client.portal
+    client.portal.call(client.app, scope, receive, send)  # the app itself, as a server calls it
+    assert sent[0]["status"] == 400

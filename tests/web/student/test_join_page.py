@@ -1,0 +1,122 @@
+"""Students join with a code and a name, come back with a resume code, and leave."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from fastapi import FastAPI
+
+from app.web.shared.rate_limits import BUCKETS, Limit
+from tests.helpers.class_sheet import HALF, press
+from tests.helpers.html_page import Page
+from tests.helpers.school import Classroom
+
+
+def test_a_student_picks_a_name_works_and_comes_back(classroom: Classroom) -> None:
+    """From the roster; the resume code, shown once, opens the same work in another browser; the name is taken then."""
+    classroom.instructor.post(f"/courses/{classroom.course.id}/students", data={"roster": "Kim Lee, 17\nLou Ray, 18"})
+    activity = classroom.open()
+    first, second, third = (classroom.school.browser() for _ in range(3))
+    page = Page(first.get(f"/join/{activity.join_code}").text)
+    kim = next(attrs["value"] for attrs, text in page.find("option") if text == "Kim Lee")
+    joined = Page(first.post(f"/join/{activity.join_code}", data={"student": kim}).text)
+    assert joined.text("h1") == "You are in, Kim Lee"
+    code = joined.text("p", class_="code")
+    press(first, activity, "save", HALF)
+    assert "Kim Lee" not in [text for _, text in Page(second.get(f"/join/{activity.join_code}").text).find("option")]
+    for typed in ({"name": "kim lee"}, {"student": kim}):
+        assert second.post(f"/join/{activity.join_code}", data=typed).status_code == 422
+    assert third.post("/resume", data={"code": code.lower()}).headers["location"] == "/mine"
+    assert Page(third.get(f"/class/{activity.id}/1").text).boxes()["queries.columns"] == "4096"
+    assert "Kim Lee" in third.get("/mine").text
+
+
+def test_a_name_of_ones_own_will_do(classroom: Classroom) -> None:
+    """Without a roster any name joins, once; without a name nobody does; markup stays text."""
+    activity = classroom.open()
+    assert classroom.school.browser().post(f"/join/{activity.join_code}", data={"name": " "}).status_code == 422
+    answer = classroom.school.browser().post(f"/join/{activity.join_code}", data={"name": "<b>Kim</b>"})
+    assert "&lt;b&gt;Kim&lt;/b&gt;" in answer.text
+    again = classroom.school.browser().post(f"/join/{activity.join_code}", data={"name": "<B>KIM</B>"})
+    assert again.status_code == 422
+    assert "has joined already" in again.text
+
+
+@pytest.mark.parametrize("known", [False, True], ids=["a new browser", "a browser that has practised"])
+def test_joining_pressed_twice_is_one_student(app_on_each_database: FastAPI, known: bool) -> None:
+    """Four times the same form at the same moment: one student, one code, one browser; another form is another Kim."""
+    classroom = Classroom(app_on_each_database, sheets=None)
+    path = f"/join/{classroom.open().join_code}"
+    learner = classroom.store.add_learner() if known else None
+    browsers = [classroom.school.browser(learner=learner) for _ in range(4)]
+    newcomer = Page(browsers[0].get(path).text).find("input", name="form_secret")[0][0]["value"]
+    with ThreadPoolExecutor(4) as pool:
+        pressed = [
+            pool.submit(browser.post, path, data={"form_secret": newcomer, "name": "Kim"}) for browser in browsers
+        ]
+    answers = [one.result() for one in pressed]
+    assert [answer.status_code for answer in answers] == [200] * 4
+    assert len({Page(answer.text).text("p", class_="code") for answer in answers}) == 1
+    assert len({answer.cookies["attention_shapes"] for answer in answers}) == 1
+    assert [student.name for student in classroom.store.courses.students(classroom.course)] == ["Kim"]
+    back = browsers[0].post(path, data={"form_secret": newcomer, "name": "Lou"})
+    assert Page(back.text).text("h1") == "You are in, Lou"  # the page was gone back to, by somebody else
+    assert Page(back.text).text("p", class_="code") != Page(answers[0].text).text("p", class_="code")
+    other = Page(browsers[0].get(path).text).find("input", name="form_secret")[0][0]["value"]
+    assert other != newcomer
+    assert classroom.school.browser().post(path, data={"form_secret": other, "name": "Kim"}).status_code == 422
+
+
+def test_a_second_activity_of_the_course_knows_the_student(classroom: Classroom) -> None:
+    """Its code offers to go on under the same name."""
+    classroom.open()
+    other = classroom.open()
+    kim, browser = classroom.join()
+    assert "Go on as Kim" in browser.get(f"/join/{other.join_code}").text
+    answer = browser.post(f"/join/{other.join_code}", data={"stay": "yes"})
+    assert answer.headers["location"] == f"/class/{other.id}"
+    assert [seen.student_id for seen in classroom.store.classwork.attendance(other.id)] == [kim.id]
+
+
+def test_codes_cannot_be_guessed_quickly(classroom: Classroom) -> None:
+    """After three hundred wrong join or resume codes of one address, all but three sent before, it has to wait: 429."""
+    browser, limits = classroom.school.browser(), classroom.school.services.limits
+    kinds: tuple[tuple[str, Limit], ...] = (("/join", "join"), ("/resume", "resume"))
+    for path, kind in kinds:
+        for _ in range(int(BUCKETS[kind].size) - 3):
+            limits.record_failure(kind, "testclient")
+        for _ in range(3):
+            assert browser.post(path, data={"code": "AAAAAAAAAA"}).status_code in (404, 422)
+        answer = browser.post(path, data={"code": "AAAAAAAAAA"})
+        assert answer.status_code == 429
+        assert int(answer.headers["retry-after"]) > 0
+
+
+@pytest.mark.parametrize("code", ["", "\x00", "é" * 50, "A" * 10_000, "../..", "AAAAAA"])
+def test_what_is_no_code_gets_a_sentence(classroom: Classroom, code: str) -> None:
+    """Never more than that."""
+    assert classroom.school.browser().post("/join", data={"code": code}).status_code == 404
+    assert classroom.school.browser().post("/resume", data={"code": code}).status_code == 422
+
+
+def test_a_freed_name_can_be_taken_again(classroom: Classroom) -> None:
+    """The instructor frees it: the browser that sat there is out, and another can pick it, with the work."""
+    activity = classroom.open()
+    kim, browser = classroom.join()
+    press(browser, activity, "check", HALF)
+    classroom.instructor.post(f"/courses/{classroom.course.id}/students/{kim.id}/free")
+    assert browser.get(f"/class/{activity.id}/1").status_code == 404
+    other = classroom.school.browser()
+    other.post(f"/join/{activity.join_code}", data={"student": str(kim.id)})
+    assert Page(other.get(f"/class/{activity.id}/1").text).boxes()["queries.columns"] == "4096"
+
+
+def test_somebody_can_leave_a_browser(classroom: Classroom) -> None:
+    """Afterwards it knows nobody, and the work is still the student's."""
+    activity = classroom.open()
+    kim, browser = classroom.join()
+    press(browser, activity, "save", HALF)
+    browser.post(f"/mine/{kim.id}/leave")
+    assert "have not joined" in browser.get("/mine").text
+    assert classroom.store.courses.find_student(kim.id) == kim

@@ -1,0 +1,61 @@
+"""Exit tickets as the instructor reads them: searched, starred and hidden."""
+
+from __future__ import annotations
+
+from fastapi import FastAPI
+
+from tests.helpers.answer_keys import WIDE
+from tests.helpers.html_page import Page
+from tests.helpers.marked_classroom import MarkedClassroom, lines, ticketed
+
+
+def said(page: Page) -> list[str]:
+    return sorted(text for _, text in page.find("p") if text.startswith(("Why", "The output", "a rude", "★", "Mo is")))
+
+
+def test_exit_tickets_are_searched_starred_and_hidden(app: FastAPI) -> None:
+    """Words in any case; a star comes first and shows on its own; what is hidden shows only among the hidden."""
+    classroom = ticketed(app, anonymous=True)
+    page = classroom.page("/tickets")
+    assert said(page) == ["Mo is curious", "The output PROJECTION", "Why √d?", "a rude word"]
+    assert "Kim" not in str(said(page))
+    assert said(classroom.page("/tickets?q=projection+OUT")) == ["The output PROJECTION"]
+    assert said(classroom.page("/tickets?q=%25")) == []
+    kept = {one.text: one.id for one in classroom.store.classwork.tickets(classroom.activity.id)}
+    with classroom.instructor as browser:
+        for text, mark in (("Why √d?", "starred"), ("a rude word", "hidden"), ("Why √d?", "follow_up")):
+            address = f"{classroom.path}/tickets/{kept[text]}"
+            done = browser.post(f"{address}?q=x", data={"mark": mark, "on": "yes"})
+            assert (done.status_code, done.headers["location"]) == (303, f"{classroom.path}/tickets?q=x")
+            assert browser.post(address, data={"mark": "student_id", "on": "yes"}).status_code == 404
+    assert said(classroom.page("/tickets")) == ["Mo is curious", "The output PROJECTION", "★Starred: Why √d? follow up"]
+    assert said(classroom.page("/tickets?show=hidden")) == ["a rude word"]
+    assert said(classroom.page("/tickets?show=follow_up")) == said(classroom.page("/tickets?show=starred"))
+    with classroom.instructor as browser:
+        left = browser.post(f"{classroom.path}/tickets/{kept['Why √d?']}", data={"mark": "starred", "on": "no"},
+                            headers={"HX-Request": "true"})  # fmt: skip
+    assert "★" not in left.text
+
+
+def test_another_activitys_answer_cannot_be_marked_through_ones_own(app: FastAPI) -> None:
+    """The key of an answer is good under its own activity alone."""
+    theirs, mine = ticketed(app, anonymous=True), MarkedClassroom(app)
+    [answer, *_] = theirs.school.store.classwork.tickets(theirs.activity.id)
+    with mine.school.browser(teacher=mine.teacher) as browser:
+        data = {"mark": "hidden", "on": "yes"}
+        assert browser.post(f"{mine.path}/tickets/{answer.id}", data=data).status_code == 404
+    assert not any(one.hidden for one in theirs.school.store.classwork.tickets(theirs.activity.id))
+
+
+def test_named_tickets_say_whose_they_are(app: FastAPI) -> None:
+    """Where the activity asked for names, each answer has one."""
+    assert "Why √d? Kim" in said(ticketed(app, anonymous=False).page("/tickets"))
+
+
+def test_muddy_points_stand_beside_what_was_believed(app: FastAPI) -> None:
+    """The same page counts the misconceptions of the same session."""
+    classroom = ticketed(app, anonymous=True)
+    classroom.hand_in(classroom.student("Ned"), WIDE)
+    page = classroom.page("/tickets")
+    assert ["A head is as wide as the model", "1"] in lines(page)
+    assert page.text("h2", id="q-muddiest").endswith("3")

@@ -1,0 +1,144 @@
+"""A corrected sheet or rule marks what was handed in again: shown first, then applied, the old marks kept."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import sqlalchemy as sa
+from fastapi import FastAPI
+
+from app.store import Graded, Policies
+from app.store.tables import log
+from tests.helpers.answer_keys import KEY, WIDE
+from tests.helpers.html_page import Page
+from tests.helpers.marked_classroom import MarkedClassroom, lines
+
+FOLLOWING = {**KEY, "input.rows": "99", "queries.rows": "99"}
+
+
+def beside(sheet: Page) -> dict[str, str]:
+    """The mark beside each box that has one."""
+    marks = [attrs.get("data-mark", "") for attrs, _ in sheet.find("td", class_="box")]
+    return {box: mark for box, mark in zip(sheet.boxes(), marks, strict=True) if mark}
+
+
+def changes(page: Page) -> str:
+    return page.find("input", name="changes")[0][0]["value"]
+
+
+def test_a_changed_share_is_shown_first_then_applied_with_the_old_marks_kept(app_on_each_database: FastAPI) -> None:
+    """Lou's following box loses its half: told before, then applied and logged; a second time nothing is left."""
+    classroom = MarkedClassroom(app_on_each_database)
+    store = classroom.store
+    kim, lou = classroom.student("Kim"), classroom.student("Lou")
+    first, right = classroom.hand_in(lou, FOLLOWING), classroom.hand_in(kim, KEY)
+    assert (first.score, right.score) == (12.5, 14)
+    assert classroom.page("/regrade").find("button", type="submit") == []
+    classroom.change_follow_share(0)
+    dry = classroom.page("/regrade")
+    assert lines(dry)[1:] == [["Lou", "One head of LLaMA 7B", "12.5 of 14", "12 of 14", "−0.5"]]
+    assert store.classwork.tries_of_activity(classroom.activity.id) == (first, right)
+    assert classroom.regrade({"changes": "something else"}) == 409
+    assert store.classwork.tries_of_activity(classroom.activity.id) == (first, right)
+    assert classroom.regrade({"changes": changes(dry)}) == 303
+    assert store.classwork.tries_of_activity(classroom.activity.id) == (replace(first, score=12.0), right)
+    [old] = store.regrades.old_marks(classroom.activity.id, lou.id)[first.id]
+    assert old.graded == Graded(first.marks, first.misconceptions, first.score, first.out_of)
+    assert store.regrades.old_marks(classroom.activity.id, kim.id) == {}
+    [done] = store.regrades.of_activity(classroom.activity.id)
+    assert (done.by, done.changed) == (classroom.teacher.name, 1)
+    with store.engine.connect() as connection:
+        noted = connection.execute(sa.select(log.c.who, log.c.object).where(log.c.what == "regraded 1")).all()
+    expected = (f"teacher {classroom.teacher.id}", f"activity {classroom.activity.id}")
+    assert [tuple(row) for row in noted] == [expected]
+    head = lines(classroom.page(f"/results/{lou.id}"))[0][1]
+    assert "12 of 14" in head
+    assert "was 12.5 of 14 until" in head
+    assert "All 2 tries would keep the marks they have." in str(classroom.page("/regrade").find("p"))
+    assert classroom.regrade({"changes": changes(dry)}) == 409
+
+
+def test_a_corrected_worksheet_is_what_tries_are_marked_by_again(app: FastAPI) -> None:
+    """Frozen with tokens as columns by mistake: answers with tokens as rows become right, and a dropped row goes."""
+    classroom = MarkedClassroom(app)
+    classroom.freeze_mistaken_sheet()
+    services = classroom.school.services
+    kim = classroom.student("Kim")
+    before = classroom.hand_in(kim, KEY)
+    assert before.score < 14
+    assert before.out_of == 16
+    dry = classroom.page("/regrade")
+    assert lines(dry)[1][3] == "14 of 14"
+    assert classroom.regrade({"changes": changes(dry)}) == 303
+    [after] = services.store.classwork.tries_of_activity(classroom.activity.id)
+    assert (after.score, after.out_of, set(after.marks.values())) == (14, 14, {"right"})
+    assert after.answers == before.answers
+
+
+def test_a_student_sees_the_marks_that_the_instructor_sees(app_on_each_database: FastAPI) -> None:
+    """Kim's wrong boxes are right once marked again: on her own page, beside the boxes, in words and in the answers."""
+    classroom = MarkedClassroom(app_on_each_database, Policies(tries=2))
+    classroom.freeze_mistaken_sheet()
+    kim = classroom.student("Kim")
+    answers = {**KEY, "output.columns": "4095", "context.rows": "", "context.columns": "128"}
+    before = classroom.hand_in(kim, answers)
+    sheet, mine = classroom.seen_by(kim)
+    assert beside(sheet) == before.marks
+    assert f"{before.score:g} of 16" in mine
+    assert classroom.regrade({"changes": changes(classroom.page("/regrade"))}) == 303
+    right = {**dict.fromkeys(KEY, "right"), "output.columns": "wrong"}
+    [after] = classroom.store.classwork.tries_of_activity(classroom.activity.id)
+    assert (after.score, after.marks) == (13, right)
+    sheet, mine = classroom.seen_by(kim)
+    assert beside(sheet) == right
+    assert "another version of this sheet" in sheet.text("p", class_="result")
+    assert "13 of 14 boxes are right" in sheet.text("p", class_="result")
+    assert "13 of 14" in mine
+    table = {line[0]: line[1:] for line in lines(classroom.page("/results"))}
+    assert table["Kim"][0] == "13"
+    with classroom.browser_of(kim) as browser:
+        address = f"/class/{classroom.activity.id}/1"
+        hinted = Page(browser.post(f"{address}/hint", data={**answers, "hint": "3", "version": "9"}).text)
+    assert "Look again at “Output of this head” (columns)" in hinted.text("p", class_="hint")
+    classroom.store.activities.set_state(classroom.activity, "closed")
+    sheet, _ = classroom.seen_by(kim)
+    told = [line for line in lines(sheet) if line[0].startswith("Answer")]
+    assert [line[1] for line in told] == ["100N"] * 7
+    assert beside(sheet) == right
+
+
+def test_marks_that_no_sheet_gives_are_shown_as_they_are_kept(app: FastAPI) -> None:
+    """What is said of a box goes with its mark, and no misconception is told that the marks do not hold."""
+    classroom = MarkedClassroom(app)
+    kim = classroom.student("Kim")
+    one = classroom.hand_in(kim, WIDE)
+    sheet, _ = classroom.seen_by(kim)
+    assert sheet.find("p", class_="diagnosis") != []
+    assert sheet.text("p", id="says-keys.columns").endswith("look again")
+    nudge = classroom.school.library.wording.sections["nudges"]["single-head"]["keys.columns"]
+    marks = {**one.marks, "queries.columns": "right", "input.rows": "wrong", "scores.rows": "follows"}
+    classroom.store.regrades.apply(classroom.activity.id, classroom.teacher.id, {one.id: Graded(marks, (), 10.5, 14)})
+    sheet, mine = classroom.seen_by(kim)
+    assert beside(sheet) == marks
+    assert sheet.find("p", class_="diagnosis") == []
+    assert sheet.text("p", id="says-keys.columns") == f"Columns. {nudge}"
+    assert "10 of 14 boxes are right, 1 more given your earlier answers" in sheet.text("p", class_="result")
+    assert "10.5 of 14" in mine
+
+
+def test_the_live_view_forgets_marks_that_were_put_right(app: FastAPI) -> None:
+    """After a regrade the classroom is counted from the new marks."""
+    classroom = MarkedClassroom(app)
+    classroom.hand_in(classroom.student("Kim"), KEY)
+    services = classroom.school.services
+
+    def input_right() -> int:
+        services.live_snapshots.expire(classroom.activity.id)
+        snapshot = services.live_snapshots.get(services.library, services.store, classroom.activity)
+        return snapshot.sheets[0].rows[0].right
+
+    assert input_right() == 1
+    [one] = classroom.store.classwork.tries_of_activity(classroom.activity.id)
+    wrong = Graded({**one.marks, "input.rows": "wrong"}, (), 13, 14)
+    classroom.store.regrades.apply(classroom.activity.id, classroom.teacher.id, {one.id: wrong})
+    assert input_right() == 0

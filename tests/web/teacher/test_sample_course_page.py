@@ -1,0 +1,66 @@
+"""The sample course made and removed from the list of courses; its pages say that its students are simulated."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlalchemy as sa
+from fastapi import FastAPI
+
+from app.classes.sample_course import add_sample_course
+from app.store import Course, Store
+from app.store.tables import metadata
+from tests.helpers.school import School
+
+
+def sample(school: School) -> Course:
+    ada = school.teacher("ada@example.org")
+    return add_sample_course(school.library, school.services.tickets, school.store, ada)
+
+
+def rows(store: Store) -> dict[str, list[Any]]:
+    """What every table holds, but for those that courses do not own."""
+    own = {"log", "teachers", "sessions", "learners", "links"}
+    with store.engine.connect() as connection:
+        found = {t.name: list(connection.execute(sa.select(t)).all()) for t in metadata.sorted_tables}
+    return {name: held for name, held in found.items() if name not in own}
+
+
+def test_one_press_makes_it_and_another_removes_it(app_on_each_database: FastAPI) -> None:
+    """Thirty students, a lesson that is over and one that goes on; a second press makes no second; removed, no row."""
+    school = School(app_on_each_database)
+    ada = school.teacher("ada@example.org")
+    store = school.store
+    mine = school.course("Transformers", ada)
+    before = rows(store)
+    with school.browser(teacher=ada) as browser:
+        assert "Make a sample course" in browser.get("/courses").text
+        path = browser.post("/courses/sample").headers["location"]
+        assert browser.post("/courses/sample").headers["location"] == path
+        page = browser.get(path)
+        assert page.text.count(" Sample</th>") == 30
+        assert "Make a sample course" not in browser.get("/courses").text
+        assert browser.post(f"/courses/{mine.id}/remove-sample").status_code == 404
+        assert browser.post(f"{path}/remove-sample").status_code == 303
+        assert browser.get(path).status_code == 404
+    assert rows(store) == before
+
+
+def test_each_page_of_it_says_so(new_app: FastAPI) -> None:
+    """To the staff and to somebody who joins it, on each page that is about it."""
+    school = School(new_app)
+    course = sample(school)
+    store = school.store
+    going_on = store.activities.of_course(course)[0]
+    student, learner = school.student(course, "Kim")
+    ada = store.people.find_teacher("ada@example.org")
+    staff = ["", "/activities/new", "/exports"]
+    pages = {f"/courses/{course.id}{page}": ada for page in staff}
+    pages |= {f"/activities/{going_on.id}{page}": ada for page in ("", "/edit")}
+    pages |= {f"/class/{going_on.id}{page}": None for page in ("", "/1", "/ticket")}
+    for path, teacher in {**pages, f"/join/{going_on.join_code}": None}.items():
+        with school.browser(teacher=teacher, learner=None if teacher else learner) as browser:
+            got = browser.get(path)
+        assert got.status_code == 200, path
+        assert "its students are simulated" in got.text, path
+    assert student.course_id == course.id
