@@ -1,4 +1,4 @@
-"""The encoders and the encoder-decoders: BERT and its line, ViT, CLIP's text part, T5, BART, Whisper."""
+"""The families of encoders and encoder-decoders: BERT and its line, ViT, CLIP's text part, T5, BART, Whisper."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from app.models.families.family import (
     is_positive,
     names_gated_activation,
 )
-from app.models.layouts import encoder_decoders as seq2seq
-from app.models.layouts import encoders
+from app.models.layouts import encoder_decoders, encoders
 from app.models.size_specs import SizeSpecs
 
 _BERT = Family(
@@ -38,7 +37,7 @@ _BERT = Family(
     kv_cache=False,
     position_rows="C",
 )
-# RoBERTa numbers its positions from the padding token's number + 1: two rows of the table are never used.
+# RoBERTa counts positions from the padding token's number + 1, so that two rows of its table are never used.
 _ROBERTA = replace(_BERT, layout=encoders.ROBERTA, model_class="RobertaForMaskedLM", unused_positions=2)
 _NARROW: SizeSpecs = {**_BERT.sizes, "d_emb": "embedding_size = 128"}
 _DEBERTA = replace(
@@ -63,7 +62,7 @@ _DEBERTA = replace(
     position_table_when="positions",
 )
 _BART = Family(
-    seq2seq.BART,
+    encoder_decoders.BART,
     "BartForConditionalGeneration",
     {
         "d": "d_model hidden_size",
@@ -88,7 +87,7 @@ _BART = Family(
     position_rows="C",
 )
 _T5 = Family(
-    seq2seq.T5,
+    encoder_decoders.T5,
     "T5ForConditionalGeneration",
     {
         "d": "d_model hidden_size",
@@ -216,7 +215,7 @@ FAMILIES: Mapping[str, Family] = {
     "mbart": replace(_BART, model_class="MBartForConditionalGeneration", flags={**ALL_BIASES, "final_norms": YES}),
     "whisper": replace(
         _BART,
-        layout=seq2seq.WHISPER,
+        layout=encoder_decoders.WHISPER,
         model_class="WhisperForConditionalGeneration",
         sizes={
             **_BART.sizes,

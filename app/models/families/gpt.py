@@ -1,4 +1,4 @@
-"""The decoders under the names of the GPT line, and Falcon, BLOOM, MPT, OPT and XGLM beside them."""
+"""The families of decoders with the tensor names of the GPT line, and Falcon, BLOOM, MPT, OPT and XGLM."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ FAMILIES: Mapping[str, Family] = {
     ),
     "falcon": _FALCON,
     "RefinedWebModel": _FALCON,
-    # The first files of Falcon 40B have this name, two norms a layer, and no field that says so.
+    # The first configs of Falcon 40B have this model_type; their layers have two norms, which no field states.
     "RefinedWeb": replace(_FALCON, flags={**_FALCON.flags, "new_decoder": Flag("new_decoder_architecture", True)}),
     "bloom": Family(
         gpt.BLOOM,
@@ -158,7 +158,7 @@ FAMILIES: Mapping[str, Family] = {
         tied=True,
         position_rows="C",
     ),
-    # XGLM computes its positions with sines, for any length: its table holds no parameters and does not end.
+    # XGLM computes its positions with sines, for any length, so that it has no position table.
     "xglm": Family(
         gpt.XGLM,
         "XGLMForCausalLM",

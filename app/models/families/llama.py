@@ -1,4 +1,4 @@
-"""The decoders under LLaMA's names: one feed-forward block a layer, rotary positions."""
+"""The families of decoders with LLaMA's tensor names: rotary positions, one feed-forward block in each layer."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ FAMILIES: Mapping[str, Family] = {
         text_part_defaults=default_sizes(4096, 32, 14336, 131072, 34),
     ),
     "qwen2": _QWEN2,
-    # Images are read by parts of their own; what is counted is the language model, which is that of Qwen 2 or 3.
+    # Only the language model is counted, which is that of Qwen 2 or 3, not the parts that read images.
     "qwen2_vl": _QWEN2_VL,
     "qwen2_vl_text": _QWEN2_VL,
     "qwen2_5_vl": _QWEN2_VL,

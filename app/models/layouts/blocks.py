@@ -33,17 +33,27 @@ QKVO = "q_proj k_proj v_proj o_proj"
 PRE_NORMS = "input_layernorm post_attention_layernorm"
 
 
-def projections(prefix: str, names: str, bucket: Bucket = ATTENTION, *, when: str = ALWAYS) -> ParameterSpecs:
+def projections(
+    prefix: str,
+    names: str,
+    bucket: Bucket = ATTENTION,
+    *,
+    widths: tuple[str, str, str, str] = ("H*d_h", "G*d_h", "G*d_v", "H*d_v"),
+    when: str = ALWAYS,
+) -> ParameterSpecs:
     """The four projections of attention, each with a matrix of its own: queries, keys, values, output, in this order.
 
-    Their biases exist under the flags q, k, v and o. Example: projections("self_attn.", "q_proj k_proj v_proj o_proj")
+    The first three are d × width, the output is width × d. Their biases exist under the flags q, k, v and o.
+
+    Example: projections("self_attn.", "q_proj k_proj v_proj o_proj")
     """
     q, k, v, o = (prefix + name for name in names.split())
+    q_width, k_width, v_width, o_width = widths
     return concat(
-        linear(q, "d", "H*d_h", bucket, bias="q", when=when),
-        linear(k, "d", "G*d_h", bucket, bias="k", when=when),
-        linear(v, "d", "G*d_v", bucket, bias="v", when=when),
-        linear(o, "H*d_v", "d", bucket, bias="o", when=when),
+        linear(q, "d", q_width, bucket, bias="q", when=when),
+        linear(k, "d", k_width, bucket, bias="k", when=when),
+        linear(v, "d", v_width, bucket, bias="v", when=when),
+        linear(o, o_width, "d", bucket, bias="o", when=when),
     )
 
 

@@ -1,18 +1,17 @@
 """Layouts of encoder-decoders: T5, BART, Whisper. Their decoders read the encoder through cross attention.
 
-The decoder's own sizes are L_dec, d_ff_dec, and H_dec heads of d_h_dec; its tensors are counted after the encoder's.
+A decoder has sizes of its own: L_dec layers, an inner width of d_ff_dec, and H_dec heads of d_h_dec. Its tensors stand
+after the encoder's; those of its cross attention are in the bucket "other".
 """
 
 from __future__ import annotations
 
-from app.models.layouts.blocks import SELF, mlp, norms
+from app.models.layouts.blocks import SELF, mlp, norms, projections
 from app.models.parameter_specs import (
     ALWAYS,
-    ATTENTION,
     MLP,
     OTHER,
     OUTPUT_HEAD,
-    Bucket,
     Layout,
     ParameterSpecs,
     StackSpec,
@@ -27,19 +26,15 @@ from app.models.parameter_specs import (
 )
 
 M_V = parse_shape("M", "V")
-
-
-def _attention(names: str, inner: str, bucket: Bucket = ATTENTION) -> ParameterSpecs:
-    q, k, v, o = names.split()
-    return concat(
-        linear(q, "d", inner, bucket, bias="q"),
-        linear(k, "d", inner, bucket, bias="k"),
-        linear(v, "d", inner, bucket, bias="v"),
-        linear(o, inner, "d", bucket, bias="o"),
-    )
+_T5_NAMES = "q k v o"
+_BART_NAMES = "q_proj k_proj v_proj out_proj"
+# One width for queries, keys, values and what the output projection takes: these models have G = H and d_v = d_h.
+_ENCODER_WIDTHS = ("H*d_h",) * 4
+_DECODER_WIDTHS = ("H_dec*d_h_dec",) * 4
 
 
 def _t5_feed_forward(name: str) -> ParameterSpecs:
+    """T5's feed-forward block: with one inner matrix in its first version, with a gate beside it later."""
     return concat(
         linear(f"{name}.wi", "d", "d_ff", MLP, when="!gated"),
         linear(f"{name}.wi_0", "d", "d_ff", MLP, when="gated"),
@@ -48,21 +43,18 @@ def _t5_feed_forward(name: str) -> ParameterSpecs:
     )
 
 
-def _t5_self_attention() -> ParameterSpecs:
-    names = " ".join(f"layer.0.SelfAttention.{name}" for name in "qkvo")
-    # The table of relative positions stands in the first layer and serves all (Raffel et al., arXiv:1910.10683).
-    return concat(
-        _attention(names, "H*d_h"),
-        embedding_table("layer.0.SelfAttention.relative_attention_bias", "B", "H", OTHER, when="first !every_relative"),
-        embedding_table("layer.0.SelfAttention.relative_attention_bias", "B", "H", OTHER, when="every_relative"),
-    )
-
-
+# The table of relative positions stands in the first layer and serves all (Raffel et al., arXiv:1910.10683), except in
+# UMT5, where each layer has one.
+_T5_SELF_ATTENTION = concat(
+    projections("layer.0.SelfAttention.", _T5_NAMES, widths=_ENCODER_WIDTHS),
+    embedding_table("layer.0.SelfAttention.relative_attention_bias", "B", "H", OTHER, when="first !every_relative"),
+    embedding_table("layer.0.SelfAttention.relative_attention_bias", "B", "H", OTHER, when="every_relative"),
+)
 _T5_ENCODER = StackSpec(
     "encoder.block.{i}.",
     "L",
     concat(
-        _t5_self_attention(),
+        _T5_SELF_ATTENTION,
         norms("layer.0.layer_norm layer.1.layer_norm"),
         _t5_feed_forward("layer.1.DenseReluDense"),
     ),
@@ -71,8 +63,8 @@ _T5_DECODER = StackSpec(
     "decoder.block.{i}.",
     "L_dec",
     concat(
-        _t5_self_attention(),
-        _attention(" ".join(f"layer.1.EncDecAttention.{name}" for name in "qkvo"), "H*d_h", OTHER),
+        _T5_SELF_ATTENTION,
+        projections("layer.1.EncDecAttention.", _T5_NAMES, OTHER, widths=_ENCODER_WIDTHS),
         norms("layer.0.layer_norm layer.1.layer_norm layer.2.layer_norm"),
         _t5_feed_forward("layer.2.DenseReluDense"),
     ),
@@ -94,31 +86,35 @@ T5 = Layout(
 )
 
 
-def _bart_stack(side: str, count: str, inner: str, width: str) -> StackSpec:
-    """BART's layer; the decoder's has cross attention between its two blocks (Lewis et al., arXiv:1910.13461)."""
-    names = "q_proj k_proj v_proj out_proj"
-    cross = concat(
-        _attention(" ".join(f"encoder_attn.{name}" for name in names.split()), inner, OTHER),
-        norms("encoder_attn_layer_norm", bias=ALWAYS),
-    )
-    weights = concat(
-        _attention(" ".join(SELF + name for name in names.split()), inner),
+# A layer of BART; the decoder's has cross attention between its two blocks (Lewis et al., arXiv:1910.13461).
+_BART_ENCODER = StackSpec(
+    "encoder.layers.{i}.",
+    "L",
+    concat(
+        projections(SELF, _BART_NAMES, widths=_ENCODER_WIDTHS),
         norms("self_attn_layer_norm", bias=ALWAYS),
-        cross if side == "decoder" else (),
-        mlp("fc1 fc2", width),
+        mlp("fc1 fc2", "d_ff"),
         norms("final_layer_norm", bias=ALWAYS),
-    )
-    return StackSpec(f"{side}.layers.{{i}}.", count, weights, decoder=side == "decoder")
-
-
-_BART_STACKS = (
-    _bart_stack("encoder", "L", "H*d_h", "d_ff"),
-    _bart_stack("decoder", "L_dec", "H_dec*d_h_dec", "d_ff_dec"),
+    ),
+)
+_BART_DECODER = StackSpec(
+    "decoder.layers.{i}.",
+    "L_dec",
+    concat(
+        projections(SELF, _BART_NAMES, widths=_DECODER_WIDTHS),
+        norms("self_attn_layer_norm", bias=ALWAYS),
+        projections("encoder_attn.", _BART_NAMES, OTHER, widths=_DECODER_WIDTHS),
+        norms("encoder_attn_layer_norm", bias=ALWAYS),
+        mlp("fc1 fc2", "d_ff_dec"),
+        norms("final_layer_norm", bias=ALWAYS),
+    ),
+    decoder=True,
 )
 
 
-def _sides(name: str, *, when: str = ALWAYS) -> ParameterSpecs:
-    return concat(*(norm(f"{side}.{name}", "d", OTHER, bias=ALWAYS, when=when) for side in ("encoder", "decoder")))
+def _in_both_parts(name: str, *, when: str = ALWAYS) -> ParameterSpecs:
+    """A LayerNorm outside the layers, one in the encoder and one in the decoder."""
+    return concat(*(norm(f"{part}.{name}", "d", OTHER, bias=ALWAYS, when=when) for part in ("encoder", "decoder")))
 
 
 BART = Layout(
@@ -128,10 +124,10 @@ BART = Layout(
         embedding_table("decoder.embed_tokens", "V", "d", when="!tied"),
         embedding_table("encoder.embed_positions", "P", "d"),
         embedding_table("decoder.embed_positions", "P", "d"),
-        _sides("layernorm_embedding"),
-        _sides("layer_norm", when="final_norms"),
+        _in_both_parts("layernorm_embedding"),
+        _in_both_parts("layer_norm", when="final_norms"),
     ),
-    _BART_STACKS,
+    (_BART_ENCODER, _BART_DECODER),
     {
         "ForConditionalGeneration": TaskHead(
             "model.", linear("lm_head", "d", "V", OUTPUT_HEAD, when="!tied"), logits=M_V
@@ -149,9 +145,9 @@ WHISPER = Layout(
         embedding_table("encoder.embed_positions", "P", "d"),
         embedding_table("decoder.embed_tokens", "V", "d"),
         embedding_table("decoder.embed_positions", "P_dec", "d"),
-        _sides("layer_norm"),
+        _in_both_parts("layer_norm"),
     ),
-    _BART_STACKS,
+    (_BART_ENCODER, _BART_DECODER),
     {
         "ForConditionalGeneration": TaskHead(
             "model.", linear("proj_out", "d", "V", OUTPUT_HEAD, when="!tied"), logits=M_V

@@ -1,8 +1,6 @@
-"""Layouts of encoders and of encoder-decoders: BERT and its line, ViT, CLIP's text part, T5, BART, Whisper."""
+"""Layouts of encoders: BERT and its line, ModernBERT, DeBERTa, ViT, and the text part of CLIP."""
 
 from __future__ import annotations
-
-from collections.abc import Mapping
 
 from app.models.layouts.blocks import SELF, fused_qkv, mlp, norms, projections
 from app.models.parameter_specs import (
@@ -34,26 +32,35 @@ POOLED = frozenset({"pooler"})
 
 
 def _transform(dense: str, last_norm: str, width: str = "d", *, when: str = ALWAYS) -> ParameterSpecs:
-    """What an encoder puts before its vocabulary: one more layer and a norm."""
+    """What an encoder puts before its output head: one more layer, d × width, and a LayerNorm."""
     return concat(
         linear(dense, "d", width, OTHER, bias=ALWAYS, when=when),
         norm(last_norm, width, OTHER, bias=ALWAYS, when=when),
     )
 
 
-def _decoder(name: str, bias: str, width: str = "d", *, when: str = ALWAYS) -> ParameterSpecs:
-    """The output head: its matrix and bias are the embedding and `bias` where tied, and its own where not."""
-    own = f"{name}.bias" == bias  # then there is one bias, not two of which one may be the other
+def _output_head(name: str, bias: str, width: str = "d", *, when: str = ALWAYS) -> ParameterSpecs:
+    """The output head, width × V with a bias, and beside it the tensor called `bias`.
+
+    A tied head has no tensors of its own: its matrix is the embedding's, its bias the one called `bias`. If that is
+    the untied head's own bias, it is listed only once.
+    """
+    bias_is_own = f"{name}.bias" == bias
     return concat(
         linear(name, width, "V", OUTPUT_HEAD, bias=ALWAYS, when=and_also("!tied", when)),
-        vector(bias, "V", OTHER, when=and_also("tied", when) if own else when),
+        vector(bias, "V", OTHER, when=and_also("tied", when) if bias_is_own else when),
     )
 
 
-def _classifiers(prefix: str, pooled: ParameterSpecs, flags: frozenset[str] = frozenset()) -> dict[str, TaskHead]:
-    """Classes for whole texts, for tokens, and for spans; only the first needs something pooled."""
+def _classifiers(
+    prefix: str, text_head: ParameterSpecs, text_flags: frozenset[str] = frozenset()
+) -> dict[str, TaskHead]:
+    """The task heads that classify whole texts, tokens and spans, by the ends of their class names.
+
+    The first has the tensors `text_head` and sets `text_flags`; the others have one matrix, d × labels.
+    """
     return {
-        "ForSequenceClassification": TaskHead(prefix, pooled, flags, logits=ONE_LABELS),
+        "ForSequenceClassification": TaskHead(prefix, text_head, text_flags, logits=ONE_LABELS),
         "ForTokenClassification": TaskHead(
             prefix, linear("classifier", "d", "labels", OTHER, bias=ALWAYS), logits=N_LABELS
         ),
@@ -67,6 +74,10 @@ _CLASSIFIER = linear("classifier", "d", "labels", OTHER, bias=ALWAYS)
 
 
 def _embeddings(width: str, *, position_when: str = ALWAYS, type_when: str = ALWAYS) -> ParameterSpecs:
+    """BERT's embeddings: tables of tokens, positions and token types, all of one width, and a LayerNorm.
+
+    The conditions are those for the table of positions and for that of types.
+    """
     return concat(
         embedding_table("embeddings.word_embeddings", "V", width),
         embedding_table("embeddings.position_embeddings", "P", width, when=position_when),
@@ -76,7 +87,7 @@ def _embeddings(width: str, *, position_when: str = ALWAYS, type_when: str = ALW
 
 
 _POOLER = linear("pooler.dense", "d", "d", OTHER, bias=ALWAYS, when="pooler")
-_AFTER = concat(
+_AFTER_PROJECTIONS = concat(
     linear("attention.output.dense", "H*d_v", "d", ATTENTION, bias=ALWAYS),
     norms("attention.output.LayerNorm", bias=ALWAYS),
     mlp("intermediate.dense output.dense"),
@@ -84,25 +95,26 @@ _AFTER = concat(
 )
 
 
-def _encoder(names: str = "query key value") -> ParameterSpecs:
+def _bert_layer(names: str = "query key value") -> ParameterSpecs:
+    """A layer of BERT; `names` are those of the projections of queries, keys and values."""
     q, k, v = (f"attention.self.{name}" for name in names.split())
     return concat(
         linear(q, "d", "H*d_h", ATTENTION, bias="q"),
         linear(k, "d", "G*d_h", ATTENTION, bias="k"),
         linear(v, "d", "G*d_v", ATTENTION, bias="v"),
-        _AFTER,
+        _AFTER_PROJECTIONS,
     )
 
 
-_BERT_LAYER = (StackSpec("encoder.layer.{i}.", "L", _encoder()),)
+_BERT_STACKS = (StackSpec("encoder.layer.{i}.", "L", _bert_layer()),)
 _BERT_MASKED = concat(
     _transform("cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm"),
-    _decoder("cls.predictions.decoder", "cls.predictions.bias"),
+    _output_head("cls.predictions.decoder", "cls.predictions.bias"),
 )
 _NEXT_SENTENCE = linear("cls.seq_relationship", "d", "2", OTHER, bias=ALWAYS)
 BERT = Layout(
     concat(_embeddings("d"), _POOLER),
-    _BERT_LAYER,
+    _BERT_STACKS,
     {
         "ForMaskedLM": TaskHead("bert.", _BERT_MASKED, logits=N_V),
         "LMHeadModel": TaskHead("bert.", _BERT_MASKED, logits=N_V),
@@ -114,27 +126,29 @@ BERT = Layout(
 )
 
 
-def _roberta_heads(prefix: str) -> Mapping[str, TaskHead]:
-    masked = concat(_transform("lm_head.dense", "lm_head.layer_norm"), _decoder("lm_head.decoder", "lm_head.bias"))
-    whole = concat(
-        linear("classifier.dense", "d", "d", OTHER, bias=ALWAYS),
-        linear("classifier.out_proj", "d", "labels", OTHER, bias=ALWAYS),
-    )
-    return {
-        "ForMaskedLM": TaskHead(prefix, masked, logits=N_V),
-        "ForCausalLM": TaskHead(prefix, masked, logits=N_V),
+_ROBERTA_MASKED = concat(
+    _transform("lm_head.dense", "lm_head.layer_norm"), _output_head("lm_head.decoder", "lm_head.bias")
+)
+_TWO_LAYER_CLASSIFIER = concat(
+    linear("classifier.dense", "d", "d", OTHER, bias=ALWAYS),
+    linear("classifier.out_proj", "d", "labels", OTHER, bias=ALWAYS),
+)
+ROBERTA = Layout(
+    concat(_embeddings("d"), _POOLER),
+    _BERT_STACKS,
+    {
+        "ForMaskedLM": TaskHead("roberta.", _ROBERTA_MASKED, logits=N_V),
+        "ForCausalLM": TaskHead("roberta.", _ROBERTA_MASKED, logits=N_V),
         "Model": TaskHead(flags=POOLED),
-        **_classifiers(prefix, whole),
-    }
-
-
-ROBERTA = Layout(concat(_embeddings("d"), _POOLER), _BERT_LAYER, _roberta_heads("roberta."))
+        **_classifiers("roberta.", _TWO_LAYER_CLASSIFIER),
+    },
+)
 ELECTRA = Layout(
     concat(
         _embeddings("d_emb"),
         linear("embeddings_project", "d_emb", "d", OTHER, bias=ALWAYS, when="narrow_embedding"),
     ),
-    _BERT_LAYER,
+    _BERT_STACKS,
     {
         "ForPreTraining": TaskHead(
             "electra.",
@@ -148,18 +162,12 @@ ELECTRA = Layout(
             "electra.",
             concat(
                 _transform("generator_predictions.dense", "generator_predictions.LayerNorm", "d_emb"),
-                _decoder("generator_lm_head", "generator_lm_head.bias", "d_emb"),
+                _output_head("generator_lm_head", "generator_lm_head.bias", "d_emb"),
             ),
             logits=N_V,
         ),
         "Model": TaskHead(),
-        **_classifiers(
-            "electra.",
-            concat(
-                linear("classifier.dense", "d", "d", OTHER, bias=ALWAYS),
-                linear("classifier.out_proj", "d", "labels", OTHER, bias=ALWAYS),
-            ),
-        ),
+        **_classifiers("electra.", _TWO_LAYER_CLASSIFIER),
     },
 )
 DISTILBERT = Layout(
@@ -184,7 +192,8 @@ DISTILBERT = Layout(
         "ForMaskedLM": TaskHead(
             "distilbert.",
             concat(
-                _transform("vocab_transform", "vocab_layer_norm"), _decoder("vocab_projector", "vocab_projector.bias")
+                _transform("vocab_transform", "vocab_layer_norm"),
+                _output_head("vocab_projector", "vocab_projector.bias"),
             ),
             logits=N_V,
         ),
@@ -216,7 +225,7 @@ ALBERT = Layout(
             "albert.",
             concat(
                 _transform("predictions.dense", "predictions.LayerNorm", "d_emb"),
-                _decoder("predictions.decoder", "predictions.bias", "d_emb"),
+                _output_head("predictions.decoder", "predictions.bias", "d_emb"),
             ),
             logits=N_V,
         ),
@@ -224,7 +233,7 @@ ALBERT = Layout(
             "albert.",
             concat(
                 _transform("predictions.dense", "predictions.LayerNorm", "d_emb"),
-                _decoder("predictions.decoder", "predictions.bias", "d_emb"),
+                _output_head("predictions.decoder", "predictions.bias", "d_emb"),
                 linear("sop_classifier.classifier", "d", "labels", OTHER, bias=ALWAYS),
             ),
             POOLED,
@@ -269,16 +278,11 @@ MODERNBERT = Layout(
     ALWAYS,
 )
 _DEBERTA_RELATIVE = embedding_table("encoder.rel_embeddings", "2*R", "d", when="relative")
-_DEBERTA_EMBEDDINGS = concat(
-    embedding_table("embeddings.word_embeddings", "V", "d"),
-    embedding_table("embeddings.position_embeddings", "P", "d", when="positions"),
-    embedding_table("embeddings.token_type_embeddings", "T", "d", when="types"),
-    norm("embeddings.LayerNorm", "d", OTHER, bias=ALWAYS),
-)
+_DEBERTA_EMBEDDINGS = _embeddings("d", position_when="positions", type_when="types")
 _DEBERTA_CLASSIFIER = concat(linear("pooler.dense", "d", "d", OTHER, bias=ALWAYS), _CLASSIFIER)
 _DEBERTA_MASKED = concat(
     _transform("cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm", when="legacy"),
-    _decoder("cls.predictions.decoder", "cls.predictions.bias", when="legacy"),
+    _output_head("cls.predictions.decoder", "cls.predictions.bias", when="legacy"),
     _transform("lm_predictions.lm_head.dense", "lm_predictions.lm_head.LayerNorm", when="!legacy"),
     vector("lm_predictions.lm_head.bias", "V", OTHER, when="!legacy"),
 )
@@ -287,7 +291,7 @@ _DEBERTA_HEADS = {
     "Model": TaskHead(),
     **_classifiers("deberta.", _DEBERTA_CLASSIFIER),
 }
-# Disentangled attention (He et al., arXiv:2006.03654): a table of 2R relative positions, with projections of its own.
+# Disentangled attention (He et al., arXiv:2006.03654): 2R relative positions in a table, with their own projections.
 DEBERTA = Layout(
     concat(_DEBERTA_EMBEDDINGS, _DEBERTA_RELATIVE),
     (
@@ -300,7 +304,7 @@ DEBERTA = Layout(
                 linear("attention.self.in_proj", "d", "2*H*d_h + H*d_v", ATTENTION),
                 linear("attention.self.pos_proj", "d", "H*d_h", OTHER, when="relative c2p"),
                 linear("attention.self.pos_q_proj", "d", "H*d_h", OTHER, bias=ALWAYS, when="relative p2c"),
-                _AFTER,
+                _AFTER_PROJECTIONS,
             ),
         ),
     ),
@@ -320,7 +324,7 @@ DEBERTA_V2 = Layout(
             "encoder.layer.{i}.",
             "L",
             concat(
-                _encoder("query_proj key_proj value_proj"),
+                _bert_layer("query_proj key_proj value_proj"),
                 linear(
                     "attention.self.pos_key_proj", "d", "H*d_h", OTHER, bias=ALWAYS, when="relative !shared_key c2p"
                 ),
@@ -332,7 +336,7 @@ DEBERTA_V2 = Layout(
     ),
     _DEBERTA_HEADS,
 )
-# An image is cut into patches, and these are the tokens (Dosovitskiy et al., arXiv:2010.11929); P is their number + 1.
+# The tokens are the patches of an image and one class token (Dosovitskiy et al., arXiv:2010.11929): P in all.
 VIT = Layout(
     concat(
         tensor("embeddings.cls_token", "1, 1, d", OTHER),

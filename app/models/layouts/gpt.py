@@ -1,4 +1,4 @@
-"""Layouts of decoders under the names of the GPT line: wte, h, ln_f, and of OPT and XGLM."""
+"""Layouts of decoders with the tensor names of the GPT line (wte, h, ln_f), and of OPT and XGLM."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from app.models.parameter_specs import (
 )
 
 
-def gpt_like(stack: str, outside: ParameterSpecs, *parts: ParameterSpecs, prefix: str = "transformer.") -> Layout:
-    """A decoder under the older names: transformer.wte, transformer.h, ln_f."""
-    return Layout(outside, (StackSpec(stack, "L", concat(*parts)),), causal_heads(prefix, "lm_head_bias"))
+def gpt_like(layer_name: str, outside: ParameterSpecs, *blocks: ParameterSpecs, prefix: str = "transformer.") -> Layout:
+    """The layout of a causal decoder of L layers: the tensors `outside` the layers, and the blocks of one layer."""
+    layers = StackSpec(layer_name, "L", concat(*blocks))
+    return Layout(outside, (layers,), causal_heads(prefix, "lm_head_bias"))
 
 
 _WTE = embedding_table("wte", "V", "d")

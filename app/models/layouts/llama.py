@@ -1,4 +1,4 @@
-"""Layouts of decoders under LLaMA's names (Touvron et al., arXiv:2302.13971): embed_tokens, layers, norm, lm_head."""
+"""Layouts of decoders with LLaMA's tensor names (Touvron et al., arXiv:2302.13971): embed_tokens, layers, norm."""
 
 from __future__ import annotations
 
@@ -39,14 +39,17 @@ LLAMA_ATTENTION = projections(SELF, QKVO)
 
 
 def llama_like(
-    *parts: ParameterSpecs, norm_bias: str | None = None, final_norm: ParameterSpecs | None = None, gate: str = ALWAYS
+    *blocks: ParameterSpecs, norm_bias: str | None = None, final_norm: ParameterSpecs | None = None, gate: str = ALWAYS
 ) -> Layout:
-    """A decoder under LLaMA's names: embed_tokens, layers, norm, lm_head."""
+    """The layout of a causal decoder of L layers with these blocks, a token embedding and a final norm.
+
+    `final_norm` replaces the norm called "norm", `norm_bias` is the condition for that one's bias (None for never), and
+    `gate` the condition under which the feed-forward block has a gate.
+    """
     last = norm("norm", "d", OTHER, bias=norm_bias) if final_norm is None else final_norm
+    layers = StackSpec("layers.{i}.", "L", concat(*blocks))
     outside = concat(embedding_table("embed_tokens", "V", "d"), last)
-    return Layout(
-        outside, (StackSpec("layers.{i}.", "L", concat(*parts)),), causal_heads("model.", "lm_head_bias"), gate
-    )
+    return Layout(outside, (layers,), causal_heads("model.", "lm_head_bias"), gate)
 
 
 LLAMA = llama_like(LLAMA_ATTENTION, gated_mlp("mlp."), norms(PRE_NORMS))
@@ -139,8 +142,8 @@ QWEN_MOE = llama_like(
     linear("mlp.shared_expert_gate", "d", "1", MLP, when="moe shared"),
     norms(PRE_NORMS),
 )
-# gpt-oss stores its experts in the x·W orientation, with biases, and gives every head a sink: one more column that
-# takes part in the softmax and is dropped after it.
+# gpt-oss stores its experts in the orientation of x·W, with biases, and gives every head a sink: one more column of
+# scores that takes part in the softmax and is dropped after it.
 GPT_OSS = llama_like(
     LLAMA_ATTENTION,
     vector("self_attn.sinks", "H", OTHER),
@@ -160,8 +163,8 @@ LLAMA4 = llama_like(
     gated_mlp("feed_forward.shared_expert.", "d_exp", when="moe"),
     norms(PRE_NORMS),
 )
-# Latent attention (DeepSeek-AI, arXiv:2405.04434): keys and values are made from a latent of r_kv numbers, and one
-# rotary key of d_rope numbers is shared by all heads. A key is d_h = d_nope + d_rope wide, a value d_v.
+# Multi-head latent attention (DeepSeek-AI, arXiv:2405.04434): keys and values are computed from a latent of r_kv
+# numbers, and one rotary key of d_rope numbers is shared by all heads: d_h = d_nope + d_rope.
 MLA = concat(
     linear("self_attn.q_proj", "d", "H*d_h", ATTENTION, when="!latent_queries"),
     linear("self_attn.q_a_proj", "d", "r_q", ATTENTION, bias="o", when="latent_queries"),
@@ -179,8 +182,8 @@ DEEPSEEK = llama_like(
     gated_mlp("mlp.shared_experts.", "n_sh*d_exp", when="moe shared"),
     norms(PRE_NORMS),
 )
-# Llama 3.2 Vision: some layers read the image through cross attention instead of the text. The embedding has eight
-# rows more than there are tokens to predict.
+# Llama 3.2 Vision: some layers have cross attention to the image instead of attention to the text. The embedding has
+# eight rows more than there are tokens to predict.
 MLLAMA = Layout(
     concat(embedding_table("embed_tokens", "V + 8", "d"), norm("norm", "d", OTHER)),
     (
