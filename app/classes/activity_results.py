@@ -17,17 +17,17 @@ from app.grading.item_analysis import (
 )
 from app.sheets.library import Library
 from app.sheets.worksheet import Row, Typed, Variant, Wording, format_number
-from app.store import Activity, Content, Course, Fixed, Item, Store, Student, Try
+from app.store import Activity, ClassAttempt, Content, Course, FrozenWorksheet, Store, Student, VariantSizes
 
 
 @dataclass(frozen=True)
 class SheetResults:
     """One sheet of an activity with the attempts of every student who made one, in order of time."""
 
-    item: Item
+    item: FrozenWorksheet
     variant: Variant  # with the worksheet's own sizes
     current: bool  # whether it is in the newest revision, which students see
-    attempts: Mapping[int, tuple[Try, ...]]  # by student; never empty
+    attempts: Mapping[int, tuple[ClassAttempt, ...]]  # by student; never empty
 
     @property
     def title(self) -> str:
@@ -45,16 +45,16 @@ class SheetResults:
         return {row.key: [str(blank) for blank in row.blanks] for row in self.rows}
 
     @property
-    def first(self) -> list[Try]:
+    def first(self) -> list[ClassAttempt]:
         """Every student's first attempt."""
         return [attempts[0] for attempts in self.attempts.values()]
 
     @property
-    def last(self) -> list[Try]:
+    def last(self) -> list[ClassAttempt]:
         """Every student's last attempt, which is the one that counts."""
         return [attempts[-1] for attempts in self.attempts.values()]
 
-    def states(self, attempt: Try) -> dict[str, RowState]:
+    def states(self, attempt: ClassAttempt) -> dict[str, RowState]:
         """Whether each row of an attempt is right, follow-through, wrong or open, by the row's key."""
         return {row: row_state(attempt.marks, blanks) for row, blanks in self.blanks.items()}
 
@@ -85,32 +85,37 @@ class MisconceptionTotal:
 
 def activity_results(library: Library, store: Store, activity: Activity) -> tuple[SheetResults, ...]:
     """Every sheet of an activity: those of the newest revision in order, then earlier ones that have attempts."""
-    attempts = store.classwork.tries_of_activity(activity.id)
-    current = {item.sheet: item for item in activity.content.items}
+    attempts = store.classwork.attempts_of_activity(activity.id)
+    current = {item.sheet_key: item for item in activity.content.items}
     items = dict(current)
-    if any(attempt.sheet not in items for attempt in attempts):
+    if any(attempt.sheet_key not in items for attempt in attempts):
         revisions = store.activities.revisions(activity)
         for attempt in attempts:
-            if attempt.sheet not in items and (item := frozen_item(revisions, attempt)):
-                items[attempt.sheet] = item
+            if attempt.sheet_key not in items and (item := frozen_item(revisions, attempt)):
+                items[attempt.sheet_key] = item
     return tuple(
         _sheet_results(library, store, activity, item, sheet in current, attempts) for sheet, item in items.items()
     )
 
 
-def frozen_item(revisions: Mapping[int, Content], attempt: Try) -> Item | None:
+def frozen_item(revisions: Mapping[int, Content], attempt: ClassAttempt) -> FrozenWorksheet | None:
     """The worksheet of an attempt as it was frozen in the attempt's revision; None where that revision is gone."""
     content = revisions.get(attempt.revision)
-    return content.items[attempt.item] if content and attempt.item < len(content.items) else None
+    return content.items[attempt.sheet_number - 1] if content and attempt.sheet_number <= len(content.items) else None
 
 
 def _sheet_results(
-    library: Library, store: Store, activity: Activity, item: Item, current: bool, attempts: Iterable[Try]
+    library: Library,
+    store: Store,
+    activity: Activity,
+    item: FrozenWorksheet,
+    current: bool,
+    attempts: Iterable[ClassAttempt],
 ) -> SheetResults:
     """One sheet with those of the activity's attempts that were made on it."""
-    by_student = dict[int, list[Try]]()
+    by_student = dict[int, list[ClassAttempt]]()
     for attempt in attempts:
-        if attempt.sheet == item.sheet:
+        if attempt.sheet_key == item.sheet_key:
             by_student.setdefault(attempt.student_id, []).append(attempt)
     worksheet = frozen_worksheet(item, activity.policies)
     variant = variant_of(library, store, worksheet, own_sizes(worksheet))
@@ -186,7 +191,9 @@ def _as_symbol(variant: Variant, text: str, symbol_alone: bool) -> str:
     return f"{format_number(read.value)} ({written})" if written else format_number(read.value)
 
 
-def corrected_variant(library: Library, store: Store, activity: Activity, item: Item, sizes: Fixed) -> Variant:
+def corrected_variant(
+    library: Library, store: Store, activity: Activity, item: FrozenWorksheet, sizes: VariantSizes
+) -> Variant:
     """A frozen worksheet as the library defines it now, for marking its attempts again.
 
     The sizes stay those the student had, rows that the frozen worksheet did not ask are left out, and the share for
@@ -202,7 +209,7 @@ def corrected_variant(library: Library, store: Store, activity: Activity, item: 
 
 
 def report_as_stored(
-    library: Library, store: Store, activity: Activity, item: Item, frozen: Variant, attempt: Try
+    library: Library, store: Store, activity: Activity, item: FrozenWorksheet, frozen: Variant, attempt: ClassAttempt
 ) -> tuple[Variant, Report]:
     """An attempt's report with the marks that are stored, and the sheet that gave them.
 

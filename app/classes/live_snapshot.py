@@ -21,8 +21,8 @@ from app.grading.grade import grade
 from app.grading.item_analysis import RowState, misconception_counts, row_state
 from app.sheets.library import Library
 from app.sheets.worksheet import Row, Variant
-from app.store import Activity, Attendance, Fixed, LastTry, Store
-from app.store.live import Whose
+from app.store import Activity, Attendance, LastAttempt, Store, VariantSizes
+from app.store.live import StudentSheetKey
 
 SNAPSHOT_TTL_S = 1.0
 MIN_IDLE_FACTOR = 3  # wait at least 3 times the last computation before the next one, so that saves keep priority
@@ -131,8 +131,8 @@ class _CacheEntry:
     expires_at: float = 0.0  # on the clock of LiveSnapshots
     regrade: int = 0  # the last regrade that `attempts` take into account
     attempts: dict[int, LiveProgress] = field(default_factory=dict)  # by the attempt's id
-    drafts: dict[Whose, tuple[int, LiveProgress]] = field(default_factory=dict)  # with the draft's version
-    variants: dict[tuple[str, Fixed], Variant] = field(default_factory=dict)  # by sheet and sizes
+    drafts: dict[StudentSheetKey, tuple[int, LiveProgress]] = field(default_factory=dict)  # with the draft's version
+    variants: dict[tuple[str, VariantSizes], Variant] = field(default_factory=dict)  # by sheet and sizes
 
 
 class LiveSnapshots:
@@ -173,8 +173,8 @@ def _take(library: Library, store: Store, activity: Activity, entry: _CacheEntry
     regrade = store.live.last_regrade(activity.id)
     if regrade != entry.regrade:
         entry.regrade, entry.attempts = regrade, {}
-    last, drafts = store.live.last_tries(activity.id), store.live.drafts(activity.id)
-    sheets = {item.sheet for item in activity.content.items}
+    last, drafts = store.live.last_attempts(activity.id), store.live.drafts(activity.id)
+    sheets = {item.sheet_key for item in activity.content.items}
     # An attempt goes before the draft it was made from; work on sheets of earlier revisions is left out.
     graded_drafts = {whose: version for whose, version in drafts.items() if whose not in last and whose[1] in sheets}
     _read_attempts(store, entry, [attempt.id for (_, sheet), attempt in last.items() if sheet in sheets])
@@ -196,8 +196,8 @@ def _version(
     activity: Activity,
     regrade: int,
     attendance: Sequence[Attendance],
-    last: Mapping[Whose, LastTry],
-    drafts: Mapping[Whose, int],
+    last: Mapping[StudentSheetKey, LastAttempt],
+    drafts: Mapping[StudentSheetKey, int],
 ) -> str:
     """Sixteen characters that change with anything that a snapshot is counted from.
 
@@ -212,7 +212,7 @@ def _version(
 
 def _read_attempts(store: Store, entry: _CacheEntry, attempt_ids: Collection[int]) -> None:
     """Read the marks of these attempts into the cache where they are missing, and drop all others from it."""
-    marks = store.live.held([attempt_id for attempt_id in attempt_ids if attempt_id not in entry.attempts])
+    marks = store.live.stored_marks([attempt_id for attempt_id in attempt_ids if attempt_id not in entry.attempts])
     for attempt_id, stored in marks.items():
         entry.attempts[attempt_id] = LiveProgress("checked", _row_states(stored.marks), stored.misconceptions)
     for dropped in set(entry.attempts) - set(attempt_ids):
@@ -220,12 +220,12 @@ def _read_attempts(store: Store, entry: _CacheEntry, attempt_ids: Collection[int
 
 
 def _grade_drafts(
-    library: Library, store: Store, activity: Activity, entry: _CacheEntry, versions: Mapping[Whose, int]
+    library: Library, store: Store, activity: Activity, entry: _CacheEntry, versions: Mapping[StudentSheetKey, int]
 ) -> None:
     """Grade these drafts into the cache where they are newer than there, and drop all others from it."""
     changed = {whose for whose, version in versions.items() if entry.drafts.get(whose, (-1,))[0] != version}
     texts = store.live.draft_texts(activity.id, {student_id for student_id, _ in changed})
-    worksheets = {item.sheet: frozen_worksheet(item, activity.policies) for item in activity.content.items}
+    worksheets = {item.sheet_key: frozen_worksheet(item, activity.policies) for item in activity.content.items}
     for student_id, sheet in changed & set(texts):
         draft = texts[student_id, sheet]
         if (sheet, draft.variant) not in entry.variants:
@@ -258,10 +258,10 @@ def _sheet_snapshot(
     sheet_number: int,
     entry: _CacheEntry,
     student_ids: Sequence[int],
-    last: Mapping[Whose, LastTry],
+    last: Mapping[StudentSheetKey, LastAttempt],
 ) -> SheetSnapshot:
     """The sheet of that number, from 1, counted from the cached progress of these students."""
-    sheet = activity.content.items[sheet_number - 1].sheet
+    sheet = activity.content.items[sheet_number - 1].sheet_key
     progress = {student_id: _progress(entry, (student_id, sheet), last) for student_id in student_ids}
     begun = [student for student in progress.values() if student.stage != "nothing"]
     rows = own_variant(library, store, activity, sheet_number).rows
@@ -272,7 +272,7 @@ def _sheet_snapshot(
     )
 
 
-def _progress(entry: _CacheEntry, whose: Whose, last: Mapping[Whose, LastTry]) -> LiveProgress:
+def _progress(entry: _CacheEntry, whose: StudentSheetKey, last: Mapping[StudentSheetKey, LastAttempt]) -> LiveProgress:
     """One student's progress on one sheet: of the last attempt, else of the draft, else nothing."""
     attempt = last.get(whose)
     if attempt is None or attempt.id not in entry.attempts:

@@ -16,7 +16,7 @@ from app.sheets.exit_tickets import Ticket
 from app.sheets.library import Library
 from app.sheets.worksheet import Variant
 from app.store import Activity, Answers, Course, Plan, Policies, Store, Teacher
-from app.store.samples import Simulated, SimulatedTry
+from app.store.samples import SimulatedAttempt, SimulatedStudent
 
 SHEETS_YESTERDAY, SHEETS_TODAY = ("llama-7b", "qwen2.5-0.5b-grouped"), ("layer-mistral-7b",)
 STUDENTS = 30
@@ -59,10 +59,10 @@ def _time_zone(store: Store, teacher: Teacher) -> str:
 
 def _students_yesterday(
     library: Library, words: Mapping[str, Any], activity: Activity, begin: datetime
-) -> Iterator[Simulated]:
+) -> Iterator[SimulatedStudent]:
     """Everybody attempts each sheet, two in three put it right in a second attempt, and all hand in."""
     for student in range(len(words["names"])):
-        attempts = list[SimulatedTry]()
+        attempts = list[SimulatedAttempt]()
         for item, worksheet in enumerate(SHEETS_YESTERDAY):
             variant, at = library.variant(worksheet), begin + timedelta(minutes=6 + 15 * item, seconds=11 * student)
             first, corrects = _answers(variant, student + item), student % 3 != 0
@@ -71,10 +71,10 @@ def _students_yesterday(
                 again = at + timedelta(minutes=4)
                 attempts.append(_attempt(variant, item, _answers(variant, None), again, handed_in=True))
         ticket = _ticket_answers(words["tickets"], student) if student < TICKETS_YESTERDAY else {}
-        yield Simulated(student, activity, begin + timedelta(seconds=5 * student), attempts, (), ticket)
+        yield SimulatedStudent(student, activity, begin + timedelta(seconds=5 * student), attempts, (), ticket)
 
 
-def _students_today(library: Library, activity: Activity, begin: datetime) -> Iterator[Simulated]:
+def _students_today(library: Library, activity: Activity, begin: datetime) -> Iterator[SimulatedStudent]:
     """The first CAME_TODAY students: the first ATTEMPTED_TODAY have checked, every other one of them handed in, and
     the others are still typing.
     """
@@ -83,10 +83,12 @@ def _students_today(library: Library, activity: Activity, begin: datetime) -> It
         answers, arrived = _answers(variant, student), begin + timedelta(seconds=4 * student)
         if student < ATTEMPTED_TODAY:
             at, handed_in = arrived + timedelta(minutes=7), student % 2 == 0
-            yield Simulated(student, activity, arrived, (_attempt(variant, 0, answers, at, handed_in=handed_in),))
+            yield SimulatedStudent(
+                student, activity, arrived, (_attempt(variant, 0, answers, at, handed_in=handed_in),)
+            )
         else:
             typed = dict(list(answers.items())[: len(answers) * (student - ATTEMPTED_TODAY + 2) // 10])
-            yield Simulated(student, activity, arrived, (), ((0, own_sizes(variant.worksheet), typed),))
+            yield SimulatedStudent(student, activity, arrived, (), ((1, own_sizes(variant.worksheet), typed),))
 
 
 def _answers(variant: Variant, student: int | None) -> dict[str, str]:
@@ -110,10 +112,10 @@ def _misconception(variant: Variant, student: int) -> Mapping[Any, int]:
     return {}
 
 
-def _attempt(variant: Variant, item: int, answers: Answers, at: datetime, *, handed_in: bool) -> SimulatedTry:
+def _attempt(variant: Variant, item: int, answers: Answers, at: datetime, *, handed_in: bool) -> SimulatedAttempt:
     """An attempt with the marks that the answers really get."""
-    return SimulatedTry(
-        item, own_sizes(variant.worksheet), answers, stored_marks(grade(variant, answers)), at, handed_in
+    return SimulatedAttempt(
+        item + 1, own_sizes(variant.worksheet), answers, stored_marks(grade(variant, answers)), at, handed_in
     )
 
 

@@ -13,8 +13,19 @@ from app.grading.grade import Report
 from app.sheets.exit_tickets import Ticket as TicketFile
 from app.sheets.library import Library
 from app.sheets.worksheet import Variant, Wording, Worksheet
-from app.store import Activity, Content, Fixed, Graded, Item, Policies, Spot, Store, Student, Ticket
-from app.store.classwork import Draft
+from app.store import (
+    Activity,
+    Content,
+    FrozenTicket,
+    FrozenWorksheet,
+    Graded,
+    Policies,
+    Store,
+    Student,
+    SubmissionKey,
+    VariantSizes,
+)
+from app.store.classwork import ClassDraft
 
 _FIELDS = frozenset(field.name for field in fields(Worksheet))
 
@@ -23,10 +34,10 @@ _FIELDS = frozenset(field.name for field in fields(Worksheet))
 class StudentSheet:
     """One worksheet of an activity as one student has it."""
 
-    key: Spot  # what their draft and attempts are stored under
-    sizes: Fixed
+    key: SubmissionKey  # what their draft and attempts are stored under
+    sizes: VariantSizes
     variant: Variant
-    draft: Draft | None  # None before the first save
+    draft: ClassDraft | None  # None before the first save
 
 
 def freeze(library: Library, worksheets: Sequence[str], ticket: TicketFile | None) -> Content:
@@ -34,8 +45,8 @@ def freeze(library: Library, worksheets: Sequence[str], ticket: TicketFile | Non
 
     Raises WorksheetError for a key that the library lacks.
     """
-    items = tuple(Item(_as_json(library.worksheet(key))) for key in worksheets)
-    frozen = Ticket(ticket.key, ticket.title, ticket.instruction, ticket.questions) if ticket else None
+    items = tuple(FrozenWorksheet(_as_json(library.worksheet(key))) for key in worksheets)
+    frozen = FrozenTicket(ticket.key, ticket.title, ticket.instruction, ticket.questions) if ticket else None
     return Content(items, frozen, _wording_version(library.wording))
 
 
@@ -48,14 +59,14 @@ def student_sheet(
     sizes, or those of the student's own variant.
     """
     item = activity.content.items[sheet_number - 1]
-    key = Spot(student.id, activity.id, activity.revision, sheet_number - 1, item.sheet)
+    key = SubmissionKey(student.id, activity.id, activity.revision, sheet_number, item.sheet_key)
     draft = store.classwork.draft(key)
     worksheet = frozen_worksheet(item, activity.policies)
     sizes = draft.variant if draft else _first_sizes(library, activity, student, worksheet)
     return StudentSheet(key, sizes, variant_of(library, store, worksheet, sizes), draft)
 
 
-def variant_of(library: Library, store: Store, worksheet: Worksheet, sizes: Fixed) -> Variant:
+def variant_of(library: Library, store: Store, worksheet: Worksheet, sizes: VariantSizes) -> Variant:
     """A frozen worksheet with stored sizes; its model may be an imported one, which is looked up in the database.
 
     Raises WorksheetError where the model is no longer there.
@@ -71,9 +82,9 @@ def own_variant(library: Library, store: Store, activity: Activity, sheet_number
     return variant_of(library, store, worksheet, own_sizes(worksheet))
 
 
-def own_sizes(worksheet: Worksheet) -> Fixed:
+def own_sizes(worksheet: Worksheet) -> VariantSizes:
     """The model and lengths that a worksheet is defined with."""
-    return Fixed(worksheet.model, worksheet.tokens, worksheet.decoder_tokens)
+    return VariantSizes(worksheet.model, worksheet.tokens, worksheet.decoder_tokens)
 
 
 def stored_marks(report: Report) -> Graded:
@@ -93,9 +104,17 @@ def blank_counts(library: Library, store: Store, content: Content) -> tuple[int,
     return tuple(len(variant_of(library, store, sheet, own_sizes(sheet)).blanks) for sheet in worksheets)
 
 
-def frozen_worksheet(item: Item, policies: Policies) -> Worksheet:
+def frozen_worksheet(item: FrozenWorksheet, policies: Policies) -> Worksheet:
     """A worksheet as it was frozen, with the share of a point that the activity now gives a follow-through blank."""
     return replace(_from_json(item.worksheet), follow_share=policies.follow_share)
+
+
+def definition_key(worksheet: Worksheet) -> str:
+    """The sheet key of a worksheet definition: what `marked_by` of the attempts says that it marked.
+
+    Two definitions share it where they differ in title, share or models alone.
+    """
+    return FrozenWorksheet(_as_json(worksheet)).sheet_key
 
 
 def worksheet_titles(content: Content) -> tuple[str, ...]:
@@ -112,14 +131,14 @@ def variant_seed(activity: Activity, student: Student) -> int:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:6])
 
 
-def _first_sizes(library: Library, activity: Activity, student: Student, worksheet: Worksheet) -> Fixed:
+def _first_sizes(library: Library, activity: Activity, student: Student, worksheet: Worksheet) -> VariantSizes:
     """The sizes a student begins with: their own under the policy `per_student`, else the worksheet's.
 
     A worksheet that the library has no longer keeps its own sizes, since no variants of it can be drawn.
     """
     if activity.policies.variants == "per_student" and worksheet.key in library.worksheets:
         drawn = library.seeded(worksheet.key, variant_seed(activity, student))
-        return Fixed(drawn.model.key, drawn.tokens, drawn.decoder_tokens or worksheet.decoder_tokens)
+        return VariantSizes(drawn.model.key, drawn.tokens, drawn.decoder_tokens or worksheet.decoder_tokens)
     return own_sizes(worksheet)
 
 

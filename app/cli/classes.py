@@ -7,7 +7,7 @@ import argparse
 from app.classes.sample_course import add_sample_course
 from app.settings import PROJECT
 from app.sheets.exit_tickets import load_tickets
-from app.store import Store, Teacher
+from app.store import AuditAction, Store, Teacher
 from app.store.people import as_email
 
 from .opening import link_to, opened_store
@@ -34,10 +34,12 @@ def _teacher(parsed: argparse.Namespace) -> None:
     with opened_store(settings) as store:
         if parsed.action == "add" and store.people.add_teacher(email, parsed.name[:100]) is None:
             raise InputError(f"{email} has an account already; teacher reset {email} makes a link for a new password.")
-        if store.people.find_teacher(email) is None:
+        teacher = store.people.find_teacher(email)
+        if teacher is None:
             raise InputError(f"Nobody has the address {email}; teacher add {email} makes an account.")
         token = store.people.add_link("reset", email)
-        store.people.note("terminal", f"teacher {parsed.action}")
+        action = AuditAction.TEACHER_ADDED if parsed.action == "add" else AuditAction.PASSWORD_LINK_CREATED
+        store.audit_log.record("terminal", action, teacher)
     print(f"With this link, once and within two days, {email} sets a password:\n{link_to(settings, token)}")
 
 
@@ -48,7 +50,7 @@ def _sample(parsed: argparse.Namespace) -> None:
             _remove_samples(store, teacher)
             return
         course = add_sample_course(open_library(), load_tickets(PROJECT / "worksheets"), store, teacher)
-        store.people.note("terminal", "sample course made", f"course {course.id}")
+        store.audit_log.record("terminal", AuditAction.SAMPLE_COURSE_CREATED, course)
         print(f"“{course.title}” is in the list of {teacher.email}; sample-course --remove removes it.")
 
 
@@ -56,7 +58,7 @@ def _remove_samples(store: Store, teacher: Teacher) -> None:
     found = [taught.course for taught in store.courses.taught_by(teacher) if taught.course.sample]
     for course in found:
         store.courses.delete(course)
-        store.people.note("terminal", "sample course removed", f"course {course.id}")
+        store.audit_log.record("terminal", AuditAction.SAMPLE_COURSE_DELETED, course)
     print("It is removed." if found else f"There is no sample course in the list of {teacher.email}.")
 
 

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import IO, Any
 from zoneinfo import ZoneInfo
 
-from app.store import Activity, Content, Course, Store, Student, TicketAnswer, Try
+from app.store import Activity, ClassAttempt, Content, Course, Store, Student, TicketAnswer
 
 from .gradebook import GradebookColumn, canvas_csv, gradebook_column, moodle_csv
 from .spreadsheet import Cell, csv_lines
@@ -142,9 +142,9 @@ class CourseFiles:
             "exit_tickets": tickets,
         }  # fmt: skip
 
-    def _attempts_of(self, activity: Activity) -> list[Try]:
+    def _attempts_of(self, activity: Activity) -> list[ClassAttempt]:
         """Return the attempts of the students that were on the roster when it was read, the oldest first."""
-        attempts = self.store.classwork.tries_of_activity(activity.id)
+        attempts = self.store.classwork.attempts_of_activity(activity.id)
         return [attempt for attempt in attempts if attempt.student_id in self.students]
 
     def _ticket_answers_of(self, activity: Activity) -> list[TicketAnswer]:
@@ -157,21 +157,21 @@ class CourseFiles:
         secrets.SystemRandom().shuffle(answers)
         return sorted(answers, key=lambda answer: answer.student_id or 0)
 
-    def _described_attempts(self) -> Iterator[tuple[CsvRow, Try]]:
+    def _described_attempts(self) -> Iterator[tuple[CsvRow, ClassAttempt]]:
         """Yield each attempt with its first columns, by activity, then by the student's name, sheet and time."""
         name_order = {student_id: place for place, student_id in enumerate(self.students)}
         for activity in self.activities:
             attempts = self._attempts_of(activity)
             revisions = self.store.activities.revisions(activity)  # read last, so that it has that of every attempt
-            last = {(attempt.student_id, attempt.sheet): attempt.id for attempt in attempts}
+            last = {(attempt.student_id, attempt.sheet_key): attempt.id for attempt in attempts}
             counts = dict[tuple[int, str], int]()
-            for attempt in sorted(attempts, key=lambda a: (name_order[a.student_id], a.item, a.id)):
-                key = (attempt.student_id, attempt.sheet)
+            for attempt in sorted(attempts, key=lambda a: (name_order[a.student_id], a.sheet_number, a.id)):
+                key = (attempt.student_id, attempt.sheet_key)
                 counts[key] = counts.get(key, 0) + 1
-                title = str(revisions[attempt.revision].items[attempt.item].worksheet["title"])
+                title = str(revisions[attempt.revision].items[attempt.sheet_number - 1].worksheet["title"])
                 yield self._description(activity, title, attempt, counts[key], attempt.id == last[key]), attempt
 
-    def _description(self, activity: Activity, title: str, attempt: Try, number: int, counts: bool) -> CsvRow:
+    def _description(self, activity: Activity, title: str, attempt: ClassAttempt, number: int, counts: bool) -> CsvRow:
         """Return the columns of ATTEMPT_HEADER, with the time in the time zone of the course."""
         student, plan = self.students[attempt.student_id], activity.plan
         local = attempt.created_at.astimezone(ZoneInfo(self.course.time_zone))
@@ -187,7 +187,7 @@ def _questions(revisions: Iterable[Content]) -> dict[str, str]:
     return {key: text for content in revisions if content.ticket for key, text in content.ticket.questions}
 
 
-def _without_client_id(attempt: Try) -> dict[str, Any]:
+def _without_client_id(attempt: ClassAttempt) -> dict[str, Any]:
     """Return an attempt as JSON, without the id that its student's browser made for it."""
     fields = asdict(replace(attempt, client_id=""))
     del fields["client_id"]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from app.store import Activity, Student, Try
+from app.store import Activity, ClassAttempt, Student
 
 from .spreadsheet import Cell, plain_csv
 
@@ -25,13 +25,13 @@ class GradebookColumn:
     scores: Mapping[int, float]
 
 
-def gradebook_column(activity: Activity, points: Sequence[int], attempts: Iterable[Try]) -> GradebookColumn:
+def gradebook_column(activity: Activity, points: Sequence[int], attempts: Iterable[ClassAttempt]) -> GradebookColumn:
     """Return the column of an activity: each student's last attempt on each sheet counts, a sheet not tried is worth 0.
 
     `points` are those of each sheet of the activity as it is now. An attempt earns its share of them, score / out_of,
     since a student's own numbers may have led to more or fewer boxes.
     """
-    last: dict[tuple[int, int], Try] = {}
+    last: dict[tuple[int, int], ClassAttempt] = {}
     for attempt in sorted(attempts, key=lambda attempt: attempt.id):
         sheet = _sheet_index(activity, attempt)
         if sheet is not None:
@@ -79,15 +79,16 @@ def _percent(column: GradebookColumn, student: Student) -> float | None:
     return None if score is None or not column.points else round(100 * score / column.points, 2)
 
 
-def _sheet_index(activity: Activity, attempt: Try) -> int | None:
+def _sheet_index(activity: Activity, attempt: ClassAttempt) -> int | None:
     """Return which sheet of the activity as it is now, from 0, an attempt counts for.
 
     An attempt on a sheet that was replaced counts for the sheet in its place. None for a sheet that was taken out.
     """
-    sheets = [item.sheet for item in activity.content.items]
-    if attempt.sheet in sheets:
-        return sheets.index(attempt.sheet)
-    return attempt.item if attempt.item < len(sheets) and attempt.revision < activity.revision else None
+    sheets = [item.sheet_key for item in activity.content.items]
+    if attempt.sheet_key in sheets:
+        return sheets.index(attempt.sheet_key)
+    earlier = attempt.sheet_number <= len(sheets) and attempt.revision < activity.revision
+    return attempt.sheet_number - 1 if earlier else None
 
 
 def _unique(titles: Iterable[str]) -> Iterator[str]:

@@ -1,17 +1,42 @@
 """The database: tables, migrations and named questions. It grades nothing."""
 
-from .activities import Activities, Activity, Content, Item, Phase, Plan, Policies, PoliciesError, State, Ticket
-from .classwork import Attendance, Classwork, Fixed, Graded, Progress, Spot, TicketAnswer, TriesUsedUpError, Try
-from .courses import Course, Courses, Seat, StaffMember, Student, TaughtCourse
-from .live import Held, LastTry, Live, Spotlight
-from .people import Link, LinkKind, Noted, People, Role, Teacher
-from .regrades import OldMarks, Regrade, Regrades
-from .store import Answers, Attempt, Draft, KeptModel, Learner, Run, Store
+from .activities import (
+    Activities,
+    Activity,
+    Content,
+    FrozenTicket,
+    FrozenWorksheet,
+    Phase,
+    Plan,
+    Policies,
+    PoliciesError,
+    State,
+)
+from .audit import AuditAction, AuditEntry, AuditLog
+from .classwork import (
+    Attendance,
+    ClassAttempt,
+    ClassDraft,
+    Classwork,
+    Graded,
+    NoAttemptsLeftError,
+    SheetProgress,
+    StoredClassDraft,
+    SubmissionKey,
+    TicketAnswer,
+    VariantSizes,
+)
+from .courses import Course, Courses, Enrolment, StaffMember, Student, TaughtCourse
+from .live import LastAttempt, Live, Spotlight, StoredMarks
+from .people import AccountLink, LinkKind, People, Role, Teacher
+from .regrades import NewMarks, OldMarks, Regrade, Regrades
+from .store import Answers, KeptModel, PracticeAttempt, PracticeDraft, Run, Store, Visitor
 
 __all__ = [
-    "Activities", "Activity", "Answers", "Attempt", "Attendance", "Classwork", "Content", "Course", "Courses",
-    "Draft", "Fixed", "Graded", "Held", "Item", "KeptModel", "LastTry", "Learner", "Link", "LinkKind", "Live", "Noted",
-    "OldMarks", "People", "Phase", "Plan", "Policies", "PoliciesError", "Progress", "Regrade", "Regrades", "Role",
-    "Run", "Seat", "Spot", "Spotlight", "StaffMember", "State", "Store", "Student", "TaughtCourse", "Teacher",
-    "Ticket", "TicketAnswer", "TriesUsedUpError", "Try",
+    "AccountLink", "Activities", "Activity", "Answers", "Attendance", "AuditAction", "AuditEntry", "AuditLog",
+    "ClassAttempt", "ClassDraft", "Classwork", "Content", "Course", "Courses", "Enrolment", "FrozenTicket",
+    "FrozenWorksheet", "Graded", "KeptModel", "LastAttempt", "LinkKind", "Live", "NewMarks", "NoAttemptsLeftError",
+    "OldMarks", "People", "Phase", "Plan", "Policies", "PoliciesError", "PracticeAttempt", "PracticeDraft", "Regrade",
+    "Regrades", "Role", "Run", "SheetProgress", "Spotlight", "StaffMember", "State", "Store", "StoredClassDraft",
+    "StoredMarks", "Student", "SubmissionKey", "TaughtCourse", "Teacher", "TicketAnswer", "VariantSizes", "Visitor",
 ]  # fmt: skip

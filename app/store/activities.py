@@ -15,16 +15,16 @@ from sqlalchemy.exc import IntegrityError
 
 from .courses import Course, Student, as_code, new_code
 from .questions import Questions, added_id, columns, hashed, now
-from .tables import activities, courses, learners, revisions, seats, students
+from .tables import activities, courses, enrolments, revisions, students, visitors
 
 State = Literal["draft", "open", "closed"]
 Phase = Literal["draft", "waiting", "open", "closed"]
 Variants = Literal["same", "per_student"]
-Feedback = Literal["at_once", "after_hand_in", "after_close"]
+Feedback = Literal["immediate", "after_hand_in", "after_close"]
 Running = Literal["before", "after"]
 
 JOIN_LENGTH = 6
-MAX_TRIES = 99
+MAX_ATTEMPTS_ALLOWED = 99
 # What of a worksheet its answers depend on: with another title it is the same sheet.
 _ASKED = ("model", "topic", "tokens", "rows", "notation", "kv_head_per_query_head", "decoder_tokens", "answers",
           "tokens_are")  # fmt: skip
@@ -38,13 +38,13 @@ class PoliciesError(ValueError):
 class Policies:
     """How an activity is worked on.
 
-    `tries` of 0 is any number; `run` is when a head may be run: before the first check or after it; `follow_share` is
-    what a box is worth that is right given earlier answers.
+    `max_attempts` counts those on each sheet, 0 allows any number; `run` is when a head may be run: before the first
+    check or after it; `follow_share` is the score of a box that is right given earlier answers.
     """
 
     variants: Variants = "same"
-    feedback: Feedback = "at_once"
-    tries: int = 0
+    feedback: Feedback = "immediate"
+    max_attempts: int = 0
     follow_share: float = 0.5
     hints: bool = True
     run: Running = "after"
@@ -54,17 +54,17 @@ class Policies:
         choices = {"variants": Variants, "feedback": Feedback, "run": Running}
         switches = ("hints", "ticket_anonymous")
         allowed = {name: get_args(kind) for name, kind in choices.items()} | dict.fromkeys(switches, (True, False))
-        for name, values in {**allowed, "tries": range(MAX_TRIES + 1)}.items():
+        for name, values in {**allowed, "max_attempts": range(MAX_ATTEMPTS_ALLOWED + 1)}.items():
             if getattr(self, name) not in values:
                 raise PoliciesError(name)
         if not 0 <= self.follow_share <= 1:
             raise PoliciesError("follow_share")
 
-    def tells(self, phase: Phase, handed_in: bool) -> bool:
-        """Whether the marks of a try may be seen."""
+    def marks_visible(self, phase: Phase, handed_in: bool) -> bool:
+        """Whether the marks of an attempt may be seen."""
         if self.feedback == "after_hand_in" and handed_in:
             return True
-        return self.feedback == "at_once" or phase == "closed"
+        return self.feedback == "immediate" or phase == "closed"
 
     @classmethod
     def from_json(cls, kept: Mapping[str, Any]) -> Policies:
@@ -73,20 +73,20 @@ class Policies:
 
 
 @dataclass(frozen=True)
-class Item:
+class FrozenWorksheet:
     """One worksheet of an activity, as it was defined when it was frozen."""
 
     worksheet: Mapping[str, Any]
 
     @property
-    def sheet(self) -> str:
-        """What drafts and tries are kept under: it stays the same as long as the questions do."""
+    def sheet_key(self) -> str:
+        """What drafts and attempts are kept under: it stays the same as long as the questions do."""
         asked = json.dumps([self.worksheet.get(name) for name in _ASKED], sort_keys=True, default=list)
         return f"{str(self.worksheet['key'])[:100]}@{hashlib.sha256(asked.encode()).hexdigest()[:12]}"
 
 
 @dataclass(frozen=True)
-class Ticket:
+class FrozenTicket:
     """The exit ticket of an activity: key and text of each question."""
 
     key: str
@@ -99,8 +99,8 @@ class Ticket:
 class Content:
     """What students see: worksheets in order and an exit ticket, either of which may be missing; which wording."""
 
-    items: tuple[Item, ...]
-    ticket: Ticket | None
+    items: tuple[FrozenWorksheet, ...]
+    ticket: FrozenTicket | None
     wording: str
 
     def as_json(self) -> dict[str, Any]:
@@ -115,8 +115,8 @@ class Content:
         ticket = kept["ticket"]
         questions = tuple((key, text) for key, text in ticket["questions"]) if ticket else ()
         return cls(
-            tuple(Item(worksheet) for worksheet in kept["items"]),
-            Ticket(ticket["key"], ticket["title"], ticket["instruction"], questions) if ticket else None,
+            tuple(FrozenWorksheet(worksheet) for worksheet in kept["items"]),
+            FrozenTicket(ticket["key"], ticket["title"], ticket["instruction"], questions) if ticket else None,
             kept["wording"],
         )
 
@@ -171,14 +171,14 @@ _FOUND = sa.select(*_ACTIVITY).select_from(_FROM).order_by(activities.c.id.desc(
 _IN_COURSE = _FROM.join(courses, courses.c.id == activities.c.course_id)
 _WITH_COURSE = sa.select(*_ACTIVITY, *columns(courses, Course)).select_from(_IN_COURSE)
 # Built once: a class asks this with every save, and to build it takes as long as to answer it.
-_SEATED = (
+_OF_VISITOR = (
     sa.select(*_ACTIVITY, *columns(courses, Course), *_STUDENT)
     .select_from(
-        _IN_COURSE.join(seats, seats.c.course_id == activities.c.course_id)
-        .join(learners, learners.c.id == seats.c.learner_id)
-        .join(students, students.c.id == seats.c.student_id)
+        _IN_COURSE.join(enrolments, enrolments.c.course_id == activities.c.course_id)
+        .join(visitors, visitors.c.id == enrolments.c.visitor_id)
+        .join(students, students.c.id == enrolments.c.student_id)
     )
-    .where(activities.c.id == sa.bindparam("activity_id"), learners.c.token_hash == sa.bindparam("token_hash"))
+    .where(activities.c.id == sa.bindparam("activity_id"), visitors.c.token_hash == sa.bindparam("token_hash"))
 )
 
 
@@ -207,9 +207,9 @@ class Activities(Questions):
         row = self._one(_WITH_COURSE.where(activities.c.join_code == as_code(typed), *open_to_all))
         return (_activity(row), Course(*row[len(_ACTIVITY) :])) if row else None
 
-    def seated(self, token: str, activity_id: int) -> tuple[Activity, Course, Student] | None:
+    def of_visitor(self, token: str, activity_id: int) -> tuple[Activity, Course, Student] | None:
         """An activity, its course, and as whom the browser with that token sits there; None where it does not."""
-        row = self._one(_SEATED, activity_id=activity_id, token_hash=hashed(token))
+        row = self._one(_OF_VISITOR, activity_id=activity_id, token_hash=hashed(token))
         if row is None:
             return None
         course, student = row[len(_ACTIVITY) : -len(_STUDENT)], row[-len(_STUDENT) :]

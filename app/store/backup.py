@@ -24,13 +24,13 @@ import sqlalchemy as sa
 
 from .database import is_known, migrating, revision_of, upgrade
 from .questions import now
-from .tables import metadata
+from .tables import FORMER_TABLES, metadata
 
 FORMAT = "attention-shapes backup 1"
 AT_ONCE = 500
 VERSIONS = "alembic_version"
 # What is written before anybody has done anything: the first link, and that it was made.
-BEFORE_ANYBODY = frozenset({"links", "log"})
+BEFORE_ANYBODY = frozenset({"account_links", "audit_log", "links", "log"})
 
 
 class BackupError(ValueError):
@@ -118,9 +118,9 @@ def restore_backup(engine: sa.Engine, path: Path, *, replace: bool = False) -> C
 
 
 def _there(connection: sa.Connection) -> list[sa.Table]:
-    """Our tables as the database has them, those first that others refer to."""
+    """Our tables as the database has them, of whatever migration, those first that others refer to."""
     found = sa.MetaData()
-    found.reflect(connection, only=lambda name, _: name in metadata.tables)
+    found.reflect(connection, only=lambda name, _: name in metadata.tables or name in FORMER_TABLES)
     for table in found.tables.values():
         for column in table.columns:
             if isinstance(column.type, sa.JSON):

@@ -1,4 +1,4 @@
-"""What students do in an activity: that they came, what they type, their tries, and their exit tickets."""
+"""What students do in an activity: that they came, what they type, their attempts, and their exit tickets."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import sqlalchemy as sa
 from sqlalchemy.sql.dml import ReturningInsert
 
 from .questions import Questions, columns, hashed, now
-from .tables import attendance, students, ticket_answers, tries, work
+from .tables import attendance, class_attempts, class_drafts, students, ticket_answers
 
 Answers = Mapping[str, str]
 
 
 @dataclass(frozen=True)
-class Fixed:
+class VariantSizes:
     """What fixes the sizes of a worksheet for one student: a model and the lengths of its texts."""
 
     model: str
@@ -27,39 +27,43 @@ class Fixed:
 
 
 @dataclass(frozen=True)
-class Spot:
-    """Where work belongs: whose it is, and to which sheet of which revision of which activity."""
+class SubmissionKey:
+    """One student's work on one sheet of an activity: sheet number `sheet_number`, from 1, of that revision.
+
+    Drafts and attempts are stored under `sheet_key` (see FrozenWorksheet), which survives revisions that leave the
+    questions as they are.
+    """
 
     student_id: int
     activity_id: int
     revision: int
-    item: int
-    sheet: str
+    sheet_number: int
+    sheet_key: str
 
 
 @dataclass(frozen=True)
-class Draft:
+class ClassDraft:
     """What stands in the boxes, as typed; versions grow with the browser's clock."""
 
     answers: Answers
     version: int
-    variant: Fixed
+    variant: VariantSizes
 
 
 @dataclass(frozen=True)
-class KeptDraft:
+class StoredClassDraft:
     """A draft as it is kept: whose, of which sheet, and since when."""
 
     student_id: int
-    sheet: str
-    variant: Fixed
+    sheet_key: str
+    variant: VariantSizes
     answers: Answers
     saved_at: datetime
 
 
 @dataclass(frozen=True)
 class Graded:
-    """What a try got: kind of mark by place, keys of misconceptions with the diagnosis first, and a score."""
+    """What an attempt got: kind of mark by place, keys of misconceptions with the diagnosis first, and a score."""
 
     marks: Mapping[str, str]
     misconceptions: tuple[str, ...]
@@ -68,17 +72,22 @@ class Graded:
 
 
 @dataclass(frozen=True)
-class Try:
-    """One check or one handing in, kept for good."""
+class ClassAttempt:
+    """One check of a sheet, kept for good; a submission where it was handed in.
+
+    `marked_by` is the sheet key (`FrozenWorksheet.sheet_key`) of the worksheet definition that gave the stored marks:
+    the attempt's own `sheet_key` until a regrade marks it by a corrected definition. It is None for attempts that were
+    regraded before the database knew this.
+    """
 
     id: int
     student_id: int
     activity_id: int
     revision: int
-    item: int
-    sheet: str
+    sheet_number: int
+    sheet_key: str
     client_id: str
-    variant: Fixed
+    variant: VariantSizes
     answers: Answers
     marks: Mapping[str, str]
     misconceptions: tuple[str, ...]
@@ -86,13 +95,14 @@ class Try:
     out_of: int
     handed_in: bool
     created_at: datetime
+    marked_by: str | None = None
 
 
 @dataclass(frozen=True)
-class Progress:
-    """How far a student is with one sheet: how many tries, and whether one of them was handed in."""
+class SheetProgress:
+    """How far a student is with one sheet: how many attempts, and whether one of them was handed in."""
 
-    tries: int
+    attempts: int
     handed_in: bool
 
 
@@ -119,8 +129,8 @@ class TicketAnswer:
     hidden: bool
 
 
-class TriesUsedUpError(Exception):
-    """As many tries as the activity allows are there already."""
+class NoAttemptsLeftError(Exception):
+    """As many attempts as the activity allows are there already."""
 
 
 def _own(table: sa.Table) -> tuple[sa.ColumnElement[bool], ...]:
@@ -130,15 +140,19 @@ def _own(table: sa.Table) -> tuple[sa.ColumnElement[bool], ...]:
 
 # Built once: a class asks these with every save, and to build one takes as long as to answer it.
 _CAME = sa.select(attendance.c.ticket_in).where(*_own(attendance))
-_DRAFT = sa.select(work.c.answers, work.c.version, work.c.variant).where(
-    *_own(work), work.c.sheet == sa.bindparam("sheet")
+_DRAFT = sa.select(class_drafts.c.answers, class_drafts.c.version, class_drafts.c.variant).where(
+    *_own(class_drafts), class_drafts.c.sheet_key == sa.bindparam("sheet_key")
 )
 _BEGUN = sa.union_all(
-    sa.select(work.c.sheet, sa.literal(0).label("tries"), sa.literal(0).label("handed_in")).where(*_own(work)),
-    sa.select(tries.c.sheet, sa.literal(1), sa.cast(tries.c.handed_in, sa.Integer)).where(*_own(tries)),
+    sa.select(class_drafts.c.sheet_key, sa.literal(0).label("attempts"), sa.literal(0).label("handed_in")).where(
+        *_own(class_drafts)
+    ),
+    sa.select(class_attempts.c.sheet_key, sa.literal(1), sa.cast(class_attempts.c.handed_in, sa.Integer)).where(
+        *_own(class_attempts)
+    ),
 ).subquery()
-_PROGRESS = sa.select(_BEGUN.c.sheet, sa.func.sum(_BEGUN.c.tries), sa.func.max(_BEGUN.c.handed_in)).group_by(
-    _BEGUN.c.sheet
+_PROGRESS = sa.select(_BEGUN.c.sheet_key, sa.func.sum(_BEGUN.c.attempts), sa.func.max(_BEGUN.c.handed_in)).group_by(
+    _BEGUN.c.sheet_key
 )
 
 
@@ -166,108 +180,115 @@ class Classwork(Questions):
 
     # Drafts
 
-    def save(self, spot: Spot, draft: Draft) -> None:
+    def save(self, key: SubmissionKey, draft: ClassDraft) -> None:
         """Keep what stands in the boxes, unless something newer is kept already; durable once this returns."""
-        self._write(self._saving, _work(spot, draft))
+        self._write(self._saving, _draft_row(key, draft))
 
     @cached_property
     def _saving(self) -> sa.Insert:
         """Built once. The variant stays as it was first kept: nobody's numbers change under their hands."""
-        insert = self._insert(work)
+        insert = self._insert(class_drafts)
         values = {name: insert.excluded[name] for name in ("answers", "version", "saved_at")}
-        place = [work.c.student_id, work.c.activity_id, work.c.sheet]
-        newer = work.c.version <= insert.excluded.version
+        place = [class_drafts.c.student_id, class_drafts.c.activity_id, class_drafts.c.sheet_key]
+        newer = class_drafts.c.version <= insert.excluded.version
         return insert.on_conflict_do_update(index_elements=place, set_=values, where=newer)
 
-    def draft(self, spot: Spot) -> Draft | None:
+    def draft(self, key: SubmissionKey) -> ClassDraft | None:
         """What stands in the boxes of one sheet."""
-        row = self._one(_DRAFT, student_id=spot.student_id, activity_id=spot.activity_id, sheet=spot.sheet)
-        return Draft(row.answers, row.version, Fixed(**row.variant)) if row else None
+        row = self._one(_DRAFT, student_id=key.student_id, activity_id=key.activity_id, sheet_key=key.sheet_key)
+        return ClassDraft(row.answers, row.version, VariantSizes(**row.variant)) if row else None
 
-    def drafts_of_activity(self, activity_id: int) -> tuple[KeptDraft, ...]:
+    def drafts_of_activity(self, activity_id: int) -> tuple[StoredClassDraft, ...]:
         """What stands in everybody's boxes, handed in or not."""
-        query = sa.select(*columns(work, KeptDraft)).where(work.c.activity_id == activity_id)
-        rows = self._all(query.order_by(work.c.student_id, work.c.sheet))
-        return tuple(KeptDraft(**{**row._mapping, "variant": Fixed(**row.variant)}) for row in rows)
+        query = sa.select(*columns(class_drafts, StoredClassDraft)).where(class_drafts.c.activity_id == activity_id)
+        rows = self._all(query.order_by(class_drafts.c.student_id, class_drafts.c.sheet_key))
+        return tuple(StoredClassDraft(**{**row._mapping, "variant": VariantSizes(**row.variant)}) for row in rows)
 
-    # Tries
+    # Attempts
 
     def record(
         self,
-        spot: Spot,
+        key: SubmissionKey,
         client_id: str,
-        draft: Draft,
+        draft: ClassDraft,
         graded: Graded,
         *,
         handed_in: bool,
         allowed: int = 0,
         keep_draft: bool = True,
-    ) -> Try:
-        """Keep one try for good, with the draft it was made from unless `keep_draft` is off; durable once this returns.
+    ) -> ClassAttempt:
+        """Store one attempt for good, and the draft it was made from unless `keep_draft` is off.
 
-        The same `client_id` again gives back the try that is there. Raises TriesUsedUpError where more than `allowed`
-        tries would be there on this sheet (0 allows any number); then nothing is kept.
+        It is durable once this returns. The same `client_id` again stores nothing and returns the attempt that has it.
+        Raises NoAttemptsLeftError where the sheet would have more than `allowed` attempts of this student (0 allows any
+        number); then nothing is stored.
         """
-        row = {**asdict(spot), **asdict(graded), "client_id": client_id, "variant": asdict(draft.variant),
-               "answers": dict(draft.answers), "handed_in": handed_in, "created_at": now()}  # fmt: skip
+        row = {**asdict(key), **asdict(graded), "client_id": client_id, "variant": asdict(draft.variant),
+               "answers": dict(draft.answers), "handed_in": handed_in, "created_at": now(),
+               "marked_by": key.sheet_key}  # fmt: skip
         with self._writing() as connection:
-            self._one_at_a_time(connection, spot.student_id, counted=allowed > 0)
+            self._one_at_a_time(connection, key.student_id, counted=allowed > 0)
             if keep_draft:
-                connection.execute(self._saving, _work(spot, draft))
+                connection.execute(self._saving, _draft_row(key, draft))
             added = connection.execute(self._recording, row).one_or_none()
             if added and allowed:
-                count = connection.scalar(sa.select(sa.func.count()).select_from(tries).where(*_on(spot)))
+                count = connection.scalar(sa.select(sa.func.count()).select_from(class_attempts).where(*_on(key)))
                 if (count or 0) > allowed:
-                    raise TriesUsedUpError
-        same = (tries.c.student_id == spot.student_id, tries.c.client_id == client_id)
-        return _try(added) if added else self._tries(*same)[0]
+                    raise NoAttemptsLeftError
+        same = (class_attempts.c.student_id == key.student_id, class_attempts.c.client_id == client_id)
+        return _attempt(added) if added else self._attempts(*same)[0]
 
     @cached_property
     def _recording(self) -> ReturningInsert[Any]:
-        place = [tries.c.student_id, tries.c.client_id]
-        insert = self._insert(tries).on_conflict_do_nothing(index_elements=place)
-        return insert.returning(*columns(tries, Try))
+        place = [class_attempts.c.student_id, class_attempts.c.client_id]
+        insert = self._insert(class_attempts).on_conflict_do_nothing(index_elements=place)
+        return insert.returning(*columns(class_attempts, ClassAttempt))
 
     def _one_at_a_time(self, connection: sa.Connection, student_id: int, *, counted: bool) -> None:
-        """Let two requests of one student wait for each other where tries are counted, so that neither miscounts."""
+        """Let two requests of one student wait for each other where attempts are counted, so that neither miscounts."""
         if self.engine.dialect.name == "sqlite":
             connection.exec_driver_sql("BEGIN IMMEDIATE")
         elif counted:
             connection.execute(sa.select(students.c.id).where(students.c.id == student_id).with_for_update())
 
-    def hand_in_last(self, spot: Spot) -> Try | None:
-        """Hand in the last try as it is; None if there is none."""
-        last = self.last_try(spot)
+    def hand_in_last(self, key: SubmissionKey) -> ClassAttempt | None:
+        """Hand in the last attempt as it is; None if there is none."""
+        last = self.last_attempt(key)
         if last and not last.handed_in:
-            self._write(sa.update(tries).where(tries.c.id == last.id).values(handed_in=True))
-            return self.last_try(spot)
+            self._write(sa.update(class_attempts).where(class_attempts.c.id == last.id).values(handed_in=True))
+            return self.last_attempt(key)
         return last
 
-    def tries(self, spot: Spot) -> tuple[Try, ...]:
-        """Every try of one student on one sheet, the first one first."""
-        return self._tries(*_on(spot))
+    def attempts(self, key: SubmissionKey) -> tuple[ClassAttempt, ...]:
+        """Every attempt of one student on one sheet, the first one first."""
+        return self._attempts(*_on(key))
 
-    def last_try(self, spot: Spot) -> Try | None:
-        """The newest try of one student on one sheet: the one that counts."""
-        row = self._one(sa.select(*columns(tries, Try)).where(*_on(spot)).order_by(tries.c.id.desc()).limit(1))
-        return _try(row) if row else None
+    def last_attempt(self, key: SubmissionKey) -> ClassAttempt | None:
+        """The newest attempt of one student on one sheet: the one that counts."""
+        row = self._one(
+            sa.select(*columns(class_attempts, ClassAttempt))
+            .where(*_on(key))
+            .order_by(class_attempts.c.id.desc())
+            .limit(1)
+        )
+        return _attempt(row) if row else None
 
-    def progress(self, activity_id: int, student_id: int) -> dict[str, Progress]:
+    def progress(self, activity_id: int, student_id: int) -> dict[str, SheetProgress]:
         """How far a student is in an activity, by sheet; what was not begun is missing."""
         rows = self._all(_PROGRESS, activity_id=activity_id, student_id=student_id)
-        return {sheet: Progress(count, bool(handed_in)) for sheet, count, handed_in in rows}
+        return {sheet: SheetProgress(count, bool(handed_in)) for sheet, count, handed_in in rows}
 
-    def tries_of_activity(self, activity_id: int) -> tuple[Try, ...]:
-        """Every try of everybody, the first one first."""
-        return self._tries(tries.c.activity_id == activity_id)
+    def attempts_of_activity(self, activity_id: int) -> tuple[ClassAttempt, ...]:
+        """Every attempt of everybody, the first one first."""
+        return self._attempts(class_attempts.c.activity_id == activity_id)
 
-    def tries_of_student(self, student_id: int) -> tuple[Try, ...]:
-        """Every try of one student in every activity, the first one first."""
-        return self._tries(tries.c.student_id == student_id)
+    def attempts_of_student(self, student_id: int) -> tuple[ClassAttempt, ...]:
+        """Every attempt of one student in every activity, the first one first."""
+        return self._attempts(class_attempts.c.student_id == student_id)
 
-    def _tries(self, *conditions: sa.ColumnElement[bool]) -> tuple[Try, ...]:
-        query = sa.select(*columns(tries, Try)).where(*conditions).order_by(tries.c.id)
-        return tuple(_try(row) for row in self._all(query))
+    def _attempts(self, *conditions: sa.ColumnElement[bool]) -> tuple[ClassAttempt, ...]:
+        query = sa.select(*columns(class_attempts, ClassAttempt)).where(*conditions).order_by(class_attempts.c.id)
+        return tuple(_attempt(row) for row in self._all(query))
 
     # Exit tickets
 
@@ -308,20 +329,20 @@ class Classwork(Questions):
         return bool(self._write(sa.update(ticket_answers).where(*this).values(marks)))
 
 
-def _on(spot: Spot) -> tuple[sa.ColumnElement[bool], ...]:
+def _on(key: SubmissionKey) -> tuple[sa.ColumnElement[bool], ...]:
     return (
-        tries.c.student_id == spot.student_id,
-        tries.c.activity_id == spot.activity_id,
-        tries.c.sheet == spot.sheet,
+        class_attempts.c.student_id == key.student_id,
+        class_attempts.c.activity_id == key.activity_id,
+        class_attempts.c.sheet_key == key.sheet_key,
     )
 
 
-def _work(spot: Spot, draft: Draft) -> dict[str, Any]:
-    place = {"student_id": spot.student_id, "activity_id": spot.activity_id, "sheet": spot.sheet}
+def _draft_row(key: SubmissionKey, draft: ClassDraft) -> dict[str, Any]:
+    place = {"student_id": key.student_id, "activity_id": key.activity_id, "sheet_key": key.sheet_key}
     kept = {"answers": dict(draft.answers), "version": draft.version, "variant": asdict(draft.variant)}
     return {**place, **kept, "saved_at": now()}
 
 
-def _try(row: sa.Row[Any]) -> Try:
-    values = {**row._mapping, "variant": Fixed(**row.variant), "misconceptions": tuple(row.misconceptions)}
-    return Try(**values)
+def _attempt(row: sa.Row[Any]) -> ClassAttempt:
+    values = {**row._mapping, "variant": VariantSizes(**row.variant), "misconceptions": tuple(row.misconceptions)}
+    return ClassAttempt(**values)

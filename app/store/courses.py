@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from .people import Role, Teacher
 from .questions import Questions, added_id, columns, hashed, now
-from .tables import courses, seats, staff, students, teachers
+from .tables import courses, enrolments, staff, students, teachers
 
 LETTERS = "ABCDEFGHJKLMNPRSTVWXYZ"  # none looks like another letter or a digit
 CODE_LENGTH = 10
@@ -61,7 +61,7 @@ class Student:
 
 
 @dataclass(frozen=True)
-class Seat:
+class Enrolment:
     """A student of a course, as whom a browser sits there."""
 
     student: Student
@@ -181,11 +181,11 @@ class Courses(Questions):
     def free_student(self, student: Student) -> None:
         """Let a name be taken again: nobody sits as this student any more, and the resume code is void."""
         with self._writing() as connection:
-            connection.execute(sa.delete(seats).where(seats.c.student_id == student.id))
+            connection.execute(sa.delete(enrolments).where(enrolments.c.student_id == student.id))
             freed = sa.update(students).where(students.c.id == student.id)
             connection.execute(freed.values(joined_at=None, resume_hash=None))
 
-    # Seats
+    # Enrolments
 
     def queue(self, course: Course, name: str) -> None:
         """Inside `together`, let those who come under one name wait for each other, so that one of them has it."""
@@ -193,17 +193,17 @@ class Courses(Questions):
             number = int.from_bytes(hashlib.sha256(name.casefold().encode()).digest()[:4], signed=True)
             self._one(sa.select(sa.func.pg_advisory_xact_lock(course.id, number)))
 
-    def enrol(self, course: Course, name: str, learner_id: int | None = None, code: str = "") -> tuple[Student, str]:
+    def enrol(self, course: Course, name: str, visitor_id: int | None = None, code: str = "") -> tuple[Student, str]:
         """Somebody new under a name of their own, sitting in this browser if one is given, and their resume code."""
         code, at = code or new_code(), now()
         row = {"course_id": course.id, "name": name, "resume_hash": hashed(code), "joined_at": at, "created_at": at}
         with self._writing() as connection:
             student = Student(added_id(connection, students, row), course.id, name, None, at)
-            if learner_id is not None:
-                self._sit(connection, student, learner_id)
+            if visitor_id is not None:
+                self._enrol(connection, student, visitor_id)
         return student, code
 
-    def take(self, student: Student, learner_id: int, code: str = "") -> str | None:
+    def take(self, student: Student, visitor_id: int, code: str = "") -> str | None:
         """Take a name of the roster: the resume code, None if somebody took it before."""
         code = code or new_code()
         free = (students.c.id == student.id, students.c.joined_at.is_(None))
@@ -211,16 +211,16 @@ class Courses(Questions):
             taken = sa.update(students).where(*free).values(joined_at=now(), resume_hash=hashed(code))
             if not connection.execute(taken).rowcount:
                 return None
-            self._sit(connection, student, learner_id)
+            self._enrol(connection, student, visitor_id)
         return code
 
-    def resume(self, code: str, learner_id: int) -> Student | None:
+    def resume(self, code: str, visitor_id: int) -> Student | None:
         """Sit down in this browser with a resume code; None if there is no such code."""
         row = self._one(sa.select(*columns(students, Student)).where(students.c.resume_hash == hashed(as_code(code))))
         if row is None:
             return None
         with self._writing() as connection:
-            self._sit(connection, Student(*row), learner_id)
+            self._enrol(connection, Student(*row), visitor_id)
         return Student(*row)
 
     def resumes(self, student: Student, code: str) -> bool:
@@ -234,37 +234,38 @@ class Courses(Questions):
         self._write(sa.update(students).where(students.c.id == student.id).values(resume_hash=hashed(code)))
         return code
 
-    def seat(self, learner_id: int, course_id: int) -> Student | None:
+    def enrolled_student(self, visitor_id: int, course_id: int) -> Student | None:
         """As whom a browser sits in a course."""
         query = (
             sa.select(*columns(students, Student))
-            .join(seats, seats.c.student_id == students.c.id)
-            .where(seats.c.learner_id == learner_id, seats.c.course_id == course_id)
+            .join(enrolments, enrolments.c.student_id == students.c.id)
+            .where(enrolments.c.visitor_id == visitor_id, enrolments.c.course_id == course_id)
         )
         row = self._one(query)
         return Student(*row) if row else None
 
-    def seats(self, learner_id: int) -> tuple[Seat, ...]:
-        """Every seat of a browser, the newest first."""
+    def enrolments(self, visitor_id: int) -> tuple[Enrolment, ...]:
+        """Every enrolment of a browser, the newest first."""
         wanted = columns(students, Student)
         query = (
             sa.select(*wanted, *(column.label(f"course_{column.name}") for column in columns(courses, Course)))
-            .join_from(seats, students, seats.c.student_id == students.c.id)
-            .join(courses, courses.c.id == seats.c.course_id)
-            .where(seats.c.learner_id == learner_id)
-            .order_by(seats.c.created_at.desc())
+            .join_from(enrolments, students, enrolments.c.student_id == students.c.id)
+            .join(courses, courses.c.id == enrolments.c.course_id)
+            .where(enrolments.c.visitor_id == visitor_id)
+            .order_by(enrolments.c.created_at.desc())
         )
-        return tuple(Seat(Student(*row[: len(wanted)]), Course(*row[len(wanted) :])) for row in self._all(query))
+        return tuple(Enrolment(Student(*row[: len(wanted)]), Course(*row[len(wanted) :])) for row in self._all(query))
 
-    def leave(self, student: Student, learner_id: int) -> None:
+    def leave(self, student: Student, visitor_id: int) -> None:
         """Get up: this browser is nobody in the course any more; the work stays the student's."""
-        self._write(sa.delete(seats).where(seats.c.student_id == student.id, seats.c.learner_id == learner_id))
+        this = (enrolments.c.student_id == student.id, enrolments.c.visitor_id == visitor_id)
+        self._write(sa.delete(enrolments).where(*this))
 
-    def _sit(self, connection: sa.Connection, student: Student, learner_id: int) -> None:
-        row = {"learner_id": learner_id, "course_id": student.course_id, "student_id": student.id, "created_at": now()}
-        place = [seats.c.learner_id, seats.c.course_id]
+    def _enrol(self, connection: sa.Connection, student: Student, visitor_id: int) -> None:
+        row = {"visitor_id": visitor_id, "course_id": student.course_id, "student_id": student.id, "created_at": now()}
+        place = [enrolments.c.visitor_id, enrolments.c.course_id]
         moved = {"student_id": student.id, "created_at": row["created_at"]}
-        connection.execute(self._insert(seats).values(row).on_conflict_do_update(index_elements=place, set_=moved))
+        connection.execute(self._insert(enrolments).values(row).on_conflict_do_update(index_elements=place, set_=moved))
 
 
 def _by_name(rows: Iterable[Sequence[Any]]) -> tuple[Student, ...]:

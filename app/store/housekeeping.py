@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from .people import LONGEST
 from .questions import now
-from .tables import attempts, drafts, learners, links, runs, seats, sessions
+from .tables import account_links, enrolments, practice_attempts, practice_drafts, runs, sessions, visitors
 
 RUNS_KEPT, LINKS_KEPT, PRACTICE_KEPT = timedelta(days=7), timedelta(days=30), timedelta(days=365)
 AT_ONCE = 5000  # rows of a kind at one start, so that nobody waits long for it
@@ -22,15 +22,15 @@ def tidy(engine: sa.Engine) -> int:
     at = now()
     recent = at - PRACTICE_KEPT
     used = (
-        sa.select(seats.c.learner_id),
-        sa.select(drafts.c.learner_id).where(drafts.c.saved_at > recent),
-        sa.select(attempts.c.learner_id).where(attempts.c.created_at > recent),
+        sa.select(enrolments.c.visitor_id),
+        sa.select(practice_drafts.c.visitor_id).where(practice_drafts.c.saved_at > recent),
+        sa.select(practice_attempts.c.visitor_id).where(practice_attempts.c.created_at > recent),
     )
     old = (
         (runs.c.id, [runs.c.created_at < at - RUNS_KEPT]),
         (sessions.c.id, [sessions.c.created_at < at - LONGEST]),
-        (links.c.id, [links.c.expires_at < at - LINKS_KEPT]),
-        (learners.c.id, [learners.c.created_at < recent, *(learners.c.id.not_in(who) for who in used)]),
+        (account_links.c.id, [account_links.c.expires_at < at - LINKS_KEPT]),
+        (visitors.c.id, [visitors.c.created_at < recent, *(visitors.c.id.not_in(who) for who in used)]),
     )
     with engine.begin() as connection:
         return sum(_delete(connection, key, conditions) for key, conditions in old)

@@ -8,18 +8,18 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from .classwork import Answers, Draft, Fixed
+from .classwork import Answers, ClassDraft, VariantSizes
 from .questions import Questions, columns
-from .tables import regrades, spotlights, tries, work
+from .tables import class_attempts, class_drafts, regrades, spotlights
 
 AT_ONCE = 500  # values in one question
 
-Whose = tuple[int, str]  # a student's id and a sheet
+StudentSheetKey = tuple[int, str]  # a student's id and a sheet
 
 
 @dataclass(frozen=True)
-class LastTry:
-    """The newest try of a student on a sheet, and whether any of theirs on it was handed in."""
+class LastAttempt:
+    """The newest attempt of a student on a sheet, and whether any of theirs on it was handed in."""
 
     id: int
     handed_in: bool
@@ -29,14 +29,14 @@ class LastTry:
 class Spotlight:
     """A misconception that is explained to the class, on which worksheet, and whether it is drawn beside the truth."""
 
-    item: int
+    sheet_number: int
     misconception: str
-    drawn: bool
+    shows_drawing: bool
 
 
 @dataclass(frozen=True)
-class Held:
-    """What a try says about the room: kind of mark by place, and keys of misconceptions."""
+class StoredMarks:
+    """What an attempt says about the room: kind of mark by place, and keys of misconceptions."""
 
     marks: Mapping[str, str]
     misconceptions: tuple[str, ...]
@@ -45,37 +45,44 @@ class Held:
 class Live(Questions):
     """What goes on in an activity at this moment."""
 
-    def drafts(self, activity_id: int) -> dict[Whose, int]:
+    def drafts(self, activity_id: int) -> dict[StudentSheetKey, int]:
         """Who has typed something on which sheet, and the version of it."""
-        query = sa.select(work.c.student_id, work.c.sheet, work.c.version).where(work.c.activity_id == activity_id)
-        return {(row.student_id, row.sheet): row.version for row in self._all(query)}
+        query = sa.select(class_drafts.c.student_id, class_drafts.c.sheet_key, class_drafts.c.version).where(
+            class_drafts.c.activity_id == activity_id
+        )
+        return {(row.student_id, row.sheet_key): row.version for row in self._all(query)}
 
-    def draft_texts(self, activity_id: int, whose: Collection[int]) -> dict[Whose, Draft]:
+    def draft_texts(self, activity_id: int, whose: Collection[int]) -> dict[StudentSheetKey, ClassDraft]:
         """What these students have typed in this activity."""
-        found = dict[Whose, Draft]()
+        found = dict[StudentSheetKey, ClassDraft]()
         for some in _in_pieces(sorted(whose)):
-            query = sa.select(work).where(work.c.activity_id == activity_id, work.c.student_id.in_(some))
+            query = sa.select(class_drafts).where(
+                class_drafts.c.activity_id == activity_id, class_drafts.c.student_id.in_(some)
+            )
             for row in self._all(query):
                 answers: Answers = row.answers
-                found[row.student_id, row.sheet] = Draft(answers, row.version, Fixed(**row.variant))
+                found[row.student_id, row.sheet_key] = ClassDraft(answers, row.version, VariantSizes(**row.variant))
         return found
 
-    def last_tries(self, activity_id: int) -> dict[Whose, LastTry]:
-        """The newest try of everybody on every sheet."""
-        handed_in = sa.func.max(sa.case((tries.c.handed_in, 1), else_=0))
+    def last_attempts(self, activity_id: int) -> dict[StudentSheetKey, LastAttempt]:
+        """The newest attempt of everybody on every sheet."""
+        whose = (class_attempts.c.student_id, class_attempts.c.sheet_key)
+        handed_in = sa.func.max(sa.case((class_attempts.c.handed_in, 1), else_=0))
         query = (
-            sa.select(tries.c.student_id, tries.c.sheet, sa.func.max(tries.c.id), handed_in)
-            .where(tries.c.activity_id == activity_id)
-            .group_by(tries.c.student_id, tries.c.sheet)
+            sa.select(*whose, sa.func.max(class_attempts.c.id), handed_in)
+            .where(class_attempts.c.activity_id == activity_id)
+            .group_by(*whose)
         )
-        return {(row[0], row[1]): LastTry(row[2], bool(row[3])) for row in self._all(query)}
+        return {(row[0], row[1]): LastAttempt(row[2], bool(row[3])) for row in self._all(query)}
 
-    def held(self, try_ids: Collection[int]) -> dict[int, Held]:
-        """Marks and misconceptions of these tries."""
-        found = dict[int, Held]()
-        for some in _in_pieces(sorted(try_ids)):
-            query = sa.select(tries.c.id, tries.c.marks, tries.c.misconceptions).where(tries.c.id.in_(some))
-            found |= {row.id: Held(row.marks, tuple(row.misconceptions)) for row in self._all(query)}
+    def stored_marks(self, attempt_ids: Collection[int]) -> dict[int, StoredMarks]:
+        """Marks and misconceptions of these attempts."""
+        found = dict[int, StoredMarks]()
+        for some in _in_pieces(sorted(attempt_ids)):
+            query = sa.select(class_attempts.c.id, class_attempts.c.marks, class_attempts.c.misconceptions).where(
+                class_attempts.c.id.in_(some)
+            )
+            found |= {row.id: StoredMarks(row.marks, tuple(row.misconceptions)) for row in self._all(query)}
         return found
 
     def last_regrade(self, activity_id: int) -> int:
@@ -94,9 +101,9 @@ class Live(Questions):
             self._write(sa.delete(spotlights).where(spotlights.c.activity_id == activity_id))
             return
         values: dict[str, Any] = {
-            "item": spotlight.item,
+            "sheet_number": spotlight.sheet_number,
             "misconception": spotlight.misconception,
-            "drawn": spotlight.drawn,
+            "shows_drawing": spotlight.shows_drawing,
         }
         insert = self._insert(spotlights).values(activity_id=activity_id, **values)
         self._write(insert.on_conflict_do_update(index_elements=[spotlights.c.activity_id], set_=values))

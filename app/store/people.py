@@ -1,18 +1,17 @@
-"""Teachers, how they get in, and the log of what they did."""
+"""Teachers, how they get an account, and their sessions."""
 
 from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
 import sqlalchemy as sa
 
-from .questions import Questions, added_id, batches, columns, hashed, now
-from .tables import links, log, sessions, staff, teachers
+from .questions import Questions, added_id, columns, hashed, now
+from .tables import account_links, sessions, staff, teachers
 
 Role = Literal["instructor", "assistant"]
 LinkKind = Literal["setup", "invite", "reset"]
@@ -40,7 +39,7 @@ class Teacher:
 
 
 @dataclass(frozen=True)
-class Link:
+class AccountLink:
     """A link that can still be followed, once; `email` is empty where whoever follows it may choose."""
 
     id: int
@@ -48,16 +47,6 @@ class Link:
     email: str
     course_id: int | None
     role: Role | None
-
-
-@dataclass(frozen=True)
-class Noted:
-    """A line of the log, such as "teacher 3", "course archived", "course 7"."""
-
-    at: datetime
-    who: str
-    what: str
-    object: str
 
 
 class People(Questions):
@@ -92,9 +81,8 @@ class People(Questions):
                   "role": role, "expires_at": now() + LINK_LASTS[kind]}  # fmt: skip
         with self._writing() as connection:
             if kind != "invite":
-                same = (links.c.kind == kind, links.c.email == email.lower(), links.c.used_at.is_(None))
-                connection.execute(sa.update(links).where(*same).values(used_at=now()))
-            connection.execute(sa.insert(links).values(values))
+                self._void(connection, kind, account_links.c.email == email.lower())
+            connection.execute(sa.insert(account_links).values(values))
         return token
 
     def add_mailed_link(self, teacher: Teacher) -> str | None:
@@ -104,31 +92,43 @@ class People(Questions):
         """
         token, ends = secrets.token_urlsafe(32), now() + MAILED_LASTS
         values = {"kind": "reset", "token_hash": hashed(token), "email": teacher.email, "expires_at": ends}
-        recent = (links.c.email == teacher.email, links.c.kind == "reset", links.c.expires_at.between(now(), ends))
+        recent = (
+            account_links.c.email == teacher.email,
+            account_links.c.kind == "reset",
+            account_links.c.expires_at.between(now(), ends),
+        )
         with self._writing() as connection:
-            made = connection.scalar(sa.select(sa.func.count()).select_from(links).where(*recent)) or 0
+            made = connection.scalar(sa.select(sa.func.count()).select_from(account_links).where(*recent)) or 0
             if made >= MAILED_MOST:
                 return None
-            connection.execute(sa.insert(links).values(values))
+            connection.execute(sa.insert(account_links).values(values))
         return token
 
     def drop_link(self, token: str) -> None:
         """Forget a link that reached nobody."""
-        self._write(sa.delete(links).where(links.c.token_hash == hashed(token)))
+        self._write(sa.delete(account_links).where(account_links.c.token_hash == hashed(token)))
 
-    def find_link(self, token: str) -> Link | None:
+    def find_link(self, token: str) -> AccountLink | None:
         """The link of a token, unless it was used, is too old or was replaced."""
-        usable = (links.c.used_at.is_(None), links.c.expires_at > now())
-        row = self._one(sa.select(*columns(links, Link)).where(links.c.token_hash == hashed(token), *usable))
-        return Link(*row) if row else None
+        usable = (account_links.c.used_at.is_(None), account_links.c.expires_at > now())
+        row = self._one(
+            sa.select(*columns(account_links, AccountLink)).where(account_links.c.token_hash == hashed(token), *usable)
+        )
+        return AccountLink(*row) if row else None
 
-    def follow_link(self, link: Link, email: str, name: str = "", password_hash: str | None = None) -> Teacher | None:
+    def follow_link(
+        self, link: AccountLink, email: str, name: str = "", password_hash: str | None = None
+    ) -> Teacher | None:
         """Do what a link is for, once: set a password, make the teacher if there is none, put them on the staff.
 
         Without a password the teacher must be there. None if somebody else followed the link just before.
         """
         with self._writing() as connection:
-            used = sa.update(links).where(links.c.id == link.id, links.c.used_at.is_(None)).values(used_at=now())
+            used = (
+                sa.update(account_links)
+                .where(account_links.c.id == link.id, account_links.c.used_at.is_(None))
+                .values(used_at=now())
+            )
             if not connection.execute(used).rowcount:
                 return None
             teacher_id = connection.scalar(sa.select(teachers.c.id).where(teachers.c.email == email.lower()))
@@ -137,8 +137,7 @@ class People(Questions):
                 teacher_id = added_id(connection, teachers, row)
             if password_hash:
                 self._set_password(connection, teacher_id, name, password_hash)
-                resets = (links.c.kind == "reset", links.c.email == email.lower(), links.c.used_at.is_(None))
-                connection.execute(sa.update(links).where(*resets).values(used_at=now()))
+                self._void(connection, "reset", account_links.c.email == email.lower())
             if link.course_id is not None:
                 self._put_on_staff(connection, link.course_id, teacher_id, link.role or "assistant")
         return self.find_teacher(email)
@@ -148,8 +147,12 @@ class People(Questions):
         connection.execute(sa.update(teachers).where(teachers.c.id == teacher_id).values(values))
         theirs = (sessions.c.teacher_id == teacher_id, sessions.c.ended_at.is_(None))
         connection.execute(sa.update(sessions).where(*theirs).values(ended_at=now()))
-        first_starts = (links.c.kind == "setup", links.c.used_at.is_(None))  # there is somebody now
-        connection.execute(sa.update(links).where(*first_starts).values(used_at=now()))
+        self._void(connection, "setup")  # there is somebody now
+
+    def _void(self, connection: sa.Connection, kind: LinkKind, *conditions: sa.ColumnElement[bool]) -> None:
+        """Use up the unused links of a kind, all of them or those that meet the conditions."""
+        unused = (account_links.c.kind == kind, account_links.c.used_at.is_(None), *conditions)
+        connection.execute(sa.update(account_links).where(*unused).values(used_at=now()))
 
     def _put_on_staff(self, connection: sa.Connection, course_id: int, teacher_id: int, role: Role) -> None:
         row = {"course_id": course_id, "teacher_id": teacher_id, "role": role}
@@ -193,18 +196,6 @@ class People(Questions):
         """Sign out everywhere."""
         theirs = (sessions.c.teacher_id == teacher.id, sessions.c.ended_at.is_(None))
         self._write(sa.update(sessions).where(*theirs).values(ended_at=now()))
-
-    def noted(self, about: Collection[str], since: datetime) -> tuple[Noted, ...]:
-        """What was written into the log about some objects, the newest first, a thousand lines at most."""
-        found = list[Noted]()
-        for part in batches(sorted(about), 500):  # a statement has no room for any number of them
-            query = sa.select(*columns(log, Noted)).where(log.c.object.in_(part), log.c.at >= since)
-            found += [Noted(*row) for row in self._all(query.order_by(log.c.id.desc()).limit(1000))]
-        return tuple(sorted(found, key=lambda line: line.at, reverse=True)[:1000])
-
-    def note(self, who: str, what: str, about: str = "") -> None:
-        """Write one line into the log: numbers, never names or answers."""
-        self._write(sa.insert(log).values(at=now(), who=who[:40], what=what[:40], object=about[:100]))
 
 
 def as_email(text: str) -> str | None:

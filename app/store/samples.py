@@ -11,18 +11,18 @@ from typing import Any
 import sqlalchemy as sa
 
 from .activities import Activity
-from .classwork import Answers, Fixed, Graded
+from .classwork import Answers, Graded, VariantSizes
 from .courses import Course
 from .questions import Questions, added_id, now
-from .tables import attendance, students, ticket_answers, tries, work
+from .tables import attendance, class_attempts, class_drafts, students, ticket_answers
 
 
 @dataclass(frozen=True)
-class SimulatedTry:
-    """One try on one sheet, with the time it was made."""
+class SimulatedAttempt:
+    """One attempt on one sheet, with the time it was made."""
 
-    item: int
-    fixed: Fixed
+    sheet_number: int
+    sizes: VariantSizes
     answers: Answers
     graded: Graded
     at: datetime
@@ -30,22 +30,22 @@ class SimulatedTry:
 
 
 @dataclass(frozen=True)
-class Simulated:
-    """A simulated student in one activity; `typed` stands in the boxes of a sheet without a try, by its number."""
+class SimulatedStudent:
+    """A simulated student in one activity; `typed` stands in the boxes of a sheet without an attempt, by its number."""
 
     student: int
     activity: Activity
     arrived_at: datetime
-    tries: Sequence[SimulatedTry] = ()
-    typed: Sequence[tuple[int, Fixed, Answers]] = ()
+    attempts: Sequence[SimulatedAttempt] = ()
+    typed: Sequence[tuple[int, VariantSizes, Answers]] = ()
     ticket: Answers = field(default_factory=dict)
 
 
 class Samples(Questions):
     """Sample courses."""
 
-    def fill(self, course: Course, names: Sequence[str], came: Iterable[Simulated]) -> None:
-        """Put students into a course, with all they did; `Simulated.student` is a place among the names."""
+    def fill(self, course: Course, names: Sequence[str], came: Iterable[SimulatedStudent]) -> None:
+        """Put students into a course, with all they did; `SimulatedStudent.student` is a place among the names."""
         at = now()
         with self._writing() as connection:
             rows = [{"course_id": course.id, "name": name, "joined_at": at, "created_at": at} for name in names]
@@ -53,41 +53,43 @@ class Samples(Questions):
             for one in came:
                 self._keep(connection, one, ids[one.student])
 
-    def _keep(self, connection: sa.Connection, one: Simulated, student_id: int) -> None:
-        spot = {"activity_id": one.activity.id, "student_id": student_id}
-        there = {**spot, "arrived_at": one.arrived_at, "ticket_in": bool(one.ticket)}
+    def _keep(self, connection: sa.Connection, one: SimulatedStudent, student_id: int) -> None:
+        whose = {"activity_id": one.activity.id, "student_id": student_id}
+        there = {**whose, "arrived_at": one.arrived_at, "ticket_in": bool(one.ticket)}
         connection.execute(sa.insert(attendance).values(there))
         for table, rows in (
-            (work, _drafts(one, spot)),
-            (tries, _tries(one, spot)),
+            (class_drafts, _drafts(one, whose)),
+            (class_attempts, _attempts(one, whose)),
             (ticket_answers, _ticket(one, student_id)),
         ):
             if rows:
                 connection.execute(sa.insert(table), rows)
 
 
-def _drafts(one: Simulated, spot: dict[str, int]) -> list[dict[str, Any]]:
-    """What stands in the boxes of each sheet: the last try, or what is typed so far."""
-    last = {tried.item: (tried.fixed, tried.answers, tried.at) for tried in one.tries}
-    begun = {item: (fixed, answers, one.arrived_at) for item, fixed, answers in one.typed}
+def _drafts(one: SimulatedStudent, whose: dict[str, int]) -> list[dict[str, Any]]:
+    """What stands in the boxes of each sheet: the last attempt, or what is typed so far."""
+    last = {attempt.sheet_number: (attempt.sizes, attempt.answers, attempt.at) for attempt in one.attempts}
+    begun = {number: (sizes, answers, one.arrived_at) for number, sizes, answers in one.typed}
     return [
-        {**spot, "sheet": one.activity.content.items[item].sheet, "answers": dict(answers), "version": 1,
-         "variant": asdict(fixed), "saved_at": at}
-        for item, (fixed, answers, at) in {**begun, **last}.items()
+        {**whose, "sheet_key": one.activity.content.items[number - 1].sheet_key, "answers": dict(answers), "version": 1,
+         "variant": asdict(sizes), "saved_at": at}
+        for number, (sizes, answers, at) in {**begun, **last}.items()
     ]  # fmt: skip
 
 
-def _tries(one: Simulated, spot: dict[str, int]) -> list[dict[str, Any]]:
+def _attempts(one: SimulatedStudent, whose: dict[str, int]) -> list[dict[str, Any]]:
+    keys = [item.sheet_key for item in one.activity.content.items]
     return [
-        {**spot, **asdict(tried.graded), "revision": one.activity.revision, "item": tried.item,
-         "sheet": one.activity.content.items[tried.item].sheet, "client_id": secrets.token_hex(16),
-         "variant": asdict(tried.fixed), "answers": dict(tried.answers), "handed_in": tried.handed_in,
-         "created_at": tried.at}
-        for tried in one.tries
+        {**whose, **asdict(attempt.graded), "revision": one.activity.revision, "sheet_number": attempt.sheet_number,
+         "sheet_key": keys[attempt.sheet_number - 1], "client_id": secrets.token_hex(16),
+         "variant": asdict(attempt.sizes), "answers": dict(attempt.answers), "handed_in": attempt.handed_in,
+         "created_at": attempt.at,
+         "marked_by": keys[attempt.sheet_number - 1]}
+        for attempt in one.attempts
     ]  # fmt: skip
 
 
-def _ticket(one: Simulated, student_id: int) -> list[dict[str, Any]]:
+def _ticket(one: SimulatedStudent, student_id: int) -> list[dict[str, Any]]:
     anonymous = one.activity.policies.ticket_anonymous
     return [
         {"id": secrets.token_hex(32), "activity_id": one.activity.id, "question": question, "text": text,

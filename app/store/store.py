@@ -13,6 +13,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from .activities import Activities
+from .audit import AuditLog
 from .classwork import Classwork
 from .courses import Courses
 from .database import migrating, open_engine, upgrade
@@ -21,14 +22,14 @@ from .people import People
 from .questions import Questions, Turn, hashed, now
 from .regrades import Regrades
 from .samples import Samples
-from .tables import attempts, drafts, learners, models, runs
+from .tables import models, practice_attempts, practice_drafts, runs, visitors
 
 Answers = Mapping[str, str]
 _MODEL_KEY = re.compile(r"cfg-[0-9a-f]{20}")
 
 
 @dataclass(frozen=True)
-class Learner:
+class Visitor:
     """Someone who works in one browser; the token is in their cookie, only its hash is stored."""
 
     id: int
@@ -36,7 +37,7 @@ class Learner:
 
 
 @dataclass(frozen=True)
-class Draft:
+class PracticeDraft:
     """What stands in the boxes of one sheet, as typed; versions grow with the browser's clock."""
 
     answers: Answers
@@ -44,8 +45,8 @@ class Draft:
 
 
 @dataclass(frozen=True)
-class Attempt:
-    """One checked try: the texts as typed, and its score: boxes that are right, and shares of those that follow."""
+class PracticeAttempt:
+    """One check of a practice sheet: the texts as typed, and the score out of as many points as there are boxes."""
 
     answers: Answers
     score: float
@@ -86,7 +87,7 @@ class Store(Questions):
     """An open database, brought to the newest tables.
 
     Practice is asked of the store itself, a class of its `people`, `courses`, `activities`, `classwork`,
-    `live` and `regrades`; `samples` fills sample courses.
+    `live`, `regrades` and `audit_log`; `samples` fills sample courses.
     """
 
     def __init__(self, url: str) -> None:
@@ -99,6 +100,7 @@ class Store(Questions):
         self.activities, self.classwork = Activities(*parts), Classwork(*parts)
         self.samples = Samples(*parts)
         self.live, self.regrades = Live(*parts), Regrades(*parts)
+        self.audit_log = AuditLog(*parts)
 
     def close(self) -> None:
         self.engine.dispose()
@@ -107,61 +109,61 @@ class Store(Questions):
         """Ask the database the least there is to ask; raises SQLAlchemyError if it does not answer."""
         self._one(sa.select(1))
 
-    def add_learner(self, token: str = "") -> Learner:
-        """A new learner with a token of 256 random bits, or the one of that token, new or not."""
+    def add_visitor(self, token: str = "") -> Visitor:
+        """A new visitor with a token of 256 random bits, or the one of that token, new or not."""
         token = token or secrets.token_urlsafe(32)
-        insert = self._insert(learners).values(token_hash=hashed(token), created_at=now())
-        new = insert.on_conflict_do_nothing(index_elements=[learners.c.token_hash]).returning(learners.c.id)
+        insert = self._insert(visitors).values(token_hash=hashed(token), created_at=now())
+        new = insert.on_conflict_do_nothing(index_elements=[visitors.c.token_hash]).returning(visitors.c.id)
         with self._writing() as connection:
             added = connection.scalar(new)
-        found = Learner(added, token) if added else self.find_learner(token)
+        found = Visitor(added, token) if added else self.find_visitor(token)
         assert found is not None  # noqa: S101 - whoever was there before is there
         return found
 
-    def find_learner(self, token: str) -> Learner | None:
-        row = self._one(sa.select(learners.c.id).where(learners.c.token_hash == hashed(token)))
-        return Learner(row[0], token) if row else None
+    def find_visitor(self, token: str) -> Visitor | None:
+        row = self._one(sa.select(visitors.c.id).where(visitors.c.token_hash == hashed(token)))
+        return Visitor(row[0], token) if row else None
 
-    def save_draft(self, learner: Learner, sheet: str, draft: Draft) -> None:
+    def save_draft(self, visitor: Visitor, sheet: str, draft: PracticeDraft) -> None:
         """Keep what stands in the boxes, unless something newer is kept already; durable once this returns."""
         values = {"answers": dict(draft.answers), "version": draft.version, "saved_at": now()}
-        insert = self._insert(drafts).values(learner_id=learner.id, sheet=sheet, **values)
+        insert = self._insert(practice_drafts).values(visitor_id=visitor.id, sheet_key=sheet, **values)
         upsert = insert.on_conflict_do_update(
-            index_elements=[drafts.c.learner_id, drafts.c.sheet],
+            index_elements=[practice_drafts.c.visitor_id, practice_drafts.c.sheet_key],
             set_=values,
-            where=drafts.c.version <= draft.version,
+            where=practice_drafts.c.version <= draft.version,
         )
         self._write(upsert)
 
-    def find_draft(self, learner: Learner, sheet: str) -> Draft | None:
-        query = sa.select(drafts.c.answers, drafts.c.version).where(
-            drafts.c.learner_id == learner.id, drafts.c.sheet == sheet
+    def find_draft(self, visitor: Visitor, sheet: str) -> PracticeDraft | None:
+        query = sa.select(practice_drafts.c.answers, practice_drafts.c.version).where(
+            practice_drafts.c.visitor_id == visitor.id, practice_drafts.c.sheet_key == sheet
         )
         row = self._one(query)
-        return Draft(*row) if row else None
+        return PracticeDraft(*row) if row else None
 
-    def record_attempt(self, learner: Learner, sheet: str, attempt: Attempt) -> None:
-        """Keep one checked try for good."""
+    def record_attempt(self, visitor: Visitor, sheet: str, attempt: PracticeAttempt) -> None:
+        """Keep one attempt for good."""
         row = {"answers": dict(attempt.answers), "score": attempt.score, "out_of": attempt.out_of, "created_at": now()}
-        self._write(sa.insert(attempts).values(learner_id=learner.id, sheet=sheet, **row))
+        self._write(sa.insert(practice_attempts).values(visitor_id=visitor.id, sheet_key=sheet, **row))
 
-    def last_attempt(self, learner: Learner, sheet: str) -> Attempt | None:
-        return next(iter(self.latest_attempts(learner, sheet, 1)), None)
+    def last_attempt(self, visitor: Visitor, sheet: str) -> PracticeAttempt | None:
+        return next(iter(self.latest_attempts(visitor, sheet, 1)), None)
 
-    def latest_attempts(self, learner: Learner, sheet: str, most: int) -> list[Attempt]:
-        """The newest checked tries of a sheet, newest first, so many at most."""
+    def latest_attempts(self, visitor: Visitor, sheet: str, most: int) -> list[PracticeAttempt]:
+        """The newest attempts on a sheet, newest first, so many at most."""
         query = (
-            sa.select(attempts.c.answers, attempts.c.score, attempts.c.out_of)
-            .where(attempts.c.learner_id == learner.id, attempts.c.sheet == sheet)
-            .order_by(attempts.c.id.desc())
+            sa.select(practice_attempts.c.answers, practice_attempts.c.score, practice_attempts.c.out_of)
+            .where(practice_attempts.c.visitor_id == visitor.id, practice_attempts.c.sheet_key == sheet)
+            .order_by(practice_attempts.c.id.desc())
             .limit(most)
         )
-        return [Attempt(*row) for row in self._all(query)]
+        return [PracticeAttempt(*row) for row in self._all(query)]
 
     def add_run(self, sheet: str, answers: Answers) -> Run:
         """A run that has not finished; its id cannot be guessed, since whoever has it may look."""
         run = Run(secrets.token_urlsafe(12), sheet, answers, None, None, now())
-        row = {"id": run.id, "sheet": sheet, "answers": dict(answers), "created_at": run.created_at}
+        row = {"id": run.id, "sheet_key": sheet, "answers": dict(answers), "created_at": run.created_at}
         self._write(sa.insert(runs).values(row))
         return run
 
@@ -176,7 +178,7 @@ class Store(Questions):
         if row is None:
             return None
         created = row.created_at if row.created_at.tzinfo else row.created_at.replace(tzinfo=UTC)
-        return Run(row.id, row.sheet, row.answers, row.result, row.problem, created)
+        return Run(row.id, row.sheet_key, row.answers, row.result, row.problem, created)
 
     def keep_model(self, name: str, config: Any, source: str) -> KeptModel:
         """Keep a parsed config.json; one that is there already stays as it was first imported, name and all."""

@@ -25,7 +25,7 @@ from sqlalchemy import (
 from sqlalchemy.types import TypeDecorator
 
 
-class Moment(TypeDecorator[datetime]):
+class UtcDateTime(TypeDecorator[datetime]):
     """A time that comes back in UTC with its zone; SQLite alone would drop the zone."""
 
     impl = DateTime(timezone=True)
@@ -43,42 +43,45 @@ metadata = MetaData(
                        "uq": "uq_%(table_name)s_%(column_0_N_name)s", "pk": "pk_%(table_name)s"}
 )  # fmt: skip
 
-learners = Table(
-    "learners",
+# What tables were called before migration 0005: a backup may be older.
+FORMER_TABLES = frozenset({"attempts", "drafts", "learners", "links", "log", "seats", "tries", "work"})
+
+visitors = Table(
+    "visitors",
     metadata,
     Column("id", Integer, primary_key=True),
     Column("token_hash", String(64), nullable=False, unique=True),  # the cookie itself is never stored
     Column("created_at", DateTime(timezone=True), nullable=False),
 )
 
-drafts = Table(
-    "drafts",
+practice_drafts = Table(
+    "practice_drafts",
     metadata,
-    Column("learner_id", ForeignKey("learners.id", ondelete="CASCADE"), primary_key=True),
-    Column("sheet", String(200), primary_key=True),
+    Column("visitor_id", ForeignKey("visitors.id", ondelete="CASCADE"), primary_key=True),
+    Column("sheet_key", String(200), primary_key=True),
     Column("answers", JSON, nullable=False),  # texts as typed, by place
     Column("version", BigInteger, nullable=False),  # the browser's clock: a late save never covers a newer one
     Column("saved_at", DateTime(timezone=True), nullable=False),
 )
 
-attempts = Table(
-    "attempts",
+practice_attempts = Table(
+    "practice_attempts",
     metadata,
     Column("id", Integer, primary_key=True),
-    Column("learner_id", ForeignKey("learners.id", ondelete="CASCADE"), nullable=False),
-    Column("sheet", String(200), nullable=False),
+    Column("visitor_id", ForeignKey("visitors.id", ondelete="CASCADE"), nullable=False),
+    Column("sheet_key", String(200), nullable=False),
     Column("answers", JSON, nullable=False),
     Column("score", Float, nullable=False),
     Column("out_of", Integer, nullable=False),
     Column("created_at", DateTime(timezone=True), nullable=False),
 )
-Index(None, attempts.c.learner_id, attempts.c.sheet)
+Index(None, practice_attempts.c.visitor_id, practice_attempts.c.sheet_key)
 
 runs = Table(
     "runs",
     metadata,
     Column("id", String(32), primary_key=True),
-    Column("sheet", String(200), nullable=False),
+    Column("sheet_key", String(200), nullable=False),
     Column("answers", JSON, nullable=False),  # what stood on the sheet when the head was run
     Column("result", JSON),  # null until it is there
     Column("problem", String(500)),  # the sentence shown where there is no result
@@ -104,7 +107,7 @@ teachers = Table(
     Column("email", String(254), nullable=False, unique=True),  # in lower case
     Column("name", String(100), nullable=False),
     Column("password_hash", String(200)),  # null until a password was set through a link
-    Column("created_at", Moment, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
 )
 
 sessions = Table(
@@ -113,19 +116,22 @@ sessions = Table(
     Column("id", Integer, primary_key=True),
     Column("token_hash", String(64), nullable=False, unique=True),
     Column("teacher_id", ForeignKey("teachers.id", ondelete="CASCADE"), nullable=False, index=True),
-    Column("created_at", Moment, nullable=False),
-    Column("seen_at", Moment, nullable=False),  # to the minute
-    Column("ended_at", Moment),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("seen_at", UtcDateTime, nullable=False),  # to the minute
+    Column("ended_at", UtcDateTime),
 )
 
-log = Table(
-    "log",
+audit_log = Table(
+    "audit_log",
     metadata,
     Column("id", Integer, primary_key=True),
-    Column("at", Moment, nullable=False),
-    Column("who", String(40), nullable=False),  # such as "teacher 3": numbers, never names
-    Column("what", String(40), nullable=False),
-    Column("object", String(100), nullable=False),
+    Column("at", UtcDateTime, nullable=False),
+    Column("actor_kind", String(20), nullable=False),  # teacher, nobody or terminal
+    Column("action", String(40), nullable=False),  # see audit.AuditAction
+    Column("object_kind", String(20), nullable=False),  # activity, course, student, teacher; empty where there is none
+    Column("actor_id", Integer),  # numbers, never names: a log outlives what it is about
+    Column("object_id", Integer),
+    Column("detail", String(40), nullable=False),  # such as which file was exported; empty where there is none
 )
 
 # Courses
@@ -137,8 +143,8 @@ courses = Table(
     Column("title", String(200), nullable=False),
     Column("time_zone", String(64), nullable=False),  # such as Europe/Berlin
     Column("sample", Boolean, nullable=False),  # its students are simulated
-    Column("created_at", Moment, nullable=False),
-    Column("archived_at", Moment),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("archived_at", UtcDateTime),
 )
 
 staff = Table(
@@ -149,8 +155,8 @@ staff = Table(
     Column("role", String(10), nullable=False),  # instructor or assistant
 )
 
-links = Table(
-    "links",
+account_links = Table(
+    "account_links",
     metadata,
     Column("id", Integer, primary_key=True),
     Column("kind", String(10), nullable=False),  # setup, invite or reset
@@ -158,8 +164,8 @@ links = Table(
     Column("email", String(254), nullable=False),  # empty where whoever has the link may choose
     Column("course_id", ForeignKey("courses.id", ondelete="CASCADE")),
     Column("role", String(10)),
-    Column("expires_at", Moment, nullable=False),
-    Column("used_at", Moment),
+    Column("expires_at", UtcDateTime, nullable=False),
+    Column("used_at", UtcDateTime),
 )
 
 students = Table(
@@ -170,18 +176,18 @@ students = Table(
     Column("name", String(100), nullable=False),
     Column("roster_key", String(100)),  # the number the roster has for them, if any
     Column("resume_hash", String(64), unique=True),
-    Column("joined_at", Moment),  # null while nobody has taken this name of the roster
-    Column("created_at", Moment, nullable=False),
+    Column("joined_at", UtcDateTime),  # null while nobody has taken this name of the roster
+    Column("created_at", UtcDateTime, nullable=False),
     UniqueConstraint("course_id", "roster_key"),
 )
 
-seats = Table(
-    "seats",
+enrolments = Table(
+    "enrolments",
     metadata,
-    Column("learner_id", ForeignKey("learners.id", ondelete="CASCADE"), primary_key=True),
+    Column("visitor_id", ForeignKey("visitors.id", ondelete="CASCADE"), primary_key=True),
     Column("course_id", ForeignKey("courses.id", ondelete="CASCADE"), primary_key=True),  # one student a browser
     Column("student_id", ForeignKey("students.id", ondelete="CASCADE"), nullable=False, index=True),
-    Column("created_at", Moment, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
 )
 
 activities = Table(
@@ -194,9 +200,9 @@ activities = Table(
     Column("join_code", String(12), nullable=False, unique=True),
     Column("state", String(10), nullable=False),  # draft, open or closed; the times below narrow "open"
     Column("policies", JSON, nullable=False),  # see activities.Policies
-    Column("opens_at", Moment),
-    Column("closes_at", Moment),
-    Column("created_at", Moment, nullable=False),
+    Column("opens_at", UtcDateTime),
+    Column("closes_at", UtcDateTime),
+    Column("created_at", UtcDateTime, nullable=False),
 )
 
 revisions = Table(
@@ -206,7 +212,7 @@ revisions = Table(
     Column("activity_id", ForeignKey("activities.id", ondelete="CASCADE"), nullable=False),
     Column("number", Integer, nullable=False),
     Column("content", JSON, nullable=False),  # see activities.Content; never changed once students have seen it
-    Column("created_at", Moment, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
     UniqueConstraint("activity_id", "number"),
 )
 
@@ -217,31 +223,31 @@ attendance = Table(
     metadata,
     Column("activity_id", ForeignKey("activities.id", ondelete="CASCADE"), primary_key=True),
     Column("student_id", ForeignKey("students.id", ondelete="CASCADE"), primary_key=True),
-    Column("arrived_at", Moment, nullable=False),
+    Column("arrived_at", UtcDateTime, nullable=False),
     Column("ticket_in", Boolean, nullable=False),  # that an exit ticket was handed in, not which
 )
 
-work = Table(
-    "work",
+class_drafts = Table(
+    "class_drafts",
     metadata,
     Column("student_id", ForeignKey("students.id", ondelete="CASCADE"), primary_key=True),
     Column("activity_id", ForeignKey("activities.id", ondelete="CASCADE"), primary_key=True),
-    Column("sheet", String(120), primary_key=True),  # see activities.Item: changes where the questions change
+    Column("sheet_key", String(120), primary_key=True),  # see activities.Item: changes where the questions change
     Column("answers", JSON, nullable=False),
     Column("version", BigInteger, nullable=False),
     Column("variant", JSON, nullable=False),  # model, tokens, decoder_tokens
-    Column("saved_at", Moment, nullable=False),
+    Column("saved_at", UtcDateTime, nullable=False),
 )
 
-tries = Table(
-    "tries",
+class_attempts = Table(
+    "class_attempts",
     metadata,
     Column("id", Integer, primary_key=True),
     Column("student_id", ForeignKey("students.id", ondelete="CASCADE"), nullable=False),
     Column("activity_id", ForeignKey("activities.id", ondelete="CASCADE"), nullable=False),
     Column("revision", Integer, nullable=False),  # number of the revision that was answered
-    Column("item", Integer, nullable=False),  # which worksheet of that revision, from 0
-    Column("sheet", String(120), nullable=False),
+    Column("sheet_number", Integer, nullable=False),  # which worksheet of that revision, from 1
+    Column("sheet_key", String(120), nullable=False),
     Column("client_id", String(80), nullable=False),  # made by the browser: a request that is sent again counts once
     Column("variant", JSON, nullable=False),
     Column("answers", JSON, nullable=False),
@@ -249,11 +255,12 @@ tries = Table(
     Column("misconceptions", JSON, nullable=False),  # keys, the diagnosis first
     Column("score", Float, nullable=False),
     Column("out_of", Integer, nullable=False),
-    Column("handed_in", Boolean, nullable=False),
-    Column("created_at", Moment, nullable=False),
+    Column("handed_in", Boolean, nullable=False),  # then it is a submission
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("marked_by", String(120)),  # sheet key of the definition that gave the marks; null where it is not known
     UniqueConstraint("student_id", "client_id"),
 )
-Index(None, tries.c.activity_id, tries.c.student_id)
+Index(None, class_attempts.c.activity_id, class_attempts.c.student_id)
 
 ticket_answers = Table(
     "ticket_answers",
@@ -276,9 +283,9 @@ spotlights = Table(
     "spotlights",
     metadata,
     Column("activity_id", ForeignKey("activities.id", ondelete="CASCADE"), primary_key=True),  # one at a time
-    Column("item", Integer, nullable=False),  # which worksheet of the newest revision, from 0
+    Column("sheet_number", Integer, nullable=False),  # which worksheet of the newest revision, from 1
     Column("misconception", String(80), nullable=False),
-    Column("drawn", Boolean, nullable=False),  # whether the truth stands beside it, which tells answers
+    Column("shows_drawing", Boolean, nullable=False),  # beside the true one, which tells answers
 )
 
 regrades = Table(
@@ -287,16 +294,17 @@ regrades = Table(
     Column("id", Integer, primary_key=True),
     Column("activity_id", ForeignKey("activities.id", ondelete="CASCADE"), nullable=False, index=True),
     Column("teacher_id", ForeignKey("teachers.id", ondelete="SET NULL")),
-    Column("at", Moment, nullable=False),
+    Column("at", UtcDateTime, nullable=False),
 )
 
 old_marks = Table(
     "old_marks",
     metadata,
     Column("regrade_id", ForeignKey("regrades.id", ondelete="CASCADE"), primary_key=True),
-    Column("try_id", ForeignKey("tries.id", ondelete="CASCADE"), primary_key=True, index=True),
-    Column("marks", JSON, nullable=False),  # these four as they were before
+    Column("attempt_id", ForeignKey("class_attempts.id", ondelete="CASCADE"), primary_key=True, index=True),
+    Column("marks", JSON, nullable=False),  # this and the columns below as they were before
     Column("misconceptions", JSON, nullable=False),
     Column("score", Float, nullable=False),
     Column("out_of", Integer, nullable=False),
+    Column("marked_by", String(120)),
 )

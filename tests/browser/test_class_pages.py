@@ -108,7 +108,13 @@ def test_what_is_typed_without_a_connection_is_kept_and_sent_later(browser: Brow
     token = store.people.open_session(ada)
     teacher.add_cookies([{"name": "attention_shapes_teacher", "value": token, "url": own_app.url}])
     teacher.request.post("/courses", form={"title": "C", "zone": "UTC"})
-    rules = {"variants": "same", "feedback": "at_once", "run": "after", "follow_share": "50", "ticket_anonymous": "yes"}
+    rules = {
+        "variants": "same",
+        "feedback": "immediate",
+        "run": "after",
+        "follow_share": "50",
+        "ticket_anonymous": "yes",
+    }
     teacher.request.post("/courses/1/activities", form={"title": "A", "worksheet": "llama-7b", **rules})
     teacher.request.post("/activities/1/open")
     activity = store.activities.find(1)
@@ -126,7 +132,7 @@ def test_what_is_typed_without_a_connection_is_kept_and_sent_later(browser: Brow
     expect(page.locator("output.saved")).to_have_text("Saved", timeout=30_000)
     [student] = store.courses.students(store.courses.find(1))  # type: ignore[arg-type]  # it was made above
     [work] = store.classwork.progress(1, student.id).values()
-    assert work.tries == 0
+    assert work.attempts == 0
     page.reload()
     assert page.input_value("input[name='keys.rows']") == "31337"
     teacher.request.post("/activities/1/close")

@@ -50,12 +50,12 @@ class Lesson:
 
     def sit_down(self, name: str, **options: Any) -> BrowserContext:
         """A phone in which that student has joined."""
-        learner, course = self.store.add_learner(), self.store.courses.find(self.activity.course_id)
+        visitor, course = self.store.add_visitor(), self.store.courses.find(self.activity.course_id)
         assert course
-        self.store.courses.enrol(course, name, learner.id)
+        self.store.courses.enrol(course, name, visitor.id)
         size = {"width": 360, "height": 780}
         context = self.browser.new_context(base_url=self.app.url, viewport=size, **options)  # type: ignore[arg-type]
-        context.add_cookies([{"name": VISITOR_COOKIE, "value": learner.token, "url": self.app.url}])
+        context.add_cookies([{"name": VISITOR_COOKIE, "value": visitor.token, "url": self.app.url}])
         return context
 
     def ticket(self, page: Page) -> Page:
@@ -197,7 +197,7 @@ def test_a_database_that_takes_nothing_for_a_while_loses_nothing(lesson: Lesson)
     assert statuses[503] >= 4
     page.get_by_role("button", name="Hand in").click()
     expect(page.get_by_role("status").first).to_contain_text("Handed in.")
-    [found] = lesson.store.classwork.tries_of_activity(lesson.activity.id)
+    [found] = lesson.store.classwork.attempts_of_activity(lesson.activity.id)
     assert {blank: text for blank, text in found.answers.items() if text} == {
         "queries.rows": "100", "queries.columns": "128", "keys.rows": "100",
     }  # fmt: skip

@@ -66,7 +66,7 @@ def test_the_room_changes_by_itself_and_a_misconception_is_explained_by_keyboard
     expect(projector.locator(".tally dd").first).to_have_text(str(len(before)))
     course = taught.store.courses.find(taught.activity.course_id)
     assert course
-    student, _ = taught.store.courses.enrol(course, "Late", taught.store.add_learner().id)
+    student, _ = taught.store.courses.enrol(course, "Late", taught.store.add_visitor().id)
     button = desk.locator("[id^=explain-]").first
     button.focus()
     taught.store.classwork.arrive(taught.activity.id, student.id)
@@ -141,7 +141,7 @@ def test_the_summary_prints_on_one_page(browser: Browser, taught: Taught) -> Non
     for number in range(7):
         course = taught.store.courses.find(taught.activity.course_id)
         assert course
-        student, _ = taught.store.courses.enrol(course, f"Writer {number}", taught.store.add_learner().id)
+        student, _ = taught.store.courses.enrol(course, f"Writer {number}", taught.store.add_visitor().id)
         taught.store.classwork.arrive(taught.activity.id, student.id)
         taught.store.classwork.hand_in_ticket(
             taught.activity.id, student.id, f"long {taught.activity.id} {number}", answers, anonymous=True

@@ -26,8 +26,8 @@ def test_simulated_students_write_what_their_misconception_makes_them_write(new_
     [going_on, past] = school.store.activities.of_course(course)
     misconceptions = Counter[str]()
     for activity in (going_on, past):
-        for tried in school.store.classwork.tries_of_activity(activity.id):
-            variant = library.variant(str(activity.content.items[tried.item].worksheet["key"]))
+        for tried in school.store.classwork.attempts_of_activity(activity.id):
+            variant = library.variant(str(activity.content.items[tried.sheet_number - 1].worksheet["key"]))
             by_hand = [{box: str(n) for box, n in boxes.items()} for _, boxes in misconception_sheets(variant)]
             right = {str(blank): str(n) for blank, n in variant.key.items()}
             assert tried.answers in [right, *by_hand]
@@ -46,9 +46,9 @@ def test_there_is_something_to_see_at_once(new_app: FastAPI) -> None:
     course = sample(school)
     [going_on, past] = school.store.activities.of_course(course)
     work = school.store.classwork
-    tries = work.tries_of_activity(going_on.id)
-    handed_in = {tried.student_id for tried in tries if tried.handed_in}
-    tried = {tried.student_id for tried in tries}
+    attempts = work.attempts_of_activity(going_on.id)
+    handed_in = {tried.student_id for tried in attempts if tried.handed_in}
+    tried = {tried.student_id for tried in attempts}
     typing = {draft.student_id for draft in work.drafts_of_activity(going_on.id)}
     assert 0 < len(handed_in) < len(tried) < len(typing) < 30
     assert (going_on.phase(), past.phase()) == ("open", "closed")

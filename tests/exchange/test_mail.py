@@ -33,7 +33,7 @@ from app.main import create_app
 from app.settings import Settings
 from app.store import Store, Teacher
 from app.store import people as people_module
-from app.store.tables import log
+from app.store.tables import audit_log
 from app.web.shared.rate_limits import BUCKETS
 from tests.helpers.school import PASSWORD, School
 
@@ -166,9 +166,10 @@ def test_a_mailed_link_sets_a_password_once_and_ends_every_session(
     signed = browser.post("/sign-in", data={"email": ADA, "password": PASSWORD})
     assert signed.status_code == 303
     with school.store.engine.connect() as connection:
-        rows = [(row.who, row.what, row.object) for row in connection.execute(sa.select(log).order_by(log.c.id))]
-    assert rows[0] == ("nobody", "password link mailed", f"teacher {ada.id}")
-    assert rows[1] == (f"teacher {ada.id}", "password set", f"teacher {ada.id}")
+        columns = [audit_log.c[name] for name in ("actor_kind", "actor_id", "action", "object_kind", "object_id")]
+        rows = [tuple(row) for row in connection.execute(sa.select(*columns).order_by(audit_log.c.id))]
+    assert rows[0] == ("nobody", None, "password link mailed", "teacher", ada.id)
+    assert rows[1] == ("teacher", ada.id, "password set", "teacher", ada.id)
 
 
 def test_the_host_of_a_request_has_no_part_in_the_link(

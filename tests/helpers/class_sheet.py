@@ -22,4 +22,4 @@ def press(browser: TestClient, activity: Activity, what: str, answers: dict[str,
 
 
 def attempts_in(classroom: Classroom, activity: Activity) -> list[tuple[bool, float]]:
-    return [(found.handed_in, found.score) for found in classroom.store.classwork.tries_of_activity(activity.id)]
+    return [(found.handed_in, found.score) for found in classroom.store.classwork.attempts_of_activity(activity.id)]

@@ -10,8 +10,8 @@ from fastapi import FastAPI
 
 from app.classes.student_sheet import freeze, student_sheet
 from app.grading.grade import grade
-from app.store import Graded, Policies, Student, Try
-from app.store.classwork import Draft
+from app.store import ClassAttempt, Graded, Policies, Student
+from app.store.classwork import ClassDraft
 from tests.helpers.html_page import Page
 from tests.helpers.school import Classroom
 
@@ -32,7 +32,7 @@ class MarkedClassroom(Classroom):
         mistaken = replace(item, worksheet={**item.worksheet, "tokens_are": "columns", "rows": asked})
         self.store.activities.revise(self.activity, replace(content, items=(mistaken,)))
 
-    def hand_in(self, student: Student, answers: Mapping[str, str], number: int = 0) -> Try:
+    def hand_in(self, student: Student, answers: Mapping[str, str], number: int = 0) -> ClassAttempt:
         """Store an attempt as the student's page would, handed in."""
         activity = self.school.reload(self.activity)
         services = self.school.services
@@ -41,7 +41,7 @@ class MarkedClassroom(Classroom):
         held = (report.diagnosis.key,) if report.diagnosis else ()
         marks = {str(blank): mark.kind for blank, mark in report.marks.items()}
         graded = Graded(marks, held, report.score, report.out_of)
-        draft = Draft(answers, next(TYPED), sheet.sizes)
+        draft = ClassDraft(answers, next(TYPED), sheet.sizes)
         record = self.school.store.classwork.record
         return record(sheet.key, f"form-{draft.version}", draft, graded, handed_in=True)
 

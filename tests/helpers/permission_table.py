@@ -152,7 +152,7 @@ class TwoCourses:
         self.kim, self.activity = kim, self.school.activity(course)
         self.school.activity(other)
         self.people: dict[str, dict[str, Any]] = {
-            "nobody": {}, "other student": {"learner": lous}, "student": {"learner": kims},
+            "nobody": {}, "other student": {"visitor": lous}, "student": {"visitor": kims},
             "assistant": {"teacher": bo}, "other instructor": {"teacher": eve}, "instructor": {"teacher": ada},
         }  # fmt: skip
         self.values = {

@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 
 from app.classes.student_sheet import freeze
 from app.sheets.library import Library
-from app.store import Activity, Course, Learner, Plan, Policies, Role, Store, Student, Teacher
+from app.store import Activity, Course, Plan, Policies, Role, Store, Student, Teacher, Visitor
 from app.web.shared.cookies import TEACHER_COOKIE, VISITOR_COOKIE
 from app.web.shared.services import Services
 from tests.helpers.html_page import Page
@@ -92,18 +92,18 @@ class School:
         assert current
         return current
 
-    def student(self, course: Course, name: str) -> tuple[Student, Learner]:
+    def student(self, course: Course, name: str) -> tuple[Student, Visitor]:
         """Enrol a student, with the browser in which they did."""
-        learner = self.store.add_learner()
-        return self.store.courses.enrol(course, name, learner.id)[0], learner
+        visitor = self.store.add_visitor()
+        return self.store.courses.enrol(course, name, visitor.id)[0], visitor
 
-    def browser(self, *, teacher: Teacher | None = None, learner: Learner | None = None) -> Browser:
+    def browser(self, *, teacher: Teacher | None = None, visitor: Visitor | None = None) -> Browser:
         """A browser in which a teacher is signed in, or a student enrolled, or nobody is known; follows no redirect."""
         cookies = {}
         if teacher:
             cookies[TEACHER_COOKIE] = self.store.people.open_session(teacher)
-        if learner:
-            cookies[VISITOR_COOKIE] = learner.token
+        if visitor:
+            cookies[VISITOR_COOKIE] = visitor.token
         return Browser(self.app, cookies=cookies, raise_server_exceptions=False, follow_redirects=False)
 
 
@@ -120,7 +120,7 @@ class Classroom:
         self.teacher = self.school.teacher()
         self.course = self.school.course("Transformers", self.teacher)
         self.instructor = self.school.browser(teacher=self.teacher)
-        self.learners = dict[int, Learner]()  # by the student's id
+        self.visitors = dict[int, Visitor]()  # by the student's id
         if sheets is not None:
             self.activity: Activity = self.school.activity(self.course, policies, sheets)
 
@@ -145,9 +145,9 @@ class Classroom:
 
     def join(self, name: str = "Kim") -> tuple[Student, Browser]:
         """Enrol a student, with a browser in which they are."""
-        student, learner = self.school.student(self.course, name)
-        self.learners[student.id] = learner
-        return student, self.school.browser(learner=learner)
+        student, visitor = self.school.student(self.course, name)
+        self.visitors[student.id] = visitor
+        return student, self.school.browser(visitor=visitor)
 
     def student(self, name: str = "Kim") -> Student:
         """Enrol a student who has come to the activity."""
@@ -157,7 +157,7 @@ class Classroom:
 
     def browser_of(self, student: Student) -> Browser:
         """A browser in which a student is enrolled who has joined before."""
-        return self.school.browser(learner=self.learners[student.id])
+        return self.school.browser(visitor=self.visitors[student.id])
 
     def get(self, address: str) -> str:
         """The text of a page as the instructor gets it; fails unless the status is 200."""

@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
-from app.store import Activity, Content, Course, Fixed, Graded, Item, Learner, Spot, Store, Student, Teacher, Ticket
+from app.store import (
+    Activity,
+    Content,
+    Course,
+    FrozenTicket,
+    FrozenWorksheet,
+    Graded,
+    Store,
+    Student,
+    SubmissionKey,
+    Teacher,
+    VariantSizes,
+    Visitor,
+)
 
 SHEET = {"key": "llama-7b", "title": "One head", "model": "llama-7b", "topic": "single-head", "tokens": 100,
          "rows": ["input", "queries"]}  # fmt: skip
-CONTENT = Content((Item(SHEET),), Ticket("classic", "Before you go", "Pick a couple.", (("muddiest", "?"),)), "w1")
-LLAMA = Fixed("llama-7b", 100)
+CONTENT = Content(
+    (FrozenWorksheet(SHEET),), FrozenTicket("classic", "Before you go", "Pick a couple.", (("muddiest", "?"),)), "w1"
+)
+LLAMA = VariantSizes("llama-7b", 100)
 HALF = Graded({"queries.rows": "right", "queries.columns": "wrong"}, ("whole-width",), 1, 2)
 
 
@@ -20,11 +35,11 @@ def teacher(store: Store, email: str = "ada@example.org") -> Teacher:
     return made
 
 
-def seated(store: Store, where: Course, name: str = "Kim") -> tuple[Student, Learner, str]:
-    learner = store.add_learner()
-    student, code = store.courses.enrol(where, name, learner.id)
-    return student, learner, code
+def seated(store: Store, where: Course, name: str = "Kim") -> tuple[Student, Visitor, str]:
+    visitor = store.add_visitor()
+    student, code = store.courses.enrol(where, name, visitor.id)
+    return student, visitor, code
 
 
-def spot(student: Student, activity: Activity) -> Spot:
-    return Spot(student.id, activity.id, activity.revision, 0, activity.content.items[0].sheet)
+def key(student: Student, activity: Activity) -> SubmissionKey:
+    return SubmissionKey(student.id, activity.id, activity.revision, 1, activity.content.items[0].sheet_key)

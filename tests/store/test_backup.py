@@ -20,7 +20,7 @@ from app import cli
 from app.store import Store
 from app.store.backup import BackupError, check_backup, restore_backup, write_backup
 from app.store.database import migrating, open_engine, upgrade
-from app.store.tables import activities, courses, learners, log, metadata, students, tries
+from app.store.tables import activities, audit_log, class_attempts, courses, metadata, students
 
 Rows = dict[str, list[tuple[Any, ...]]]
 
@@ -120,29 +120,29 @@ def test_every_row_comes_back_by_way_of_the_other_database(
 def test_what_comes_after_a_restore_gets_numbers_of_its_own(store: Store, tmp_path: Path) -> None:
     """In every table that counts its rows, the next number is above the highest that was restored."""
     for _ in range(5):
-        store.add_learner()
+        store.add_visitor()
     write_backup(store.engine, tmp_path / "kept")
     restore_backup(store.engine, tmp_path / "kept", replace=True)
-    assert store.add_learner().id == 6
+    assert store.add_visitor().id == 6
 
 
 def test_a_backup_is_of_one_moment(store: Store, tmp_path: Path) -> None:
-    """While it is written, somebody adds a learner and a course at once, after the one table and before the other."""
-    store.add_learner()
+    """While it is written, somebody adds a visitor and a course at once, after the one table and before the other."""
+    store.add_visitor()
     written = list[str]()
 
     def add_both(_connection: Any, _cursor: Any, statement: str, *_rest: Any) -> None:
-        if "FROM learners" in statement and not written:
+        if "FROM visitors" in statement and not written:
             written.append(statement)
             store.people.add_teacher("ada@example.org", "Ada")  # a table that is read later
-            store.add_learner()
+            store.add_visitor()
 
     sa.event.listen(store.engine, "after_cursor_execute", add_both)
     contents = write_backup(store.engine, tmp_path / "kept")
     sa.event.remove(store.engine, "after_cursor_execute", add_both)
     assert written
-    assert (contents.tables["learners"].rows, contents.tables["teachers"].rows) == (1, 0)
-    assert len(everything(store)["learners"]) == 2
+    assert (contents.tables["visitors"].rows, contents.tables["teachers"].rows) == (1, 0)
+    assert len(everything(store)["visitors"]) == 2
     assert len(everything(store)["teachers"]) == 1
 
 
@@ -190,8 +190,8 @@ def with_value(key: str, value: object) -> Callable[[bytes], bytes]:
 @pytest.mark.parametrize(
     ("name", "change", "reason"),
     [
-        ("tables/learners.jsonl", lambda data: data[:-2], "damaged"),
-        ("tables/learners.jsonl", lambda data: data + data.splitlines(keepends=True)[-1], "damaged"),
+        ("tables/visitors.jsonl", lambda data: data[:-2], "damaged"),
+        ("tables/visitors.jsonl", lambda data: data + data.splitlines(keepends=True)[-1], "damaged"),
         ("backup.json", lambda data: b"{", "no-backup"),
         ("backup.json", lambda data: b"[]", "no-backup"),
         ("backup.json", with_value("format", "another 1"), "no-backup"),
@@ -241,18 +241,18 @@ def test_a_restore_that_breaks_in_the_middle_leaves_what_was_there(
     def breaks(*_: Any) -> None:
         raise OSError("disk full")
 
-    monkeypatch.setattr("app.store.backup._count_on", lambda _, table: breaks() if table.name == "log" else None)
+    monkeypatch.setattr("app.store.backup._count_on", lambda _, table: breaks() if table.name == "audit_log" else None)
     with pytest.raises(OSError, match="disk full"):
         restore_backup(store.engine, tmp_path / "kept", replace=True)
     assert everything(store) == before
 
 
 def test_a_backup_of_older_tables_is_brought_to_the_newest(tmp_path: Path, store: Store) -> None:
-    """A database of the second migration, with a learner in it, is restored here, and classes can be held in it."""
+    """A database of the second migration, with a visitor in it, is restored here, and classes can be held in it."""
     old = open_engine(f"sqlite:///{tmp_path / 'old.sqlite3'}")
     with migrating(old) as connection:
         upgrade(connection, "0002")
-        connection.execute(sa.insert(learners).values(token_hash="t", created_at=datetime(2026, 1, 1, tzinfo=UTC)))  # noqa: S106
+        connection.execute(sa.text("INSERT INTO learners (token_hash, created_at) VALUES ('t', '2026-01-01')"))
     contents = write_backup(old, tmp_path / "kept")
     old.dispose()
     assert (contents.revision, set(contents.tables)) == (
@@ -260,7 +260,7 @@ def test_a_backup_of_older_tables_is_brought_to_the_newest(tmp_path: Path, store
         {"learners", "drafts", "attempts", "runs", "models"},
     )
     restore_backup(store.engine, tmp_path / "kept")
-    assert [row[1] for row in everything(store)["learners"]] == ["t"]
+    assert [row[1] for row in everything(store)["visitors"]] == ["t"]
     assert store.people.add_teacher("ada@example.org", "Ada")
 
 
@@ -273,7 +273,7 @@ def test_a_table_made_anew_by_a_migration_keeps_what_refers_to_it(store: Store) 
         with operations.batch_alter_table("courses", recreate="auto") as batch:
             batch.alter_column("title", type_=sa.String(300))
     assert everything(store) == before
-    assert all(before[table.name] for table in (courses, students, activities, tries, log))
+    assert all(before[table.name] for table in (courses, students, activities, class_attempts, audit_log))
     with store.engine.begin() as connection, pytest.raises(sa.exc.IntegrityError):
         connection.execute(sa.insert(students).values(course_id=10, name="x", created_at=datetime.now(UTC)))
 

@@ -9,28 +9,24 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 import sqlalchemy as sa
-from alembic import command
-from alembic.config import Config
 
-from app.settings import PROJECT
 from app.store import (
     Activity,
-    Attempt,
     Course,
-    Fixed,
-    Item,
+    FrozenWorksheet,
+    NoAttemptsLeftError,
     Plan,
     Policies,
     PoliciesError,
     Store,
     Student,
     Teacher,
-    TriesUsedUpError,
+    VariantSizes,
 )
-from app.store.classwork import Draft
+from app.store.classwork import ClassDraft
 from app.store.courses import LETTERS
-from app.store.tables import attendance, links, sessions, students, teachers, ticket_answers
-from tests.helpers.stored_class import CONTENT, HALF, LLAMA, SHEET, seated, spot, teacher
+from app.store.tables import account_links, attendance, sessions, students, teachers, ticket_answers
+from tests.helpers.stored_class import CONTENT, HALF, LLAMA, SHEET, key, seated, teacher
 
 
 def course(store: Store) -> Course:
@@ -54,28 +50,6 @@ def all_at_once(count: int, work: Callable[[int], None]) -> list[Exception]:
     for thread in threads:
         thread.join()
     return problems
-
-
-# The migration
-
-
-def test_what_was_there_before_classes_stays(database_url: str) -> None:
-    """A database at the second migration, with a learner and a try in it, is brought to the newest and keeps both."""
-    store = Store(database_url)
-    config = Config()
-    config.set_main_option("script_location", str(PROJECT / "app" / "store" / "migrations"))
-    with store.engine.begin() as connection:
-        config.attributes["connection"] = connection
-        command.downgrade(config, "0002")
-        assert "teachers" not in sa.inspect(connection).get_table_names()
-    learner = store.add_learner()
-    store.record_attempt(learner, "llama-7b/llama-7b/100", Attempt({"queries.rows": "100"}, 1, 14))
-    store.close()
-    again = Store(database_url)
-    assert again.find_learner(learner.token) == learner
-    assert again.last_attempt(learner, "llama-7b/llama-7b/100") == Attempt({"queries.rows": "100"}, 1, 14)
-    assert course(again).id
-    again.close()
 
 
 # People
@@ -109,7 +83,7 @@ def test_links_end_by_age_and_by_a_newer_one(store: Store) -> None:
     assert store.people.find_link(first) is None
     assert store.people.find_link(second)
     with store.engine.begin() as connection:
-        connection.execute(sa.update(links).values(expires_at=datetime.now(UTC) - timedelta(seconds=1)))
+        connection.execute(sa.update(account_links).values(expires_at=datetime.now(UTC) - timedelta(seconds=1)))
     assert store.people.find_link(second) is None
 
 
@@ -128,7 +102,9 @@ def test_no_secret_is_stored_in_clear(store: Store) -> None:
     session = store.people.open_session(owner)
     _, _, code = seated(store, store.courses.add("C", "UTC", owner))
     with store.engine.connect() as connection:
-        rows = [str(row) for table in (links, sessions, students) for row in connection.execute(sa.select(table))]
+        rows = [
+            str(row) for table in (account_links, sessions, students) for row in connection.execute(sa.select(table))
+        ]
     for secret in (token, session, code):
         assert secret not in " ".join(rows)
 
@@ -222,15 +198,15 @@ def test_a_name_of_the_roster_is_taken_once(store: Store) -> None:
     where = course(store)
     store.courses.add_students(where, [("Kim", None)])
     [kim] = store.courses.students(where)
-    learners = [store.add_learner() for _ in range(4)]
+    visitors = [store.add_visitor() for _ in range(4)]
     codes = list[str | None]()
-    assert all_at_once(4, lambda n: codes.append(store.courses.take(kim, learners[n].id))) == []
+    assert all_at_once(4, lambda n: codes.append(store.courses.take(kim, visitors[n].id))) == []
     [code] = [found for found in codes if found]
-    assert [store.courses.seat(learner.id, where.id) is not None for learner in learners].count(True) == 1
+    assert [store.courses.enrolled_student(visitor.id, where.id) is not None for visitor in visitors].count(True) == 1
     store.courses.free_student(kim)
-    assert not any(store.courses.seat(learner.id, where.id) for learner in learners)
-    assert store.courses.resume(code, learners[0].id) is None
-    assert store.courses.take(kim, learners[0].id)
+    assert not any(store.courses.enrolled_student(visitor.id, where.id) for visitor in visitors)
+    assert store.courses.resume(code, visitors[0].id) is None
+    assert store.courses.take(kim, visitors[0].id)
 
 
 def test_a_resume_code_is_read_as_it_was_typed(store: Store) -> None:
@@ -238,10 +214,10 @@ def test_a_resume_code_is_read_as_it_was_typed(store: Store) -> None:
     kim, _, code = seated(store, course(store))
     assert len(code) == 10
     assert set(code) <= set(LETTERS)
-    other = store.add_learner()
+    other = store.add_visitor()
     found = store.courses.resume(f" {code[:5].lower()}-{code[5:]} ", other.id)
     assert found == kim
-    assert [seat.student for seat in store.courses.seats(other.id)] == [kim]
+    assert [seat.student for seat in store.courses.enrolments(other.id)] == [kim]
     fresh = store.courses.renew_code(kim)
     for wrong in (code, "", "\x00", "A" * 500, "é"):
         assert store.courses.resume(wrong, other.id) is None
@@ -251,13 +227,13 @@ def test_a_resume_code_is_read_as_it_was_typed(store: Store) -> None:
 def test_a_browser_sits_as_one_student_of_a_course(store: Store) -> None:
     """Sitting down as somebody else moves it; getting up leaves the student there."""
     where = course(store)
-    kim, learner, _ = seated(store, where)
-    lou, _ = store.courses.enrol(where, "Lou", learner.id)
-    assert store.courses.seat(learner.id, where.id) == lou
-    store.courses.leave(kim, learner.id)
-    assert store.courses.seat(learner.id, where.id) == lou
-    store.courses.leave(lou, learner.id)
-    assert store.courses.seats(learner.id) == ()
+    kim, visitor, _ = seated(store, where)
+    lou, _ = store.courses.enrol(where, "Lou", visitor.id)
+    assert store.courses.enrolled_student(visitor.id, where.id) == lou
+    store.courses.leave(kim, visitor.id)
+    assert store.courses.enrolled_student(visitor.id, where.id) == lou
+    store.courses.leave(lou, visitor.id)
+    assert store.courses.enrolments(visitor.id) == ()
     assert store.courses.students(where) == (kim, lou)
 
 
@@ -265,7 +241,15 @@ def test_a_browser_sits_as_one_student_of_a_course(store: Store) -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"variants": "x"}, {"feedback": ""}, {"tries": -1}, {"tries": 100}, {"follow_share": 1.1}, {"run": None}]
+    "wrong",
+    [
+        {"variants": "x"},
+        {"feedback": ""},
+        {"max_attempts": -1},
+        {"max_attempts": 100},
+        {"follow_share": 1.1},
+        {"run": None},
+    ],
 )
 def test_policies_that_cannot_be_are_refused(wrong: dict[str, object]) -> None:
     """By the name of the field that is wrong."""
@@ -294,7 +278,7 @@ def test_an_activity_comes_back_as_it_was_made(store: Store) -> None:
 def test_what_students_saw_is_never_changed(store: Store) -> None:
     """A draft's content is replaced; after opening, other content is a new revision, and the same is none."""
     made = store.activities.add(course(store), Plan("Week 3"), CONTENT)
-    other = replace(CONTENT, items=(Item({**SHEET, "tokens": 50}),))
+    other = replace(CONTENT, items=(FrozenWorksheet({**SHEET, "tokens": 50}),))
     assert store.activities.revise(made, other) == 1
     store.activities.set_state(made, "open")
     opened = store.activities.find(made.id)
@@ -308,9 +292,9 @@ def test_what_students_saw_is_never_changed(store: Store) -> None:
 
 
 def test_a_sheet_is_the_same_as_long_as_its_questions_are() -> None:
-    """Another title keeps drafts and tries in place; another length does not."""
-    assert Item({**SHEET, "title": "Heads"}).sheet == Item(SHEET).sheet
-    assert Item({**SHEET, "tokens": 50}).sheet != Item(SHEET).sheet
+    """Another title keeps drafts and attempts in place; another length does not."""
+    assert FrozenWorksheet({**SHEET, "title": "Heads"}).sheet_key == FrozenWorksheet(SHEET).sheet_key
+    assert FrozenWorksheet({**SHEET, "tokens": 50}).sheet_key != FrozenWorksheet(SHEET).sheet_key
 
 
 # What students do
@@ -327,24 +311,24 @@ def opened(store: Store) -> tuple[Activity, Student]:
 def test_the_newest_draft_wins_and_its_variant_stays(store: Store) -> None:
     """A late save does not cover a newer one, and the sizes are those of the first save."""
     activity, kim = opened(store)
-    here = spot(kim, activity)
-    store.classwork.save(here, Draft({"queries.rows": "1"}, 5, LLAMA))
-    store.classwork.save(here, Draft({"queries.rows": "old"}, 4, LLAMA))
-    store.classwork.save(here, Draft({"queries.rows": "2"}, 6, Fixed("gpt2", 7)))
-    assert store.classwork.draft(here) == Draft({"queries.rows": "2"}, 6, LLAMA)
+    here = key(kim, activity)
+    store.classwork.save(here, ClassDraft({"queries.rows": "1"}, 5, LLAMA))
+    store.classwork.save(here, ClassDraft({"queries.rows": "old"}, 4, LLAMA))
+    store.classwork.save(here, ClassDraft({"queries.rows": "2"}, 6, VariantSizes("gpt2", 7)))
+    assert store.classwork.draft(here) == ClassDraft({"queries.rows": "2"}, 6, LLAMA)
 
 
 def test_a_try_that_is_sent_again_counts_once(store: Store) -> None:
     """Eight threads hand in the same try; it is there once, and each is given that one."""
     activity, kim = opened(store)
-    here, got = spot(kim, activity), list[int]()
-    draft = Draft({"queries.rows": "100"}, 1, LLAMA)
+    here, got = key(kim, activity), list[int]()
+    draft = ClassDraft({"queries.rows": "100"}, 1, LLAMA)
 
     def hand_in(_: int) -> None:
         got.append(store.classwork.record(here, "a" * 32, draft, HALF, handed_in=True, allowed=1).id)
 
     assert all_at_once(8, hand_in) == []
-    [kept] = store.classwork.tries(here)
+    [kept] = store.classwork.attempts(here)
     assert set(got) == {kept.id}
     assert (kept.answers, kept.marks, kept.misconceptions, kept.score) == (
         draft.answers,
@@ -356,21 +340,21 @@ def test_a_try_that_is_sent_again_counts_once(store: Store) -> None:
 
 
 def test_tries_are_not_more_than_allowed(store: Store) -> None:
-    """Six threads check with six ids where two tries are allowed: two are kept, four are refused, none is half kept."""
+    """Six threads check with six ids where two attempts are allowed: two are kept, four refused, none half kept."""
     activity, kim = opened(store)
-    here = spot(kim, activity)
+    here = key(kim, activity)
 
     def check(number: int) -> None:
-        draft = Draft({"queries.rows": str(number)}, number, LLAMA)
+        draft = ClassDraft({"queries.rows": str(number)}, number, LLAMA)
         store.classwork.record(here, f"try {number}", draft, HALF, handed_in=False, allowed=2)
 
     problems = all_at_once(6, check)
-    assert [type(problem) for problem in problems] == [TriesUsedUpError] * 4
-    assert len(store.classwork.tries(here)) == 2
+    assert [type(problem) for problem in problems] == [NoAttemptsLeftError] * 4
+    assert len(store.classwork.attempts(here)) == 2
     last = store.classwork.hand_in_last(here)
     assert last
-    assert [found.handed_in for found in store.classwork.tries(here)] == [False, True]
-    assert store.classwork.last_try(here) == last
+    assert [found.handed_in for found in store.classwork.attempts(here)] == [False, True]
+    assert store.classwork.last_attempt(here) == last
 
 
 def test_an_anonymous_ticket_is_joined_to_nobody(store: Store) -> None:
@@ -408,13 +392,13 @@ def test_a_named_ticket_says_whose_it_is(store: Store) -> None:
 
 
 def test_a_removed_student_takes_their_work_along(store: Store) -> None:
-    """Drafts, tries and named tickets go with the student; the teacher stays."""
+    """Drafts, attempts and named tickets go with the student; the teacher stays."""
     activity, kim = opened(store)
-    here = spot(kim, activity)
-    store.classwork.record(here, "a", Draft({}, 1, LLAMA), HALF, handed_in=True)
+    here = key(kim, activity)
+    store.classwork.record(here, "a", ClassDraft({}, 1, LLAMA), HALF, handed_in=True)
     store.classwork.hand_in_ticket(activity.id, kim.id, "form", {"muddiest": "x"}, anonymous=False)
     store.courses.remove_student(kim)
-    assert store.classwork.tries_of_activity(activity.id) == ()
+    assert store.classwork.attempts_of_activity(activity.id) == ()
     assert store.classwork.draft(here) is None
     assert store.classwork.tickets(activity.id) == ()
     assert store.classwork.attendance(activity.id) == ()

@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 from app.store import Store
-from app.store.tables import tries, work
+from app.store.tables import class_attempts, class_drafts
 from simulation.class_students import ClassStudent, Timings, find_losses
 from simulation.lesson import Lesson, open_lesson
 from simulation.scenarios import join_all, work_while_server_dies
@@ -100,9 +100,9 @@ def test_the_check_finds_what_is_lost_doubled_or_changed(lesson: Lesson, class_:
     ids = {student.name: student.id for student in store.courses.students(course)}
     first, second, third = (ids[student.name] for student in class_[:3])
     with store.engine.begin() as connection:
-        connection.execute(sa.update(work).where(work.c.student_id == first).values(version=1))
-        row = connection.execute(sa.select(tries).where(tries.c.student_id == second)).one()
-        connection.execute(sa.insert(tries).values({**row._mapping, "id": None, "client_id": "another"}))
-        connection.execute(sa.update(work).where(work.c.student_id == third).values(answers={}))
+        connection.execute(sa.update(class_drafts).where(class_drafts.c.student_id == first).values(version=1))
+        row = connection.execute(sa.select(class_attempts).where(class_attempts.c.student_id == second)).one()
+        connection.execute(sa.insert(class_attempts).values({**row._mapping, "id": None, "client_id": "another"}))
+        connection.execute(sa.update(class_drafts).where(class_drafts.c.student_id == third).values(answers={}))
     store.close()
     assert {report.partition(":")[0] for report in find_losses(lesson, class_[:3])} == {p.name for p in class_[:3]}

@@ -9,10 +9,10 @@ from alembic import command
 from alembic.config import Config
 
 from app.settings import PROJECT
-from app.store import Activity, Plan, Spotlight, Store, Student, Teacher
-from app.store.classwork import Draft
+from app.store import Activity, NewMarks, Plan, Spotlight, Store, Student, Teacher
+from app.store.classwork import ClassDraft
 from app.store.tables import old_marks, regrades, teachers
-from tests.helpers.stored_class import CONTENT, HALF, LLAMA, seated, spot, teacher
+from tests.helpers.stored_class import CONTENT, HALF, LLAMA, key, seated, teacher
 
 
 def activity_of(store: Store) -> tuple[Activity, Student, Teacher]:
@@ -25,20 +25,22 @@ def activity_of(store: Store) -> tuple[Activity, Student, Teacher]:
 def test_the_room_is_asked_alike_on_both_databases(store: Store) -> None:
     """The newest try counts and handing in sticks; drafts have versions; one misconception is shown at a time."""
     activity, kim, _ = activity_of(store)
-    here = spot(kim, activity)
-    store.classwork.save(here, Draft({"queries.rows": "1"}, 5, LLAMA))
-    whose = (kim.id, here.sheet)
+    here = key(kim, activity)
+    store.classwork.save(here, ClassDraft({"queries.rows": "1"}, 5, LLAMA))
+    whose = (kim.id, here.sheet_key)
     assert store.live.drafts(activity.id) == {whose: 5}
-    assert store.live.draft_texts(activity.id, [kim.id])[whose] == Draft({"queries.rows": "1"}, 5, LLAMA)
+    assert store.live.draft_texts(activity.id, [kim.id])[whose] == ClassDraft({"queries.rows": "1"}, 5, LLAMA)
     assert store.live.draft_texts(activity.id, []) == {}
-    assert store.live.last_tries(activity.id) == {}
-    store.classwork.record(here, "a", Draft({}, 6, LLAMA), HALF, handed_in=True)
-    newest = store.classwork.record(here, "b", Draft({}, 7, LLAMA), replace(HALF, misconceptions=()), handed_in=False)
-    [last] = store.live.last_tries(activity.id).values()
+    assert store.live.last_attempts(activity.id) == {}
+    store.classwork.record(here, "a", ClassDraft({}, 6, LLAMA), HALF, handed_in=True)
+    newest = store.classwork.record(
+        here, "b", ClassDraft({}, 7, LLAMA), replace(HALF, misconceptions=()), handed_in=False
+    )
+    [last] = store.live.last_attempts(activity.id).values()
     assert (last.id, last.handed_in) == (newest.id, True)
-    assert store.live.held([last.id])[last.id].misconceptions == ()
-    assert store.live.held(range(1, 2000)).keys() == {newest.id - 1, newest.id}
-    for light in (Spotlight(0, "one", False), Spotlight(1, "two", True), None):
+    assert store.live.stored_marks([last.id])[last.id].misconceptions == ()
+    assert store.live.stored_marks(range(1, 2000)).keys() == {newest.id - 1, newest.id}
+    for light in (Spotlight(1, "one", False), Spotlight(2, "two", True), None):
         store.live.show(activity.id, light)
         assert store.live.spotlight(activity.id) == light
 
@@ -46,10 +48,10 @@ def test_the_room_is_asked_alike_on_both_databases(store: Store) -> None:
 def test_old_marks_outlive_the_teacher_and_go_with_the_student(store: Store) -> None:
     """A regrade of another activity's try changes nothing; without the teacher it has no name."""
     activity, kim, owner = activity_of(store)
-    one = store.classwork.record(spot(kim, activity), "a", Draft({}, 1, LLAMA), HALF, handed_in=True)
+    one = store.classwork.record(key(kim, activity), "a", ClassDraft({}, 1, LLAMA), HALF, handed_in=True)
     new = replace(HALF, score=2)
-    store.regrades.apply(activity.id, owner.id, {one.id: new, one.id + 99: new})
-    assert store.classwork.tries(spot(kim, activity))[0].score == 2
+    store.regrades.apply(activity.id, owner.id, {one.id: NewMarks(new, "x@1"), one.id + 99: NewMarks(new, "x@1")})
+    assert store.classwork.attempts(key(kim, activity))[0].score == 2
     assert [old.graded for old in store.regrades.old_marks(activity.id, kim.id)[one.id]] == [HALF]
     with store.engine.begin() as connection:
         connection.execute(sa.delete(teachers).where(teachers.c.id == owner.id))
@@ -65,7 +67,7 @@ def test_what_was_there_before_regrades_stays(database_url: str) -> None:
     """A database at the third migration with a try in it is brought to the newest, keeps it, and can be regraded."""
     store = Store(database_url)
     activity, kim, owner = activity_of(store)
-    one = store.classwork.record(spot(kim, activity), "a", Draft({}, 1, LLAMA), HALF, handed_in=True)
+    one = store.classwork.record(key(kim, activity), "a", ClassDraft({}, 1, LLAMA), HALF, handed_in=True)
     config = Config()
     config.set_main_option("script_location", str(PROJECT / "app" / "store" / "migrations"))
     with store.engine.begin() as connection:
@@ -74,7 +76,7 @@ def test_what_was_there_before_regrades_stays(database_url: str) -> None:
         assert "old_marks" not in sa.inspect(connection).get_table_names()
     store.close()
     again = Store(database_url)
-    assert again.classwork.tries_of_activity(activity.id) == (one,)
-    again.regrades.apply(activity.id, owner.id, {one.id: replace(HALF, score=0)})
-    assert again.classwork.tries_of_activity(activity.id)[0].score == 0
+    assert again.classwork.attempts_of_activity(activity.id) == (one,)
+    again.regrades.apply(activity.id, owner.id, {one.id: NewMarks(replace(HALF, score=0), "x@1")})
+    assert again.classwork.attempts_of_activity(activity.id)[0].score == 0
     again.close()

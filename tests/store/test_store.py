@@ -14,8 +14,8 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
 from app.settings import PROJECT, Settings
-from app.store import Attempt, Draft, Store
-from app.store.tables import learners, metadata, runs
+from app.store import PracticeAttempt, PracticeDraft, Store
+from app.store.tables import metadata, runs, visitors
 
 SHEET = "llama-7b/llama-7b/100"
 ODD = {"queries.rows": "4 096 × 2\u2009", "keys.rows": "\x00", "values.rows": "\ud800", "scores.rows": "🙂" * 500}
@@ -28,58 +28,58 @@ def test_the_store_stands_on_the_database_it_was_given(store: Store, database_ur
 
 
 def test_a_learner_is_found_by_their_token_alone(store: Store) -> None:
-    """Two learners have two tokens of 43 characters (256 bits), and no other token finds anybody."""
-    first, second = store.add_learner(), store.add_learner()
+    """Two visitors have two tokens of 43 characters (256 bits), and no other token finds anybody."""
+    first, second = store.add_visitor(), store.add_visitor()
     assert first.id != second.id
     assert len(first.token) == 43
-    assert store.find_learner(first.token) == first
-    assert store.find_learner(second.token) == second
+    assert store.find_visitor(first.token) == first
+    assert store.find_visitor(second.token) == second
     for other in ("", first.token[:-1], first.token.lower() + "x", "\x00", "\ud800", "x" * 10_000):
-        assert store.find_learner(other) is None
+        assert store.find_visitor(other) is None
 
 
 def test_tokens_are_not_stored_in_clear(store: Store) -> None:
-    """No column of the learner's row holds the cookie: whoever reads the database cannot pose as a learner."""
-    learner = store.add_learner()
+    """No column of the visitor's row holds the cookie: whoever reads the database cannot pose as a visitor."""
+    visitor = store.add_visitor()
     with store.engine.connect() as connection:
-        row = connection.execute(sa.select(learners)).one()
-    assert learner.token not in " ".join(str(value) for value in row)
+        row = connection.execute(sa.select(visitors)).one()
+    assert visitor.token not in " ".join(str(value) for value in row)
     assert len(row.token_hash) == 64
 
 
 def test_a_draft_is_kept_as_typed(store: Store) -> None:
-    """Texts come back character by character, NUL and lone surrogates too, each sheet and learner apart."""
-    learner, other = store.add_learner(), store.add_learner()
-    store.save_draft(learner, SHEET, Draft(ODD, 1))
-    assert store.find_draft(learner, SHEET) == Draft(ODD, 1)
-    assert store.find_draft(learner, "qwen2.5-0.5b/qwen2.5-0.5b/50") is None
+    """Texts come back character by character, NUL and lone surrogates too, each sheet and visitor apart."""
+    visitor, other = store.add_visitor(), store.add_visitor()
+    store.save_draft(visitor, SHEET, PracticeDraft(ODD, 1))
+    assert store.find_draft(visitor, SHEET) == PracticeDraft(ODD, 1)
+    assert store.find_draft(visitor, "qwen2.5-0.5b/qwen2.5-0.5b/50") is None
     assert store.find_draft(other, SHEET) is None
 
 
 def test_the_newest_draft_wins(store: Store) -> None:
     """A later version replaces an earlier one, and so does the same version saved again."""
-    learner = store.add_learner()
+    visitor = store.add_visitor()
     for version, text in ((1, "1"), (1_760_000_000_000, "2"), (1_760_000_000_000, "3"), (9_999_999_999_999_999, "4")):
-        store.save_draft(learner, SHEET, Draft({"queries.rows": text}, version))
-        assert store.find_draft(learner, SHEET) == Draft({"queries.rows": text}, version)
+        store.save_draft(visitor, SHEET, PracticeDraft({"queries.rows": text}, version))
+        assert store.find_draft(visitor, SHEET) == PracticeDraft({"queries.rows": text}, version)
 
 
 def test_an_older_save_that_comes_late_does_not_cover_a_newer_one(store: Store) -> None:
     """A request held up on the way brings version 4 after version 5: version 5 stays."""
-    learner = store.add_learner()
-    store.save_draft(learner, SHEET, Draft({"queries.rows": "new"}, 5))
-    store.save_draft(learner, SHEET, Draft({"queries.rows": "old"}, 4))
-    assert store.find_draft(learner, SHEET) == Draft({"queries.rows": "new"}, 5)
+    visitor = store.add_visitor()
+    store.save_draft(visitor, SHEET, PracticeDraft({"queries.rows": "new"}, 5))
+    store.save_draft(visitor, SHEET, PracticeDraft({"queries.rows": "old"}, 4))
+    assert store.find_draft(visitor, SHEET) == PracticeDraft({"queries.rows": "new"}, 5)
 
 
 def test_saves_at_the_same_time_leave_the_newest(store: Store) -> None:
     """Eight threads save eight versions in any order; none fails, and the highest is there afterwards."""
-    learner = store.add_learner()
+    visitor = store.add_visitor()
     problems: list[Exception] = []
 
     def save(version: int) -> None:
         try:
-            store.save_draft(learner, SHEET, Draft({"queries.rows": str(version)}, version))
+            store.save_draft(visitor, SHEET, PracticeDraft({"queries.rows": str(version)}, version))
         except Exception as problem:
             problems.append(problem)
 
@@ -89,31 +89,31 @@ def test_saves_at_the_same_time_leave_the_newest(store: Store) -> None:
     for thread in threads:
         thread.join()
     assert problems == []
-    assert store.find_draft(learner, SHEET) == Draft({"queries.rows": "8"}, 8)
+    assert store.find_draft(visitor, SHEET) == PracticeDraft({"queries.rows": "8"}, 8)
 
 
 def test_the_last_attempt_is_the_last_one_recorded(store: Store) -> None:
-    """Every try is kept; the last of this learner on this sheet is given back."""
-    learner, other = store.add_learner(), store.add_learner()
-    assert store.last_attempt(learner, SHEET) is None
+    """Every try is kept; the last of this visitor on this sheet is given back."""
+    visitor, other = store.add_visitor(), store.add_visitor()
+    assert store.last_attempt(visitor, SHEET) is None
     for score in (14, 3):
-        store.record_attempt(learner, SHEET, Attempt({"queries.rows": str(score)}, score, 14))
-    store.record_attempt(other, SHEET, Attempt({}, 9, 14))
-    store.record_attempt(learner, "another/sheet/1", Attempt({}, 8, 14))
-    assert store.last_attempt(learner, SHEET) == Attempt({"queries.rows": "3"}, 3, 14)
+        store.record_attempt(visitor, SHEET, PracticeAttempt({"queries.rows": str(score)}, score, 14))
+    store.record_attempt(other, SHEET, PracticeAttempt({}, 9, 14))
+    store.record_attempt(visitor, "another/sheet/1", PracticeAttempt({}, 8, 14))
+    assert store.last_attempt(visitor, SHEET) == PracticeAttempt({"queries.rows": "3"}, 3, 14)
     with store.engine.connect() as connection:
-        assert connection.scalar(sa.text("SELECT count(*) FROM attempts")) == 4
+        assert connection.scalar(sa.text("SELECT count(*) FROM practice_attempts")) == 4
 
 
 def test_the_latest_attempts_come_newest_first_and_no_more_than_asked(store: Store) -> None:
-    """Of one learner and one sheet."""
-    learner, other = store.add_learner(), store.add_learner()
+    """Of one visitor and one sheet."""
+    visitor, other = store.add_visitor(), store.add_visitor()
     for score in range(4):
-        store.record_attempt(learner, SHEET, Attempt({"queries.rows": str(score)}, score, 14))
-    store.record_attempt(learner, "qwen2.5-0.5b/qwen2.5-0.5b/50", Attempt({}, 9, 14))
-    store.record_attempt(other, SHEET, Attempt({}, 9, 14))
-    assert [attempt.score for attempt in store.latest_attempts(learner, SHEET, 3)] == [3, 2, 1]
-    assert [attempt.score for attempt in store.latest_attempts(learner, SHEET, 20)] == [3, 2, 1, 0]
+        store.record_attempt(visitor, SHEET, PracticeAttempt({"queries.rows": str(score)}, score, 14))
+    store.record_attempt(visitor, "qwen2.5-0.5b/qwen2.5-0.5b/50", PracticeAttempt({}, 9, 14))
+    store.record_attempt(other, SHEET, PracticeAttempt({}, 9, 14))
+    assert [attempt.score for attempt in store.latest_attempts(visitor, SHEET, 3)] == [3, 2, 1]
+    assert [attempt.score for attempt in store.latest_attempts(visitor, SHEET, 20)] == [3, 2, 1, 0]
     assert store.latest_attempts(other, "nothing/here/1", 20) == []
 
 
@@ -157,25 +157,25 @@ def test_runs_have_ids_that_cannot_be_guessed(store: Store) -> None:
 
 def test_what_was_kept_is_there_after_a_restart(store: Store, database_url: str) -> None:
     """A second store on the same address finds what the first one kept."""
-    learner = store.add_learner()
-    store.save_draft(learner, SHEET, Draft({"queries.rows": "100"}, 1))
+    visitor = store.add_visitor()
+    store.save_draft(visitor, SHEET, PracticeDraft({"queries.rows": "100"}, 1))
     store.close()
     again = Store(database_url)
-    found = again.find_learner(learner.token)
-    assert found == learner
-    assert again.find_draft(found, SHEET) == Draft({"queries.rows": "100"}, 1)
+    found = again.find_visitor(visitor.token)
+    assert found == visitor
+    assert again.find_draft(found, SHEET) == PracticeDraft({"queries.rows": "100"}, 1)
     again.close()
 
 
 def test_a_learner_that_goes_takes_their_work_along(store: Store) -> None:
-    """Deleting a learner's row deletes drafts and attempts: foreign keys are kept on both databases."""
-    learner = store.add_learner()
-    store.save_draft(learner, SHEET, Draft({}, 1))
-    store.record_attempt(learner, SHEET, Attempt({}, 0, 14))
+    """Deleting a visitor's row deletes drafts and attempts: foreign keys are kept on both databases."""
+    visitor = store.add_visitor()
+    store.save_draft(visitor, SHEET, PracticeDraft({}, 1))
+    store.record_attempt(visitor, SHEET, PracticeAttempt({}, 0, 14))
     with store.engine.begin() as connection:
-        connection.execute(sa.delete(learners))
-    assert store.find_draft(learner, SHEET) is None
-    assert store.last_attempt(learner, SHEET) is None
+        connection.execute(sa.delete(visitors))
+    assert store.find_draft(visitor, SHEET) is None
+    assert store.last_attempt(visitor, SHEET) is None
 
 
 def test_the_migrations_lead_to_the_tables_of_the_code(store: Store) -> None:
@@ -198,7 +198,7 @@ def test_a_difference_would_be_seen(store: Store) -> None:
 
 
 def test_stores_that_open_one_new_database_at_once_all_work(bare_database_url: str) -> None:
-    """Four threads open it together: one migrates, the others wait, and each can add a learner."""
+    """Four threads open it together: one migrates, the others wait, and each can add a visitor."""
     barrier, opened, problems = threading.Barrier(4), list[Store](), list[Exception]()
 
     def open_it() -> None:
@@ -206,7 +206,7 @@ def test_stores_that_open_one_new_database_at_once_all_work(bare_database_url: s
         try:
             store = Store(bare_database_url)
             opened.append(store)
-            store.add_learner()
+            store.add_visitor()
         except Exception as problem:
             problems.append(problem)
 
@@ -223,7 +223,7 @@ def test_stores_that_open_one_new_database_at_once_all_work(bare_database_url: s
 
 def test_processes_that_open_one_new_database_at_once_all_work(bare_database_url: str) -> None:
     """The same with three processes, as several workers of one machine start."""
-    command = "import sys; from app.store import Store; s = Store(sys.argv[1]); s.add_learner(); s.close()"
+    command = "import sys; from app.store import Store; s = Store(sys.argv[1]); s.add_visitor(); s.close()"
     started = [
         subprocess.Popen(
             [sys.executable, "-c", command, bare_database_url], cwd=PROJECT, stderr=subprocess.PIPE, text=True

@@ -10,15 +10,15 @@ from fastapi.responses import RedirectResponse
 from app.practice.record import PracticeRecord, first_readable_answers, sheet_result
 from app.practice.scheduler import next_sheet, record_result
 from app.sheets.worksheet import Variant
-from app.store import Learner
+from app.store import Visitor
 from app.web.practice.practice_cookie import keep_record, kept_record, new_record
 from app.web.practice.sheet_request import Posted, sheet_key, sheet_link
 from app.web.shared.services import Services, ServicesDep
-from app.web.shared.visitor import MaybeLearner
+from app.web.shared.visitor import MaybeVisitor
 
 router = APIRouter(include_in_schema=False)
 
-LOOKED_AT = 50  # tries of one sheet
+LOOKED_AT = 50  # attempts of one sheet
 
 
 @router.get("/practice")
@@ -28,26 +28,26 @@ def continue_practice(request: Request, services: ServicesDep) -> Response:
 
 
 @router.post("/practice")
-def finish_practice_sheet(request: Request, services: ServicesDep, learner: MaybeLearner, asked: Posted) -> Response:
+def finish_practice_sheet(request: Request, services: ServicesDep, visitor: MaybeVisitor, asked: Posted) -> Response:
     """Keep what stands in the boxes, take the sheet into the record, and give the next one.
 
     A sheet that the record did not draw, such as one from before, changes nothing in it.
     """
-    if learner:
-        services.store.save_draft(learner, sheet_key(asked.variant), asked.draft)
+    if visitor:
+        services.store.save_draft(visitor, sheet_key(asked.variant), asked.draft)
     record = kept_record(request)
     if next_sheet(services.library, record).variant == asked.variant:
-        record = _taken_in(services, learner, record, asked.variant)
+        record = _taken_in(services, visitor, record, asked.variant)
     return _to_next(request, services, record)
 
 
 @router.post("/practice/level")
 def choose_practice_level(
-    request: Request, services: ServicesDep, learner: MaybeLearner, level: Annotated[str, Form(max_length=60)] = ""
+    request: Request, services: ServicesDep, visitor: MaybeVisitor, level: Annotated[str, Form(max_length=60)] = ""
 ) -> Response:
     """Go on with a level of one's own choice."""
     record = kept_record(request)
-    record = _taken_in(services, learner, record, next_sheet(services.library, record).variant)
+    record = _taken_in(services, visitor, record, next_sheet(services.library, record).variant)
     return _to_next(request, services, record.at_level(level))
 
 
@@ -57,12 +57,12 @@ def reset_practice_record(request: Request, services: ServicesDep) -> Response:
     return _to_next(request, services, new_record())
 
 
-def _taken_in(services: Services, learner: Learner | None, record: PracticeRecord, variant: Variant) -> PracticeRecord:
+def _taken_in(services: Services, visitor: Visitor | None, record: PracticeRecord, variant: Variant) -> PracticeRecord:
     """The record with what the first answers say; of a sheet that comes again, those of the last try."""
-    tries = services.store.latest_attempts(learner, sheet_key(variant), LOOKED_AT) if learner else []
+    attempts = services.store.latest_attempts(visitor, sheet_key(variant), LOOKED_AT) if visitor else []
     if any(result.code == variant.code for result in record.results):
-        tries = tries[:1]
-    result = sheet_result(variant, first_readable_answers(variant, (made.answers for made in reversed(tries))))
+        attempts = attempts[:1]
+    result = sheet_result(variant, first_readable_answers(variant, (made.answers for made in reversed(attempts))))
     return record_result(services.library, record, result) if result else record.after_skipping()
 
 

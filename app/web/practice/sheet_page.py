@@ -19,7 +19,7 @@ from app.models.architecture import TokensError
 from app.shapes.topics import TopicError
 from app.sheets.library import Library
 from app.sheets.worksheet import Variant, WorksheetError
-from app.store import Draft, Learner
+from app.store import PracticeDraft, Visitor
 from app.web.practice.practice_cookie import Practice, practice_around
 from app.web.practice.sheet_request import (
     DEFAULT,
@@ -35,10 +35,10 @@ from app.web.shared.errors import status_of
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.sheet_view import RowView, drawn, row_views
 from app.web.shared.templating import render
-from app.web.shared.visitor import FormSecret, MaybeLearner, OwnerDep, remember_visitor
+from app.web.shared.visitor import FormSecret, MaybeVisitor, OwnerDep, remember_visitor
 
 router = APIRouter(include_in_schema=False)
-LOOKED_BACK = 20  # tries that are looked through for a misconception to explain
+LOOKED_BACK = 20  # attempts that are looked through for a misconception to explain
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class SheetPage:
 def show_sheet(
     request: Request,
     services: ServicesDep,
-    learner: MaybeLearner,
+    visitor: MaybeVisitor,
     worksheet: str = DEFAULT,
     model: str = "",
     tokens: str | None = None,
@@ -119,12 +119,12 @@ def show_sheet(
         chooser = _chooser(library, worksheet, model, tokens, str(error))
         return render("practice/sheet.html", SheetPage(chooser), status_of(error))
     key = sheet_key(variant)
-    draft = services.store.find_draft(learner, key) if learner else None
-    attempt = services.store.last_attempt(learner, key) if learner else None
-    asked = Asked(variant, draft or Draft({}, 0), read_scale(scale), practice)
+    draft = services.store.find_draft(visitor, key) if visitor else None
+    attempt = services.store.last_attempt(visitor, key) if visitor else None
+    asked = Asked(variant, draft or PracticeDraft({}, 0), read_scale(scale), practice)
     report = grade(variant, attempt.answers) if attempt else None
     page = sheet_page(services, asked, report)
-    page = _looking_back(services, learner, page) if learner else replace(page, form_secret=FormSecret.new().secret)
+    page = _looking_back(services, visitor, page) if visitor else replace(page, form_secret=FormSecret.new().secret)
     return render("practice/sheet.html", _whole(request, services, page))
 
 
@@ -197,7 +197,7 @@ def show_sheet_answers(request: Request, services: ServicesDep, owner: OwnerDep,
     return _work(request, services, owner, sheet_page(services, asked, report, report is not None, notice))
 
 
-def _work(request: Request, services: Services, owner: Learner, page: SheetPage) -> Response:
+def _work(request: Request, services: Services, owner: Visitor, page: SheetPage) -> Response:
     """The sheet alone to a script, the whole page to a plain form."""
     alone, page = "hx-request" in request.headers, _looking_back(services, owner, page)
     response = (
@@ -214,15 +214,13 @@ def _whole(request: Request, services: Services, page: SheetPage) -> SheetPage:
     return replace(page, practice=practice_around(request, services, page.variant)) if page.practising else page
 
 
-def _looking_back(services: Services, learner: Learner, page: SheetPage) -> SheetPage:
-    """With the explanation of the misconception that the learner's tries of this sheet showed last, once the sheet is
-    done.
-    """
+def _looking_back(services: Services, visitor: Visitor, page: SheetPage) -> SheetPage:
+    """Once the sheet is done, with the explanation of the misconception that the visitor's attempts showed last."""
     variant, report = page.variant, page.report
     if variant is None or not (page.answers_shown or (report and report.complete)):
         return page
-    tries = services.store.latest_attempts(learner, sheet_key(variant), LOOKED_BACK)
-    told = (explain_diagnosis(variant, grade(variant, attempt.answers), page.scale) for attempt in tries)
+    attempts = services.store.latest_attempts(visitor, sheet_key(variant), LOOKED_BACK)
+    told = (explain_diagnosis(variant, grade(variant, attempt.answers), page.scale) for attempt in attempts)
     return replace(page, explanation=next(filter(None, told), None))
 
 

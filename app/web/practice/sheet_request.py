@@ -15,7 +15,7 @@ from app.grading.grade import Report
 from app.sheets.library import Library
 from app.sheets.numbers import read_answer
 from app.sheets.worksheet import Variant
-from app.store import Attempt, Draft, Learner
+from app.store import PracticeAttempt, PracticeDraft, Visitor
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.urls import url_for
 
@@ -28,7 +28,7 @@ class Asked:
     """What a request says about a sheet: which one, what stands in its boxes, how old that is, how to draw it."""
 
     variant: Variant
-    draft: Draft
+    draft: PracticeDraft
     scale: ScaleName = "root"
     practising: bool = False  # whether another sheet can be asked for from here
 
@@ -45,19 +45,19 @@ async def posted(request: Request, services: ServicesDep) -> Asked:
     library = await run_in_threadpool(library_with_model, services.library, services.store, model)
     variant = find_variant(library, form.get("worksheet", DEFAULT), model, form.get("tokens"), form.get("decoded", ""))
     answers = {str(blank): form.get(str(blank), "")[:MAX_KEPT] for blank in variant.blanks}
-    draft = Draft(answers, read_version(form.get("version", "")))
+    draft = PracticeDraft(answers, read_version(form.get("version", "")))
     return Asked(variant, draft, read_scale(form.get("scale", "")), "practice" in form)
 
 
 Posted = Annotated[Asked, Depends(posted)]
 
 
-def keep_try(services: Services, learner: Learner, asked: Asked, report: Report) -> None:
+def keep_try(services: Services, visitor: Visitor, asked: Asked, report: Report) -> None:
     """Store the draft, and the try if anything on it could be read."""
     key = sheet_key(asked.variant)
-    services.store.save_draft(learner, key, asked.draft)
+    services.store.save_draft(visitor, key, asked.draft)
     if report.tried:
-        services.store.record_attempt(learner, key, Attempt(asked.answers, report.score, report.out_of))
+        services.store.record_attempt(visitor, key, PracticeAttempt(asked.answers, report.score, report.out_of))
 
 
 def find_variant(

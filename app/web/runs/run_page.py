@@ -128,7 +128,7 @@ def start_class_run(
 ) -> Response:
     """The same from a sheet of an activity, as its rules say: what was typed is a draft there, and no practice."""
     activity, variant = sheet.access.activity, sheet.assigned.variant
-    last, phase = services.store.classwork.last_try(sheet.assigned.key), activity.phase()
+    last, phase = services.store.classwork.last_attempt(sheet.assigned.key), activity.phase()
     if phase == "waiting" or (activity.policies.run == "after" and last is None):
         raise HTTPException(409, services.library.wording.say("class", "no-run-yet"))
     if phase == "open":

@@ -10,10 +10,10 @@ from typing import Annotated
 
 from fastapi import Depends, HTTPException, Request, Response
 
-from app.store import Activity, Course, Learner, Role, Seat, Student, Teacher
+from app.store import Activity, Course, Enrolment, Role, Student, Teacher, Visitor
 from app.web.shared.cookies import TEACHER_COOKIE, VISITOR_COOKIE, set_private_cookie
 from app.web.shared.services import Services, ServicesDep
-from app.web.shared.visitor import MaybeLearner
+from app.web.shared.visitor import MaybeVisitor
 
 LARGEST_ID = 2**31 - 1
 
@@ -161,9 +161,11 @@ EditableActivity = Annotated[ActivityAccess, Depends(editable_activity)]
 def require_student(request: Request, services: ServicesDep, activity_id: int) -> StudentAccess:
     """For the students of the activity's course, once it is no draft; in an archived one it is closed."""
     token = request.cookies.get(VISITOR_COOKIE)
-    found = services.store.activities.seated(token, activity_id) if token and 0 < activity_id <= LARGEST_ID else None
+    found = (
+        services.store.activities.of_visitor(token, activity_id) if token and 0 < activity_id <= LARGEST_ID else None
+    )
     if found is None or found[0].state == "draft":
-        raise HTTPException(404, services.library.wording.say("class", "no-seat"))
+        raise HTTPException(404, services.library.wording.say("class", "no-enrolment"))
     activity, course, student = found
     return StudentAccess(replace(activity, state="closed") if course.archived_at else activity, course, student)
 
@@ -173,19 +175,19 @@ StudentAccessDep = Annotated[StudentAccess, Depends(require_student)]
 
 @dataclass(frozen=True)
 class EnrolmentAccess:
-    """A seat, and the browser that has it."""
+    """An enrolment, and the browser that has it."""
 
-    seat: Seat
-    learner: Learner
+    enrolment: Enrolment
+    visitor: Visitor
 
 
-def own_enrolment(services: ServicesDep, learner: MaybeLearner, student_id: int) -> EnrolmentAccess:
+def own_enrolment(services: ServicesDep, visitor: MaybeVisitor, student_id: int) -> EnrolmentAccess:
     """For the browser that sits as this student."""
-    seats = services.store.courses.seats(learner.id) if learner else ()
-    found = next((seat for seat in seats if seat.student.id == student_id), None)
-    if found is None or learner is None:
-        raise HTTPException(404, services.library.wording.say("class", "no-seat"))
-    return EnrolmentAccess(found, learner)
+    enrolments = services.store.courses.enrolments(visitor.id) if visitor else ()
+    found = next((enrolment for enrolment in enrolments if enrolment.student.id == student_id), None)
+    if found is None or visitor is None:
+        raise HTTPException(404, services.library.wording.say("class", "no-enrolment"))
+    return EnrolmentAccess(found, visitor)
 
 
 OwnEnrolment = Annotated[EnrolmentAccess, Depends(own_enrolment)]

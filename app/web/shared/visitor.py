@@ -16,23 +16,23 @@ from typing import Annotated
 
 from fastapi import Depends, Request, Response
 
-from app.store import Learner
+from app.store import Visitor
 from app.store.courses import code_from
 from app.web.shared.cookies import VISITOR_COOKIE, set_private_cookie
 from app.web.shared.forms import FormDep, FormReader
 from app.web.shared.services import StoreDep
 
 
-def visitor_of(request: Request, store: StoreDep) -> Learner | None:
+def visitor_of(request: Request, store: StoreDep) -> Visitor | None:
     """The visitor named by this browser's cookie; None without a cookie or where the database knows no such visitor."""
     token = request.cookies.get(VISITOR_COOKIE)
-    return store.find_learner(token) if token else None
+    return store.find_visitor(token) if token else None
 
 
-MaybeLearner = Annotated[Learner | None, Depends(visitor_of)]
+MaybeVisitor = Annotated[Visitor | None, Depends(visitor_of)]
 
 
-def remember_visitor(request: Request, response: Response, visitor: Learner) -> None:
+def remember_visitor(request: Request, response: Response, visitor: Visitor) -> None:
     """Put the visitor's token into this browser's cookie."""
     set_private_cookie(request, response, VISITOR_COOKIE, visitor.token)
 
@@ -71,9 +71,9 @@ class FormSecret:
         return hashlib.sha256(f"{purpose} of {self.secret}".encode()).digest()
 
 
-def visitor_to_store(store: StoreDep, visitor: MaybeLearner, form: FormDep) -> Learner:
+def visitor_to_store(store: StoreDep, visitor: MaybeVisitor, form: FormDep) -> Visitor:
     """The visitor of this browser, added to the database when this is the first thing that the browser sends."""
-    return visitor or store.add_learner(FormSecret.of(form).token)
+    return visitor or store.add_visitor(FormSecret.of(form).token)
 
 
-OwnerDep = Annotated[Learner, Depends(visitor_to_store)]
+OwnerDep = Annotated[Visitor, Depends(visitor_to_store)]

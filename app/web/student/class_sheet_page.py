@@ -20,8 +20,8 @@ from app.figures.scale import ScaleName
 from app.grading.grade import Report, grade
 from app.grading.hints import HINT_LEVELS, Hint, HintLevel, next_hint_level, write_hint
 from app.sheets.worksheet import Variant
-from app.store import Activity, Phase, Progress, Ticket, TriesUsedUpError, Try
-from app.store.classwork import Draft
+from app.store import Activity, ClassAttempt, FrozenTicket, NoAttemptsLeftError, Phase, SheetProgress
+from app.store.classwork import ClassDraft
 from app.web.practice.sheet_request import read_scale
 from app.web.shared import permissions
 from app.web.shared.forms import MAX_TEXT, FormDep
@@ -75,8 +75,8 @@ class ClassSheetPage:
     hint: Annotated[Hint | None, Doc("The hint that was asked for.")]
     next_hint: Annotated[HintLevel | None, Doc("How far the next hint goes; none where there is none to have.")]
     parameters: Annotated[tuple[str, ...], Doc("The letters of the model's matrices, as hints write them.")]
-    last: Annotated[Try | None, Doc("The last try, which counts.")]
-    tries_left: Annotated[int | None, Doc("How many tries are left, none where any number is allowed.")]
+    last: Annotated[ClassAttempt | None, Doc("The last try, which counts.")]
+    attempts_left: Annotated[int | None, Doc("How many attempts are left, none where any number is allowed.")]
     locked: Annotated[bool, Doc("Whether nothing can be typed any more.")]
     can_hand_in: Annotated[bool, Doc("Whether the sheet can be handed in now.")]
     notice: Annotated[str, Doc("A sentence about the last press of a button, or nothing.")]
@@ -91,7 +91,7 @@ class TicketPage:
 
     access: Annotated[permissions.StudentAccess, Doc("The activity, its course and the student.")]
     steps: Annotated[tuple[Step, ...], Doc("The sheets of the activity.")]
-    ticket: Annotated[Ticket, Doc("The exit ticket.")]
+    ticket: Annotated[FrozenTicket, Doc("The exit ticket.")]
     ticket_in: Annotated[bool, Doc("Whether this student's is in.")]
     phase: Annotated[Phase, Doc("What the activity is at this moment.")]
     longest: Annotated[int, Doc("How many characters an answer may have.")]
@@ -129,7 +129,7 @@ def show_class_sheet(services: ServicesDep, at: AtSheet, scale: str = "root") ->
     if access.activity.phase() == "waiting":
         return RedirectResponse(url_for("show_class_activity", activity_id=access.activity.id), 303)
     ticket_in = services.store.classwork.arrive(access.activity.id, access.student.id)
-    sheet = Sheet(access, number, found, found.draft or Draft({}, 0, found.sizes), read_scale(scale), "")
+    sheet = Sheet(access, number, found, found.draft or ClassDraft({}, 0, found.sizes), read_scale(scale), "")
     return render("student/class_sheet.html", _page(services, sheet, ticket_in=ticket_in))
 
 
@@ -147,7 +147,7 @@ def check_class_sheet(request: Request, services: ServicesDep, sheet: Posted) ->
     """Mark the sheet and keep the try."""
     words, activity = services.library.wording, sheet.access.activity
     _still_open(services, activity)
-    if activity.policies.feedback != "at_once":
+    if activity.policies.feedback != "immediate":
         raise HTTPException(409, words.say("class", "no-checking"))
     report = grade(sheet.assigned.variant, sheet.sent.answers)
     if not report.tried:
@@ -155,8 +155,8 @@ def check_class_sheet(request: Request, services: ServicesDep, sheet: Posted) ->
         return _work(request, services, sheet, words.say("class", "nothing-read"))
     try:
         _record(services, sheet, report, handed_in=False)
-    except TriesUsedUpError:
-        return _work(request, services, sheet, words.say("class", "tries-up"))
+    except NoAttemptsLeftError:
+        return _work(request, services, sheet, words.say("class", "no-attempts-left"))
     return _work(request, services, sheet)
 
 
@@ -165,8 +165,8 @@ def show_class_sheet_hint(request: Request, services: ServicesDep, sheet: Posted
     """A hint on the last try, where the activity has hints and its marks may be seen; asking costs no try."""
     words, activity = services.library.wording, sheet.access.activity
     _still_open(services, activity)
-    last = services.store.classwork.last_try(sheet.assigned.key)
-    seen = last is not None and activity.policies.tells(activity.phase(), last.handed_in)
+    last = services.store.classwork.last_attempt(sheet.assigned.key)
+    seen = last is not None and activity.policies.marks_visible(activity.phase(), last.handed_in)
     if not activity.policies.hints or last is None or not seen or _elsewhere(services, sheet, last):
         raise HTTPException(409, words.say("class", "no-hint"))
     services.store.classwork.save(sheet.assigned.key, sheet.sent)
@@ -180,15 +180,15 @@ def hand_in_class_sheet(request: Request, services: ServicesDep, sheet: Posted) 
     """Hand the sheet in: as the try that was just checked, or as one more; without a try left, the last one."""
     words, activity = services.library.wording, sheet.access.activity
     _still_open(services, activity)
-    last = services.store.classwork.last_try(sheet.assigned.key)
+    last = services.store.classwork.last_attempt(sheet.assigned.key)
     if last and not last.handed_in and last.answers == sheet.sent.answers:
         services.store.classwork.hand_in_last(sheet.assigned.key)
     else:
         try:
             _record(services, sheet, grade(sheet.assigned.variant, sheet.sent.answers), handed_in=True)
-        except TriesUsedUpError:
+        except NoAttemptsLeftError:
             services.store.classwork.hand_in_last(sheet.assigned.key)
-            return _work(request, services, sheet, words.say("class", "tries-up"))
+            return _work(request, services, sheet, words.say("class", "no-attempts-left"))
     later = activity.policies.feedback == "after_close"
     return _work(request, services, sheet, words.say("class", "handed-in-later" if later else "handed-in"))
 
@@ -229,8 +229,8 @@ def _still_open(services: Services, activity: Activity) -> None:
         raise HTTPException(409, services.library.wording.say("class", "not-open"))
 
 
-def _record(services: Services, sheet: Sheet, report: Report, *, handed_in: bool) -> Try:
-    allowed = sheet.access.activity.policies.tries
+def _record(services: Services, sheet: Sheet, report: Report, *, handed_in: bool) -> ClassAttempt:
+    allowed = sheet.access.activity.policies.max_attempts
     return services.store.classwork.record(
         sheet.assigned.key, sheet.client_id, sheet.sent, stored_marks(report), handed_in=handed_in, allowed=allowed
     )
@@ -249,11 +249,11 @@ def _page(
     access, variant, answers = sheet.access, sheet.assigned.variant, sheet.sent.answers
     policies, phase = access.activity.policies, access.activity.phase()
     progress = services.store.classwork.progress(access.activity.id, access.student.id)
-    tries = progress[sheet.assigned.key.sheet].tries if sheet.assigned.key.sheet in progress else 0
-    last = services.store.classwork.last_try(sheet.assigned.key) if tries else None
-    left = max(policies.tries - tries, 0) if policies.tries else None
+    attempts = progress[sheet.assigned.key.sheet_key].attempts if sheet.assigned.key.sheet_key in progress else 0
+    last = services.store.classwork.last_attempt(sheet.assigned.key) if attempts else None
+    left = max(policies.max_attempts - attempts, 0) if policies.max_attempts else None
     elsewhere = last is not None and _elsewhere(services, sheet, last)
-    told = last is not None and policies.tells(phase, last.handed_in) and not elsewhere
+    told = last is not None and policies.marks_visible(phase, last.handed_in) and not elsewhere
     marked, report = _kept(services, sheet, last) if last and told else (variant, None)
     handed_in = last is not None and last.handed_in
     locked, truth = phase != "open" or left == 0, marked if phase == "closed" else None
@@ -263,7 +263,7 @@ def _page(
         steps=_steps(services, access, progress, sheet.number),
         ticket_in=_ticket_in(services, access) if ticket_in is None else ticket_in,
         number=sheet.number + 1,
-        keep=f"{sheet.action} {access.student.id} {sheet.assigned.key.sheet}",
+        keep=f"{sheet.action} {access.student.id} {sheet.assigned.key.sheet_key}",
         variant=variant,
         rows=row_views(variant, answers, report, truth=truth, pointed_at=hinted.boxes if hinted else ()),
         figures=drawn(marked if locked else variant, answers, sheet.scale),
@@ -273,17 +273,17 @@ def _page(
         next_hint=next_hint_level(report, hinted) if policies.hints and phase == "open" and left != 0 else None,
         parameters=tuple(tensor.letter for tensor in variant.table.tensors if tensor.parameter),
         last=last,
-        tries_left=left,
+        attempts_left=left,
         locked=locked,
         can_hand_in=phase == "open" and not (handed_in and left == 0),
         notice=notice or (services.library.wording.say("class", said) if said else ""),
         form_id=secrets.token_urlsafe(16),
         saved_version=sheet.sent.version,
-        run_button=_run_button(variant, policies.run == "before" or tries > 0),
+        run_button=_run_button(variant, policies.run == "before" or attempts > 0),
     )
 
 
-def _kept(services: Services, sheet: Sheet, last: Try) -> tuple[Variant, Report]:
+def _kept(services: Services, sheet: Sheet, last: ClassAttempt) -> tuple[Variant, Report]:
     """The last try with its kept marks, and the sheet that they belong to."""
     activity, found = sheet.access.activity, sheet.assigned
     return report_as_stored(
@@ -291,7 +291,7 @@ def _kept(services: Services, sheet: Sheet, last: Try) -> tuple[Variant, Report]
     )
 
 
-def _elsewhere(services: Services, sheet: Sheet, last: Try) -> bool:
+def _elsewhere(services: Services, sheet: Sheet, last: ClassAttempt) -> bool:
     """Whether the last try came on paper with other numbers, so that its marks are not for these boxes."""
     found = sheet.assigned
     return (
@@ -308,7 +308,7 @@ def _run_button(variant: Variant, allowed: bool) -> str:
 def _steps(
     services: Services,
     access: permissions.StudentAccess,
-    progress: Mapping[str, Progress] | None = None,
+    progress: Mapping[str, SheetProgress] | None = None,
     here: int = -1,
 ) -> tuple[Step, ...]:
     """The sheets of the activity, each with how far the student is."""
@@ -319,19 +319,19 @@ def _steps(
         Step(
             url_for("show_class_sheet", activity_id=activity.id, number=number + 1),
             title,
-            _state(found.get(item.sheet)),
+            _state(found.get(item.sheet_key)),
             number == here,
         )
         for number, (item, title) in enumerate(sheets)
     )
 
 
-def _state(progress: Progress | None) -> Literal["new", "begun", "checked", "handed-in"]:
+def _state(progress: SheetProgress | None) -> Literal["new", "begun", "checked", "handed-in"]:
     if progress is None:
         return "new"
     if progress.handed_in:
         return "handed-in"
-    return "checked" if progress.tries else "begun"
+    return "checked" if progress.attempts else "begun"
 
 
 def _ticket_in(services: Services, access: permissions.StudentAccess) -> bool:

@@ -14,7 +14,7 @@ from fastapi import Depends, HTTPException, Request
 
 from app.classes.student_sheet import StudentSheet, student_sheet
 from app.figures.scale import ScaleName
-from app.store.classwork import Draft
+from app.store.classwork import ClassDraft
 from app.web.practice.sheet_request import MAX_KEPT, read_scale, read_version
 from app.web.shared import permissions
 from app.web.shared.forms import FormDep, FormReader
@@ -29,7 +29,7 @@ class Sheet:
     access: permissions.StudentAccess
     number: int
     assigned: StudentSheet
-    sent: Draft
+    sent: ClassDraft
     scale: ScaleName
     client_id: str
 
@@ -55,7 +55,7 @@ def posted(request: Request, services: ServicesDep, form: FormDep, activity_id: 
     """The sheet that a form was sent from, with its boxes as typed."""
     access, number, found = sheet_at(request, services, activity_id, number)
     answers = {str(blank): form.raw(str(blank))[:MAX_KEPT] for blank in found.variant.blanks}
-    draft = Draft(answers, read_version(form.raw("version")), found.sizes)
+    draft = ClassDraft(answers, read_version(form.raw("version")), found.sizes)
     return Sheet(access, number, found, draft, read_scale(form.raw("scale")), client_id(form, answers))
 
 

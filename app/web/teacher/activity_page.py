@@ -16,8 +16,8 @@ from fastapi.responses import RedirectResponse
 
 from app.classes.student_sheet import freeze, worksheet_titles
 from app.sheets.worksheet import WorksheetError
-from app.store import Activity, Content, Course, Phase, Plan, Policies, PoliciesError
-from app.store.activities import MAX_TRIES
+from app.store import Activity, AuditAction, Content, Course, Phase, Plan, Policies, PoliciesError
+from app.store.activities import MAX_ATTEMPTS_ALLOWED
 from app.web.shared import permissions
 from app.web.shared.forms import FormDep, FormReader
 from app.web.shared.permissions import EditableActivity, EditableCourse, StaffActivity
@@ -92,7 +92,7 @@ def add_activity(services: ServicesDep, access: EditableCourse, form: FormDep) -
     except FormError as error:
         return _again(services, access.course, None, form, error)
     made = services.store.activities.add(access.course, plan, content)
-    services.store.people.note(f"teacher {access.teacher.id}", "activity made", f"activity {made.id}")
+    services.store.audit_log.record(access.teacher, AuditAction.ACTIVITY_CREATED, made)
     return RedirectResponse(f"/activities/{made.id}", 303)
 
 
@@ -121,7 +121,8 @@ def change_activity(services: ServicesDep, access: EditableActivity, form: FormD
     services.store.activities.change(access.activity, plan)
     revision = services.store.activities.revise(access.activity, content)
     done = "revised" if revision != access.activity.revision else "saved"
-    services.store.people.note(f"teacher {access.teacher.id}", f"activity {done}", f"activity {access.activity.id}")
+    action = AuditAction.ACTIVITY_REVISED if done == "revised" else AuditAction.ACTIVITY_SAVED
+    services.store.audit_log.record(access.teacher, action, access.activity)
     return RedirectResponse(f"/activities/{access.activity.id}?done={done}", 303)
 
 
@@ -136,7 +137,7 @@ def open_activity(services: ServicesDep, access: EditableActivity) -> Response:
     if activity.plan.closes_at and activity.plan.closes_at <= at:
         services.store.activities.change(activity, replace(activity.plan, closes_at=None))
     services.store.activities.set_state(activity, "open")
-    services.store.people.note(f"teacher {access.teacher.id}", "activity opened", f"activity {activity.id}")
+    services.store.audit_log.record(access.teacher, AuditAction.ACTIVITY_OPENED, activity)
     return RedirectResponse(f"/activities/{activity.id}", 303)
 
 
@@ -145,7 +146,7 @@ def close_activity(services: ServicesDep, access: EditableActivity) -> Response:
     """Take nothing more in; what is there stays, and it can be opened again."""
     if access.activity.state == "open":
         services.store.activities.set_state(access.activity, "closed")
-        services.store.people.note(f"teacher {access.teacher.id}", "activity closed", f"activity {access.activity.id}")
+        services.store.audit_log.record(access.teacher, AuditAction.ACTIVITY_CLOSED, access.activity)
     return RedirectResponse(f"/activities/{access.activity.id}", 303)
 
 
@@ -214,15 +215,18 @@ def _content(services: Services, form: FormReader) -> Content:
 
 def _policies(services: Services, form: FormReader) -> Policies:
     words = services.library.wording
-    tries, share = form.single_line("tries", 20), form.single_line("follow_share", 20).removesuffix("%").strip()
-    if tries and not (tries.isascii() and tries.isdigit() and 1 <= int(tries) <= MAX_TRIES):
-        raise FormError("tries", words.say("class", "tries-range", most=MAX_TRIES))
+    attempts, share = (
+        form.single_line("max_attempts", 20),
+        form.single_line("follow_share", 20).removesuffix("%").strip(),
+    )
+    if attempts and not (attempts.isascii() and attempts.isdigit() and 1 <= int(attempts) <= MAX_ATTEMPTS_ALLOWED):
+        raise FormError("max_attempts", words.say("class", "max-attempts-range", most=MAX_ATTEMPTS_ALLOWED))
     if not (share.isascii() and share.isdigit() and int(share) <= 100):
         raise FormError("follow_share", words.say("class", "share-range"))
     said: dict[str, Any] = {name: form.single_line(name) for name in ("variants", "feedback", "run")}
     said |= {name: form.single_line(name) == "yes" for name in ("hints", "ticket_anonymous")}
     try:
-        return Policies(**said, tries=int(tries or 0), follow_share=int(share) / 100)
+        return Policies(**said, max_attempts=int(attempts or 0), follow_share=int(share) / 100)
     except PoliciesError as error:
         raise FormError(str(error), words.say("class", "no-policy", field=error)) from None
 
@@ -261,7 +265,7 @@ def _chosen(plan: Plan, content: Content, course: Course) -> tuple[dict[str, str
     }
     typed = {
         "title": plan.title, "day": plan.day.isoformat() if plan.day else "", **times, "variants": policies.variants,
-        "feedback": policies.feedback, "run": policies.run, "tries": str(policies.tries or ""),
+        "feedback": policies.feedback, "run": policies.run, "max_attempts": str(policies.max_attempts or ""),
         "follow_share": f"{policies.follow_share * 100:.0f}", "hints": "yes" if policies.hints else "",
         "ticket_anonymous": "yes" if policies.ticket_anonymous else "no",
         "ticket": content.ticket.key if content.ticket else "",

@@ -11,7 +11,7 @@ from fastapi import APIRouter, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
 
 from app.exchange.roster import RosterError, read_roster
-from app.store import Activity, Role, StaffMember, Student, TaughtCourse, Teacher
+from app.store import Activity, AuditAction, Role, StaffMember, Student, TaughtCourse, Teacher
 from app.store.people import as_email
 from app.web.shared import permissions
 from app.web.shared.forms import FormDep
@@ -106,7 +106,7 @@ def add_students(services: ServicesDep, access: EditableCourse, form: FormDep) -
 def remove_student(services: ServicesDep, access: EditableStudent) -> Response:
     """Delete a student and what they did."""
     services.store.courses.remove_student(access.student)
-    services.store.people.note(f"teacher {access.teacher.id}", "student removed", f"student {access.student.id}")
+    services.store.audit_log.record(access.teacher, AuditAction.STUDENT_REMOVED, access.student)
     return RedirectResponse(f"/courses/{access.course.id}#roster", 303)
 
 
@@ -114,7 +114,7 @@ def remove_student(services: ServicesDep, access: EditableStudent) -> Response:
 def free_student(services: ServicesDep, access: EditableStudent) -> Response:
     """Let a name be taken again, after somebody took the wrong one."""
     services.store.courses.free_student(access.student)
-    services.store.people.note(f"teacher {access.teacher.id}", "name freed", f"student {access.student.id}")
+    services.store.audit_log.record(access.teacher, AuditAction.STUDENT_RELEASED, access.student)
     return RedirectResponse(f"/courses/{access.course.id}#roster", 303)
 
 
@@ -128,7 +128,7 @@ def invite(request: Request, services: ServicesDep, access: EditableCourse, form
         return render("teacher/course.html", page, 422)
     role: Role = "instructor" if form.raw("role") == "instructor" else "assistant"
     token = services.store.people.add_link("invite", email, access.course.id, role)
-    services.store.people.note(f"teacher {access.teacher.id}", f"invited {role}", f"course {access.course.id}")
+    services.store.audit_log.record(access.teacher, AuditAction.STAFF_INVITED, access.course, role)
     link = f"{public_url(request, services.settings)}/links/{token}"
     return render("teacher/course.html", _course_page(services, access, invitation=link, invited=email))
 
@@ -141,7 +141,7 @@ def remove_from_staff(services: ServicesDep, access: EditableCourse, teacher_id:
     if not services.store.courses.remove_from_staff(access.course, teacher_id):
         problem = services.library.wording.say("class", "last-instructor")
         return render("teacher/course.html", _course_page(services, access, problem=problem, about="staff"), 409)
-    services.store.people.note(f"teacher {access.teacher.id}", "staff removed", f"course {access.course.id}")
+    services.store.audit_log.record(access.teacher, AuditAction.STAFF_REMOVED, access.course)
     mine = teacher_id == access.teacher.id
     return RedirectResponse("/courses" if mine else f"/courses/{access.course.id}#staff", 303)
 

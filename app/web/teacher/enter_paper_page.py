@@ -27,8 +27,8 @@ from app.grading.paper_lines import MarkedPaper, blank_order, mark_line, numbere
 from app.sheets.codes import read_code
 from app.sheets.library import Library
 from app.sheets.worksheet import Variant, WorksheetError
-from app.store import Activity, Fixed, Student
-from app.store.classwork import Draft
+from app.store import Activity, AuditAction, Student, VariantSizes
+from app.store.classwork import ClassDraft
 from app.web.shared import permissions
 from app.web.shared.forms import FormDep, FormReader
 from app.web.shared.permissions import EditableActivity
@@ -105,7 +105,7 @@ class Pile:
     number: int
     code: str
     chosen: dict[str, list[str]] = field(default_factory=dict)  # ids of students, by what a line begins with
-    known: dict[str, tuple[int, Fixed]] = field(default_factory=dict)
+    known: dict[str, tuple[int, VariantSizes]] = field(default_factory=dict)
 
     def store(self, line: str, at: int) -> Stored:
         """Keep one line as a try; raises PaperError and AnswersError, which call it by that number."""
@@ -116,7 +116,7 @@ class Pile:
         paper = mark_line(sheet.variant, named.student.name, named.answers, at)
         return Stored(named.student, sheet.variant, paper, _keep(self.services, sheet, paper))
 
-    def coded(self, code: str) -> tuple[int, Fixed]:
+    def coded(self, code: str) -> tuple[int, VariantSizes]:
         """Which sheet of the activity has this code, and its sizes; raises PaperError, WorksheetError."""
         if code not in self.known:
             self.known[code] = _coded(self.services, self.activity, code)
@@ -124,16 +124,16 @@ class Pile:
 
     def _sheet(self, named: Named, at: int) -> StudentSheet:
         try:
-            number, fixed = self.coded(named.code or self.code) if named.code or self.code else (self.number, None)
+            number, sizes = self.coded(named.code or self.code) if named.code or self.code else (self.number, None)
         except (PaperError, WorksheetError) as error:
             say = self.services.library.wording.say
             raise PaperError(say("paper", "wrong-code", at=at, problem=error)) from None
         own = student_sheet(self.services.library, self.services.store, self.activity, named.student, number + 1)
-        if fixed is None or fixed == own.sizes:
+        if sizes is None or sizes == own.sizes:
             return own
         worksheet = frozen_worksheet(self.activity.content.items[number], self.activity.policies)
         return StudentSheet(
-            own.key, fixed, variant_of(self.services.library, self.services.store, worksheet, fixed), own.draft
+            own.key, sizes, variant_of(self.services.library, self.services.store, worksheet, sizes), own.draft
         )
 
     def _named(self, line: str, at: int) -> Named:
@@ -199,7 +199,7 @@ def type_in(services: ServicesDep, access: EditableActivity, form: FormDep) -> R
         return render("teacher/enter_paper.html", replace(page, typed=typed, problem=problem), 422)
     stored, unclear = _store(pile, [line for _, line in lines])
     if any(not one.again for one in stored):
-        services.store.people.note(f"teacher {access.teacher.id}", "paper typed in", f"activity {access.activity.id}")
+        services.store.audit_log.record(access.teacher, AuditAction.PAPER_ANSWERS_ENTERED, access.activity)
     left = "\n".join(one.line for one in unclear)
     shown = replace(_page(services, access, pile.number, page.code), typed=left, unclear=unclear, stored=stored)
     return render("teacher/enter_paper.html", shown, 422 if unclear else 200)
@@ -220,27 +220,27 @@ def _store(pile: Pile, lines: list[str]) -> tuple[tuple[Stored, ...], tuple[Uncl
 
 def _keep(services: Services, sheet: StudentSheet, paper: MarkedPaper) -> bool:
     """Keep one paper as a try that was handed in; whether it was there before."""
-    work, spot = services.store.classwork, sheet.key
+    work, key = services.store.classwork, sheet.key
     answers = dict(zip(map(str, sheet.variant.blanks), paper.texts, strict=True))
     client_id = _client_id(sheet, answers)
-    again = any(one.client_id == client_id for one in work.tries(spot))
-    draft = work.draft(spot)
-    work.arrive(spot.activity_id, spot.student_id)
+    again = any(one.client_id == client_id for one in work.attempts(key))
+    draft = work.draft(key)
+    work.arrive(key.activity_id, key.student_id)
     # What a student types on the screen with other numbers stays there.
     keep = draft is None or draft.variant == sheet.sizes
     work.record(
-        spot, client_id, Draft(answers, 0, sheet.sizes), stored_marks(paper.report), handed_in=True, keep_draft=keep
+        key, client_id, ClassDraft(answers, 0, sheet.sizes), stored_marks(paper.report), handed_in=True, keep_draft=keep
     )
     return again
 
 
 def _client_id(sheet: StudentSheet, answers: Mapping[str, str]) -> str:
     """The same for the same paper of a student, however often it is typed in."""
-    whole = [sheet.key.activity_id, sheet.key.sheet, asdict(sheet.sizes), answers]
+    whole = [sheet.key.activity_id, sheet.key.sheet_key, asdict(sheet.sizes), answers]
     return f"paper.{hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()[:40]}"
 
 
-def _coded(services: Services, activity: Activity, code: str) -> tuple[int, Fixed]:
+def _coded(services: Services, activity: Activity, code: str) -> tuple[int, VariantSizes]:
     """The sheet of the activity that a code names, as it was frozen; raises PaperError, WorksheetError."""
     sheets = [frozen_worksheet(item, activity.policies) for item in activity.content.items]
     numbers = {sheet.key: number for number, sheet in enumerate(sheets)}
@@ -254,7 +254,7 @@ def _coded(services: Services, activity: Activity, code: str) -> tuple[int, Fixe
         raise PaperError(told) from None
     number = numbers[variant.worksheet.key]
     decoded = variant.decoder_tokens or sheets[number].decoder_tokens
-    return number, Fixed(variant.model.key, variant.tokens, decoded)
+    return number, VariantSizes(variant.model.key, variant.tokens, decoded)
 
 
 def _pile(services: Services, access: permissions.ActivityAccess, form: FormReader) -> Pile:
@@ -276,9 +276,9 @@ def _page(services: Services, access: permissions.ActivityAccess, number: int, c
     activity, drafted = access.activity, access.activity.state == "draft"
     sheets = worksheet_titles(activity.content)
     order = blank_order(own_variant(services.library, services.store, activity, number + 1)) if sheets else ()
-    kept = activity.content.items[number].sheet if sheets else ""
-    tries = services.store.classwork.tries_of_activity(activity.id)
-    handed_in = {one.student_id for one in tries if one.handed_in and one.sheet == kept}
+    kept = activity.content.items[number].sheet_key if sheets else ""
+    attempts = services.store.classwork.attempts_of_activity(activity.id)
+    handed_in = {one.student_id for one in attempts if one.handed_in and one.sheet_key == kept}
     students = services.store.courses.students(access.course)
     roster = tuple((student, student.id in handed_in) for student in students)
     return PapersPage(access, drafted, sheets, number + 1, order, code, roster)

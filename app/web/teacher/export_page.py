@@ -16,7 +16,8 @@ from fastapi.responses import RedirectResponse, StreamingResponse
 from app.classes.student_sheet import blank_counts
 from app.exchange.course_files import CourseFiles
 from app.exchange.spreadsheet import csv_lines
-from app.store import Course
+from app.store import AuditAction, Course
+from app.store.audit import ObjectKind
 from app.web.shared import permissions
 from app.web.shared.forms import FormDep
 from app.web.shared.permissions import InstructorCourse
@@ -103,7 +104,7 @@ def export(services: ServicesDep, access: InstructorCourse, name: str) -> Respon
     activities = services.store.activities.of_course(access.course)[::-1]  # the oldest first
     points = {activity.id: blank_counts(services.library, services.store, activity.content) for activity in activities}
     files = CourseFiles(services.store, access.course, activities, points)
-    services.store.people.note(f"teacher {access.teacher.id}", f"exported {name}", f"course {access.course.id}")
+    services.store.audit_log.record(access.teacher, AuditAction.COURSE_EXPORTED, access.course, name)
     headers = {
         "Content-Disposition": f'attachment; filename="{_slug(access.course)}-{name}"',
         "Cache-Control": "no-store",
@@ -116,7 +117,7 @@ def export(services: ServicesDep, access: InstructorCourse, name: str) -> Respon
 def archive(services: ServicesDep, access: InstructorCourse) -> Response:
     """Put the course away: it can be read and not changed."""
     services.store.courses.archive(access.course)
-    services.store.people.note(f"teacher {access.teacher.id}", "course archived", f"course {access.course.id}")
+    services.store.audit_log.record(access.teacher, AuditAction.COURSE_ARCHIVED, access.course)
     return RedirectResponse("/courses", 303)
 
 
@@ -124,7 +125,7 @@ def archive(services: ServicesDep, access: InstructorCourse) -> Response:
 def bring_back(services: ServicesDep, access: InstructorCourse) -> Response:
     """Let an archived course go on."""
     services.store.courses.archive(access.course, archived=False)
-    services.store.people.note(f"teacher {access.teacher.id}", "course brought back", f"course {access.course.id}")
+    services.store.audit_log.record(access.teacher, AuditAction.COURSE_RESTORED, access.course)
     return RedirectResponse(f"/courses/{access.course.id}", 303)
 
 
@@ -136,7 +137,7 @@ def delete(services: ServicesDep, access: InstructorCourse, form: FormDep) -> Re
         problem = services.library.wording.say("class", "other-title")
         return render("teacher/export.html", _page(services, access, typed, problem), 422)
     services.store.courses.delete(access.course)
-    services.store.people.note(f"teacher {access.teacher.id}", "course deleted", f"course {access.course.id}")
+    services.store.audit_log.record(access.teacher, AuditAction.COURSE_DELETED, access.course)
     return RedirectResponse("/courses", 303)
 
 
@@ -148,14 +149,21 @@ def _page(services: Services, access: permissions.CourseAccess, typed: str = "",
 def _log(services: Services, course: Course) -> tuple[LogLine, ...]:
     """What was done to the course and to what is in it now, since it was made."""
     store, zone = services.store, ZoneInfo(course.time_zone)
-    titles = {f"activity {activity.id}": activity.plan.title for activity in store.activities.of_course(course)}
-    names = {f"student {student.id}": student.name for student in store.courses.students(course)}
-    staff = {f"teacher {member.teacher_id}": member.name or member.email for member in store.courses.staff(course)}
-    about = {f"course {course.id}": "", **titles, **names}
-    lines = store.people.noted(about, store.courses.made_at(course))[:LINES_SHOWN]
+    names: dict[ObjectKind, dict[int, str]] = {
+        "course": {course.id: ""},
+        "activity": {activity.id: activity.plan.title for activity in store.activities.of_course(course)},
+        "student": {student.id: student.name for student in store.courses.students(course)},
+    }
+    staff = {member.teacher_id: member.name or member.email for member in store.courses.staff(course)}
+    entries = store.audit_log.entries(names, store.courses.made_at(course), LINES_SHOWN)
     return tuple(
-        LogLine(f"{n.at.astimezone(zone):%Y-%m-%d %H:%M}", staff.get(n.who, n.who), n.what, about[n.object])
-        for n in lines
+        LogLine(
+            f"{entry.at.astimezone(zone):%Y-%m-%d %H:%M}",
+            staff.get(entry.actor_id or 0, f"{entry.actor_kind} {entry.actor_id or ''}".strip()),
+            f"{entry.action} {entry.detail}".strip(),
+            names[entry.object_kind][entry.object_id or 0] if entry.object_kind else "",
+        )
+        for entry in entries
     )
 
 

@@ -120,7 +120,7 @@ def explain(request: Request, services: ServicesDep, access: EditableActivity, l
     if misconception:
         if not look.number or misconception not in services.library.wording.sections["misconceptions"]:
             raise HTTPException(422, services.library.wording.say("live", "no-misconception-there"))
-        spotlight = Spotlight(look.number - 1, misconception, form.raw("drawn") == "yes")
+        spotlight = Spotlight(look.number, misconception, form.raw("drawn") == "yes")
         services.store.live.show(access.activity.id, spotlight)
     else:
         services.store.live.show(access.activity.id, None)
@@ -153,7 +153,7 @@ def _page(request: Request, services: Services, look: Look) -> LivePage:
 
 def _version(snapshot: LiveSnapshot, phase: Phase, spotlight: Spotlight | None) -> str:
     """What the page sends back to ask whether anything has changed: it changes with everything that the page shows."""
-    shown = f"{spotlight.item}-{spotlight.misconception}-{spotlight.drawn}" if spotlight else ""
+    shown = f"{spotlight.sheet_number}-{spotlight.misconception}-{spotlight.shows_drawing}" if spotlight else ""
     return f"{snapshot.version}-{phase}-{shown}"
 
 
@@ -180,11 +180,14 @@ def _people(
 
 def _explained(services: Services, access: permissions.ActivityAccess, light: Spotlight) -> Explained | None:
     words = services.library.wording
-    if light.item >= len(access.activity.content.items) or light.misconception not in words.sections["misconceptions"]:
+    if (
+        light.sheet_number > len(access.activity.content.items)
+        or light.misconception not in words.sections["misconceptions"]
+    ):
         return None
-    variant = own_variant(services.library, services.store, access.activity, light.item + 1)
+    variant = own_variant(services.library, services.store, access.activity, light.sheet_number)
     found = explain_misconception(variant, light.misconception)
     name = words.sections["misconception-names"].get(light.misconception, light.misconception)
     return Explained(
-        light.misconception, name, found.message, bool(found.figures), found.figures[:1] if light.drawn else ()
+        light.misconception, name, found.message, bool(found.figures), found.figures[:1] if light.shows_drawing else ()
     )

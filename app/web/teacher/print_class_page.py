@@ -15,7 +15,7 @@ from app.classes.student_sheet import student_sheet, worksheet_titles
 from app.handout.options import LONGEST_LINE, HandoutError, Options
 from app.handout.sheets import Sheet
 from app.sheets.exit_tickets import Ticket
-from app.store import Activity, Student
+from app.store import Activity, AuditAction, Student
 from app.web.handouts.print_jobs import Printing, PrintingBusy, Wish, address_of, printing_of
 from app.web.shared import permissions
 from app.web.shared.forms import FormDep, FormReader
@@ -69,7 +69,7 @@ def make(request: Request, services: ServicesDep, access: StaffActivity, printin
     except HandoutError as error:
         status = 503 if isinstance(error, PrintingBusy) else 422
         return render("teacher/print_class.html", replace(page, problem=str(error)), status)
-    services.store.people.note(f"teacher {access.teacher.id}", "handout printed", f"activity {access.activity.id}")
+    services.store.audit_log.record(access.teacher, AuditAction.HANDOUT_CREATED, access.activity)
     return RedirectResponse(f"/handout/jobs/{job.key}", 303)
 
 

@@ -13,10 +13,10 @@ from fastapi import APIRouter, Response
 from fastapi.responses import RedirectResponse
 
 from app.classes.activity_results import corrected_variant, frozen_item
-from app.classes.student_sheet import stored_marks
+from app.classes.student_sheet import definition_key, stored_marks
 from app.grading.grade import grade
 from app.sheets.worksheet import Variant
-from app.store import Content, Fixed, Graded, Try
+from app.store import AuditAction, ClassAttempt, Content, Graded, NewMarks, VariantSizes
 from app.web.shared import permissions
 from app.web.shared.forms import FormDep
 from app.web.shared.permissions import EditableActivity, StaffActivity
@@ -28,10 +28,11 @@ router = APIRouter(include_in_schema=False)
 
 @dataclass(frozen=True)
 class Change:
-    """A try that would get other marks."""
+    """An attempt that would get other marks, and the sheet key of the definition that would give them."""
 
-    one: Try
+    one: ClassAttempt
     new: Graded
+    marked_by: str
 
     @property
     def difference(self) -> float:
@@ -64,7 +65,7 @@ class RegradePage:
     """Everything that templates/teacher/regrade.html shows."""
 
     access: Annotated[permissions.ActivityAccess, Doc("The activity, its course, and who looks at it in which role.")]
-    tries: Annotated[int, Doc("How many tries there are.")]
+    attempts: Annotated[int, Doc("How many attempts there are.")]
     changed: Annotated[int, Doc("How many of them would get other marks.")]
     lines: Annotated[tuple[ChangeLine, ...], Doc("Whose counted score would change, by name.")]
     mark: Annotated[str, Doc("What tells these changes from any others.")]
@@ -78,37 +79,35 @@ def show_regrade(services: ServicesDep, access: StaffActivity, changed: str = ""
     page = _page(services, access)
     count = int(changed) if changed.isascii() and changed.isdigit() and len(changed) < 7 else -1
     words = services.library.wording
-    notice = words.say("live", "regraded", changed=count, tries=page.tries) if 0 <= count <= page.tries else ""
+    notice = words.say("live", "regraded", changed=count, attempts=page.attempts) if 0 <= count <= page.attempts else ""
     return render("teacher/regrade.html", replace(page, notice=notice))
 
 
 @router.post("/activities/{activity_id:int}/regrade")
 def regrade(services: ServicesDep, access: EditableActivity, form: FormDep) -> Response:
     """Change what was shown, if it is still what would change; otherwise show it anew."""
-    found = _changes(services, access, services.store.classwork.tries_of_activity(access.activity.id))
+    found = _changes(services, access, services.store.classwork.attempts_of_activity(access.activity.id))
     if form.raw("changes") != _mark(found):
         page = _page(services, access)
         moved = services.library.wording.say("live", "regrade-moved")
         return render("teacher/regrade.html", replace(page, notice=moved), 409)
     if found:
-        new = {change.one.id: change.new for change in found}
+        new = {change.one.id: NewMarks(change.new, change.marked_by) for change in found}
         services.store.regrades.apply(access.activity.id, access.teacher.id, new)
-        services.store.people.note(
-            f"teacher {access.teacher.id}", f"regraded {len(new)}", f"activity {access.activity.id}"
-        )
+        services.store.audit_log.record(access.teacher, AuditAction.ATTEMPTS_REGRADED, access.activity, str(len(new)))
     return RedirectResponse(f"/activities/{access.activity.id}/regrade?changed={len(found)}", 303)
 
 
 def _page(services: Services, access: permissions.ActivityAccess) -> RegradePage:
-    tries = services.store.classwork.tries_of_activity(access.activity.id)
-    found = _changes(services, access, tries)
+    attempts = services.store.classwork.attempts_of_activity(access.activity.id)
+    found = _changes(services, access, attempts)
     revisions = services.store.activities.revisions(access.activity)
-    counted = {(one.student_id, one.sheet): one.id for one in tries}
+    counted = {(one.student_id, one.sheet_key): one.id for one in attempts}
     names = {student.id: student.name for student in services.store.courses.students(access.course)}
     lines = [
         _line(revisions, change, names.get(change.one.student_id, ""))
         for change in found
-        if counted[change.one.student_id, change.one.sheet] == change.one.id
+        if counted[change.one.student_id, change.one.sheet_key] == change.one.id
         and (change.difference or change.one.out_of != change.new.out_of)
     ]
     zone = ZoneInfo(access.course.time_zone)
@@ -117,25 +116,27 @@ def _page(services: Services, access: permissions.ActivityAccess) -> RegradePage
         for done in services.store.regrades.of_activity(access.activity.id)
     )
     lines.sort(key=lambda line: (line.name.casefold(), line.student_id))
-    return RegradePage(access, len(tries), len(found), tuple(lines), _mark(found), past)
+    return RegradePage(access, len(attempts), len(found), tuple(lines), _mark(found), past)
 
 
 def _line(revisions: Mapping[int, Content], change: Change, name: str) -> ChangeLine:
     one, new = change.one, change.new
     item = frozen_item(revisions, one)
-    title = str(item.worksheet["title"]) if item else one.sheet
+    title = str(item.worksheet["title"]) if item else one.sheet_key
     difference = f"{change.difference:+g}".replace("-", "−")
     old, now = f"{one.score:g} of {one.out_of}", f"{new.score:g} of {new.out_of}"
     return ChangeLine(name, one.student_id, title, old, now, difference)
 
 
-def _changes(services: Services, access: permissions.ActivityAccess, tries: Sequence[Try]) -> tuple[Change, ...]:
-    """Every try that would get other marks, by its number."""
+def _changes(
+    services: Services, access: permissions.ActivityAccess, attempts: Sequence[ClassAttempt]
+) -> tuple[Change, ...]:
+    """Every attempt that would get other marks, by its number."""
     revisions = services.store.activities.revisions(access.activity)
-    variants = dict[tuple[int, int, Fixed], Variant | None]()
+    variants = dict[tuple[int, int, VariantSizes], Variant | None]()
     found = list[Change]()
-    for one in tries:
-        blank = (one.revision, one.item, one.variant)
+    for one in attempts:
+        blank = (one.revision, one.sheet_number, one.variant)
         if blank not in variants:
             item = frozen_item(revisions, one)
             variants[blank] = (
@@ -147,11 +148,11 @@ def _changes(services: Services, access: permissions.ActivityAccess, tries: Sequ
         if variant and (new := _marked_again(variant, one)) != Graded(
             one.marks, one.misconceptions, one.score, one.out_of
         ):
-            found.append(Change(one, new))
+            found.append(Change(one, new, definition_key(variant.worksheet)))
     return tuple(found)
 
 
-def _marked_again(variant: Variant, one: Try) -> Graded:
+def _marked_again(variant: Variant, one: ClassAttempt) -> Graded:
     boxes = {str(blank) for blank in variant.blanks}
     return stored_marks(grade(variant, {box: text for box, text in one.answers.items() if box in boxes}))
 

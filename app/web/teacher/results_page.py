@@ -1,4 +1,4 @@
-"""What came of an activity: students and rows in tables, each student's tries, and one page for the next meeting."""
+"""What came of an activity: students and rows in tables, each student's attempts, and one page for the next meeting."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from app.classes.activity_results import (
 )
 from app.grading.item_analysis import RowState, RowStatistics
 from app.sheets.worksheet import Row
-from app.store import OldMarks, Student, Try
+from app.store import ClassAttempt, OldMarks, Student
 from app.web.shared import permissions
 from app.web.shared.permissions import StaffActivity, StaffStudentResults
 from app.web.shared.services import Services, ServicesDep
@@ -35,10 +35,10 @@ TOP_MISCONCEPTIONS, LOW_ROWS, SENTENCES = 3, 3, 6
 
 @dataclass(frozen=True)
 class Line:
-    """One student in the table: how many tries, the score of the last one, and how each row of it stands."""
+    """One student in the table: how many attempts, the score of the last one, and how each row of it stands."""
 
     student: Student
-    tries: int
+    attempts: int
     score: str
     handed_in: bool
     states: tuple[RowState | None, ...]
@@ -72,7 +72,7 @@ class ResultsPage:
 class OneTry:
     """A try in a student's history: when, what it got, and what it had before a regrade."""
 
-    one: Try
+    one: ClassAttempt
     at: str
     score: str
     misconceptions: tuple[str, ...]
@@ -82,10 +82,10 @@ class OneTry:
 
 @dataclass(frozen=True)
 class History:
-    """All tries of one student on one sheet."""
+    """All attempts of one student on one sheet."""
 
     outcome: SheetResults
-    tries: tuple[OneTry, ...]
+    attempts: tuple[OneTry, ...]
 
 
 @dataclass(frozen=True)
@@ -153,9 +153,9 @@ def show_work(services: ServicesDep, access: StaffStudentResults) -> Response:
     old = services.store.regrades.old_marks(access.at.activity.id, access.student.id)
     zone = ZoneInfo(access.at.course.time_zone)
     histories = tuple(
-        History(outcome, tuple(_one_try(services, outcome, one, old.get(one.id, ()), zone) for one in tries))
+        History(outcome, tuple(_one_try(services, outcome, one, old.get(one.id, ()), zone) for one in attempts))
         for outcome in activity_results(services.library, services.store, access.at.activity)
-        if (tries := outcome.attempts.get(access.student.id))
+        if (attempts := outcome.attempts.get(access.student.id))
     )
     return render("teacher/student_results.html", WorkPage(access.at, access.student, histories))
 
@@ -193,12 +193,14 @@ def show_summary(services: ServicesDep, access: StaffActivity) -> Response:
 
 
 def _line(outcome: SheetResults | None, student: Student) -> Line:
-    tries = outcome.attempts.get(student.id, ()) if outcome else ()
-    if outcome is None or not tries:
+    attempts = outcome.attempts.get(student.id, ()) if outcome else ()
+    if outcome is None or not attempts:
         return Line(student, 0, "", False, (None,) * len(outcome.rows if outcome else ()))
-    states = outcome.states(tries[-1])
-    handed_in = any(one.handed_in for one in tries)
-    return Line(student, len(tries), f"{tries[-1].score:g}", handed_in, tuple(states[row.key] for row in outcome.rows))
+    states = outcome.states(attempts[-1])
+    handed_in = any(one.handed_in for one in attempts)
+    return Line(
+        student, len(attempts), f"{attempts[-1].score:g}", handed_in, tuple(states[row.key] for row in outcome.rows)
+    )
 
 
 def _row_lines(services: Services, access: permissions.ActivityAccess, outcome: SheetResults) -> tuple[RowLine, ...]:
@@ -215,7 +217,9 @@ def _row_lines(services: Services, access: permissions.ActivityAccess, outcome: 
     )
 
 
-def _one_try(services: Services, outcome: SheetResults, one: Try, old: tuple[OldMarks, ...], zone: ZoneInfo) -> OneTry:
+def _one_try(
+    services: Services, outcome: SheetResults, one: ClassAttempt, old: tuple[OldMarks, ...], zone: ZoneInfo
+) -> OneTry:
     names = services.library.wording.sections["misconception-names"]
     before = tuple(f"{was.graded.score:g} of {was.graded.out_of} until {_written(was.until, zone)}" for was in old)
     misconceptions = tuple(names.get(key, key) for key in one.misconceptions)

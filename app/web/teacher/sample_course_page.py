@@ -6,6 +6,7 @@ from fastapi import APIRouter, HTTPException, Response
 from fastapi.responses import RedirectResponse
 
 from app.classes.sample_course import add_sample_course
+from app.store import AuditAction
 from app.web.shared.permissions import InstructorCourse, SignedIn
 from app.web.shared.services import ServicesDep
 
@@ -16,7 +17,7 @@ router = APIRouter(include_in_schema=False)
 def add_sample(services: ServicesDep, teacher: SignedIn) -> Response:
     """A course of simulated students, for whoever wants to look around; the one they have if there is one."""
     course = add_sample_course(services.library, services.tickets, services.store, teacher)
-    services.store.people.note(f"teacher {teacher.id}", "sample course made", f"course {course.id}")
+    services.store.audit_log.record(teacher, AuditAction.SAMPLE_COURSE_CREATED, course)
     return RedirectResponse(f"/courses/{course.id}", 303)
 
 
@@ -26,5 +27,5 @@ def remove_sample(services: ServicesDep, access: InstructorCourse) -> Response:
     if not access.course.sample:
         raise HTTPException(404)
     services.store.courses.delete(access.course)
-    services.store.people.note(f"teacher {access.teacher.id}", "sample course removed", f"course {access.course.id}")
+    services.store.audit_log.record(access.teacher, AuditAction.SAMPLE_COURSE_DELETED, access.course)
     return RedirectResponse("/courses", 303)

@@ -13,7 +13,7 @@ from fastapi import APIRouter, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
 
 from app.exchange.mail import Mail, MailError
-from app.store import Link, Teacher
+from app.store import AccountLink, AuditAction, Teacher
 from app.store.people import as_email
 from app.web.shared.cookies import TEACHER_COOKIE
 from app.web.shared.forms import FormDep, FormReader
@@ -41,7 +41,7 @@ class SignInPage:
 class LinkPage:
     """Everything that templates/teacher/account_link.html shows."""
 
-    link: Annotated[Link, Doc("The link that was followed.")]
+    link: Annotated[AccountLink, Doc("The link that was followed.")]
     action: Annotated[str, Doc("Where its form goes.")]
     course: Annotated[str, Doc("The course one is invited to, or nothing.")]
     teacher: Annotated[Teacher | None, Doc("Whoever is signed in in this browser.")]
@@ -83,7 +83,7 @@ def sign_in(request: Request, services: ServicesDep, form: FormDep) -> Response:
     if teacher is None or not right:
         for kind, key in guesses:
             services.limits.record_failure(kind, key)  # type: ignore[arg-type]  # as above
-        services.store.people.note("nobody", "sign-in refused")
+        services.store.audit_log.record("nobody", AuditAction.SIGN_IN_REFUSED)
         problem = services.library.wording.say("class", "sign-in-wrong")
         return render("teacher/sign_in.html", SignInPage(email, after, problem), 422)
     return _welcome(request, services, teacher, after)
@@ -96,7 +96,7 @@ def sign_out(request: Request, services: ServicesDep, form: FormDep, teacher: Si
         services.store.people.end_sessions(teacher)
     else:
         services.store.people.end_session(request.cookies.get(TEACHER_COOKIE, ""))
-    services.store.people.note(f"teacher {teacher.id}", "sign-out")
+    services.store.audit_log.record(teacher, AuditAction.SIGNED_OUT)
     response = RedirectResponse("/sign-in", 303)
     response.delete_cookie(TEACHER_COOKIE)
     return response
@@ -145,9 +145,9 @@ def _mail_link(services: Services, mail: Mail, email: str) -> None:
     except MailError as error:
         log.error("mail: a link was not sent: %s", error)
         people.drop_link(token)
-        people.note("nobody", "password link not mailed", f"teacher {teacher.id}")
+        services.store.audit_log.record("nobody", AuditAction.PASSWORD_LINK_NOT_MAILED, teacher)
     else:
-        people.note("nobody", "password link mailed", f"teacher {teacher.id}")
+        services.store.audit_log.record("nobody", AuditAction.PASSWORD_LINK_MAILED, teacher)
 
 
 @router.get("/links/{token}")
@@ -172,11 +172,11 @@ def follow_link(request: Request, services: ServicesDep, teacher: MaybeTeacher, 
     if followed is None:
         return _void(services)
     if link.kind == "reset":
-        services.store.people.note(f"teacher {followed.id}", "password set", f"teacher {followed.id}")
+        services.store.audit_log.record(followed, AuditAction.PASSWORD_SET, followed)
     return _welcome(request, services, followed, _after(link))
 
 
-def _problem(services: Services, link: Link, email: str, form: FormReader) -> str:
+def _problem(services: Services, link: AccountLink, email: str, form: FormReader) -> str:
     """What of the form cannot be used, as a sentence."""
     words, password = services.library.wording, form.raw("password")
     if not as_email(email):
@@ -190,7 +190,7 @@ def _problem(services: Services, link: Link, email: str, form: FormReader) -> st
     return words.say("class", "password-long", most=MAX_PASSWORD) if len(password) > MAX_PASSWORD else ""
 
 
-def _has_account(services: Services, link: Link, email: str) -> bool:
+def _has_account(services: Services, link: AccountLink, email: str) -> bool:
     """Whether that address has a password which this link may not replace."""
     found = services.store.people.find_teacher(email) if link.kind != "reset" and as_email(email) else None
     return found is not None and found.password_hash is not None
@@ -200,7 +200,7 @@ def _link_page(
     request: Request,
     services: Services,
     teacher: Teacher | None,
-    link: Link,
+    link: AccountLink,
     email: str = "",
     name: str = "",
     problem: str = "",
@@ -211,7 +211,7 @@ def _link_page(
     return LinkPage(link, request.url.path, title, teacher, has_account, email, name, problem)
 
 
-def _find(services: Services, token: str) -> Link:
+def _find(services: Services, token: str) -> AccountLink:
     link = services.store.people.find_link(token)
     if link is None:
         raise HTTPException(404, services.library.wording.say("class", "link-void"))
@@ -222,7 +222,7 @@ def _void(services: Services) -> Response:
     raise HTTPException(404, services.library.wording.say("class", "link-void"))
 
 
-def _after(link: Link) -> str:
+def _after(link: AccountLink) -> str:
     return f"/courses/{link.course_id}" if link.course_id else "/courses"
 
 
@@ -231,7 +231,7 @@ def _welcome(request: Request, services: Services, teacher: Teacher, after: str)
         services.store.people.end_session(old)
     response = RedirectResponse(after, 303)
     remember_teacher(request, response, services.store.people.open_session(teacher))
-    services.store.people.note(f"teacher {teacher.id}", "sign-in")
+    services.store.audit_log.record(teacher, AuditAction.SIGNED_IN)
     return response
 
 

@@ -238,7 +238,7 @@ def test_bad_answers_are_unreadable_and_no_error(client: TestClient, text: str) 
 
 
 def test_grading_stores_nothing(client: TestClient) -> None:
-    """No cookie is given, and no learner is made."""
+    """No cookie is given, and no visitor is made."""
     assert "set-cookie" not in client.post("/api/v1/grade", json={"worksheet": "llama-7b", "answers": {}}).headers
 
 

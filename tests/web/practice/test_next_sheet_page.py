@@ -158,7 +158,7 @@ def test_a_level_can_be_chosen_and_the_record_forgotten(client: TestClient, libr
 
 @pytest.mark.parametrize("cookie", ["x", "é", "W10=", "A" * 5000, base64.urlsafe_b64encode(b"\xff[").decode()])
 def test_a_cookie_that_is_no_record_begins_a_new_one(client: TestClient, cookie: str) -> None:
-    """Without a word: there is nothing that the learner could do about it."""
+    """Without a word: there is nothing that the visitor could do about it."""
     page = client.get("/practice", headers=[(b"cookie", f"{PRACTICE_COOKIE}={cookie}".encode())])
     assert page.status_code == 200
     assert "Skip this one" in page.text

@@ -176,7 +176,7 @@ def test_answers_are_shown_only_after_a_try(client: TestClient) -> None:
     assert "Show the answers" not in client.get("/").text
     page = Page(client.post("/sheet/answers", data=LLAMA_FORM).text)
     assert page.find("tr", class_="answer") == []
-    assert page.text("p", class_="result").startswith("Check a try of your own first")
+    assert page.text("p", class_="result").startswith("Check an attempt of your own first")
     client.post("/sheet/check", data={**LLAMA_FORM, "queries.rows": "what?"})
     assert Page(client.post("/sheet/answers", data=LLAMA_FORM).text).find("tr", class_="answer") == []
     checked = client.post("/sheet/check", data={**LLAMA_FORM, "queries.rows": "7"}).text
@@ -292,17 +292,17 @@ def test_a_hint_of_no_level_is_the_first(client: TestClient, library: Library, l
 def test_a_hint_is_a_check_of_what_has_changed_alone(client: TestClient, tmp_path: Path) -> None:
     """Marked and kept as a try like a check: the same texts, checked before or hinted at before, are no new try."""
 
-    def tries() -> list[float]:
+    def attempts() -> list[float]:
         with sqlite3.connect(tmp_path / "data" / "attention-shapes.sqlite3") as connection:
-            return [score for (score,) in connection.execute("SELECT score FROM attempts ORDER BY id")]
+            return [score for (score,) in connection.execute("SELECT score FROM practice_attempts ORDER BY id")]
 
     client.post("/sheet/check", data=filled(**WIDE))
     client.post("/sheet/hint", data={**filled(**WIDE), "hint": "2"})
-    assert tries() == [11]
+    assert attempts() == [11]
     page = Page(client.post("/sheet/hint", data={**filled(weights__columns="1"), "hint": "2"}).text)
     assert page.marks()["weights.columns"] == "wrong"
     client.post("/sheet/hint", data={**filled(weights__columns="1"), "hint": "3"})
-    assert tries() == [11, 13]
+    assert attempts() == [11, 13]
 
 
 def test_there_is_no_hint_to_press_for_where_there_is_none(client: TestClient) -> None:
@@ -346,7 +346,7 @@ def test_the_idea_behind_an_earlier_try_is_explained_once_all_is_right(client: T
 
 
 def test_it_is_explained_beside_the_answers_too(client: TestClient, library: Library) -> None:
-    """With the answers shown; a learner without a diagnosis, and another learner, get none."""
+    """With the answers shown; a visitor without a diagnosis, and another visitor, get none."""
     client.post("/sheet/check", data=filled(**WIDE))
     text = client.post("/sheet/answers", data=filled(**WIDE)).text
     assert library.wording.misconception("head-as-wide-as-model", "explanation") in text

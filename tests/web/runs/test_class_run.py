@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from starlette.testclient import TestClient
 
 from app.store import Plan, Policies, Student
-from app.store.tables import attempts, drafts
+from app.store.tables import practice_attempts, practice_drafts
 from app.web.shared.cookies import VISITOR_COOKIE
 from tests.helpers.class_sheet import HALF, press
 from tests.helpers.fake_runner import FakeRunner
@@ -23,8 +23,8 @@ def kim(client: TestClient) -> tuple[School, TestClient, Student]:
     """A student in an app that loads no torch."""
     school = School(client.app)  # type: ignore[arg-type]  # it is the app itself
     course = school.course("Transformers", school.teacher("ada@example.org"))
-    student, learner = school.student(course, "Kim")
-    client.cookies.set(VISITOR_COOKIE, learner.token)
+    student, visitor = school.student(course, "Kim")
+    client.cookies.set(VISITOR_COOKIE, visitor.token)
     return school, client, student
 
 
@@ -35,11 +35,11 @@ def test_a_head_is_run_from_class_as_the_rules_say_and_is_no_practice(
     school, browser, student = kim
     course = school.store.courses.find(student.course_id)
     assert course
-    activity = school.activity(course, Policies(run="after", feedback="at_once"), ("llama-7b",))
+    activity = school.activity(course, Policies(run="after", feedback="immediate"), ("llama-7b",))
     sheet = f"/class/{activity.id}/1"
     refused = browser.post(f"{sheet}/run", data=HALF)
     assert refused.status_code == 409
-    assert "after a try of your own" in refused.text
+    assert "after an attempt of your own" in refused.text
     assert "start-run" not in browser.get(sheet).text
     press(browser, activity, "check", HALF)
     button = Page(browser.get(sheet).text).find("button", id="start-run")[0][0]
@@ -52,9 +52,9 @@ def test_a_head_is_run_from_class_as_the_rules_say_and_is_no_practice(
         assert "99" in next(row for _, row in Page(shown).find("tr") if row.startswith("QQueries"))
     assert len(runner.calls) == 2
     assert Page(browser.get(sheet).text).find("input", name="queries.rows")[0][0]["value"] == "99"
-    assert len(school.store.classwork.tries_of_activity(activity.id)) == 1
+    assert len(school.store.classwork.attempts_of_activity(activity.id)) == 1
     with school.store.engine.connect() as connection:
-        for table in (attempts, drafts):
+        for table in (practice_attempts, practice_drafts):
             assert connection.scalar(sa.select(sa.func.count()).select_from(table)) == 0
 
 

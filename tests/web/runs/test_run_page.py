@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 
 from app.forward.lines import ForwardError
 from app.forward.process import RunnerBusy, RunnerFailed, RunTooLong
-from app.store.tables import attempts, runs
+from app.store.tables import practice_attempts, runs
 from tests.helpers.html_page import Page
 from tests.helpers.runs import finished_run
 from tests.helpers.school import SCRIPT
@@ -114,7 +114,7 @@ def test_a_run_that_ends_without_result_says_why(
     assert "100" in next(row for _, row in again.find("tr") if row.startswith("QQueries"))
     assert runner.calls[-1][2] == {"topic": "single-head", "device": "meta", "dtype": "float16", "head": 1}
     with client.app.state.services.store.engine.connect() as connection:  # type: ignore[attr-defined]
-        assert connection.scalar(sa.select(sa.func.count()).select_from(attempts)) == 1
+        assert connection.scalar(sa.select(sa.func.count()).select_from(practice_attempts)) == 1
 
 
 def test_a_run_shows_that_it_runs_and_can_be_left(client: TestClient, runner: FakeRunner) -> None:

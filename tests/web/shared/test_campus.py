@@ -24,9 +24,18 @@ import yaml
 from fastapi import FastAPI
 
 from app.settings import PROJECT, Settings
-from app.store import Attempt, Store
+from app.store import AuditAction, PracticeAttempt, Store
 from app.store.housekeeping import tidy
-from app.store.tables import attempts, learners, links, log, runs, sessions, students, work
+from app.store.tables import (
+    account_links,
+    audit_log,
+    class_drafts,
+    practice_attempts,
+    runs,
+    sessions,
+    students,
+    visitors,
+)
 from tests.helpers.school import School
 
 PROXIED = {"Host": "shapes.example.org", "X-Forwarded-Proto": "https", "X-Forwarded-For": "198.51.100.7"}
@@ -171,31 +180,32 @@ def test_what_is_of_no_more_use_goes_and_everything_else_stays(store: Store) -> 
     teacher = store.people.add_teacher("ada@example.org", "Ada")
     assert teacher
     course = store.courses.add("C", "UTC", teacher)
-    forgotten, seated, active, fresh = (store.add_learner() for _ in range(4))
+    forgotten, seated, active, fresh = (store.add_visitor() for _ in range(4))
     store.courses.enrol(course, "Kim", seated.id)
-    for learner in (forgotten, active):
-        store.record_attempt(learner, "s", Attempt({}, 0, 1))
+    for visitor in (forgotten, active):
+        store.record_attempt(visitor, "s", PracticeAttempt({}, 0, 1))
     old_run, new_run = store.add_run("s", {}), store.add_run("s", {})
     store.people.open_session(teacher)
     store.people.add_link("invite", "bo@example.org")
-    store.people.note("teacher 1", "signed in")
+    store.audit_log.record(teacher, AuditAction.SIGNED_IN)
     ago = datetime.now(UTC) - timedelta(days=800)
     with store.engine.begin() as connection:
         for table, column, key in (
-            (runs, "created_at", old_run.id), (attempts, "created_at", 1), (links, "expires_at", 1),
-            (sessions, "created_at", 1), (log, "at", 1),
+            (runs, "created_at", old_run.id), (practice_attempts, "created_at", 1), (account_links, "expires_at", 1),
+            (sessions, "created_at", 1), (audit_log, "at", 1),
         ):  # fmt: skip
             connection.execute(sa.update(table).where(table.c.id == key).values({column: ago}))
-        connection.execute(sa.update(learners).where(learners.c.id != fresh.id).values(created_at=ago))
+        connection.execute(sa.update(visitors).where(visitors.c.id != fresh.id).values(created_at=ago))
     assert tidy(store.engine) == 4
     assert tidy(store.engine) == 0
-    assert store.find_learner(forgotten.token) is None
-    assert all(store.find_learner(kept.token) for kept in (seated, active, fresh))
+    assert store.find_visitor(forgotten.token) is None
+    assert all(store.find_visitor(kept.token) for kept in (seated, active, fresh))
     assert store.find_run(old_run.id) is None
     assert store.find_run(new_run.id)
     with store.engine.connect() as connection:
         counts = [
-            connection.scalar(sa.select(sa.func.count()).select_from(t)) for t in (sessions, links, log, students)
+            connection.scalar(sa.select(sa.func.count()).select_from(t))
+            for t in (sessions, account_links, audit_log, students)
         ]
     assert counts == [0, 0, 1, 1]
 
@@ -211,18 +221,18 @@ def test_no_line_of_a_log_has_a_name_or_an_answer(
     ada = school.teacher("ada@example.org")
     course = school.course("Transformers", ada)
     activity = school.activity(course)
-    _, learner = school.student(course, "Kim Secretname")
+    _, visitor = school.student(course, "Kim Secretname")
     caplog.set_level(logging.DEBUG)
-    with school.browser(learner=learner) as browser, school.browser(teacher=ada) as staff:
+    with school.browser(visitor=visitor) as browser, school.browser(teacher=ada) as staff:
         sheet = f"/class/{activity.id}/1"
         assert browser.post(f"{sheet}/save", data={"queries.rows": "4711 secret"}).status_code == 200
         staff.post(f"/courses/{course.id}/students", data={"roster": "Lou Secretname, 1017"})
         with school.store.engine.begin() as connection:
-            work.drop(connection)
+            class_drafts.drop(connection)
         assert browser.post(f"{sheet}/save", data={"queries.rows": "4711 secret"}).status_code == 503
         browser.post(f"/class/{activity.id}/ticket", data={"answer-muddiest": "a secret"})
         staff.post(f"/courses/{course.id}/students", data={"roster": "Max Secretname, 1018"})
     said = " ".join(f"{record.getMessage()} {record.exc_text or ''}" for record in caplog.records)
     assert "database" in said
-    for secret in ("Secretname", "4711", "a secret", "ada@example.org", learner.token, activity.join_code):
+    for secret in ("Secretname", "4711", "a secret", "ada@example.org", visitor.token, activity.join_code):
         assert secret not in said

@@ -29,9 +29,10 @@ def test_a_sheet_is_saved_checked_and_handed_in(classroom: Classroom) -> None:
     assert attempts_in(classroom, activity) == [(True, 1)]
     press(browser, activity, "hand-in", KEY)
     assert attempts_in(classroom, activity) == [(True, 1), (True, 14)]
-    [first, _] = classroom.store.classwork.tries_of_activity(activity.id)
+    [first, _] = classroom.store.classwork.attempts_of_activity(activity.id)
     assert first.marks["queries.columns"] == "wrong"
-    assert (first.student_id, first.item, first.variant.model, first.variant.tokens) == (kim.id, 0, "llama-7b", 100)
+    assert (first.student_id, first.sheet_number) == (kim.id, 1)
+    assert (first.variant.model, first.variant.tokens) == ("llama-7b", 100)
 
 
 def test_misconceptions_are_kept_with_the_try(classroom: Classroom) -> None:
@@ -40,7 +41,7 @@ def test_misconceptions_are_kept_with_the_try(classroom: Classroom) -> None:
     _, browser = classroom.join()
     wide = {**KEY, "queries.columns": "4096", "keys.columns": "4096", "values.columns": "4096"}
     page = Page(press(browser, activity, "check", wide).text)
-    [kept] = classroom.store.classwork.tries_of_activity(activity.id)
+    [kept] = classroom.store.classwork.attempts_of_activity(activity.id)
     assert len(kept.misconceptions) >= 1
     assert page.text("p", class_="diagnosis")
 
@@ -48,7 +49,7 @@ def test_misconceptions_are_kept_with_the_try(classroom: Classroom) -> None:
 @pytest.mark.parametrize("what", ["check", "hand-in"])
 def test_a_request_that_is_sent_again_stores_once(classroom: Classroom, what: str) -> None:
     """The same form three times is one try; the same form with other answers is another."""
-    activity = classroom.open(tries=2)
+    activity = classroom.open(max_attempts=2)
     _, browser = classroom.join()
     for _ in range(3):
         assert press(browser, activity, what, HALF, form_id="one-form-of-a-page").status_code == 200
@@ -58,15 +59,15 @@ def test_a_request_that_is_sent_again_stores_once(classroom: Classroom, what: st
 
 
 def test_tries_are_limited(classroom: Classroom) -> None:
-    """Of two tries the third is refused with a sentence, the boxes are locked, and the last can be handed in."""
-    activity = classroom.open(tries=2)
+    """Of two attempts the third is refused with a sentence, the boxes are locked, and the last can be handed in."""
+    activity = classroom.open(max_attempts=2)
     _, browser = classroom.join()
-    assert "One try left" in press(browser, activity, "check", HALF).text
+    assert "One attempt left" in press(browser, activity, "check", HALF).text
     page = Page(press(browser, activity, "check", {**HALF, "keys.rows": "100"}).text)
     assert all("readonly" in attrs for attrs, _ in page.find("input") if "data-blank" in attrs)
     assert [text for _, text in page.find("button")].count("Check") == 0
     third = Page(press(browser, activity, "check", KEY).text)
-    assert third.text("p", class_="result").startswith("There is no try left.")
+    assert third.text("p", class_="result").startswith("There is no attempt left.")
     press(browser, activity, "hand-in", KEY)
     assert attempts_in(classroom, activity) == [(False, 1), (True, 2)]
 
@@ -75,7 +76,7 @@ def test_hints_are_given_where_the_activity_has_them(classroom: Classroom) -> No
     """On what was checked, without costing a try; 409 before a check, and where there are none."""
     _, browser = classroom.join()
     wide = {**KEY, "queries.columns": "4096", "keys.columns": "4096", "values.columns": "4096"}
-    activity, without = classroom.open(tries=3), classroom.open(hints=False)
+    activity, without = classroom.open(max_attempts=3), classroom.open(hints=False)
     assert press(browser, activity, "hint", wide).status_code == 409
     for one in (activity, without):
         page = Page(press(browser, one, "check", wide).text)
@@ -89,7 +90,7 @@ def test_hints_are_given_where_the_activity_has_them(classroom: Classroom) -> No
 
 def test_nothing_typed_is_no_try(classroom: Classroom) -> None:
     """Check of an empty sheet says so and costs nothing."""
-    activity = classroom.open(tries=1)
+    activity = classroom.open(max_attempts=1)
     _, browser = classroom.join()
     answer = press(browser, activity, "check", dict.fromkeys(KEY, ""))
     assert "nothing to mark yet" in answer.text
@@ -108,7 +109,7 @@ def test_an_older_save_does_not_cover_a_newer_one(classroom: Classroom) -> None:
 @pytest.mark.parametrize(
     ("feedback", "checked", "handed_in", "closed"),
     [
-        ("at_once", "wrong", "wrong", "wrong"),
+        ("immediate", "wrong", "wrong", "wrong"),
         ("after_hand_in", None, "wrong", "wrong"),
         ("after_close", None, None, "wrong"),
     ],
@@ -125,7 +126,7 @@ def test_marks_are_shown_when_the_rules_say(
         return page.marks().get("queries.columns"), "1 of 14" in browser.get("/mine").text
 
     refused = press(browser, activity, "check", HALF).status_code == 409
-    assert refused == (feedback != "at_once")
+    assert refused == (feedback != "immediate")
     assert seen() == (checked, checked is not None)
     press(browser, activity, "hand-in", HALF)
     assert seen() == (handed_in, handed_in is not None)
@@ -200,7 +201,7 @@ def test_each_student_may_have_numbers_of_their_own(classroom: Classroom) -> Non
         right = {blank: text if text != "100" else one for blank, text in KEY.items()}
         assert "All 14 boxes are right." in press(browser, activity, "hand-in", right).text
     assert len(set(lengths)) >= 2
-    kept = classroom.store.classwork.tries_of_activity(activity.id)
+    kept = classroom.store.classwork.attempts_of_activity(activity.id)
     assert [str(found.variant.tokens) for found in kept] == lengths
 
 
@@ -215,7 +216,7 @@ def test_both_lengths_of_a_cross_attention_sheet_are_a_students_own(classroom: C
         answers = {"queries.rows": said[2], "keys.rows": said[1]}
         marks = Page(press(browser, activity, "check", answers).text).marks()
         assert (marks["queries.rows"], marks["keys.rows"]) == ("right", "right")
-        kept = classroom.store.classwork.tries_of_activity(activity.id)[-1]
+        kept = classroom.store.classwork.attempts_of_activity(activity.id)[-1]
         assert (str(kept.variant.decoder_tokens), str(kept.variant.tokens)) == (said[2], said[1])
 
 

@@ -48,8 +48,8 @@ def test_joining_pressed_twice_is_one_student(app_on_each_database: FastAPI, kno
     """Four times the same form at the same moment: one student, one code, one browser; another form is another Kim."""
     classroom = Classroom(app_on_each_database, sheets=None)
     path = f"/join/{classroom.open().join_code}"
-    learner = classroom.store.add_learner() if known else None
-    browsers = [classroom.school.browser(learner=learner) for _ in range(4)]
+    visitor = classroom.store.add_visitor() if known else None
+    browsers = [classroom.school.browser(visitor=visitor) for _ in range(4)]
     newcomer = Page(browsers[0].get(path).text).find("input", name="form_secret")[0][0]["value"]
     with ThreadPoolExecutor(4) as pool:
         pressed = [

@@ -14,8 +14,8 @@ from tests.helpers.school import Classroom
 
 FORM = {
     "title": "Week 3", "worksheet": ["llama-7b"], "ticket": "classic", "ticket_anonymous": "yes", "variants": "same",
-    "feedback": "at_once", "run": "after", "follow_share": "50", "tries": "", "hints": "yes", "opens": "", "closes": "",
-    "day": "2026-03-31",
+    "feedback": "immediate", "run": "after", "follow_share": "50", "max_attempts": "", "hints": "yes", "opens": "",
+    "closes": "", "day": "2026-03-31",
 }  # fmt: skip
 
 
@@ -46,8 +46,8 @@ def test_an_activity_is_made_opened_and_closed(classroom: Classroom) -> None:
         ({"worksheet": [], "ticket": ""}, "at least one worksheet, or an exit ticket"),
         ({"worksheet": ["nonsense"]}, "There is no worksheet “nonsense”"),
         ({"worksheet": ["llama-7b", "llama-7b"]}, "once"),
-        ({"tries": "0"}, "Tries: a whole number from 1 to 99"),
-        ({"tries": "many"}, "Tries: a whole number"),
+        ({"max_attempts": "0"}, "Attempts: a whole number from 1 to 99"),
+        ({"max_attempts": "many"}, "Attempts: a whole number"),
         ({"follow_share": "101"}, "from 0 to 100"),
         ({"feedback": "never"}, "“feedback”"),
         ({"day": "tomorrow"}, "“tomorrow” is no day"),
@@ -86,7 +86,7 @@ def test_a_later_edit_makes_a_new_revision(classroom: Classroom) -> None:
     classroom.instructor.post(f"/activities/{activity.id}", data={**FORM, "worksheet": ["qwen2.5-0.5b"]})
     assert classroom.school.reload(activity).revision == 2
     assert "Qwen2.5" in Page(kim.get(f"/class/{activity.id}/1").text).text("h1")
-    [kept] = classroom.store.classwork.tries_of_activity(activity.id)
+    [kept] = classroom.store.classwork.attempts_of_activity(activity.id)
     assert (kept.revision, kept.answers["queries.columns"]) == (1, "4096")
     classroom.instructor.post(f"/activities/{activity.id}", data=FORM)
     assert Page(kim.get(f"/class/{activity.id}/1").text).boxes()["queries.columns"] == "4096"

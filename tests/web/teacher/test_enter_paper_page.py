@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from app.classes.roster_lookup import RosterLookup
 from app.classes.student_sheet import variant_seed
-from app.store import Policies, Student, Try
+from app.store import ClassAttempt, Policies, Student
 from tests.helpers.answer_keys import KEY
 from tests.helpers.html_page import Page
 from tests.helpers.school import ONE_SHEET, Classroom
@@ -39,8 +39,8 @@ class PaperClassroom(Classroom):
         """The student of that name on the roster."""
         return next(student for student in self.store.courses.students(self.course) if student.name == name)
 
-    def tries(self, name: str) -> tuple[Try, ...]:
-        return self.store.classwork.tries_of_student(self.listed(name).id)
+    def attempts(self, name: str) -> tuple[ClassAttempt, ...]:
+        return self.store.classwork.attempts_of_student(self.listed(name).id)
 
     def code_and_key(self, sheet: str, tokens: int, model: str | None = None) -> tuple[str, str]:
         """The code of another variant, and all its right answers."""
@@ -62,20 +62,20 @@ def test_a_line_becomes_a_try_that_was_handed_in_once(app_on_each_database: Fast
     classroom = PaperClassroom(app_on_each_database)
     for _ in range(2):
         classroom.enter(f"1017: {RIGHT}\r\nlou ray: {WIDE_TEXT}\n")
-    [kim], [lou] = classroom.tries("Kim Lee"), classroom.tries("Lou Ray")
+    [kim], [lou] = classroom.attempts("Kim Lee"), classroom.attempts("Lou Ray")
     assert (kim.score, kim.out_of, kim.handed_in, dict(kim.answers)) == (14, 14, True, KEY)
     assert (lou.score, lou.misconceptions[0], lou.variant.tokens) == (11, "head-as-wide-as-model", 100)
-    assert kim.sheet == classroom.activity.content.items[0].sheet
+    assert kim.sheet_key == classroom.activity.content.items[0].sheet_key
     came = {one.student_id for one in classroom.store.classwork.attendance(classroom.activity.id)}
     assert came == {kim.student_id, lou.student_id}
     draft = classroom.store.classwork.drafts_of_activity(classroom.activity.id)[0]
     assert dict(draft.answers) == KEY
     classroom.enter(f"1017: {WIDE_TEXT}")
-    assert [one.score for one in classroom.tries("Kim Lee")] == [14, 11]
+    assert [one.score for one in classroom.attempts("Kim Lee")] == [14, 11]
 
 
 def test_the_try_is_in_the_results_and_in_the_exports(app: FastAPI) -> None:
-    """In the table of students, on the student's page, in the CSV of tries, and in the gradebook for Moodle."""
+    """In the table of students, on the student's page, in the CSV of attempts, and in the gradebook for Moodle."""
     classroom = PaperClassroom(app)
     classroom.enter(f"1017: {WIDE_TEXT}")
     results = classroom.get(f"{classroom.path}/results")
@@ -112,8 +112,8 @@ def test_numbers_without_a_colon_and_dashes_are_read(app: FastAPI) -> None:
     """A number or name and exactly as many answers as boxes need no colon; with fewer nobody is guessed at."""
     classroom = PaperClassroom(app)
     classroom.enter(f"1018 {RIGHT}\nLou Ray {WIDE_TEXT}\nlee, kim: 100 -")
-    assert [one.score for one in classroom.tries("Lou Ray")] == [14, 11]
-    assert [one.score for one in classroom.tries("Kim Lee")] == [1]
+    assert [one.score for one in classroom.attempts("Lou Ray")] == [14, 11]
+    assert [one.score for one in classroom.attempts("Kim Lee")] == [1]
     assert "does not begin with a name" in said(classroom.enter("1018 100 4096", 422))
 
 
@@ -130,8 +130,8 @@ def test_lines_that_are_not_clear_come_back_and_the_others_are_stored(app: FastA
     assert "Line 3: there are no answers of Lou Ray" in text
     assert "Line 4 has 15 answers" in text
     assert "Line 5 does not begin with a name" in text
-    assert len(classroom.tries("Kim Lee")) == 1
-    assert not classroom.tries("Lou Ray")
+    assert len(classroom.attempts("Kim Lee")) == 1
+    assert not classroom.attempts("Lou Ray")
     assert "There is nothing to store" in said(classroom.enter(" \n", 422))
 
 
@@ -141,8 +141,8 @@ def test_who_is_meant_can_be_chosen(app: FastAPI) -> None:
     fox, stranger = classroom.listed("Kim Fox"), other.listed("Kim Fox")
     classroom.enter(f"Kim: {RIGHT}", 422, label="Kim", who=str(stranger.id))
     classroom.enter(f"Kim: {RIGHT}", label="Kim", who=str(fox.id))
-    assert [one.score for one in classroom.tries("Kim Fox")] == [14]
-    assert not other.tries("Kim Fox")
+    assert [one.score for one in classroom.attempts("Kim Fox")] == [14]
+    assert not other.attempts("Kim Fox")
 
 
 def test_a_code_says_which_numbers_the_paper_had(app: FastAPI) -> None:
@@ -151,9 +151,9 @@ def test_a_code_says_which_numbers_the_paper_had(app: FastAPI) -> None:
     longer, right_longer = classroom.code_and_key("llama-7b", 77)
     other, right_other = classroom.code_and_key("qwen2.5-0.5b", 33)
     classroom.enter(f"1017: {right_longer}\n1018 {other.lower()}: {right_other}", code=longer)
-    [kim], [lou] = classroom.tries("Kim Lee"), classroom.tries("Lou Ray")
-    assert (kim.score, kim.variant.tokens, kim.item) == (14, 77, 0)
-    assert (lou.score, lou.out_of, lou.variant.tokens, lou.item) == (lou.out_of, lou.out_of, 33, 1)
+    [kim], [lou] = classroom.attempts("Kim Lee"), classroom.attempts("Lou Ray")
+    assert (kim.score, kim.variant.tokens, kim.sheet_number) == (14, 77, 1)
+    assert (lou.score, lou.out_of, lou.variant.tokens, lou.sheet_number) == (lou.out_of, lou.out_of, 33, 2)
 
 
 def test_codes_that_fit_nothing_here_are_told(app: FastAPI) -> None:
@@ -168,7 +168,7 @@ def test_codes_that_fit_nothing_here_are_told(app: FastAPI) -> None:
         page = classroom.enter(f"1017: {right}", 422, code=wrong)
         assert sentence in said(page)
         assert right in boxes(page)
-    assert not classroom.tries("Kim Lee")
+    assert not classroom.attempts("Kim Lee")
 
 
 def test_without_a_code_students_have_the_numbers_of_their_screen(app: FastAPI) -> None:
@@ -179,8 +179,8 @@ def test_without_a_code_students_have_the_numbers_of_their_screen(app: FastAPI) 
     own = {name: library.seeded("llama-7b", variant_seed(classroom.activity, classroom.listed(name))) for name in names}
     assert len({variant.code for variant in own.values()}) == 2
     classroom.enter("\n".join(f"{name}: {' '.join(map(str, variant.key.values()))}" for name, variant in own.items()))
-    assert [classroom.tries(name)[0].score for name in own] == [14, 14]
-    assert [classroom.tries(name)[0].variant.tokens for name in own] == [variant.tokens for variant in own.values()]
+    assert [classroom.attempts(name)[0].score for name in own] == [14, 14]
+    assert [classroom.attempts(name)[0].variant.tokens for name in own] == [variant.tokens for variant in own.values()]
 
 
 def test_paper_with_other_numbers_leaves_the_screen_alone(app: FastAPI) -> None:
@@ -198,7 +198,7 @@ def test_paper_with_other_numbers_leaves_the_screen_alone(app: FastAPI) -> None:
     assert 'value="100"' in page
     assert 'data-mark="right"' not in page
     assert 'data-mark="wrong"' not in page
-    assert [one.variant.tokens for one in classroom.store.classwork.tries_of_student(mo.id)] == [100, 77]
+    assert [one.variant.tokens for one in classroom.store.classwork.attempts_of_student(mo.id)] == [100, 77]
 
 
 def test_a_draft_has_no_paper(app: FastAPI) -> None:
@@ -207,7 +207,7 @@ def test_a_draft_has_no_paper(app: FastAPI) -> None:
     classroom.store.activities.set_state(classroom.activity, "draft")
     page = classroom.enter(f"1017: {RIGHT}", 422)
     assert "draft" in said(page)
-    assert not classroom.tries("Kim Lee")
+    assert not classroom.attempts("Kim Lee")
 
 
 PEOPLE = [

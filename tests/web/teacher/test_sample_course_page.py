@@ -20,7 +20,7 @@ def sample(school: School) -> Course:
 
 def rows(store: Store) -> dict[str, list[Any]]:
     """What every table holds, but for those that courses do not own."""
-    own = {"log", "teachers", "sessions", "learners", "links"}
+    own = {"audit_log", "teachers", "sessions", "visitors", "account_links"}
     with store.engine.connect() as connection:
         found = {t.name: list(connection.execute(sa.select(t)).all()) for t in metadata.sorted_tables}
     return {name: held for name, held in found.items() if name not in own}
@@ -52,14 +52,14 @@ def test_each_page_of_it_says_so(new_app: FastAPI) -> None:
     course = sample(school)
     store = school.store
     going_on = store.activities.of_course(course)[0]
-    student, learner = school.student(course, "Kim")
+    student, visitor = school.student(course, "Kim")
     ada = store.people.find_teacher("ada@example.org")
     staff = ["", "/activities/new", "/exports"]
     pages = {f"/courses/{course.id}{page}": ada for page in staff}
     pages |= {f"/activities/{going_on.id}{page}": ada for page in ("", "/edit")}
     pages |= {f"/class/{going_on.id}{page}": None for page in ("", "/1", "/ticket")}
     for path, teacher in {**pages, f"/join/{going_on.join_code}": None}.items():
-        with school.browser(teacher=teacher, learner=None if teacher else learner) as browser:
+        with school.browser(teacher=teacher, visitor=None if teacher else visitor) as browser:
             got = browser.get(path)
         assert got.status_code == 200, path
         assert "its students are simulated" in got.text, path

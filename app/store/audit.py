@@ -1,0 +1,106 @@
+"""The audit log: who did what to which course, activity, student or account, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Literal
+
+import sqlalchemy as sa
+
+from .activities import Activity
+from .courses import Course, Student
+from .people import Teacher
+from .questions import Questions, batches, columns, now
+from .tables import audit_log
+
+Actor = Teacher | Literal["nobody", "terminal"]  # nobody is signed in, or a command was run on the server
+AuditObject = Activity | Course | Student | Teacher
+ObjectKind = Literal["activity", "course", "student", "teacher"]
+
+_KINDS: dict[type, ObjectKind] = {Activity: "activity", Course: "course", Student: "student", Teacher: "teacher"}
+
+
+class AuditAction(StrEnum):
+    """What can be done; the value is stored, and is what the course's page shows."""
+
+    ACTIVITY_CREATED = "activity created"
+    ACTIVITY_SAVED = "activity saved"
+    ACTIVITY_REVISED = "activity revised"
+    ACTIVITY_OPENED = "activity opened"
+    ACTIVITY_CLOSED = "activity closed"
+    ATTEMPTS_REGRADED = "regraded"  # detail: how many attempts changed
+    HANDOUT_CREATED = "handout created"
+    PAPER_ANSWERS_ENTERED = "paper answers entered"
+    COURSE_ARCHIVED = "course archived"
+    COURSE_RESTORED = "course restored"
+    COURSE_DELETED = "course deleted"
+    COURSE_EXPORTED = "exported"  # detail: the file's name
+    SAMPLE_COURSE_CREATED = "sample course created"
+    SAMPLE_COURSE_DELETED = "sample course deleted"
+    STAFF_INVITED = "invited"  # detail: the role
+    STAFF_REMOVED = "staff removed"
+    STUDENT_REMOVED = "student removed"
+    STUDENT_RELEASED = "student released"
+    SIGNED_IN = "sign-in"
+    SIGN_IN_REFUSED = "sign-in refused"
+    SIGNED_OUT = "sign-out"
+    PASSWORD_SET = "password set"  # noqa: S105 - no password
+    PASSWORD_LINK_MAILED = "password link mailed"  # noqa: S105 - no password
+    PASSWORD_LINK_NOT_MAILED = "password link not mailed"  # noqa: S105 - no password
+    PASSWORD_LINK_CREATED = "password link created"  # noqa: S105 - no password
+    TEACHER_ADDED = "teacher added"
+
+
+@dataclass(frozen=True)
+class AuditEntry:
+    """One line of the audit log: numbers, never names or answers.
+
+    Ids are None, and `object_kind` and `detail` empty, where there is none. `action` may be one that a later version of
+    the app knows. Example: teacher 3, "exported", course 7, "answers.csv".
+    """
+
+    at: datetime
+    actor_kind: str
+    actor_id: int | None
+    action: str
+    object_kind: ObjectKind | Literal[""]
+    object_id: int | None
+    detail: str
+
+
+class AuditLog(Questions):
+    """What was done, written for good."""
+
+    def record(self, actor: Actor, action: AuditAction, about: AuditObject | None = None, detail: str = "") -> None:
+        """Write one entry, dated now; `detail` is cut after 40 characters."""
+        self._write(
+            sa.insert(audit_log).values(
+                at=now(),
+                actor_kind=actor if isinstance(actor, str) else "teacher",
+                actor_id=None if isinstance(actor, str) else actor.id,
+                action=action.value,
+                object_kind=_KINDS[type(about)] if about else "",
+                object_id=about.id if about else None,
+                detail=detail[:40],
+            )
+        )
+
+    def entries(self, about: Mapping[ObjectKind, Collection[int]], since: datetime, limit: int) -> list[AuditEntry]:
+        """The newest entries since a time about any of these objects, given as ids by kind; newest first.
+
+        Example: entries({"course": [7], "student": [12, 13]}, since, 200).
+        """
+        found = list[tuple[int, AuditEntry]]()
+        for kind, ids in about.items():
+            for some in batches(sorted(ids), 500):  # a statement takes a limited number of values
+                query = (
+                    sa.select(audit_log.c.id, *columns(audit_log, AuditEntry))
+                    .where(audit_log.c.object_kind == kind, audit_log.c.object_id.in_(some), audit_log.c.at >= since)
+                    .order_by(audit_log.c.id.desc())
+                    .limit(limit)
+                )
+                found += [(row[0], AuditEntry(*row[1:])) for row in self._all(query)]
+        return [entry for _, entry in sorted(found, key=lambda line: line[0], reverse=True)[:limit]]
