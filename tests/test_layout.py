@@ -186,7 +186,8 @@ def test_the_core_loads_nothing_but_the_standard_library_and_pydantic() -> None:
     )
     loaded = set(json.loads(result.stdout))
     assert "app.forward.run" in loaded
-    roots = {name.partition(".")[0] for name in loaded}
+    # _sysconfigdata__… is the standard library's, under a name that differs from one platform to the next.
+    roots = {name.partition(".")[0] for name in loaded if not name.startswith("_sysconfigdata_")}
     assert roots - set(sys.stdlib_module_names) - {"app", "__mp_main__"} <= PYDANTIC
     assert {package_of(name) for name in loaded if name.startswith("app.")} == CORE
 

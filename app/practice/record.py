@@ -1,39 +1,42 @@
-"""What a learner's practice has come to so far: one small frozen value that travels as a line of JSON.
+"""What one person's practice has come to so far: a small frozen value that travels as one line of JSON.
 
-It may come from anywhere, a browser above all, so reading it believes nothing: what has the wrong form is refused, and
-what names no sheet or misconception is left out when the record is used.
+The line comes back from a browser, so nothing in it is trusted: a wrong form is refused, and a code or key that is not
+known (any more) is left out.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from app.grading.grade import grade
 from app.misconceptions.catalogue import MISCONCEPTIONS, Expectation
 from app.misconceptions.ideas import IDEAS, idea_of
+from app.shapes.table import Blank
 from app.sheets.codes import read_code
 from app.sheets.worksheet import Typed, Variant
 
-MAX_RESULTS = 120  # results; older ones are forgotten
-MAX_RECORD_CHARACTERS = 12_000  # characters of a record in JSON
-MAX_COUNT = 10**9
-
-_MISCONCEPTIONS = frozenset(misconception.key for misconception in MISCONCEPTIONS)
+MAX_RESULTS = 120  # in a record; older ones are forgotten
+MAX_RECORD_CHARACTERS = 12_000  # of its JSON
+MAX_COUNT = 10**9  # of anything in it
+MAX_KEY_CHARACTERS = 60
 
 
 class RecordError(ValueError):
-    """A record that cannot be used; one sentence that says so."""
+    """A practice record that cannot be used; one sentence that says so."""
 
 
 @dataclass(frozen=True)
 class SheetResult:
-    """One sheet by its code, as it was first answered: all right, or which misconceptions were held, which ideas are
-    open.
+    """How one sheet, named by its code, was answered at first.
 
-    An idea is open where its boxes are neither right nor explained by one of its misconceptions.
+    right: every box was right; then the other two are empty. held: the misconceptions that were diagnosed.
+    unexplained_ideas: ideas that some box of the sheet tests and that were not shown to be understood, without one of
+    their misconceptions having been diagnosed.
     """
 
     code: str
@@ -44,7 +47,11 @@ class SheetResult:
 
 @dataclass(frozen=True)
 class PracticeRecord:
-    """Where the seeds start, how many sheets were drawn, the level and the right sheets in a row on it, the results."""
+    """All that decides which sheet comes next.
+
+    start: the random number that this person's seeds are derived from. drawn: how many sheets came so far. level: the
+    key of the level, "" for the first. streak: right sheets in a row on it. results: oldest first.
+    """
 
     start: int
     drawn: int = 0
@@ -54,22 +61,25 @@ class PracticeRecord:
 
     @property
     def next_draw(self) -> int:
-        """The count with one more sheet; it begins anew where numbers end."""
+        """`drawn` plus one; from MAX_COUNT - 1 it goes back to 0."""
         return (self.drawn + 1) % MAX_COUNT
 
     def after_skipping(self) -> PracticeRecord:
-        """The same for a sheet that was left without a try: another one is drawn, and nothing else changes."""
+        """The record after a sheet that was left unanswered: another sheet comes, and nothing else changes."""
         return replace(self, drawn=self.next_draw)
 
     def at_level(self, level: str) -> PracticeRecord:
-        """The same on a level that the learner chose."""
+        """The record on a level that was chosen: another sheet comes, and the streak begins anew."""
         return replace(self, drawn=self.next_draw, level=level, streak=0)
 
 
-def first_readable_answers(variant: Variant, tries: Iterable[Mapping[str, str]]) -> dict[str, str]:
-    """For every box what was written there first that could be read; the tries in the order in which they were made."""
+def first_readable_answers(variant: Variant, attempts: Iterable[Mapping[str, str]]) -> dict[str, str]:
+    """For each box the first text that could be read, over all attempts, oldest first; a box never filled is left out.
+
+    So it is what somebody thought before seeing any mark on that box.
+    """
     first = dict[str, str]()
-    for answers in tries:
+    for answers in attempts:
         for box in map(str, variant.blanks):
             if box not in first and isinstance(variant.read(answers.get(box, "")), Typed):
                 first[box] = answers[box]
@@ -77,79 +87,78 @@ def first_readable_answers(variant: Variant, tries: Iterable[Mapping[str, str]])
 
 
 def sheet_result(variant: Variant, answers: Mapping[str, str]) -> SheetResult | None:
-    """What these answers say about the learner; None where nothing in them could be read."""
+    """What these answers show about misconceptions; None if none of them could be read."""
     report = grade(variant, answers)
     if not report.tried:
         return None
-    if report.right == report.out_of:
+    if report.complete:
         return SheetResult(variant.code, True)
-    found = report.diagnosis
-    held = (found.key, *found.also) if found else ()
-    right = {variant.in_table_orientation(blank) for blank, mark in report.marks.items() if mark.kind == "right"}
-    values = {variant.in_table_orientation(blank): mark.read_as for blank, mark in report.marks.items()}
+    held = (report.diagnosis.key, *report.diagnosis.also) if report.diagnosis else ()
+    # Expectations are in the table's orientation, tokens as rows.
+    marks = {variant.in_table_orientation(blank): mark for blank, mark in report.marks.items()}
+    values = {blank: mark.read_as for blank, mark in marks.items()}
+    right = {blank for blank, mark in marks.items() if mark.kind == "right"}
     doubtful = {
         idea_of(expectation.misconception)
         for expectation in variant.with_tokens_as_rows.expectations
-        if not _avoided(expectation, values, right)
+        if not _is_avoided(expectation, values, right)
     }
-    known = {idea_of(misconception) for misconception in held}
-    return SheetResult(variant.code, False, held, tuple(idea for idea in IDEAS if idea in doubtful - known))
+    explained = {idea_of(misconception) for misconception in held}
+    return SheetResult(variant.code, False, held, tuple(idea for idea in IDEAS if idea in doubtful - explained))
 
 
-def _avoided(expectation: Expectation, values: Mapping[Any, int | None], right: set[Any]) -> bool:
-    """Whether no box is as the misconception has it, and at least half of those it would change are right."""
+def _is_avoided(expectation: Expectation, values: Mapping[Blank, int | None], right: Collection[Blank]) -> bool:
+    """Whether no box is as the misconception would have it, and at least half of those it would change are right."""
     as_believed = any(values.get(blank) == size for blank, size in expectation.changed.items())
     return not as_believed and 2 * sum(blank in right for blank in expectation.changed) >= len(expectation.changed)
 
 
 def write_record(record: PracticeRecord) -> str:
-    """The record as JSON: a right sheet is its code alone."""
-    results = [r.code if r.right else [r.code, list(r.held), list(r.unexplained_ideas)] for r in record.results]
+    """The record as one line of JSON; a right sheet is its code alone.
+
+    Example: [7,2,"single-head",0,["KHT-LC",["BCD-FG",["input-sliced"],[]]]]
+    """
+    results = [
+        result.code if result.right else [result.code, list(result.held), list(result.unexplained_ideas)]
+        for result in record.results
+    ]
     return json.dumps([record.start, record.drawn, record.level, record.streak, results], separators=(",", ":"))
 
 
-def read_record(text: str) -> PracticeRecord:
-    """A record from its JSON; raises RecordError for what is none."""
-    if len(text) > MAX_RECORD_CHARACTERS:
-        raise RecordError("This record of practice is too long.")
-    try:
-        start, drawn, level, streak, results = json.loads(text)
-        counts = [_count(number) for number in (start, drawn, streak)]
-        read = tuple(_result(entry) for entry in _list(results)[-MAX_RESULTS:])
-        return PracticeRecord(counts[0], counts[1], _text(level), counts[2], read)
-    except (ValueError, TypeError, RecursionError):
-        raise RecordError("This is no record of practice: begin a new one.") from None
-
-
-def _result(entry: object) -> SheetResult:
-    if isinstance(entry, str):
-        return SheetResult(_code(entry), True)
-    code, held, still_open = _list(entry)
-    misconceptions = [text for text in map(_text, _list(held)) if text in _MISCONCEPTIONS]
-    ideas = [text for text in map(_text, _list(still_open)) if text in IDEAS]
-    return SheetResult(_code(code), False, tuple(dict.fromkeys(misconceptions)), tuple(dict.fromkeys(ideas)))
-
-
-def _code(entry: object) -> str:
-    text = _text(entry)
+def _check_code(text: str) -> str:
+    """The text, if it is well formed as the code of a sheet; raises ValueError."""
     if read_code(text) is None:
         raise ValueError
     return text
 
 
-def _text(entry: object) -> str:
-    if not isinstance(entry, str) or len(entry) > 60:
-        raise TypeError
-    return entry
+_Number = Annotated[int, Field(strict=True, ge=0, le=MAX_COUNT)]
+_Key = Annotated[str, Field(max_length=MAX_KEY_CHARACTERS)]
+_Code = Annotated[_Key, AfterValidator(_check_code)]
+_RECORD_JSON = TypeAdapter(
+    tuple[_Number, _Number, _Key, _Number, list[_Code | tuple[_Code, list[_Key], list[_Key]]]],
+)
+_MISCONCEPTION_KEYS = frozenset(misconception.key for misconception in MISCONCEPTIONS)
 
 
-def _list(entry: object) -> list[Any]:
-    if not isinstance(entry, list):
-        raise TypeError
-    return entry
+def read_record(text: str) -> PracticeRecord:
+    """The record that `write_record` wrote; raises RecordError if the text is too long or has another form.
+
+    Of the results the last MAX_RESULTS are kept, and in them only misconceptions and ideas that there still are.
+    """
+    if len(text) > MAX_RECORD_CHARACTERS:
+        raise RecordError("This record of practice is too long.")
+    try:
+        start, drawn, level, streak, entries = _RECORD_JSON.validate_json(text)
+    except ValidationError:
+        raise RecordError("This is no record of practice: begin a new one.") from None
+    return PracticeRecord(start, drawn, level, streak, tuple(map(_result, entries[-MAX_RESULTS:])))
 
 
-def _count(entry: object) -> int:
-    if type(entry) is not int or not 0 <= entry <= MAX_COUNT:
-        raise TypeError
-    return entry
+def _result(entry: str | tuple[str, list[str], list[str]]) -> SheetResult:
+    """The result that an entry stands for: a code alone is a right sheet. Unknown keys and repetitions are left out."""
+    if isinstance(entry, str):
+        return SheetResult(entry, True)
+    code, held, ideas = entry
+    known = tuple(dict.fromkeys(key for key in held if key in _MISCONCEPTION_KEYS))
+    return SheetResult(code, False, known, tuple(dict.fromkeys(idea for idea in ideas if idea in IDEAS)))

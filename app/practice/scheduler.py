@@ -1,13 +1,12 @@
-"""What comes next in practice: the rule alone, from a library and a record to a sheet.
+"""Decides which sheet comes next in practice, from a library and a record alone; the same record gives the same sheet.
 
-Levels follow the topics in the order in which they are taught; two right sheets in a row lead one level up. A
-misconception that was held comes back, on a sheet that shows it, until a sheet was filled in without it. The same
-record always gives the same sheet.
+Levels follow the topics in the order in which they are taught. Two right sheets in a row lead one level up. A
+misconception that was held comes back on a sheet that shows it, until a sheet was filled in without it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Literal
@@ -18,19 +17,26 @@ from app.practice.record import MAX_RESULTS, PracticeRecord, RecordError, SheetR
 from app.sheets.library import Library
 from app.sheets.worksheet import Variant, Worksheet, WorksheetError
 
-RIGHT_SHEETS_TO_STEP_UP = 2  # right sheets in a row on one level
-SHEETS_TO_SOLID = 3  # sheets on which an idea could have gone wrong and did not
-MAX_SHEETS_WAITING = 2  # sheets until a misconception that was held is shown again
-SEEDS_TRIED = 4  # seeds that are looked at on each worksheet
-LETTERS = "-letters"  # how the key of a level ends whose sheets are answered in letters
+RIGHT_SHEETS_TO_STEP_UP = 2  # in a row on one level
+SHEETS_TO_SOLID = 3  # that test an idea and on which it was not wrong
+SHEETS_BEFORE_OTHER_LEVELS = 2  # then a held misconception is shown again on any level, not just on the record's own
+SEEDS_TRIED = 4  # for each worksheet, in search of a sheet that was not there yet
+SYMBOLS_SUFFIX = "-letters"  # ends the key of a level whose sheets are answered in symbols
 
+# Why a sheet comes: the very first; more of the same level; the first of a higher level ("step"); it comes "back" to a
+# misconception; or any level at all once the last one is passed ("mixed").
 NextReason = Literal["first", "more", "step", "back", "mixed"]
+# How well an idea is understood: not met; met; SHEETS_TO_SOLID sheets without its misconceptions; held, and not avoided
+# since.
 IdeaState = Literal["new", "growing", "solid", "again"]
 
 
 @dataclass(frozen=True)
 class PracticeLevel:
-    """One rung of the ladder: its key, its topic, and its worksheets, those with the fewest rows first."""
+    """One level of practice: a topic, in numbers or in symbols, with its worksheets, those with the fewest rows first.
+
+    Its key is the topic's, with "-letters" behind it if the sheets are answered in symbols.
+    """
 
     key: str
     topic: str
@@ -38,12 +44,13 @@ class PracticeLevel:
 
     @property
     def in_letters(self) -> bool:
-        return self.key.endswith(LETTERS)
+        """Whether its sheets are answered in symbols."""
+        return self.key.endswith(SYMBOLS_SUFFIX)
 
 
 @dataclass(frozen=True)
 class NextSheet:
-    """The sheet that comes next, its level, why it comes, and the ideas that it comes back to."""
+    """The sheet that comes next, its level and why it comes; `ideas` are those it comes back to, else empty."""
 
     variant: Variant
     level: PracticeLevel
@@ -53,40 +60,54 @@ class NextSheet:
 
 @dataclass(frozen=True)
 class PastSheet:
-    """A result with its sheet, and the misconceptions that this shows."""
+    """A result with its sheet opened again, and the misconceptions that this sheet can show unmistakably."""
 
     result: SheetResult
     variant: Variant
     shows: frozenset[str]
 
     def avoided(self, misconception: str) -> bool:
-        """Whether the sheet would have shown this misconception, and does not."""
-        held = misconception in self.result.held or idea_of(misconception) in self.result.unexplained_ideas
-        return not held and misconception in self.shows
+        """Whether the sheet would have shown this misconception, and neither it nor its idea went wrong."""
+        in_doubt = misconception in self.result.held or idea_of(misconception) in self.result.unexplained_ideas
+        return not in_doubt and misconception in self.shows
+
+
+def level_key(worksheet: Worksheet) -> str:
+    """The key of the level a worksheet belongs to: "single-head", or "single-head-letters" if answered in symbols."""
+    return f"{worksheet.topic}{SYMBOLS_SUFFIX}" if worksheet.answers == "letters" else worksheet.topic
 
 
 def practice_levels(library: Library) -> tuple[PracticeLevel, ...]:
-    """The levels there are worksheets for; sheets whose tokens are columns belong to courses that choose them."""
-    levels = dict[str, list[Worksheet]]()
-    for sheet in library.worksheets.values():
-        if sheet.tokens_are == "rows":
-            levels.setdefault(sheet.topic + LETTERS * (sheet.answers == "letters"), []).append(sheet)
-    taught = sorted(levels, key=lambda key: (library.topics.index(key.removesuffix(LETTERS)), key))
-    ordered = {key: sorted(levels[key], key=lambda sheet: len(sheet.rows)) for key in taught}
-    return tuple(PracticeLevel(key, sheets[0].topic, tuple(s.key for s in sheets)) for key, sheets in ordered.items())
+    """The levels the library has worksheets for, lowest first: topics as taught, each in numbers before symbols.
+
+    Worksheets whose tokens are columns are left out: they are for courses that choose that convention.
+    """
+    by_level = dict[str, list[Worksheet]]()
+    for worksheet in library.worksheets.values():
+        if worksheet.tokens_are == "rows":
+            by_level.setdefault(level_key(worksheet), []).append(worksheet)
+    levels = list[PracticeLevel]()
+    for key in sorted(by_level, key=lambda key: (library.topics.index(key.removesuffix(SYMBOLS_SUFFIX)), key)):
+        worksheets = sorted(by_level[key], key=lambda worksheet: len(worksheet.rows))
+        levels.append(PracticeLevel(key, worksheets[0].topic, tuple(worksheet.key for worksheet in worksheets)))
+    return tuple(levels)
 
 
 def current_level(library: Library, record: PracticeRecord) -> PracticeLevel:
-    """The level of a record, the first one where it names none."""
+    """The level of a record; the lowest if the record names none, or one that the library does not have."""
     levels = practice_levels(library)
     return next((level for level in levels if level.key == record.level), levels[0])
 
 
 def record_result(library: Library, record: PracticeRecord, result: SheetResult) -> PracticeRecord:
-    """The record with one more result: a level up after two right sheets in a row there."""
+    """The record with one more result.
+
+    A right sheet of the record's own level lengthens the streak; two in a row lead a level up, where it begins at 0. A
+    right sheet of another level leaves the streak as it is, and a wrong one of any level ends it.
+    """
     levels, level = practice_levels(library), current_level(library, record)
-    there = _level_with(levels, _sheet_of(library, result)) == level
-    streak = record.streak + there if result.right else 0
+    on_level = _level_with(levels, _worksheet_key(library, result)) == level
+    streak = record.streak + on_level if result.right else 0
     if streak >= RIGHT_SHEETS_TO_STEP_UP and level != levels[-1]:
         level, streak = levels[levels.index(level) + 1], 0
     results = (*record.results, result)[-MAX_RESULTS:]
@@ -94,110 +115,123 @@ def record_result(library: Library, record: PracticeRecord, result: SheetResult)
 
 
 def next_sheet(library: Library, record: PracticeRecord) -> NextSheet:
-    """The sheet that comes next; raises RecordError where the library has no sheet to practise on."""
-    if not practice_levels(library):
-        raise RecordError("There are no worksheets to practise on.")
-    seen, levels, level = _seen(library, record), practice_levels(library), current_level(library, record)
-    latest = _level_with(levels, seen[-1].variant.worksheet.key) if seen else None
-    if back := _coming_back(library, record, seen, misconceptions_to_repeat(seen), latest):
-        return back
-    through = level == levels[-1] and record.streak >= RIGHT_SHEETS_TO_STEP_UP
-    if through:
-        level = levels[_chance(record, "level") % len(levels)]
-    stepped = bool(seen) and seen[-1].result.right and not record.streak and latest == _before(levels, level)
-    reason: NextReason = "mixed" if through else "first" if not seen else "step" if stepped else "more"
-    return NextSheet(_another(library, record, level, seen), level, reason)
+    """The sheet that comes next; raises RecordError if the library has no worksheet to practise on.
 
-
-def misconceptions_to_repeat(seen: Sequence[PastSheet]) -> dict[str, int]:
-    """The misconceptions that were held and not avoided since, each with how many sheets ago one showed it; longest
-    first.
+    A sheet that comes back to a held misconception goes before a new one of the record's level. Above the last level,
+    each sheet is of a random one.
     """
-    waiting = dict[str, tuple[int, bool]]()  # the turn of its last sheet, and whether it was not held on that one
-    for turn, entry in enumerate(seen):
+    levels = practice_levels(library)
+    if not levels:
+        raise RecordError("There are no worksheets to practise on.")
+    past, level = _past_sheets(library, record), current_level(library, record)
+    last_level = _level_with(levels, past[-1].variant.worksheet.key) if past else None
+    if back := _sheet_coming_back(library, record, past, last_level):
+        return back
+    passed_all = level == levels[-1] and record.streak >= RIGHT_SHEETS_TO_STEP_UP
+    if passed_all:
+        level = levels[_random_number(record, "level") % len(levels)]
+    # The streak is 0 on a level just reached, and the last sheet was a right one of the level below.
+    last_right = bool(past) and past[-1].result.right
+    stepped_up = last_right and not record.streak and last_level == _level_below(levels, level)
+    reason: NextReason = "mixed" if passed_all else "first" if not past else "step" if stepped_up else "more"
+    return NextSheet(_new_sheet(library, record, level, past), level, reason)
+
+
+def misconceptions_to_repeat(past: Sequence[PastSheet]) -> dict[str, int]:
+    """The misconceptions that were held and not avoided since, longest waiting first, each with a number of sheets.
+
+    That number is how many sheets ago a sheet last could show it: 1 for the last sheet.
+    """
+    # For each, the turn of the last sheet that could show it, and whether that sheet left it in doubt without being
+    # diagnosed. Ties go to those that were diagnosed.
+    waiting = dict[str, tuple[int, bool]]()
+    for turn, sheet in enumerate(past):
         for misconception in list(waiting):
-            if entry.avoided(misconception):
+            if sheet.avoided(misconception):
                 del waiting[misconception]
-            elif misconception in entry.shows:
-                waiting[misconception] = turn, misconception not in entry.result.held
-        for misconception in entry.result.held:  # held again where it is not clear, it has been waited for since before
+            elif misconception in sheet.shows:
+                waiting[misconception] = turn, misconception not in sheet.result.held
+        for misconception in sheet.result.held:
+            # One that is held again on a sheet that cannot prove it keeps its old place in the queue.
             waiting.setdefault(misconception, (turn, False))
     return {
-        misconception: len(seen) - waiting[misconception][0]
+        misconception: len(past) - waiting[misconception][0]
         for misconception in sorted(waiting, key=waiting.__getitem__)
     }
 
 
 def idea_states(library: Library, record: PracticeRecord) -> dict[str, IdeaState]:
-    """How each idea stands: not met, growing, solid, or to be looked at again."""
-    seen = _seen(library, record)
-    again = {idea_of(misconception) for misconception in misconceptions_to_repeat(seen)}
-    return {idea: "again" if idea in again else _state(idea, seen) for idea in IDEAS}
+    """The state of every idea, in their order; "again" as long as one of its misconceptions is to be repeated."""
+    past = _past_sheets(library, record)
+    again = {idea_of(misconception) for misconception in misconceptions_to_repeat(past)}
+    return {idea: "again" if idea in again else _idea_state(idea, past) for idea in IDEAS}
 
 
-def _state(idea: str, seen: Sequence[PastSheet]) -> IdeaState:
-    met = [entry for entry in seen if not entry.shows.isdisjoint(IDEAS[idea])]
-    held = [
-        turn
-        for turn, entry in enumerate(met)
-        if any(misconception in entry.result.held for misconception in IDEAS[idea])
-    ]
-    since = met[held[-1] + 1 :] if held else met
-    avoided = sum(idea not in entry.result.unexplained_ideas for entry in since)
+def _idea_state(idea: str, past: Sequence[PastSheet]) -> IdeaState:
+    """The state of an idea none of whose misconceptions waits: "new", "growing" or "solid".
+
+    It is new before any sheet could show one of them, and solid after SHEETS_TO_SOLID such sheets since one was last
+    held, on which the idea was not left in doubt either.
+    """
+    misconceptions = IDEAS[idea]
+    met = [sheet for sheet in past if not sheet.shows.isdisjoint(misconceptions)]
+    held_at = [turn for turn, sheet in enumerate(met) if not set(sheet.result.held).isdisjoint(misconceptions)]
+    since = met[held_at[-1] + 1 :] if held_at else met
+    avoided = sum(idea not in sheet.result.unexplained_ideas for sheet in since)
     return "solid" if avoided >= SHEETS_TO_SOLID else "growing" if met else "new"
 
 
 def distinguishable_misconceptions(variant: Variant) -> frozenset[str]:
-    """The misconceptions that this sheet shows and tells from every other."""
+    """The misconceptions that show on this sheet and that no other one, nor the right answer, looks like."""
     hidden = {misconception for pair in cannot_tell_apart(variant.with_tokens_as_rows) for misconception in pair}
     return frozenset(entry.misconception for entry in variant.with_tokens_as_rows.expectations) - hidden
 
 
-def _another(library: Library, record: PracticeRecord, level: PracticeLevel, seen: Sequence[PastSheet]) -> Variant:
-    """The next sheet of a level; of another one where this has a single sheet, and it was the last."""
+def _new_sheet(library: Library, record: PracticeRecord, level: PracticeLevel, past: Sequence[PastSheet]) -> Variant:
+    """The next sheet of a level; if its only sheet was the last one, of the next level that has another.
+
+    Higher levels are tried first, then lower ones from the nearest on.
+    """
     levels = practice_levels(library)
     at = levels.index(level)
     for other in (level, *levels[at + 1 :], *reversed(levels[:at])):
-        if found := next(_sheets(library, record, other, seen), None):
-            return found
-    return seen[-1].variant  # a library of one sheet
+        if variant := next(_sheets_of_level(library, record, other, past), None):
+            return variant
+    return past[-1].variant  # a library with a single sheet
 
 
-def _coming_back(
-    library: Library,
-    record: PracticeRecord,
-    seen: Sequence[PastSheet],
-    waiting: Mapping[str, int],
-    latest: PracticeLevel | None,
+def _sheet_coming_back(
+    library: Library, record: PracticeRecord, past: Sequence[PastSheet], last_level: PracticeLevel | None
 ) -> NextSheet | None:
-    """A sheet that shows what was missed: of the record's level if one can, else of the nearest level below, or above.
+    """A sheet that shows a misconception waiting to be repeated; None if none waits, or no sheet shows it for now.
 
-    Other levels alternate with the record's own, so that a level just chosen is what comes; but none waits longer.
+    It is one of the record's level if there is one. Other levels, from the nearest lower one down and then upwards,
+    are tried only if the last sheet was of the record's level, so that a level just chosen comes at least every other
+    time, or if a misconception has waited SHEETS_BEFORE_OTHER_LEVELS sheets already.
     """
+    waiting = misconceptions_to_repeat(past)
     if not waiting:
         return None
-    misconceptions, longest = tuple(waiting), max(waiting.values())
     own, levels = current_level(library, record), practice_levels(library)
     at = levels.index(own)
     others = (*reversed(levels[:at]), *levels[at + 1 :])
-    for level in (own, *(others if latest == own or longest >= MAX_SHEETS_WAITING else ())):
-        if found := _showing(_sheets(library, record, level, seen), misconceptions):
-            shown = {
-                idea_of(misconception)
-                for misconception in misconceptions
-                if misconception in distinguishable_misconceptions(found)
-            }
-            return NextSheet(found, level, "back", tuple(idea for idea in IDEAS if idea in shown))
+    may_leave = last_level == own or max(waiting.values()) >= SHEETS_BEFORE_OTHER_LEVELS
+    for level in (own, *(others if may_leave else ())):
+        if variant := _sheet_showing(_sheets_of_level(library, record, level, past), tuple(waiting)):
+            shown = {idea_of(key) for key in distinguishable_misconceptions(variant).intersection(waiting)}
+            return NextSheet(variant, level, "back", tuple(idea for idea in IDEAS if idea in shown))
     return None
 
 
-def _showing(sheets: Iterator[Variant], misconceptions: Sequence[str]) -> Variant | None:
-    """The sheet that shows most of the misconceptions, the first of them above all; the first sheet that shows them
-    all.
+def _sheet_showing(sheets: Iterator[Variant], misconceptions: Sequence[str]) -> Variant | None:
+    """The first sheet that shows all of these misconceptions; else the one that shows the best of them.
+
+    It must show the first. Among several, misconceptions earlier in the sequence decide. None if no sheet shows it.
     """
     best: tuple[tuple[bool, ...], Variant] | None = None
     for sheet in sheets:
-        shown = tuple(misconception in distinguishable_misconceptions(sheet) for misconception in misconceptions)
+        distinguishable = distinguishable_misconceptions(sheet)
+        shown = tuple(misconception in distinguishable for misconception in misconceptions)
         if all(shown):
             return sheet
         if shown[0] and (best is None or shown > best[0]):
@@ -205,71 +239,79 @@ def _showing(sheets: Iterator[Variant], misconceptions: Sequence[str]) -> Varian
     return best[1] if best else None
 
 
-def _sheets(
-    library: Library, record: PracticeRecord, level: PracticeLevel, seen: Sequence[PastSheet]
+def _sheets_of_level(
+    library: Library, record: PracticeRecord, level: PracticeLevel, past: Sequence[PastSheet]
 ) -> Iterator[Variant]:
-    """A sheet of each worksheet of a level: those not met yet, else those met before; never the last sheet again.
+    """One sheet of each worksheet of a level: new ones first, then old ones from the longest ago; never the last sheet.
 
-    Until one was right on this level those with few rows come first, and after all others the worksheet of the last.
+    The new ones come in the order of `_worksheet_order`.
     """
-    codes = [entry.result.code for entry in seen]
-    waiting = list[Variant]()
-    for key in _ordered(library, record, level, seen[-1].variant.worksheet.key if seen else ""):
-        sheet = _fresh(library, record, key, codes)
-        if sheet and sheet.code not in codes:
+    codes = [sheet.result.code for sheet in past]
+    met_before = list[Variant]()
+    for key in _worksheet_order(library, record, level, past[-1].variant.worksheet.key if past else ""):
+        sheet = _freshest_sheet(library, record, key, codes)
+        if sheet.code not in codes:
             yield sheet
-        elif sheet and sheet.code != codes[-1]:
-            waiting.append(sheet)
-    yield from sorted(waiting, key=lambda sheet: codes[::-1].index(sheet.code), reverse=True)
+        elif sheet.code != codes[-1]:
+            met_before.append(sheet)
+    yield from sorted(met_before, key=lambda sheet: codes[::-1].index(sheet.code), reverse=True)
 
 
-def _ordered(library: Library, record: PracticeRecord, level: PracticeLevel, last: str) -> list[str]:
-    turn = _chance(record, "sheet") % len(level.worksheets)
-    turned = (*level.worksheets[turn:], *level.worksheets[:turn])
-    rows = {key: len(library.worksheets[key].rows) for key in turned}
+def _worksheet_order(library: Library, record: PracticeRecord, level: PracticeLevel, last: str) -> list[str]:
+    """The level's worksheets from a random one on, round the circle; the worksheet of the last sheet goes last.
+
+    Until a sheet of this level was right, worksheets with the fewest rows go before the others.
+    """
+    begin = _random_number(record, "sheet") % len(level.worksheets)
+    circle = (*level.worksheets[begin:], *level.worksheets[:begin])
+    rows = {key: len(library.worksheets[key].rows) for key in circle}
     fewest = min(rows.values())
-    return sorted(turned, key=lambda key: (key == last, not record.streak and rows[key] > fewest))
+    return sorted(circle, key=lambda key: (key == last, not record.streak and rows[key] > fewest))
 
 
-def _fresh(library: Library, record: PracticeRecord, worksheet: str, codes: Sequence[str]) -> Variant | None:
-    """The first sheet of some seeds that was not met yet, else the one among them that was met longest ago."""
+def _freshest_sheet(library: Library, record: PracticeRecord, worksheet: str, codes: Sequence[str]) -> Variant:
+    """The first sheet of SEEDS_TRIED random seeds whose code was not met yet, else the one met longest ago."""
     drawn = dict[str, Variant]()
     for turn in range(SEEDS_TRIED):
-        sheet = library.seeded(worksheet, _chance(record, f"{worksheet}/{turn}"))
+        sheet = library.seeded(worksheet, _random_number(record, f"{worksheet}/{turn}"))
         if sheet.code not in codes:
             return sheet
         drawn[sheet.code] = sheet
     return drawn[max(drawn, key=codes[::-1].index)]
 
 
-def _chance(record: PracticeRecord, what: str) -> int:
-    """A number from 0 to 2^63 - 1 that only the record's start, its count of sheets and the question decide."""
+def _random_number(record: PracticeRecord, what: str) -> int:
+    """A number from 0 to 2^63 - 1 that depends only on the record's start, its count of sheets, and what it is for."""
     digest = sha256(f"{record.start}/{record.drawn}/{what}".encode()).digest()
     return int.from_bytes(digest[:8]) >> 1
 
 
-def _seen(library: Library, record: PracticeRecord) -> list[PastSheet]:
-    """The results whose sheets there are, with them."""
-    found = ((result, _opened(library, result.code)) for result in record.results)
-    return [PastSheet(result, variant, distinguishable_misconceptions(variant)) for result, variant in found if variant]
+def _past_sheets(library: Library, record: PracticeRecord) -> list[PastSheet]:
+    """The record's results with their sheets, oldest first; a code that opens no sheet any more is left out."""
+    opened = ((result, _open_sheet(library, result.code)) for result in record.results)
+    return [PastSheet(result, sheet, distinguishable_misconceptions(sheet)) for result, sheet in opened if sheet]
 
 
-def _opened(library: Library, code: str) -> Variant | None:
+def _open_sheet(library: Library, code: str) -> Variant | None:
+    """The sheet with this code; None if its worksheet or model has changed or gone since."""
     try:
         return library.variant_from_code(code)
     except WorksheetError:
         return None
 
 
-def _sheet_of(library: Library, result: SheetResult) -> str:
-    variant = _opened(library, result.code)
-    return variant.worksheet.key if variant else ""
+def _worksheet_key(library: Library, result: SheetResult) -> str:
+    """The key of the worksheet that a result is about; "" if its code opens none any more."""
+    sheet = _open_sheet(library, result.code)
+    return sheet.worksheet.key if sheet else ""
 
 
 def _level_with(levels: Sequence[PracticeLevel], worksheet: str) -> PracticeLevel | None:
+    """The level that has this worksheet; None if none has it."""
     return next((level for level in levels if worksheet in level.worksheets), None)
 
 
-def _before(levels: Sequence[PracticeLevel], level: PracticeLevel) -> PracticeLevel | None:
+def _level_below(levels: Sequence[PracticeLevel], level: PracticeLevel) -> PracticeLevel | None:
+    """The level before this one; None for the lowest."""
     at = levels.index(level)
     return levels[at - 1] if at else None

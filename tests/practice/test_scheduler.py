@@ -26,7 +26,7 @@ from app.practice.scheduler import (
     RIGHT_SHEETS_TO_STEP_UP,
     SHEETS_TO_SOLID,
     NextSheet,
-    _seen,
+    _past_sheets,
     distinguishable_misconceptions,
     idea_states,
     misconceptions_to_repeat,
@@ -231,7 +231,8 @@ def test_whatever_is_missed_comes_back_soon(start: int, level: str, held: list[s
     record, steps = PracticeRecord(start, level=level), list[tuple[NextSheet, SheetResult, int]]()
     for misconception in held:
         coming, result, record = next(practise(record, believing(misconception), 1))
-        steps.append((coming, result, len(set(misconceptions_to_repeat(_seen(LIBRARY, record))) - set(result.held))))
+        waiting = misconceptions_to_repeat(_past_sheets(LIBRARY, record))
+        steps.append((coming, result, len(waiting.keys() - set(result.held))))
     for at, (_, result, others) in enumerate(steps):
         following = steps[at + 1 : at + 3 + others]
         if len(following) == 2 + others:
