@@ -12,6 +12,7 @@ from starlette.middleware.gzip import GZipMiddleware
 from app import __version__
 from app.exchange.mail import Mail, read_sender, read_server
 from app.forward.process import HeadRunner
+from app.handout.print_jobs import HandoutPrinter
 from app.settings import PROJECT, Settings
 from app.sheets.exit_tickets import load_tickets
 from app.sheets.library import load_library
@@ -20,7 +21,7 @@ from app.web.api import health
 from app.web.api import v1 as api
 from app.web.handouts import handout_page as handout
 from app.web.handouts import mark_paper_page as marking
-from app.web.handouts.print_jobs import Printing
+from app.web.handouts import print_job_page
 from app.web.models import model_list_page as models
 from app.web.models import model_page as model
 from app.web.practice import next_sheet_page as practice
@@ -53,7 +54,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     library = load_library(PROJECT / "worksheets")
     tickets = load_tickets(PROJECT / "worksheets")
     store, limits = Store(settings.database), RateLimits(settings.workers)
-    services = Services(settings, library, store, HeadRunner(), tickets, limits, mail=_mail(settings))
+    printer = HandoutPrinter(settings.data_dir, tickets)
+    services = Services(settings, library, store, HeadRunner(), printer, tickets, limits, mail=_mail(settings))
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
@@ -72,8 +74,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         redoc_url=None,
     )
     app.state.services = services
-    app.state.printing = Printing(settings.data_dir)
-    learning = (classroom, sheet, practice, run, models, model, handout, marking, api, health, join)
+    learning = (classroom, sheet, practice, run, models, model, handout, print_job_page, marking, api, health, join)
     teaching = (signin, courses, activities, live, results, exit_tickets, regrading, exports, samples)
     routers = [module.router for module in (*learning, *teaching, papers, class_handouts)]
     register_routes(chain(app.routes, *(router.routes for router in routers)))  # app.routes holds /openapi.json so far

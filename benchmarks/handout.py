@@ -11,16 +11,16 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from app.handout.content import parts
-from app.handout.options import Options
-from app.handout.sheets import Sheet, plan
-from app.handout.typesetting import Press
+from app.handout.document import handout_documents
+from app.handout.options import HandoutOptions
+from app.handout.sheet_plan import HandoutSheet, plan_sheets
+from app.handout.typst_renderer import TypstRenderer
 from app.settings import PROJECT
 from app.sheets.exit_tickets import load_tickets
 from app.sheets.library import load_library
 
 ADDRESS = "https://shapes.example.org"
-MANY = Options(worksheet="head-of-a-model", variants=200, layout="full", key="with")
+MANY = HandoutOptions(worksheet="head-of-a-model", variants=True, sheets=200, layout="full", key="with")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
@@ -41,18 +41,18 @@ def _peak() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def _made(press: Press, options: Options, names: tuple[str, ...] = ()) -> bytes:
+def _made(renderer: TypstRenderer, options: HandoutOptions, names: tuple[str, ...] = ()) -> bytes:
     library, tickets = load_library(PROJECT / "worksheets"), load_tickets(PROJECT / "worksheets")
-    return press.pdf(parts(options, plan(library, options, names), tickets, ADDRESS))
+    return renderer.render_handout(handout_documents(options, plan_sheets(library, options, names), tickets, ADDRESS))
 
 
 def _one() -> float:
-    library, press = load_library(PROJECT / "worksheets"), Press()
+    library, renderer = load_library(PROJECT / "worksheets"), TypstRenderer()
     times = []
     for tokens in range(20, 41):  # another sheet each time, so that nothing is taken from the last
         start = time.perf_counter()
-        options = Options(tokens=tokens, copies=1)
-        press.pdf(parts(options, plan(library, options), {}, ADDRESS))
+        options = HandoutOptions(tokens=tokens, sheets=1)
+        renderer.render_handout(handout_documents(options, plan_sheets(library, options), {}, ADDRESS))
         times.append(time.perf_counter() - start)
     return sorted(times[1:])[10]
 
@@ -60,10 +60,10 @@ def _one() -> float:
 def _many() -> tuple[float, int, int, float]:
     from pikepdf import Pdf
 
-    press = Press()
-    _made(press, Options(copies=1))
+    renderer = TypstRenderer()
+    _made(renderer, HandoutOptions(sheets=1))
     start = time.perf_counter()
-    made = _made(press, MANY)
+    made = _made(renderer, MANY)
     seconds, memory = time.perf_counter() - start, _peak()
     with tempfile.NamedTemporaryFile(suffix=".pdf") as file:
         Path(file.name).write_bytes(made)
@@ -74,15 +74,15 @@ def _many() -> tuple[float, int, int, float]:
 def _roster() -> tuple[float, int, float]:
     start = time.perf_counter()
     names = tuple(f"Student {at}" for at in range(2000))
-    made = _made(Press(), Options(worksheet="head-of-a-model", back="classic"), names)
+    made = _made(TypstRenderer(), HandoutOptions(worksheet="head-of-a-model", variants=True, back="classic"), names)
     return time.perf_counter() - start, len(made), _peak()
 
 
 def _others(one: float, many: float) -> Iterator[str]:
     """The same sheets, without tags, keys' misconceptions and codes, as LaTeX and as a web page."""
     library = load_library(PROJECT / "worksheets")
-    sheets = plan(library, MANY)
-    programs: dict[str, Callable[[Path, list[Sheet]], list[str]] | None] = {
+    sheets = plan_sheets(library, MANY)
+    programs: dict[str, Callable[[Path, list[HandoutSheet]], list[str]] | None] = {
         "pdflatex": _latex if shutil.which("pdflatex") else None,
         "headless Chromium": _page if any(map(shutil.which, BROWSERS)) else None,
     }
@@ -97,7 +97,7 @@ def _others(one: float, many: float) -> Iterator[str]:
         )
 
 
-def _timed(command: Callable[[Path, list[Sheet]], list[str]], sheets: list[Sheet]) -> float:
+def _timed(command: Callable[[Path, list[HandoutSheet]], list[str]], sheets: list[HandoutSheet]) -> float:
     with tempfile.TemporaryDirectory() as folder:
         asked = command(Path(folder), sheets)
         start = time.perf_counter()
@@ -105,12 +105,12 @@ def _timed(command: Callable[[Path, list[Sheet]], list[str]], sheets: list[Sheet
         return time.perf_counter() - start
 
 
-def _rows(sheet: Sheet, filled: bool) -> list[tuple[str, ...]]:
+def _rows(sheet: HandoutSheet, filled: bool) -> list[tuple[str, ...]]:
     variant = sheet.variant
     return [(row.name, *(str(variant.key[p]) if filled else "" for p in row.blanks)) for row in variant.rows]
 
 
-def _latex(folder: Path, sheets: list[Sheet]) -> list[str]:
+def _latex(folder: Path, sheets: list[HandoutSheet]) -> list[str]:
     pages = []
     for filled in (False, True):
         for sheet in sheets:
@@ -123,7 +123,7 @@ def _latex(folder: Path, sheets: list[Sheet]) -> list[str]:
     return ["pdflatex", "-interaction=batchmode", "sheet.tex"]
 
 
-def _page(folder: Path, sheets: list[Sheet]) -> list[str]:
+def _page(folder: Path, sheets: list[HandoutSheet]) -> list[str]:
     pages = []
     for filled in (False, True):
         for sheet in sheets:
@@ -131,8 +131,8 @@ def _page(folder: Path, sheets: list[Sheet]) -> list[str]:
             text = f"<p>{sheet.variant.description} {sheet.variant.task}"
             pages.append(f"<section><h1>{sheet.variant.title}</h1>{text}<table border>{rows}</table></section>")
     style = "<meta charset=utf-8><style>section{break-after:page}td{width:8em;height:2em}</style>"
-    (folder / "practice/sheet.html").write_text(style + "".join(pages), encoding="utf-8")
+    (folder / "sheet.html").write_text(style + "".join(pages), encoding="utf-8")
     browser = next(filter(None, map(shutil.which, BROWSERS)))
     quiet = ["--disable-background-networking", "--disable-component-update", "--no-first-run", "--disable-sync"]
-    output = ["--no-pdf-header-footer", "--print-to-pdf=sheet.pdf", "practice/sheet.html"]
+    output = ["--no-pdf-header-footer", "--print-to-pdf=sheet.pdf", "sheet.html"]
     return [browser, "--headless", "--no-sandbox", "--disable-quic", *quiet, *output]

@@ -1,4 +1,4 @@
-"""The verb that makes a PDF to pass round."""
+"""The command `handout`, which writes a PDF to pass round."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 
 from app.exchange.roster import MAX_ROSTER_BYTES, read_names
-from app.handout.content import parts
-from app.handout.options import FIGURES, LAYOUTS, NO_BACK, PAPERS, Options
-from app.handout.sheets import Progress, plan
-from app.handout.typesetting import Press
+from app.handout.document import handout_documents
+from app.handout.options import FIGURES, LAYOUTS, NO_BACK, PAPERS, HandoutOptions
+from app.handout.sheet_plan import ReportProgress, plan_sheets
+from app.handout.typst_renderer import TypstRenderer
 from app.settings import PROJECT
 from app.sheets.exit_tickets import load_tickets
 
@@ -18,7 +18,7 @@ from .terminal import InputError, Verbs, open_library, read_file, read_settings,
 
 
 def add_to(verbs: Verbs) -> None:
-    """Add the verb of this module."""
+    """Add the command of this module, with its options."""
     verb = verbs.add("handout", _handout, "Make a PDF to pass round, or its key.", printable=False)
     verb.add_argument("worksheet", metavar="WORKSHEET", help="key of a worksheet")
     verb.add_argument("-o", "--output", metavar="FILE.pdf", required=True, help="where to write; - is standard output")
@@ -48,24 +48,32 @@ def add_to(verbs: Verbs) -> None:
 def _handout(parsed: argparse.Namespace) -> None:
     settings = read_settings()
     tickets = load_tickets(PROJECT / "worksheets")
-    options = _handout_of(parsed).checked(tickets)
+    options = _options(parsed).checked(tickets)
     names = _roster(parsed.roster) if parsed.roster else ()
-    sheets = plan(open_library(), options, names, _progress("sheets"))
-    made = parts(options, sheets, tickets, settings.address)
-    _write(parsed.output, Press(settings.data_dir / "fonts").pdf(made, _progress("parts set")))
+    sheets = plan_sheets(open_library(), options, names, _progress_line("sheets"))
+    documents = handout_documents(options, sheets, tickets, settings.address)
+    renderer = TypstRenderer(settings.data_dir / "fonts")
+    _write(parsed.output, renderer.render_handout(documents, _progress_line("parts set")))
 
 
-def _handout_of(parsed: argparse.Namespace) -> Options:
-    return Options(
+def _options(parsed: argparse.Namespace) -> HandoutOptions:
+    """Return the options that were typed; raises InputError for a number that is none.
+
+    A class list gives everyone a variant of their own, unless --same or a length asks for one sheet.
+    """
+    tokens = whole_or_none(parsed.tokens, "--tokens")
+    decoder_tokens = whole_or_none(parsed.decoder_tokens, "--decoder-tokens")
+    one_for_all = parsed.same or (tokens, decoder_tokens) != (None, None)
+    count, flag = (parsed.variants, "--variants") if parsed.variants else (parsed.copies or "2", "--copies")
+    return HandoutOptions(
         worksheet=parsed.worksheet,
         model=parsed.model,
-        tokens=whole_or_none(parsed.tokens, "--tokens"),
-        decoder_tokens=whole_or_none(parsed.decoder_tokens, "--decoder-tokens"),
+        tokens=tokens,
+        decoder_tokens=decoder_tokens,
         course=parsed.course,
         date=parsed.date,
-        copies=whole(parsed.copies or "2", "--copies"),
-        variants=whole(parsed.variants or "0", "--variants"),
-        same=parsed.same,
+        sheets=whole(count, flag),
+        variants=bool(parsed.variants or (parsed.roster and not one_for_all)),
         seed=whole(parsed.seed, "--seed"),
         layout=parsed.layout,
         paper=parsed.paper,
@@ -76,28 +84,31 @@ def _handout_of(parsed: argparse.Namespace) -> Options:
     )
 
 
-def _roster(name: str) -> tuple[str, ...]:
-    return read_names(sys.stdin.buffer.read(MAX_ROSTER_BYTES + 1) if name == "-" else read_file(Path(name)))
+def _roster(path: str) -> tuple[str, ...]:
+    """Return the names of a class list in a file, or with "-" in standard input; raises InputError, RosterError."""
+    return read_names(sys.stdin.buffer.read(MAX_ROSTER_BYTES + 1) if path == "-" else read_file(Path(path)))
 
 
-def _progress(what: str) -> Progress | None:
-    """Tells a person at a terminal how far a large handout is; a file or pipe gets nothing."""
+def _progress_line(what: str) -> ReportProgress | None:
+    """Return a function that writes "50 of 200 sheets" over the last line; None where nobody watches a terminal."""
     if not sys.stderr.isatty():
         return None
 
-    def tell(done: int, of: int) -> None:
-        if of > 1 and (of < 50 or done % 50 == 0 or done == of):
-            print(f"\r{done} of {of} {what}", end="\n" if done == of else "", file=sys.stderr, flush=True)
+    def write_progress(done: int, total: int) -> None:
+        if total > 1 and (total < 50 or done % 50 == 0 or done == total):
+            end = "\n" if done == total else ""
+            print(f"\r{done} of {total} {what}", end=end, file=sys.stderr, flush=True)
 
-    return tell
+    return write_progress
 
 
-def _write(name: str, made: bytes) -> None:
-    if name == "-":
-        sys.stdout.buffer.write(made)
+def _write(path: str, pdf: bytes) -> None:
+    """Write the PDF to a file, or with "-" to standard output; raises InputError."""
+    if path == "-":
+        sys.stdout.buffer.write(pdf)
         return
     try:
-        Path(name).write_bytes(made)
+        Path(path).write_bytes(pdf)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        raise InputError(f"{name[:60]} cannot be written: {reason}.") from None
+        raise InputError(f"{path[:60]} cannot be written: {reason}.") from None

@@ -1,1 +1,1 @@
-"""Handouts: variants, a roster and an exit ticket become a PDF through Typst, and answers on paper become marks."""
+"""Handouts: sheets for a class become a PDF through Typst, and answers written on paper become marks."""

@@ -1,4 +1,4 @@
-"""What a handout is to be, as an instructor says it on the page or in the terminal."""
+"""The options of a handout, as an instructor chooses them on the page or in the terminal."""
 
 from __future__ import annotations
 
@@ -10,32 +10,33 @@ PAPERS = ("letter", "a4")
 FIGURES = ("none", "aid", "blank")
 KEYS = ("none", "with", "only")
 NO_BACK = "none"
-LONGEST_LINE = 120  # characters of a course or a date
-MOST_SHEETS = 5_000
-LARGEST_SEED = 10**9
+MAX_PRINTED_LINE_LENGTH = 120  # characters of a course or a date
+MAX_SHEETS = 5_000
+MAX_HANDOUT_SEED = 10**9
 
 
 class HandoutError(ValueError):
-    """A handout that cannot be made as asked; one sentence that says what to change."""
+    """A handout, or a line of paper answers, that cannot be used; one sentence that says what to change."""
 
 
 @dataclass(frozen=True)
-class Options:
-    """One handout: which sheet, for how many, on what paper. The same options give the same bytes.
+class HandoutOptions:
+    """Everything about a handout except the names on it. The same options and names give the same bytes.
 
-    `copies` of one sheet, or `variants` (versions that differ in their sizes), are wanted where there is no roster;
-    with a roster everyone gets a version of their own, or with `same` the one sheet. `back` names an exit ticket.
+    Without a class list there are `sheets` sheets: copies of one, or with `variants` each with other sizes. With a
+    class list there is one sheet for each name, and `sheets` has no effect. A length in `tokens` or `decoder_tokens`
+    gives everyone the same sheet; None is the worksheet's own length. `seed` picks the variants. `back` is the key of
+    an exit ticket for the back, or NO_BACK. `large` is large print, which takes full pages whatever the `layout`.
     """
 
     worksheet: str = "llama-7b"
-    model: str = ""
+    model: str = ""  # the worksheet's own
     tokens: int | None = None
     decoder_tokens: int | None = None
     course: str = ""
     date: str = ""
-    copies: int = 2
-    variants: int = 0
-    same: bool = False
+    sheets: int = 2
+    variants: bool = False
     seed: int = 0
     layout: str = "half"
     paper: str = "letter"
@@ -45,51 +46,54 @@ class Options:
     figures: str = "none"
 
     @property
-    def panels(self) -> str:
-        """The layout as it will be: large print needs a full page."""
+    def printed_layout(self) -> str:
+        """The layout in use: "full" for large print, which needs the whole page, else the one that was chosen."""
         return "full" if self.large else self.layout
 
     @property
-    def fixed(self) -> bool:
-        """Whether a length is asked for, which leaves one sheet for everyone."""
+    def has_fixed_length(self) -> bool:
+        """Whether a length was asked for, so that everyone gets the same sheet."""
         return (self.tokens, self.decoder_tokens) != (None, None)
 
-    def checked(self, tickets: Mapping[str, object]) -> Options:
-        """These options if every one of them can be used; raises HandoutError about the first that cannot."""
-        for name, chosen, there_are in (
+    def checked(self, tickets: Mapping[str, object]) -> HandoutOptions:
+        """Return these options; raises HandoutError about the first that cannot be used.
+
+        `tickets` are the exit tickets that `back` may name. Worksheet, model and lengths are checked by the library.
+        """
+        for name, chosen, choices in (
             ("layout", self.layout, LAYOUTS),
             ("paper", self.paper, PAPERS),
             ("figures", self.figures, FIGURES),
             ("key", self.key, KEYS),
             ("back", self.back, (NO_BACK, *tickets)),
         ):
-            if chosen not in there_are:
-                raise HandoutError(f"There is no {name} “{chosen[:40]}”; there are: {', '.join(there_are)}.")
-        self._check_numbers()
-        if self.variants and self.fixed:
-            raise HandoutError("Versions differ in their number of tokens: leave it out, or ask for copies.")
-        return self
-
-    def _check_numbers(self) -> None:
+            if chosen not in choices:
+                raise HandoutError(f"There is no {name} “{chosen[:40]}”; there are: {', '.join(choices)}.")
         for name, number, least, most in (
-            ("copies", self.copies, 1, MOST_SHEETS),
-            ("variants", self.variants, 0, MOST_SHEETS),
-            ("seed", self.seed, 0, LARGEST_SEED),
+            ("sheets", self.sheets, 1, MAX_SHEETS),
+            ("seed", self.seed, 0, MAX_HANDOUT_SEED),
         ):
             if not least <= number <= most:
                 raise HandoutError(f"The number of {name} must be from {least} to {most:,}, not {number:,}.")
+        if self.variants and self.has_fixed_length:
+            raise HandoutError("Versions differ in their number of tokens: leave it out, or ask for copies.")
+        return self
 
 
-def one_line(text: str, longest: int = LONGEST_LINE) -> str:
-    """A course, a date or a name as one line of characters that can be printed; raises HandoutError if too long."""
-    kept = " ".join("".join(char if _shown(char) else " " for char in text).split())
-    if len(kept) > longest:
-        raise HandoutError(f"“{kept[:30]}…” is {len(kept):,} characters long; at most {longest} fit on a line.")
-    return kept
+def printable_line(text: str, max_length: int = MAX_PRINTED_LINE_LENGTH) -> str:
+    """Return the text on one line without characters that cannot be printed; raises HandoutError if it is too long.
+
+    Example:
+        printable_line("COS\\n597\\x07G")  # "COS 597 G"
+    """
+    line = " ".join("".join(char if _is_printable(char) else " " for char in text).split())
+    if len(line) > max_length:
+        raise HandoutError(f"“{line[:30]}…” is {len(line):,} characters long; at most {max_length} fit on a line.")
+    return line
 
 
 _JOINERS = "\u200c\u200d"  # they shape letters in names of some scripts
 
 
-def _shown(char: str) -> bool:
+def _is_printable(char: str) -> bool:
     return char.isprintable() or char in _JOINERS

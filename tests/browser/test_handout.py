@@ -76,7 +76,7 @@ def test_axe_finds_nothing_and_nothing_is_too_wide(browser: Browser, shared_app:
     variant = load_library(PROJECT / "worksheets").variant("llama-7b")
     context = browser.new_context(base_url=shared_app.url)
     page = context.new_page()
-    for address in ("/handout?back=classic", "/handout?number=none", "/marking", f"/marking?code={variant.code}"):
+    for address in ("/handout?back=classic", "/handout?sheets=none", "/marking", f"/marking?code={variant.code}"):
         page.goto(address)
         assert_accessible_in_all_looks(page)
     page.get_by_label("Answers").fill("Ada: 100 4096 100 4096 100 4096 100 4096 ?")

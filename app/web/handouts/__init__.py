@@ -1,1 +1,1 @@
-"""Handouts for everybody, and paper answers marked."""
+"""Pages of handouts for everybody: choosing options, the progress of a print job, and marking paper answers."""

@@ -1,87 +1,99 @@
-"""Paper back in: an instructor opens a sheet by its code and types a line of answers for each student."""
+"""/marking: an instructor opens a sheet by its code, types one line for each paper, and sees marks."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from annotated_doc import Doc
 from fastapi import APIRouter, Depends, Request, Response
 
 from app.exchange.imported_models import variant_coded
+from app.exchange.spreadsheet import BOM
 from app.grading.grade import AnswersError
 from app.grading.paper_lines import MarkedPaper, blank_order, mark_lines
-from app.handout.paper import results_csv
+from app.handout.marks_csv import marks_csv
 from app.sheets.worksheet import Variant, WorksheetError
-from app.web.shared.services import ServicesDep
+from app.web.shared.services import Services, ServicesDep
 from app.web.shared.templating import render
 
 router = APIRouter(include_in_schema=False)
 
-MAX_TYPED = 1_000_000  # characters
+MAX_TYPED_LINES_BYTES = 1_000_000
+MAX_SHOWN_CODE_LENGTH = 60
 
 
 @dataclass(frozen=True)
-class MarkingPage:
-    """Everything that templates/handouts/mark_paper.html shows."""
+class MarkPaperPage:
+    """The variables of templates/handouts/mark_paper.html."""
 
-    code: Annotated[str, Doc("The code as typed.")]
-    code_problem: Annotated[str, Doc("Why there is no sheet of that code, or nothing.")] = ""
-    variant: Annotated[Variant | None, Doc("The sheet; none before a code was typed.")] = None
-    order: Annotated[tuple[Mapping[str, str], ...], Doc("The boxes in the order in which they are typed.")] = ()
+    code: Annotated[str, Doc("The code as typed.")] = ""
+    code_problem: Annotated[str, Doc("Why the code opens no sheet, or empty.")] = ""
+    variant: Annotated[Variant | None, Doc("The sheet; None before a code was typed.")] = None
+    boxes: Annotated[tuple[Mapping[str, str], ...], Doc("The boxes in the order in which they are typed.")] = ()
     typed: Annotated[str, Doc("The lines as typed.")] = ""
-    typed_problem: Annotated[str, Doc("Which line cannot be used and why, or nothing.")] = ""
-    papers: Annotated[tuple[MarkedPaper, ...], Doc("The marked sheets.")] = ()
+    typed_problem: Annotated[str, Doc("Which line cannot be used and why, or empty.")] = ""
+    papers: Annotated[tuple[MarkedPaper, ...], Doc("The marked papers.")] = ()
 
 
 @dataclass(frozen=True)
-class Lines:
-    """The form as sent."""
+class PaperForm:
+    """The code of a sheet and the typed lines, as they were sent; nothing of them is stored."""
 
     code: str
     typed: str
 
 
-async def posted(request: Request) -> Lines:
-    """The code and the typed lines."""
-    async with request.form(max_part_size=MAX_TYPED) as form:
+async def read_paper_form(request: Request) -> PaperForm:
+    """Read the form; fields that are missing are empty."""
+    async with request.form(max_part_size=MAX_TYPED_LINES_BYTES) as form:
         code, typed = form.get("code"), form.get("typed")
-        return Lines(code if isinstance(code, str) else "", typed if isinstance(typed, str) else "")
+        return PaperForm(code if isinstance(code, str) else "", typed if isinstance(typed, str) else "")
+
+
+PaperFormDep = Annotated[PaperForm, Depends(read_paper_form)]
 
 
 @router.get("/marking")
 def show_marking(services: ServicesDep, code: str = "") -> Response:
-    """The form for a code, and for its answers once there is one."""
+    """Show the form for a code, and for the lines once the code opens a sheet; 404 for a code that opens none."""
     if not code.strip():
-        return render("handouts/mark_paper.html", MarkingPage(""))
+        return render("handouts/mark_paper.html", MarkPaperPage())
     try:
-        variant = variant_coded(services.library, services.store, code)
+        page = _page(_variant(services, code))
     except WorksheetError as error:
-        return render("handouts/mark_paper.html", MarkingPage(code[:60], str(error)), 404)
-    return render("handouts/mark_paper.html", MarkingPage(variant.code, "", variant, blank_order(variant)))
+        page = MarkPaperPage(code[:MAX_SHOWN_CODE_LENGTH], str(error))
+        return render("handouts/mark_paper.html", page, 404)
+    return render("handouts/mark_paper.html", page)
 
 
 @router.post("/marking")
-def mark(services: ServicesDep, lines: Annotated[Lines, Depends(posted)]) -> Response:
-    """The marks of every line, below what was typed."""
-    variant = variant_coded(services.library, services.store, lines.code)
-    page = MarkingPage(variant.code, "", variant, blank_order(variant), lines.typed)
+def show_marks(services: ServicesDep, form: PaperFormDep) -> Response:
+    """Show the marks of every line below what was typed, or 422 with the line that cannot be used."""
+    variant = _variant(services, form.code)
+    page = replace(_page(variant), typed=form.typed)
     try:
-        papers = mark_lines(variant, lines.typed)
+        papers = mark_lines(variant, form.typed)
     except AnswersError as error:
-        return render("handouts/mark_paper.html", _with(page, typed_problem=str(error)), 422)
-    return render("handouts/mark_paper.html", _with(page, papers=papers))
+        return render("handouts/mark_paper.html", replace(page, typed_problem=str(error)), 422)
+    return render("handouts/mark_paper.html", replace(page, papers=papers))
 
 
 @router.post("/marking.csv")
-def export_marked_papers(services: ServicesDep, lines: Annotated[Lines, Depends(posted)]) -> Response:
-    """The same as a CSV file."""
-    variant = variant_coded(services.library, services.store, lines.code)
-    written = results_csv(variant, mark_lines(variant, lines.typed))
+def export_marked_papers(services: ServicesDep, form: PaperFormDep) -> Response:
+    """Send the marks of every line as CSV for a spreadsheet; a line that cannot be used is an error page."""
+    variant = _variant(services, form.code)
     headers = {"Content-Disposition": f'attachment; filename="{variant.code}.csv"', "Cache-Control": "no-store"}
-    return Response("\ufeff" + written, media_type="text/csv", headers=headers)
+    content = BOM + marks_csv(variant, mark_lines(variant, form.typed))
+    return Response(content, media_type="text/csv", headers=headers)
 
 
-def _with(page: MarkingPage, papers: tuple[MarkedPaper, ...] = (), typed_problem: str = "") -> MarkingPage:
-    return MarkingPage(page.code, "", page.variant, page.order, page.typed, typed_problem, papers)
+def _variant(services: Services, code: str) -> Variant:
+    """Return the sheet of a code, also of an imported model; raises WorksheetError."""
+    return variant_coded(services.library, services.store, code)
+
+
+def _page(variant: Variant) -> MarkPaperPage:
+    """Return the page of a sheet, with the form for its lines."""
+    return MarkPaperPage(variant.code, variant=variant, boxes=blank_order(variant))

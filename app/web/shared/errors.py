@@ -18,12 +18,12 @@ from app.exchange.hub import HubError
 from app.exchange.roster import RosterError
 from app.grading.grade import AnswersError
 from app.handout.options import HandoutError
+from app.handout.print_jobs import PrinterBusyError
 from app.models.architecture import TokensError
 from app.models.config_fields import ConfigError
 from app.shapes.topics import TopicError
 from app.sheets.seeds import SeedError
 from app.sheets.worksheet import WorksheetError
-from app.web.handouts.print_jobs import PrintingBusy
 from app.web.shared.passwords import PasswordsBusyError
 from app.web.shared.permissions import NotSignedInError
 from app.web.shared.rate_limits import TooManyGuessesError
@@ -41,7 +41,7 @@ STATUS: dict[type[Exception], int] = {
     AnswersError: 422,
     TopicError: 422,
     HandoutError: 422,
-    PrintingBusy: 503,
+    PrinterBusyError: 503,
     SeedError: 422,
     RosterError: 422,
 }

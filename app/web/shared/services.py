@@ -16,6 +16,7 @@ from fastapi import Depends, Request
 from app.classes.live_snapshot import LiveSnapshots
 from app.exchange.mail import Mail
 from app.forward.process import HeadRunner
+from app.handout.print_jobs import HandoutPrinter
 from app.settings import Settings
 from app.sheets.exit_tickets import Ticket
 from app.sheets.library import Library
@@ -33,6 +34,7 @@ class Services:
     library: Library
     store: Store
     runner: HeadRunner
+    printer: HandoutPrinter
     tickets: Mapping[str, Ticket] = field(default_factory=dict)
     limits: RateLimits = field(default_factory=RateLimits)
     passwords: Passwords = field(default_factory=Passwords)

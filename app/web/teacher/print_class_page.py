@@ -1,4 +1,4 @@
-"""Handouts of an activity: a sheet for each student of the course, with the numbers they have on the screen."""
+"""/activities/N/handout: print a sheet for each student of the course, with the numbers they have on the screen."""
 
 from __future__ import annotations
 
@@ -8,100 +8,117 @@ from functools import partial
 from typing import Annotated
 
 from annotated_doc import Doc
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 
 from app.classes.student_sheet import student_sheet, worksheet_titles
-from app.handout.options import LONGEST_LINE, HandoutError, Options
-from app.handout.sheets import Sheet
+from app.handout.options import MAX_PRINTED_LINE_LENGTH, NO_BACK, HandoutError, HandoutOptions
+from app.handout.sheet_plan import HandoutSheet
 from app.sheets.exit_tickets import Ticket
 from app.store import Activity, AuditAction, Student
-from app.web.handouts.print_jobs import Printing, PrintingBusy, Wish, address_of, printing_of
-from app.web.shared import permissions
-from app.web.shared.forms import FormDep, FormReader
-from app.web.shared.permissions import StaffActivity
+from app.web.handouts.handout_form import HandoutForm, handout_base_url
+from app.web.shared.errors import status_of
+from app.web.shared.forms import FormDep, FormReader, whole_number
+from app.web.shared.permissions import ActivityAccess, StaffActivity
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.templating import render
+from app.web.shared.urls import url_for
 
 router = APIRouter(include_in_schema=False)
 
-Print = Annotated[Printing, Depends(printing_of)]
+# The options that the form of a class has: its sheets, names and lengths are those of the activity.
+CLASS_OPTIONS = ("course", "date", "layout", "paper", "back", "key", "large", "figures")
 
 
 @dataclass(frozen=True)
-class ClassHandoutPage:
-    """Everything that templates/teacher/print_class.html shows."""
+class PrintClassPage:
+    """The variables of templates/teacher/print_class.html."""
 
-    access: Annotated[permissions.ActivityAccess, Doc("The activity, its course, and who prints.")]
-    sheets: Annotated[tuple[str, ...], Doc("What its worksheets are called.")]
-    number: Annotated[str, Doc("Which of them is printed, from 1.")]
+    access: Annotated[ActivityAccess, Doc("The activity, its course, and who prints.")]
+    sheets: Annotated[tuple[str, ...], Doc("The titles of its worksheets.")]
+    number: Annotated[str, Doc("Which of them is printed, from 1, as chosen.")]
     students: Annotated[int, Doc("How many students the course has.")]
     tickets: Annotated[tuple[Ticket, ...], Doc("The exit tickets that can stand on the back.")]
-    wish: Annotated[Wish, Doc("The options as chosen and typed.")]
-    problem: Annotated[str, Doc("The sentence about what cannot be used, or nothing.")] = ""
+    form: Annotated[HandoutForm, Doc("The options as chosen and typed.")]
+    problem: Annotated[str, Doc("Which option cannot be used and why, or empty.")] = ""
 
 
 @router.get("/activities/{activity_id:int}/handout")
-def show_form(services: ServicesDep, access: StaffActivity, printing: Print) -> Response:
-    """What there is to choose."""
-    ticket = access.activity.content.ticket
-    back = ticket.key if ticket and ticket.key in printing.tickets else "none"
-    day = access.activity.plan.day
-    wish = Wish(course=access.course.title[:LONGEST_LINE], date=f"{day:%d %B %Y}".lstrip("0") if day else "", back=back)
-    return render("teacher/print_class.html", _page(services, access, printing, "1", wish))
+def show_class_handout(services: ServicesDep, access: StaffActivity) -> Response:
+    """Show the options, with the course, the day and the exit ticket of the activity already chosen."""
+    ticket, day = access.activity.content.ticket, access.activity.plan.day
+    form = HandoutForm(
+        course=access.course.title[:MAX_PRINTED_LINE_LENGTH],
+        date=f"{day:%d %B %Y}".lstrip("0") if day else "",
+        back=ticket.key if ticket and ticket.key in services.tickets else NO_BACK,
+    )
+    students = services.store.courses.students(access.course)
+    return render("teacher/print_class.html", _page(services, access, students, "1", form))
 
 
 @router.post("/activities/{activity_id:int}/handout")
-def make(request: Request, services: ServicesDep, access: StaffActivity, printing: Print, form: FormDep) -> Response:
-    """Begin the handout and go to its progress; or say what cannot be used."""
-    number, wish = form.single_line("sheet", 9) or "1", _wish(form)
-    page = _page(services, access, printing, number, wish)
+def print_for_class(request: Request, services: ServicesDep, access: StaffActivity, sent: FormDep) -> Response:
+    """Start a print job that only this teacher may see, and go to its page; or show what cannot be used."""
+    number, form = sent.single_line("sheet", 9) or "1", _read_form(sent)
+    students = services.store.courses.students(access.course)
     try:
-        at = _number(access.activity, number)
-        options = _options(printing, access.activity, at, wish)
-        students = services.store.courses.students(access.course)
+        sheet_number = _sheet_number(access.activity, number)
         if not students:
             raise HandoutError(services.library.wording.say("paper", "no-students"))
-        names = [student.name for student in students]
-        made = partial(_sheets, services, access.activity, students, at)
-        address = address_of(request, services.settings.address)
-        job = printing.begin(page.sheets[at], options, names, address, made, access.teacher.id)
+        job = services.printer.start_job(
+            worksheet_titles(access.activity.content)[sheet_number - 1],
+            _options(services, access.activity, sheet_number, form),
+            [student.name for student in students],
+            handout_base_url(request, services.settings),
+            partial(_sheets, services, access.activity, students, sheet_number),
+            access.teacher.id,
+        )
     except HandoutError as error:
-        status = 503 if isinstance(error, PrintingBusy) else 422
-        return render("teacher/print_class.html", replace(page, problem=str(error)), status)
+        page = replace(_page(services, access, students, number, form), problem=str(error))
+        return render("teacher/print_class.html", page, status_of(error))
     services.store.audit_log.record(access.teacher, AuditAction.HANDOUT_CREATED, access.activity)
-    return RedirectResponse(f"/handout/jobs/{job.key}", 303)
+    return RedirectResponse(url_for("show_print_job", key=job.key), 303)
 
 
-def _sheets(services: Services, activity: Activity, students: Sequence[Student], at: int) -> list[Sheet]:
-    """A sheet for each student: the very one that stands on their screen."""
+def _sheets(
+    services: Services, activity: Activity, students: Sequence[Student], sheet_number: int
+) -> list[HandoutSheet]:
+    """Return a sheet for each student, with the very numbers that they have on the screen."""
     return [
-        Sheet(student_sheet(services.library, services.store, activity, student, at + 1).variant, student.name)
+        HandoutSheet(
+            student_sheet(services.library, services.store, activity, student, sheet_number).variant, student.name
+        )
         for student in students
     ]
 
 
-def _wish(form: FormReader) -> Wish:
-    names = ("course", "date", "layout", "paper", "back", "key", "large", "figures")
-    return Wish.read({name: form.single_line(name) for name in names if form.raw(name)})
+def _read_form(sent: FormReader) -> HandoutForm:
+    """Return the options that were sent; those that are empty have their defaults."""
+    return HandoutForm.read({name: sent.single_line(name) for name in CLASS_OPTIONS if sent.raw(name)})
 
 
-def _options(printing: Printing, activity: Activity, at: int, wish: Wish) -> Options:
-    key = str(activity.content.items[at].worksheet["key"])
-    return replace(wish, worksheet=key).options(printing.tickets)
+def _options(services: Services, activity: Activity, sheet_number: int, form: HandoutForm) -> HandoutOptions:
+    """Return the options with the worksheet of the activity; raises HandoutError."""
+    key = str(activity.content.items[sheet_number - 1].worksheet["key"])
+    return form.model_copy(update={"worksheet": key}).options(services.tickets)
 
 
-def _number(activity: Activity, number: str) -> int:
-    """Which worksheet, from 0; raises HandoutError where the activity has no such sheet."""
-    digits = number.isascii() and number.isdigit() and len(number) < 4
-    if digits and 1 <= int(number) <= len(activity.content.items):
-        return int(number) - 1
-    raise HandoutError(f"There is no sheet “{number}” in this activity: choose one of its worksheets.")
+def _sheet_number(activity: Activity, text: str) -> int:
+    """Return which worksheet is printed, from 1; raises HandoutError where the activity has no such sheet."""
+    number = whole_number(text, len(activity.content.items), lowest=1)
+    if number is None:
+        raise HandoutError(f"There is no sheet “{text}” in this activity: choose one of its worksheets.")
+    return number
 
 
 def _page(
-    services: Services, access: permissions.ActivityAccess, printing: Printing, number: str, wish: Wish
-) -> ClassHandoutPage:
-    count = len(services.store.courses.students(access.course))
-    sheets, tickets = worksheet_titles(access.activity.content), tuple(printing.tickets.values())
-    return ClassHandoutPage(access, sheets, number, count, tickets, wish)
+    services: Services, access: ActivityAccess, students: Sequence[Student], number: str, form: HandoutForm
+) -> PrintClassPage:
+    return PrintClassPage(
+        access=access,
+        sheets=worksheet_titles(access.activity.content),
+        number=number,
+        students=len(students),
+        tickets=tuple(services.tickets.values()),
+        form=form,
+    )

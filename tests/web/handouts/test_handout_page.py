@@ -1,4 +1,4 @@
-"""The handout pages through HTTP: options in the address, real pages, class lists, progress, and paper back in."""
+"""The page of handouts: options in the address, real pages, class lists and large handouts."""
 
 from __future__ import annotations
 
@@ -10,13 +10,18 @@ from starlette.testclient import TestClient
 
 from tests.helpers.printed import printed
 
-QUERY = "worksheet=llama-7b&each=versions&number=3&layout=full&back=classic&course=COS+597G&paper=a4"
+QUERY = "worksheet=llama-7b&variants=1&sheets=3&layout=full&back=classic&course=COS+597G&paper=a4"
 
 
 def test_the_options_stand_in_the_address(client: TestClient) -> None:
     """What an address says is chosen in the form, and the form's own address says it again."""
     page = client.get(f"/handout?{QUERY}").text
-    for chosen in ('value="versions" checked', 'value="full" checked', 'value="a4" selected', 'value="COS 597G"'):
+    for chosen in (
+        '"variants" value="1" checked',
+        'value="full" checked',
+        'value="a4" selected',
+        'value="COS 597G"',
+    ):
         assert chosen in page
     told = re.search(r'data-address="/handout\?([^"]*)"', page)
     assert told
@@ -64,8 +69,8 @@ def test_a_script_gets_the_pages_alone(client: TestClient) -> None:
 @pytest.mark.parametrize(
     ("query", "status", "sentence"),
     [
-        ("number=many", 422, "The number of sheets must be a whole number from 1 to 5,000, not “many”."),
-        ("number=0", 422, "from 1 to 5,000"),
+        ("sheets=many", 422, "The number of sheets must be a whole number from 1 to 5,000, not “many”."),
+        ("sheets=0", 422, "from 1 to 5,000"),
         ("decoded=many", 422, "The number of decoder tokens must be a whole number from 0"),
         ("decoded=9", 422, "has no encoder and decoder: it reads one text, so leave decoder tokens out."),
         ("worksheet=cross-bart-base&decoded=0", 422, "Decoder tokens must be a whole number from 1 to"),
@@ -75,7 +80,7 @@ def test_a_script_gets_the_pages_alone(client: TestClient) -> None:
         ("layout=%3Cb%3E", 422, "There is no layout “&lt;b&gt;”"),
         ("course=" + "x" * 130, 422, "at most 120"),
         ("course=%E1%9A%A0", 200, "ᚠ"),
-        ("worksheet=count-llama-7b&each=versions&number=4", 422, "only 1 version"),
+        ("worksheet=count-llama-7b&variants=1&sheets=4", 422, "only 1 version"),
     ],
 )
 def test_options_that_cannot_be_used_are_told(client: TestClient, query: str, status: int, sentence: str) -> None:
@@ -88,7 +93,7 @@ def test_options_that_cannot_be_used_are_told(client: TestClient, query: str, st
 def test_a_download_says_what_cannot_be_printed(client: TestClient) -> None:
     """A letter without a font, and more sheets than a browser waits for."""
     assert "No installed font has the letters" in client.get("/handout.pdf?course=%E1%9A%A0").text
-    assert "More than 100 sheets" in client.get("/handout.pdf?number=101").text
+    assert "More than 100 sheets" in client.get("/handout.pdf?sheets=101").text
 
 
 def finished(client: TestClient, address: str) -> str:
@@ -106,7 +111,7 @@ def test_a_class_list_becomes_a_handout(client: TestClient) -> None:
     roster = "First name,Last name\nAda,Lovelace\nعمر,الخيام\n王,小明\n".encode()
     answer = client.post(
         "/handout/class",
-        data={"worksheet": "head-of-a-model", "each": "versions", "number": "2"},
+        data={"worksheet": "head-of-a-model", "variants": "1", "sheets": "2"},
         files={"roster": ("names.csv", roster, "text/csv")},
         follow_redirects=False,
     )
@@ -123,10 +128,10 @@ def test_a_class_list_becomes_a_handout(client: TestClient) -> None:
 
 def test_a_large_handout_shows_its_progress(client: TestClient) -> None:
     """More than a hundred sheets are made while a page says how far they are, without script too."""
-    page = client.get("/handout?number=120").text
+    page = client.get("/handout?sheets=120").text
     assert "Make 120 sheets" in page
     assert "Download the PDF" not in page
-    answer = client.post("/handout/class", data={"number": "120"}, follow_redirects=False)
+    answer = client.post("/handout/class", data={"sheets": "120"}, follow_redirects=False)
     address = answer.headers["location"]
     first = client.get(address)
     assert "<progress" not in first.text or "refresh" in first.headers
@@ -149,14 +154,14 @@ def test_names_that_cannot_be_printed_come_back(client: TestClient, names: str, 
 
 def test_too_many_at_once_are_told_to_come_back(client: TestClient) -> None:
     """Other pages keep their threads: beyond a dozen requests that wait, one sentence and 503."""
-    printing = client.app.state.printing  # type: ignore[attr-defined]
+    printer = client.app.state.services.printer  # type: ignore[attr-defined]
     for _ in range(12):
-        assert printing._turns.acquire(blocking=False)
+        assert printer._waiting_slots.acquire(blocking=False)
     for address in ("/handout.pdf?seed=77", "/handout?seed=78"):
         answer = client.get(address)
         assert answer.status_code == 503
         assert "try again in a minute" in answer.text
-    printing._turns.release()
+    printer._waiting_slots.release()
     assert client.get("/handout.pdf?seed=77").status_code == 200
 
 

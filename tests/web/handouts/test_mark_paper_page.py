@@ -1,4 +1,4 @@
-"""Lines of answers typed from paper, marked on one page and saved as a CSV."""
+"""Paper answers typed in: marked line by line, exported as CSV, refused with the line that cannot be used."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def test_lines_typed_from_paper_are_marked(client: TestClient, library: Library)
 def test_marks_are_saved_as_a_harmless_csv(client: TestClient, library: Library) -> None:
     """Score and marks by box, with no cell that a spreadsheet would run."""
     code = library.variant("llama-7b").code
-    typed = f"=cmd(): {' '.join(right(library))}\n@x: =1+1 -5 +3\n"
+    typed = f"=cmd(): {' '.join(right(library))}\n@x: =1+1 ＝1+1 -12.5 -5-5 +3\n"
     answer = client.post("/marking.csv", data={"code": code, "typed": typed})
     assert answer.headers["content-type"].startswith("text/csv")
     first, second = csv.DictReader(io.StringIO(answer.text.removeprefix("\ufeff")))
     assert (first["name"], first["sheet"], first["score"], first["out_of"]) == ("'=cmd()", code, "14", "14")
     assert first["queries.columns"] == "128"
     assert first["queries.columns mark"] == "right"
-    assert (second["name"], second["input.rows"], second["input.columns"]) == ("'@x", "'=1+1", "'-5")
+    assert list(second.values())[:7] == ["'@x", code, "'=1+1", "'＝1+1", "-12.5", "'-5-5", "+3"]
 
 
 @pytest.mark.parametrize(

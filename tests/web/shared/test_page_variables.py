@@ -13,8 +13,9 @@ from jinja2 import meta
 
 import app.web
 from app.settings import PROJECT, Settings
-from app.web.handouts.handout_page import HandoutPage, JobPage
-from app.web.handouts.mark_paper_page import MarkingPage
+from app.web.handouts.handout_page import HandoutPage
+from app.web.handouts.mark_paper_page import MarkPaperPage
+from app.web.handouts.print_job_page import PrintJobPage
 from app.web.models.model_list_page import ModelsPage
 from app.web.models.model_page import ModelPage
 from app.web.practice.sheet_page import SheetPage
@@ -29,7 +30,7 @@ from app.web.teacher.enter_paper_page import PapersPage
 from app.web.teacher.exit_tickets_page import TicketsPage
 from app.web.teacher.export_page import ExportsPage
 from app.web.teacher.live_page import LivePage
-from app.web.teacher.print_class_page import ClassHandoutPage
+from app.web.teacher.print_class_page import PrintClassPage
 from app.web.teacher.regrade_page import RegradePage
 from app.web.teacher.results_page import ResultsPage, SummaryPage, WorkPage
 from app.web.teacher.sign_in_page import ForgottenPage, LinkPage, SignInPage
@@ -47,11 +48,11 @@ PAGES: dict[str, type[Any]] = {
     "models/model.html": ModelPage,
     "handouts/handout.html": HandoutPage,
     "handouts/_handout_pages.html": HandoutPage,
-    "handouts/print_job.html": JobPage,
-    "handouts/_print_job.html": JobPage,
-    "handouts/mark_paper.html": MarkingPage,
+    "handouts/print_job.html": PrintJobPage,
+    "handouts/_print_job.html": PrintJobPage,
+    "handouts/mark_paper.html": MarkPaperPage,
     "teacher/enter_paper.html": PapersPage,
-    "teacher/print_class.html": ClassHandoutPage,
+    "teacher/print_class.html": PrintClassPage,
     "shared/error.html": ErrorPage,
     "teacher/sign_in.html": SignInPage,
     "teacher/forgotten_password.html": ForgottenPage,

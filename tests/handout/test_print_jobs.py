@@ -1,4 +1,4 @@
-"""Print jobs: kept in files, found by every process, and gone after an hour."""
+"""Print jobs as files: found by every process, read by no other user, deleted after an hour."""
 
 from __future__ import annotations
 
@@ -7,19 +7,21 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from app.web.handouts.print_jobs import Job, Jobs
+from app.handout.print_jobs import PrintJob, PrintJobFolder
 
 
 def test_a_job_of_one_process_is_found_by_another_and_read_by_no_other_user(tmp_path: Path) -> None:
     """Progress, then the PDF; its files are for their owner alone, and a key that is no key finds nothing."""
-    mine, others = Jobs(tmp_path / "jobs"), Jobs(tmp_path / "jobs")
-    job = Job("One head", 2000)
-    mine.keep(replace(job, done=3, of=20))
-    seen = others.find(job.key)
-    assert seen
-    assert (seen.percent, seen.pdf) == (15, None)
-    mine.keep(replace(job, done=20, of=20, pdf=b"%PDF"))
-    assert others.find(job.key) == replace(job, done=20, of=20, pdf=b"%PDF")
+    mine, others = PrintJobFolder(tmp_path / "jobs"), PrintJobFolder(tmp_path / "jobs")
+    job = PrintJob("One head", 2000)
+    mine.save(replace(job, documents_done=3, documents=20))
+    found = others.find(job.key)
+    assert found
+    assert (found.percent, found.is_ready, others.read_pdf(found)) == (15, False, None)
+    mine.save_pdf(replace(job, documents_done=20, documents=20), b"%PDF")
+    found = others.find(job.key)
+    assert found == replace(job, documents_done=20, documents=20, is_ready=True)
+    assert others.read_pdf(found) == b"%PDF"
     assert {path.stat().st_mode & 0o077 for path in (tmp_path / "jobs").iterdir()} == {0}
     assert len(list((tmp_path / "jobs").iterdir())) == 2
     assert others.find("../" + job.key) is None
@@ -28,16 +30,16 @@ def test_a_job_of_one_process_is_found_by_another_and_read_by_no_other_user(tmp_
 
 def test_jobs_go_after_an_hour_and_one_that_stands_still_says_so(tmp_path: Path) -> None:
     """A server that stopped in the middle leaves a sentence, and later nothing."""
-    jobs, job = Jobs(tmp_path), Job("One head", 2000)
-    jobs.keep(job)
+    jobs, job = PrintJobFolder(tmp_path), PrintJob("One head", 2000)
+    jobs.save(job)
     state = tmp_path / f"{job.key}.json"
     for age, said in ((60, ""), (600, "This handout was lost when the server stopped: make it again.")):
         os.utime(state, (time.time() - age,) * 2)
-        jobs.clear()
+        jobs.delete_expired()
         found = jobs.find(job.key)
         assert found
         assert found.problem == said
     os.utime(state, (time.time() - 4000,) * 2)
-    jobs.clear()
+    jobs.delete_expired()
     assert jobs.find(job.key) is None
     assert list(tmp_path.iterdir()) == []

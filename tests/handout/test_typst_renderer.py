@@ -5,14 +5,15 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import pikepdf
 import pytest
 
-from app.handout.content import parts
-from app.handout.options import HandoutError, Options
-from app.handout.sheets import plan
-from app.handout.typesetting import Press
+from app.handout.document import handout_documents
+from app.handout.options import HandoutError, HandoutOptions
+from app.handout.sheet_plan import plan_sheets
+from app.handout.typst_renderer import TypstRenderer
 from app.settings import PROJECT
 from app.sheets.exit_tickets import load_tickets
 from app.sheets.library import load_library
@@ -22,7 +23,7 @@ from tests.helpers.printed import Printed, numbers, printed
 ADDRESS = "https://shapes.example.org"
 LIBRARY = load_library(PROJECT / "worksheets")
 TICKETS = load_tickets(PROJECT / "worksheets")
-PRESS = Press()
+RENDERER = TypstRenderer()
 SCRIPTS = [
     "Ångström Þórsdóttir",
     "Ελένη Παπαδοπούλου",
@@ -35,10 +36,10 @@ SCRIPTS = [
 ]
 
 
-def made(options: Options, names: Sequence[str] = (), address: str = ADDRESS) -> bytes:
+def made(options: HandoutOptions, names: Sequence[str] = (), address: str = ADDRESS) -> bytes:
     """The PDF of these options."""
     options = options.checked(TICKETS)
-    return PRESS.pdf(parts(options, plan(LIBRARY, options, names), TICKETS, address))
+    return RENDERER.render_handout(handout_documents(options, plan_sheets(LIBRARY, options, names), TICKETS, address))
 
 
 def squeezed(text: str) -> str:
@@ -74,7 +75,8 @@ def middle_of(length: int) -> range:
 def test_every_worksheet_is_printed_whole(key: str, layout: str) -> None:
     """Every row with every box, inside the page and its half, no answer, and a code that a telephone opens."""
     variant = LIBRARY.variant(key)
-    pages = printed(made(Options(worksheet=key, copies=1, layout=layout, course="COS 1", date="May"), address=ADDRESS))
+    options = HandoutOptions(worksheet=key, sheets=1, layout=layout, course="COS 1", date="May")
+    pages = printed(made(options, address=ADDRESS))
     text = " ".join(page.text for page in pages)
     for row in variant.rows:
         assert squeezed(row.name) in squeezed(text), row
@@ -108,9 +110,9 @@ def assert_inside_halves(page: Printed, layout: str) -> None:
 @pytest.mark.parametrize("key", ["head-of-a-model", "layer-of-a-model", "cross-t5-small"])
 def test_versions_are_whole_whatever_their_numbers(key: str, layout: str) -> None:
     """Sheets with two digits and with three are set alike, and none runs over its half."""
-    options = Options(worksheet=key, variants=30, layout=layout)
+    options = HandoutOptions(worksheet=key, variants=True, sheets=30, layout=layout)
     pages = printed(made(options))
-    assert sum(len(page.boxes) for page in pages) == sum(len(s.variant.blanks) for s in plan(LIBRARY, options))
+    assert sum(len(page.boxes) for page in pages) == sum(len(s.variant.blanks) for s in plan_sheets(LIBRARY, options))
     for page in pages:
         assert_inside_halves(page, layout)
         assert rest_of(page, 14)
@@ -121,7 +123,7 @@ def test_versions_are_whole_whatever_their_numbers(key: str, layout: str) -> Non
 def test_large_print_is_eighteen_points(key: str, paper: str) -> None:
     """What is to be read and filled in stands in 18 pt, on full pages, with every row there."""
     variant = LIBRARY.variant(key)
-    pages = printed(made(Options(worksheet=key, copies=1, large=True, paper=paper)))
+    pages = printed(made(HandoutOptions(worksheet=key, sheets=1, large=True, paper=paper)))
     words = [g for page in pages for g in page.glyphs if g.size >= 15]
     assert len(words) > 0.8 * sum(len(page.glyphs) for page in pages)
     assert squeezed(variant.rows[-1].name) in squeezed(pages[-1].text)
@@ -134,7 +136,7 @@ def test_large_print_is_eighteen_points(key: str, paper: str) -> None:
 def test_front_and_back_of_a_student_lie_behind_each_other(layout: str, mirrored: bool) -> None:
     """After printing on both sides and cutting, the name on the back is the one on the front."""
     names = ["Ada Lovelace", "Emmy Noether", "Sofja Kowalewskaja"]
-    pages = printed(made(Options(layout=layout, back="classic"), names))
+    pages = printed(made(HandoutOptions(variants=True, layout=layout, back="classic"), names))
     ticket = TICKETS["classic"]
     for front, back in zip(pages[::2], pages[1::2], strict=True):
         assert squeezed(ticket.questions[0][1]) in squeezed(back.text)
@@ -150,7 +152,7 @@ def test_front_and_back_of_a_student_lie_behind_each_other(layout: str, mirrored
 
 def test_a_long_sheet_goes_on_with_its_heading() -> None:
     """The second panel says whose and which sheet it is, and that it goes on."""
-    text = printed(made(Options(worksheet="walk-llama-3.2-1b", same=True), ["Ada Lovelace"]))[0].text
+    text = printed(made(HandoutOptions(worksheet="walk-llama-3.2-1b"), ["Ada Lovelace"]))[0].text
     assert text.count("Llama 3.2 1B, from tokens to logits") == 2
     assert "(continued)" in text
     assert "page 2 of 2" in text
@@ -159,7 +161,7 @@ def test_a_long_sheet_goes_on_with_its_heading() -> None:
 
 def test_names_in_every_script_are_set() -> None:
     """Latin with accents, Greek, Cyrillic, Chinese, Japanese, Korean, Arabic and Hebrew letters leave their ink."""
-    pages = printed(made(Options(same=True), SCRIPTS))
+    pages = printed(made(HandoutOptions(), SCRIPTS))
     letters = set("".join(page.text for page in pages))
     for name in SCRIPTS:
         assert set(name.replace(" ", "")) <= letters, name
@@ -168,14 +170,14 @@ def test_names_in_every_script_are_set() -> None:
 def test_a_letter_without_a_font_is_named() -> None:
     """No empty box is printed: a sentence says which letter and what to do."""
     with pytest.raises(HandoutError, match=r"No installed font has the letters “ᚠ.*U\+16A0.*put a font"):
-        made(Options(same=True), ["ᚠ"])
+        made(HandoutOptions(), ["ᚠ"])
 
 
 def test_markup_and_formulas_are_printed_as_they_are() -> None:
     """Nothing that is typed is read as markup, and control characters vanish."""
     course = '#import "x": * $a$ *b* \\ @c'
     names = ["=cmd()|'/C calc'!A0", "#panic()", "Bell\x07 here\x00\x1b"]
-    options = Options(same=True, course=course, date="#{1+1}")
+    options = HandoutOptions(course=course, date="#{1+1}")
     text = " ".join(page.text for page in printed(made(options, ["x", *map(clean, names)])))
     for said in (course, "#{1+1}", "=cmd()|'/C calc'!A0", "#panic()", "Bell here"):
         assert squeezed(said) in squeezed(text), said
@@ -188,35 +190,35 @@ def clean(name: str) -> str:
 
 
 def test_the_same_options_give_the_same_bytes() -> None:
-    """Two presses, one after the other, agree to the last byte; another seed makes another handout."""
-    options = Options(worksheet="head-of-a-model", variants=3, back="classic", key="with", seed=5)
-    sheets = plan(LIBRARY, options)
+    """Two renderers, one after the other, agree to the last byte; another seed makes another handout."""
+    options = HandoutOptions(worksheet="head-of-a-model", variants=True, sheets=3, back="classic", key="with", seed=5)
+    sheets = plan_sheets(LIBRARY, options)
     first = made(options)
-    assert first == Press().pdf(parts(options, sheets, TICKETS, ADDRESS))
-    assert first != made(Options(worksheet="head-of-a-model", variants=3, back="classic", key="with", seed=6))
+    assert first == TypstRenderer().render_handout(handout_documents(options, sheets, TICKETS, ADDRESS))
+    assert first != made(replace(options, seed=6))
 
 
 def test_a_name_keeps_its_version_when_the_list_is_put_in_another_order() -> None:
     """A version follows from the seed and the name; a name that stands twice gets two."""
-    options = Options(worksheet="head-of-a-model")
-    one = {s.name: s.variant.code for s in plan(LIBRARY, options, ["A", "B", "C"])}
-    other = {s.name: s.variant.code for s in plan(LIBRARY, options, ["C", "X", "A", "B"])}
+    options = HandoutOptions(worksheet="head-of-a-model", variants=True)
+    one = {s.name: s.variant.code for s in plan_sheets(LIBRARY, options, ["A", "B", "C"])}
+    other = {s.name: s.variant.code for s in plan_sheets(LIBRARY, options, ["C", "X", "A", "B"])}
     assert {name: other[name] for name in one} == one
-    twice = plan(LIBRARY, options, ["A", "A"])
+    twice = plan_sheets(LIBRARY, options, ["A", "A"])
     assert twice[0].variant.code != twice[1].variant.code
 
 
 def test_versions_differ_and_run_out_with_a_sentence() -> None:
     """K versions have K codes; a worksheet with one version says so."""
-    sheets = plan(LIBRARY, Options(worksheet="head-of-a-model", variants=60))
+    sheets = plan_sheets(LIBRARY, HandoutOptions(worksheet="head-of-a-model", variants=True, sheets=60))
     assert len({sheet.variant.code for sheet in sheets}) == 60
     with pytest.raises(HandoutError, match="only 1 version"):
-        plan(LIBRARY, Options(worksheet="count-llama-7b", variants=2))
+        plan_sheets(LIBRARY, HandoutOptions(worksheet="count-llama-7b", variants=True, sheets=2))
 
 
 def test_without_an_address_the_code_alone_is_printed() -> None:
     """No QR code and no link, but the letters."""
-    [page] = printed(made(Options(copies=1), address=""))
+    [page] = printed(made(HandoutOptions(sheets=1), address=""))
     assert page.codes == []
     assert "/v/" not in page.text
     assert LIBRARY.variant("llama-7b").code in page.text
@@ -224,7 +226,7 @@ def test_without_an_address_the_code_alone_is_printed() -> None:
 
 def test_the_key_is_filled_in_with_working_and_misconceptions() -> None:
     """Every number by hand for LLaMA 7B, how 128 comes about, and what a wrong 4096 shows."""
-    [page] = printed(made(Options(key="only", copies=1)))
+    [page] = printed(made(HandoutOptions(key="only", sheets=1)))
     assert "4096/32 = 128" in page.text
     for number in ("100", "4096", "128"):
         assert number in numbers(page.text)
@@ -237,7 +239,7 @@ def test_the_key_is_filled_in_with_working_and_misconceptions() -> None:
 def test_every_worksheet_has_a_key_with_every_answer(key: str) -> None:
     """Each right number, or on a sheet in letters each letter, stands in the key and within the page."""
     variant = LIBRARY.variant(key)
-    pages = printed(made(Options(worksheet=key, key="only", copies=1)))
+    pages = printed(made(HandoutOptions(worksheet=key, key="only", sheets=1)))
     found = numbers(" ".join(page.text for page in pages))
     assert {str(size) for size in variant.key.values()} <= found
     for page in pages:
@@ -250,9 +252,9 @@ def test_every_worksheet_has_a_key_with_every_answer(key: str) -> None:
 )
 def test_one_table_marks_a_class(key: str, count: int) -> None:
     """All versions stand in one table on one page, each with its code and its numbers in the order of the boxes."""
-    options = Options(worksheet=key, variants=count, key="only")
+    options = HandoutOptions(worksheet=key, variants=True, sheets=count, key="only")
     first = printed(made(options))[0]
-    for sheet in plan(LIBRARY, options):
+    for sheet in plan_sheets(LIBRARY, options):
         line = " ".join(
             (sheet.variant.code, *(f"{n:,}" if n >= 10_000 else str(n) for n in sheet.variant.key.values()))
         )
@@ -266,8 +268,8 @@ def test_one_table_marks_a_class(key: str, count: int) -> None:
 def test_drawings_tell_no_answer(key: str, figures: str) -> None:
     """The matrices are drawn, with their letters or without, and no number stands on them."""
     variant = LIBRARY.variant(key)
-    plain = made(Options(worksheet=key, copies=1, layout="full"))
-    pages = printed(made(Options(worksheet=key, copies=1, layout="full", figures=figures)))
+    plain = made(HandoutOptions(worksheet=key, sheets=1, layout="full"))
+    pages = printed(made(HandoutOptions(worksheet=key, sheets=1, layout="full", figures=figures)))
     own = {str(at) for at in range(1, 5)}
     assert numbers(" ".join(page.text for page in pages)) <= numbers(given(variant)) | own | numbers(variant.code)
     assert len(pages) >= len(printed(plain))
@@ -277,7 +279,7 @@ def test_drawings_tell_no_answer(key: str, figures: str) -> None:
 
 def test_a_pdf_is_tagged_for_reading_machines() -> None:
     """PDF/UA-1 by its own word, with language, title, header cells and a text for each picture."""
-    with pikepdf.open(io.BytesIO(made(Options(back="classic", key="with")))) as pdf:
+    with pikepdf.open(io.BytesIO(made(HandoutOptions(back="classic", key="with")))) as pdf:
         assert pdf.Root.MarkInfo.Marked
         assert pdf.Root.Lang == "en"
         assert pdf.Root.ViewerPreferences.DisplayDocTitle
@@ -307,13 +309,12 @@ def walk(entry: pikepdf.Object) -> Iterable[pikepdf.Object]:
 
 def test_parts_are_bound_with_their_tags(monkeypatch: pytest.MonkeyPatch) -> None:
     """A handout that is set in several parts is one tree: every page is numbered once and found in it."""
-    monkeypatch.setattr("app.handout.content.PART", 10)
+    monkeypatch.setattr("app.handout.document.SHEETS_PER_DOCUMENT", 10)
     names = [f"Student {at}" for at in range(23)]
     told = list[tuple[int, int]]()
-    options = Options(worksheet="head-of-a-model", key="with")
-    pdf = PRESS.pdf(
-        parts(options, plan(LIBRARY, options, names), TICKETS, ADDRESS), lambda done, of: told.append((done, of))
-    )
+    options = HandoutOptions(worksheet="head-of-a-model", variants=True, key="with")
+    documents = handout_documents(options, plan_sheets(LIBRARY, options, names), TICKETS, ADDRESS)
+    pdf = RENDERER.render_handout(documents, lambda done, total: told.append((done, total)))
     assert told == [(at, 7) for at in range(1, 8)]
     with pikepdf.open(io.BytesIO(pdf)) as opened:
         tree = opened.Root.StructTreeRoot
@@ -327,7 +328,7 @@ def test_parts_are_bound_with_their_tags(monkeypatch: pytest.MonkeyPatch) -> Non
         names_of_cells = [bytes(name) for name in list(tree.IDTree.Names)[::2]]
         assert names_of_cells == sorted(set(names_of_cells))
         heads = [e for e in walk(tree.K) if e.S == "/H1"]
-        assert len(heads) == 23 + 1 + len({s.variant.code for s in plan(LIBRARY, options, names)})
+        assert len(heads) == 23 + 1 + len({s.variant.code for s in plan_sheets(LIBRARY, options, names)})
         on_pages = {page.obj.objgen for page in opened.pages}
         assert {e.Pg.objgen for e in walk(tree.K) if "/Pg" in e} == on_pages
     assert "Student 22" in " ".join(page.text for page in printed(pdf))
@@ -338,17 +339,17 @@ def test_parts_are_bound_with_their_tags(monkeypatch: pytest.MonkeyPatch) -> Non
     [
         ({"layout": "third"}, "There is no layout “third”; there are: half, pair, full."),
         ({"back": "diary"}, "There is no back “diary”; there are: none, classic."),
-        ({"copies": 0}, "copies must be from 1 to 5,000"),
-        ({"variants": 2, "tokens": 50}, "leave it out"),
+        ({"sheets": 0}, "sheets must be from 1 to 5,000"),
+        ({"variants": True, "tokens": 50}, "leave it out"),
     ],
 )
 def test_options_that_cannot_be_used_are_told(change: dict[str, object], sentence: str) -> None:
     """One sentence says what to change."""
     with pytest.raises(HandoutError, match=re.escape(sentence)):
-        Options(**change).checked(TICKETS)  # type: ignore[arg-type]
+        HandoutOptions(**change).checked(TICKETS)  # type: ignore[arg-type]
 
 
 def test_a_course_that_is_too_long_is_told() -> None:
     """It would run over the page."""
     with pytest.raises(HandoutError, match="at most 120"):
-        made(Options(course="x" * 121))
+        made(HandoutOptions(course="x" * 121))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.handout.languages import language_of
+from app.handout.name_language import language_of
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,71 @@
+"""The answer key of a variant: every box filled in, how its number comes about, and what likely mistakes mean."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.shapes.table import Blank, Count
+from app.sheets.worksheet import Row, Variant, format_number
+
+from .symbol_pieces import SymbolSplitter, working
+
+MAX_WRONG_SHAPES = 7  # of one row; the most telling come first
+
+
+def key_rows(variant: Variant) -> list[dict[str, Any]]:
+    """Return one entry for each row of the sheet.
+
+    "blanks" has number and working of each box by its field (rows, columns or count); "wrong" has the likely wrong
+    shapes with the misconceptions that lead to them.
+    """
+    return [
+        {"blanks": {blank.field: _answer(variant, blank) for blank in row.blanks}, "wrong": _wrong_shapes(variant, row)}
+        for row in variant.rows
+    ]
+
+
+def used_sizes(variant: Variant) -> list[dict[str, Any]]:
+    """Return symbol and number of every size that an answer is made of, and always those of d and H."""
+    used = {symbol for blank in variant.blanks for symbol in variant.dim(blank).symbols} | {"d", "H"}
+    splitter = SymbolSplitter(variant.worksheet.notation)
+    written = {variant.notation.symbols.get(s, s): format_number(n) for s, n in variant.sizes.items() if s in used}
+    return [{"symbol": splitter.expression(symbol), "number": number} for symbol, number in written.items()]
+
+
+def answer_text(variant: Variant, blank: Blank) -> str:
+    """Return the right answer of a box: a number, or symbols on a sheet that is answered in symbols."""
+    if variant.worksheet.answers == "letters":
+        return variant.notation.write(variant.dim(blank))
+    return format_number(variant.key[blank])
+
+
+def _answer(variant: Variant, blank: Blank) -> dict[str, Any]:
+    """Return a box filled in, with the working: of a number its symbols, of symbols their number."""
+    asked, dim = variant.table.asked[blank.tensor], variant.dim(blank)
+    if variant.worksheet.answers == "letters":
+        symbols = SymbolSplitter(variant.worksheet.notation).expression(variant.notation.write(dim))
+        return {"number": symbols, "working": [f"= {format_number(variant.key[blank])}"]}
+    formula = asked.formula if isinstance(asked, Count) else ""
+    return {"number": [format_number(variant.key[blank])], "working": working(variant, dim, formula)}
+
+
+def _wrong_shapes(variant: Variant, row: Row) -> list[dict[str, str]]:
+    """Return each wrong shape of a row once, with the names of every misconception that leads to it."""
+    misconceptions: dict[tuple[int, ...], list[str]] = {}
+    in_table = [variant.in_table_orientation(blank) for blank in row.blanks]
+    truth = [variant.key[blank] for blank in row.blanks]
+    for expected in variant.with_tokens_as_rows.expectations:
+        shape = tuple(expected.changed.get(blank, size) for blank, size in zip(in_table, truth, strict=True))
+        if shape != tuple(truth) and expected.misconception not in misconceptions.setdefault(shape, []):
+            misconceptions[shape].append(expected.misconception)
+    names = variant.wording.sections["misconception-names"]
+    return [
+        {"shape": _shape_text(shape), "misconception": "; ".join(names[key] for key in keys)}
+        for shape, keys in list(misconceptions.items())[:MAX_WRONG_SHAPES]
+    ]
+
+
+def _shape_text(numbers: tuple[int, ...]) -> str:
+    """Return rows, columns and count as text: (4096, 128, 524288) is "4,096 × 128 = 524,288"."""
+    joints = ("", " × ", " = ")
+    return "".join(joint + format_number(number) for joint, number in zip(joints, numbers, strict=False))

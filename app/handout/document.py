@@ -1,0 +1,261 @@
+"""The data that templates/print/handout.typ typesets: one JSON object of texts, numbers and geometry, never markup."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+from app.figures.draw import draw_figures
+from app.figures.figures import Arc, Box, Edge, Figure
+from app.sheets.exit_tickets import Ticket
+from app.sheets.worksheet import Row, Variant
+
+from .answer_key import answer_text, key_rows, used_sizes
+from .name_language import language_of
+from .options import HandoutOptions, printable_line
+from .pdf_binder import MAX_DOCUMENTS
+from .sheet_plan import HandoutSheet
+from .symbol_pieces import Piece, SymbolSplitter
+
+TypstData = dict[str, Any]  # a JSON object for the template
+MakeDocument = Callable[[], TypstData]
+_NameData = dict[str, str | None]  # a name with the language and region it is typeset in
+_NamesByCode = Mapping[str, Sequence[_NameData]]
+T = TypeVar("T")
+
+SHEETS_PER_DOCUMENT = 100  # sheets, or keys, that are typeset at once; more would take more memory
+
+
+def handout_documents(
+    options: HandoutOptions, sheets: Sequence[HandoutSheet], tickets: Mapping[str, Ticket], base_url: str = ""
+) -> list[MakeDocument]:
+    """Return the documents of a handout in their order: sheets, then one table of all answers, then the keys.
+
+    Each is a function that makes its data when its turn comes. `options.key` decides whether there are only sheets,
+    sheets and keys, or only keys; a single variant has no table. `base_url` is where students reach the app, for links
+    and QR codes; with "" sheets carry only their code.
+    """
+    variants = tuple({sheet.variant.code: sheet.variant for sheet in sheets}.values())
+    document = partial(_document, options, base_url, _header(options, sheets[0].variant, tickets))
+    documents: list[MakeDocument] = []
+    if options.key != "only":
+        documents += [partial(document, sheets=chunk) for chunk in _chunks(sheets)]
+    if options.key != "none":
+        names = _names_by_code(sheets)
+        if len(variants) > 1:
+            documents.append(partial(document, table=variants, names=names))
+        documents += [partial(document, keys=chunk, names=names) for chunk in _chunks(variants)]
+    return documents
+
+
+def font_check_document(names: Sequence[str], course: str) -> TypstData:
+    """Return a document of these texts alone: typesetting it fails where a letter has no font."""
+    texts = [_name_data(text) for text in dict.fromkeys((*names, course)) if text]
+    header = {"lang": "en", "title": "–", "course": "", "date": "", "layout": "full", "paper": "a4", "large": False}
+    nothing: TypstData = {"figures": "none", "back": None, "variants": [], "sheets": [], "table": None, "keys": []}
+    return {**header, **nothing, "font-check": texts}
+
+
+def _chunks(items: Sequence[T]) -> list[Sequence[T]]:
+    """Split into runs of SHEETS_PER_DOCUMENT, or longer ones where that would be too many documents to bind."""
+    size = max(SHEETS_PER_DOCUMENT, 2 * len(items) // (MAX_DOCUMENTS - 2) + 1)  # sheets and keys share MAX_DOCUMENTS
+    return [items[start : start + size] for start in range(0, len(items), size)]
+
+
+def _header(options: HandoutOptions, first: Variant, tickets: Mapping[str, Ticket]) -> TypstData:
+    """Return what every document of a handout shares; raises HandoutError for too long a course or date."""
+    ticket = tickets.get(options.back)
+    return {
+        "lang": "en",
+        "title": first.title,
+        "course": printable_line(options.course),
+        "date": printable_line(options.date),
+        "layout": options.printed_layout,
+        "paper": options.paper,
+        "large": options.large,
+        "figures": options.figures,
+        "back": _back(ticket) if ticket else None,
+    }
+
+
+def _back(ticket: Ticket) -> TypstData:
+    return {"title": ticket.title, "advice": ticket.instruction, "questions": [text for _, text in ticket.questions]}
+
+
+def _document(
+    options: HandoutOptions,
+    base_url: str,
+    header: TypstData,
+    sheets: Sequence[HandoutSheet] = (),
+    table: Sequence[Variant] = (),
+    keys: Sequence[Variant] = (),
+    names: _NamesByCode = MappingProxyType({}),
+) -> TypstData:
+    """Return one document with what is given of sheets, table and keys. Sheets name their variant by its index."""
+    variants = {sheet.variant.code: sheet.variant for sheet in sheets}
+    indexes = {code: index for index, code in enumerate(variants)}
+    return {
+        **header,
+        "variants": _with_panel_models([_variant(variant, options, base_url) for variant in variants.values()]),
+        "sheets": [
+            {"variant": indexes[sheet.variant.code], "name": _name_data(sheet.name) if sheet.name else None}
+            for sheet in sheets
+        ],
+        "table": _answer_table(table, names) if table else None,
+        "keys": [_key(variant, names) for variant in keys],
+        "font-check": [],
+    }
+
+
+def _with_panel_models(variants: list[TypstData]) -> list[TypstData]:
+    """Add to each variant the index of the one whose split into panels it takes, under "panel-model".
+
+    To find where a sheet breaks takes most of the time of typesetting it. Variants that differ only in their numbers
+    break at the same rows, so it is done once for all of them: for the one with the longest text.
+    """
+    model: dict[str, int] = {}
+    kinds = [json.dumps([v["title"], v["about"], v["footnote"], v["rows"], v["figures"]]) for v in variants]
+    lengths = [len(v["description"]) + len(v["link"]) / 1000 for v in variants]
+    for index, kind in enumerate(kinds):
+        if kind not in model or lengths[index] > lengths[model[kind]]:
+            model[kind] = index
+    return [{**variant, "panel-model": model[kind]} for variant, kind in zip(variants, kinds, strict=True)]
+
+
+def _names_by_code(sheets: Sequence[HandoutSheet]) -> _NamesByCode:
+    """Return the names of the students who have each variant, by its code; sheets without a name are left out."""
+    names: dict[str, list[_NameData]] = {}
+    for sheet in sheets:
+        if sheet.name:
+            names.setdefault(sheet.variant.code, []).append(_name_data(sheet.name))
+    return names
+
+
+def _name_data(name: str) -> _NameData:
+    language, region = language_of(name)
+    return {"text": name, "lang": language, "region": region}
+
+
+def _variant(variant: Variant, options: HandoutOptions, base_url: str) -> TypstData:
+    """Return everything printed on the sheets of a variant, without any answer."""
+    splitter = SymbolSplitter(variant.worksheet.notation)
+    link = f"{base_url.rstrip('/')}/v/{variant.code}" if base_url else ""
+    figures = [] if options.figures == "none" else draw_figures(variant, variant.key)
+    return {
+        "code": variant.code,
+        "link": link,
+        "qr": _qr_svg(link) if link else None,
+        "title": variant.title,
+        "about": variant.model.about,
+        "card": variant.model.card,
+        "description": variant.description,
+        "task": _task(variant, splitter),
+        "assumptions": variant.assumptions,
+        "footnote": variant.footnote,
+        "fields": variant.fields,
+        **_rows(variant, splitter),
+        "figures": [_figure(figure, splitter) for figure in figures],
+    }
+
+
+def _rows(variant: Variant, splitter: SymbolSplitter) -> TypstData:
+    """Return the rows of the table, and the width in em that the widest letter takes, so that names are aligned."""
+    rows = [_row(row, splitter) for row in variant.rows]
+    return {"rows": rows, "letter-width": max((_width_in_em(row["letter"]) for row in rows), default=0)}
+
+
+def _row(row: Row, splitter: SymbolSplitter) -> TypstData:
+    return {"letter": splitter.expression(row.letter), "name": row.name, "note": row.note, "fields": row.fields}
+
+
+def _task(variant: Variant, splitter: SymbolSplitter) -> list[Piece]:
+    """Return the sentence that says what to fill in; a sheet that is answered in symbols shows them as symbols."""
+    if variant.worksheet.answers != "letters":
+        return [variant.task]
+    symbols = frozenset(variant.notation.symbols.get(s, s) for s in variant.sizes) - {"a"}  # "a" is the article
+    return splitter.sentence(variant.task, symbols)
+
+
+def _width_in_em(pieces: Sequence[Piece]) -> float:
+    """Return an upper bound for the width of a letter with its subscript, by the number of its characters."""
+    widths = (0.6 * len(p["code"]) if "code" in p else 0.9 * len(p["base"]) + 0.46 * len(p["below"])
+              for p in pieces if isinstance(p, dict))  # fmt: skip
+    return sum(widths)
+
+
+def _qr_svg(link: str) -> str:
+    """Return a QR code of the link as SVG."""
+    import segno  # not at the top of the file, so that the app starts without it
+
+    # A fixed mask: to try all eight takes as long as to typeset the sheet, and telephones read any of them.
+    return str(segno.make(link, error="m", micro=False, mask=4).svg_inline(border=4, omitsize=True))
+
+
+def _figure(figure: Figure, splitter: SymbolSplitter) -> TypstData:
+    return {
+        "title": figure.alt_text,
+        "width": figure.width,
+        "height": figure.height,
+        "boxes": [_box(box, splitter) for box in figure.boxes],
+        "edges": [_edge(edge) for edge in figure.edges],
+        "arcs": [_arc(arc) for arc in figure.arcs],
+    }
+
+
+def _box(box: Box, splitter: SymbolSplitter) -> TypstData:
+    """Return a matrix as drawn: its letter if there is room for it, and the triangle that a mask hides, if any."""
+    letter = splitter.expression(box.letter) if box.letter_fits else None
+    if letter and box.transposed:
+        letter = [*letter, {"base": "", "below": "", "above": "T"}]
+    masked = box.masked_triangle if box.masked else None
+    bounds = {"x": box.x, "y": box.y, "width": box.width, "height": box.height}
+    return {**bounds, "hatched": box.hatched, "letter": letter, "masked": masked}
+
+
+def _edge(edge: Edge) -> dict[str, float | str]:
+    """Return the middle of an edge and the side of its box that it is on, for a line to write its number on."""
+    side = "bottom" if edge.side == "under" else edge.side
+    return {"x": (edge.x1 + edge.x2) / 2, "y": (edge.y1 + edge.y2) / 2, "side": side}
+
+
+def _arc(arc: Arc) -> dict[str, float]:
+    """Return a quarter circle by its two ends and the corner of the square around it that it bends towards."""
+    (x1, y1), (x2, y2) = arc.start, arc.end
+    around_start = ((x2 - x1) * (y2 - y1) > 0) == arc.clockwise
+    corner = (x2, y1) if around_start else (x1, y2)
+    return {"x1": x1, "y1": y1, "x2": x2, "y2": y2, "cx": corner[0], "cy": corner[1]}
+
+
+def _key(variant: Variant, names: _NamesByCode) -> TypstData:
+    """Return the page of the key for one variant, with the names of the students who have it."""
+    splitter = SymbolSplitter(variant.worksheet.notation)
+    return {
+        "code": variant.code,
+        "title": variant.title,
+        "fields": variant.fields,
+        **_rows(variant, splitter),
+        "names": names.get(variant.code, []),
+        "sizes": used_sizes(variant),
+        "answers": key_rows(variant),
+    }
+
+
+def _answer_table(variants: Sequence[Variant], names: _NamesByCode) -> TypstData:
+    """Return the table for marking by hand: one line for each variant, one column for each box, only the answers.
+
+    The variants are of one worksheet, so the columns of the first one hold for all.
+    """
+    splitter = SymbolSplitter(variants[0].worksheet.notation)
+    columns = [
+        {"letter": splitter.expression(row.letter) or [row.name], "field": b.field, "first": b is row.blanks[0]}
+        for row in variants[0].rows
+        for b in row.blanks
+    ]
+    lines = [
+        {"code": v.code, "names": names.get(v.code, []), "numbers": [answer_text(v, blank) for blank in v.blanks]}
+        for v in variants
+    ]
+    return {"columns": columns, "lines": lines}

@@ -1,0 +1,26 @@
+"""The marks of papers that were typed in, as CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from app.exchange.spreadsheet import Cell, plain_csv
+from app.grading.paper_lines import MarkedPaper
+from app.sheets.worksheet import Variant
+
+
+def marks_csv(variant: Variant, papers: Sequence[MarkedPaper]) -> str:
+    """Return a header and one row for each paper: name, code, every answer, every mark, score and misconception.
+
+    Texts that a spreadsheet would run as formulas are escaped. The misconception is empty without a diagnosis.
+    """
+    boxes = [str(blank) for blank in variant.blanks]
+    rows: list[Sequence[Cell]] = [
+        ("name", "sheet", *boxes, *(f"{box} mark" for box in boxes), "score", "out_of", "misconception")
+    ]
+    for paper in papers:
+        report = paper.report
+        marks = (report.marks[blank].kind for blank in variant.blanks)
+        misconception = report.diagnosis.key if report.diagnosis else ""
+        rows.append((paper.name, variant.code, *paper.texts, *marks, report.score, report.out_of, misconception))
+    return plain_csv(rows)

@@ -1,0 +1,77 @@
+"""Bind the PDFs of several Typst documents into one PDF, with all their accessibility tags.
+
+A large handout is typeset as several documents, so that memory stays bounded and progress can be shown. Each page and
+link of a document points by a number to its place in the document's tree of tags; the numbers of later documents are
+shifted. Typst names table header cells alike in every document, such as U10x0y0; each document gets another letter.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pikepdf import Pdf
+
+_HEADER_CELL = re.compile(rb"\(U(\d+x\d+y\d+)\)")
+_CELL_LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+MAX_DOCUMENTS = len(_CELL_LETTERS)
+
+
+class PdfBinder:
+    """Binds PDFs in the order in which they are added, so that the first are bound while the next are typeset."""
+
+    def __init__(self) -> None:
+        self._whole: Pdf | None = None
+        self._count = 0
+
+    def add(self, pdf: bytes) -> None:
+        """Append the pages of one more PDF; raises ValueError after MAX_DOCUMENTS."""
+        from pikepdf import Pdf  # not at the top of the file, so that the app starts without it
+
+        if self._count == MAX_DOCUMENTS:
+            raise ValueError(f"at most {MAX_DOCUMENTS} documents can be bound")
+        opened = Pdf.open(io.BytesIO(_with_cell_letter(pdf, _CELL_LETTERS[self._count])))
+        self._count += 1
+        if self._whole is None:
+            self._whole = opened
+            return
+        with opened:  # its memory is free again once it is copied
+            _append(self._whole, opened)
+
+    def to_bytes(self) -> bytes:
+        """Return the whole compressed PDF; the same documents give the same bytes. At least one must be added."""
+        from pikepdf import ObjectStreamMode
+
+        assert self._whole is not None  # noqa: S101 - every handout has a document
+        file = io.BytesIO()
+        self._whole.save(file, object_stream_mode=ObjectStreamMode.generate, deterministic_id=True)
+        return file.getvalue()
+
+
+def _with_cell_letter(pdf: bytes, letter: int) -> bytes:
+    """Return the PDF with `letter` for the U of every header cell's name; no byte moves, so it needs no parsing."""
+    return _HEADER_CELL.sub(b"(" + bytes([letter]) + rb"\1)", pdf)
+
+
+def _append(whole: Pdf, more: Pdf) -> None:
+    """Append pages and tags of `more` to `whole`, its tags as a Part of the tree beside those that are there."""
+    from pikepdf import Name
+
+    tree = whole.Root.StructTreeRoot
+    shift = int(tree.ParentTreeNextKey)
+    for page in more.pages:
+        page.StructParents = int(page.StructParents) + shift
+        for annotation in page.obj.get("/Annots", ()):
+            annotation.StructParent = int(annotation.StructParent) + shift
+    whole.pages.extend(more.pages)
+    copied_tree = whole.copy_foreign(more.Root.StructTreeRoot)  # the pages it points to were copied just now
+    chapter = copied_tree.K[0]
+    chapter.S, chapter.P = Name.Part, tree.K[0]
+    tree.K[0].K.append(chapter)
+    numbers: list[Any] = list(copied_tree.ParentTree.Nums)  # number, entry, number, entry …
+    shifted: list[Any] = [int(entry) + shift if at % 2 == 0 else entry for at, entry in enumerate(numbers)]
+    tree.ParentTree.Nums.extend(shifted)
+    tree.ParentTreeNextKey = shift + int(copied_tree.ParentTreeNextKey)
+    tree.IDTree.Names.extend(copied_tree.IDTree.Names)

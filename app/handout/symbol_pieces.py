@@ -1,0 +1,78 @@
+"""Symbols as pieces that Typst sets: italic letters with subscripts, or names from code."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from app.algebra.expression import Expression
+from app.sheets.worksheet import Variant, format_number
+
+# Plain text; {"base": "d", "below": "h"} for a letter with its subscript; {"code": "head_dim"} for a name from code.
+Piece = str | dict[str, str]
+_SYMBOL = re.compile(r"([A-Za-zθ][\w']*)")
+_WORD = re.compile(r"[A-Za-zθ][\w']*|[^A-Za-zθ]+")
+
+
+@dataclass(frozen=True)
+class SymbolSplitter:
+    """Splits text with symbols into pieces. In the notation "framework" symbols are names from code, else letters."""
+
+    notation: str
+
+    def expression(self, text: str) -> list[Piece]:
+        """Split a sum of products: every word is a symbol, everything between words is plain text.
+
+        Example:
+            SymbolSplitter("classic").expression("H·d_head")
+            # [{"base": "H", "below": ""}, "·", {"base": "d", "below": "head"}]
+        """
+        return [self._symbol(piece) if _SYMBOL.fullmatch(piece) else piece for piece in _SYMBOL.split(text) if piece]
+
+    def sentence(self, text: str, symbols: frozenset[str]) -> list[Piece]:
+        """Split a sentence: only the words in `symbols` are symbols."""
+        return [self._symbol(piece) if piece in symbols else piece for piece in _WORD.findall(text)]
+
+    def _symbol(self, text: str) -> Piece:
+        if self.notation == "framework":
+            return {"code": text}
+        base, _, below = text.partition("_")
+        return {"base": base.replace("'", "′"), "below": below}
+
+
+def working(variant: Variant, dim: Expression, formula: str = "") -> list[Piece]:
+    """Return how the number of a dim comes about: its symbols, then the same in numbers if that says more.
+
+    A sum of more than two terms is not written out; its `formula` in words stands there instead, if it has one.
+
+    Example:
+        H·d_h with H = 32 and d_h = 128 becomes the pieces of "H·d_h = 32 · 128".
+    """
+    symbols = SymbolSplitter(variant.worksheet.notation).expression(variant.notation.write(dim))
+    if len(dim.terms) > 2:
+        return [formula] if formula else symbols
+    numbers = _in_numbers(variant, dim)
+    return [*symbols, f" = {numbers}"] if numbers else symbols
+
+
+def _in_numbers(variant: Variant, dim: Expression) -> str:
+    """Return the dim with its sizes as numbers, such as "32 · 128 + 1"; "" for a single symbol that is no quotient."""
+    [*terms] = dim.terms
+    if len(terms) == 1 and terms[0].factor == 1 and len(terms[0].symbols) < 2:
+        return _head_width_as_quotient(variant, terms[0].symbols[0]) if terms[0].symbols else ""
+    return " + ".join(_product(variant.sizes, term.factor, term.symbols) for term in terms)
+
+
+def _product(sizes: Mapping[str, int], factor: object, symbols: tuple[str, ...]) -> str:
+    """Return factor and sizes joined by dots; a factor of 1 is left out unless it stands alone."""
+    shown = [str(factor)] if factor != 1 or not symbols else []
+    return " · ".join([*shown, *(format_number(sizes[symbol]) for symbol in symbols)])
+
+
+def _head_width_as_quotient(variant: Variant, symbol: str) -> str:
+    """Return "4,096/32 = 128" for a head dimension that is the embedding dimension by the heads, else ""."""
+    architecture = variant.architecture
+    if symbol in ("d_h", "d_v") and variant.sizes[symbol] * architecture.H == architecture.d:
+        return f"{format_number(architecture.d)}/{architecture.H} = {format_number(variant.sizes[symbol])}"
+    return ""

@@ -1,0 +1,140 @@
+"""Typeset handouts with the Typst compiler, kept warm: as one PDF, or as pictures of its pages.
+
+Only the fonts that are installed with the app and those in the folder `fonts` are used, never those of the system, so
+that a handout has the same bytes on every machine.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from pathlib import Path
+from queue import SimpleQueue
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+from .document import MakeDocument, TypstData
+from .options import HandoutError
+from .pdf_binder import PdfBinder
+from .sheet_plan import ReportProgress
+
+if TYPE_CHECKING:
+    from typst import Compiler
+
+TEMPLATE = Path(__file__).resolve().parents[2] / "templates" / "print" / "handout.typ"
+# Typst brings Libertinus Serif (Latin, Greek, Cyrillic, Hebrew) and DejaVu Sans Mono. Packages bring the other scripts.
+FONT_PACKAGES = {"fontpkg_amiri": "Amiri", "cvttf_NotoSansCJK_Regular": "Noto Sans CJK TC"}
+SERIF = "Libertinus Serif"
+COMPILERS_PER_RENDERER = 2
+# Typst drops from its cache, which all compilers of a process share, what the last 10 compilations did not use.
+TYPST_CACHE_MAX_AGE = 10  # compilations
+_MISSING_LETTERS = re.compile(r'the text `"(.*?)"` could not be displayed')
+
+
+class TypstRenderer:
+    """Compilers with their fonts, kept warm. A thread that typesets waits for a free one; other threads go on."""
+
+    def __init__(self, fonts: Path | None = None) -> None:
+        self._font_folders = _font_folders(fonts)
+        self._free_compilers: SimpleQueue[Compiler | None] = SimpleQueue()
+        for _ in range(COMPILERS_PER_RENDERER):
+            self._free_compilers.put(None)  # a compiler is made when it is first needed
+        # Make the data of one document at a time, in Python, while the compiler typesets the one before it: made in
+        # two threads at once, both would be late and no compiler busy.
+        self._making_data = Lock()
+
+    def render_handout(self, documents: Sequence[MakeDocument], progress: ReportProgress | None = None) -> bytes:
+        """Return all documents bound into one tagged PDF (PDF/UA-1); raises HandoutError naming letters without a font.
+
+        `progress` is called after each document with the number of those bound and of all.
+        """
+        binder = PdfBinder()
+        with ThreadPoolExecutor(COMPILERS_PER_RENDERER) as pool:
+            waiting = deque(pool.submit(self.render_pdf, document) for document in documents)
+            for future in waiting if len(documents) > 1 else ():
+                future.add_done_callback(_evict_typst_cache)
+            try:
+                while waiting:
+                    binder.add(waiting.popleft().result())  # in their order, while later ones are typeset
+                    if progress:
+                        progress(len(documents) - len(waiting), len(documents))
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+        return binder.to_bytes()
+
+    def render_svg_pages(self, data: TypstData) -> list[bytes]:
+        """Return every page of one document as an SVG picture; raises HandoutError naming letters without a font."""
+        pages = self._compile(data, format="svg")
+        return pages if isinstance(pages, list) else [pages]
+
+    def render_pdf(self, document: MakeDocument) -> bytes:
+        """Return one document as a tagged PDF; raises HandoutError naming letters without a font."""
+        with self._making_data:
+            data = document()
+        return bytes(self._compile(data, format="pdf", pdf_standards=["ua-1"], timestamp=0))
+
+    def _compile(self, data: TypstData, **options: Any) -> Any:
+        """Typeset one document, waiting for a free compiler; raises HandoutError naming letters without a font."""
+        from typst import Compiler, TypstError  # not at the top of the file, so that the app starts without it
+
+        text = json.dumps({**data, "fonts": self._font_families}, ensure_ascii=False)
+        compiler = self._free_compilers.get()
+        try:
+            compiler = compiler or Compiler(str(TEMPLATE), font_paths=self._font_folders, ignore_system_fonts=True)
+            return compiler.compile(sys_inputs={"data": text}, **options)
+        except TypstError as error:
+            raise _as_handout_error(error) from error
+        finally:
+            self._free_compilers.put(compiler)
+
+    @cached_property
+    def _font_families(self) -> list[str]:
+        """The fonts that are tried for each letter, in this order: our serif, the packages, then the operator's own."""
+        from typst import Fonts
+
+        found = Fonts(font_paths=self._font_folders, include_system_fonts=False).fonts()
+        families = {font.family for font in found if font.path}
+        packaged = [family for family in FONT_PACKAGES.values() if family in families]
+        return [SERIF, *packaged, *sorted(families - set(packaged))]
+
+
+def _evict_typst_cache(_: object = None) -> None:
+    """Free the memory that Typst keeps for a document that will not be typeset again.
+
+    Typst has no call for that. It evicts what went unused for TYPST_CACHE_MAX_AGE compilations, so one compilation more
+    than that, of an almost empty document, evicts everything. They take a few milliseconds together; without them a
+    class of 2,000 takes gigabytes.
+    """
+    from typst import Compiler
+
+    compiler = Compiler(str(TEMPLATE), ignore_system_fonts=True)
+    for _ in range(TYPST_CACHE_MAX_AGE + 1):
+        compiler.compile(input=b"nothing", format="svg")
+
+
+def _font_folders(operators_fonts: Path | None) -> list[str]:
+    """Return the folders of the installed font packages, and the operator's own folder if it is there."""
+    specs = filter(None, map(importlib.util.find_spec, FONT_PACKAGES))
+    packages = [str(Path(spec.origin).parent) for spec in specs if spec.origin]
+    return [*packages, str(operators_fonts)] if operators_fonts and operators_fonts.is_dir() else packages
+
+
+def _as_handout_error(error: Exception) -> Exception:
+    """Return a HandoutError that names letters without a font and says what to install; any other error unchanged."""
+    missing = _MISSING_LETTERS.search(str(error))
+    if not missing:
+        return error
+    letters = missing.group(1)[:40]
+    points = ", ".join(f"U+{ord(char):04X}" for char in dict.fromkeys(letters[:4]))
+    absent = [package for package in FONT_PACKAGES if importlib.util.find_spec(package) is None]
+    installed = f"install {' and '.join(absent)}, or " if absent else ""
+    return HandoutError(
+        f"No installed font has the letters “{letters}” ({points}): {installed}put a font that has them into "
+        "the folder “fonts” in the app's data folder, or change the text."
+    )

@@ -1,0 +1,122 @@
+"""The options of a handout as typed into a form, which are also the query of the handout's address."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Annotated
+from urllib.parse import urlencode
+
+from fastapi import Request, Response
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from app.handout.options import MAX_HANDOUT_SEED, MAX_SHEETS, HandoutError, HandoutOptions
+from app.settings import Settings
+from app.web.shared.forms import whole_number
+
+MAX_FIELD_LENGTH = 500  # longer texts are cut, and then refused as too long for a line or as unknown
+MAX_TYPED_LENGTH_OF_SHEET = 10**9  # tokens; what a model can take is checked by the library
+_LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1", "testserver")
+_PLAIN_HOST = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+")
+
+Text = Annotated[str, BeforeValidator(lambda value: str(value)[:MAX_FIELD_LENGTH])]
+
+
+class HandoutForm(BaseModel):
+    """Each field of HandoutOptions as the text that was typed or chosen, kept so that a form can show it again.
+
+    `variants` and `large` are check boxes: any text means yes. The key of `decoder_tokens` in a query is "decoded", as
+    in the address of a sheet, whose "Print" link leads here.
+    """
+
+    model_config = ConfigDict(frozen=True, populate_by_name=True)
+
+    worksheet: Text = "llama-7b"
+    model: Text = ""
+    tokens: Text = ""
+    decoder_tokens: Text = Field("", alias="decoded")
+    course: Text = ""
+    date: Text = ""
+    variants: Text = ""
+    sheets: Text = "2"
+    seed: Text = "0"
+    layout: Text = "half"
+    paper: Text = "letter"
+    back: Text = "none"
+    key: Text = "none"
+    large: Text = ""
+    figures: Text = "none"
+
+    @staticmethod
+    def read(values: Mapping[str, object]) -> HandoutForm:
+        """Return the form of a query or a posted form; fields that are missing, or files, have their defaults."""
+        return HandoutForm.model_validate({key: value for key, value in values.items() if isinstance(value, str)})
+
+    @property
+    def query_fields(self) -> dict[str, str]:
+        """Every field by its key in a query, for hidden inputs."""
+        return self.model_dump(by_alias=True)
+
+    @property
+    def query(self) -> str:
+        """The query of the handout's address: the worksheet, and every field that is not as by default."""
+        changed = self.model_dump(by_alias=True, exclude_defaults=True)
+        return urlencode({"worksheet": self.worksheet, **changed})
+
+    def options(self, tickets: Iterable[str]) -> HandoutOptions:
+        """Return the options; raises HandoutError about the first field that cannot be used.
+
+        `tickets` are the keys of the exit tickets for the back. Where everyone gets a variant of their own, lengths
+        have no effect.
+        """
+        variants = bool(self.variants)
+        return HandoutOptions(
+            worksheet=self.worksheet,
+            model=self.model,
+            course=self.course,
+            date=self.date,
+            sheets=_number(self.sheets, "number of sheets", MAX_SHEETS, lowest=1),
+            variants=variants,
+            tokens=None if variants else _length(self.tokens, "number of tokens"),
+            decoder_tokens=None if variants else _length(self.decoder_tokens, "number of decoder tokens"),
+            seed=_number(self.seed or "0", "seed", MAX_HANDOUT_SEED),
+            layout=self.layout,
+            paper=self.paper,
+            back=self.back,
+            key=self.key,
+            large=bool(self.large),
+            figures=self.figures,
+        ).checked(dict.fromkeys(tickets))
+
+
+def handout_base_url(request: Request, settings: Settings) -> str:
+    """Return where students reach the app, for links and QR codes on paper; "" where no address would work for them.
+
+    It is the address that was set, else the one that this page was asked for, unless that is this machine alone.
+    """
+    if settings.address:
+        return settings.address
+    served_at = f"{request.url.scheme}://{request.url.netloc}"
+    is_local = (request.url.hostname or "") in _LOCAL_HOSTS
+    return "" if is_local or not _PLAIN_HOST.fullmatch(served_at) else served_at
+
+
+def pdf_response(pdf: bytes, name: str) -> Response:
+    """Return a PDF to download as `name`.pdf; characters that a file name cannot have everywhere become dashes."""
+    safe_name = "".join(c if c.isascii() and (c.isalnum() or c in ".-") else "-" for c in name)[:60]
+    headers = {"Content-Disposition": f'attachment; filename="{safe_name}.pdf"', "Cache-Control": "private, no-store"}
+    return Response(pdf, media_type="application/pdf", headers=headers)
+
+
+def _length(text: str, label: str) -> int | None:
+    """Return a number of tokens, None for an empty field; raises HandoutError."""
+    return _number(text, label, MAX_TYPED_LENGTH_OF_SHEET) if text.strip() else None
+
+
+def _number(text: str, label: str, highest: int, *, lowest: int = 0) -> int:
+    """Return the whole number of a field; raises HandoutError that calls the field by its label."""
+    number = whole_number(text.strip(), highest, lowest=lowest)
+    if number is None:
+        typed = text.strip()[:30]
+        raise HandoutError(f"The {label} must be a whole number from {lowest:,} to {highest:,}, not “{typed}”.")
+    return number
