@@ -1,4 +1,7 @@
-"""The same verbs from a terminal. Exit status 0: done; 2: input that cannot be used, said in one line."""
+"""The program `attention-shapes`: its commands, each in the module that has its name, or that of the group.
+
+Exit status 0: done; 1: check-worksheets found something to mend; 2: input that cannot be used, said in one line.
+"""
 
 from __future__ import annotations
 
@@ -20,18 +23,19 @@ from app.shapes.topics import TopicError
 from app.sheets.seeds import SeedError
 from app.sheets.worksheet import WorksheetError
 
-from .terminal import InputError, Parser, Verbs, refuse
+from .terminal import Commands, InputError, Parser, refuse
 
-# The verbs by their module: only what is asked for is loaded, so that shapes needs neither database nor web.
-GROUPS = {
+# The commands of each module. Only the module of the command that was typed is imported, so that `shapes` starts
+# without database and web.
+COMMANDS_BY_MODULE = {
     "models": ("models", "shapes", "parameters", "run"),
-    "sheets": ("worksheets", "variant", "grade", "check-worksheets"),
-    "handouts": ("handout",),
-    "classes": ("teacher", "sample-course"),
-    "backups": ("backup", "restore"),
-    "serving": ("serve",),
+    "worksheets": ("worksheets", "variant", "grade", "check-worksheets"),
+    "handout": ("handout",),
+    "teacher": ("teacher", "sample-course"),
+    "backup": ("backup", "restore"),
+    "serve": ("serve",),
 }
-UNUSABLE = (
+INPUT_ERRORS = (
     ConfigError,
     TokensError,
     TopicError,
@@ -46,28 +50,31 @@ UNUSABLE = (
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run one command; exits with 2 and one line on standard error if its input cannot be used."""
+    """Run the command of `arguments`, by default those of the process.
+
+    Input that cannot be used ends the process with status 2 and one line on standard error, Ctrl-C with 130.
+    """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # whatever a terminal or a file's text cannot show
+            stream.reconfigure(errors="backslashreplace")  # for characters that the terminal's encoding lacks
     parsed = _parser(sys.argv[1:] if arguments is None else arguments).parse_args(arguments)
     try:
         parsed.run(parsed)
-        sys.stdout.flush()  # or a pipe that is closed would be found out after the last line of this program
-    except (InputError, *UNUSABLE) as error:
+        sys.stdout.flush()  # so that a closed pipe raises here and not while Python exits
+    except (InputError, *INPUT_ERRORS) as error:
         refuse(str(error))
-    except BrokenPipeError:  # the reader of a pipe has seen enough
+    except BrokenPipeError:  # such as `attention-shapes models | head -1`: no error
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except KeyboardInterrupt:
         sys.exit(130)
 
 
 def _parser(arguments: Sequence[str]) -> Parser:
-    """The parser of the group that the first argument is a verb of, else of all groups."""
+    """Return a parser with the commands of the module that the first argument belongs to, else with all commands."""
     parser = Parser(prog="attention-shapes", description="Worksheets on the shapes inside attention.")
     parser.add_argument("--version", action="version", version=__version__)
-    verbs = Verbs(parser.add_subparsers(required=True, metavar="COMMAND", parser_class=Parser))
-    asked = [group for group, names in GROUPS.items() if arguments and arguments[0] in names]
-    for group in asked or GROUPS:
-        import_module(f"{__name__}.{group}").add_to(verbs)
+    commands = Commands(parser.add_subparsers(required=True, metavar="COMMAND", parser_class=Parser))
+    needed = [module for module, names in COMMANDS_BY_MODULE.items() if arguments and arguments[0] in names]
+    for module in needed or COMMANDS_BY_MODULE:
+        import_module(f"{__name__}.{module}").add_to(commands)
     return parser

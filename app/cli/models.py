@@ -1,4 +1,4 @@
-"""Verbs about models: their list, their shapes and parameters, and one head or layer run in torch."""
+"""The commands `models`, `shapes`, `parameters` and `run`: what a model is made of, and one head run in torch."""
 
 from __future__ import annotations
 
@@ -16,45 +16,52 @@ from app.models.read_config import build_architecture, read_config
 from app.shapes.shapes_json import shapes
 
 from .terminal import (
+    Commands,
     InputError,
-    Verbs,
     open_library,
+    optional_whole_number,
     print_json,
     print_table,
     read_file,
     read_settings,
-    whole,
-    whole_or_none,
+    whole_number,
 )
 
-PARTS = {"head": "one head", "layer": "one layer", "decode": "one more token, with a cache", "cross": "cross attention",
-         "model": "whole model"}  # fmt: skip
+# What shapes_json describes a model in, in the order of printing.
+PART_TITLES = {
+    "head": "one head",
+    "layer": "one layer",
+    "decode": "one more token, with a cache",
+    "cross": "cross attention",
+    "model": "whole model",
+}
 MODEL_HELP = "key of a model, path of a config.json, or org/name on the Hugging Face Hub"
 
 
-def add_to(verbs: Verbs) -> None:
-    """Add the verbs of this module."""
-    verbs.add("models", _models, "List the models that worksheets can be made from.")
-    shown = verbs.add("shapes", _shapes, "Print every shape of one head and of its layer.")
-    counted = verbs.add("parameters", _parameters, "Count every parameter tensor of a model.")
-    run = verbs.add("run", _run, "Run one head, or a layer, in torch and print the shapes it reports.")
-    for command in (shown, counted):
+def add_to(commands: Commands) -> None:
+    """Add the commands of this module, with their options."""
+    commands.add("models", _list_models, "List the models that worksheets can be made from.")
+    shapes_command = commands.add("shapes", _show_shapes, "Print every shape of one head and of its layer.")
+    parameters = commands.add("parameters", _show_parameters, "Count every parameter tensor of a model.")
+    run = commands.add("run", _run_head, "Run one head, or a layer, in torch and print the shapes it reports.")
+    for command in (shapes_command, parameters):
         command.add_argument("models", metavar="MODEL_OR_CONFIG.json", nargs="+", help=MODEL_HELP)
     run.add_argument("model", metavar="MODEL_OR_CONFIG.json", help=MODEL_HELP)
-    for command in (shown, run):
+    for command in (shapes_command, run):
         command.add_argument("--tokens", default="100", help="length of the input (default 100)")
-    shown.add_argument("--decoder-tokens", help="length of the decoder's text, for an encoder-decoder")
+    shapes_command.add_argument("--decoder-tokens", help="length of the decoder's text, for an encoder-decoder")
     run.add_argument(
         "--topic", choices=tuple(RUNNABLE), default="single-head", help="what to run (default single-head)"
     )
     run.add_argument("--device", choices=DEVICES, help="where to run (default: CUDA, else MPS, else CPU)")
     run.add_argument("--dtype", choices=BYTES_BY_DTYPE, default="float32", help="number format (default float32)")
     run.add_argument(
-        "--head", default="0", help="which query head, counted from 0; of a layer, the one pictured (default 0)"
+        "--head", default="0", help="which query head, count from 0; of a layer, the one pictured (default 0)"
     )
 
 
-def _models(parsed: argparse.Namespace) -> None:
+def _list_models(parsed: argparse.Namespace) -> None:
+    """Print key, name, family and model card of every model of the library."""
     models = open_library().models.values()
     if parsed.json:
         print_json([{"key": m.key, "name": m.name, "family": m.architecture.family, "card": m.card} for m in models])
@@ -62,11 +69,12 @@ def _models(parsed: argparse.Namespace) -> None:
         print_table([(m.key, m.name, m.architecture.family, m.card) for m in models])
 
 
-def _shapes(parsed: argparse.Namespace) -> None:
-    decoded = whole_or_none(parsed.decoder_tokens, "--decoder-tokens")
+def _show_shapes(parsed: argparse.Namespace) -> None:
+    """Print the shapes of each model that was named, as tables or one line of JSON each."""
+    decoder_tokens = optional_whole_number(parsed.decoder_tokens, "--decoder-tokens")
     for name in parsed.models:
         architecture = _architecture(name)
-        described = shapes(architecture, _tokens(parsed), decoded)
+        described = shapes(architecture, _tokens(parsed), decoder_tokens)
         if parsed.json:
             print_json(described)
         else:
@@ -74,19 +82,18 @@ def _shapes(parsed: argparse.Namespace) -> None:
 
 
 def _print_shapes(architecture: Architecture, described: dict[str, Any]) -> None:
+    """Print the sizes, then a table of shapes for each part that the model has, such as a decode step."""
     print(f"{architecture.name} ({described['family']}), {described['tokens']} tokens")
     print("  ".join(f"{symbol}={size}" for symbol, size in described["sizes"].items() if size is not None))
-    for part, title in PARTS.items():
-        if found := described.get(part):
+    for part, title in PART_TITLES.items():
+        if shapes_of_part := described.get(part):
             print(f"\n{title}")
-            rows = [
-                (f"  {key}", " × ".join(map(str, shape))) for key, shape in found.items() if isinstance(shape, list)
-            ]
-            print_table(rows)
+            print_table([_shape_row(key, shape) for key, shape in shapes_of_part.items() if isinstance(shape, list)])
     print()
 
 
-def _parameters(parsed: argparse.Namespace) -> None:
+def _show_parameters(parsed: argparse.Namespace) -> None:
+    """Print the parameter tensors of each model that was named, as tables or one line of JSON each."""
     for name in parsed.models:
         architecture = _architecture(name)
         if parsed.json:
@@ -95,41 +102,52 @@ def _parameters(parsed: argparse.Namespace) -> None:
             _print_parameters(architecture, parameters_json(architecture))
 
 
-def _print_parameters(architecture: Architecture, counted: dict[str, Any]) -> None:
-    print(f"{architecture.name} ({architecture.family}), counted as {architecture.model_class}\n")
+def _print_parameters(architecture: Architecture, count: dict[str, Any]) -> None:
+    """Print a table of the parameter tensors, then the sums by run of equal layers and in all."""
+    print(f"{architecture.name} ({architecture.family}), count as {architecture.model_class}\n")
     print_table(
         [("tensor", "symbols", "shape", "numbers", "times")]
         + [
             (t["name"], " × ".join(t["symbols"]), " × ".join(map(str, t["shape"])), f"{t['count']:,}", t["layers"])
-            for t in counted["tensors"]
+            for t in count["tensors"]
         ]
     )
     print()
-    for run in counted["layers"]:
+    for run in count["layers"]:
         buckets = ", ".join(f"{key} {run[key]:,}" for key in ("attention", "attention_norms", "mlp", "norms", "other"))
         print(f"{run['count']} layers of {run['total']:,}: {buckets}")
     for key in ("embedding", "output_head", "other", "active", "total"):
-        print(f"{key.replace('_', ' ')}: {counted[key]:,}")
+        print(f"{key.replace('_', ' ')}: {count[key]:,}")
     print()
 
 
-def _run(parsed: argparse.Namespace) -> None:
-    head = whole(parsed.head, "--head")
+def _run_head(parsed: argparse.Namespace) -> None:
+    """Run one head or layer in torch, and print its shapes and whether they are those of the table of tensors."""
+    head = whole_number(parsed.head, "--head")
     options = {"topic": parsed.topic, "head": head, "device": parsed.device, "dtype": parsed.dtype}
     result = run_head(_architecture(parsed.model), _tokens(parsed), **options).as_dict()
     if parsed.json:
         print_json(result)
         return
     print(f"{result['model']}, {result['tokens']} tokens, on {result['device_name']} in {result['dtype']}")
-    print_table([(f"  {key}", " × ".join(map(str, shape))) for key, shape in result["shapes"].items()])
+    print_table([_shape_row(key, shape) for key, shape in result["shapes"].items()])
     print("table and torch agree" if result["agrees"] else f"table and torch differ: {result['disagreements']}")
 
 
+def _shape_row(key: str, shape: list[int]) -> tuple[str, str]:
+    """Return a tensor's key and its shape as text, rows × columns: ("  queries", "100 × 128")."""
+    return f"  {key}", " × ".join(map(str, shape))
+
+
 def _tokens(parsed: argparse.Namespace) -> int:
-    return whole(parsed.tokens, "--tokens")
+    return whole_number(parsed.tokens, "--tokens")
 
 
 def _architecture(name: str) -> Architecture:
+    """Return the model with this key, else of this config.json, else of this name on the Hub.
+
+    Raises InputError where there is none of them, ConfigError and HubError.
+    """
     library = open_library()
     if name in library.models:
         return library.models[name].architecture
@@ -142,6 +160,7 @@ def _architecture(name: str) -> Architecture:
 
 
 def _is_file(path: Path) -> bool:
+    """Tell whether there is a file; False also for what cannot be a path."""
     try:
         return path.is_file()
     except OSError:  # such as a name that is too long for any file

@@ -1,4 +1,4 @@
-"""What the verbs share: how they are added, what is read and printed, and input that is refused in one line."""
+"""What the commands share: adding them to the parser, reading input, refusing it in one line, printing."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ class InputError(ValueError):
 
 
 def refuse(sentence: str) -> NoReturn:
-    """End with 2 and one line on standard error."""
+    """End the process with status 2 and this sentence, on one line, on standard error."""
     print(f"attention-shapes: {' '.join(sentence.split())}", file=sys.stderr)
     sys.exit(2)
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that refuses in one line."""
+    """A parser that refuses arguments in one line, without the usage that argparse prints."""
 
     def error(self, message: str) -> NoReturn:
         refuse(f"{message} (see {self.prog} --help)")
 
 
-class Verbs:
-    """The verbs of the program; each group adds its own."""
+class Commands:
+    """The commands of the program, to which each module adds its own."""
 
-    def __init__(self, verbs: argparse._SubParsersAction[Parser]) -> None:
-        self._verbs = verbs
+    def __init__(self, subparsers: argparse._SubParsersAction[Parser]) -> None:
+        self._subparsers = subparsers
 
     def add(
         self, name: str, run: Callable[[argparse.Namespace], None], help_: str, *, printable: bool = True
     ) -> argparse.ArgumentParser:
-        """A verb's parser; what is `printable` has a table, or with --json a line of JSON."""
-        added = self._verbs.add_parser(name, help=help_, description=help_)
+        """Add a command and return its parser; a `printable` one has --json, for a line of JSON in place of a table."""
+        added = self._subparsers.add_parser(name, help=help_, description=help_)
         added.set_defaults(run=run)
         if printable:
             added.add_argument("--json", action="store_true", help="print JSON instead of a table")
@@ -51,29 +51,32 @@ class Verbs:
 
 
 def variable(name: str) -> str:
-    """The environment variable of a setting."""
+    """Return the environment variable of a setting: "port" is ATTENTION_SHAPES_PORT."""
     return "DATABASE_URL" if name.lower() == "database_url" else f"ATTENTION_SHAPES_{name.upper()}"
 
 
 def open_library(folder: Path = PROJECT / "worksheets") -> Library:
-    """The worksheets of a folder, the app's own unless one is named; raises WorksheetError."""
+    """Read the worksheets, models and wording of a folder, by default the app's own; raises WorksheetError."""
     return load_library(folder)
 
 
-def whole(text: str, what: str) -> int:
-    """A number typed for `what`; raises InputError where it is none."""
+def whole_number(text: str, what: str) -> int:
+    """Return a number of at most 18 ASCII digits; raises InputError that names `what`, such as --tokens."""
     if not (text.isascii() and text.isdigit() and len(text) <= 18):
         raise InputError(f"{what} must be a whole number in digits, not “{text[:30]}”.")
     return int(text)
 
 
-def whole_or_none(text: str | None, what: str) -> int | None:
-    """The same where nothing may be typed."""
-    return None if text is None else whole(text, what)
+def optional_whole_number(text: str | None, what: str) -> int | None:
+    """Return the number of an option, None where the option was not typed; raises InputError."""
+    return None if text is None else whole_number(text, what)
 
 
 def read_file(path: Path) -> bytes:
-    """What is in a file, as far as it can be of use; raises InputError where it cannot be read."""
+    """Return the content of a file, at most one byte more than the longest config; raises InputError.
+
+    The byte more lets the caller see that the file is too long.
+    """
     try:
         with path.open("rb") as file:
             return file.read(MAX_CONFIG_BYTES + 1)
@@ -83,12 +86,12 @@ def read_file(path: Path) -> bytes:
 
 
 def print_json(value: object) -> None:
-    """One line, in any script."""
+    """Print a value as one line of JSON, with letters of every script as they are."""
     print(json.dumps(value, ensure_ascii=False))
 
 
 def print_table(rows: Sequence[Sequence[object]]) -> None:
-    """Columns as wide as the widest of their cells."""
+    """Print rows of equal length as columns, each as wide as its widest cell; there must be a row."""
     texts = [[str(cell) for cell in row] for row in rows]
     widths = [max(len(row[column]) for row in texts) for column in range(len(texts[0]))]
     for row in texts:
@@ -96,7 +99,7 @@ def print_table(rows: Sequence[Sequence[object]]) -> None:
 
 
 def read_settings() -> Settings:
-    """The settings of the environment; raises InputError that names the first one that cannot be."""
+    """Return the settings of the environment; raises InputError that names the first variable with a bad value."""
     try:
         return Settings()
     except ValidationError as error:

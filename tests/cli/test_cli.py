@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from app import __version__
-from app.cli import GROUPS, main
+from app.cli import COMMANDS_BY_MODULE, main
 from app.settings import PROJECT, Settings
 
 ENTRY = [sys.executable, "-c", "from app.cli import main; main()"]
@@ -262,7 +262,7 @@ def test_every_verb_is_found_in_its_module(capsys: pytest.CaptureFixture[str]) -
     with pytest.raises(SystemExit):
         main(["--help"])
     told = re.findall(r"^    (\S+)\s+(\S[^\n]*)", capsys.readouterr().out, re.MULTILINE)
-    assert [verb for verb, _ in told] == [verb for verbs in GROUPS.values() for verb in verbs]
+    assert [verb for verb, _ in told] == [verb for names in COMMANDS_BY_MODULE.values() for verb in names]
     for verb, begin in told:
         with pytest.raises(SystemExit):
             main([verb, "--help"])

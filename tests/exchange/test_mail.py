@@ -27,7 +27,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from starlette.testclient import TestClient
 
-from app.cli.serving import _greet
+from app.cli.serve import _greet
 from app.exchange.mail import Mail, MailError, MailServer, Outbox, read_sender, read_server
 from app.main import create_app
 from app.settings import Settings

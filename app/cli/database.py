@@ -1,4 +1,4 @@
-"""The database opened for a verb, with one line where it cannot be, and links to pass on."""
+"""Open the database for a command, and write links to pass on."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from .terminal import InputError
 
 
 @contextmanager
-def opened_store(settings: Settings) -> Iterator[Store]:
-    """The database, open for as long as a command needs it."""
-    with opening(settings):
+def open_store(settings: Settings) -> Iterator[Store]:
+    """Open the store, its tables brought up to date, and close it at the end; raises InputError."""
+    with report_database_errors(settings):
         store = Store(settings.database)
     try:
         yield store
@@ -26,8 +26,8 @@ def opened_store(settings: Settings) -> Iterator[Store]:
 
 
 @contextmanager
-def opening(settings: Settings) -> Iterator[None]:
-    """Whatever keeps the database from being opened is said in one line."""
+def report_database_errors(settings: Settings) -> Iterator[None]:
+    """Turn the errors of opening a database into an InputError of one line."""
     try:
         yield
     except CommandError:
@@ -39,6 +39,10 @@ def opening(settings: Settings) -> Iterator[None]:
 
 
 def link_to(settings: Settings, token: str, host: str = "", port: int = 0) -> str:
-    """A link to pass on, at the address that people type."""
-    there = settings.address or f"http://{host or settings.host}:{port or settings.port}"
-    return f"{there.rstrip('/')}/links/{token}"
+    """Return the URL of an account link, at the address that was set, else at the host and port that are served.
+
+    Example:
+        link_to(settings, "abc")  # "http://127.0.0.1:8000/links/abc"
+    """
+    base_url = settings.public_url(f"http://{host or settings.host}:{port or settings.port}")
+    return f"{base_url}/links/{token}"

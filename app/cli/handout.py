@@ -14,38 +14,39 @@ from app.handout.typst_renderer import TypstRenderer
 from app.settings import PROJECT
 from app.sheets.exit_tickets import load_tickets
 
-from .terminal import InputError, Verbs, open_library, read_file, read_settings, whole, whole_or_none
+from .terminal import Commands, InputError, open_library, optional_whole_number, read_file, read_settings, whole_number
 
 
-def add_to(verbs: Verbs) -> None:
+def add_to(commands: Commands) -> None:
     """Add the command of this module, with its options."""
-    verb = verbs.add("handout", _handout, "Make a PDF to pass round, or its key.", printable=False)
-    verb.add_argument("worksheet", metavar="WORKSHEET", help="key of a worksheet")
-    verb.add_argument("-o", "--output", metavar="FILE.pdf", required=True, help="where to write; - is standard output")
-    verb.add_argument("--model", default="", help="key of another model")
-    verb.add_argument("--tokens", help="length of the input, the same on every sheet")
-    verb.add_argument("--decoder-tokens", help="length of the decoder's text, where a sheet asks for it")
-    verb.add_argument("--course", default="", help="what stands above the title")
-    verb.add_argument("--date", default="", help="any text; without it no date is printed")
-    wanted = verb.add_mutually_exclusive_group()
-    wanted.add_argument(
-        "--roster", metavar="NAMES.csv", help="class list: a version for each name; - is standard input"
+    command = commands.add("handout", _write_handout, "Make a PDF to pass round, or its key.", printable=False)
+    command.add_argument("worksheet", metavar="WORKSHEET", help="key of a worksheet")
+    command.add_argument(
+        "-o", "--output", metavar="FILE.pdf", required=True, help="where to write; - is standard output"
     )
-    wanted.add_argument("--variants", metavar="K", help="K versions that differ")
-    wanted.add_argument("--copies", metavar="K", help="the same sheet K times (default 2)")
-    verb.add_argument("--same", action="store_true", help="with --roster: the same sheet for everyone")
-    verb.add_argument("--seed", default="0", help="another seed, other versions (default 0)")
+    command.add_argument("--model", default="", help="key of another model")
+    command.add_argument("--tokens", help="length of the input, the same on every sheet")
+    command.add_argument("--decoder-tokens", help="length of the decoder's text, where a sheet asks for it")
+    command.add_argument("--course", default="", help="what stands above the title")
+    command.add_argument("--date", default="", help="any text; without it no date is printed")
+    count = command.add_mutually_exclusive_group()
+    count.add_argument("--roster", metavar="NAMES.csv", help="class list: a version for each name; - is standard input")
+    count.add_argument("--variants", metavar="K", help="K versions that differ")
+    count.add_argument("--copies", metavar="K", help="the same sheet K times (default 2)")
+    command.add_argument("--same", action="store_true", help="with --roster: the same sheet for everyone")
+    command.add_argument("--seed", default="0", help="another seed, other versions (default 0)")
     for name, choices in (("layout", LAYOUTS), ("paper", PAPERS), ("figures", FIGURES)):
-        verb.add_argument(f"--{name}", choices=choices, default=choices[0], help=f"(default {choices[0]})")
-    verb.add_argument("--back", metavar="TICKET", default=NO_BACK, help="exit-ticket, another of its kind, or none")
-    keys = verb.add_mutually_exclusive_group()
+        command.add_argument(f"--{name}", choices=choices, default=choices[0], help=f"(default {choices[0]})")
+    command.add_argument("--back", metavar="TICKET", default=NO_BACK, help="exit-ticket, another of its kind, or none")
+    keys = command.add_mutually_exclusive_group()
     keys.add_argument("--key", dest="key", action="store_const", const="only", help="the key alone")
     keys.add_argument("--with-key", dest="key", action="store_const", const="with", help="the sheets, then the key")
-    verb.set_defaults(key="none")
-    verb.add_argument("--large-print", action="store_true", help="18 pt, on full pages")
+    command.set_defaults(key="none")
+    command.add_argument("--large-print", action="store_true", help="18 pt, on full pages")
 
 
-def _handout(parsed: argparse.Namespace) -> None:
+def _write_handout(parsed: argparse.Namespace) -> None:
+    """Plan the sheets, typeset them and write the PDF; raises InputError, HandoutError, and what Library raises."""
     settings = read_settings()
     tickets = load_tickets(PROJECT / "worksheets")
     options = _options(parsed).checked(tickets)
@@ -53,7 +54,7 @@ def _handout(parsed: argparse.Namespace) -> None:
     sheets = plan_sheets(open_library(), options, names, _progress_line("sheets"))
     documents = handout_documents(options, sheets, tickets, settings.address)
     renderer = TypstRenderer(settings.data_dir / "fonts")
-    _write(parsed.output, renderer.render_handout(documents, _progress_line("parts set")))
+    _write_pdf(parsed.output, renderer.render_handout(documents, _progress_line("parts set")))
 
 
 def _options(parsed: argparse.Namespace) -> HandoutOptions:
@@ -61,8 +62,8 @@ def _options(parsed: argparse.Namespace) -> HandoutOptions:
 
     A class list gives everyone a variant of their own, unless --same or a length asks for one sheet.
     """
-    tokens = whole_or_none(parsed.tokens, "--tokens")
-    decoder_tokens = whole_or_none(parsed.decoder_tokens, "--decoder-tokens")
+    tokens = optional_whole_number(parsed.tokens, "--tokens")
+    decoder_tokens = optional_whole_number(parsed.decoder_tokens, "--decoder-tokens")
     one_for_all = parsed.same or (tokens, decoder_tokens) != (None, None)
     count, flag = (parsed.variants, "--variants") if parsed.variants else (parsed.copies or "2", "--copies")
     return HandoutOptions(
@@ -72,9 +73,9 @@ def _options(parsed: argparse.Namespace) -> HandoutOptions:
         decoder_tokens=decoder_tokens,
         course=parsed.course,
         date=parsed.date,
-        sheets=whole(count, flag),
+        sheets=whole_number(count, flag),
         variants=bool(parsed.variants or (parsed.roster and not one_for_all)),
-        seed=whole(parsed.seed, "--seed"),
+        seed=whole_number(parsed.seed, "--seed"),
         layout=parsed.layout,
         paper=parsed.paper,
         back="classic" if parsed.back == "exit-ticket" else parsed.back,
@@ -102,7 +103,7 @@ def _progress_line(what: str) -> ReportProgress | None:
     return write_progress
 
 
-def _write(path: str, pdf: bytes) -> None:
+def _write_pdf(path: str, pdf: bytes) -> None:
     """Write the PDF to a file, or with "-" to standard output; raises InputError."""
     if path == "-":
         sys.stdout.buffer.write(pdf)

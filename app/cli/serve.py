@@ -1,4 +1,4 @@
-"""The verb that serves: the address bound first, the database opened, then one process or several."""
+"""The command `serve`: bind the address, open the database, then serve from one process or several."""
 
 from __future__ import annotations
 
@@ -10,25 +10,26 @@ from app.settings import Settings
 from app.store import Store
 from app.store.housekeeping import tidy
 
-from .opening import link_to, opening
-from .terminal import InputError, Verbs, read_settings, variable
+from .database import link_to, report_database_errors
+from .terminal import Commands, InputError, read_settings, variable
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
 
-def add_to(verbs: Verbs) -> None:
-    """Add the verb of this module."""
-    verbs.add("serve", _serve, _serve_help(), printable=False)
+def add_to(commands: Commands) -> None:
+    """Add the command of this module; its help explains every setting."""
+    commands.add("serve", _serve, _serve_help(), printable=False)
 
 
 def _serve_help() -> str:
-    listed = (f"{variable(name)}: {field.description}" for name, field in Settings.model_fields.items())
-    return "Serve the pages and the API. Settings come from the environment. " + " ".join(listed).replace("%", "%%")
+    settings = (f"{variable(name)}: {field.description}" for name, field in Settings.model_fields.items())
+    return "Serve the pages and the API. Settings come from the environment. " + " ".join(settings).replace("%", "%%")
 
 
 def _serve(_parsed: argparse.Namespace) -> None:
-    from app.main import create_app  # here, so that the other verbs start without a web server
+    """Serve until the process ends; raises InputError where the address is taken or the database cannot be opened."""
+    from app.main import create_app  # not at the top of the file, so that `serve --help` starts without it
 
     settings = read_settings()
     try:
@@ -36,7 +37,7 @@ def _serve(_parsed: argparse.Namespace) -> None:
     except OSError as error:
         raise InputError(f"Cannot serve at {settings.host}:{settings.port}: {error.strerror}.") from None
     try:
-        with opening(settings):
+        with report_database_errors(settings):
             app = create_app(settings)
             tidy(app.state.services.store.engine)
     except InputError:
@@ -47,7 +48,7 @@ def _serve(_parsed: argparse.Namespace) -> None:
 
 
 def _greet(settings: Settings, store: Store, host: str, port: int) -> None:
-    """Say where the app is, and while nobody has an account, how the first one is made."""
+    """Print where the app is, what keeps mail from being sent, and while nobody has an account the link for one."""
     print(f"Attention Shapes is at http://{host}:{port} (Ctrl-C ends it)", flush=True)
     if settings.smtp and not settings.address:
         print("No mail is sent: links need ATTENTION_SHAPES_ADDRESS, such as https://shapes.example.org", flush=True)
@@ -57,7 +58,7 @@ def _greet(settings: Settings, store: Store, host: str, port: int) -> None:
 
 
 def _serve_at(listening: socket.socket, app: FastAPI, settings: Settings) -> None:
-    """Serve until the process is ended: here, or in as many processes as are set, each with an app of its own."""
+    """Serve until the process ends: in this process, or with several workers in as many, each with its own app."""
     import uvicorn
     from uvicorn.supervisors import Multiprocess
 

@@ -1,4 +1,4 @@
-"""Verbs for those who teach: accounts, and the sample course."""
+"""The commands `teacher` and `sample-course`: accounts of teachers, and a course with simulated students."""
 
 from __future__ import annotations
 
@@ -10,28 +10,32 @@ from app.sheets.exit_tickets import load_tickets
 from app.store import AuditAction, Store, Teacher
 from app.store.people import as_email
 
-from .opening import link_to, opened_store
-from .terminal import InputError, Verbs, open_library, read_settings
+from .database import link_to, open_store
+from .terminal import Commands, InputError, open_library, read_settings
 
 
-def add_to(verbs: Verbs) -> None:
-    """Add the verbs of this module."""
-    teacher = verbs.add("teacher", _teacher, "Make accounts for those who teach.", printable=False)
+def add_to(commands: Commands) -> None:
+    """Add the commands of this module, with their options."""
+    teacher = commands.add("teacher", _print_password_link, "Make accounts for those who teach.", printable=False)
     teacher.add_argument("action", choices=("add", "reset"), help="add one, or make a link that sets a new password")
     teacher.add_argument("email", metavar="EMAIL")
     teacher.add_argument("--name", default="", help="what colleagues see")
-    sample = verbs.add(
-        "sample-course", _sample, "Make a course with simulated students, to look around.", printable=False
+    sample = commands.add(
+        "sample-course",
+        _add_or_remove_sample,
+        "Make a course with simulated students, to look around.",
+        printable=False,
     )
     sample.add_argument("email", metavar="EMAIL", nargs="?", help="whose it is; may be left out where one teacher is")
     sample.add_argument("--remove", action="store_true", help="remove it instead")
 
 
-def _teacher(parsed: argparse.Namespace) -> None:
+def _print_password_link(parsed: argparse.Namespace) -> None:
+    """Make an account, or only look for it, and print the link that sets its password; raises InputError."""
     email, settings = as_email(parsed.email), read_settings()
     if email is None:
         raise InputError(f"“{parsed.email[:60]}” is no e-mail address.")
-    with opened_store(settings) as store:
+    with open_store(settings) as store:
         if parsed.action == "add" and store.people.add_teacher(email, parsed.name[:100]) is None:
             raise InputError(f"{email} has an account already; teacher reset {email} makes a link for a new password.")
         teacher = store.people.find_teacher(email)
@@ -43,9 +47,10 @@ def _teacher(parsed: argparse.Namespace) -> None:
     print(f"With this link, once and within two days, {email} sets a password:\n{link_to(settings, token)}")
 
 
-def _sample(parsed: argparse.Namespace) -> None:
-    with opened_store(read_settings()) as store:
-        teacher = _whose(store, parsed.email)
+def _add_or_remove_sample(parsed: argparse.Namespace) -> None:
+    """Make a sample course for a teacher, or with --remove delete all of theirs; raises InputError."""
+    with open_store(read_settings()) as store:
+        teacher = _find_teacher(store, parsed.email)
         if parsed.remove:
             _remove_samples(store, teacher)
             return
@@ -55,16 +60,16 @@ def _sample(parsed: argparse.Namespace) -> None:
 
 
 def _remove_samples(store: Store, teacher: Teacher) -> None:
-    found = [taught.course for taught in store.courses.taught_by(teacher) if taught.course.sample]
-    for course in found:
+    samples = [taught.course for taught in store.courses.taught_by(teacher) if taught.course.sample]
+    for course in samples:
         store.courses.delete(course)
         store.audit_log.record("terminal", AuditAction.SAMPLE_COURSE_DELETED, course)
-    print("It is removed." if found else f"There is no sample course in the list of {teacher.email}.")
+    print("It is removed." if samples else f"There is no sample course in the list of {teacher.email}.")
 
 
-def _whose(store: Store, email: str | None) -> Teacher:
-    """The teacher of that address, or the only one there is."""
-    found = store.people.find_teacher(email) if email else store.people.only_teacher()
-    if found is None:
+def _find_teacher(store: Store, email: str | None) -> Teacher:
+    """Return the teacher with this e-mail, without one the only teacher; raises InputError for none or several."""
+    teacher = store.people.find_teacher(email) if email else store.people.only_teacher()
+    if teacher is None:
         raise InputError("Say whose it is: sample-course EMAIL, of somebody with an account (teacher add makes one).")
-    return found
+    return teacher

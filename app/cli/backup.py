@@ -1,4 +1,4 @@
-"""Verbs that keep the whole database, and put it back."""
+"""The commands `backup` and `restore`: the whole database in one file, and back."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from sqlalchemy import Engine
 from app.store.backup import BackupError, check_backup, restore_backup, write_backup
 from app.store.database import open_engine
 
-from .opening import opening
-from .terminal import InputError, Verbs, read_settings
+from .database import report_database_errors
+from .terminal import Commands, InputError, read_settings
 
 BACKUP_PROBLEMS = {
     "empty": "There is nothing to back up: the database has no tables yet.",
@@ -25,21 +25,22 @@ BACKUP_PROBLEMS = {
 }
 
 
-def add_to(verbs: Verbs) -> None:
-    """Add the verbs of this module."""
-    backed = verbs.add(
+def add_to(commands: Commands) -> None:
+    """Add the commands of this module, with their options."""
+    backup = commands.add(
         "backup", _backup, "Write everything in the database into one file; safe while running.", printable=False
     )
-    restored = verbs.add(
+    restore = commands.add(
         "restore", _restore, "Put a backup in the place of everything in the database.", printable=False
     )
-    for command in (backed, restored):
+    for command in (backup, restore):
         command.add_argument("file", metavar="FILE", type=Path)
-    restored.add_argument("--replace", action="store_true", help="even where there is data, which is gone then")
+    restore.add_argument("--replace", action="store_true", help="even where there is data, which is gone then")
 
 
 def _backup(parsed: argparse.Namespace) -> None:
-    with _database() as engine, _told(parsed.file):
+    """Write the file, and print how many rows it has; raises InputError."""
+    with _open_database() as engine, _as_input_error(parsed.file):
         try:
             contents = write_backup(engine, parsed.file)
         except OSError as error:
@@ -49,18 +50,20 @@ def _backup(parsed: argparse.Namespace) -> None:
 
 
 def _restore(parsed: argparse.Namespace) -> None:
-    with _told(parsed.file):
+    """Check the file before the database is touched, then replace everything in it; raises InputError."""
+    with _as_input_error(parsed.file):
         try:
-            check_backup(parsed.file)  # before anything is made
+            check_backup(parsed.file)  # before a database is created
         except OSError as error:
             raise InputError(f"{parsed.file} cannot be read: {error.strerror}.") from None
-        with _database() as engine:
+        with _open_database() as engine:
             contents = restore_backup(engine, parsed.file, replace=parsed.replace)
     print(f"{contents.rows:,} rows are restored, as they were on {contents.made_at[:16].replace('T', ' at ')} UTC.")
 
 
 @contextmanager
-def _told(file: Path) -> Iterator[None]:
+def _as_input_error(file: Path) -> Iterator[None]:
+    """Turn a BackupError into an InputError with the sentence for its reason, which names the file."""
     try:
         yield
     except BackupError as error:
@@ -68,10 +71,10 @@ def _told(file: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _database() -> Iterator[Engine]:
-    """The database as it is, whatever its tables."""
+def _open_database() -> Iterator[Engine]:
+    """Open the database without creating or migrating tables, and close it at the end; raises InputError."""
     settings = read_settings()
-    with opening(settings):
+    with report_database_errors(settings):
         engine = open_engine(settings.database)
         try:
             yield engine

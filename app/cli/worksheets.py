@@ -1,0 +1,148 @@
+"""The commands `worksheets`, `variant`, `grade` and `check-worksheets`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from app.grading.grade import Report, grade
+from app.grading.hints import HINT_LEVELS, Hint, write_hint
+from app.misconceptions.catalogue import cannot_tell_apart
+from app.models.read_config import MAX_CONFIG_BYTES
+from app.sheets.codes import read_code
+from app.sheets.lint import findings
+from app.sheets.seeds import variant_json
+from app.sheets.worksheet import Variant, format_number
+
+from .terminal import Commands, InputError, open_library, print_json, print_table, read_file, whole_number
+
+
+def add_to(commands: Commands) -> None:
+    """Add the commands of this module, with their options."""
+    commands.add("worksheets", _list_worksheets, "List the worksheets.")
+    sheet = commands.add("variant", _show_variant, "Print the sheet that a seed draws: the same seed, the same sheet.")
+    sheet.add_argument("--key", action="store_true", help="print the answers too")
+    grading = commands.add("grade", _grade_answers, "Mark answers to a worksheet.")
+    for command in (sheet, grading):
+        command.add_argument(
+            "worksheet", metavar="WORKSHEET_OR_CODE", help="key of a worksheet, or the code of a sheet"
+        )
+        command.add_argument("--seed", help="a whole number; without one, the worksheet as it was written")
+    grading.add_argument("answers", metavar="ANSWERS.json", help='{"queries.rows": "100", …}; - reads standard input')
+    grading.add_argument("--hint", type=int, choices=HINT_LEVELS, help="a hint as well; a higher level goes further")
+    check_help = "Report what an author should mend in worksheet files."
+    check = commands.add("check-worksheets", _check_worksheets, check_help)
+    check.add_argument(
+        "folder",
+        metavar="FOLDER",
+        nargs="?",
+        help="folder with worksheets, models/ and wording/ (default: the app's own)",
+    )
+
+
+def _list_worksheets(parsed: argparse.Namespace) -> None:
+    """Print key, title, model, topic and tokens of every worksheet."""
+    sheets = open_library().worksheets.values()
+    if parsed.json:
+        keys = ("key", "title", "model", "topic", "tokens")
+        print_json([{key: getattr(sheet, key) for key in keys} for sheet in sheets])
+    else:
+        print_table([(s.key, s.title, s.model, s.topic, f"{s.tokens} tokens") for s in sheets])
+
+
+def _sheet(parsed: argparse.Namespace) -> Variant:
+    """Return the sheet of a code, or of a worksheet with its own sizes or, with --seed, drawn ones.
+
+    Raises InputError for a seed beside a code, WorksheetError for an unknown worksheet or code.
+    """
+    library, name = open_library(), parsed.worksheet
+    if name not in library.worksheets and read_code(name):
+        if parsed.seed is not None:
+            raise InputError("A code says all sizes of its sheet: leave out --seed.")
+        return library.variant_from_code(name)
+    return library.variant(name) if parsed.seed is None else library.seeded(name, whole_number(parsed.seed, "--seed"))
+
+
+def _show_variant(parsed: argparse.Namespace) -> None:
+    """Print a sheet, with --key with its answers."""
+    variant = _sheet(parsed)
+    if parsed.json:
+        answers = {"key": {str(blank): size for blank, size in variant.key.items()}} if parsed.key else {}
+        seed = None if parsed.seed is None else whole_number(parsed.seed, "--seed")
+        print_json({**variant_json(variant), "seed": seed, **answers})
+    else:
+        _print_variant(variant, parsed.key)
+
+
+def _print_variant(variant: Variant, key: bool) -> None:
+    """Print the sheet as text, its boxes empty or with `key` filled in, and the misconceptions it cannot tell apart."""
+    print(f"{variant.title}   {variant.code}\n\n{variant.description}\n{variant.task}\n")
+    rows = [("", *variant.fields)]
+    for row in variant.rows:
+        boxes = [
+            f"{format_number(variant.answer(blank))} = {variant.notation.write(variant.dim(blank))}" if key else "____"
+            for blank in row.blanks
+        ]
+        note = f" ({row.note})" if row.note else ""
+        rows.append((f"{row.letter}  {row.name}{note}", *boxes))
+    print_table([[*row, *[""] * (len(variant.fields) + 1 - len(row))] for row in rows])
+    for first, second in cannot_tell_apart(variant.with_tokens_as_rows):
+        print(f"cannot tell apart: {first}, {second}")
+
+
+def _grade_answers(parsed: argparse.Namespace) -> None:
+    """Print the marks of answers from a file or standard input, with --hint with a hint."""
+    variant = _sheet(parsed)
+    report = grade(variant, _answers(parsed.answers))
+    hint = write_hint(variant, report, parsed.hint) if parsed.hint else None
+    if parsed.json:
+        with_hint = {"hint": hint and hint.as_json()} if parsed.hint else {}
+        print_json({**report.as_json(), **with_hint})
+    else:
+        _print_report(report, hint)
+
+
+def _answers(name: str) -> dict[str, str]:
+    """Return the texts by blank of a JSON file, with "-" of standard input; raises InputError for any other content."""
+    text = sys.stdin.buffer.read(MAX_CONFIG_BYTES + 1) if name == "-" else read_file(Path(name))
+    if len(text) > MAX_CONFIG_BYTES:
+        raise InputError(f"{name} is longer than {MAX_CONFIG_BYTES:,} bytes: answers are short texts.")
+    try:
+        answers = json.loads(text)
+    except (ValueError, RecursionError):
+        raise InputError(f'{name} is not JSON: write {{"queries.rows": "100", …}}.') from None
+    if not isinstance(answers, dict) or not all(isinstance(value, str) for value in answers.values()):
+        raise InputError(f'{name} must hold one object of texts: {{"queries.rows": "100", …}}.')
+    return answers
+
+
+def _print_report(report: Report, hint: Hint | None) -> None:
+    """Print a line for each mark, the score, the diagnosis, and the hint unless it says the same."""
+    print_table([(blank, mark.kind, mark.text[:40], mark.message) for blank, mark in report.marks.items()])
+    print(f"{report.score} of {report.out_of}")
+    if report.diagnosis:
+        print(report.diagnosis.message)
+    if hint and not (report.diagnosis and hint.message == report.diagnosis.message):
+        print(hint.message)
+
+
+def _check_worksheets(parsed: argparse.Namespace) -> None:
+    """Print every finding about the worksheets of a folder; exit with 1 if an author should mend one of them.
+
+    Raises InputError for a folder without worksheets, WorksheetError for a file that cannot be read.
+    """
+    library = open_library(Path(parsed.folder)) if parsed.folder else open_library()
+    if not library.worksheets:
+        raise InputError(f"There is no worksheet (*.toml) in {str(parsed.folder)[:60]}.")
+    all_findings = list(findings(library))
+    if parsed.json:
+        print_json([{"worksheet": f.worksheet, "kind": f.kind, "message": f.message} for f in all_findings])
+    else:
+        for finding in all_findings:
+            print(f"{finding.worksheet}: {finding.message}")
+        to_mend = len({finding.worksheet for finding in all_findings if finding.to_mend})
+        print(f"{len(library.worksheets)} worksheets read, {to_mend} with something to mend.")
+    if any(finding.to_mend for finding in all_findings):
+        sys.exit(1)
