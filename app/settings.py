@@ -1,4 +1,4 @@
-"""Every setting, read from the environment, with its help sentence."""
+"""The settings of the app, read from the environment, each with the sentence that `serve --help` prints."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PROJECT = Path(__file__).resolve().parent.parent
 
 
 class Settings(BaseSettings):
-    """What the person who installs the app can set; the name in the environment is ATTENTION_SHAPES_ and the field."""
+    """What the operator can set. Each field is read from the environment: `port` from ATTENTION_SHAPES_PORT."""
 
     model_config = SettingsConfigDict(
         env_prefix="ATTENTION_SHAPES_",
@@ -65,35 +65,39 @@ class Settings(BaseSettings):
 
     @field_validator("smtp")
     @classmethod
-    def _mail_server(cls, url: str) -> str:
+    def _check_mail_server(cls, url: str) -> str:
+        """Accept a URL that read_server can read, or ""."""
         if url:
             read_server(url)
         return url
 
     @field_validator("smtp_from")
     @classmethod
-    def _sender(cls, sender: str, others: ValidationInfo) -> str:
+    def _check_sender(cls, sender: str, others: ValidationInfo) -> str:
+        """Accept a mailbox with or without a name, and "" where there is no mail server."""
         if sender or others.data.get("smtp"):
             read_sender(sender)
         return sender
 
     @field_validator("address")
     @classmethod
-    def _reachable(cls, address: str) -> str:
+    def _check_address(cls, address: str) -> str:
+        """Accept "" or an http(s) URL without query, and drop slashes at its end."""
         if not address or re.fullmatch(r"https?://[^\s/?#]+(/[^\s?#]*)?", address):
             return address.rstrip("/")
         raise ValueError("must begin with https:// or http:// and hold no question mark")
 
     @field_validator("database_url")
     @classmethod
-    def _known_database(cls, url: str) -> str:
+    def _check_database(cls, url: str) -> str:
+        """Accept "" and URLs of PostgreSQL and SQLite."""
         if not url or url.partition("://")[0] in ("postgres", "postgresql", "postgresql+psycopg", "sqlite"):
             return url
         raise ValueError("must begin with postgresql://; leave it empty for SQLite in the data folder")
 
     @property
     def database(self) -> str:
-        """The SQLAlchemy address of the database."""
+        """The URL of the database as SQLAlchemy takes it; without `database_url` a file in `data_dir`."""
         if not self.database_url:
             return f"sqlite:///{self.data_dir / 'attention-shapes.sqlite3'}"
         scheme, _, rest = self.database_url.partition("://")

@@ -90,7 +90,7 @@ def _roster(path: str) -> tuple[str, ...]:
     return read_names(sys.stdin.buffer.read(MAX_ROSTER_BYTES + 1) if path == "-" else read_file(Path(path)))
 
 
-def _progress_line(what: str) -> ReportProgress | None:
+def _progress_line(unit: str) -> ReportProgress | None:
     """Return a function that writes "50 of 200 sheets" over the last line; None where nobody watches a terminal."""
     if not sys.stderr.isatty():
         return None
@@ -98,7 +98,7 @@ def _progress_line(what: str) -> ReportProgress | None:
     def write_progress(done: int, total: int) -> None:
         if total > 1 and (total < 50 or done % 50 == 0 or done == total):
             end = "\n" if done == total else ""
-            print(f"\r{done} of {total} {what}", end=end, file=sys.stderr, flush=True)
+            print(f"\r{done} of {total} {unit}", end=end, file=sys.stderr, flush=True)
 
     return write_progress
 

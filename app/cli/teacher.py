@@ -60,6 +60,7 @@ def _add_or_remove_sample(parsed: argparse.Namespace) -> None:
 
 
 def _remove_samples(store: Store, teacher: Teacher) -> None:
+    """Delete every sample course of a teacher, with all that its simulated students did."""
     samples = [taught.course for taught in store.courses.taught_by(teacher) if taught.course.sample]
     for course in samples:
         store.courses.delete(course)

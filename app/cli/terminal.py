@@ -60,16 +60,16 @@ def open_library(folder: Path = PROJECT / "worksheets") -> Library:
     return load_library(folder)
 
 
-def whole_number(text: str, what: str) -> int:
-    """Return a number of at most 18 ASCII digits; raises InputError that names `what`, such as --tokens."""
+def whole_number(text: str, option: str) -> int:
+    """Return a number of at most 18 ASCII digits; raises InputError that names the `option`, such as --tokens."""
     if not (text.isascii() and text.isdigit() and len(text) <= 18):
-        raise InputError(f"{what} must be a whole number in digits, not “{text[:30]}”.")
+        raise InputError(f"{option} must be a whole number in digits, not “{text[:30]}”.")
     return int(text)
 
 
-def optional_whole_number(text: str | None, what: str) -> int | None:
+def optional_whole_number(text: str | None, option: str) -> int | None:
     """Return the number of an option, None where the option was not typed; raises InputError."""
-    return None if text is None else whole_number(text, what)
+    return None if text is None else whole_number(text, option)
 
 
 def read_file(path: Path) -> bytes:

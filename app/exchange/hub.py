@@ -56,10 +56,10 @@ PROBLEMS: Mapping[str, tuple[int, str]] = {
 class HubError(ValueError):
     """A config that could not be fetched: one sentence that says why, its key in PROBLEMS, and an HTTP status."""
 
-    def __init__(self, problem: str, **words: object) -> None:
+    def __init__(self, problem: str, **values: object) -> None:
         self.problem = problem
         self.status, sentence = PROBLEMS[problem]
-        super().__init__(sentence.format(host=hub_host(), **words))
+        super().__init__(sentence.format(host=hub_host(), **values))
 
 
 def hub_host() -> str:
@@ -157,10 +157,10 @@ def _fetch_or_cached(name: str, path: Path) -> bytes:
 
 
 async def _fetch(name: str, cached: _CachedFile | None) -> _CachedFile:
-    """Ask the hub for the file; `cached` itself where it has not changed. Raises HubError and what httpx raises.
+    """Return the file as the hub has it, `cached` itself if it has not changed; raises HubError, httpx.HTTPError.
 
-    Redirects are followed within the hub's own address and to HUB_DOMAINS alone: the Hub redirects the old name of a
-    renamed model, and no hub can make this server ask an address in the operator's own network.
+    Redirects, such as those of renamed models, are followed only to hosts of the hub, so that no hub can make this
+    server ask an address in the operator's own network.
     """
     import httpx
 
@@ -171,16 +171,13 @@ async def _fetch(name: str, cached: _CachedFile | None) -> _CachedFile:
         url = httpx.URL(f"{_endpoint()}/{name}/resolve/main/config.json")
         for _ in range(MAX_REDIRECTS):
             async with client.stream("GET", url) as response:
-                if response.has_redirect_location:
-                    url = url.join(response.headers["Location"])
-                    if not _is_hub_url(url):
-                        raise HubError("failed", status=response.status_code)
-                    continue
-                if response.status_code == httpx.codes.NOT_MODIFIED and cached:
-                    return cached
-                if response.status_code != httpx.codes.OK:
-                    raise _refusal(response, name)
-                return _CachedFile(response.headers.get("ETag", ""), await _read_bounded(response, name))
+                if not response.has_redirect_location:
+                    if response.status_code == httpx.codes.NOT_MODIFIED and cached:
+                        return cached
+                    return _CachedFile(response.headers.get("ETag", ""), await _read_bounded(response, name))
+            url = url.join(response.headers["Location"])
+            if not _is_hub_url(url):
+                break
     raise HubError("failed", status=response.status_code)
 
 
@@ -195,7 +192,12 @@ def _is_hub_url(url: httpx.URL) -> bool:
 
 
 async def _read_bounded(response: httpx.Response, name: str) -> bytes:
-    """Return the body; raises HubError as soon as its stated or its true length is over MAX_CONFIG_BYTES."""
+    """Return the body of an answer with status 200; raises HubError for any other status.
+
+    Also raises it as soon as the stated or the true length is over MAX_CONFIG_BYTES, without reading the rest.
+    """
+    if response.status_code != 200:
+        raise _refusal(response, name)
     stated = response.headers.get("Content-Length", "")
     body = bytearray()
     if not (stated.isdigit() and int(stated) > MAX_CONFIG_BYTES):

@@ -37,10 +37,10 @@ def library_with_model(library: Library, store: Store, key: str | None) -> Libra
     """
     if not key or key in library.models:
         return library
-    kept = store.find_model(key)
-    if kept is None:
+    stored = store.find_model(key)
+    if stored is None:
         return library
-    return replace(library, models={**library.models, key: _model(kept, library.wording)})
+    return replace(library, models={**library.models, key: _model(stored, library.wording)})
 
 
 def variant_coded(library: Library, store: Store, text: str) -> Variant:
@@ -63,8 +63,8 @@ def import_config(store: Store, wording: Wording, config: object, source: str, n
     """
     shown_name = _clean_name(name) or _name_in_config(config)
     architecture = build_architecture(config, shown_name or "this model")
-    kept = store.keep_model(shown_name or _descriptive_name(wording, architecture), config, source)
-    return _model(kept, wording)
+    stored = store.keep_model(shown_name or _descriptive_name(wording, architecture), config, source)
+    return _model(stored, wording)
 
 
 def import_text(store: Store, wording: Wording, text: str | bytes, source: str, name: str = "") -> Model:
@@ -89,11 +89,11 @@ def model_name_from_path(path: str) -> str:
     return "" if stem.lower() == "config" else stem
 
 
-def _model(kept: KeptModel, wording: Wording) -> Model:
-    """Return the model of a kept config, with a sentence about where it came from; raises ConfigError."""
-    kind = kept.source if kept.source in ("file", "pasted") else "hub"
-    about = wording.say("imported", kind, source=kept.source)
-    return Model(kept.key, kept.name, about, "", _architecture(kept.config, kept.name))
+def _model(stored: KeptModel, wording: Wording) -> Model:
+    """Return the model of a stored config, with a sentence about where it came from; raises ConfigError."""
+    kind = stored.source if stored.source in ("file", "pasted") else "hub"
+    about = wording.say("imported", kind, source=stored.source)
+    return Model(stored.key, stored.name, about, "", _architecture(stored.config, stored.name))
 
 
 @lru_cache(maxsize=64)

@@ -80,6 +80,7 @@ def _security(scheme: str, query: Mapping[str, str], host: str) -> Security:
 
 
 def _is_loopback(host: str) -> bool:
+    """Tell whether a host is this machine: "localhost", or an address such as 127.0.0.1 or ::1."""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:

@@ -46,6 +46,7 @@ def plain_csv(rows: Iterable[Sequence[Cell]]) -> str:
 
 
 def _line(row: Sequence[Cell], quoting: Literal[0, 2]) -> str:
+    """Return one line with its CRLF, formulas escaped; `quoting` is csv.QUOTE_MINIMAL or csv.QUOTE_NONNUMERIC."""
     file = io.StringIO()
     cells = (_written(escape_formula(cell)) for cell in row)
     csv.writer(file, quoting=quoting, lineterminator="\r\n").writerow(cells)

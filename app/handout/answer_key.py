@@ -41,11 +41,11 @@ def answer_text(variant: Variant, blank: Blank) -> str:
 
 def _answer(variant: Variant, blank: Blank) -> dict[str, Any]:
     """Return a box filled in, with the working: of a number its symbols, of symbols their number."""
-    asked, dim = variant.table.asked[blank.tensor], variant.dim(blank)
+    entry, dim = variant.table.asked[blank.tensor], variant.dim(blank)
     if variant.worksheet.answers == "letters":
         symbols = SymbolSplitter(variant.worksheet.notation).expression(variant.notation.write(dim))
         return {"number": symbols, "working": [f"= {format_number(variant.key[blank])}"]}
-    formula = asked.formula if isinstance(asked, Count) else ""
+    formula = entry.formula if isinstance(entry, Count) else ""
     return {"number": [format_number(variant.key[blank])], "working": working(variant, dim, formula)}
 
 

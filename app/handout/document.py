@@ -195,6 +195,7 @@ def _qr_svg(link: str) -> str:
 
 
 def _figure(figure: Figure, splitter: SymbolSplitter) -> TypstData:
+    """Return a drawing: its size, its matrices, the edges to label and the arcs between equal edges."""
     return {
         "title": figure.alt_text,
         "width": figure.width,

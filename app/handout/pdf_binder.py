@@ -55,23 +55,23 @@ def _with_cell_letter(pdf: bytes, letter: int) -> bytes:
     return _HEADER_CELL.sub(b"(" + bytes([letter]) + rb"\1)", pdf)
 
 
-def _append(whole: Pdf, more: Pdf) -> None:
-    """Append pages and tags of `more` to `whole`, its tags as a Part of the tree beside those that are there."""
+def _append(target: Pdf, source: Pdf) -> None:
+    """Append pages and tags of `source`, its tags as one Part beside those that the target has."""
     from pikepdf import Name
 
-    tree = whole.Root.StructTreeRoot
+    tree = target.Root.StructTreeRoot
     shift = int(tree.ParentTreeNextKey)
-    for page in more.pages:
+    for page in source.pages:
         page.StructParents = int(page.StructParents) + shift
         for annotation in page.obj.get("/Annots", ()):
             annotation.StructParent = int(annotation.StructParent) + shift
-    whole.pages.extend(more.pages)
-    copied_tree = whole.copy_foreign(more.Root.StructTreeRoot)  # the pages it points to were copied just now
+    target.pages.extend(source.pages)
+    copied_tree = target.copy_foreign(source.Root.StructTreeRoot)  # the pages it points to were copied just now
     chapter = copied_tree.K[0]
     chapter.S, chapter.P = Name.Part, tree.K[0]
     tree.K[0].K.append(chapter)
     numbers: list[Any] = list(copied_tree.ParentTree.Nums)  # number, entry, number, entry …
-    shifted: list[Any] = [int(entry) + shift if at % 2 == 0 else entry for at, entry in enumerate(numbers)]
+    shifted: list[Any] = [int(entry) + shift if index % 2 == 0 else entry for index, entry in enumerate(numbers)]
     tree.ParentTree.Nums.extend(shifted)
     tree.ParentTreeNextKey = shift + int(copied_tree.ParentTreeNextKey)
     tree.IDTree.Names.extend(copied_tree.IDTree.Names)

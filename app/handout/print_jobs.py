@@ -122,6 +122,7 @@ class HandoutPrinter:
     """Makes previews, small PDFs and print jobs. `data_dir` holds the operator's fonts and the files of the jobs."""
 
     def __init__(self, data_dir: Path, tickets: Mapping[str, Ticket]) -> None:
+        """Delete expired jobs of earlier processes; `tickets` are the exit tickets for the backs, by key."""
         fonts = data_dir / "fonts"
         self._tickets = tickets
         self._preview_renderer, self._renderer = TypstRenderer(fonts), TypstRenderer(fonts)

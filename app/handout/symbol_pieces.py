@@ -35,6 +35,7 @@ class SymbolSplitter:
         return [self._symbol(piece) if piece in symbols else piece for piece in _WORD.findall(text)]
 
     def _symbol(self, text: str) -> Piece:
+        """Return one symbol: "d_h" as d with the subscript h, or as a name from code; a ' becomes a prime."""
         if self.notation == "framework":
             return {"code": text}
         base, _, below = text.partition("_")
