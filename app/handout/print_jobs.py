@@ -89,7 +89,7 @@ class PrintJobFolder:
         path = self._folder / f"{key}.json"
         try:
             job, quiet_s = PrintJob(**json.loads(path.read_bytes())), time.time() - path.stat().st_mtime
-        except FileNotFoundError:
+        except (FileNotFoundError, TypeError):  # a TypeError is for a job of another version of the app
             return None
         if not (job.is_ready or job.problem) and quiet_s > ABANDONED_AFTER_S:
             job.problem = "This handout was lost when the server stopped: make it again."

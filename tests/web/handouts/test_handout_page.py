@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-import time
 
 import pytest
 from starlette.testclient import TestClient
 
+from tests.helpers.print_jobs import finished_print_job
 from tests.helpers.printed import printed
 
 QUERY = "worksheet=llama-7b&variants=1&sheets=3&layout=full&back=classic&course=COS+597G&paper=a4"
@@ -96,16 +96,6 @@ def test_a_download_says_what_cannot_be_printed(client: TestClient) -> None:
     assert "More than 100 sheets" in client.get("/handout.pdf?sheets=101").text
 
 
-def finished(client: TestClient, address: str) -> str:
-    """The page of a job once it is ready, or says why not."""
-    for _ in range(600):
-        page = client.get(address).text
-        if "<progress" not in page:
-            return page
-        time.sleep(0.05)
-    raise AssertionError(page)
-
-
 def test_a_class_list_becomes_a_handout(client: TestClient) -> None:
     """Names from a file are printed, each on its own version; the address of the result cannot be guessed."""
     roster = "First name,Last name\nAda,Lovelace\nعمر,الخيام\n王,小明\n".encode()
@@ -117,26 +107,13 @@ def test_a_class_list_becomes_a_handout(client: TestClient) -> None:
     )
     assert answer.status_code == 303
     assert len(answer.headers["location"].rpartition("/")[2]) >= 20
-    page = finished(client, answer.headers["location"])
+    page = finished_print_job(client, answer.headers["location"])
     link = re.search(r'href="(/handout/jobs/[^"]+\.pdf)"', page)
     assert link
     text = " ".join(page.text for page in printed(client.get(link.group(1)).content))
     assert "Ada Lovelace" in text
     assert set("王小明") <= set(text)
     assert len(set(re.findall(r"Sheet ([A-Z-]+), page 1", text))) == 3
-
-
-def test_a_large_handout_shows_its_progress(client: TestClient) -> None:
-    """More than a hundred sheets are made while a page says how far they are, without script too."""
-    page = client.get("/handout?sheets=120").text
-    assert "Make 120 sheets" in page
-    assert "Download the PDF" not in page
-    answer = client.post("/handout/class", data={"sheets": "120"}, follow_redirects=False)
-    address = answer.headers["location"]
-    first = client.get(address)
-    assert "<progress" not in first.text or "refresh" in first.headers
-    assert "Download the PDF" in finished(client, address)
-    assert len(printed(client.get(f"{address}.pdf").content)) == 60
 
 
 @pytest.mark.parametrize(
@@ -172,10 +149,3 @@ def test_a_qr_code_leads_to_where_the_page_was_asked_for(client: TestClient) -> 
     [there] = printed(client.get("/handout.pdf", headers={"host": "shapes.example.org"}).content)
     assert len(there.codes) == 2
     assert all(code.startswith("http://shapes.example.org/v/") for code in there.codes)
-
-
-def test_an_old_job_is_told(client: TestClient) -> None:
-    """A handout that is no longer kept has a sentence of its own."""
-    answer = client.get("/handout/jobs/none")
-    assert answer.status_code == 404
-    assert "no longer kept" in answer.text

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import time
-
+import pytest
 from fastapi import FastAPI
 
+from app.store import Course, Student
 from tests.helpers.permission_table import ROLES, TwoCourses
+from tests.helpers.print_jobs import finished_print_job
 
 
 def test_a_class_handout_is_for_the_teacher_who_asked_for_it(app: FastAPI) -> None:
@@ -16,12 +17,32 @@ def test_a_class_handout_is_for_the_teacher_who_asked_for_it(app: FastAPI) -> No
         form = {"sheet": "1", "layout": "full"}
         answer = browser.post(courses.path("/activities/{activity_id:int}/handout"), data=form, follow_redirects=False)
         address = answer.headers["location"]
-        end = time.monotonic() + 60
-        while "Download the PDF" not in browser.get(address).text and time.monotonic() < end:
-            time.sleep(0.05)
+        assert "Download the PDF" in finished_print_job(browser, address)
         assert browser.get(f"{address}.pdf").content.startswith(b"%PDF")
     for role in ROLES[:-1]:
         with courses.school.browser(**courses.people[role]) as browser:
             hidden, absent = browser.get(address), browser.get("/handout/jobs/" + "a" * 24)
             assert (hidden.status_code, hidden.text) == (404, absent.text)
             assert browser.get(f"{address}.pdf").status_code == 404
+
+
+def test_the_roster_is_read_once(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For the page and for a print job alike, however many students there are."""
+    courses = TwoCourses(app)
+    store = courses.school.services.store
+    read_students, count = store.courses.students, 0
+
+    def counted(course: Course) -> tuple[Student, ...]:
+        nonlocal count
+        count += 1
+        return read_students(course)
+
+    monkeypatch.setattr(store.courses, "students", counted)
+    path = courses.path("/activities/{activity_id:int}/handout")
+    with courses.school.browser(**courses.people["instructor"]) as browser:
+        assert browser.get(path).status_code == 200
+        assert count == 1
+        answer = browser.post(path, data={"sheet": "1"}, follow_redirects=False)
+        assert (answer.status_code, count) == (303, 2)
+        finished_print_job(browser, answer.headers["location"])
+    assert count == 2
