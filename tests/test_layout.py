@@ -86,12 +86,8 @@ KNOWN_CLASS_NAMES: set[str] = {
 KNOWN_CONSTANT_NAMES: set[str] = {
     "AT_ONCE",
     "FAMILIES",
-    "LARGEST_SEED",
     "LETTERS",
     "QK_NORM",
-    "REFUSED",
-    "RUNS_KEPT",
-    "TRIES",
 }
 KNOWN_LONG_CLASSES: set[str] = {
     "app.sheets.worksheet.Variant",

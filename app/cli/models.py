@@ -140,6 +140,7 @@ def _shape_row(key: str, shape: list[int]) -> tuple[str, str]:
 
 
 def _tokens(parsed: argparse.Namespace) -> int:
+    """Return the number of tokens that was typed; raises InputError."""
     return whole_number(parsed.tokens, "--tokens")
 
 
@@ -168,6 +169,7 @@ def _is_file(path: Path) -> bool:
 
 
 def _from_hub(name: str) -> Architecture:
+    """Return a model of the Hub, by the settings of the environment; raises HubError, ConfigError, InputError."""
     settings = read_settings()
     config = fetch_config(name, settings.data_dir / "hub", allowed=settings.hub)
     return build_architecture(config, name)

@@ -23,6 +23,7 @@ def add_to(commands: Commands) -> None:
 
 
 def _serve_help() -> str:
+    """Return the help of the command: a sentence for each environment variable, with %% for argparse."""
     settings = (f"{variable(name)}: {field.description}" for name, field in Settings.model_fields.items())
     return "Serve the pages and the API. Settings come from the environment. " + " ".join(settings).replace("%", "%%")
 

@@ -30,6 +30,7 @@ class Parser(argparse.ArgumentParser):
     """A parser that refuses arguments in one line, without the usage that argparse prints."""
 
     def error(self, message: str) -> NoReturn:
+        """End the process with status 2 and one line that says what is wrong with the arguments."""
         refuse(f"{message} (see {self.prog} --help)")
 
 

@@ -195,6 +195,7 @@ def _without_client_id(attempt: ClassAttempt) -> dict[str, Any]:
 
 
 def _json(value: Any) -> str:
+    """Return indented JSON with letters of every script as they are; times are ISO 8601, other objects their text."""
     return json.dumps(value, indent=1, ensure_ascii=False, default=_as_text)
 
 

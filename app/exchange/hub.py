@@ -129,6 +129,7 @@ class _CachedFile:
 
 
 def _endpoint() -> str:
+    """Return the URL of the hub without a slash at its end: that of HF_ENDPOINT, else of the Hugging Face Hub."""
     return (os.environ.get("HF_ENDPOINT") or DEFAULT_ENDPOINT).rstrip("/")
 
 

@@ -98,6 +98,7 @@ def _model(stored: KeptModel, wording: Wording) -> Model:
 
 @lru_cache(maxsize=64)
 def _architecture(config: str, name: str) -> Architecture:
+    """Return the architecture of a config's text; the last 64 are kept. Raises ConfigError."""
     return read_config(config, name)
 
 
@@ -114,6 +115,7 @@ def _name_in_config(config: object) -> str:
 
 
 def _descriptive_name(wording: Wording, architecture: Architecture) -> str:
+    """Return a name for a model that has none, made of its family, embedding dimension and number of layers."""
     return wording.say("imported", "unnamed", family=architecture.family, d=architecture.d, L=architecture.L)
 
 

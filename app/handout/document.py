@@ -82,6 +82,7 @@ def _header(options: HandoutOptions, first: Variant, tickets: Mapping[str, Ticke
 
 
 def _back(ticket: Ticket) -> TypstData:
+    """Return the exit ticket that is printed on the back of every sheet, its questions without their keys."""
     return {"title": ticket.title, "advice": ticket.instruction, "questions": [text for _, text in ticket.questions]}
 
 
@@ -135,6 +136,7 @@ def _names_by_code(sheets: Sequence[HandoutSheet]) -> _NamesByCode:
 
 
 def _name_data(name: str) -> _NameData:
+    """Return a name with the language and region it is typeset in."""
     language, region = language_of(name)
     return {"text": name, "lang": language, "region": region}
 
@@ -168,6 +170,7 @@ def _rows(variant: Variant, splitter: SymbolSplitter) -> TypstData:
 
 
 def _row(row: Row, splitter: SymbolSplitter) -> TypstData:
+    """Return one row of the table to fill in: letter, name, note, and which fields have a box."""
     return {"letter": splitter.expression(row.letter), "name": row.name, "note": row.note, "fields": row.fields}
 
 

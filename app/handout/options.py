@@ -96,4 +96,5 @@ _JOINERS = "\u200c\u200d"  # they shape letters in names of some scripts
 
 
 def _is_printable(char: str) -> bool:
+    """Tell whether a character can stand on a printed line; joiners can, line breaks and controls cannot."""
     return char.isprintable() or char in _JOINERS

@@ -208,6 +208,7 @@ class HandoutPrinter:
         """Make the PDF of a job, saving the job after each document; an error becomes its problem."""
 
         def save_progress(done: int, total: int) -> None:
+            """Save the job after each document."""
             job.documents_done, job.documents = done, total
             self._folder.save(job)
 
