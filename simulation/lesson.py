@@ -13,6 +13,7 @@ from app.store import Activity, Course, Plan, Policies, Store, Teacher
 from simulation.server import Server
 
 WORKSHEET = "llama-7b"
+AFTER_HAND_IN = Policies(feedback="after_hand_in")
 
 
 @dataclass(frozen=True)
@@ -30,16 +31,16 @@ class Lesson:
         return f"/class/{self.activity.id}/1"
 
 
-def open_lesson(server: Server, title: str = "Lesson") -> Lesson:
+def open_lesson(server: Server, title: str = "Lesson", policies: Policies = AFTER_HAND_IN) -> Lesson:
     """Put a teacher, a course and an open activity with one sheet and an exit ticket into the server's database.
 
     The database must hold no other lesson with this title, since the teacher's e-mail is made from it.
     """
     library, tickets = load_library(PROJECT / "worksheets"), load_tickets(PROJECT / "worksheets")
     store = Store(server.database)
-    teacher = _add_teacher(store, f"{title.lower()}@example.org", title)
+    teacher = add_teacher(store, f"{title.lower().replace(' ', '-')}@example.org", title)
     course: Course = store.courses.add(title, "UTC", teacher)
-    plan = Plan(title, None, Policies(feedback="after_hand_in"))
+    plan = Plan(title, None, policies)
     activity = store.activities.add(course, plan, freeze(library, (WORKSHEET,), tickets["classic"]))
     store.activities.set_state(activity, "open")
     session = store.people.open_session(teacher)
@@ -47,7 +48,7 @@ def open_lesson(server: Server, title: str = "Lesson") -> Lesson:
     return Lesson(server, activity, library.variant(WORKSHEET), session)
 
 
-def _add_teacher(store: Store, email: str, name: str) -> Teacher:
+def add_teacher(store: Store, email: str, name: str) -> Teacher:
     """A teacher with an account whom no password lets in."""
     link = store.people.find_link(store.people.add_link("invite", email))
     assert link is not None

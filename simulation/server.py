@@ -17,16 +17,20 @@ import psutil
 
 from app.settings import PROJECT
 
+SERVE = "from app.cli import main; main(['serve'])"
+
 
 class Server:
     """`attention-shapes serve` with its data in one folder, on a port that stays the same over restarts.
 
-    Without a `database_url` its database is the SQLite file in the folder.
+    Without a `database_url` its database is the SQLite file in the folder. `program` is Python that runs in place of
+    the command and must end with it, for a test that changes something first.
     """
 
-    def __init__(self, folder: Path, database_url: str = "", workers: int = 1) -> None:
+    def __init__(self, folder: Path, database_url: str = "", workers: int = 1, program: str = SERVE) -> None:
         self.port = 0  # the system chooses one at the first start
         self.folder, self.database_url, self.worker_count = folder, database_url, workers
+        self._program = program
         self._process: subprocess.Popen[str] | None = None
 
     @property
@@ -48,7 +52,7 @@ class Server:
             "ATTENTION_SHAPES_WORKERS": str(self.worker_count),
             "DATABASE_URL": self.database_url,
         }
-        command = [sys.executable, "-c", "from app.cli import main; main(['serve'])"]
+        command = [sys.executable, "-c", self._program]
         self._process = subprocess.Popen(
             command, cwd=PROJECT, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True
         )
@@ -69,7 +73,7 @@ class Server:
 
     def workers(self) -> list[psutil.Process]:
         """Wait until every worker process has begun, and return them all."""
-        main = self._main_process()
+        main = self.main_process()
         while True:
             workers = [child for child in main.children() if "spawn_main" in " ".join(child.cmdline())]
             if len(workers) >= self.worker_count:
@@ -86,11 +90,12 @@ class Server:
 
     def cpu_seconds(self) -> float:
         """CPU time used so far by all of its processes, user and system together."""
-        main = self._main_process()
+        main = self.main_process()
         times = [process.cpu_times() for process in (main, *main.children(recursive=True))]
         return sum(used.user + used.system for used in times)
 
-    def _main_process(self) -> psutil.Process:
+    def main_process(self) -> psutil.Process:
+        """The process that was started, which has the workers as children if there are several; fails if stopped."""
         assert self._process is not None
         return psutil.Process(self._process.pid)
 

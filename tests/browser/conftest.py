@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Error, Page, Playwright, sync_playwright
 
-from tests.helpers.browser import Served
+from simulation.server import Server
 
-PROJECT = Path(__file__).resolve().parents[2]
 # No sandbox, for root in a container; the rest keeps the browser from looking for its maker's servers.
 ARGUMENTS = [
     "--no-sandbox",
@@ -63,25 +62,25 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="session")
-def shared_app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def shared_app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """One app for the tests that leave it running."""
-    served = Served(tmp_path_factory.mktemp("data"))
-    served.start()
-    yield served
-    served.stop()
+    server = Server(tmp_path_factory.mktemp("data"))
+    server.start()
+    yield server
+    server.kill()
 
 
 @pytest.fixture
-def own_app(tmp_path: Path) -> Iterator[Served]:
+def own_app(tmp_path: Path) -> Iterator[Server]:
     """An app that a test may stop and start."""
-    served = Served(tmp_path / "data")
-    served.start()
-    yield served
-    served.stop()
+    server = Server(tmp_path / "data")
+    server.start()
+    yield server
+    server.kill()
 
 
 @pytest.fixture
-def page(browser: Browser, shared_app: Served) -> Iterator[Page]:
+def page(browser: Browser, shared_app: Server) -> Iterator[Page]:
     """The sheet in a fresh browser profile, failing the test at any error a script or the console reports."""
     context = browser.new_context(base_url=shared_app.url)
     page = context.new_page()

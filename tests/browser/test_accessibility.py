@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from playwright.sync_api import Browser, Page, expect
 
-from tests.helpers.browser import Served, assert_accessible_in_all_looks
+from simulation.server import Server
+from tests.helpers.browser import assert_accessible_in_all_looks
 
 
-def test_axe_finds_nothing_on_any_page(browser: Browser, shared_app: Served) -> None:
+def test_axe_finds_nothing_on_any_page(browser: Browser, shared_app: Server) -> None:
     """Empty, typed with a gap, checked with a hint, answered and explained, running, run, refused and lost pages."""
     context = browser.new_context(base_url=shared_app.url)
     page = context.new_page()
@@ -53,7 +54,7 @@ def test_axe_finds_nothing_on_any_page(browser: Browser, shared_app: Served) -> 
     context.close()
 
 
-def test_nothing_is_wider_than_a_phone(browser: Browser, shared_app: Served) -> None:
+def test_nothing_is_wider_than_a_phone(browser: Browser, shared_app: Server) -> None:
     """No page scrolls sideways at 360 px, nor at 1280 px zoomed to 200 % or 400 %."""
     context = browser.new_context(base_url=shared_app.url, viewport={"width": 320, "height": 700})
     page = context.new_page()
@@ -79,7 +80,7 @@ def test_every_box_is_labelled_for_a_screen_reader(page: Page) -> None:
     )
 
 
-def test_reduced_motion_is_respected(browser: Browser, shared_app: Served) -> None:
+def test_reduced_motion_is_respected(browser: Browser, shared_app: Server) -> None:
     """With reduced motion asked for, nothing in the drawing moves."""
     context = browser.new_context(base_url=shared_app.url, reduced_motion="reduce")
     page = context.new_page()

@@ -12,21 +12,22 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from app.settings import PROJECT
 from app.sheets.library import load_library
-from tests.helpers.browser import Served, assert_accessible, set_up_link
+from simulation.server import Server
+from tests.helpers.browser import assert_accessible, set_up_link
 
 SHEET = load_library(PROJECT / "worksheets").variant("llama-7b")
 RIGHT = {str(blank): str(SHEET.answer(blank)) for blank in SHEET.blanks}
 
 
 @dataclass
-class Class:
-    """The instructor at a desk, and a student at a phone of 360 px for each name."""
+class ClassInBrowsers:
+    """The instructor at a desk, and for each name a student with a phone 360 px wide."""
 
     desk: Page
     phones: dict[str, tuple[BrowserContext, Page]]
 
 
-def came_together(browser: Browser, app: Served, *names: str) -> Class:
+def open_browsers(browser: Browser, app: Server, *names: str) -> ClassInBrowsers:
     def context(width: int) -> BrowserContext:
         size = {"width": width, "height": 780}
         return browser.new_context(
@@ -37,10 +38,10 @@ def came_together(browser: Browser, app: Served, *names: str) -> Class:
         )
 
     contexts = {name: context(360) for name in names}
-    return Class(context(1280).new_page(), {name: (made, made.new_page()) for name, made in contexts.items()})
+    return ClassInBrowsers(context(1280).new_page(), {name: (made, made.new_page()) for name, made in contexts.items()})
 
 
-def make_lesson(desk: Page, app: Served) -> str:
+def make_lesson(desk: Page, app: Server) -> str:
     """From the set-up link to an open activity, and its join code."""
     desk.goto(set_up_link(app))
     for label, text in (("E-mail", "ada@example.org"), ("Your name", "Ada"), ("Password", "a long password")):
@@ -115,9 +116,9 @@ def leave_a_ticket(page: Page, text: str) -> None:
     expect(page.get_by_role("status")).to_contain_text("Handed in.")
 
 
-def test_a_class_of_three_from_join_to_export(browser: Browser, own_app: Served, tmp_path: Path) -> None:
+def test_a_class_of_three_from_join_to_export(browser: Browser, own_app: Server, tmp_path: Path) -> None:
     """One student works by keyboard alone, one loses the connection; live view and gradebook have both right."""
-    lesson = came_together(browser, own_app, "Kim Lee", "Lou Ray")
+    lesson = open_browsers(browser, own_app, "Kim Lee", "Lou Ray")
     desk, (_, kim), (lous, lou) = lesson.desk, *lesson.phones.values()
     code = make_lesson(desk, own_app)
     activity = desk.url.partition("?")[0]

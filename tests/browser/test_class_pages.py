@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from playwright.sync_api import Browser, expect
 
-from app.settings import Settings
 from app.store import Store
-from tests.helpers.browser import Served, assert_accessible_in_all_looks, set_up_link
+from simulation.server import Server
+from tests.helpers.browser import assert_accessible_in_all_looks, set_up_link
 
 
-def test_from_the_first_start_to_an_exit_ticket(browser: Browser, own_app: Served) -> None:
+def test_from_the_first_start_to_an_exit_ticket(browser: Browser, own_app: Server) -> None:
     """The instructor sets up a course and an activity; one student works and hands in, another's paper is typed in."""
     teaching, learning = (browser.new_context(base_url=own_app.url) for _ in range(2))
     ada, kim = teaching.new_page(), learning.new_page()
@@ -96,9 +96,9 @@ def test_from_the_first_start_to_an_exit_ticket(browser: Browser, own_app: Serve
     learning.close()
 
 
-def test_what_is_typed_without_a_connection_is_kept_and_sent_later(browser: Browser, own_app: Served) -> None:
+def test_what_is_typed_without_a_connection_is_kept_and_sent_later(browser: Browser, own_app: Server) -> None:
     """The server goes away and comes back: the page says so, keeps what was typed, and saves it by itself."""
-    store = Store(Settings(data_dir=own_app.data, database_url="").database)
+    store = Store(own_app.database)
     link = store.people.find_link(store.people.add_link("invite", "ada@example.org"))
     assert link
     ada = store.people.follow_link(link, "ada@example.org", "Ada", "no hash")
@@ -125,7 +125,7 @@ def test_what_is_typed_without_a_connection_is_kept_and_sent_later(browser: Brow
     page.get_by_role("link", name="Begin").click()
     expect(page.get_by_role("button", name="Hand in")).to_be_visible()
     page.wait_for_load_state()
-    own_app.stop()
+    own_app.kill()
     page.fill("input[name='keys.rows']", "31337")
     expect(page.locator("output.saved")).to_contain_text("Not saved on the server yet", timeout=15_000)
     own_app.start()

@@ -7,14 +7,14 @@ import zipfile
 
 from playwright.sync_api import Browser, expect
 
-from app.settings import Settings
 from app.store import Store
-from tests.helpers.browser import Served, assert_accessible_in_all_looks
+from simulation.server import Server
+from tests.helpers.browser import assert_accessible_in_all_looks
 
 
-def test_a_sample_course_is_taken_home_put_away_and_deleted(browser: Browser, own_app: Served) -> None:
+def test_a_sample_course_is_taken_home_put_away_and_deleted(browser: Browser, own_app: Server) -> None:
     """A spreadsheet and a ZIP come down; the wrong title deletes nothing; the right one, typed by keyboard, all."""
-    store = Store(Settings(data_dir=own_app.data, database_url="").database)
+    store = Store(own_app.database)
     ada = store.people.add_teacher("ada@example.org", "Ada")
     assert ada
     token = store.people.open_session(ada)

@@ -8,7 +8,8 @@ from playwright.sync_api import Browser, Page, expect
 
 from app.settings import PROJECT
 from app.sheets.library import load_library
-from tests.helpers.browser import Served, assert_accessible_in_all_looks, wait_until
+from simulation.server import Server
+from tests.helpers.browser import assert_accessible_in_all_looks, wait_until
 
 
 def test_the_pages_follow_the_options(page: Page) -> None:
@@ -71,7 +72,7 @@ def test_paper_is_typed_back_in_with_the_keyboard_alone(page: Page) -> None:
     expect(page.get_by_role("row", name="Bo")).to_contain_text("1 of 14")
 
 
-def test_axe_finds_nothing_and_nothing_is_too_wide(browser: Browser, shared_app: Served) -> None:
+def test_axe_finds_nothing_and_nothing_is_too_wide(browser: Browser, shared_app: Server) -> None:
     """Options, a refusal, names, marks: light and dark, on a phone and on a desk."""
     variant = load_library(PROJECT / "worksheets").variant("llama-7b")
     context = browser.new_context(base_url=shared_app.url)
@@ -92,7 +93,7 @@ def test_axe_finds_nothing_and_nothing_is_too_wide(browser: Browser, shared_app:
     context.close()
 
 
-def test_a_handout_is_made_without_script(browser: Browser, shared_app: Served) -> None:
+def test_a_handout_is_made_without_script(browser: Browser, shared_app: Server) -> None:
     """The button shows the pages, and a class list becomes a PDF."""
     context = browser.new_context(base_url=shared_app.url, java_script_enabled=False)
     page = context.new_page()

@@ -14,13 +14,11 @@ import psutil
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from app.classes.student_sheet import freeze
-from app.settings import PROJECT, Settings
-from app.sheets.exit_tickets import load_tickets
-from app.sheets.library import load_library
-from app.store import Activity, Plan, Policies, Store
+from app.store import Activity, Policies, Store
 from app.web.shared.cookies import VISITOR_COOKIE
-from tests.helpers.browser import Served, assert_accessible, wait_until
+from simulation.lesson import open_lesson
+from simulation.server import Server
+from tests.helpers.browser import assert_accessible, wait_until
 
 # `serve`, but it waits for a locked database a fifth of a second and not five.
 IMPATIENT = """
@@ -40,16 +38,16 @@ WRITTEN = "Why is the head 128 wide?\nAnd who decides?"
 
 
 @dataclass
-class Lesson:
-    """An open activity of one sheet and an anonymous exit ticket, in the database of a served app."""
+class Phones:
+    """An open activity of one sheet and an anonymous exit ticket on a server, and phones of its students."""
 
     browser: Browser
-    app: Served
+    app: Server
     store: Store
     activity: Activity
 
-    def sit_down(self, name: str, **options: Any) -> BrowserContext:
-        """A phone in which that student has joined."""
+    def join(self, name: str, **options: Any) -> BrowserContext:
+        """Enrol a student and return the phone on which they did."""
         visitor, course = self.store.add_visitor(), self.store.courses.find(self.activity.course_id)
         assert course
         self.store.courses.enrol(course, name, visitor.id)
@@ -64,31 +62,26 @@ class Lesson:
 
 
 @pytest.fixture(scope="module")
-def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """An app for the tests of this file, each of which leaves it running."""
-    served = Served(tmp_path_factory.mktemp("kept"), IMPATIENT)
-    served.start()
-    yield served
-    served.stop()
+    server = Server(tmp_path_factory.mktemp("kept"), program=IMPATIENT)
+    server.start()
+    yield server
+    server.kill()
 
 
 @pytest.fixture
-def lesson(browser: Browser, app: Served, request: pytest.FixtureRequest) -> Iterator[Lesson]:
-    store = Store(Settings(data_dir=app.data, database_url="").database)
-    ada = store.people.add_teacher(f"{abs(hash(request.node.name))}@example.org", "Ada")
-    assert ada
-    course = store.courses.add("Transformers", "UTC", ada)
-    worksheets = PROJECT / "worksheets"
-    content = freeze(load_library(worksheets), ("llama-7b",), load_tickets(worksheets)["classic"])
-    made = store.activities.add(course, Plan("Week 3", None, Policies(ticket_anonymous=True)), content)
-    store.activities.set_state(made, "open")
-    yield Lesson(browser, app, store, made)
+def lesson(browser: Browser, app: Server, request: pytest.FixtureRequest) -> Iterator[Phones]:
+    policies = Policies(ticket_anonymous=True)
+    opened = open_lesson(app, f"Week {abs(hash(request.node.name))}", policies)
+    store = Store(app.database)
+    yield Phones(browser, app, store, opened.activity)
     store.close()
 
 
-def test_a_ticket_that_was_lost_is_found_again_and_handed_in_once(lesson: Lesson) -> None:
+def test_a_ticket_that_was_lost_is_found_again_and_handed_in_once(lesson: Phones) -> None:
     """A closed tab and a server that is away lose nothing; before handing in not a word leaves the browser."""
-    phone = lesson.sit_down("Kim Lee")
+    phone = lesson.join("Kim Lee")
     sent = list[str]()
     phone.on("request", lambda request: sent.append(request.post_data or "") if request.method == "POST" else None)
     page = lesson.ticket(phone.new_page())
@@ -100,7 +93,7 @@ def test_a_ticket_that_was_lost_is_found_again_and_handed_in_once(lesson: Lesson
     assert_accessible(page)
     assert sent == []
 
-    lesson.app.stop()
+    lesson.app.kill()
     page.get_by_role("button", name="Hand in").click()
     expect(page.locator("output")).to_have_text("Not handed in yet: kept in this browser, trying again.")
     page.get_by_label("muddiest").fill(f"{WRITTEN} One more.")
@@ -113,9 +106,9 @@ def test_a_ticket_that_was_lost_is_found_again_and_handed_in_once(lesson: Lesson
     phone.close()
 
 
-def test_a_ticket_is_not_lost_when_the_activity_closes(lesson: Lesson) -> None:
+def test_a_ticket_is_not_lost_when_the_activity_closes(lesson: Phones) -> None:
     """Who hands in too late is told so with the text in the box, and finds it again later, in that browser alone."""
-    phone = lesson.sit_down("Kim Lee")
+    phone = lesson.join("Kim Lee")
     page = lesson.ticket(phone.new_page())
     page.get_by_role("button", name="Hand in").click()
     expect(page.get_by_role("alert")).to_have_text("Write at least one answer.")
@@ -127,15 +120,15 @@ def test_a_ticket_is_not_lost_when_the_activity_closes(lesson: Lesson) -> None:
     lesson.ticket(page)
     expect(page.locator("blockquote")).to_have_text(re.compile("128 wide.*who decides", re.DOTALL))
     assert_accessible(page)
-    other = lesson.sit_down("Lou Ray")
+    other = lesson.join("Lou Ray")
     expect(lesson.ticket(other.new_page()).locator("blockquote")).to_be_hidden()
     phone.close()
     other.close()
 
 
-def test_a_browser_that_keeps_nothing_says_so(lesson: Lesson) -> None:
+def test_a_browser_that_keeps_nothing_says_so(lesson: Phones) -> None:
     """Where its storage is forbidden the page warns, and handing in works all the same."""
-    phone = lesson.sit_down("Kim Lee")
+    phone = lesson.join("Kim Lee")
     page = phone.new_page()
     page.add_init_script("Storage.prototype.setItem = () => { throw new DOMException('forbidden'); };")
     lesson.ticket(page)
@@ -147,9 +140,9 @@ def test_a_browser_that_keeps_nothing_says_so(lesson: Lesson) -> None:
 
 
 @contextmanager
-def locked(app: Served) -> Iterator[None]:
+def locked(app: Server) -> Iterator[None]:
     """Another process holds the database and lets nobody write."""
-    other = sqlite3.connect(app.data / "attention-shapes.sqlite3", isolation_level=None)
+    other = sqlite3.connect(app.folder / "attention-shapes.sqlite3", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -159,10 +152,9 @@ def locked(app: Served) -> Iterator[None]:
 
 
 @contextmanager
-def full(app: Served) -> Iterator[None]:
+def full(app: Server) -> Iterator[None]:
     """The server cannot write another byte into any file."""
-    assert app.process
-    process = psutil.Process(app.process.pid)
+    process = app.main_process()
     before = process.rlimit(psutil.RLIMIT_FSIZE)
     process.rlimit(psutil.RLIMIT_FSIZE, (0, before[1]))
     try:
@@ -171,9 +163,9 @@ def full(app: Served) -> Iterator[None]:
         process.rlimit(psutil.RLIMIT_FSIZE, before)
 
 
-def test_a_database_that_takes_nothing_for_a_while_loses_nothing(lesson: Lesson) -> None:
+def test_a_database_that_takes_nothing_for_a_while_loses_nothing(lesson: Phones) -> None:
     """Locked, and then on a full disk: the page says so, keeps what is typed over a reload, and saves it by itself."""
-    phone = lesson.sit_down("Kim Lee")
+    phone = lesson.join("Kim Lee")
     statuses = Counter[int]()
     phone.on("response", lambda answer: statuses.update([answer.status]))
     page, saved = phone.new_page(), "output.saved"

@@ -15,45 +15,47 @@ from app.sheets.exit_tickets import load_tickets
 from app.sheets.library import load_library
 from app.store import Activity, Store
 from app.web.shared.cookies import TEACHER_COOKIE
-from tests.helpers.browser import Served, assert_accessible_in_all_looks
+from simulation.lesson import add_teacher
+from simulation.server import Server
+from tests.helpers.browser import assert_accessible_in_all_looks
 
 NUMBERS = itertools.count(1)
 
 
 @dataclass
-class Taught:
-    """The sample course in a served app, with the session of whoever teaches it."""
+class SampleCourse:
+    """The sample course on a server, with a session of its teacher."""
 
     store: Store
     url: str
-    token: str
+    session: str
     activity: Activity  # the open one
     closed: Activity  # whose exit tickets are in
 
     @property
     def path(self) -> str:
+        """The address of the open activity for teachers."""
         return f"/activities/{self.activity.id}"
 
     def sign_in(self, context: BrowserContext) -> Page:
-        context.add_cookies([{"name": TEACHER_COOKIE, "value": self.token, "url": self.url}])
+        """A new page in which the teacher is signed in."""
+        context.add_cookies([{"name": TEACHER_COOKIE, "value": self.session, "url": self.url}])
         return context.new_page()
 
 
 @pytest.fixture
-def taught(shared_app: Served) -> Iterator[Taught]:
-    store = Store(f"sqlite:///{shared_app.data / 'attention-shapes.sqlite3'}")
-    link = store.people.find_link(store.people.add_link("invite", f"ada{next(NUMBERS)}@example.org"))
-    assert link
-    ada = store.people.follow_link(link, link.email, "Ada", "no hash of any password")
-    assert ada
-    course = add_sample_course(load_library(PROJECT / "worksheets"), load_tickets(PROJECT / "worksheets"), store, ada)
-    by_state = {one.state: one for one in store.activities.of_course(course)}
-    yield Taught(store, shared_app.url, store.people.open_session(ada), by_state["open"], by_state["closed"])
+def taught(shared_app: Server) -> Iterator[SampleCourse]:
+    """A sample course of its own for each test."""
+    store, worksheets = Store(shared_app.database), PROJECT / "worksheets"
+    ada = add_teacher(store, f"ada{next(NUMBERS)}@example.org", "Ada")
+    course = add_sample_course(load_library(worksheets), load_tickets(worksheets), store, ada)
+    by_state = {activity.state: activity for activity in store.activities.of_course(course)}
+    yield SampleCourse(store, shared_app.url, store.people.open_session(ada), by_state["open"], by_state["closed"])
     store.close()
 
 
 def test_the_room_changes_by_itself_and_a_misconception_is_explained_by_keyboard(
-    browser: Browser, taught: Taught
+    browser: Browser, taught: SampleCourse
 ) -> None:
     """Somebody comes in and the number grows; a press explains a misconception on two screens, another takes it
     away.
@@ -82,7 +84,7 @@ def test_the_room_changes_by_itself_and_a_misconception_is_explained_by_keyboard
     context.close()
 
 
-def test_old_numbers_are_called_old(browser: Browser, taught: Taught) -> None:
+def test_old_numbers_are_called_old(browser: Browser, taught: SampleCourse) -> None:
     """While the server cannot be reached or refuses, a sentence says so; it goes when the numbers are new again."""
     context = browser.new_context(base_url=taught.url)
     page = taught.sign_in(context)
@@ -98,7 +100,7 @@ def test_old_numbers_are_called_old(browser: Browser, taught: Taught) -> None:
     context.close()
 
 
-def test_axe_finds_nothing_on_the_pages_of_a_class(browser: Browser, taught: Taught) -> None:
+def test_axe_finds_nothing_on_the_pages_of_a_class(browser: Browser, taught: SampleCourse) -> None:
     """The live view with an explanation drawn and with names, and all that comes afterwards; none scrolls sideways."""
     context = browser.new_context(base_url=taught.url)
     page = taught.sign_in(context)
@@ -116,7 +118,7 @@ def test_axe_finds_nothing_on_the_pages_of_a_class(browser: Browser, taught: Tau
     context.close()
 
 
-def test_exit_tickets_are_searched_and_starred_without_a_reload(browser: Browser, taught: Taught) -> None:
+def test_exit_tickets_are_searched_and_starred_without_a_reload(browser: Browser, taught: SampleCourse) -> None:
     """Typing narrows the list; a star stays on the answer, and the page is the one that was opened."""
     context = browser.new_context(base_url=taught.url)
     page = taught.sign_in(context)
@@ -135,7 +137,7 @@ def test_exit_tickets_are_searched_and_starred_without_a_reload(browser: Browser
     context.close()
 
 
-def test_the_summary_prints_on_one_page(browser: Browser, taught: Taught) -> None:
+def test_the_summary_prints_on_one_page(browser: Browser, taught: SampleCourse) -> None:
     """Even where every starred sentence is as long as the form takes."""
     answers = {"muddiest": "Why is the mixture multiplied once more? " * 90}
     for number in range(7):

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, FilePayload, Page, expect
 
-from tests.helpers.browser import Served, assert_accessible_in_all_looks
+from simulation.server import Server
+from tests.helpers.browser import assert_accessible_in_all_looks
 
 CONFIG = {
     "model_type": "llama", "hidden_size": 96, "num_attention_heads": 6, "num_key_value_heads": 2,
@@ -19,14 +20,14 @@ TEXT = json.dumps(CONFIG, indent=2)
 
 
 @pytest.fixture(scope="module")
-def shared_app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def shared_app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """The app, with a Hub that no one serves."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
-        served = Served(tmp_path_factory.mktemp("data"))
-        served.start()
-    yield served
-    served.stop()
+        server = Server(tmp_path_factory.mktemp("data"))
+        server.start()
+    yield server
+    server.kill()
 
 
 def test_pasted_text_becomes_a_sheet_that_is_checked(page: Page) -> None:
@@ -58,7 +59,7 @@ def test_a_file_is_opened(page: Page, tmp_path: Path) -> None:
     expect(page.get_by_role("heading", level=1)).to_have_text("tiny-96")
 
 
-def test_what_cannot_be_imported_is_said_beside_its_field(browser: Browser, shared_app: Served) -> None:
+def test_what_cannot_be_imported_is_said_beside_its_field(browser: Browser, shared_app: Server) -> None:
     """Each way says its own sentence, and what was typed in the others stays; Enter in the name's field fetches."""
     context = browser.new_context(base_url=shared_app.url)
     page = context.new_page()
@@ -82,7 +83,7 @@ def test_what_cannot_be_imported_is_said_beside_its_field(browser: Browser, shar
     context.close()
 
 
-def test_axe_finds_nothing_on_the_pages_of_models(browser: Browser, shared_app: Served) -> None:
+def test_axe_finds_nothing_on_the_pages_of_models(browser: Browser, shared_app: Server) -> None:
     """The list, a refusal, and models of several kinds; none of them is wider than the screen."""
     context = browser.new_context(base_url=shared_app.url)
     page = context.new_page()
@@ -97,7 +98,7 @@ def test_axe_finds_nothing_on_the_pages_of_models(browser: Browser, shared_app: 
     context.close()
 
 
-def test_the_pages_fit_a_screen_of_320_pixels(browser: Browser, shared_app: Served) -> None:
+def test_the_pages_fit_a_screen_of_320_pixels(browser: Browser, shared_app: Server) -> None:
     """As 1280 pixels are at 400 % zoom; long tables scroll inside their own box."""
     context = browser.new_context(base_url=shared_app.url, viewport={"width": 320, "height": 700})
     page = context.new_page()
@@ -107,7 +108,7 @@ def test_the_pages_fit_a_screen_of_320_pixels(browser: Browser, shared_app: Serv
     context.close()
 
 
-def test_importing_works_without_script(browser: Browser, shared_app: Served) -> None:
+def test_importing_works_without_script(browser: Browser, shared_app: Server) -> None:
     """Plain forms and links alone."""
     context = browser.new_context(base_url=shared_app.url, java_script_enabled=False)
     page = context.new_page()

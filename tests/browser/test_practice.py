@@ -7,7 +7,8 @@ from playwright.sync_api import Browser, Page, expect
 from app.sheets.library import Library
 from app.sheets.worksheet import Variant
 from simulation.misconception_students import misconception_sheets, right_sheet
-from tests.helpers.browser import Served, assert_accessible_in_all_looks
+from simulation.server import Server
+from tests.helpers.browser import assert_accessible_in_all_looks
 
 
 def sheet_on(page: Page, library: Library) -> Variant:
@@ -85,7 +86,7 @@ def test_practice_works_with_the_keyboard_alone(page: Page, library: Library) ->
     expect(page.get_by_label("Practise")).to_be_focused()
 
 
-def test_practice_works_without_script(browser: Browser, shared_app: Served, library: Library) -> None:
+def test_practice_works_without_script(browser: Browser, shared_app: Server, library: Library) -> None:
     """The forms alone lead from sheet to sheet, and what stands around the sheet stays after a check."""
     context = browser.new_context(base_url=shared_app.url, java_script_enabled=False)
     page = context.new_page()
@@ -103,7 +104,7 @@ def test_practice_works_without_script(browser: Browser, shared_app: Served, lib
     context.close()
 
 
-def test_axe_finds_nothing_and_nothing_is_too_wide(browser: Browser, shared_app: Served, library: Library) -> None:
+def test_axe_finds_nothing_and_nothing_is_too_wide(browser: Browser, shared_app: Server, library: Library) -> None:
     """On the first sheet, checked with a mistake, and on the one that comes back to it, its details open."""
     context = browser.new_context(base_url=shared_app.url)
     page = context.new_page()

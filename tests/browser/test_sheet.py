@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
-from tests.helpers.browser import Served
+from simulation.server import Server
 
 # The classic half-sheet, worked out by hand: 100 tokens, width 4096, heads of 4096/32 = 128.
 LLAMA_KEY = {
@@ -155,7 +155,7 @@ def test_another_model_and_length_make_another_sheet(page: Page) -> None:
     expect(page.get_by_role("status").first).to_contain_text("2 of 14")
 
 
-def test_impossible_tokens_are_refused_beside_the_field(browser: Browser, shared_app: Served) -> None:
+def test_impossible_tokens_are_refused_beside_the_field(browser: Browser, shared_app: Server) -> None:
     """Zero tokens: a sentence at the field, which keeps what was typed."""
     context = browser.new_context(base_url=shared_app.url)
     page = context.new_page()
@@ -193,21 +193,21 @@ def test_marks_come_back_after_a_reload(page: Page) -> None:
     assert (mark(page, "queries.rows"), mark(page, "queries.columns")) == ("right", "wrong")
 
 
-def test_a_lost_connection_and_a_restarted_server_lose_nothing(browser: Browser, own_app: Served) -> None:
+def test_a_lost_connection_and_a_restarted_server_lose_nothing(browser: Browser, own_app: Server) -> None:
     """Typed while the server is gone: said so, kept through a reload of the page, and saved once it is back."""
     context = browser.new_context(base_url=own_app.url)
     page = context.new_page()
     page.goto("/")
     page.fill('input[name="queries.rows"]', "100")
     expect(page.locator("output.saved")).to_have_text("Saved")
-    own_app.stop()
+    own_app.kill()
     page.fill('input[name="queries.columns"]', "128")
     expect(page.locator("output.saved")).to_contain_text("kept in this browser")
     page.get_by_role("button", name="Check").click()
     expect(page.get_by_role("status").first).to_contain_text("could not be reached")
     own_app.start()
     expect(page.locator("output.saved")).to_have_text("Saved", timeout=20_000)
-    own_app.stop()
+    own_app.kill()
     page.fill('input[name="keys.columns"]', "129")
     expect(page.locator("output.saved")).to_contain_text("kept in this browser")
     own_app.start()
@@ -301,7 +301,7 @@ def test_focus_lights_the_side_in_the_drawing(page: Page) -> None:
     assert page.locator(".edge.kin[data-blank='keys.columns']").count() >= 1
 
 
-def test_it_works_without_script(browser: Browser, shared_app: Served) -> None:
+def test_it_works_without_script(browser: Browser, shared_app: Server) -> None:
     """A plain form: fill in, check, answers, run, all with whole pages."""
     context = browser.new_context(base_url=shared_app.url, java_script_enabled=False)
     page = context.new_page()
@@ -322,7 +322,7 @@ def test_it_works_without_script(browser: Browser, shared_app: Served) -> None:
     context.close()
 
 
-def test_nothing_is_asked_of_anyone_else_and_the_first_load_is_light(browser: Browser, shared_app: Served) -> None:
+def test_nothing_is_asked_of_anyone_else_and_the_first_load_is_light(browser: Browser, shared_app: Server) -> None:
     """Every request goes to the app itself, and the first load weighs at most 100 kB as sent."""
     context = browser.new_context(base_url=shared_app.url)
     page = context.new_page()
