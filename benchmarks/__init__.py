@@ -1,1 +1,1 @@
-"""What is measured, against what; `make bench` prints it."""
+"""What is measured, and against what; `make bench` and `make bench-class` print it."""

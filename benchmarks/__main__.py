@@ -6,7 +6,7 @@ from benchmarks import configs, diagnosis, grading, handout, head, page
 
 
 def main() -> None:
-    """One report after the other, each line as soon as it is measured."""
+    """Run one report after another and print each line as soon as it is measured."""
     for module in (grading, diagnosis, page, configs, handout, head):
         print(f"\n{(module.__doc__ or '').splitlines()[0]}")
         for line in module.report():

@@ -17,24 +17,29 @@ ROUNDS = 21
 
 
 def report() -> Iterator[str]:
-    """Milliseconds for sixteen models, and for transformers on the meta device, its modules loaded."""
+    """The fastest and slowest of sixteen models, then three of them against building the model with transformers.
+
+    transformers builds on the meta device, without memory, and its modules are loaded before.
+    """
     records = json.loads((PROJECT / "tests" / "data" / "transformers_shapes.json").read_text(encoding="utf-8"))
-    ours = {record["name"]: _median(lambda r=record: _answer_everything(r["config"])) for record in records}  # type: ignore[misc]
+    ours = {record["name"]: _median_ms(lambda r=record: _answer_everything(r["config"])) for record in records}  # type: ignore[misc]
     slowest = max(ours, key=lambda name: ours[name])
     yield f"ours: {min(ours.values()):.2f} to {ours[slowest]:.2f} ms a model (slowest: {slowest})"
     for name in ("gpt2", "llama-7b", "llama-2-70b"):
         record = next(record for record in records if record["name"] == name)
-        built = min(_built(record["config"], record["expected"]["model_class"]) for _ in range(3))
+        built = min(_build_ms(record["config"], record["expected"]["model_class"]) for _ in range(3))
         yield f"{name}: ours {ours[name]:.2f} ms, transformers {built:,.0f} ms, ratio {built / ours[name]:,.0f}"
 
 
 def _answer_everything(config: dict[str, Any]) -> None:
+    """Read a config, and compute its shapes and its parameters."""
     architecture = build_architecture(config)
     shapes(architecture, 100)
     parameters_json(architecture)
 
 
-def _median(work: Callable[[], None]) -> float:
+def _median_ms(work: Callable[[], None]) -> float:
+    """The median time of some work in milliseconds."""
     times = []
     for _ in range(ROUNDS):
         start = time.perf_counter()
@@ -43,8 +48,8 @@ def _median(work: Callable[[], None]) -> float:
     return sorted(times)[ROUNDS // 2]
 
 
-def _built(config: dict[str, Any], class_name: str) -> float:
-    """One building of the whole model without memory."""
+def _build_ms(config: dict[str, Any], class_name: str) -> float:
+    """Milliseconds to build the whole model once, without memory for its parameters."""
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "critical")
     import torch

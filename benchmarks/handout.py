@@ -25,28 +25,30 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
 def report() -> Iterator[str]:
-    """Ours first, each in a process of its own; then the same sheets through what else is installed, and the ratios."""
+    """Our times and memory, each in a process of its own; then pdflatex and Chromium if installed, and the ratios."""
     context = multiprocessing.get_context("spawn")
     with context.Pool(1, maxtasksperchild=1) as pool:
-        one = pool.apply(_one)
-        seconds, pages, size, memory = pool.apply(_many)
-        roster = pool.apply(_roster)
-    yield f"one sheet, warm: {1000 * one:.0f} ms (median of 20)"
+        one_s = pool.apply(_one_sheet_s)
+        seconds, pages, size, memory = pool.apply(_many_versions)
+        roster = pool.apply(_class_list)
+    yield f"one sheet, warm: {1000 * one_s:.0f} ms (median of 20)"
     yield f"200 versions with keys: {seconds:.2f} s, {pages} pages, {size / 1e6:.1f} MB, {memory:.0f} MB of memory"
     yield f"a class of 2,000 with backs: {roster[0]:.1f} s, {roster[1] / 1e6:.1f} MB, {roster[2]:.0f} MB of memory"
-    yield from _others(one, seconds)
+    yield from _others(one_s, seconds)
 
 
-def _peak() -> float:
+def _peak_memory_mb() -> float:
+    """The most memory this process has used so far, in MB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def _made(renderer: TypstRenderer, options: HandoutOptions, names: tuple[str, ...] = ()) -> bytes:
+def _make_pdf(renderer: TypstRenderer, options: HandoutOptions, names: tuple[str, ...] = ()) -> bytes:
     library, tickets = load_library(PROJECT / "worksheets"), load_tickets(PROJECT / "worksheets")
     return renderer.render_handout(handout_documents(options, plan_sheets(library, options, names), tickets, ADDRESS))
 
 
-def _one() -> float:
+def _one_sheet_s() -> float:
+    """The median time for a PDF of one sheet with a warm renderer, another sheet each time."""
     library, renderer = load_library(PROJECT / "worksheets"), TypstRenderer()
     times = []
     for tokens in range(20, 41):  # another sheet each time, so that nothing is taken from the last
@@ -57,60 +59,64 @@ def _one() -> float:
     return sorted(times[1:])[10]
 
 
-def _many() -> tuple[float, int, int, float]:
+def _many_versions() -> tuple[float, int, int, float]:
+    """For 200 versions with keys: seconds, pages, bytes, and peak memory in MB."""
     from pikepdf import Pdf
 
     renderer = TypstRenderer()
-    _made(renderer, HandoutOptions(sheets=1))
+    _make_pdf(renderer, HandoutOptions(sheets=1))
     start = time.perf_counter()
-    made = _made(renderer, MANY)
-    seconds, memory = time.perf_counter() - start, _peak()
+    pdf = _make_pdf(renderer, MANY)
+    seconds, memory = time.perf_counter() - start, _peak_memory_mb()
     with tempfile.NamedTemporaryFile(suffix=".pdf") as file:
-        Path(file.name).write_bytes(made)
+        Path(file.name).write_bytes(pdf)
         with Pdf.open(file.name) as opened:
-            return seconds, len(opened.pages), len(made), memory
+            return seconds, len(opened.pages), len(pdf), memory
 
 
-def _roster() -> tuple[float, int, float]:
+def _class_list() -> tuple[float, int, float]:
+    """For a class of 2,000 with exit tickets on the backs: seconds, bytes, and peak memory in MB."""
     start = time.perf_counter()
     names = tuple(f"Student {at}" for at in range(2000))
-    made = _made(TypstRenderer(), HandoutOptions(worksheet="head-of-a-model", variants=True, back="classic"), names)
-    return time.perf_counter() - start, len(made), _peak()
+    pdf = _make_pdf(TypstRenderer(), HandoutOptions(worksheet="head-of-a-model", variants=True, back="classic"), names)
+    return time.perf_counter() - start, len(pdf), _peak_memory_mb()
 
 
 def _others(one: float, many: float) -> Iterator[str]:
-    """The same sheets, without tags, keys' misconceptions and codes, as LaTeX and as a web page."""
+    """One sheet and 200 through each other program, without tags, misconceptions and codes, and the ratio to ours."""
     library = load_library(PROJECT / "worksheets")
     sheets = plan_sheets(library, MANY)
     programs: dict[str, Callable[[Path, list[HandoutSheet]], list[str]] | None] = {
-        "pdflatex": _latex if shutil.which("pdflatex") else None,
-        "headless Chromium": _page if any(map(shutil.which, BROWSERS)) else None,
+        "pdflatex": _write_latex if shutil.which("pdflatex") else None,
+        "headless Chromium": _write_web_page if any(map(shutil.which, BROWSERS)) else None,
     }
     for name, command in programs.items():
         if command is None:
             yield f"{name}: not installed, not measured"
             continue
-        few, all_ = (_timed(command, list(sheets[:n])) for n in (1, 200))
+        one_sheet, all_sheets = (_seconds(command, list(sheets[:n])) for n in (1, 200))
         yield (
-            f"{name}: one sheet {few:.2f} s ({few / one:.0f} times ours, cold), "
-            f"200 with keys {all_:.2f} s ({all_ / many:.1f} times)"
+            f"{name}: one sheet {one_sheet:.2f} s ({one_sheet / one:.0f} times ours, cold), "
+            f"200 with keys {all_sheets:.2f} s ({all_sheets / many:.1f} times)"
         )
 
 
-def _timed(command: Callable[[Path, list[HandoutSheet]], list[str]], sheets: list[HandoutSheet]) -> float:
+def _seconds(command: Callable[[Path, list[HandoutSheet]], list[str]], sheets: list[HandoutSheet]) -> float:
     with tempfile.TemporaryDirectory() as folder:
-        asked = command(Path(folder), sheets)
+        arguments = command(Path(folder), sheets)
         start = time.perf_counter()
-        subprocess.run(asked, cwd=folder, check=True, capture_output=True, timeout=300)
+        subprocess.run(arguments, cwd=folder, check=True, capture_output=True, timeout=300)
         return time.perf_counter() - start
 
 
 def _rows(sheet: HandoutSheet, filled: bool) -> list[tuple[str, ...]]:
+    """Name and blanks of each row of a sheet, with the right numbers or empty."""
     variant = sheet.variant
     return [(row.name, *(str(variant.key[p]) if filled else "" for p in row.blanks)) for row in variant.rows]
 
 
-def _latex(folder: Path, sheets: list[HandoutSheet]) -> list[str]:
+def _write_latex(folder: Path, sheets: list[HandoutSheet]) -> list[str]:
+    """Write the sheets, then their keys, as LaTeX into the folder; the command that makes the PDF."""
     pages = []
     for filled in (False, True):
         for sheet in sheets:
@@ -123,7 +129,8 @@ def _latex(folder: Path, sheets: list[HandoutSheet]) -> list[str]:
     return ["pdflatex", "-interaction=batchmode", "sheet.tex"]
 
 
-def _page(folder: Path, sheets: list[HandoutSheet]) -> list[str]:
+def _write_web_page(folder: Path, sheets: list[HandoutSheet]) -> list[str]:
+    """Write the sheets, then their keys, as HTML into the folder; the command that makes the PDF."""
     pages = []
     for filled in (False, True):
         for sheet in sheets:

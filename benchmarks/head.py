@@ -1,8 +1,8 @@
 """One head of LLaMA 7B through the app's own lines against plain torch by hand, in time and in memory.
 
 `python -m benchmarks.head` prints the figures; `--layer` adds the 32-head module of the transformers library.
-Both versions get the same tensors in the same process, turn by turn and each first in every second round. The ratio
-is the median of the rounds' own ratios: a neighbour who slows the machine for a while slows both halves of a round.
+Both versions get the same tensors in the same process, in turn, each first in every second round. The ratio is the
+median of the ratios of single rounds, because another program that slows the machine slows both halves of a round.
 """
 
 from __future__ import annotations
@@ -49,10 +49,13 @@ def report(layer: bool = False) -> list[str]:
 
 
 def by_hand(given: dict[str, Any], cos: Any, sin: Any) -> tuple[Any, ...]:
-    """The same head as a careful person writes it once; everything made is returned, as a notebook keeps it."""
+    """One head as a careful person writes it, q to output; returns every tensor, since a notebook keeps them all.
+
+    `given` holds X (N, d), W_Q and W_K (d, d_h), W_V (d, d_v) and W_O (d_v, d), in this order; cos, sin: (N, d_h/2).
+    """
     x, w_q, w_k, w_v, w_o = given.values()
     q, k, v = x @ w_q, x @ w_k, x @ w_v
-    q, k = _rotated(q, cos, sin), _rotated(k, cos, sin)
+    q, k = _rotate(q, cos, sin), _rotate(k, cos, sin)
     scores = (q @ k.T).div_(q.shape[1] ** 0.5)
     later = torch.ones(len(x), len(x), dtype=torch.bool, device=x.device).triu_(1)
     weights = torch.softmax(scores.masked_fill_(later, float("-inf")), dim=-1)
@@ -60,12 +63,14 @@ def by_hand(given: dict[str, Any], cos: Any, sin: Any) -> tuple[Any, ...]:
     return q, k, v, scores, weights, context, context @ w_o
 
 
-def _rotated(x: Any, cos: Any, sin: Any) -> Any:
+def _rotate(x: Any, cos: Any, sin: Any) -> Any:
+    """RoPE for x (N, d_h): its left and right halves rotated against each other; cos, sin: (N, d_h/2)."""
     left, right = x.chunk(2, dim=-1)
     return torch.cat((left * cos - right * sin, right * cos + left * sin), dim=-1)
 
 
 def _row(architecture: Architecture, tokens: int, device: str, dtype: str, rounds: int) -> str:
+    """One line: median times of both versions and of their ratio, and the peak memory; asserts equal outputs."""
     lines = program(architecture, tokens, dtype=dtype, device=device)
     made = execute(lines, device=device, rehearsed=True)
     needed, peak, variables = bytes_needed(architecture, tokens, dtype), made.peak_bytes, made.variables
@@ -90,6 +95,7 @@ def _row(architecture: Architecture, tokens: int, device: str, dtype: str, round
 
 
 def _pair(ours: Callable[[], float], theirs: Callable[[], float], ours_first: bool) -> tuple[float, float]:
+    """The times of one round, ours before theirs, whichever was run first."""
     if ours_first:
         mine = ours()
         return mine, theirs()
@@ -98,7 +104,7 @@ def _pair(ours: Callable[[], float], theirs: Callable[[], float], ours_first: bo
 
 
 def _bytes_by_hand(given: dict[str, Any], tables: tuple[Any, Any], device: str) -> int | None:
-    """Peak of the version by hand, with the bytes of what it is given: ours is counted from nothing."""
+    """Peak bytes of the version by hand, plus those of its inputs, as ours makes them itself; None if not counted."""
     start = start_counting(device)
     kept = by_hand(given, *tables)
     took = bytes_since(device, start)
@@ -111,6 +117,7 @@ def _ratio(ours: int | None, theirs: int | None) -> str:
 
 
 def _milliseconds(work: Callable[[], object], device: str) -> float:
+    """Wall time of some work, the GPU waited for, without the time to free its result."""
     start_counting(device)  # both versions begin with the allocator's spare memory given back
     if device == "cuda":
         torch.cuda.synchronize()
@@ -124,13 +131,14 @@ def _milliseconds(work: Callable[[], object], device: str) -> float:
 
 
 def _layer_row(tokens: int) -> str:
+    """One line: the median time of a whole 32-head layer of the transformers library on the CPU."""
     llama = importlib.import_module("transformers.models.llama.modeling_llama")
     config = llama.LlamaConfig(**{**LLAMA_7B, "num_hidden_layers": 1}, attn_implementation="eager")
     layer, x = llama.LlamaAttention(config, layer_idx=0).eval(), torch.randn(1, tokens, config.hidden_size)
     with torch.no_grad():
-        turns = llama.LlamaRotaryEmbedding(config)(x, torch.arange(tokens)[None])
+        rotary = llama.LlamaRotaryEmbedding(config)(x, torch.arange(tokens)[None])
         mask = torch.full((1, 1, tokens, tokens), float("-inf")).triu_(1)
-        took = [_milliseconds(lambda: layer(x, turns, mask), "cpu") for _ in range(3)]
+        took = [_milliseconds(lambda: layer(x, rotary, mask), "cpu") for _ in range(3)]
     return f"cpu float32  N {tokens:>6,}: LlamaAttention of transformers, 32 heads: {statistics.median(took):9.2f} ms"
 
 

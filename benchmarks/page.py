@@ -2,60 +2,53 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import httpx
+
+from simulation.server import Server
 
 STARTS = 5
 
 
 def report() -> Iterator[str]:
-    """Median of several cold starts with a fresh database, then every file of the first load."""
-    seconds = sorted(_first_page() for _ in range(STARTS))
+    """Median of several cold starts with a fresh database, then the size of every file of the first load."""
+    seconds = sorted(_first_page_seconds() for _ in range(STARTS))
     yield f"first page after process start: {seconds[STARTS // 2]:.2f} s (median of {STARTS}, fresh database)"
-    yield from _weights()
+    with _server() as server:
+        yield from _sizes(server.url)
 
 
-def _serve(folder: str) -> tuple[subprocess.Popen[str], str]:
-    environment = {**os.environ, "ATTENTION_SHAPES_PORT": "0", "ATTENTION_SHAPES_DATA_DIR": folder}
-    environment.pop("DATABASE_URL", None)
-    command = [sys.executable, "-c", "from app.cli import main; main(['serve'])"]
-    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    found = re.search(r"http://\S+", process.stdout.readline())
-    assert found, "serve printed no address"
-    return process, found.group()
-
-
-def _first_page() -> float:
+@contextmanager
+def _server() -> Iterator[Server]:
+    """A server with a temporary folder, yielded as soon as it prints its URL."""
     with tempfile.TemporaryDirectory() as folder:
-        start = time.perf_counter()
-        process, url = _serve(folder)
+        server = Server(Path(folder))
+        server.start()
         try:
-            httpx.get(url).raise_for_status()
-            return time.perf_counter() - start
+            yield server
         finally:
-            process.kill()
-            process.communicate()
+            server.kill()
 
 
-def _weights() -> Iterator[str]:
-    with tempfile.TemporaryDirectory() as folder:
-        process, url = _serve(folder)
-        try:
-            yield from _measured(url)
-        finally:
-            process.kill()
-            process.communicate()
+def _first_page_seconds() -> float:
+    """Wall time from starting the process to having the first page."""
+    start = time.perf_counter()
+    with _server() as server:
+        httpx.get(server.url).raise_for_status()
+        return time.perf_counter() - start
 
 
-def _measured(url: str) -> Iterator[str]:
+def _sizes(url: str) -> Iterator[str]:
+    """A line for each file that the first page loads, fonts of its stylesheets included, and one for their sum.
+
+    Sizes are those of the bodies as sent, compressed or not.
+    """
     page = httpx.get(url).text
     linked = set(re.findall(r'(?:src|href)="(/static/[^"]+)"', page))
     styles = " ".join(httpx.get(url + path).text for path in linked if path.endswith(".css"))
