@@ -77,10 +77,8 @@ KNOWN_CYCLES: set[str] = {
 }
 KNOWN_CLASS_NAMES: set[str] = {
     "Asked",
-    "Draft",
     "Line",
     "Sheet",
-    "Ticket",
     "Typed",
 }
 KNOWN_CONSTANT_NAMES: set[str] = {
