@@ -17,35 +17,42 @@ from app.settings import PROJECT, Settings
 from app.sheets.exit_tickets import load_tickets
 from app.sheets.library import load_library
 from app.store import Store
-from app.web.api import health
-from app.web.api import v1 as api
-from app.web.handouts import handout_page as handout
-from app.web.handouts import mark_paper_page as marking
-from app.web.handouts import print_job_page
-from app.web.models import model_list_page as models
-from app.web.models import model_page as model
-from app.web.practice import next_sheet_page as practice
-from app.web.practice import sheet_page as sheet
-from app.web.runs import run_page as run
+from app.web.api import health, v1
+from app.web.handouts import handout_page, mark_paper_page, print_job_page
+from app.web.models import model_list_page, model_page
+from app.web.practice import next_sheet_page, sheet_page
+from app.web.runs import run_page
 from app.web.shared import errors
 from app.web.shared.rate_limits import RateLimits
 from app.web.shared.request_guard import Guard
 from app.web.shared.services import Services
 from app.web.shared.static_files import HashedStaticFiles
 from app.web.shared.urls import register_routes
-from app.web.student import class_sheet_page as classroom
-from app.web.student import join_page as join
-from app.web.teacher import activity_page as activities
-from app.web.teacher import course_page as courses
-from app.web.teacher import enter_paper_page as papers
-from app.web.teacher import exit_tickets_page as exit_tickets
-from app.web.teacher import export_page as exports
-from app.web.teacher import live_page as live
-from app.web.teacher import print_class_page as class_handouts
-from app.web.teacher import regrade_page as regrading
-from app.web.teacher import results_page as results
-from app.web.teacher import sample_course_page as samples
-from app.web.teacher import sign_in_page as signin
+from app.web.student import activity_page as student_activity_page
+from app.web.student import class_sheet_page, exit_ticket_page, join_page, my_work_page
+from app.web.teacher import (
+    activity_page,
+    course_page,
+    enter_paper_page,
+    exit_tickets_page,
+    export_page,
+    live_page,
+    print_class_page,
+    regrade_page,
+    results_page,
+    sample_course_page,
+    sign_in_page,
+)
+
+# Every module with routes. No address matches two of them, so that their order does not matter.
+PAGES = (
+    *(sheet_page, next_sheet_page, run_page, model_list_page, model_page, handout_page, print_job_page),
+    mark_paper_page,
+    *(join_page, my_work_page, student_activity_page, class_sheet_page, exit_ticket_page),
+    *(sign_in_page, course_page, activity_page, live_page, results_page, exit_tickets_page, regrade_page),
+    *(enter_paper_page, print_class_page, export_page, sample_course_page),
+    *(v1, health),
+)
 
 
 def create_app(settings: Settings | None = None) -> FastAPI:
@@ -74,9 +81,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         redoc_url=None,
     )
     app.state.services = services
-    learning = (classroom, sheet, practice, run, models, model, handout, print_job_page, marking, api, health, join)
-    teaching = (signin, courses, activities, live, results, exit_tickets, regrading, exports, samples)
-    routers = [module.router for module in (*learning, *teaching, papers, class_handouts)]
+    routers = [page.router for page in PAGES]
     register_routes(chain(app.routes, *(router.routes for router in routers)))  # app.routes holds /openapi.json so far
     for router in routers:
         app.include_router(router)

@@ -1,6 +1,6 @@
-"""Where a browser's record of practice is kept, and what stands around a sheet of practice.
+"""The record of practice, which travels in a cookie of the browser, and the panel that it puts around a sheet.
 
-The rule that reads the record is the core's; only this module knows that it travels in a cookie.
+The rules that read the record are in app/practice.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from app.practice.scheduler import (
     next_sheet,
     practice_levels,
 )
-from app.sheets.worksheet import Variant
+from app.sheets.library import Library
+from app.sheets.worksheet import Variant, Wording
 from app.web.shared.cookies import PRACTICE_COOKIE, set_private_cookie
-from app.web.shared.services import Services
 
-MAX_COOKIE = 3600  # characters; browsers keep cookies of 4096
+MAX_COOKIE = 3600  # characters; browsers store cookies of up to 4096
 
 
 @dataclass(frozen=True)
 class LevelChoice:
-    """One level to choose, by the name that people read."""
+    """One level in the list to choose from."""
 
     key: str
     name: str
@@ -40,69 +40,70 @@ class LevelChoice:
 
 @dataclass(frozen=True)
 class IdeaView:
-    """An idea by its name, how it stands, and the word for that."""
+    """An idea that sheets practise, and how well the record says it is understood."""
 
     name: str
     state: IdeaState
-    told: str
+    state_text: str
 
 
 @dataclass(frozen=True)
-class Practice:
-    """What stands around a sheet of practice: the levels, why this sheet comes, and how each idea stands."""
+class PracticePanel:
+    """What stands around a sheet of practice: the levels, why this sheet comes, and the state of each idea."""
 
     levels: tuple[LevelChoice, ...]
-    why: str
+    why: str  # empty where there is nothing to say, or the sheet is not the one that the record asks for
     ideas: tuple[IdeaView, ...]
     sheets_to_solid: int = SHEETS_TO_SOLID
 
 
-def kept_record(request: Request) -> PracticeRecord:
-    """The record in this browser; a new one where there is none, or none that can be read."""
+def read_record_cookie(request: Request) -> PracticeRecord:
+    """The record in this browser; a new one where there is none or it cannot be read."""
     text = request.cookies.get(PRACTICE_COOKIE, "")
     try:
         return read_record(base64.urlsafe_b64decode(text[:MAX_COOKIE].encode("ascii")).decode())
-    except ValueError:  # of the letters, or a RecordError
+    except ValueError:  # no ASCII, no base64, or a RecordError
         return new_record()
 
 
 def new_record() -> PracticeRecord:
-    """An empty record with a start of its own, so that no two browsers practise alike."""
+    """An empty record with a random seed, so that browsers get different sheets."""
     return PracticeRecord(secrets.randbelow(MAX_COUNT))
 
 
-def keep_record(request: Request, response: Response, record: PracticeRecord) -> None:
-    """Put the record into the browser, without its oldest results where it has grown too long for that."""
-    while len(text := _as_cookie(record)) > MAX_COOKIE:
+def set_record_cookie(request: Request, response: Response, record: PracticeRecord) -> None:
+    """Put the record into the browser's cookie, without its oldest results where it has grown too long for one."""
+    while len(text := _encode(record)) > MAX_COOKIE:
         record = replace(record, results=record.results[max(1, len(record.results) // 10) :])
     set_private_cookie(request, response, PRACTICE_COOKIE, text)
 
 
-def _as_cookie(record: PracticeRecord) -> str:
+def _encode(record: PracticeRecord) -> str:
     return base64.urlsafe_b64encode(write_record(record).encode()).decode("ascii")
 
 
-def practice_around(request: Request, services: Services, variant: Variant | None) -> Practice:
-    """What stands around this sheet for the record of this browser."""
-    record, library = kept_record(request), services.library
-    coming, own = next_sheet(library, record), current_level(library, record)
-    levels = tuple(LevelChoice(level.key, _name(services, level), level == own) for level in practice_levels(library))
-    say = library.wording.say
+def practice_panel(request: Request, library: Library, variant: Variant | None) -> PracticePanel:
+    """The panel around this sheet, from the record in this browser."""
+    record, say = read_record_cookie(request), library.wording.say
+    coming, current = next_sheet(library, record), current_level(library, record)
+    levels = (
+        LevelChoice(each.key, _level_name(library.wording, each), each == current) for each in practice_levels(library)
+    )
     states = idea_states(library, record).items()
-    ideas = tuple(IdeaView(say("ideas", idea), state, say("idea-states", state)) for idea, state in states)
-    return Practice(levels, _why(services, coming) if coming.variant == variant else "", ideas)
+    ideas = (IdeaView(say("ideas", idea), state, say("idea-states", state)) for idea, state in states)
+    why = _why(library.wording, coming) if coming.variant == variant else ""
+    return PracticePanel(tuple(levels), why, tuple(ideas))
 
 
-def _name(services: Services, level: PracticeLevel) -> str:
-    say = services.library.wording.say
-    name = say("topics", level.topic)
-    return say("practice", "in-letters", level=name) if level.in_letters else name
+def _level_name(wording: Wording, level: PracticeLevel) -> str:
+    """The name of a level: that of its topic, and that it asks for letters where it does."""
+    name = wording.say("topics", level.topic)
+    return wording.say("practice", "in-letters", level=name) if level.in_letters else name
 
 
-def _why(services: Services, coming: NextSheet) -> str:
-    """Why this sheet comes, where there is something to say."""
-    wording = services.library.wording
+def _why(wording: Wording, coming: NextSheet) -> str:
+    """The sentence on why this sheet comes; empty for a reason that the wording has no sentence for."""
     if coming.reason not in wording.sections["practice"]:
         return ""
     ideas = ", ".join(wording.say("ideas", idea) for idea in coming.ideas)
-    return wording.say("practice", coming.reason, ideas=ideas, level=_name(services, coming.level))
+    return wording.say("practice", coming.reason, ideas=ideas, level=_level_name(wording, coming.level))

@@ -1,4 +1,4 @@
-"""The sheet: choose one, fill it in, have it saved, checked and, after a try, answered."""
+"""/ and /sheet: choose a sheet, fill it in, have it saved, checked and, after an attempt, answered; /v opens a code."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated
 
 from annotated_doc import Doc
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 
 from app.exchange.imported_models import library_with_model, variant_coded
@@ -14,31 +14,33 @@ from app.figures.figures import Figure
 from app.figures.scale import ScaleName
 from app.grading.explanations import Explanation, explain_diagnosis
 from app.grading.grade import Report, grade
-from app.grading.hints import HINT_LEVELS, Hint, HintLevel, next_hint_level, write_hint
+from app.grading.hints import Hint, HintLevel, next_hint_level, write_hint
 from app.models.architecture import TokensError
 from app.shapes.topics import TopicError
 from app.sheets.library import Library
 from app.sheets.worksheet import Variant, WorksheetError
-from app.store import PracticeDraft, Visitor
-from app.web.practice.practice_cookie import Practice, practice_around
+from app.store import PracticeDraft, Store, Visitor
+from app.web.practice.practice_cookie import PracticePanel, practice_panel
 from app.web.practice.sheet_request import (
-    DEFAULT,
-    Asked,
-    Posted,
+    FIRST_WORKSHEET,
+    PostedSheet,
+    SheetRequest,
     find_variant,
-    keep_try,
-    read_scale,
     sheet_key,
     sheet_link,
+    store_attempt,
 )
 from app.web.shared.errors import status_of
-from app.web.shared.services import Services, ServicesDep
-from app.web.shared.sheet_view import RowView, drawn, row_views
-from app.web.shared.templating import render
+from app.web.shared.forms import FormDep
+from app.web.shared.services import LibraryDep, Services, ServicesDep, StoreDep
+from app.web.shared.sheet_form import read_hint_level, read_scale
+from app.web.shared.sheet_view import FiguresFragment, RowView, draw_typed, hint_letters, row_views, run_button
+from app.web.shared.templating import is_htmx, render
 from app.web.shared.visitor import FormSecret, MaybeVisitor, OwnerDep, remember_visitor
 
 router = APIRouter(include_in_schema=False)
-LOOKED_BACK = 20  # attempts that are looked through for a misconception to explain
+
+MAX_ATTEMPTS_EXPLAINED = 20  # the latest, which are looked through for a misconception
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Choices:
+class TopicChoices:
     """The worksheets of one topic."""
 
     topic: str
@@ -63,7 +65,7 @@ class Chooser:
     """What stands above the sheet, as chosen or typed, and the sentences about what cannot be used."""
 
     worksheet: str
-    worksheets: tuple[Choices, ...]
+    worksheets: tuple[TopicChoices, ...]
     models: tuple[Choice, ...]
     tokens: str
     problem: str = ""
@@ -84,18 +86,18 @@ class SheetPage:
     report: Annotated[Report | None, Doc("The last check, none before one.")] = None
     answers_shown: Annotated[bool, Doc("Whether the answers stand under the boxes.")] = False
     notice: Annotated[str, Doc("A sentence about the last press of a button, or nothing.")] = ""
-    gap: Annotated[str, Doc("The first link that does not fit, in words, where nothing else here says so.")] = ""
+    mismatch: Annotated[str, Doc("Which blanks should be equal and are not, if nothing else says so.")] = ""
     hint: Annotated[Hint | None, Doc("The hint that was asked for.")] = None
     next_hint: Annotated[HintLevel | None, Doc("How far the next hint goes; none if there is none.")] = None
     parameters: Annotated[tuple[str, ...], Doc("The letters of the model's matrices, as hints write them.")] = ()
-    explanation: Annotated[Explanation | None, Doc("What an earlier try believed, once the sheet is done.")] = None
+    explanation: Annotated[Explanation | None, Doc("The misconception behind an earlier attempt.")] = None
     link: Annotated[str, Doc("The address of this very sheet, without anything typed.")] = ""
     print_link: Annotated[str, Doc("The address of this sheet as a handout.")] = ""
     run_button: Annotated[str, Doc("What the button that runs the head says.")] = ""
     saved_version: Annotated[int, Doc("The browser's clock at the newest save the server has, 0 before one.")] = 0
-    form_secret: Annotated[str, Doc("A secret of this page, where no cookie tells yet who works in this browser.")] = ""
+    form_secret: Annotated[str, Doc("A secret that the first requests of a new browser share.")] = ""
     practising: Annotated[bool, Doc("Whether another sheet can be asked for from this one.")] = False
-    practice: Annotated[Practice | None, Doc("What stands around a sheet of practice.")] = None
+    practice: Annotated[PracticePanel | None, Doc("What stands around a sheet of practice.")] = None
 
 
 @router.get("/", name="home")
@@ -104,178 +106,180 @@ def show_sheet(
     request: Request,
     services: ServicesDep,
     visitor: MaybeVisitor,
-    worksheet: str = DEFAULT,
+    worksheet: str = FIRST_WORKSHEET,
     model: str = "",
     tokens: str | None = None,
     decoded: str = "",
     scale: str = "root",
     practice: bool = False,
 ) -> Response:
-    """The sheet as it was left in this browser: what was typed, and the marks of the boxes unchanged since a check."""
-    library = library_with_model(services.library, services.store, model)
+    """The sheet as this browser left it: the texts of the last save, and the marks of texts unchanged since a check.
+
+    A choice that cannot be used is shown again with a sentence (404 or 422).
+    """
+    library, store = library_with_model(services.library, services.store, model), services.store
     try:
         variant = find_variant(library, worksheet, model, tokens, decoded)
     except (WorksheetError, TokensError, TopicError) as error:
         chooser = _chooser(library, worksheet, model, tokens, str(error))
         return render("practice/sheet.html", SheetPage(chooser), status_of(error))
     key = sheet_key(variant)
-    draft = services.store.find_draft(visitor, key) if visitor else None
-    attempt = services.store.last_attempt(visitor, key) if visitor else None
-    asked = Asked(variant, draft or PracticeDraft({}, 0), read_scale(scale), practice)
-    report = grade(variant, attempt.answers) if attempt else None
-    page = sheet_page(services, asked, report)
-    page = _looking_back(services, visitor, page) if visitor else replace(page, form_secret=FormSecret.new().secret)
-    return render("practice/sheet.html", _whole(request, services, page))
+    draft = store.find_draft(visitor, key) if visitor else None
+    attempt = store.last_attempt(visitor, key) if visitor else None
+    asked = SheetRequest(variant, draft or PracticeDraft({}, 0), read_scale(scale), practice)
+    page = _sheet_page(services, asked, grade(variant, attempt.answers) if attempt else None)
+    page = _with_explanation(store, visitor, page) if visitor else replace(page, form_secret=FormSecret.new().secret)
+    return render("practice/sheet.html", _with_practice_panel(request, services.library, page))
 
 
 @router.get("/v/{code}")
-def open_sheet_code(services: ServicesDep, code: str) -> Response:
-    """The sheet that a code on paper names."""
-    return RedirectResponse(sheet_link(variant_coded(services.library, services.store, code)), 303)
+def open_sheet_code(library: LibraryDep, store: StoreDep, code: str) -> Response:
+    """Redirect to the sheet with this code; raises WorksheetError for a code of no sheet."""
+    return RedirectResponse(sheet_link(variant_coded(library, store, code)), 303)
 
 
 @router.get("/v")
-def find_sheet_code(services: ServicesDep, code: str = "") -> Response:
-    """The same for a code that was typed; what cannot be one comes back to be mended."""
+def find_sheet_code(library: LibraryDep, store: StoreDep, code: str = "") -> Response:
+    """Redirect to the sheet with the code that was typed; a code of no sheet comes back with a sentence (404)."""
     try:
-        return RedirectResponse(sheet_link(variant_coded(services.library, services.store, code)), 303)
+        return RedirectResponse(sheet_link(variant_coded(library, store, code)), 303)
     except WorksheetError as error:
-        chooser = replace(_chooser(services.library, DEFAULT, "", None), code=code[:60], code_problem=str(error))
+        chooser = replace(_chooser(library, FIRST_WORKSHEET, "", None), code=code[:60], code_problem=str(error))
         return render("practice/sheet.html", SheetPage(chooser), 404)
 
 
 @router.post("/sheet/save")
-def save_sheet(request: Request, services: ServicesDep, owner: OwnerDep, asked: Posted) -> Response:
-    """Keep what was typed, and give back its drawing."""
-    services.store.save_draft(owner, sheet_key(asked.variant), asked.draft)
-    response = render("shared/_figures.html", sheet_page(services, asked, None))
+def save_sheet(request: Request, store: StoreDep, owner: OwnerDep, asked: PostedSheet) -> Response:
+    """Store what was typed, and answer with its drawing."""
+    store.save_draft(owner, sheet_key(asked.variant), asked.draft)
+    figures = FiguresFragment(draw_typed(asked.variant, asked.answers, asked.scale))
+    response = render("shared/_figures.html", figures)
     remember_visitor(request, response, owner)
     return response
 
 
 @router.post("/sheet/check")
-def check_sheet(request: Request, services: ServicesDep, owner: OwnerDep, asked: Posted) -> Response:
-    """Mark the sheet, keep the try, and show the marks."""
+def check_sheet(request: Request, services: ServicesDep, owner: OwnerDep, asked: PostedSheet) -> Response:
+    """Mark the sheet, store the attempt, and show the marks."""
     report = grade(asked.variant, asked.answers)
-    keep_try(services, owner, asked, report)
-    return _work(request, services, owner, sheet_page(services, asked, report))
-
-
-async def pressed(request: Request) -> HintLevel:
-    """How far the hint goes that was asked for: 1 to 3, the first where the form says nothing that can be used."""
-    async with request.form() as sent:
-        level = sent.get("hint")
-    return next((known for known in HINT_LEVELS if str(known) == level), HINT_LEVELS[0])
+    store_attempt(services.store, owner, asked, report)
+    return _respond(request, services, owner, _sheet_page(services, asked, report))
 
 
 @router.post("/sheet/hint")
 def show_sheet_hint(
-    request: Request,
-    services: ServicesDep,
-    owner: OwnerDep,
-    asked: Posted,
-    level: Annotated[HintLevel, Depends(pressed)],
+    request: Request, services: ServicesDep, owner: OwnerDep, asked: PostedSheet, form: FormDep
 ) -> Response:
-    """Mark the sheet as a check does, with a hint; what was checked already is no second try."""
+    """Mark the sheet as a check does, with a hint; answers that were just checked are stored as no second attempt."""
     report = grade(asked.variant, asked.answers)
     last = services.store.last_attempt(owner, sheet_key(asked.variant))
     if last is None or dict(last.answers) != dict(asked.answers):
-        keep_try(services, owner, asked, report)
-    return _work(
-        request, services, owner, sheet_page(services, asked, report, hinted=write_hint(asked.variant, report, level))
-    )
+        store_attempt(services.store, owner, asked, report)
+    hinted = write_hint(asked.variant, report, read_hint_level(form))
+    return _respond(request, services, owner, _sheet_page(services, asked, report, hinted=hinted))
 
 
 @router.post("/sheet/answers")
-def show_sheet_answers(request: Request, services: ServicesDep, owner: OwnerDep, asked: Posted) -> Response:
-    """The answers under the boxes, with the marks of the last try; without a try, only the advice to make one."""
+def show_sheet_answers(request: Request, services: ServicesDep, owner: OwnerDep, asked: PostedSheet) -> Response:
+    """The answers under the boxes, with the marks of the last attempt; without one, only the advice to make one."""
     key = sheet_key(asked.variant)
     services.store.save_draft(owner, key, asked.draft)
     attempt = services.store.last_attempt(owner, key)
-    report = grade(asked.variant, attempt.answers) if attempt else None
-    notice = "" if attempt else services.library.wording.say("page", "try-first")
-    return _work(request, services, owner, sheet_page(services, asked, report, report is not None, notice))
+    if attempt is None:
+        notice = services.library.wording.say("page", "try-first")
+        return _respond(request, services, owner, _sheet_page(services, asked, None, notice=notice))
+    report = grade(asked.variant, attempt.answers)
+    return _respond(request, services, owner, _sheet_page(services, asked, report, answers_shown=True))
 
 
-def _work(request: Request, services: Services, owner: Visitor, page: SheetPage) -> Response:
-    """The sheet alone to a script, the whole page to a plain form."""
-    alone, page = "hx-request" in request.headers, _looking_back(services, owner, page)
-    response = (
-        render("practice/_sheet_form.html", page)
-        if alone
-        else render("practice/sheet.html", _whole(request, services, page))
-    )
+def _respond(request: Request, services: Services, owner: Visitor, page: SheetPage) -> Response:
+    """The sheet after a button was pressed, with the visitor's cookie: its form alone for htmx, else the whole page."""
+    page = _with_explanation(services.store, owner, page)
+    if is_htmx(request):
+        response = render("practice/_sheet_form.html", page)
+    else:
+        response = render("practice/sheet.html", _with_practice_panel(request, services.library, page))
     remember_visitor(request, response, owner)
     return response
 
 
-def _whole(request: Request, services: Services, page: SheetPage) -> SheetPage:
-    """With what stands around a sheet of practice."""
-    return replace(page, practice=practice_around(request, services, page.variant)) if page.practising else page
+def _with_practice_panel(request: Request, library: Library, page: SheetPage) -> SheetPage:
+    """The page with the panel of practice, if the sheet belongs to a round of practice."""
+    return replace(page, practice=practice_panel(request, library, page.variant)) if page.practising else page
 
 
-def _looking_back(services: Services, visitor: Visitor, page: SheetPage) -> SheetPage:
-    """Once the sheet is done, with the explanation of the misconception that the visitor's attempts showed last."""
+def _with_explanation(store: Store, owner: Visitor, page: SheetPage) -> SheetPage:
+    """The page with the latest explainable misconception in the visitor's attempts, once the sheet is done.
+
+    A sheet is done when all of it is right or its answers are shown.
+    """
     variant, report = page.variant, page.report
     if variant is None or not (page.answers_shown or (report and report.complete)):
         return page
-    attempts = services.store.latest_attempts(visitor, sheet_key(variant), LOOKED_BACK)
-    told = (explain_diagnosis(variant, grade(variant, attempt.answers), page.scale) for attempt in attempts)
-    return replace(page, explanation=next(filter(None, told), None))
+    attempts = store.latest_attempts(owner, sheet_key(variant), MAX_ATTEMPTS_EXPLAINED)
+    explanations = (explain_diagnosis(variant, grade(variant, attempt.answers), page.scale) for attempt in attempts)
+    return replace(page, explanation=next(filter(None, explanations), None))
 
 
-def sheet_page(
+def _sheet_page(
     services: Services,
-    asked: Asked,
+    asked: SheetRequest,
     report: Report | None,
+    *,
     answers_shown: bool = False,
     notice: str = "",
     hinted: Hint | None = None,
 ) -> SheetPage:
-    variant = asked.variant
+    """The page of a sheet as asked for, with the marks of the report beside the texts that they were given for."""
+    variant, answers = asked.variant, asked.answers
     library = library_with_model(services.library, services.store, variant.model.key)
     pointed_at = hinted.boxes if hinted else ()
     return SheetPage(
         chooser=_chooser(library, variant.worksheet.key, variant.model.key, str(variant.tokens)),
         variant=variant,
-        rows=row_views(variant, asked.answers, report, truth=variant if answers_shown else None, pointed_at=pointed_at),
-        figures=drawn(variant, asked.answers, asked.scale),
+        rows=row_views(variant, answers, report, truth=variant if answers_shown else None, pointed_at=pointed_at),
+        figures=draw_typed(variant, answers, asked.scale),
         scale=asked.scale,
         report=report,
         answers_shown=answers_shown,
         notice=notice,
-        gap=_gap(report, hinted) if report else "",
+        mismatch=_first_mismatch(report, hinted) if report else "",
         hint=hinted,
         next_hint=None if answers_shown else next_hint_level(report, hinted),
-        parameters=tuple(tensor.letter for tensor in variant.table.tensors if tensor.parameter),
+        parameters=hint_letters(variant),
         link=sheet_link(variant),
         print_link=sheet_link(variant, "show_handout"),
-        run_button=variant.wording.sections["run-buttons"].get(variant.table.key, ""),
+        run_button=run_button(variant),
         saved_version=asked.draft.version,
         practising=asked.practising,
     )
 
 
-def _gap(report: Report, hinted: Hint | None) -> str:
-    """The first broken link in words, where neither diagnosis nor hint is about one of its two sides."""
-    told = {*(report.diagnosis.explains if report.diagnosis else ()), *(hinted.boxes if hinted else ())}
-    apart = report.first_mismatch
-    return apart.message if apart and not {apart.left, apart.right} & told else ""
+def _first_mismatch(report: Report, hinted: Hint | None) -> str:
+    """The sentence on the first two blanks that should be equal and are not.
+
+    Empty where there are none, and where the diagnosis or the hint speaks about one of the two already.
+    """
+    explained = {*(report.diagnosis.explains if report.diagnosis else ()), *(hinted.boxes if hinted else ())}
+    mismatch = report.first_mismatch
+    return mismatch.message if mismatch and not {mismatch.left, mismatch.right} & explained else ""
 
 
-def _choices(library: Library, topic: str, chosen: str) -> Choices:
-    sheets = (sheet for sheet in library.worksheets.values() if sheet.topic == topic)
-    entries = tuple(Choice(sheet.key, sheet.title, sheet.key == chosen) for sheet in sheets)
-    return Choices(library.wording.say("topics", topic), entries)
+def _topic_choices(library: Library, topic: str, chosen: str) -> TopicChoices:
+    """The worksheets of a topic to choose from, in the library's order."""
+    worksheets = (worksheet for worksheet in library.worksheets.values() if worksheet.topic == topic)
+    entries = tuple(Choice(each.key, each.title, each.key == chosen) for each in worksheets)
+    return TopicChoices(library.wording.say("topics", topic), entries)
 
 
 def _chooser(library: Library, worksheet: str, model: str, tokens: str | None, problem: str = "") -> Chooser:
-    sheet = library.worksheets.get(worksheet)
-    model = model or (sheet.model if sheet else "")
+    """The lists above the sheet with this choice; model and tokens are the worksheet's own where they are left out."""
+    chosen = library.worksheets.get(worksheet)
+    model = model or (chosen.model if chosen else "")
     return Chooser(
-        sheet.key if sheet else "",
-        tuple(_choices(library, topic, worksheet) for topic in library.topics),
-        tuple(Choice(key, entry.name, key == model) for key, entry in library.models.items()),
-        str(sheet.tokens) if tokens is None and sheet else tokens or "",
-        problem,
+        worksheet=chosen.key if chosen else "",
+        worksheets=tuple(_topic_choices(library, topic, worksheet) for topic in library.topics),
+        models=tuple(Choice(key, entry.name, key == model) for key, entry in library.models.items()),
+        tokens=str(chosen.tokens) if tokens is None and chosen else tokens or "",
+        problem=problem,
     )

@@ -1,13 +1,12 @@
-"""Which sheet a request is about and what was typed into it: shared by the pages that show a sheet."""
+"""Which practice sheet a request is about and what was typed into it; and how a sheet is stored and linked."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, cast
+from typing import Annotated
 
-from fastapi import Depends, Request
-from starlette.concurrency import run_in_threadpool
+from fastapi import Depends
 
 from app.exchange.imported_models import library_with_model
 from app.figures.scale import ScaleName
@@ -15,89 +14,93 @@ from app.grading.grade import Report
 from app.sheets.library import Library
 from app.sheets.numbers import read_answer
 from app.sheets.worksheet import Variant
-from app.store import PracticeAttempt, PracticeDraft, Visitor
-from app.web.shared.services import Services, ServicesDep
+from app.store import PracticeAttempt, PracticeDraft, Store, Visitor
+from app.web.shared.forms import FormDep
+from app.web.shared.services import LibraryDep, StoreDep
+from app.web.shared.sheet_form import read_answers, read_scale, read_version
 from app.web.shared.urls import url_for
 
-DEFAULT = "llama-7b"
-MAX_KEPT = 10_000  # characters of one box that are kept as typed
+FIRST_WORKSHEET = "llama-7b"  # shown where a request names none
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What a request says about a sheet: which one, what stands in its boxes, how old that is, how to draw it."""
+class SheetRequest:
+    """A sheet with what stands in its boxes, how to draw it, and whether it belongs to a round of practice."""
 
     variant: Variant
     draft: PracticeDraft
     scale: ScaleName = "root"
-    practising: bool = False  # whether another sheet can be asked for from here
+    practising: bool = False  # the page then offers another sheet
 
     @property
     def answers(self) -> Mapping[str, str]:
+        """The texts of the boxes, by blank."""
         return self.draft.answers
 
 
-async def posted(request: Request, services: ServicesDep) -> Asked:
-    """The sheet that a form was sent from, with its boxes as typed."""
-    async with request.form() as sent:  # closes a file that somebody sends along
-        form = {key: value for key, value in sent.items() if isinstance(value, str)}
-    model = form.get("model", "")
-    library = await run_in_threadpool(library_with_model, services.library, services.store, model)
-    variant = find_variant(library, form.get("worksheet", DEFAULT), model, form.get("tokens"), form.get("decoded", ""))
-    answers = {str(blank): form.get(str(blank), "")[:MAX_KEPT] for blank in variant.blanks}
-    draft = PracticeDraft(answers, read_version(form.get("version", "")))
-    return Asked(variant, draft, read_scale(form.get("scale", "")), "practice" in form)
+def read_sheet_form(library: LibraryDep, store: StoreDep, form: FormDep) -> SheetRequest:
+    """The sheet that a form was sent from, with its boxes as typed.
+
+    Raises WorksheetError, TokensError or TopicError for a sheet that does not exist.
+    """
+    model = form.raw("model")
+    models = library_with_model(library, store, model)
+    worksheet = form.optional("worksheet") or FIRST_WORKSHEET
+    variant = find_variant(models, worksheet, model, form.optional("tokens"), form.raw("decoded"))
+    draft = PracticeDraft(read_answers(form, variant), read_version(form))
+    practising = form.optional("practice") is not None
+    return SheetRequest(variant, draft, read_scale(form.raw("scale")), practising)
 
 
-Posted = Annotated[Asked, Depends(posted)]
+PostedSheet = Annotated[SheetRequest, Depends(read_sheet_form)]
 
 
-def keep_try(services: Services, visitor: Visitor, asked: Asked, report: Report) -> None:
-    """Store the draft, and the try if anything on it could be read."""
+def store_attempt(store: Store, owner: Visitor, asked: SheetRequest, report: Report) -> None:
+    """Store the draft, and an attempt with the score of the report unless nothing on the sheet could be read."""
     key = sheet_key(asked.variant)
-    services.store.save_draft(visitor, key, asked.draft)
+    store.save_draft(owner, key, asked.draft)
     if report.tried:
-        services.store.record_attempt(visitor, key, PracticeAttempt(asked.answers, report.score, report.out_of))
+        store.record_attempt(owner, key, PracticeAttempt(asked.answers, report.score, report.out_of))
 
 
 def find_variant(
     library: Library, worksheet: str, model: str = "", tokens: str | None = None, decoded: str = ""
 ) -> Variant:
-    """The sheet that was chosen, as long as its own if no tokens are given; raises WorksheetError or TokensError."""
-    lengths = (None if tokens is None else _length(tokens), _length(decoded) if decoded else None)
+    """The sheet of a worksheet's key with a model and lengths as typed; where they are left out, the worksheet's own.
+
+    Raises WorksheetError, TokensError or TopicError for what cannot be used.
+    """
+    lengths = (None if tokens is None else _read_length(tokens), _read_length(decoded) if decoded else None)
     return library.variant(worksheet, model or None, *lengths)
 
 
-def _length(text: str) -> int:
-    """A number as typed, or else 0: it is refused as every impossible one is, with the numbers that can be used."""
+def _read_length(text: str) -> int:
+    """A length as typed, such as '1,024' or '2*512'; 0, which every model refuses, for a text that is no number."""
     count = read_answer(text)
     return count if isinstance(count, int) else 0
 
 
 def sheet_key(variant: Variant) -> str:
-    """What drafts and attempts are stored under: worksheet, model and tokens, and the decoder's if not its own."""
+    """What drafts and attempts of a sheet are stored under: 'worksheet/model/tokens', or with '/decoder tokens'.
+
+    Example: 'llama-7b/llama-7b/100'
+    """
     decoded = f"/{variant.decoder_tokens}" if variant.decoder_tokens else ""
     return f"{variant.worksheet.key}/{variant.model.key}/{variant.tokens}{decoded}"
 
 
+def variant_of_key(library: Library, store: Store, key: str) -> Variant:
+    """The sheet of a `sheet_key`; raises WorksheetError or TokensError where it no longer exists."""
+    worksheet, model, *lengths = key.split("/")
+    return library_with_model(library, store, model).variant(worksheet, model, *map(int, lengths))
+
+
 def sheet_link(variant: Variant, route: str = "show_sheet", **more: object) -> str:
-    """The address of this sheet on a page that takes worksheet, model, tokens and decoded from the query."""
+    """The address of this sheet on a page that takes worksheet, model, tokens and decoded from the query.
+
+    Example: '/sheet?worksheet=llama-7b&model=llama-7b&tokens=100'
+    """
     query = {"worksheet": variant.worksheet.key, "model": variant.model.key, "tokens": variant.tokens, **more}
     if variant.decoder_tokens:
         query["decoded"] = variant.decoder_tokens
     return url_for(route, **query)
-
-
-def variant_at(services: Services, key: str) -> Variant:
-    """The sheet that something was stored under; raises WorksheetError or TokensError if it is no longer there."""
-    worksheet, model, *lengths = key.split("/")
-    return library_with_model(services.library, services.store, model).variant(worksheet, model, *map(int, lengths))
-
-
-def read_version(text: str) -> int:
-    """How new the texts of a form are; what is no number is the oldest."""
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 17 else 0
-
-
-def read_scale(text: str) -> ScaleName:
-    return cast(ScaleName, text) if text in ("root", "true") else "root"

@@ -1,4 +1,4 @@
-"""Run this head: start a real forward pass, leave the page free, and show its shapes beside the answers."""
+"""/runs: start a real forward pass of a sheet's head, and show its shapes beside the answers once it is done."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import io
 import logging
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any
 
 from annotated_doc import Doc
@@ -18,23 +18,26 @@ from app.forward.head_run import HeadNotRun, run_sheet
 from app.grading.grade import grade
 from app.shapes.table import MATRIX_FIELDS, Blank
 from app.sheets.worksheet import Row, Typed, Variant, Wording
-from app.store import Answers, Run
-from app.web.practice.sheet_request import Posted, keep_try, sheet_key, sheet_link, variant_at
-from app.web.shared.services import Services, ServicesDep
-from app.web.shared.templating import render
+from app.store import Answers, Run, Store
+from app.web.practice.sheet_request import PostedSheet, sheet_key, sheet_link, store_attempt, variant_of_key
+from app.web.shared.forms import whole_number
+from app.web.shared.services import LibraryDep, Services, ServicesDep, StoreDep
+from app.web.shared.sheet_view import has_readable_answer
+from app.web.shared.templating import is_htmx, render, render_page_or_fragment
 from app.web.shared.urls import url_for
 from app.web.shared.visitor import OwnerDep, remember_visitor
-from app.web.student import sheet_request
+from app.web.student.sheet_request import PostedClassSheet
 
 router = APIRouter(include_in_schema=False)
 log = logging.getLogger("attention_shapes")
 
-LOST_AFTER_S = 900  # longer than the longest queue of runs: whoever ran it is gone
+RUN_ABANDONED_AFTER_S = 900  # longer than the longest queue of runs: the process that ran it has stopped
+MAX_HEAD = 10**9 - 1
 
 
 @dataclass(frozen=True)
-class Compared:
-    """One side of one matrix: what was typed, and whether torch reports the same."""
+class ComparedField:
+    """One blank: what was typed, and whether torch reports the same number."""
 
     typed: str
     same: bool
@@ -42,10 +45,10 @@ class Compared:
 
 @dataclass(frozen=True)
 class ComparedRow:
-    """One row of the sheet, its rows and columns compared with the shape as torch reported it."""
+    """One row of the sheet, its blanks compared with the shape that torch reported."""
 
     row: Row
-    sides: tuple[Compared, ...]
+    fields: tuple[ComparedField, ...]
     shape: tuple[int, ...]
 
 
@@ -57,11 +60,11 @@ class RunPage:
     variant: Annotated[Variant, Doc("The sheet it was started from.")]
     rows: Annotated[tuple[ComparedRow, ...], Doc("Typed and observed shapes, row by row.")]
     result: Annotated[dict[str, Any] | None, Doc("What the forward pass reported, none while it runs.")]
-    problem: Annotated[str, Doc("Why there will be no result, or nothing.")]
+    problem: Annotated[str, Doc("Why there will be no result; empty if there is one or it is waited for.")]
     link: Annotated[str, Doc("The address of the sheet.")]
-    origin: Annotated[str, Doc("What its own address ends in where it was started in a class.")]
+    origin: Annotated[str, Doc("The query to put on its addresses: where it was started in a class.")]
     title: Annotated[str, Doc("The heading.")]
-    waiting: Annotated[str, Doc("What is said while it runs.")]
+    waiting: Annotated[str, Doc("The sentence shown while it runs.")]
     summary: Annotated[str, Doc("Which numbers are real and which random.")] = ""
     agreement: Annotated[str, Doc("Whether torch and the table agree.")] = ""
     facts: Annotated[tuple[tuple[str, str], ...], Doc("Device, number format, time and memory, by name.")] = ()
@@ -77,221 +80,253 @@ class NoRunPage:
     link: Annotated[str, Doc("The address of the sheet.")]
 
 
-def options_of(device: Annotated[str, Form()] = "", dtype: Annotated[str, Form()] = "",
-               head: Annotated[str, Form()] = "") -> dict[str, Any]:  # fmt: skip
-    """How to run, as far as the form says; what cannot be used is refused by the forward pass, with a sentence."""
-    number = int(head) if head.isascii() and head.isdigit() and len(head) < 10 else -1
-    return {"device": device or None, "dtype": dtype or "float32", "head": number if head else 0}
+@dataclass(frozen=True)
+class RunOptions:
+    """How to run a head: a device and a number format by their names, and a query head counted from 0."""
+
+    device: str | None  # None is the best there is
+    dtype: str
+    head: int  # -1, which the forward pass refuses with a sentence, for a text that is no number
 
 
-RunOptions = Annotated[dict[str, Any], Depends(options_of)]
+def read_run_options(
+    device: Annotated[str, Form()] = "", dtype: Annotated[str, Form()] = "", head: Annotated[str, Form()] = ""
+) -> RunOptions:
+    """The options of a form; fields that are empty or missing have their defaults: float32, and head 0."""
+    number = whole_number(head, MAX_HEAD) if head else 0
+    return RunOptions(device or None, dtype or "float32", -1 if number is None else number)
+
+
+RunOptionsDep = Annotated[RunOptions, Depends(read_run_options)]
 
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a run was started: the sheet of an activity, or practice where both are 0."""
+    """Where a run was started: on a sheet of an activity, or in practice where either is 0."""
 
     activity: int = 0
-    number: int = 0
+    number: int = 0  # of the sheet in the activity, from 1
 
     @property
     def query(self) -> str:
+        """The query by which a run's addresses hand its origin on: '?activity=3&number=1'; empty for practice."""
         return f"?activity={self.activity}&number={self.number}" if self.activity > 0 and self.number > 0 else ""
 
-    def link(self, variant: Variant) -> str:
-        """The address of the sheet."""
-        return (
-            url_for("show_class_sheet", activity_id=self.activity, number=self.number)
-            if self.query
-            else sheet_link(variant)
-        )
+    def sheet_address(self, variant: Variant) -> str:
+        """The address of the sheet that the run was started on."""
+        if not self.query:
+            return sheet_link(variant)
+        return url_for("show_class_sheet", activity_id=self.activity, number=self.number)
 
 
-From = Annotated[Origin, Depends(Origin)]
+OriginDep = Annotated[Origin, Depends(Origin)]
 
 
 @router.post("/runs")
-def start_run(request: Request, services: ServicesDep, owner: OwnerDep, asked: Posted, options: RunOptions) -> Response:
-    """Keep the answers as a try, and start a run beside them; a sheet never tried is not given away."""
+def start_run(
+    request: Request, services: ServicesDep, owner: OwnerDep, asked: PostedSheet, options: RunOptionsDep
+) -> Response:
+    """Store the answers as an attempt, and start a run beside them.
+
+    Without any readable answer, now or in an earlier attempt, nothing is run, since its shapes are the answers.
+    """
     report = grade(asked.variant, asked.answers)
-    keep_try(services, owner, asked, report)
+    store_attempt(services.store, owner, asked, report)
     tried = report.tried or services.store.last_attempt(owner, sheet_key(asked.variant)) is not None
     run = _start(services, asked.variant, asked.answers, options) if tried else None
-    response = _answer(request, services, asked.variant, run, Origin())
+    response = _respond(request, services.library.wording, asked.variant, run, Origin())
     remember_visitor(request, response, owner)
     return response
 
 
 @router.post("/class/{activity_id:int}/{number:int}/run")
 def start_class_run(
-    request: Request, services: ServicesDep, sheet: sheet_request.Posted, options: RunOptions
+    request: Request, services: ServicesDep, asked: PostedClassSheet, options: RunOptionsDep
 ) -> Response:
-    """The same from a sheet of an activity, as its rules say: what was typed is a draft there, and no practice."""
-    activity, variant = sheet.access.activity, sheet.assigned.variant
-    last, phase = services.store.classwork.last_attempt(sheet.assigned.key), activity.phase()
+    """Start a run beside the answers on a sheet of an activity, which are saved and cost no attempt.
+
+    409 before the activity opens, and before the first attempt where its policy says so. Without any readable answer,
+    now or in an earlier attempt, nothing is run.
+    """
+    activity, variant, classwork = asked.activity, asked.variant, services.store.classwork
+    last, phase = classwork.last_attempt(asked.sheet.key), activity.phase()
     if phase == "waiting" or (activity.policies.run == "after" and last is None):
         raise HTTPException(409, services.library.wording.say("class", "no-run-yet"))
     if phase == "open":
-        services.store.classwork.save(sheet.assigned.key, sheet.sent)
-    tried = last is not None or grade(variant, sheet.sent.answers).tried
-    run = _start(services, variant, sheet.sent.answers, options) if tried else None
-    return _answer(request, services, variant, run, Origin(activity.id, sheet.number + 1))
+        classwork.save(asked.sheet.key, asked.draft)
+    tried = last is not None or has_readable_answer(variant, asked.answers)
+    run = _start(services, variant, asked.answers, options) if tried else None
+    return _respond(request, services.library.wording, variant, run, Origin(activity.id, asked.number))
 
 
 @router.post("/runs/{run_id}/again")
-def run_again(request: Request, services: ServicesDep, run_id: str, options: RunOptions, origin: From) -> Response:
-    """Another run beside the same answers: they are no new try."""
-    run = _find(services, run_id)
-    variant = variant_at(services, run.sheet)
-    return _answer(request, services, variant, _start(services, variant, run.answers, options), origin)
+def run_again(
+    request: Request, services: ServicesDep, run_id: str, options: RunOptionsDep, origin: OriginDep
+) -> Response:
+    """Start another run beside the same answers; they are stored as no new attempt."""
+    run = _find_run(services.store, run_id)
+    variant = variant_of_key(services.library, services.store, run.sheet)
+    run = _start(services, variant, run.answers, options)
+    return _respond(request, services.library.wording, variant, run, origin)
 
 
 @router.get("/runs/{run_id}")
-def show_run(request: Request, services: ServicesDep, run_id: str, origin: From) -> Response:
-    """The run as it stands: whoever has its address may look, come back later, or pass it on."""
-    run = _find(services, run_id)
-    template = "runs/_run.html" if "hx-request" in request.headers else "runs/run.html"
-    return render(template, run_page(services, run, variant_at(services, run.sheet), origin))
+def show_run(request: Request, library: LibraryDep, store: StoreDep, run_id: str, origin: OriginDep) -> Response:
+    """The run, finished or not; everybody who has its address may look."""
+    run = _find_run(store, run_id)
+    page = _run_page(library.wording, run, variant_of_key(library, store, run.sheet), origin)
+    return render_page_or_fragment(request, "runs/run.html", "runs/_run.html", page)
 
 
 @router.get("/runs/{run_id}/weights.png")
-def show_attention_weights(services: ServicesDep, run_id: str) -> Response:
+def show_attention_weights(store: StoreDep, run_id: str) -> Response:
     """The attention weights as a picture: the stronger the tone, the larger its share of a row's largest weight."""
-    result = _find(services, run_id).result
+    result = _find_run(store, run_id).result
     if not result or not result["picture"]:
         raise HTTPException(404, "This run has no picture of weights.")
     headers = {"Cache-Control": "private, max-age=31536000, immutable"}
     return Response(_png(result["picture"]["cells"]), media_type="image/png", headers=headers)
 
 
-def run_page(services: Services, run: Run, variant: Variant, origin: Origin) -> RunPage:
-    """The page of a run in whatever state it is."""
-    words = services.library.wording
-    lost = not run.finished and run.seconds_waiting > LOST_AFTER_S
+def _run_page(wording: Wording, run: Run, variant: Variant, origin: Origin) -> RunPage:
+    """The page of a run: waiting, finished with a result or a problem, or abandoned by the process that ran it."""
+    abandoned = not run.finished and run.seconds_waiting > RUN_ABANDONED_AFTER_S
     page = RunPage(
         run=run,
         variant=variant,
         rows=(),
         result=run.result,
-        problem=words.say("page", "lost") if lost else run.problem or "",
-        link=origin.link(variant),
+        problem=wording.say("page", "lost") if abandoned else run.problem or "",
+        link=origin.sheet_address(variant),
         origin=origin.query,
-        title=words.say("run-titles", variant.worksheet.topic),
-        waiting=words.say("run", "waiting"),
+        title=wording.say("run-titles", variant.worksheet.topic),
+        waiting=wording.say("run", "waiting"),
     )
-    return _with_result(page, words, run.result) if run.result else page
+    return _with_result(page, wording, run.result) if run.result else page
 
 
-def _with_result(page: RunPage, words: Wording, result: dict[str, Any]) -> RunPage:
+def _with_result(page: RunPage, wording: Wording, result: dict[str, Any]) -> RunPage:
+    """The page of a finished run: its shapes beside the answers, its facts and remarks."""
     differ = ", ".join(result["disagreements"])
     return replace(
         page,
-        rows=_compared(page.variant, page.run.answers, result["shapes"]),
-        summary=words.say("run", "random", seed=result["seed"]),
-        agreement=words.say("run", "agree") if result["agrees"] else words.say("run", "differ", keys=differ),
-        facts=tuple(_facts(words, result)),
-        remarks=(*_turned(words, page.variant), *_remarks(words, result)),
-        picture_text=_picture_text(words, result, page.variant),
+        rows=_compare(page.variant, page.run.answers, result["shapes"]),
+        summary=wording.say("run", "random", seed=result["seed"]),
+        agreement=wording.say("run", "agree") if result["agrees"] else wording.say("run", "differ", keys=differ),
+        facts=tuple(_facts(wording, result)),
+        remarks=(*_transposed_note(wording, page.variant), *_remarks(wording, result)),
+        picture_text=_picture_text(wording, result, page.variant),
     )
 
 
-def _facts(words: Wording, result: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    yield words.say("run-facts", "device"), f"{result['device_name']} ({result['device']})"
-    yield words.say("run-facts", "dtype"), result["dtype"]
+def _facts(wording: Wording, result: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Name and value of each fact that was measured: device, number format, time, memory, sums of the weights' rows."""
+    yield wording.say("run-facts", "device"), f"{result['device_name']} ({result['device']})"
+    yield wording.say("run-facts", "dtype"), result["dtype"]
     if result["milliseconds"] is not None:
-        yield words.say("run-facts", "time"), f"{result['milliseconds']:.3g} ms"
+        yield wording.say("run-facts", "time"), f"{result['milliseconds']:.3g} ms"
     if result["peak_bytes"] is not None:
-        yield words.say("run-facts", "peak"), _bytes(result["peak_bytes"])
-    yield words.say("run-facts", "needed"), _bytes(result["needed_bytes"])
+        yield wording.say("run-facts", "peak"), _bytes(result["peak_bytes"])
+    yield wording.say("run-facts", "needed"), _bytes(result["needed_bytes"])
     if result["row_sums"]:
         least, most = (f"{end:.6f}" for end in result["row_sums"])
-        yield words.say("run-facts", "sums"), f"{least} – {most}"
+        yield wording.say("run-facts", "sums"), f"{least} – {most}"
 
 
-def _turned(words: Wording, variant: Variant) -> Iterator[str]:
+def _transposed_note(wording: Wording, variant: Variant) -> Iterator[str]:
+    """That torch has tokens as rows, for a sheet that has them as columns."""
     if variant.with_tokens_as_rows is not variant:
-        yield words.say("run", "turned")
+        yield wording.say("run", "turned")
 
 
-def _remarks(words: Wording, result: dict[str, Any]) -> Iterator[str]:
+def _remarks(wording: Wording, result: dict[str, Any]) -> Iterator[str]:
+    """Sentences on which head ran, on shapes without memory, and on what the run left out."""
     if result["head"] is not None:
-        yield words.say("run", "heads", head=result["head"], kv_head=result["kv_head"])
+        yield wording.say("run", "heads", head=result["head"], kv_head=result["kv_head"])
     if result["device"] == "meta":
-        yield words.say("run", "meta")
+        yield wording.say("run", "meta")
     for note in result["notes"]:
         key, _, detail = note.partition(":")
-        yield words.say("run-notes", key, detail=detail)
+        yield wording.say("run-notes", key, detail=detail)
 
 
-def _picture_text(words: Wording, result: dict[str, Any], variant: Variant) -> str:
+def _picture_text(wording: Wording, result: dict[str, Any], variant: Variant) -> str:
+    """What the picture of the attention weights shows, for its caption; empty without a picture."""
     if not result["picture"]:
         return ""
     side = result["picture"]["side"]
     return " ".join(
         [
-            words.say("run", "picture"),
-            *([words.say("run", "picture-head", head=result["picture"]["head"])] if result["head"] is None else []),
-            *([words.say("run", "picture-causal")] if variant.architecture.causal else []),
-            *([words.say("run", "picture-cell", side=side)] if side > 1 else []),
+            wording.say("run", "picture"),
+            *([wording.say("run", "picture-head", head=result["picture"]["head"])] if result["head"] is None else []),
+            *([wording.say("run", "picture-causal")] if variant.architecture.causal else []),
+            *([wording.say("run", "picture-cell", side=side)] if side > 1 else []),
         ]
     )
 
 
 def _bytes(count: int) -> str:
-    """Bytes as people read them: 5.6 MB of 10^6 bytes."""
+    """A number of bytes in decimal units: '5.6 MB', '900 bytes'."""
     for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
         if count >= size:
             return f"{count / size:,.1f} {unit}"
     return f"{count} bytes"
 
 
-def _start(services: Services, variant: Variant, answers: Answers, options: dict[str, Any]) -> Run:
-    """A run that goes on in a thread of its own."""
+def _start(services: Services, variant: Variant, answers: Answers, options: RunOptions) -> Run:
+    """Store a new run and start it in a thread of its own."""
     run = services.store.add_run(sheet_key(variant), answers)
-    threading.Thread(target=_finish, args=(services, run, variant, options), daemon=True).start()
+    threading.Thread(target=_run_and_store, args=(services, run, variant, options), daemon=True).start()
     return run
 
 
-def _answer(request: Request, services: Services, variant: Variant, run: Run | None, origin: Origin) -> Response:
-    if run is None:
-        page = NoRunPage(services.library.wording.say("page", "fill-first"), origin.link(variant))
-        return render("runs/_no_run.html" if "hx-request" in request.headers else "runs/no_run.html", page)
-    if "hx-request" in request.headers:
-        return render("runs/_run.html", run_page(services, run, variant, origin))
-    return RedirectResponse(url_for("show_run", run_id=run.id) + origin.query, 303)
-
-
-def _finish(services: Services, run: Run, variant: Variant, options: dict[str, Any]) -> None:
+def _run_and_store(services: Services, run: Run, variant: Variant, options: RunOptions) -> None:
+    """Run the head and store its result, or a sentence on why there is none; never raises."""
     try:
-        result = run_sheet(services.runner, services.library.wording, variant, **options)
+        result = run_sheet(services.runner, services.library.wording, variant, **asdict(options))
     except HeadNotRun as problem:
         services.store.finish_run(run.id, None, str(problem))
-    except Exception:  # nobody stands behind this thread to hear of it, and someone waits for the page
+    except Exception:  # nothing above this thread would report it, and a page waits for the result
         log.exception("a run failed")
         services.store.finish_run(run.id, None, services.library.wording.say("page", "stopped"))
     else:
         services.store.finish_run(run.id, result)
 
 
-def _find(services: Services, run_id: str) -> Run:
-    run = services.store.find_run(run_id)
+def _respond(request: Request, wording: Wording, variant: Variant, run: Run | None, origin: Origin) -> Response:
+    """Where to watch a new run: in the page for htmx, else on a page of its own; without a run, why there is none."""
+    if run is None:
+        page = NoRunPage(wording.say("page", "fill-first"), origin.sheet_address(variant))
+        return render_page_or_fragment(request, "runs/no_run.html", "runs/_no_run.html", page)
+    if is_htmx(request):
+        return render("runs/_run.html", _run_page(wording, run, variant, origin))
+    return RedirectResponse(url_for("show_run", run_id=run.id) + origin.query, 303)
+
+
+def _find_run(store: Store, run_id: str) -> Run:
+    """The run with that id; raises 404 with a sentence."""
+    run = store.find_run(run_id)
     if run is None:
         raise HTTPException(404, "There is no such run here; run the head again from its sheet.")
     return run
 
 
-def _compared(variant: Variant, answers: Answers, shapes: dict[str, list[int]]) -> tuple[ComparedRow, ...]:
+def _compare(variant: Variant, answers: Answers, shapes: dict[str, list[int]]) -> tuple[ComparedRow, ...]:
+    """Every row of the sheet with its blanks beside the shape that torch reported, by the row's key."""
     return tuple(
-        ComparedRow(row, tuple(_side(variant, answers, p, shapes) for p in row.blanks), tuple(shapes[row.key]))
+        ComparedRow(
+            row, tuple(_compare_field(variant, answers, blank, shapes) for blank in row.blanks), tuple(shapes[row.key])
+        )
         for row in variant.rows
     )
 
 
-def _side(variant: Variant, answers: Answers, blank: Blank, shapes: dict[str, list[int]]) -> Compared:
-    typed, upright = answers.get(str(blank), ""), variant.in_table_orientation(blank)
-    observed = shapes[upright.tensor][MATRIX_FIELDS.index(upright.field)]
+def _compare_field(variant: Variant, answers: Answers, blank: Blank, shapes: dict[str, list[int]]) -> ComparedField:
+    """One blank beside its number in torch, which holds tokens as rows whatever the sheet does."""
+    typed, in_torch = answers.get(str(blank), ""), variant.in_table_orientation(blank)
+    observed = shapes[in_torch.tensor][MATRIX_FIELDS.index(in_torch.field)]
     read = variant.read(typed)
-    return Compared(typed, isinstance(read, Typed) and read.value == observed)
+    return ComparedField(typed, isinstance(read, Typed) and read.value == observed)
 
 
 def _png(cells: list[list[float]]) -> bytes:

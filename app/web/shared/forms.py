@@ -33,8 +33,12 @@ class FormReader:
 
         Half a surrogate pair, which no database can store, becomes a question mark.
         """
+        return self.optional(name) or ""
+
+    def optional(self, name: str) -> str | None:
+        """A field as `raw` gives it, but None where it was not sent."""
         value = self._form.get(name)
-        return value.encode(errors="replace").decode() if isinstance(value, str) else ""
+        return value.encode(errors="replace").decode() if isinstance(value, str) else None
 
     def all(self, name: str) -> tuple[str, ...]:
         """Every value of a field that may be sent more than once, such as a list of ticked boxes."""

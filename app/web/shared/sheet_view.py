@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from typing import Annotated
+
+from annotated_doc import Doc
 
 from app.figures.draw import draw_figures
 from app.figures.figures import Figure
@@ -80,12 +83,34 @@ def row_views(
     )
 
 
-def drawn(variant: Variant, answers: Mapping[str, str], scale: ScaleName) -> tuple[Figure, ...]:
-    """What was typed, as far as it can be read."""
+@dataclass(frozen=True)
+class FiguresFragment:
+    """Everything that templates/shared/_figures.html shows: the answer to a save."""
+
+    figures: Annotated[tuple[Figure, ...], Doc("What was typed, drawn.")]
+
+
+def draw_typed(variant: Variant, answers: Mapping[str, str], scale: ScaleName) -> tuple[Figure, ...]:
+    """The figures of a sheet with the sizes that were typed; a blank whose text cannot be read has no size there."""
     read = {blank: variant.read(answers.get(str(blank), "")) for blank in variant.blanks}
     return draw_figures(
         variant, {blank: typed.value for blank, typed in read.items() if isinstance(typed, Typed)}, scale
     )
+
+
+def has_readable_answer(variant: Variant, answers: Mapping[str, str]) -> bool:
+    """Whether the text of at least one blank can be read; `grade(variant, answers).tried` without the grading."""
+    return any(isinstance(variant.read(answers.get(str(blank), "")), Typed) for blank in variant.blanks)
+
+
+def hint_letters(variant: Variant) -> tuple[str, ...]:
+    """The letters of the model's parameter matrices, which hints write as mathematics: ('W_Q', 'W_K', 'W_V')."""
+    return tuple(tensor.letter for tensor in variant.table.tensors if tensor.parameter)
+
+
+def run_button(variant: Variant) -> str:
+    """The text on the button that runs the head of this sheet; empty for a table that cannot be run."""
+    return str(variant.wording.sections["run-buttons"].get(variant.table.key, ""))
 
 
 def _box(variant: Variant, row: Row, blank: Blank, text: str, report: Report | None) -> BoxView:

@@ -1,4 +1,4 @@
-"""A sheet of an activity as a request names it, and what was typed into its form."""
+"""Which sheet of an activity a request is about, and what was typed into it."""
 
 from __future__ import annotations
 
@@ -8,67 +8,98 @@ import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
-from fastapi import Depends, HTTPException, Request
+from fastapi import Depends, HTTPException
 
 from app.classes.student_sheet import StudentSheet, student_sheet
 from app.figures.scale import ScaleName
+from app.sheets.worksheet import Variant, Wording
+from app.store import Activity
 from app.store.classwork import ClassDraft
-from app.web.practice.sheet_request import MAX_KEPT, read_scale, read_version
-from app.web.shared import permissions
 from app.web.shared.forms import FormDep, FormReader
-from app.web.shared.services import ServicesDep
-from app.web.shared.urls import url_for
+from app.web.shared.permissions import StudentAccess, StudentAccessDep
+from app.web.shared.services import Services, ServicesDep
+from app.web.shared.sheet_form import read_answers, read_scale, read_version
+
+GRACE = timedelta(seconds=30)  # what was on its way when the activity closed still counts
 
 
 @dataclass(frozen=True)
-class Sheet:
-    """A student's sheet in an activity, with the answers that a form sent."""
+class ClassSheetRequest:
+    """One sheet of an activity as a student has it, and what stands in its boxes.
 
-    access: permissions.StudentAccess
-    number: int
-    assigned: StudentSheet
-    sent: ClassDraft
+    The texts are those of the form that was posted; for a page that is only looked at, those of the last save.
+    """
+
+    access: StudentAccess
+    number: int  # of the sheet in the activity, from 1
+    sheet: StudentSheet
+    draft: ClassDraft
     scale: ScaleName
-    client_id: str
 
     @property
-    def action(self) -> str:
-        return url_for("show_class_sheet", activity_id=self.access.activity.id, number=self.number + 1)
+    def activity(self) -> Activity:
+        """The activity, closed if its course is archived."""
+        return self.access.activity
+
+    @property
+    def variant(self) -> Variant:
+        """The sheet with this student's sizes."""
+        return self.sheet.variant
+
+    @property
+    def answers(self) -> Mapping[str, str]:
+        """The texts of the boxes, by blank."""
+        return self.draft.answers
 
 
-def sheet_at(
-    request: Request, services: ServicesDep, activity_id: int, number: int
-) -> tuple[permissions.StudentAccess, int, StudentSheet]:
+def saved_class_sheet(
+    services: ServicesDep, access: StudentAccessDep, number: int, scale: str = "root"
+) -> ClassSheetRequest:
+    """The sheet of that number, from 1, as it was last saved; raises 404 where the activity has fewer sheets."""
+    sheet = _student_sheet(services, access, number)
+    draft = sheet.draft or ClassDraft({}, 0, sheet.sizes)
+    return ClassSheetRequest(access, number, sheet, draft, read_scale(scale))
+
+
+def posted_class_sheet(
+    services: ServicesDep, access: StudentAccessDep, form: FormDep, number: int
+) -> ClassSheetRequest:
+    """The sheet that a form was sent from, with its boxes as typed; raises 404 where the activity has fewer sheets."""
+    sheet = _student_sheet(services, access, number)
+    draft = ClassDraft(read_answers(form, sheet.variant), read_version(form), sheet.sizes)
+    return ClassSheetRequest(access, number, sheet, draft, read_scale(form.raw("scale")))
+
+
+SavedClassSheet = Annotated[ClassSheetRequest, Depends(saved_class_sheet)]
+PostedClassSheet = Annotated[ClassSheetRequest, Depends(posted_class_sheet)]
+
+
+def require_open(wording: Wording, activity: Activity) -> None:
+    """Raise 409 with a sentence where the activity takes nothing in: before it opens, and 30 s after it has closed."""
+    if activity.phase() != "open" and activity.phase(datetime.now(UTC) - GRACE) != "open":
+        raise HTTPException(409, wording.say("class", "not-open"))
+
+
+def read_form_id(form: FormReader) -> str:
+    """The id of the form that was sent, which the page was given; a new one where it is missing or malformed."""
+    text = form.raw("form_id")
+    return text if re.fullmatch(r"[\w-]{8,40}", text, re.ASCII) else secrets.token_urlsafe(16)
+
+
+def request_id(form: FormReader, answers: Mapping[str, str]) -> str:
+    """An id by which the database knows a request that is sent again.
+
+    The same form with the same answers has the same id, and another one once anything in the boxes has changed.
+    """
+    text = json.dumps(answers, sort_keys=True)
+    return f"{read_form_id(form)}.{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+
+
+def _student_sheet(services: Services, access: StudentAccess, number: int) -> StudentSheet:
     """The sheet of that number, from 1; raises 404 where the activity has fewer."""
-    access = permissions.require_student(request, services, activity_id)
     if not 1 <= number <= len(access.activity.content.items):
         raise HTTPException(404)
-    return access, number - 1, student_sheet(services.library, services.store, access.activity, access.student, number)
-
-
-AtSheet = Annotated[tuple[permissions.StudentAccess, int, StudentSheet], Depends(sheet_at)]
-
-
-def posted(request: Request, services: ServicesDep, form: FormDep, activity_id: int, number: int) -> Sheet:
-    """The sheet that a form was sent from, with its boxes as typed."""
-    access, number, found = sheet_at(request, services, activity_id, number)
-    answers = {str(blank): form.raw(str(blank))[:MAX_KEPT] for blank in found.variant.blanks}
-    draft = ClassDraft(answers, read_version(form.raw("version")), found.sizes)
-    return Sheet(access, number, found, draft, read_scale(form.raw("scale")), client_id(form, answers))
-
-
-Posted = Annotated[Sheet, Depends(posted)]
-
-
-def form_id(form: FormReader) -> str:
-    """The id that came with the form; one of our own where it is none."""
-    found = form.raw("form_id")
-    return found if re.fullmatch(r"[\w-]{8,40}", found, re.ASCII) else secrets.token_urlsafe(16)
-
-
-def client_id(form: FormReader, answers: Mapping[str, str]) -> str:
-    """The same for a request that is sent again, another one once anything else stands in the boxes."""
-    text = json.dumps(answers, sort_keys=True)
-    return f"{form_id(form)}.{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+    return student_sheet(services.library, services.store, access.activity, access.student, number)

@@ -17,7 +17,7 @@ from starlette.testclient import TestClient
 from app.practice.record import MAX_RESULTS, PracticeRecord, SheetResult, read_record, write_record
 from app.sheets.library import Library
 from app.sheets.worksheet import Variant
-from app.web.practice.practice_cookie import MAX_COOKIE, keep_record, kept_record
+from app.web.practice.practice_cookie import MAX_COOKIE, read_record_cookie, set_record_cookie
 from app.web.shared.cookies import PRACTICE_COOKIE
 from simulation.misconception_students import misconception_sheets, right_sheet
 
@@ -191,10 +191,10 @@ def test_a_long_record_fits_into_a_cookie_and_keeps_its_newest_results(count: in
         result if result.right else SheetResult(result.code, False, held, ("input", "cache")) for result in results
     ]
     record, response = PracticeRecord(10**9, 10**9, "single-head-letters", 2, tuple(results)), Response()
-    keep_record(request_with(""), response, record)
+    set_record_cookie(request_with(""), response, record)
     cookie = response.headers["set-cookie"]
     assert len(cookie) < 4096
-    read = kept_record(request_with(cookie.split(";")[0]))
+    read = read_record_cookie(request_with(cookie.split(";")[0]))
     assert read.results == record.results[len(record.results) - len(read.results) :]
     assert len(read.results) >= min(count, 15)
     assert len(write_record(read)) <= MAX_COOKIE

@@ -21,9 +21,13 @@ from app.web.models.model_page import ModelPage
 from app.web.practice.sheet_page import SheetPage
 from app.web.runs.run_page import NoRunPage, RunPage
 from app.web.shared.errors import ErrorPage
+from app.web.shared.sheet_view import FiguresFragment
 from app.web.shared.templating import template_environment
-from app.web.student.class_sheet_page import ClassSheetPage, OverviewPage, TicketPage
-from app.web.student.join_page import JoinedPage, JoinPage, MinePage, NamePage, ResumePage
+from app.web.student.activity_page import OverviewPage
+from app.web.student.class_sheet_page import ClassSheetPage
+from app.web.student.exit_ticket_page import TicketPage
+from app.web.student.join_page import JoinedPage, JoinPage, NamePage, ResumePage
+from app.web.student.my_work_page import MyWorkPage
 from app.web.teacher.activity_page import ActivityFormPage, ActivityPage
 from app.web.teacher.course_page import CoursePage, CoursesPage
 from app.web.teacher.enter_paper_page import PapersPage
@@ -39,7 +43,7 @@ from app.web.teacher.sign_in_page import ForgottenPage, LinkPage, SignInPage
 PAGES: dict[str, type[Any]] = {
     "practice/sheet.html": SheetPage,
     "practice/_sheet_form.html": SheetPage,
-    "shared/_figures.html": SheetPage,
+    "shared/_figures.html": FiguresFragment,
     "runs/run.html": RunPage,
     "runs/_run.html": RunPage,
     "runs/no_run.html": NoRunPage,
@@ -65,7 +69,7 @@ PAGES: dict[str, type[Any]] = {
     "student/join_name.html": NamePage,
     "student/joined.html": JoinedPage,
     "student/resume.html": ResumePage,
-    "student/my_work.html": MinePage,
+    "student/my_work.html": MyWorkPage,
     "student/activity.html": OverviewPage,
     "student/class_sheet.html": ClassSheetPage,
     "student/_class_sheet_form.html": ClassSheetPage,
@@ -124,8 +128,8 @@ def test_a_page_holds_nothing_that_no_template_shows(page: type[Any]) -> None:
 def page_classes() -> list[type[Any]]:
     """Every class of a page module that is named a page."""
     modules = [importlib.import_module(module.name) for module in pkgutil.walk_packages(app.web.__path__, "app.web.")]
-    named = {name: value for module in modules for name, value in vars(module).items() if name.endswith("Page")}
-    return [value for value in named.values() if isinstance(value, type)]
+    named = {name: value for module in modules for name, value in vars(module).items()}
+    return [value for name, value in named.items() if name.endswith(("Page", "Fragment")) and isinstance(value, type)]
 
 
 def test_every_page_class_is_known_here() -> None:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from app.store import Plan, Policies
+from app.store import Policies
 from tests.helpers.answer_keys import KEY
 from tests.helpers.class_sheet import HALF, attempts_in, press
 from tests.helpers.html_page import Page
@@ -176,16 +176,6 @@ def test_a_closed_activity_takes_nothing_in(classroom: Classroom) -> None:
     _, late = classroom.join("Late")
     assert late.post(f"/class/{activity.id}/ticket", data={"answer-muddiest": "x"}).status_code == 409
     assert len(attempts_in(classroom, activity)) == before
-
-
-def test_before_its_time_an_activity_waits(classroom: Classroom) -> None:
-    """Students may join, and are told when it opens; the sheet is not shown."""
-    opens = datetime.now(UTC) + timedelta(hours=1)
-    activity = classroom.school.activity(classroom.course, None, ("llama-7b",), "classic", Plan("Soon", opens_at=opens))
-    _, browser = classroom.join()
-    assert "It opens" in browser.get(f"/class/{activity.id}").text
-    assert browser.get(f"/class/{activity.id}/1").headers["location"] == f"/class/{activity.id}"
-    assert press(browser, activity, "save", HALF, form_id="x" * 10).status_code == 409
 
 
 def test_each_student_may_have_numbers_of_their_own(classroom: Classroom) -> None:

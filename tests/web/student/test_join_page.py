@@ -110,13 +110,3 @@ def test_a_freed_name_can_be_taken_again(classroom: Classroom) -> None:
     other = classroom.school.browser()
     other.post(f"/join/{activity.join_code}", data={"student": str(kim.id)})
     assert Page(other.get(f"/class/{activity.id}/1").text).boxes()["queries.columns"] == "4096"
-
-
-def test_somebody_can_leave_a_browser(classroom: Classroom) -> None:
-    """Afterwards it knows nobody, and the work is still the student's."""
-    activity = classroom.open()
-    kim, browser = classroom.join()
-    press(browser, activity, "save", HALF)
-    browser.post(f"/mine/{kim.id}/leave")
-    assert "have not joined" in browser.get("/mine").text
-    assert classroom.store.courses.find_student(kim.id) == kim

@@ -1,0 +1,53 @@
+"""The list of an activity's sheets that stands above each of them, with how far the student is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from app.classes.student_sheet import worksheet_titles
+from app.store import SheetProgress, Store
+from app.web.shared.permissions import StudentAccess
+from app.web.shared.urls import url_for
+
+StepState = Literal["new", "begun", "checked", "handed-in"]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One sheet in the list."""
+
+    link: str
+    title: str
+    state: StepState
+    here: bool  # whether it is the sheet on this page
+
+
+def activity_steps(access: StudentAccess, progress: Mapping[str, SheetProgress], current: int = 0) -> tuple[Step, ...]:
+    """Every sheet of the activity in order; `current` is the number, from 1, of the one on this page, 0 for none."""
+    activity = access.activity
+    sheets = zip(activity.content.items, worksheet_titles(activity.content), strict=True)
+    return tuple(
+        Step(
+            link=url_for("show_class_sheet", activity_id=activity.id, number=number),
+            title=title,
+            state=_state(progress.get(item.sheet_key)),
+            here=number == current,
+        )
+        for number, (item, title) in enumerate(sheets, start=1)
+    )
+
+
+def student_progress(store: Store, access: StudentAccess) -> Mapping[str, SheetProgress]:
+    """How far the student is with each sheet of the activity that they have typed anything on."""
+    return store.classwork.progress(access.activity.id, access.student.id)
+
+
+def _state(progress: SheetProgress | None) -> StepState:
+    """The state of a sheet: handed in outranks checked, which outranks begun; None is a sheet nobody typed on."""
+    if progress is None:
+        return "new"
+    if progress.handed_in:
+        return "handed-in"
+    return "checked" if progress.attempts else "begun"

@@ -1,0 +1,48 @@
+"""/class/N: what there is to do in an activity."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from annotated_doc import Doc
+from fastapi import APIRouter, Response
+from fastapi.responses import RedirectResponse
+
+from app.store import Phase
+from app.web.shared.activity_steps import Step, activity_steps, student_progress
+from app.web.shared.permissions import StudentAccess, StudentAccessDep
+from app.web.shared.services import StoreDep
+from app.web.shared.templating import local_time, render
+from app.web.shared.urls import url_for
+
+router = APIRouter(include_in_schema=False)
+
+
+@dataclass(frozen=True)
+class OverviewPage:
+    """Everything that templates/student/activity.html shows."""
+
+    access: Annotated[StudentAccess, Doc("The activity, its course and the student.")]
+    phase: Annotated[Phase, Doc("Whether the activity waits, is open or has closed.")]
+    steps: Annotated[tuple[Step, ...], Doc("Its sheets, each with how far the student is.")]
+    ticket_in: Annotated[bool, Doc("Whether the student has handed in the exit ticket.")]
+    opens: Annotated[str, Doc("When it opens, in the course's time zone; empty if it has no opening time.")]
+
+
+@router.get("/class/{activity_id:int}")
+def show_class_activity(store: StoreDep, access: StudentAccessDep) -> Response:
+    """The sheets and the exit ticket of an activity; while it is open and has only one thing to do, that thing.
+
+    The student is counted as present from now on.
+    """
+    activity, phase = access.activity, access.activity.phase()
+    ticket_in = store.classwork.arrive(activity.id, access.student.id)
+    if phase == "open" and len(activity.content.items) == 1 and activity.content.ticket is None:
+        return RedirectResponse(url_for("show_class_sheet", activity_id=activity.id, number=1), 303)
+    if phase == "open" and not activity.content.items:
+        return RedirectResponse(url_for("show_exit_ticket", activity_id=activity.id), 303)
+    opens = activity.plan.opens_at
+    shown = local_time(opens, access.course.time_zone) if opens else ""
+    steps = activity_steps(access, student_progress(store, access))
+    return render("student/activity.html", OverviewPage(access, phase, steps, ticket_in, shown))

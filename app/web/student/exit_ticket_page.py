@@ -1,0 +1,77 @@
+"""/class/N/ticket: the exit ticket of an activity, handed in once."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Annotated
+
+from annotated_doc import Doc
+from fastapi import APIRouter, HTTPException, Response
+from fastapi.responses import RedirectResponse
+
+from app.store import FrozenTicket, Phase, Store
+from app.web.shared.activity_steps import Step, activity_steps, student_progress
+from app.web.shared.forms import MAX_TEXT, FormDep
+from app.web.shared.permissions import StudentAccess, StudentAccessDep
+from app.web.shared.services import StoreDep, WordingDep
+from app.web.shared.templating import render
+from app.web.shared.urls import url_for
+from app.web.student.sheet_request import read_form_id, require_open
+
+router = APIRouter(include_in_schema=False)
+
+
+@dataclass(frozen=True)
+class TicketPage:
+    """Everything that templates/student/exit_ticket.html shows."""
+
+    access: Annotated[StudentAccess, Doc("The activity, its course and the student.")]
+    steps: Annotated[tuple[Step, ...], Doc("The sheets of the activity.")]
+    ticket: Annotated[FrozenTicket, Doc("The exit ticket.")]
+    ticket_in: Annotated[bool, Doc("Whether this student has handed it in.")]
+    phase: Annotated[Phase, Doc("Whether the activity waits, is open or has closed.")]
+    form_id: Annotated[str, Doc("An id of this form, by which a request that is sent again is known.")]
+    longest: Annotated[int, Doc("How many characters an answer may have.")] = MAX_TEXT
+    typed: Annotated[Mapping[str, str], Doc("The answers as typed, by question.")] = field(default_factory=dict)
+    problem: Annotated[str, Doc("Why nothing was handed in; empty if there is no problem.")] = ""
+
+
+@router.get("/class/{activity_id:int}/ticket")
+def show_exit_ticket(store: StoreDep, access: StudentAccessDep) -> Response:
+    """The exit ticket, or that it has been handed in; before the activity opens, the activity's own page."""
+    if access.activity.phase() == "waiting":
+        return RedirectResponse(url_for("show_class_activity", activity_id=access.activity.id), 303)
+    ticket_in = store.classwork.arrive(access.activity.id, access.student.id)
+    return render("student/exit_ticket.html", _ticket_page(store, access, secrets.token_urlsafe(16), ticket_in))
+
+
+@router.post("/class/{activity_id:int}/ticket")
+def hand_in_exit_ticket(store: StoreDep, wording: WordingDep, access: StudentAccessDep, form: FormDep) -> Response:
+    """Store the answers, once; a ticket without any answer comes back with a sentence, as does one that is too late."""
+    activity, form_id = access.activity, read_form_id(form)
+    ticket_in = store.classwork.ticket_in(activity.id, access.student.id)
+    page = _ticket_page(store, access, form_id, ticket_in)
+    typed = {key: form.multi_line(f"answer-{key}") for key, _ in page.ticket.questions}
+    if not any(typed.values()):
+        problem = wording.say("class", "write-something")
+        return render("student/exit_ticket.html", replace(page, typed=typed, problem=problem), 422)
+    try:
+        require_open(wording, activity)
+    except HTTPException as closed:
+        return render("student/exit_ticket.html", replace(page, typed=typed, problem=closed.detail), closed.status_code)
+    store.classwork.arrive(activity.id, access.student.id)
+    answers = {key: text for key, text in typed.items() if text}
+    anonymous = activity.policies.ticket_anonymous
+    store.classwork.hand_in_ticket(activity.id, access.student.id, form_id, answers, anonymous=anonymous)
+    return RedirectResponse(url_for("show_exit_ticket", activity_id=activity.id), 303)
+
+
+def _ticket_page(store: Store, access: StudentAccess, form_id: str, ticket_in: bool) -> TicketPage:
+    """The page with nothing typed; raises 404 where the activity has no exit ticket."""
+    ticket = access.activity.content.ticket
+    if ticket is None:
+        raise HTTPException(404)
+    steps = activity_steps(access, student_progress(store, access))
+    return TicketPage(access, steps, ticket, ticket_in, access.activity.phase(), form_id)

@@ -1,0 +1,113 @@
+"""/mine: what a student did and can do, in every course that this browser is enrolled in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated
+
+from annotated_doc import Doc
+from fastapi import APIRouter, Response
+from fastapi.responses import RedirectResponse
+
+from app.classes.student_sheet import worksheet_titles
+from app.store import Activity, ClassAttempt, Enrolment, Phase, Store
+from app.web.shared.permissions import OwnEnrolment
+from app.web.shared.services import StoreDep
+from app.web.shared.templating import render
+from app.web.shared.urls import url_for
+from app.web.shared.visitor import MaybeVisitor
+
+router = APIRouter(include_in_schema=False)
+
+
+@dataclass(frozen=True)
+class SheetLine:
+    """One sheet of an activity: its title, its last attempt, and that attempt's score where marks may be seen."""
+
+    title: str
+    last: ClassAttempt | None
+    score: str  # '8 of 14'; empty without an attempt and where marks are not shown yet
+
+
+@dataclass(frozen=True)
+class ActivityLine:
+    """An activity: whether it waits, is open or has closed, and how far the student is with each sheet."""
+
+    activity: Activity
+    phase: Phase
+    sheets: tuple[SheetLine, ...]
+    ticket_in: bool
+
+
+@dataclass(frozen=True)
+class CourseSection:
+    """A course that this browser is enrolled in."""
+
+    enrolment: Enrolment
+    done: tuple[ActivityLine, ...]  # those that the student has been to
+    waiting: tuple[ActivityLine, ...]  # those that are open or will be, and the student has not been to
+    code: str = ""  # a new resume code, to be shown once
+
+
+@dataclass(frozen=True)
+class MyWorkPage:
+    """Everything that templates/student/my_work.html shows."""
+
+    courses: Annotated[tuple[CourseSection, ...], Doc("The courses that this browser is enrolled in.")]
+
+
+@router.get("/mine")
+def show_my_work(store: StoreDep, visitor: MaybeVisitor) -> Response:
+    """Every course that this browser is enrolled in, with its activities; an invitation to join where there is none."""
+    enrolments = store.courses.enrolments(visitor.id) if visitor else ()
+    page = MyWorkPage(tuple(_course_section(store, enrolment) for enrolment in enrolments))
+    return render("student/my_work.html", page)
+
+
+@router.post("/mine/{student_id:int}/code")
+def renew_resume_code(store: StoreDep, access: OwnEnrolment) -> Response:
+    """A new resume code, shown once on the page of all courses; the old code no longer works."""
+    code = store.courses.renew_code(access.enrolment.student)
+    shown = {access.enrolment.student.id: f"{code[:5]}-{code[5:]}"}
+    enrolments = store.courses.enrolments(access.visitor.id)
+    sections = tuple(_course_section(store, each, shown.get(each.student.id, "")) for each in enrolments)
+    return render("student/my_work.html", MyWorkPage(sections))
+
+
+@router.post("/mine/{student_id:int}/leave")
+def leave_course(store: StoreDep, access: OwnEnrolment) -> Response:
+    """End this browser's enrolment, so that somebody else can join in it; the student's work stays."""
+    store.courses.leave(access.enrolment.student, access.visitor.id)
+    return RedirectResponse(url_for("show_my_work"), 303)
+
+
+def _course_section(store: Store, enrolment: Enrolment, code: str = "") -> CourseSection:
+    """A course with its activities, drafts left out; those the student has not been to only while they can go there."""
+    student = enrolment.student
+    attended = dict(store.classwork.attended(student.id))  # by activity: whether the exit ticket was handed in
+    last = {
+        (attempt.activity_id, attempt.sheet_key): attempt for attempt in store.classwork.attempts_of_student(student.id)
+    }
+    lines = [
+        _activity_line(activity, last, attended.get(activity.id, False))
+        for activity in store.activities.of_course(enrolment.course)
+        if activity.state != "draft"
+    ]
+    done = tuple(line for line in lines if line.activity.id in attended)
+    waiting = tuple(line for line in lines if line.activity.id not in attended and line.phase in ("open", "waiting"))
+    return CourseSection(enrolment, done, waiting, code)
+
+
+def _activity_line(activity: Activity, last: Mapping[tuple[int, str], ClassAttempt], ticket_in: bool) -> ActivityLine:
+    """An activity with its sheets in order; `last` is the student's last attempt by activity and sheet."""
+    phase = activity.phase()
+    sheets = zip(activity.content.items, worksheet_titles(activity.content), strict=True)
+    lines = (_sheet_line(activity, phase, title, last.get((activity.id, item.sheet_key))) for item, title in sheets)
+    return ActivityLine(activity, phase, tuple(lines), ticket_in)
+
+
+def _sheet_line(activity: Activity, phase: Phase, title: str, last: ClassAttempt | None) -> SheetLine:
+    """A sheet with the score of its last attempt where the policies show marks by now."""
+    visible = last is not None and activity.policies.marks_visible(phase, last.handed_in)
+    return SheetLine(title, last, f"{last.score:g} of {last.out_of}" if last and visible else "")

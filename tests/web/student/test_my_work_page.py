@@ -1,0 +1,30 @@
+"""A student's own page: the courses of this browser, new resume codes, and leaving."""
+
+from __future__ import annotations
+
+from tests.helpers.class_sheet import HALF, press
+from tests.helpers.html_page import Page
+from tests.helpers.school import Classroom
+
+
+def test_somebody_can_leave_a_browser(classroom: Classroom) -> None:
+    """Afterwards it knows nobody, and the work is still the student's."""
+    activity = classroom.open()
+    kim, browser = classroom.join()
+    press(browser, activity, "save", HALF)
+    browser.post(f"/mine/{kim.id}/leave")
+    assert "have not joined" in browser.get("/mine").text
+    assert classroom.store.courses.find_student(kim.id) == kim
+
+
+def test_a_new_resume_code_is_shown_once_and_voids_the_old_one(classroom: Classroom) -> None:
+    """It stands beside the student's own course alone, and opens their work in another browser."""
+    classroom.open()
+    kim, browser = classroom.join()
+    pages = [Page(browser.post(f"/mine/{kim.id}/code").text) for _ in range(2)]
+    old, new = (page.text("p", class_="code") for page in pages)
+    assert old != new
+    assert not Page(browser.get("/mine").text).find("p", class_="code")
+    other = classroom.school.browser()
+    assert other.post("/resume", data={"code": old}).status_code == 422
+    assert other.post("/resume", data={"code": new}).headers["location"] == "/mine"
