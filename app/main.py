@@ -15,7 +15,7 @@ from app.forward.process import HeadRunner
 from app.handout.print_jobs import HandoutPrinter
 from app.settings import PROJECT, Settings
 from app.sheets.exit_tickets import load_tickets
-from app.sheets.library import load_library
+from app.sheets.worksheet_files import load_library
 from app.store import Store
 from app.web.api import health, v1
 from app.web.handouts import handout_page, mark_paper_page, print_job_page

@@ -17,7 +17,7 @@ from app.handout.sheet_plan import HandoutSheet, plan_sheets
 from app.handout.typst_renderer import TypstRenderer
 from app.settings import PROJECT
 from app.sheets.exit_tickets import load_tickets
-from app.sheets.library import load_library
+from app.sheets.worksheet_files import load_library
 
 ADDRESS = "https://shapes.example.org"
 MANY = HandoutOptions(worksheet="head-of-a-model", variants=True, sheets=200, layout="full", key="with")
@@ -121,7 +121,7 @@ def _write_latex(folder: Path, sheets: list[HandoutSheet]) -> list[str]:
     for filled in (False, True):
         for sheet in sheets:
             rows = r"\\ \hline ".join(" & ".join(row) for row in _rows(sheet, filled))
-            text = f"{sheet.variant.description} {sheet.variant.task}".replace("_", r"\_").replace("’", "'")
+            text = f"{sheet.variant.text.description} {sheet.variant.text.task}".replace("_", r"\_").replace("’", "'")
             table = rf"\begin{{tabular}}{{|l|p{{3cm}}|p{{3cm}}|}}\hline {rows}\\ \hline\end{{tabular}}"
             pages.append(rf"\section*{{{sheet.variant.title}}} {text}\par {table}\newpage")
     head = r"\documentclass{article}\usepackage[T1]{fontenc}\begin{document}"
@@ -135,7 +135,7 @@ def _write_web_page(folder: Path, sheets: list[HandoutSheet]) -> list[str]:
     for filled in (False, True):
         for sheet in sheets:
             rows = "".join("<tr>" + "".join(f"<td>{cell}" for cell in row) for row in _rows(sheet, filled))
-            text = f"<p>{sheet.variant.description} {sheet.variant.task}"
+            text = f"<p>{sheet.variant.text.description} {sheet.variant.text.task}"
             pages.append(f"<section><h1>{sheet.variant.title}</h1>{text}<table border>{rows}</table></section>")
     style = "<meta charset=utf-8><style>section{break-after:page}td{width:8em;height:2em}</style>"
     (folder / "sheet.html").write_text(style + "".join(pages), encoding="utf-8")

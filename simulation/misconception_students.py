@@ -9,7 +9,7 @@ import random
 from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 
-from app.sheets.worksheet import Variant
+from app.sheets.variant import Variant
 
 Sizes = SimpleNamespace
 FilledSheet = dict[str, int]

@@ -15,9 +15,10 @@ from functools import cached_property
 from itertools import combinations, permutations
 from typing import TypeVar
 
-from app.misconceptions.catalogue import Diagnosis, cannot_tell_apart, diagnose
+from app.misconceptions.diagnosis import Diagnosis, diagnose
+from app.misconceptions.predictions import cannot_tell_apart
 from app.sheets.library import Library
-from app.sheets.worksheet import Variant
+from app.sheets.variant import Variant
 from simulation.misconception_students import FilledSheet, misconception_sheets, right_sheet, with_slip
 
 MisconceptionSheet = tuple[str, FilledSheet]  # the misconception's key, and the sheet as its holder fills it in
@@ -69,13 +70,13 @@ class SimulatedSheet:
     @cached_property
     def distinguishable(self) -> list[MisconceptionSheet]:
         """A sheet for each misconception that this sheet, as the catalogue says, can tell from all others."""
-        hidden = {key for pair in cannot_tell_apart(self.variant) for key in pair}
+        hidden = {key for pair in cannot_tell_apart(self.variant.problem) for key in pair}
         return [(key, sheet) for key, sheet in misconception_sheets(self.variant) if key not in hidden]
 
     @cached_property
     def mentioned_numbers(self) -> list[int]:
         """The numbers in the words of the sheet, from which a student who guesses picks."""
-        words = f"{self.variant.description} {self.variant.footnote or ''}".replace(",", "")
+        words = f"{self.variant.text.description} {self.variant.text.footnote or ''}".replace(",", "")
         return [int(number) for number in re.findall(r"\b[1-9]\d*\b", words)]
 
     @cached_property
@@ -135,7 +136,7 @@ class SimulatedSheet:
 
     def diagnose(self, sheet: FilledSheet) -> Diagnosis | None:
         """What the app says of the sheet filled in like this."""
-        return diagnose(self.variant, {blank: sheet[str(blank)] for blank in self.variant.blanks})
+        return diagnose(self.variant.problem, {blank: sheet[str(blank)] for blank in self.variant.blanks})
 
     def diagnosed_keys(self, sheet: FilledSheet) -> set[str]:
         """The keys of all misconceptions that the app names for the sheet filled in like this."""

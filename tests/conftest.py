@@ -17,7 +17,8 @@ from starlette.testclient import TestClient
 
 from app import main
 from app.settings import PROJECT, Settings
-from app.sheets.library import Library, load_library
+from app.sheets.library import Library
+from app.sheets.worksheet_files import load_library
 from app.store import Store
 from simulation.postgres import create_database, postgres_server
 from tests.helpers.fake_runner import FakeRunner

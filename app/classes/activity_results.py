@@ -16,7 +16,10 @@ from app.grading.item_analysis import (
     row_statistics,
 )
 from app.sheets.library import Library
-from app.sheets.worksheet import Row, Typed, Variant, Wording, format_number
+from app.sheets.notation import format_number
+from app.sheets.reading import Typed
+from app.sheets.variant import Row, Variant
+from app.sheets.wording import Wording
 from app.store import Activity, ClassAttempt, Content, Course, FrozenWorksheet, Store, Student, VariantSizes
 
 

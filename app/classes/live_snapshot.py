@@ -20,7 +20,7 @@ from app.classes.student_sheet import frozen_worksheet, own_variant, stored_mark
 from app.grading.grade import grade
 from app.grading.item_analysis import RowState, misconception_counts, row_state
 from app.sheets.library import Library
-from app.sheets.worksheet import Row, Variant
+from app.sheets.variant import Row, Variant
 from app.store import Activity, Attendance, LastAttempt, Store, VariantSizes
 from app.store.live import StudentSheetKey
 

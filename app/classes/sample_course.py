@@ -12,9 +12,10 @@ from typing import Any
 
 from app.classes.student_sheet import freeze, own_sizes, stored_marks
 from app.grading.grade import grade
+from app.misconceptions.predictions import expectations
 from app.sheets.exit_tickets import Ticket
 from app.sheets.library import Library
-from app.sheets.worksheet import Variant
+from app.sheets.variant import Variant
 from app.store import Activity, Answers, Course, Plan, Policies, Store, Teacher
 from app.store.samples import SimulatedAttempt, SimulatedStudent
 
@@ -104,7 +105,7 @@ def _misconception(variant: Variant, student: int) -> Mapping[Any, int]:
 
     HOLDERS says how many students hold the first misconception that shows on this sheet, the second, and so on.
     """
-    shown = list({e.misconception: e.changed for e in reversed(variant.expectations)}.values())[::-1]
+    shown = list({e.misconception: e.wrong_answers for e in reversed(expectations(variant.problem))}.values())[::-1]
     holders = [number for number, count in enumerate(HOLDERS) for _ in range(count)]
     place = 7 * student % STUDENTS  # so that neighbours on the roster hold different ones
     if place < len(holders) and holders[place] < len(shown):

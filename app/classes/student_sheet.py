@@ -12,7 +12,9 @@ from app.exchange.imported_models import library_with_model
 from app.grading.grade import Report
 from app.sheets.exit_tickets import Ticket as TicketFile
 from app.sheets.library import Library
-from app.sheets.worksheet import Variant, Wording, Worksheet
+from app.sheets.variant import Variant
+from app.sheets.wording import Wording
+from app.sheets.worksheet import Worksheet
 from app.store import (
     Activity,
     Content,

@@ -13,7 +13,8 @@ from pydantic import ValidationError
 
 from app.models.read_config import MAX_CONFIG_BYTES
 from app.settings import PROJECT, Settings
-from app.sheets.library import Library, load_library
+from app.sheets.library import Library
+from app.sheets.worksheet_files import load_library
 
 
 class InputError(ValueError):

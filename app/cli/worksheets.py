@@ -9,12 +9,13 @@ from pathlib import Path
 
 from app.grading.grade import Report, grade
 from app.grading.hints import HINT_LEVELS, Hint, write_hint
-from app.misconceptions.catalogue import cannot_tell_apart
+from app.misconceptions.predictions import cannot_tell_apart
 from app.models.read_config import MAX_CONFIG_BYTES
 from app.sheets.codes import read_code
 from app.sheets.lint import findings
-from app.sheets.seeds import variant_json
-from app.sheets.worksheet import Variant, format_number
+from app.sheets.notation import format_number
+from app.sheets.sheet_json import variant_json
+from app.sheets.variant import Variant
 
 from .terminal import Commands, InputError, open_library, print_json, print_table, read_file, whole_number
 
@@ -78,7 +79,7 @@ def _show_variant(parsed: argparse.Namespace) -> None:
 
 def _print_variant(variant: Variant, key: bool) -> None:
     """Print the sheet as text, its boxes empty or with `key` filled in, and the misconceptions it cannot tell apart."""
-    print(f"{variant.title}   {variant.code}\n\n{variant.description}\n{variant.task}\n")
+    print(f"{variant.title}   {variant.code}\n\n{variant.text.description}\n{variant.text.task}\n")
     rows = [("", *variant.fields)]
     for row in variant.rows:
         boxes = [
@@ -88,7 +89,7 @@ def _print_variant(variant: Variant, key: bool) -> None:
         note = f" ({row.note})" if row.note else ""
         rows.append((f"{row.letter}  {row.name}{note}", *boxes))
     print_table([[*row, *[""] * (len(variant.fields) + 1 - len(row))] for row in rows])
-    for first, second in cannot_tell_apart(variant.with_tokens_as_rows):
+    for first, second in cannot_tell_apart(variant.problem):
         print(f"cannot tell apart: {first}, {second}")
 
 

@@ -11,9 +11,11 @@ from typing import Any, Protocol
 from app.exchange.hub import fetch_config, repository_name
 from app.models.architecture import Architecture
 from app.models.read_config import build_architecture, parse_config, read_config
-from app.sheets.codes import imported_prefix, read_code
+from app.sheets.codes import imported_key_prefix, read_code
 from app.sheets.library import Library
-from app.sheets.worksheet import Model, Variant, Wording
+from app.sheets.variant import Variant
+from app.sheets.wording import Wording
+from app.sheets.worksheet import Model
 from app.store import KeptModel, Store
 
 MAX_MODEL_NAME_LENGTH = 80
@@ -49,7 +51,7 @@ def variant_coded(library: Library, store: Store, text: str) -> Variant:
     Raises WorksheetError for a code that names no sheet.
     """
     code = read_code(text)
-    keys = store.models_beginning(imported_prefix(code.model)) if code and code.model else ()
+    keys = store.models_beginning(imported_key_prefix(code.model)) if code and code.model else ()
     for key in keys:
         library = library_with_model(library, store, key)
     return library.variant_from_code(text)

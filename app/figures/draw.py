@@ -8,11 +8,11 @@ from __future__ import annotations
 from app.figures.figure_layout import FigureLayout
 from app.figures.figures import Figure
 from app.figures.mirror import mirrored
-from app.figures.plans import FIGURE_PLANS, FigurePlan
 from app.figures.scale import MatrixSizes, Scale, ScaleName
 from app.figures.typed_shapes import TypedShapes
 from app.shapes.consistency import Values
-from app.sheets.worksheet import Variant
+from app.shapes.topics import TOPICS, FigurePlan
+from app.sheets.variant import Variant
 
 
 def draw_figures(variant: Variant, values: Values, scale: ScaleName = "root") -> tuple[Figure, ...]:
@@ -40,7 +40,7 @@ def draw_side_by_side(
 
 def _plans(variant: Variant) -> tuple[FigurePlan, ...]:
     """The plans for the sheet's table; none if the table has no products to draw."""
-    return FIGURE_PLANS.get(variant.table.key, ())
+    return TOPICS[variant.worksheet.topic].figure_plans.get(variant.table.key, ())
 
 
 def _lay_out(shapes: TypedShapes, plans: tuple[FigurePlan, ...], scale: Scale) -> tuple[Figure, ...]:

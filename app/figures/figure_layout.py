@@ -20,10 +20,10 @@ from itertools import accumulate
 
 from app.figures.captions import alt_text, captions, edge_kind, edge_label
 from app.figures.figures import Arc, Box, Edge, EdgeSide, Figure, Outline, Point
-from app.figures.plans import MASKED_TABLES, FigurePlan
 from app.figures.scale import MatrixSizes
 from app.figures.typed_shapes import TypedShapes
 from app.shapes.table import Blank
+from app.shapes.topics import TOPICS, FigurePlan
 
 LEFT_PX, TOP_PX, RIGHT_PX, BOTTOM_PX = 62.0, 26.0, 58.0, 24.0  # around the matrices, for their labels
 CORNER_PX = 12.0  # between an operand and the result
@@ -80,7 +80,7 @@ class FigureLayout:
             height=width if transposed else height,
             hatched=entry.parameter,
             incomplete=not self.shapes.is_complete(tensor),
-            masked=tensor == "weights" and variant.table.key in MASKED_TABLES and variant.architecture.causal,
+            masked=tensor == "weights" and TOPICS[variant.worksheet.topic].masked and variant.architecture.causal,
             transposed=transposed,
         )
 

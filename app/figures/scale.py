@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from app.figures.figures import Size
-from app.figures.plans import FigurePlan
 from app.figures.typed_shapes import TypedShapes
 from app.shapes.table import Blank, Tensor
+from app.shapes.topics import FigurePlan
 
 ScaleName = Literal["root", "true"]
 

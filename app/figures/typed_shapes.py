@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from app.shapes.consistency import DimensionMismatch, Values, infer_unasked_lengths, mismatches
 from app.shapes.table import MATRIX_FIELDS, Blank
-from app.sheets.worksheet import Variant
+from app.sheets.variant import Variant
 
 
 @dataclass(frozen=True)

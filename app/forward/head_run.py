@@ -8,7 +8,8 @@ from app.forward.lines import ForwardError
 from app.forward.process import RunnerBusy, RunnerFailed, RunTooLong
 from app.models.architecture import Architecture
 from app.shapes.tables import ATTENTION_LAYER
-from app.sheets.worksheet import Variant, Wording
+from app.sheets.variant import Variant
+from app.sheets.wording import Wording
 
 NotRunReason = Literal["refused", "busy", "too-long", "stopped"]
 REASON_OF_FAILURE: dict[type[Exception], NotRunReason] = {

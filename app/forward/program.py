@@ -64,13 +64,16 @@ from app.forward.lines import ForwardError, Line
 from app.forward.rope import APPLIED_SCALINGS, angle_lines, apply_rope, rotated_pairs, scaling_type
 from app.models.architecture import Architecture, TokensError
 from app.shapes.table import TensorTable
-from app.shapes.tables import ATTENTION_LAYER, BIDIRECTIONAL_HEAD, SINGLE_HEAD
+from app.shapes.tables import ATTENTION_LAYER, SINGLE_HEAD
+from app.shapes.topics import TOPICS
 
 BYTES_BY_DTYPE: Mapping[str, int] = {"float32": 4, "bfloat16": 2, "float16": 2}
 MAX_SEED = 2**32 - 1
 # The tables that a program can be checked against, by topic. Whether later tokens are masked is up to the model, not
 # to the topic.
-RUNNABLE: Mapping[str, TensorTable] = {topic.key: topic for topic in (SINGLE_HEAD, BIDIRECTIONAL_HEAD, ATTENTION_LAYER)}
+RUNNABLE: Mapping[str, TensorTable] = {
+    topic.key: topic.runnable_table for topic in TOPICS.values() if topic.runnable_table is not None
+}
 
 
 def program(

@@ -12,9 +12,9 @@ from app.figures.draw import draw_side_by_side
 from app.figures.figures import Figure
 from app.figures.scale import ScaleName
 from app.grading.grade import Report
-from app.misconceptions.catalogue import believed, sentence
+from app.misconceptions.predictions import expectations, predicted_sheet
 from app.shapes.table import Blank
-from app.sheets.worksheet import Variant
+from app.sheets.variant import Variant
 
 
 @dataclass(frozen=True)
@@ -49,17 +49,19 @@ def explain_misconception(variant: Variant, misconception: str, scale: ScaleName
 
     Without figures if this sheet cannot show it.
     """
-    if any(entry.misconception == misconception for entry in variant.with_tokens_as_rows.expectations):
+    if any(entry.misconception == misconception for entry in expectations(variant.problem)):
         return _explanation(variant, misconception, {}, scale)
-    return Explanation(misconception, sentence(variant, misconception, "explanation"), ())
+    return Explanation(misconception, variant.text.misconception(misconception, "explanation"), ())
 
 
 def _explanation(variant: Variant, misconception: str, values: Mapping[Blank, int], scale: ScaleName) -> Explanation:
     """The explanation with its figures; `values` are the numbers typed, in the table's orientation."""
-    as_believed = believed(variant.with_tokens_as_rows, values, misconception)
+    as_believed = predicted_sheet(variant.problem, misconception, values)
     mistaken = {variant.in_table_orientation(blank): value for blank, value in as_believed.items()}
     pairs = draw_side_by_side(variant, mistaken, variant.key, scale)
-    return Explanation(misconception, sentence(variant, misconception, "explanation"), tuple(map(_framed_alike, pairs)))
+    return Explanation(
+        misconception, variant.text.misconception(misconception, "explanation"), tuple(map(_framed_alike, pairs))
+    )
 
 
 def _framed_alike(pair: tuple[Figure, Figure]) -> tuple[Figure, Figure]:

@@ -2,52 +2,34 @@
 
 A mistake made once then costs one box, and what was worked out from it correctly earns a share of a mark. Three ways
 of following are known: a length carried along an equation, rows · columns, and a total of parts.
-
->>> [str(formula) for formula, _parts in (TOTALS["all_layers"], TOTALS["weights_8_bit"])]
-['L*parts', '1/2*parts']
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from fractions import Fraction
 
-from app.algebra.expression import Expression
 from app.shapes.consistency import Values
-from app.shapes.table import MATRIX_FIELDS, Blank, TensorTable
-from app.sheets.worksheet import Variant
-
-_SUM = Expression.parse("parts")
-_HALF = _SUM * Fraction(1, 2)
-# By the key of a count that is made from other counts: a formula over the sum of its parts (and the sheet's symbols),
-# and the keys of the parts. A number format with half the bits takes half the bytes. FLOPs have no parts: each is a
-# product of its own.
-TOTALS: Mapping[str, tuple[Expression, tuple[str, ...]]] = {
-    "all_layers": (Expression.parse("L*parts"), ("attention", "feed_forward", "norms")),
-    "total": (_SUM, ("embedding", "all_layers", "final_norm", "output_head")),
-    "weights_8_bit": (_HALF, ("weights_16_bit",)),
-    "weights_4_bit": (_HALF, ("weights_8_bit",)),
-    "cache_8_bit": (_HALF, ("cache_16_bit",)),
-}
+from app.shapes.problem import Problem
+from app.shapes.table import MATRIX_FIELDS, Blank, Count
 
 
-def follow_through(variant: Variant, values: Values) -> set[Blank]:
+def follow_through(problem: Problem, values: Values) -> set[Blank]:
     """The blanks that are wrong by the key and right given the student's own earlier answers.
 
-    `variant` has its tokens as rows, and so do `values`, the numbers typed. Empty and unreadable boxes are not in
-    them, and nothing follows from these.
+    `values` are the numbers typed, by the problem's blanks, in which tokens are rows. Empty and unreadable boxes are
+    not in them, and nothing follows from these.
 
     Nothing follows unless some box is right with another number. Otherwise whoever wrote one number into every box
     would get marks for all of them.
 
     Example: queries 90 × 128 and keys 90 × 128 where N is 100: scores of 90 × 90 follow, in both fields.
     """
-    wrong = {blank: value for blank, value in values.items() if value != variant.key[blank]}
+    wrong = {blank: value for blank, value in values.items() if value != problem.key[blank]}
     right_numbers = {value for blank, value in values.items() if blank not in wrong}
     follows = {
-        *_carried_along(variant.upstream_blanks, values, wrong),
+        *_carried_along(problem.upstream_blanks, values, wrong),
         *_rows_times_columns(values, wrong),
-        *_totals_of_parts(variant, values, wrong),
+        *_totals_of_parts(problem, values, wrong),
     }
     return {blank for blank in follows if right_numbers - {wrong[blank]}}
 
@@ -80,36 +62,33 @@ def _rows_times_columns(values: Values, wrong: Values) -> Iterator[Blank]:
             yield blank
 
 
-def _totals_of_parts(variant: Variant, values: Values, wrong: Values) -> Iterator[Blank]:
+def _totals_of_parts(problem: Problem, values: Values, wrong: Values) -> Iterator[Blank]:
     """Wrong totals that are the sum of their parts as typed."""
-    asked = frozenset(variant.worksheet.rows)
     for blank, value in wrong.items():
-        if value == _total_as_typed(variant.table, variant.sizes, asked, values, blank):
+        if value == _total_as_typed(problem, values, blank):
             yield blank
 
 
-def _total_as_typed(
-    table: TensorTable, sizes: Mapping[str, int], asked: frozenset[str], values: Values, blank: Blank
-) -> int | None:
-    """What a total comes to with its parts as typed; None if the blank is no total, or one of its parts is empty."""
-    if blank.field != "count" or blank.tensor not in TOTALS:
+def _total_as_typed(problem: Problem, values: Values, blank: Blank) -> int | None:
+    """What a count made from others comes to with these as typed; None for any other blank, or if a part is empty."""
+    count = problem.table.asked[blank.tensor]
+    if not isinstance(count, Count) or count.made_from is None:
         return None
-    formula, keys = TOTALS[blank.tensor]
-    parts = [_part_as_typed(table, sizes, asked, values, key) for key in keys if key in table.asked]
-    known = [part for part in parts if part is not None]
-    return formula.size({**sizes, "parts": sum(known)}) if known and len(known) == len(parts) else None
+    keys = [key for key in count.made_from.parts if key in problem.table.asked]
+    known = [number for key in keys if (number := _part_as_typed(problem, values, Blank(key, "count"))) is not None]
+    if not known or len(known) < len(keys):
+        return None
+    return count.made_from.formula.size({**problem.sizes, "parts": sum(known)})
 
 
-def _part_as_typed(
-    table: TensorTable, sizes: Mapping[str, int], asked: frozenset[str], values: Values, key: str
-) -> int | None:
+def _part_as_typed(problem: Problem, values: Values, blank: Blank) -> int | None:
     """A part of a total as typed, None if its box is empty.
 
-    A part that this sheet does not ask for is the total of its own parts as typed, or else its true number.
+    A part that this sheet does not ask for is the total of its own parts as typed, or else its right number.
     """
-    blank = Blank(key, "count")
-    if key in asked:
+    if blank.tensor in problem.asked:
         return values.get(blank)
-    if key in TOTALS:
-        return _total_as_typed(table, sizes, asked, values, blank)
-    return table.asked[key].dim("count").size(sizes)
+    count = problem.table.asked[blank.tensor]
+    if isinstance(count, Count) and count.made_from:
+        return _total_as_typed(problem, values, blank)
+    return count.dim("count").size(problem.sizes)

@@ -7,11 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from app.grading.follow_through import follow_through
-from app.misconceptions.catalogue import Diagnosis, diagnose, sentence
+from app.misconceptions.diagnosis import diagnose
 from app.shapes.consistency import Values, mismatches, typed_source_of
 from app.shapes.table import Blank
+from app.sheets.notation import format_number
 from app.sheets.numbers import Unreadable
-from app.sheets.worksheet import Typed, Variant, format_number
+from app.sheets.reading import Typed
+from app.sheets.variant import Variant
 
 MarkKind = Literal["right", "follows", "wrong", "unreadable", "empty"]
 # "follows" is follow-through: wrong by the key, right given the student's earlier answers.
@@ -54,6 +56,21 @@ class FirstMismatch:
 
 
 @dataclass(frozen=True)
+class SheetDiagnosis:
+    """The misconception that explains a sheet, its nudge, the blanks it explains, and `also` a second one held too."""
+
+    key: str
+    message: str
+    explains: tuple[Blank, ...]
+    also: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, object]:
+        """The diagnosis as API and terminal print it."""
+        explains = [str(blank) for blank in self.explains]
+        return {"key": self.key, "message": self.message, "explains": explains, "also": list(self.also)}
+
+
+@dataclass(frozen=True)
 class Report:
     """The marks of a whole sheet, box by box.
 
@@ -64,7 +81,7 @@ class Report:
     marks: Mapping[Blank, Mark]
     follow_share: float = 0.5
     first_mismatch: FirstMismatch | None = None
-    diagnosis: Diagnosis | None = None
+    diagnosis: SheetDiagnosis | None = None
 
     @property
     def score(self) -> float:
@@ -135,7 +152,7 @@ def grade(variant: Variant, answers: Mapping[str, str]) -> Report:
     # From here on as the table has it, tokens as rows; marks and messages name the sheet's own boxes again.
     to_table = variant.in_table_orientation
     values = {to_table(blank): typed.value for blank, typed in read.items() if isinstance(typed, Typed)}
-    following = follow_through(variant.with_tokens_as_rows, values)
+    following = follow_through(variant.problem, values)
     marks = {
         blank: _mark(variant, blank, text, read[blank], to_table(blank) in following) for blank, text in texts.items()
     }
@@ -181,21 +198,19 @@ def feedback(variant: Variant, blank: Blank, kind: MarkKind) -> str:
 
 def nudge(variant: Variant, blank: Blank) -> str:
     """The sentence beside a wrong box: a question that points to the idea, without any number of the sheet."""
-    if variant.worksheet.tokens_are == "columns":
-        return variant.wording.nudge_turned(blank)
-    return variant.wording.nudge(variant.worksheet.topic, blank)
+    return variant.wording.nudge(variant.worksheet.topic, blank, variant.worksheet.tokens_are)
 
 
-def _diagnosis(variant: Variant, values: Values) -> Diagnosis | None:
+def _diagnosis(variant: Variant, values: Values) -> SheetDiagnosis | None:
     """The misconception that explains the sheet, with its boxes as the sheet names them; None if none does.
 
     The values are in the table's orientation.
     """
-    diagnosis = diagnose(variant.with_tokens_as_rows, values)
+    diagnosis = diagnose(variant.problem, values)
     if diagnosis is None:
         return None
-    message = sentence(variant, diagnosis.key, "nudge")
-    return replace(diagnosis, message=message, explains=tuple(map(variant.in_table_orientation, diagnosis.explains)))
+    explains = tuple(map(variant.in_table_orientation, diagnosis.explains))
+    return SheetDiagnosis(diagnosis.key, variant.text.misconception(diagnosis.key, "nudge"), explains, diagnosis.also)
 
 
 def find_first_mismatch(variant: Variant, values: Values) -> FirstMismatch | None:

@@ -15,10 +15,9 @@ from itertools import groupby
 from typing import Literal
 
 from app.grading.grade import MarkKind, Report, nudge
-from app.misconceptions.catalogue import sentence
 from app.shapes.consistency import ADDED_BACK, added_back
 from app.shapes.table import MATRIX_FIELDS, Blank, Count, Equation, Tensor
-from app.sheets.worksheet import Variant
+from app.sheets.variant import Variant
 
 HintLevel = Literal[1, 2, 3]
 HINT_LEVELS: tuple[HintLevel, ...] = (1, 2, 3)
@@ -77,7 +76,7 @@ class HintWriter:
     def misconception_hint(self, misconception: str, explains: tuple[Blank, ...], level: HintLevel) -> Hint:
         """The misconception's nudge at level 1, its hint at level 2; at level 3 the wrong boxes it explains."""
         if level < 3:
-            return Hint(level, sentence(self.variant, misconception, "nudge" if level == 1 else "hint"))
+            return Hint(level, self.variant.text.misconception(misconception, "nudge" if level == 1 else "hint"))
         # Boxes that follow from the mistake are right again once the wrong ones are.
         wrong = tuple(blank for blank in explains if self.report.marks[blank].kind == "wrong")
         return self.boxes_to_check(wrong or explains)
@@ -124,11 +123,11 @@ class HintWriter:
         First those it is computed from, then those it meets in one equation, then what it is added to.
         """
         variant = self.variant
-        to_table, key = variant.in_table_orientation, variant.with_tokens_as_rows.key
+        to_table, key = variant.in_table_orientation, variant.problem.key
         own = to_table(blank)
         groups = [group for groups in variant.table.equal_sides.values() for group in groups]
         candidates = [
-            *sorted(variant.upstream_blanks.get(own, ()), key=list(key).index),
+            *sorted(variant.problem.upstream_blanks.get(own, ()), key=list(key).index),
             *(other for group in (*groups, *added_back(variant.table)) if own in group for other in group),
         ]
         return (to_table(other) for other in candidates if other in key and other != own)

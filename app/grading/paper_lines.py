@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from app.grading.grade import AnswersError, Report, grade
-from app.sheets.worksheet import Variant
+from app.sheets.variant import Variant
 
 MAX_PAPER_LINES = 1_000  # of one form
 MAX_PAPER_LINE_LENGTH = 4_000  # characters

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from app.misconceptions.predictions import expectations
 from app.shapes.table import Blank, Count
-from app.sheets.worksheet import Row, Variant, format_number
+from app.sheets.notation import format_number
+from app.sheets.variant import Row, Variant
 
 from .symbol_pieces import SymbolSplitter, working
 
@@ -54,8 +56,8 @@ def _wrong_shapes(variant: Variant, row: Row) -> list[dict[str, str]]:
     misconceptions: dict[tuple[int, ...], list[str]] = {}
     in_table = [variant.in_table_orientation(blank) for blank in row.blanks]
     truth = [variant.key[blank] for blank in row.blanks]
-    for expected in variant.with_tokens_as_rows.expectations:
-        shape = tuple(expected.changed.get(blank, size) for blank, size in zip(in_table, truth, strict=True))
+    for expected in expectations(variant.problem):
+        shape = tuple(expected.wrong_answers.get(blank, size) for blank, size in zip(in_table, truth, strict=True))
         if shape != tuple(truth) and expected.misconception not in misconceptions.setdefault(shape, []):
             misconceptions[shape].append(expected.misconception)
     names = variant.wording.sections["misconception-names"]

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from app.figures.draw import draw_figures
 from app.figures.figures import Arc, Box, Edge, Figure
 from app.sheets.exit_tickets import Ticket
-from app.sheets.worksheet import Row, Variant
+from app.sheets.variant import Row, Variant
 
 from .answer_key import answer_text, key_rows, used_sizes
 from .name_language import language_of
@@ -153,10 +153,10 @@ def _variant(variant: Variant, options: HandoutOptions, base_url: str) -> TypstD
         "title": variant.title,
         "about": variant.model.about,
         "card": variant.model.card,
-        "description": variant.description,
+        "description": variant.text.description,
         "task": _task(variant, splitter),
-        "assumptions": variant.assumptions,
-        "footnote": variant.footnote,
+        "assumptions": variant.text.assumptions,
+        "footnote": variant.text.footnote,
         "fields": variant.fields,
         **_rows(variant, splitter),
         "figures": [_figure(figure, splitter) for figure in figures],
@@ -177,9 +177,9 @@ def _row(row: Row, splitter: SymbolSplitter) -> TypstData:
 def _task(variant: Variant, splitter: SymbolSplitter) -> list[Piece]:
     """Return the sentence that says what to fill in; a sheet that is answered in symbols shows them as symbols."""
     if variant.worksheet.answers != "letters":
-        return [variant.task]
+        return [variant.text.task]
     symbols = frozenset(variant.notation.symbols.get(s, s) for s in variant.sizes) - {"a"}  # "a" is the article
-    return splitter.sentence(variant.task, symbols)
+    return splitter.sentence(variant.text.task, symbols)
 
 
 def _width_in_em(pieces: Sequence[Piece]) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from app.exchange.spreadsheet import Cell, plain_csv
 from app.grading.paper_lines import MarkedPaper
-from app.sheets.worksheet import Variant
+from app.sheets.variant import Variant
 
 
 def marks_csv(variant: Variant, papers: Sequence[MarkedPaper]) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from app.sheets.library import Library
-from app.sheets.worksheet import Variant
+from app.sheets.variant import Variant
 
 from .options import HandoutError, HandoutOptions
 

@@ -14,11 +14,12 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from app.grading.grade import grade
-from app.misconceptions.catalogue import MISCONCEPTIONS, Expectation
-from app.misconceptions.ideas import IDEAS, idea_of
+from app.misconceptions.catalogue import MISCONCEPTION_GROUPS, MISCONCEPTIONS, group_of
+from app.misconceptions.predictions import Expectation, expectations
 from app.shapes.table import Blank
 from app.sheets.codes import read_code
-from app.sheets.worksheet import Typed, Variant
+from app.sheets.reading import Typed
+from app.sheets.variant import Variant
 
 MAX_RESULTS = 120  # in a record; older ones are forgotten
 MAX_RECORD_CHARACTERS = 12_000  # of its JSON
@@ -99,18 +100,21 @@ def sheet_result(variant: Variant, answers: Mapping[str, str]) -> SheetResult | 
     values = {blank: mark.read_as for blank, mark in marks.items()}
     right = {blank for blank, mark in marks.items() if mark.kind == "right"}
     doubtful = {
-        idea_of(expectation.misconception)
-        for expectation in variant.with_tokens_as_rows.expectations
+        group_of(expectation.misconception)
+        for expectation in expectations(variant.problem)
         if not _is_avoided(expectation, values, right)
     }
-    explained = {idea_of(misconception) for misconception in held}
-    return SheetResult(variant.code, False, held, tuple(idea for idea in IDEAS if idea in doubtful - explained))
+    explained = {group_of(misconception) for misconception in held}
+    return SheetResult(
+        variant.code, False, held, tuple(idea for idea in MISCONCEPTION_GROUPS if idea in doubtful - explained)
+    )
 
 
 def _is_avoided(expectation: Expectation, values: Mapping[Blank, int | None], right: Collection[Blank]) -> bool:
     """Whether no box is as the misconception would have it, and at least half of those it would change are right."""
-    as_believed = any(values.get(blank) == size for blank, size in expectation.changed.items())
-    return not as_believed and 2 * sum(blank in right for blank in expectation.changed) >= len(expectation.changed)
+    predicted = expectation.wrong_answers
+    as_believed = any(values.get(blank) == number for blank, number in predicted.items())
+    return not as_believed and 2 * sum(blank in right for blank in predicted) >= len(predicted)
 
 
 def write_record(record: PracticeRecord) -> str:
@@ -161,4 +165,4 @@ def _result(entry: str | tuple[str, list[str], list[str]]) -> SheetResult:
         return SheetResult(entry, True)
     code, held, ideas = entry
     known = tuple(dict.fromkeys(key for key in held if key in _MISCONCEPTION_KEYS))
-    return SheetResult(code, False, known, tuple(dict.fromkeys(idea for idea in ideas if idea in IDEAS)))
+    return SheetResult(code, False, known, tuple(dict.fromkeys(idea for idea in ideas if idea in MISCONCEPTION_GROUPS)))

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Literal
 
-from app.misconceptions.catalogue import cannot_tell_apart
-from app.misconceptions.ideas import IDEAS, idea_of
+from app.misconceptions.catalogue import MISCONCEPTION_GROUPS, group_of
+from app.misconceptions.predictions import cannot_tell_apart, expectations
 from app.practice.record import MAX_RESULTS, PracticeRecord, RecordError, SheetResult
 from app.sheets.library import Library
-from app.sheets.worksheet import Variant, Worksheet, WorksheetError
+from app.sheets.variant import Variant
+from app.sheets.worksheet import Worksheet, WorksheetError
 
 RIGHT_SHEETS_TO_STEP_UP = 2  # in a row on one level
 SHEETS_TO_SOLID = 3  # that test an idea and on which it was not wrong
@@ -68,7 +69,7 @@ class PastSheet:
 
     def avoided(self, misconception: str) -> bool:
         """Whether the sheet would have shown this misconception, and neither it nor its idea went wrong."""
-        in_doubt = misconception in self.result.held or idea_of(misconception) in self.result.unexplained_ideas
+        in_doubt = misconception in self.result.held or group_of(misconception) in self.result.unexplained_ideas
         return not in_doubt and misconception in self.shows
 
 
@@ -163,8 +164,8 @@ def misconceptions_to_repeat(past: Sequence[PastSheet]) -> dict[str, int]:
 def idea_states(library: Library, record: PracticeRecord) -> dict[str, IdeaState]:
     """The state of every idea, in their order; "again" as long as one of its misconceptions is to be repeated."""
     past = _past_sheets(library, record)
-    again = {idea_of(misconception) for misconception in misconceptions_to_repeat(past)}
-    return {idea: "again" if idea in again else _idea_state(idea, past) for idea in IDEAS}
+    again = {group_of(misconception) for misconception in misconceptions_to_repeat(past)}
+    return {idea: "again" if idea in again else _idea_state(idea, past) for idea in MISCONCEPTION_GROUPS}
 
 
 def _idea_state(idea: str, past: Sequence[PastSheet]) -> IdeaState:
@@ -173,7 +174,7 @@ def _idea_state(idea: str, past: Sequence[PastSheet]) -> IdeaState:
     It is new before any sheet could show one of them, and solid after SHEETS_TO_SOLID such sheets since one was last
     held, on which the idea was not left in doubt either.
     """
-    misconceptions = IDEAS[idea]
+    misconceptions = MISCONCEPTION_GROUPS[idea]
     met = [sheet for sheet in past if not sheet.shows.isdisjoint(misconceptions)]
     held_at = [turn for turn, sheet in enumerate(met) if not set(sheet.result.held).isdisjoint(misconceptions)]
     since = met[held_at[-1] + 1 :] if held_at else met
@@ -183,8 +184,8 @@ def _idea_state(idea: str, past: Sequence[PastSheet]) -> IdeaState:
 
 def distinguishable_misconceptions(variant: Variant) -> frozenset[str]:
     """The misconceptions that show on this sheet and that no other one, nor the right answer, looks like."""
-    hidden = {misconception for pair in cannot_tell_apart(variant.with_tokens_as_rows) for misconception in pair}
-    return frozenset(entry.misconception for entry in variant.with_tokens_as_rows.expectations) - hidden
+    hidden = {misconception for pair in cannot_tell_apart(variant.problem) for misconception in pair}
+    return frozenset(entry.misconception for entry in expectations(variant.problem)) - hidden
 
 
 def _new_sheet(library: Library, record: PracticeRecord, level: PracticeLevel, past: Sequence[PastSheet]) -> Variant:
@@ -218,8 +219,8 @@ def _sheet_coming_back(
     may_leave = last_level == own or max(waiting.values()) >= SHEETS_BEFORE_OTHER_LEVELS
     for level in (own, *(others if may_leave else ())):
         if variant := _sheet_showing(_sheets_of_level(library, record, level, past), tuple(waiting)):
-            shown = {idea_of(key) for key in distinguishable_misconceptions(variant).intersection(waiting)}
-            return NextSheet(variant, level, "back", tuple(idea for idea in IDEAS if idea in shown))
+            shown = {group_of(key) for key in distinguishable_misconceptions(variant).intersection(waiting)}
+            return NextSheet(variant, level, "back", tuple(idea for idea in MISCONCEPTION_GROUPS if idea in shown))
     return None
 
 

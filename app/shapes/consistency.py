@@ -1,8 +1,8 @@
 """Shapes checked against each other along the equations, never against the answer key.
 
->>> from .table import SINGLE_HEAD
+>>> from .tables import SINGLE_HEAD
 >>> typed = {Blank("queries", "columns"): 128, Blank("keys", "columns"): 4096}
->>> [(gap.result, gap.first[1], gap.second[1]) for gap in mismatches(SINGLE_HEAD, typed)]
+>>> [(clash.result, clash.first[1], clash.second[1]) for clash in mismatches(SINGLE_HEAD, typed)]
 [('scores', 128, 4096)]
 """
 
@@ -14,16 +14,16 @@ from dataclasses import dataclass
 from app.shapes.table import MATRIX_FIELDS, Blank, TensorTable
 
 Values = Mapping[Blank, int]
-# What leaves a head or a layer is added to what came in. The sum is no tensor of their tables, so it is checked here,
-# and nothing is made from it: it says what the output must fit, not where its size comes from.
+# The residual connection adds what leaves a head or a layer to what came in. The sum is no tensor of the table, so it
+# is checked here. No length is inferred from it: it says what the output must fit, not what its size comes from.
 ADDED_BACK = ("input", "output")
 
 
 @dataclass(frozen=True)
 class DimensionMismatch:
-    """Two sides that one equation makes equal, and that are not: `result` names the tensor whose equation it is.
+    """Two sides that an equation requires to be equal, and are not, each with its length.
 
-    Where they are `added`, it is the result itself that cannot be added to the other matrix.
+    `result` is the tensor whose equation breaks. With `added`, it is the output, which cannot be added to the input.
     """
 
     result: str
@@ -32,66 +32,77 @@ class DimensionMismatch:
     added: bool = False
 
 
-def mismatches(topic: TensorTable, values: Values) -> list[DimensionMismatch]:
-    """Every pair of sides that should meet and does not, in the order in which the tensors are computed."""
-    found = []
-    for key, meeting in topic.equal_sides.items():
-        for blanks in meeting:
+def mismatches(table: TensorTable, values: Values) -> list[DimensionMismatch]:
+    """Every pair of sides that an equation makes equal and `values` doesn't, in the order of computation.
+
+    In a group of equal sides, each that differs is paired with the first known one; sides without a value are skipped.
+    The sum of input and output comes last.
+    """
+    clashes = []
+    for result, groups in table.equal_sides.items():
+        for blanks in groups:
             known = [(blank, values[blank]) for blank in blanks if blank in values]
-            found += [DimensionMismatch(key, known[0], other) for other in known[1:] if other[1] != known[0][1]]
-    return [*found, *_not_added(topic, values)]
+            clashes += [DimensionMismatch(result, known[0], other) for other in known[1:] if other[1] != known[0][1]]
+    return [*clashes, *_residual_mismatches(table, values)]
 
 
-def added_back(topic: TensorTable) -> list[tuple[Blank, Blank]]:
+def added_back(table: TensorTable) -> list[tuple[Blank, Blank]]:
     """The sides that must be equal so that the output can be added to the input: rows with rows, columns with columns.
 
-    Nothing in a table that has no input or no output.
+    Empty for a table that has no input or no output.
     """
     before, after = ADDED_BACK
-    if not {before, after} <= topic.equal_sides.keys():
+    if not {before, after} <= table.equal_sides.keys():
         return []
-    return [(Blank(before, axis), Blank(after, axis)) for axis in MATRIX_FIELDS]
+    return [(Blank(before, field), Blank(after, field)) for field in MATRIX_FIELDS]
 
 
-def _not_added(topic: TensorTable, values: Values) -> Iterator[DimensionMismatch]:
-    for before, after in added_back(topic):
+def _residual_mismatches(table: TensorTable, values: Values) -> Iterator[DimensionMismatch]:
+    """Rows or columns in which the output differs from the input, where both are known."""
+    for before, after in added_back(table):
         if before in values and after in values and values[before] != values[after]:
             yield DimensionMismatch(after.tensor, (before, values[before]), (after, values[after]), added=True)
 
 
-def infer_unasked_lengths(topic: TensorTable, values: Values, asked: frozenset[str]) -> dict[Blank, int]:
-    """The sides of matrices that were not asked, as the given ones need them to be: parameters, and rows left out.
+def infer_unasked_lengths(table: TensorTable, values: Values, asked: frozenset[str]) -> dict[Blank, int]:
+    """Lengths of matrices that the sheet does not ask for, as the known ones need them to be.
 
-    To get from an input of 100 × 4096 to queries of 100 × 128, W_Q must be 4096 × 128.
+    Example: for queries of 100 × 128 from an input of 100 × 4096, W_Q must be 4096 × 128. Sides in `values`, and sides
+    of `asked` tensors, are not among them.
     """
     return {
-        blank: values[origin] for blank, origin in typed_source_of(topic, values, asked).items() if blank not in values
+        blank: values[source] for blank, source in typed_source_of(table, values, asked).items() if blank not in values
     }
 
 
-def typed_source_of(topic: TensorTable, values: Values, asked: frozenset[str]) -> dict[Blank, Blank]:
-    """For each given side itself, and for each implied one the given side that it has its number from."""
-    found = {blank: blank for blank in values}
-    for meeting in topic.equal_sides.values():
-        for blanks in meeting:
-            given = [found[blank] for blank in blanks if blank in found]
-            for blank in blanks:
-                if given and blank.tensor not in asked:
-                    found.setdefault(blank, given[0])
-    return found
+def typed_source_of(table: TensorTable, values: Values, asked: frozenset[str]) -> dict[Blank, Blank]:
+    """Map every side whose length is known to the side in `values` that the length was typed in.
 
-
-def upstream_blanks(topic: TensorTable, asked: frozenset[str]) -> dict[Blank, frozenset[Blank]]:
-    """For each side that an equation makes, in the order of computation: the sides of asked tensors it is made from.
-
-    What was not asked is looked through: without a row for the context, the output has the rows of the weights.
+    A side in `values` maps to itself; a side of a tensor that is not asked maps to the first known side that an
+    equation makes equal to it. Example: with queries.columns typed, W_Q.columns maps to queries.columns.
     """
-    found: dict[Blank, frozenset[Blank]] = {}
-    for key, meeting in topic.equal_sides.items():
-        for blanks in meeting:
-            through = set[Blank]()
+    source_of = {blank: blank for blank in values}
+    for groups in table.equal_sides.values():
+        for blanks in groups:
+            known = [source_of[blank] for blank in blanks if blank in source_of]
+            for blank in blanks:
+                if known and blank.tensor not in asked:
+                    source_of.setdefault(blank, known[0])
+    return source_of
+
+
+def upstream_blanks(table: TensorTable, asked: frozenset[str]) -> dict[Blank, frozenset[Blank]]:
+    """For each side that an equation makes, in the order of computation, the asked sides it gets its length from.
+
+    Tensors that are not asked are replaced by their own inputs: without a row for the context, the output's rows come
+    from the rows of the weights. Empty if nothing asked leads to a side.
+    """
+    upstream: dict[Blank, frozenset[Blank]] = {}
+    for key, groups in table.equal_sides.items():
+        for blanks in groups:
+            inputs = set[Blank]()
             for blank in blanks:
                 if blank.tensor != key:
-                    through |= {blank} if blank.tensor in asked else found.get(blank, frozenset())
-            found.update(dict.fromkeys((blank for blank in blanks if blank.tensor == key), frozenset(through)))
-    return found
+                    inputs |= {blank} if blank.tensor in asked else upstream.get(blank, frozenset())
+            upstream.update(dict.fromkeys((blank for blank in blanks if blank.tensor == key), frozenset(inputs)))
+    return upstream

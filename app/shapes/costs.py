@@ -2,7 +2,7 @@
 
 A multiplication and an addition are two operations (FLOPs), as in Kaplan et al. (arXiv:2001.08361, section 2.1).
 
->>> from .table import SINGLE_HEAD
+>>> from .tables import SINGLE_HEAD
 >>> str(product_flops(SINGLE_HEAD, "scores"))
 '2*N*N*d_h'
 """
@@ -12,58 +12,78 @@ from __future__ import annotations
 from fractions import Fraction
 
 from app.algebra.expression import ZERO, Expression
-from app.shapes.table import Count, TensorTable
+from app.shapes.table import PARTS_SUM, Count, FromParts, TensorTable
 from app.shapes.tables import LAYER_PARAMETERS, SINGLE_HEAD
 
-# Which heads make a tensor: queries and what follows from them in each query head, keys and values in each of theirs.
-MADE_BY = {"queries": "H", "keys": "G", "values": "G", "scores": "H", "context": "H", "output": "H"}
-BYTES = {"16": Fraction(2), "8": Fraction(1), "4": Fraction(1, 2)}  # of one number, by its bits
-TWO = Expression.parse("2")
+# In how many heads a layer computes each product of a head: queries and what follows from them in H query heads, keys
+# and values in G key/value heads.
+HEADS_COMPUTING = {"queries": "H", "keys": "G", "values": "G", "scores": "H", "context": "H", "output": "H"}
+BYTES_PER_NUMBER = {"16": Fraction(2), "8": Fraction(1), "4": Fraction(1, 2)}  # by the bits of one number
+HALF_OF = PARTS_SUM * Fraction(1, 2)
 
 
-def product_flops(topic: TensorTable, key: str) -> Expression:
-    """The operations of the product that makes a tensor: two for each triple of its einsum letters."""
-    tensor = topic[key]
-    if tensor.equation is None:
+def product_flops(table: TensorTable, key: str) -> Expression:
+    """The operations of the product that makes a tensor: 2 · the length of each axis label of its equation.
+
+    Example: a head's scores, 'n h, m h -> n m', cost 2·N·N·d_h. Raises KeyError if no equation makes the tensor.
+    """
+    equation = table[key].equation
+    if equation is None:
         raise KeyError(f"{key} is not made by a product")
-    total = TWO
-    for blanks in tensor.equation.blanks(key).values():
-        total *= topic[blanks[0].tensor].dim(blanks[0].field)
-    return total
+    flops = Expression.parse("2")
+    for blanks in equation.blanks(key).values():
+        flops *= table[blanks[0].tensor].dim(blanks[0].field)
+    return flops
 
 
 def layer_costs(gated: bool) -> tuple[Count, ...]:
-    """The operations of each product of one layer for N tokens, all heads, nothing saved on masked entries."""
-    heads = [
-        Count(f"{key}_flops", Expression.parse(made_by) * product_flops(SINGLE_HEAD, key), text)
-        for key, made_by, text in ((key, MADE_BY[key], _text(key)) for key in MADE_BY)
+    """The FLOPs of each product of one layer for N tokens, over all heads, then of its whole feed-forward block.
+
+    Masked scores are computed as well, so the mask saves nothing. `gated` adds the matrix of the gate.
+    """
+    in_all_heads = [
+        Count(f"{key}_flops", Expression.parse(heads) * product_flops(SINGLE_HEAD, key), _flops_formula(key))
+        for key, heads in HEADS_COMPUTING.items()
     ]
     matrices = [t for t in LAYER_PARAMETERS.tensors if t.role == "hidden" and (gated or t.key != "W_gate")]
-    tokens = Expression.parse("2*N")
-    feed_forward = sum((tokens * matrix.rows * matrix.columns for matrix in matrices), ZERO)
-    names = " + ".join(t.key for t in matrices)
-    return (*heads, Count("feed_forward_flops", feed_forward, f"2 · N · ({names})"))
+    products = [Expression.parse("2*N") * tensor.rows * tensor.columns for tensor in matrices]
+    names = " + ".join(tensor.key for tensor in matrices)
+    feed_forward = Count("feed_forward_flops", sum(products, ZERO), f"2 · N · ({names})")
+    return (*in_all_heads, feed_forward)
 
 
-def _text(key: str) -> str:
+def _flops_formula(key: str) -> str:
+    """A product's cost for people: '2 · queries · keysᵀ, in H heads'."""
     equation = SINGLE_HEAD[key].equation
-    assert equation is not None  # noqa: S101 - each of MADE_BY is a product
-    return f"2 · {equation.formula}, in {MADE_BY[key]} heads"
+    assert equation is not None  # noqa: S101 - every key of HEADS_COMPUTING is a product
+    return f"2 · {equation.formula}, in {HEADS_COMPUTING[key]} heads"
 
 
 def memory_costs() -> tuple[Count, ...]:
-    """Bytes of all weights at several widths of a number, and of the key/value cache after N tokens.
+    """The bytes of all parameters at 16, 8 and 4 bits a number, and of the KV cache after N tokens at 16 and 8.
 
     `params` is the number of parameters. The cache keeps a key and a value for every token, layer and key/value head
-    (Pope et al., arXiv:2211.05102).
+    (Pope et al., arXiv:2211.05102). Half the bits take half the bytes.
     """
     weights = [
-        Count(f"weights_{bits}_bit", Expression.parse("params") * size, f"{size} bytes · parameters")
-        for bits, size in BYTES.items()
+        _memory_count("weights", bits, Expression.parse("params"), f"{size} bytes · parameters")
+        for bits, size in BYTES_PER_NUMBER.items()
     ]
-    kept = Expression.parse("L*N*G*d_h + L*N*G*d_v")
+    cached_numbers = Expression.parse("L*N*G*d_h + L*N*G*d_v")
     cache = [
-        Count(f"cache_{bits}_bit", kept * BYTES[bits], f"{BYTES[bits]} bytes · L · N · (keys + values of G heads)")
+        _memory_count(
+            "cache", bits, cached_numbers, f"{BYTES_PER_NUMBER[bits]} bytes · L · N · (keys + values of G heads)"
+        )
         for bits in ("16", "8")
     ]
     return (*weights, *cache)
+
+
+def _memory_count(what: str, bits: str, numbers: Expression, formula: str) -> Count:
+    """The bytes of so many numbers at so many bits, made from the count with twice the bits if there is one.
+
+    Example: weights_8_bit is half of weights_16_bit.
+    """
+    doubled = str(2 * int(bits))
+    halved = FromParts(HALF_OF, (f"{what}_{doubled}_bit",)) if doubled in BYTES_PER_NUMBER else None
+    return Count(f"{what}_{bits}_bit", numbers * BYTES_PER_NUMBER[bits], formula, halved)

@@ -101,16 +101,32 @@ class Tensor:
         return self.rows * self.columns if field == "count" else self.rows if field == "rows" else self.columns
 
 
+PARTS_SUM = Expression.parse("parts")
+
+
+@dataclass(frozen=True)
+class FromParts:
+    """How a count is worked out from other counts of its table: a formula in `parts`, the sum of those counts.
+
+    Example: FromParts(L*parts, ("attention", "feed_forward", "norms")) for the parameters of all layers.
+    """
+
+    formula: Expression
+    parts: tuple[str, ...]
+
+
 @dataclass(frozen=True)
 class Count:
     """A number that a sheet asks for and that is no matrix: parameters, FLOPs or bytes, as a sum of products.
 
     `formula` is the same sum for people, with factors kept together: 'L · (attention + feed-forward + norms)'.
+    `made_from` names the counts that this one is worked out from; None if it is worked out from sizes alone.
     """
 
     key: str
     total: Expression
     formula: str
+    made_from: FromParts | None = None
     letter: str = ""
 
     @property

@@ -1,141 +1,300 @@
-"""Which table a topic means for one model: families differ in their layers, and some topics suit only some."""
+"""The topics: each is one `TopicSpec`, which builds the table of tensors that the topic means for a model.
+
+Families differ in their layers, and a topic may be true of some models only: `requires` refuses the others with a
+sentence, so that a table never shows what a model does not have.
+
+>>> from app.models.read_config import read_config
+>>> gpt2 = read_config('{"model_type": "gpt2", "n_embd": 768, "n_head": 12, "n_layer": 12, "vocab_size": 50257}')
+>>> topic_for("whole-model", gpt2, 100).key
+'plain-whole-model'
+>>> topic_for("cross-attention", gpt2, 100)
+Traceback (most recent call last):
+app.shapes.topics.TopicError: this model has no cross attention: choose an encoder-decoder such as T5.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from typing import Literal
 
-from app.algebra.expression import ZERO, Expression
-from app.models.architecture import Architecture
+from app.models.architecture import Architecture, TokensError
 from app.models.parameter_count import parameter_counts
-from app.models.parameter_specs import Bucket, ParameterSpecs
 from app.shapes.costs import layer_costs, memory_costs
-from app.shapes.shapes_json import decode_topic, model_topic
-from app.shapes.table import Count, TensorTable
+from app.shapes.parameter_rows import parameter_rows
+from app.shapes.table import TensorTable
 from app.shapes.tables import (
     ATTENTION_LAYER,
     BIDIRECTIONAL_HEAD,
     CROSS_ATTENTION,
+    DECODE_STEP,
     DIRECT_LATENT_ATTENTION,
     LATENT_ATTENTION,
     LAYER_PARAMETERS,
     PLAIN_LAYER_PARAMETERS,
+    PLAIN_WHOLE_MODEL,
     ROTARY_PAIRS,
     SINGLE_HEAD,
+    WHOLE_MODEL,
+    WINDOWED_DECODE_STEP,
 )
+
+Subject = Literal["head", "layer", "parameters", "model", "counts"]
 
 
 class TopicError(ValueError):
     """A topic that this model, or this number of tokens, has no table for; one sentence that says why."""
 
 
+@dataclass(frozen=True)
+class FigurePlan:
+    """Which matrices stand in one figure: a left operand, and results to its right, each below its right operand.
+
+    Example: Q, S and A stand in the figure "scores"; Kᵀ stands above S, and nothing above A = softmax(S).
+    """
+
+    key: str
+    left: str
+    results: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class TopicSpec:
+    """Everything that is particular to one topic.
+
+    `requires` raises TopicError for a model or a number of tokens that the topic is not true of; `build_table` is only
+    called for the others. `subject` is what the sheet is about: one head, a whole layer, a layer's parameters, the
+    whole model, or counts. Of an encoder-decoder, a topic that `uses_decoder` takes the decoder's sizes, and one that
+    `reads_two_texts` has M decoder tokens beside N encoder tokens. `figure_plans` stand by the key of the table that
+    the topic means for a model; no entry means that nothing can be drawn. `masked` topics hide later tokens if the
+    model is causal. `runnable_table` is the table that a run in torch is checked against, None if it cannot be run.
+    `extra_sizes` are symbols that only this topic's table uses.
+    """
+
+    key: str
+    subject: Subject
+    build_table: Callable[[Architecture, int], TensorTable]
+    requires: Callable[[Architecture, int], None] = lambda _architecture, _tokens: None
+    uses_decoder: bool = False
+    reads_two_texts: bool = False
+    figure_plans: Mapping[str, tuple[FigurePlan, ...]] = field(default_factory=dict)
+    masked: bool = False
+    runnable_table: TensorTable | None = None
+    extra_sizes: Callable[[Architecture], Mapping[str, int]] = lambda _architecture: {}
+
+
 def topic_for(key: str, architecture: Architecture, tokens: int) -> TensorTable:
-    """The table of a topic for this model; raises TopicError."""
-    return MAKERS[key](architecture, tokens)
+    """The table of a topic for this model; raises TopicError if the topic is not true of it, KeyError if unknown."""
+    topic = TOPICS[key]
+    topic.requires(architecture, tokens)
+    return topic.build_table(architecture, tokens)
 
 
-def _head(architecture: Architecture, _tokens: int) -> TensorTable:
+def sizes_for(key: str, architecture: Architecture, tokens: int, decoder_tokens: int) -> dict[str, int]:
+    """A size for every symbol that the topic's table may use.
+
+    N is `tokens`, M is `decoder_tokens`, W the window (tokens + 1 for a model without one), `pairs` half the numbers
+    that RoPE rotates; the rest are the model's own: the decoder's if the topic uses the decoder, else the encoder's.
+    """
+    topic = TOPICS[key]
+    model_sizes = architecture.decoder_sizes if topic.uses_decoder else architecture.all_sizes
+    window = architecture.window or tokens + 1
+    rotary_sizes = {"pairs": architecture.rotary.width // 2} if architecture.rotary else {}
+    extra_sizes = topic.extra_sizes(architecture)
+    return {**model_sizes, "W": window, **extra_sizes, **rotary_sizes, "N": tokens, "M": decoder_tokens}
+
+
+def check_decoder_tokens(architecture: Architecture, tokens: int, decoder_tokens: int | None) -> int:
+    """The number of decoder tokens; if None is given, `tokens`, but never more than the decoder has positions.
+
+    Raises TokensError for a number out of range, and for any number if the model has no encoder and decoder.
+    """
+    longest = architecture.max_decoder_tokens
+    if decoder_tokens is None:
+        return min(tokens, longest)
+    if not architecture.encoder_decoder:
+        raise TokensError(
+            f"{architecture.name} has no encoder and decoder: it reads one text, so leave decoder tokens out."
+        )
+    if 1 <= decoder_tokens <= longest:
+        return decoder_tokens
+    raise TokensError(f"Decoder tokens must be a whole number from 1 to {longest:,}.")
+
+
+def decode_step_table(architecture: Architecture, tokens: int) -> TensorTable | None:
+    """The table of one more token after `tokens` cached ones; None if there is no KV cache or no position left.
+
+    With a sliding window that the cache fills, it is the table in which the oldest key is dropped.
+    """
+    decodes = architecture.has_kv_cache and (architecture.causal or architecture.encoder_decoder)
+    if not decodes or tokens + 1 > architecture.max_decoder_tokens:
+        return None
+    window_is_full = architecture.window is not None and tokens + 1 > architecture.window
+    return WINDOWED_DECODE_STEP if window_is_full else DECODE_STEP
+
+
+def whole_model_table(architecture: Architecture) -> TensorTable:
+    """The table from tokens to logits, with a gate in the feed-forward block if the model has one."""
+    return WHOLE_MODEL if architecture.gated else PLAIN_WHOLE_MODEL
+
+
+def _has_latent_attention(architecture: Architecture) -> bool:
+    return "r_kv" in architecture.all_sizes
+
+
+def _head_table(architecture: Architecture, _tokens: int) -> TensorTable:
     return SINGLE_HEAD if architecture.causal else BIDIRECTIONAL_HEAD
 
 
-def _bidirectional(architecture: Architecture, _tokens: int) -> TensorTable:
-    if architecture.causal:
-        raise TopicError(f"{architecture.name} hides later tokens; take a model that looks both ways, such as BERT.")
-    return BIDIRECTIONAL_HEAD
-
-
-def _layer(architecture: Architecture, _tokens: int) -> TensorTable:
-    if not _latent(architecture):
+def _layer_table(architecture: Architecture, _tokens: int) -> TensorTable:
+    """The layer with latent attention if the model has it: with or without a latent for the queries (r_q)."""
+    if not _has_latent_attention(architecture):
         return ATTENTION_LAYER
     return LATENT_ATTENTION if "r_q" in architecture.all_sizes else DIRECT_LATENT_ATTENTION
 
 
-def _latent(architecture: Architecture) -> bool:
-    return "r_kv" in architecture.all_sizes
+def _decode_table(architecture: Architecture, tokens: int) -> TensorTable:
+    table = decode_step_table(architecture, tokens)
+    assert table is not None  # noqa: S101 - `requires` has refused the model
+    return table
 
 
-def _decode(architecture: Architecture, tokens: int) -> TensorTable:
-    topic = decode_topic(architecture, tokens)
-    if topic is None:
-        raise TopicError(
-            f"{architecture.name} has no decode step after {tokens:,} tokens: no cache, or no position left."
-        )
-    return topic
-
-
-def _cross(architecture: Architecture, _tokens: int) -> TensorTable:
-    if not architecture.encoder_decoder:
-        raise TopicError(f"{architecture.name} has no cross attention: choose an encoder-decoder such as T5.")
-    return CROSS_ATTENTION
-
-
-def _layer_parameters(architecture: Architecture, _tokens: int) -> TensorTable:
-    if _latent(architecture) or "E" in architecture.all_sizes:
-        raise TopicError(f"{architecture.name} has latent attention or experts; take a model with plain layers here.")
+def _layer_parameters_table(architecture: Architecture, _tokens: int) -> TensorTable:
     return LAYER_PARAMETERS if architecture.gated else PLAIN_LAYER_PARAMETERS
 
 
-def _whole_model(architecture: Architecture, _tokens: int) -> TensorTable:
+def _whole_model_with_angles(architecture: Architecture, _tokens: int) -> TensorTable:
+    """The whole model, and the table of rotary angles if the model has RoPE."""
+    table = whole_model_table(architecture)
+    angles = (ROTARY_PAIRS["angles"],) if architecture.rotary else ()
+    return replace(table, tensors=(*table.tensors, *angles))
+
+
+def _parameter_count_table(architecture: Architecture, _tokens: int) -> TensorTable:
+    return TensorTable("parameter-count", counts=parameter_rows(architecture))
+
+
+def _costs_table(architecture: Architecture, _tokens: int) -> TensorTable:
+    return TensorTable("costs", counts=(*layer_costs(architecture.gated), *memory_costs()))
+
+
+def _requires_no_mask(architecture: Architecture, _tokens: int) -> None:
+    """Refuse causal models."""
+    if architecture.causal:
+        raise TopicError(f"{architecture.name} hides later tokens; take a model that looks both ways, such as BERT.")
+
+
+def _requires_a_decode_step(architecture: Architecture, tokens: int) -> None:
+    """Refuse models without a KV cache, and lengths after which no position is left."""
+    if decode_step_table(architecture, tokens) is None:
+        raise TopicError(
+            f"{architecture.name} has no decode step after {tokens:,} tokens: no cache, or no position left."
+        )
+
+
+def _requires_encoder_and_decoder(architecture: Architecture, _tokens: int) -> None:
+    """Refuse models of one stack."""
+    if not architecture.encoder_decoder:
+        raise TopicError(f"{architecture.name} has no cross attention: choose an encoder-decoder such as T5.")
+
+
+def _requires_plain_layers(architecture: Architecture, _tokens: int) -> None:
+    """Refuse latent attention and mixtures of experts."""
+    if _has_latent_attention(architecture) or "E" in architecture.all_sizes:
+        raise TopicError(f"{architecture.name} has latent attention or experts; take a model with plain layers here.")
+
+
+def _requires_next_token(architecture: Architecture, _tokens: int) -> None:
+    """Refuse encoder-decoders and models without logits."""
     if architecture.encoder_decoder or architecture.task_head.logits is None:
         raise TopicError(f"{architecture.name} does not predict a next token; take a model that does here.")
-    topic = model_topic(architecture)
-    angles = (ROTARY_PAIRS["angles"],) if architecture.rotary else ()
-    return replace(topic, tensors=(*topic.tensors, *angles))
 
 
-def _costs(architecture: Architecture, tokens: int) -> TensorTable:
-    _layer_parameters(architecture, tokens)
-    return TensorTable("costs", (), (*layer_costs(architecture.gated), *memory_costs()))
-
-
-def _parameter_count(architecture: Architecture, _tokens: int) -> TensorTable:
-    """Parameters of the whole model as sums of products, for models whose layers are all alike."""
+def _requires_layers_alike(architecture: Architecture, _tokens: int) -> None:
+    """Refuse models with several stacks, or with layers of different parameter counts in one stack."""
     if len(architecture.stacks) != 1 or len(parameter_counts(architecture).layers) != 1:
         raise TopicError(
             f"The layers of {architecture.name} differ from each other; take a model with layers all alike."
         )
-    layer, rest = architecture.stacks[0].runs[-1].parameters, architecture.outside_parameters
-    parts = {
-        "embedding": (_sum(rest, "embedding"), "vocabulary · width, and positions where there is a table"),
-        "all_layers": (_sum(layer) * Expression.parse("L"), "L · (attention + feed-forward + norms)"),
-        "final_norm": (_sum(rest, "other"), "after the last layer"),
-        "output_head": (_sum(rest, "output_head"), "its own matrix, not the embedding's"),
-    }
-    amounts = {
-        **parts,
-        "attention": (_sum(layer, "attention", "attention_norms"), "all of one layer's projections"),
-        "feed_forward": (_sum(layer, "mlp"), "all of one layer's feed-forward matrices"),
-        "norms": (_sum(layer, "norms", "other"), "all of one layer's norms"),
-        "total": (sum((dim for dim, _ in parts.values()), ZERO), "embedding + layers + final norm + output head"),
-    }
-    return TensorTable(
-        "parameter-count", (), tuple(Count(key, *amount) for key, amount in amounts.items() if amount[0] != ZERO)
-    )
 
 
-def _sum(parameters: ParameterSpecs, *buckets: Bucket) -> Expression:
-    """The numbers in these tensors, in symbols: in those of the named buckets, or in all of them."""
-    return sum((spec.count for spec in parameters if not buckets or spec.bucket in buckets), ZERO)
+def _total_parameters(architecture: Architecture) -> Mapping[str, int]:
+    return {"params": parameter_counts(architecture).total}
 
 
-def sizes_for(key: str, architecture: Architecture, tokens: int, decoder_tokens: int) -> dict[str, int]:
-    """A size for every symbol of the topic: N tokens, M of them decoded, the sizes of the model, W keys in a window."""
-    decodes = key in ("decode-step", "cross-attention")
-    sizes = architecture.decoder_sizes if decodes else architecture.all_sizes
-    counted = {"params": parameter_counts(architecture).total} if key == "costs" else {}
-    turned = {"pairs": architecture.rotary.width // 2} if architecture.rotary else {}
-    return {**sizes, "W": architecture.window or tokens + 1, **counted, **turned, "N": tokens, "M": decoder_tokens}
-
+_QKV = FigurePlan("projections", "input", ("queries", "keys", "values"))
+_QUERIES = FigurePlan("projections", "input", ("queries",))
+_SCORES = FigurePlan("scores", "queries", ("scores", "weights"))
+_OUTPUT = FigurePlan("output", "weights", ("context", "output"))
+_HEAD = (_QKV, _SCORES, _OUTPUT)
+_LOGITS = (FigurePlan("down", "hidden", ("fed_forward",)), FigurePlan("logits", "final", ("logits",)))
 
 # In the order in which they are taught.
-MAKERS: Mapping[str, Callable[[Architecture, int], TensorTable]] = {
-    "single-head": _head,
-    "bidirectional-head": _bidirectional,
-    "attention-layer": _layer,
-    "decode-step": _decode,
-    "cross-attention": _cross,
-    "layer-parameters": _layer_parameters,
-    "whole-model": _whole_model,
-    "parameter-count": _parameter_count,
-    "costs": _costs,
+TOPICS: Mapping[str, TopicSpec] = {
+    topic.key: topic
+    for topic in (
+        TopicSpec(
+            "single-head",
+            "head",
+            _head_table,
+            figure_plans={"single-head": _HEAD, "bidirectional-head": _HEAD},
+            masked=True,
+            runnable_table=SINGLE_HEAD,
+        ),
+        TopicSpec(
+            "bidirectional-head",
+            "head",
+            lambda _architecture, _tokens: BIDIRECTIONAL_HEAD,
+            _requires_no_mask,
+            figure_plans={"bidirectional-head": _HEAD},
+            runnable_table=BIDIRECTIONAL_HEAD,
+        ),
+        TopicSpec(
+            "attention-layer",
+            "layer",
+            _layer_table,
+            figure_plans={"attention-layer": _HEAD},
+            masked=True,
+            runnable_table=ATTENTION_LAYER,
+        ),
+        TopicSpec(
+            "decode-step",
+            "head",
+            _decode_table,
+            _requires_a_decode_step,
+            uses_decoder=True,
+            figure_plans={
+                "decode-step": (
+                    FigurePlan("projections", "input", ("queries", "new_key", "new_value")),
+                    _SCORES,
+                    _OUTPUT,
+                ),
+                "windowed-decode-step": (_QUERIES, _SCORES, _OUTPUT),
+            },
+        ),
+        TopicSpec(
+            "cross-attention",
+            "head",
+            lambda _architecture, _tokens: CROSS_ATTENTION,
+            _requires_encoder_and_decoder,
+            uses_decoder=True,
+            reads_two_texts=True,
+            figure_plans={
+                "cross-attention": (_QUERIES, FigurePlan("encoder", "encoded", ("keys", "values")), _SCORES, _OUTPUT)
+            },
+        ),
+        TopicSpec("layer-parameters", "parameters", _layer_parameters_table, _requires_plain_layers),
+        TopicSpec(
+            "whole-model",
+            "model",
+            _whole_model_with_angles,
+            _requires_next_token,
+            figure_plans={
+                "whole-model": (FigurePlan("feed-forward", "normed_residual", ("gate", "up")), *_LOGITS),
+                "plain-whole-model": (FigurePlan("feed-forward", "normed_residual", ("up",)), *_LOGITS),
+            },
+        ),
+        TopicSpec("parameter-count", "counts", _parameter_count_table, _requires_layers_alike),
+        TopicSpec("costs", "counts", _costs_table, _requires_plain_layers, extra_sizes=_total_parameters),
+    )
 }

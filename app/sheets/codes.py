@@ -1,30 +1,31 @@
 """The letters that name one sheet on paper: KTR-FB-CD opens exactly the sheet they were printed on.
 
 The letters cannot be mistaken for each other and spell no words. Three stand for the worksheet and some for the
-tokens; more follow a Y where the decoder's tokens are not the worksheet's own, and an X where the model is not. The
-last two check the others against every number of the sheet, so that a worksheet that was changed since refuses old
-codes.
+tokens; more follow a Y if the decoder's tokens are not the worksheet's own, and an X if the model is not. The last
+two check the others against every number of the sheet, so that a worksheet that was changed since refuses old codes.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:  # a Variant knows its code, so worksheet.py imports this module
-    from app.sheets.worksheet import Variant
+from app.shapes.table import Blank
 
-LETTERS = "BCDFGHJKLMNPQRSTVWZ"
-_ONE = f"[{LETTERS}]"
-_CODE = re.compile(f"({_ONE}{{3}})({_ONE}{{2,6}})(?:Y({_ONE}{{2,6}}))?(?:X({_ONE}{{5}}))?({_ONE}{{2}})")
-_IMPORTED = re.compile("cfg-([0-9a-f]{5})[0-9a-f]+")
+CODE_LETTERS = "BCDFGHJKLMNPQRSTVWZ"
+_LETTER = f"[{CODE_LETTERS}]"
+_CODE = re.compile(f"({_LETTER}{{3}})({_LETTER}{{2,6}})(?:Y({_LETTER}{{2,6}}))?(?:X({_LETTER}{{5}}))?({_LETTER}{{2}})")
+_IMPORTED_KEY = re.compile("cfg-([0-9a-f]{5})[0-9a-f]+")
 
 
 @dataclass(frozen=True)
 class Code:
-    """A code taken apart: marks of its worksheet and model, tokens, decoder tokens; None for the worksheet's own."""
+    """A code taken apart: short hashes of worksheet and model, tokens, decoder tokens, and the check letters.
+
+    `decoder_tokens` and `model` are None if they are the worksheet's own.
+    """
 
     worksheet: str
     tokens: int
@@ -34,63 +35,81 @@ class Code:
 
 
 def read_code(text: str) -> Code | None:
-    """A code as typed, in any case, with its hyphens or without; None for what is none.
+    """A code as typed, in any case, with its hyphens or without; None if the text is not a code.
 
     >>> read_code("vtm zn bw") == read_code("VTM-ZN-BW") != None
     True
     >>> read_code("a hand")
     """
     letters = re.sub(r"[\s‐-–-]+", "", text[:60]).upper()
-    if not (found := _CODE.fullmatch(letters)):
+    if not (match := _CODE.fullmatch(letters)):
         return None
-    worksheet, tokens, decoded, model, check = found.groups()
-    return Code(worksheet, _number(tokens), None if decoded is None else _number(decoded), model, check)
+    worksheet, tokens, decoder_tokens, model, check = match.groups()
+    return Code(
+        worksheet,
+        _number_of(tokens),
+        None if decoder_tokens is None else _number_of(decoder_tokens),
+        model,
+        check,
+    )
 
 
-def write_code(variant: Variant) -> str:
-    """The letters that name this sheet."""
-    sheet = variant.worksheet
-    parts = [mark(sheet.key, 3), _letters(variant.tokens, 2)]
-    if variant.decoder_tokens is not None:
-        parts.append(f"Y{_letters(variant.decoder_tokens, 2)}")
-    if variant.model.key != sheet.model:
-        parts.append(f"X{model_mark(variant.model.key)}")
-    return "-".join([*parts, check_letters(variant)])
+def write_code(
+    worksheet: str,
+    model: str,
+    tokens: int,
+    decoder_tokens: int | None,
+    key: Mapping[Blank, int],
+    *,
+    own_model: bool,
+) -> str:
+    """The code of a sheet, from the keys of its worksheet and model, its tokens and its answer key.
+
+    The model has letters only if it is not the worksheet's own, decoder tokens only if they are given.
+    """
+    parts = [short_hash(worksheet, 3), _letters_of(tokens, 2)]
+    if decoder_tokens is not None:
+        parts.append(f"Y{_letters_of(decoder_tokens, 2)}")
+    if not own_model:
+        parts.append(f"X{model_letters(model)}")
+    return "-".join([*parts, check_letters(worksheet, model, tokens, decoder_tokens, key)])
 
 
-def check_letters(variant: Variant) -> str:
-    """Two letters that depend on every number of the sheet."""
-    sizes = (variant.worksheet.key, variant.model.key, variant.tokens, variant.decoder_tokens)
-    answers = (f"{blank}={size}" for blank, size in variant.key.items())
-    return mark("/".join((*map(str, sizes), *answers)), 2)
+def check_letters(worksheet: str, model: str, tokens: int, decoder_tokens: int | None, key: Mapping[Blank, int]) -> str:
+    """Two letters that depend on worksheet, model, tokens and every number of the answer key."""
+    answers = (f"{blank}={number}" for blank, number in key.items())
+    return short_hash("/".join((worksheet, model, str(tokens), str(decoder_tokens), *answers)), 2)
 
 
-def mark(key: str, length: int) -> str:
-    """A few letters that stand for a key; two keys may share them, which the check letters tell."""
-    return _letters(int.from_bytes(sha256(key.encode()).digest()[:8]) % len(LETTERS) ** length, length)
+def short_hash(text: str, length: int) -> str:
+    """So many letters, always the same for the same text; two texts may share them."""
+    number = int.from_bytes(sha256(text.encode()).digest()[:8])
+    return _letters_of(number % len(CODE_LETTERS) ** length, length)
 
 
-def model_mark(key: str) -> str:
-    """Five letters for a model; for an imported one those of its key's beginning, by which it can be looked up."""
-    imported = _IMPORTED.fullmatch(key)
-    return _letters(int(imported[1], 16), 5) if imported else mark(key, 5)
+def model_letters(key: str) -> str:
+    """Five letters for a model's key; those of an imported model can be turned back into the key's beginning."""
+    imported = _IMPORTED_KEY.fullmatch(key)
+    return _letters_of(int(imported[1], 16), 5) if imported else short_hash(key, 5)
 
 
-def imported_prefix(letters: str) -> str:
-    """How the key of an imported model begins that has these five letters."""
-    return f"cfg-{_number(letters):05x}"
+def imported_key_prefix(letters: str) -> str:
+    """The beginning of an imported model's key, such as 'cfg-0a1b2', from its five letters in a code."""
+    return f"cfg-{_number_of(letters):05x}"
 
 
-def _letters(number: int, least: int) -> str:
+def _letters_of(number: int, min_length: int) -> str:
+    """A number written with the code's letters as digits, padded with B, the zero: 20 is 'CC', as 1·19 + 1."""
     digits = ""
-    while number or len(digits) < least:
-        number, rest = divmod(number, len(LETTERS))
-        digits = LETTERS[rest] + digits
+    while number or len(digits) < min_length:
+        number, digit = divmod(number, len(CODE_LETTERS))
+        digits = CODE_LETTERS[digit] + digits
     return digits
 
 
-def _number(letters: str) -> int:
+def _number_of(letters: str) -> int:
+    """The number that these letters are the digits of: 20 for 'CC'."""
     number = 0
     for letter in letters:
-        number = number * len(LETTERS) + LETTERS.index(letter)
+        number = number * len(CODE_LETTERS) + CODE_LETTERS.index(letter)
     return number

@@ -7,12 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from pydantic import BaseModel, ConfigDict
+
 from app.sheets.worksheet import WorksheetError
 
 
 @dataclass(frozen=True)
 class Ticket:
-    """An exit ticket: its title, what to do, and key and text of each question."""
+    """An exit ticket: its title, what to do, and (key, text) of each question."""
 
     key: str
     title: str
@@ -20,16 +22,36 @@ class Ticket:
     questions: tuple[tuple[str, str], ...]
 
 
+class QuestionEntry(BaseModel):
+    """One question of a ticket file."""
+
+    model_config = ConfigDict(coerce_numbers_to_str=True)
+
+    key: str
+    text: str
+
+
+class TicketFile(BaseModel):
+    """What a ticket file holds."""
+
+    model_config = ConfigDict(coerce_numbers_to_str=True)
+
+    title: str
+    instruction: str
+    questions: list[QuestionEntry]
+
+
 def load_tickets(folder: Path) -> Mapping[str, Ticket]:
-    """Every exit ticket of a folder of worksheets, by key; raises WorksheetError naming a file that cannot be used."""
-    return {path.stem: _ticket(path) for path in sorted(folder.glob("exit-tickets/*.toml"))}
+    """Every exit ticket of a folder of worksheets, by key; raises WorksheetError that names an unusable file."""
+    return {path.stem: _read_ticket(path) for path in sorted(folder.glob("exit-tickets/*.toml"))}
 
 
-def _ticket(path: Path) -> Ticket:
+def _read_ticket(path: Path) -> Ticket:
+    """The Ticket of a file, whose name is its key; raises WorksheetError."""
     try:
-        entry = tomllib.loads(path.read_text(encoding="utf-8"))
-        questions = tuple((str(question["key"]), str(question["text"])) for question in entry["questions"])
-        return Ticket(path.stem, str(entry["title"]), str(entry["instruction"]), questions)
-    except (OSError, ValueError, KeyError, TypeError):
-        file = f"exit-tickets/{path.name}"
-        raise WorksheetError(f"{file} needs title, instruction and questions with key and text.") from None
+        file = TicketFile.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError):
+        raise WorksheetError(
+            f"exit-tickets/{path.name} needs title, instruction and questions with key and text."
+        ) from None
+    return Ticket(path.stem, file.title, file.instruction, tuple((q.key, q.text) for q in file.questions))

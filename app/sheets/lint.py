@@ -13,8 +13,8 @@ from itertools import combinations
 from typing import Literal
 
 from app.sheets.library import Library
-from app.sheets.seeds import alike
-from app.sheets.worksheet import Variant
+from app.sheets.seeds import confusable_misconceptions
+from app.sheets.variant import Variant
 
 Kind = Literal["hides", "must-hide", "coincides", "must-coincide", "wording"]
 
@@ -42,7 +42,10 @@ def findings(library: Library) -> Iterator[Finding]:
 
 def _hidden(library: Library, variant: Variant) -> Iterator[tuple[Kind, str]]:
     """Misconceptions that fill the sheet in alike: with these tokens, or whatever the tokens."""
-    here, always = alike(variant), library.least_alike(variant.worksheet.key, variant.model.key)
+    here, always = (
+        confusable_misconceptions(variant),
+        library.unavoidable_confusions(variant.worksheet.key, variant.model.key),
+    )
     yield from (("hides", sentence) for sentence in _told(variant, "hides", sorted(here - always)))
     yield from (("must-hide", sentence) for sentence in _told(variant, "must-hide", sorted(here & always)))
 
@@ -61,7 +64,11 @@ def _told(variant: Variant, kind: Kind, pairs: list[tuple[str, str]]) -> Iterato
 def _coinciding(variant: Variant) -> Iterator[tuple[Kind, str]]:
     """Sizes that are equal here without being the same: a wrong symbol would give a right number."""
     asked = sorted(frozenset[str]().union(*(variant.dim(blank).symbols for blank in variant.blanks)))
-    own = [symbol for at, symbol in enumerate(asked) if not any(variant.same(symbol, before) for before in asked[:at])]
+    own = [
+        symbol
+        for at, symbol in enumerate(asked)
+        if not any(variant.reader.are_identical(symbol, before) for before in asked[:at])
+    ]
     for one, other in combinations(own, 2):
         size = variant.sizes[one]
         if size == variant.sizes[other]:
@@ -72,7 +79,7 @@ def _coinciding(variant: Variant) -> Iterator[tuple[Kind, str]]:
 def _wording(library: Library, variant: Variant) -> Iterator[tuple[Kind, str]]:
     """Numbers in title, description and footnote that are no size of the sheet, or another model's name."""
     say = variant.wording.say
-    words = " ".join((variant.worksheet.title, variant.description, variant.footnote or ""))
+    words = " ".join((variant.worksheet.title, variant.text.description, variant.text.footnote or ""))
     names = sorted((model.name for model in library.models.values()), key=len, reverse=True)
     for name in names:
         if name in words and name != variant.model.name and name not in variant.model.name:

@@ -1,26 +1,28 @@
 """Which sizes a seed gives a worksheet.
 
-A seed is turned into tokens, and into a model where the worksheet lists several, until the catalogue of misconceptions
-says that the sheet hides no more than its model must hide whatever the tokens: numbers are refused by filling the
-sheet in as each misconception would. The draws come from SHA-256 alone, so that a seed gives the same sheet on every
-machine.
+A seed draws tokens, and a model if the worksheet lists several, until the catalogue of misconceptions says that the
+sheet hides no more than its model must hide whatever the tokens: sizes are refused by filling the sheet in as each
+misconception would. The draws come from SHA-256 alone, so that a seed gives the same sheet on every machine.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from hashlib import sha256
-from typing import Any
 
-from app.misconceptions.catalogue import cannot_tell_apart
-from app.sheets.worksheet import Row, Variant
+from app.misconceptions.predictions import cannot_tell_apart
+from app.sheets.variant import Variant
 
 TOKENS = range(12, 200)  # two or three digits: short to write, and more than any small count of heads
-TRIES = 64
-LARGEST_SEED = 2**63 - 1
+MAX_DRAWS = 64
+MAX_SHEET_SEED = 2**63 - 1
+# The lengths that stand for all: about sixteen, evenly spread, from the eighth possible one on. The shortest lengths
+# equal small sizes such as the number of heads by chance, and so hide more than others.
+SAMPLE_START, SAMPLE_SIZE = 7, 16
+DECODER_STEP = 7  # decoder lengths are taken in steps of a prime, so that they don't run in parallel with the tokens
 
-Alike = frozenset[tuple[str, str]]
-Make = Callable[[str, int, int | None], Variant]  # a model's key, tokens, decoder tokens -> the sheet
+ConfusedPairs = frozenset[tuple[str, str]]
+MakeVariant = Callable[[str, int, int | None], Variant]  # a model's key, tokens, decoder tokens -> the sheet
 
 
 class SeedError(ValueError):
@@ -29,92 +31,86 @@ class SeedError(ValueError):
 
 def check_seed(seed: int) -> int:
     """The seed itself; raises SeedError below 0 and above 2^63 - 1."""
-    if 0 <= seed <= LARGEST_SEED:
+    if 0 <= seed <= MAX_SHEET_SEED:
         return seed
-    raise SeedError(f"A seed is a whole number from 0 to {LARGEST_SEED}.")
+    raise SeedError(f"A seed is a whole number from 0 to {MAX_SHEET_SEED}.")
 
 
-def draw(worksheet: str, models: tuple[str, ...], make: Make, least: Callable[[str], Alike], seed: int) -> Variant:
-    """The sheet of a seed: the first draw that hides no more than `least` of its model, else the best of all tries."""
+def draw_variant(
+    worksheet: str,
+    models: tuple[str, ...],
+    make: MakeVariant,
+    unavoidable: Callable[[str], ConfusedPairs],
+    seed: int,
+) -> Variant:
+    """The sheet of a seed: of up to 64 draws the first that hides no more than is `unavoidable` for its model.
+
+    If every draw hides more, the first of those that hide the least.
+    """
     best: tuple[int, Variant] | None = None
-    for turn in range(TRIES):
-        variant = _drawn(models, make, _chance(f"{worksheet}/{seed}/{turn}"))
-        more = len(alike(variant) - least(variant.model.key))
-        if best is None or more < best[0]:
-            best = more, variant
-        if more == 0:
+    for draw in range(MAX_DRAWS):
+        variant = _draw_once(models, make, _random_numbers(f"{worksheet}/{seed}/{draw}"))
+        avoidable = len(confusable_misconceptions(variant) - unavoidable(variant.model.key))
+        if best is None or avoidable < best[0]:
+            best = avoidable, variant
+        if avoidable == 0:
             break
-    assert best is not None  # noqa: S101 - there is at least one try
+    assert best is not None  # noqa: S101 - there is at least one draw
     return best[1]
 
 
-def least_alike(model: str, make: Make) -> Alike:
-    """The misconceptions that sheets of this model hide whatever the tokens: what a spread of lengths all hide."""
-    lengths = _lengths(make(model, 1, None))
-    spread = [*lengths[7 :: max(1, len(lengths) // 16)], lengths[-1]]
-    decoded = _lengths_decoded(make(model, 1, None))
-    probes = (make(model, n, decoded[n * 7 % len(decoded)] if decoded else None) for n in spread)
-    return frozenset.intersection(*map(alike, probes))
+def unavoidable_confusions(model: str, make: MakeVariant) -> ConfusedPairs:
+    """The pairs of misconceptions that sheets of this model cannot tell apart whatever the tokens.
+
+    They are the pairs that a sample of about sixteen lengths all confuse.
+    """
+    shortest = make(model, 1, None)
+    lengths, decoder_lengths = _possible_lengths(shortest), _possible_decoder_lengths(shortest)
+    sample = [*lengths[SAMPLE_START :: max(1, len(lengths) // SAMPLE_SIZE)], lengths[-1]]
+    sheets = (
+        make(model, tokens, decoder_lengths[tokens * DECODER_STEP % len(decoder_lengths)] if decoder_lengths else None)
+        for tokens in sample
+    )
+    return frozenset.intersection(*map(confusable_misconceptions, sheets))
 
 
-def alike(variant: Variant) -> Alike:
-    """The pairs of misconceptions that this sheet cannot tell apart, "right" among them."""
-    return frozenset(cannot_tell_apart(variant.with_tokens_as_rows))
+def confusable_misconceptions(variant: Variant) -> ConfusedPairs:
+    """The pairs of misconceptions that this sheet cannot tell apart; (key, "right") for one that does not show."""
+    return frozenset(cannot_tell_apart(variant.problem))
 
 
-def _drawn(models: tuple[str, ...], make: Make, chance: Iterator[int]) -> Variant:
-    model = models[next(chance) % len(models)]
-    sheet = make(model, 1, None)
-    lengths, decoded = _lengths(sheet), _lengths_decoded(sheet)
-    tokens = lengths[next(chance) % len(lengths)]
-    return make(model, tokens, decoded[next(chance) % len(decoded)] if decoded else None)
+def _draw_once(models: tuple[str, ...], make: MakeVariant, numbers: Iterator[int]) -> Variant:
+    """The sheet of three random numbers: they choose the model, the tokens and the decoder tokens, if it needs any."""
+    model = models[next(numbers) % len(models)]
+    shortest = make(model, 1, None)
+    lengths, decoder_lengths = _possible_lengths(shortest), _possible_decoder_lengths(shortest)
+    tokens = lengths[next(numbers) % len(lengths)]
+    return make(model, tokens, decoder_lengths[next(numbers) % len(decoder_lengths)] if decoder_lengths else None)
 
 
-def _lengths(sheet: Variant) -> range:
-    """The numbers of tokens that a seed may choose: the worksheet's own alone where no box depends on it."""
+def _possible_lengths(sheet: Variant) -> range:
+    """The numbers of tokens that a seed may choose: the worksheet's own alone if no blank depends on it."""
     if not _asks_for("N", sheet):
         return range(sheet.worksheet.tokens, sheet.worksheet.tokens + 1)
-    return _up_to(sheet.architecture.max_tokens - 1)  # one is left for a decode step
+    return _lengths_up_to(sheet.architecture.max_tokens - 1)  # one position is left for a decode step
 
 
-def _lengths_decoded(sheet: Variant) -> range:
-    return _up_to(sheet.architecture.max_decoder_tokens) if _asks_for("M", sheet) else range(0)
+def _possible_decoder_lengths(sheet: Variant) -> range:
+    """The numbers of decoder tokens that a seed may choose; empty if no blank depends on it."""
+    return _lengths_up_to(sheet.architecture.max_decoder_tokens) if _asks_for("M", sheet) else range(0)
 
 
-def _up_to(most: int) -> range:
-    return range(max(1, min(TOKENS[0], most // 2)), min(TOKENS[-1], most) + 1)
+def _lengths_up_to(longest: int) -> range:
+    """12 to 199 tokens, but no more than `longest`; a model with less than 24 positions begins at half of them."""
+    return range(max(1, min(TOKENS[0], longest // 2)), min(TOKENS[-1], longest) + 1)
 
 
 def _asks_for(symbol: str, sheet: Variant) -> bool:
+    """Whether the right answer to any blank contains the symbol."""
     return any(symbol in sheet.dim(blank).symbols for blank in sheet.blanks)
 
 
-def _chance(text: str) -> Iterator[int]:
-    """Numbers that only the text decides."""
+def _random_numbers(text: str) -> Iterator[int]:
+    """Four numbers that depend on the text alone."""
     digest = sha256(text.encode()).digest()
     return (int.from_bytes(digest[at : at + 8]) for at in range(0, 32, 8))
-
-
-def variant_json(variant: Variant) -> dict[str, Any]:
-    """A sheet without its answers, as API and terminal print it."""
-    sheet = variant.worksheet
-    return {
-        "code": variant.code,
-        "worksheet": sheet.key,
-        "model": variant.model.key,
-        "topic": sheet.topic,
-        "tokens": variant.tokens,
-        "decoder_tokens": variant.sizes["M"] if sheet.topic == "cross-attention" else None,
-        "title": variant.title,
-        "description": variant.description,
-        "task": variant.task,
-        "assumptions": list(variant.assumptions),
-        "footnote": variant.footnote,
-        "rows": [_row_json(row) for row in variant.rows],
-        "cannot_tell_apart": [list(pair) for pair in cannot_tell_apart(variant.with_tokens_as_rows)],
-    }
-
-
-def _row_json(row: Row) -> dict[str, Any]:
-    boxes = [str(blank) for blank in row.blanks]
-    return {"key": row.key, "letter": row.letter, "name": row.name, "note": row.note, "boxes": boxes}

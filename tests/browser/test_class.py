@@ -11,7 +11,7 @@ from pathlib import Path
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from app.settings import PROJECT
-from app.sheets.library import load_library
+from app.sheets.worksheet_files import load_library
 from simulation.server import Server
 from tests.helpers.browser import assert_accessible, set_up_link
 

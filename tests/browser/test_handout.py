@@ -7,7 +7,7 @@ import re
 from playwright.sync_api import Browser, Page, expect
 
 from app.settings import PROJECT
-from app.sheets.library import load_library
+from app.sheets.worksheet_files import load_library
 from simulation.server import Server
 from tests.helpers.browser import assert_accessible_in_all_looks, wait_until
 

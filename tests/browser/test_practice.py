@@ -5,7 +5,7 @@ from __future__ import annotations
 from playwright.sync_api import Browser, Page, expect
 
 from app.sheets.library import Library
-from app.sheets.worksheet import Variant
+from app.sheets.variant import Variant
 from simulation.misconception_students import misconception_sheets, right_sheet
 from simulation.server import Server
 from tests.helpers.browser import assert_accessible_in_all_looks

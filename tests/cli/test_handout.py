@@ -9,7 +9,7 @@ import pytest
 
 from app.cli import main
 from app.settings import PROJECT
-from app.sheets.library import load_library
+from app.sheets.worksheet_files import load_library
 from tests.helpers.printed import printed
 
 

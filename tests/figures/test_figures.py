@@ -15,8 +15,9 @@ from app.figures.figures import Figure
 from app.figures.scale import MAX_SIDE_PX, MIN_SIDE_PX, UNKNOWN_SIDE_PX, ScaleName
 from app.settings import PROJECT
 from app.shapes.table import Blank
-from app.sheets.library import Library, load_library
-from app.sheets.worksheet import Variant
+from app.sheets.library import Library
+from app.sheets.variant import Variant
+from app.sheets.worksheet_files import load_library
 
 LIBRARY = load_library(PROJECT / "worksheets")  # hypothesis draws many examples from one library
 LLAMA, GROUPED = LIBRARY.variant("llama-7b"), LIBRARY.variant("qwen2.5-0.5b-grouped")

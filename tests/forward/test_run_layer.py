@@ -28,8 +28,8 @@ from app.models.architecture import Architecture, Rotary
 from app.models.read_config import build_architecture
 from app.settings import PROJECT
 from app.shapes.tables import ATTENTION_LAYER
-from app.sheets.library import load_library
-from app.sheets.worksheet import Variant
+from app.sheets.variant import Variant
+from app.sheets.worksheet_files import load_library
 
 LAYER = "attention-layer"
 Floats = NDArray[np.float64]

@@ -8,8 +8,10 @@ from app.figures.figures import Figure
 from app.grading.explanations import explain_diagnosis
 from app.grading.grade import Report, grade
 from app.settings import PROJECT
-from app.sheets.library import Library, load_library
-from app.sheets.worksheet import Variant, format_number
+from app.sheets.library import Library
+from app.sheets.notation import format_number
+from app.sheets.variant import Variant
+from app.sheets.worksheet_files import load_library
 from simulation.misconception_students import FilledSheet, misconception_sheets
 from tests.helpers.answer_keys import LLAMA
 

@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 
 from app.grading.grade import Report, grade
 from app.settings import PROJECT
-from app.sheets.library import Library, load_library
-from app.sheets.worksheet import Variant, WorksheetError
+from app.sheets.library import Library
+from app.sheets.variant import Variant
+from app.sheets.worksheet import WorksheetError
+from app.sheets.worksheet_files import load_library
 from tests.helpers.answer_keys import LLAMA
 
 LIBRARY = load_library(PROJECT / "worksheets")

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from app.grading.grade import AnswersError, grade, with_kept_marks
 from app.settings import PROJECT
 from app.shapes.table import Blank
-from app.sheets.library import Library, load_library
+from app.sheets.library import Library
+from app.sheets.worksheet_files import load_library
 from tests.helpers.answer_keys import KEYS, LLAMA, boxes
 
 LIBRARY = load_library(PROJECT / "worksheets")  # hypothesis draws many examples from one library

@@ -13,11 +13,13 @@ from hypothesis import strategies as st
 from app.grading.grade import Report, grade
 from app.grading.hints import HINT_LEVELS, Hint, write_hint
 from app.misconceptions.catalogue import MISCONCEPTIONS
+from app.misconceptions.predictions import expectations
 from app.models.architecture import TokensError
 from app.settings import PROJECT
 from app.shapes.topics import TopicError
-from app.sheets.library import Library, load_library
-from app.sheets.worksheet import Variant
+from app.sheets.library import Library
+from app.sheets.variant import Variant
+from app.sheets.worksheet_files import load_library
 from simulation.misconception_students import FilledSheet, misconception_sheets
 from tests.helpers.answer_keys import LLAMA
 
@@ -47,8 +49,8 @@ def held(variant: Variant) -> Iterator[tuple[str, Report]]:
     """
     for key, boxes in misconception_sheets(variant.with_tokens_as_rows):
         yield key, grade(variant, texts(variant, boxes))
-    for expectation in variant.with_tokens_as_rows.expectations:
-        boxes = {str(blank): size for blank, size in {**variant.with_tokens_as_rows.key, **expectation.changed}.items()}
+    for expectation in expectations(variant.problem):
+        boxes = {str(blank): size for blank, size in {**variant.problem.key, **expectation.wrong_answers}.items()}
         yield expectation.misconception, grade(variant, texts(variant, boxes))
 
 

@@ -14,7 +14,7 @@ from app.handout.pdf_binder import MAX_DOCUMENTS, PdfBinder
 from app.handout.sheet_plan import plan_sheets
 from app.handout.typst_renderer import TypstRenderer
 from app.settings import PROJECT
-from app.sheets.library import load_library
+from app.sheets.worksheet_files import load_library
 
 LIBRARY = load_library(PROJECT / "worksheets")
 RENDERER = TypstRenderer()

@@ -16,8 +16,8 @@ from app.handout.sheet_plan import plan_sheets
 from app.handout.typst_renderer import TypstRenderer
 from app.settings import PROJECT
 from app.sheets.exit_tickets import load_tickets
-from app.sheets.library import load_library
-from app.sheets.worksheet import Variant
+from app.sheets.variant import Variant
+from app.sheets.worksheet_files import load_library
 from tests.helpers.printed import Printed, numbers, printed
 
 ADDRESS = "https://shapes.example.org"
@@ -50,7 +50,14 @@ def squeezed(text: str) -> str:
 def given(variant: Variant) -> str:
     """What a sheet tells its students."""
     rows = (f"{row.letter} {row.name} {row.note}" for row in variant.rows)
-    told = (variant.title, variant.description, variant.task, *variant.assumptions, variant.footnote or "", *rows)
+    told = (
+        variant.title,
+        variant.text.description,
+        variant.text.task,
+        *variant.text.assumptions,
+        variant.text.footnote or "",
+        *rows,
+    )
     return " ".join((*told, variant.model.about, variant.model.card))
 
 

@@ -8,13 +8,16 @@ import re
 import pytest
 
 from app.grading.grade import grade
-from app.misconceptions.catalogue import MISCONCEPTIONS, Diagnosis, cannot_tell_apart, diagnose
+from app.misconceptions.catalogue import MISCONCEPTIONS
+from app.misconceptions.diagnosis import Diagnosis, diagnose
+from app.misconceptions.predictions import cannot_tell_apart, expectations
 from app.models.architecture import TokensError
 from app.settings import PROJECT
 from app.shapes.table import Blank
-from app.shapes.topics import MAKERS, TopicError
-from app.sheets.library import Library, load_library
-from app.sheets.worksheet import Variant
+from app.shapes.topics import TOPICS, TopicError
+from app.sheets.library import Library
+from app.sheets.variant import Variant
+from app.sheets.worksheet_files import load_library
 from simulation.misconception_students import FilledSheet, misconception_sheets, right_sheet, with_slip
 from tests.helpers.answer_keys import LLAMA
 
@@ -64,12 +67,12 @@ KEYS = [
 
 
 def diagnosed(variant: Variant, boxes: FilledSheet) -> Diagnosis | None:
-    return diagnose(variant, {blank: boxes[str(blank)] for blank in variant.blanks if str(blank) in boxes})
+    return diagnose(variant.problem, {blank: boxes[str(blank)] for blank in variant.blanks if str(blank) in boxes})
 
 
 def hidden(variant: Variant) -> set[str]:
     """Every misconception that the sheet says it cannot tell from another, or from the truth."""
-    return {key for pair in cannot_tell_apart(variant) for key in pair}
+    return {key for pair in cannot_tell_apart(variant.problem) for key in pair}
 
 
 def told_apart(variant: Variant) -> list[tuple[str, FilledSheet]]:
@@ -79,7 +82,7 @@ def told_apart(variant: Variant) -> list[tuple[str, FilledSheet]]:
 def test_the_catalogue_has_every_misconception() -> None:
     """Thirty keys, in their order; topics are those there are; two misconceptions show on no sheet."""
     assert [misconception.key for misconception in MISCONCEPTIONS] == KEYS
-    assert all(set(misconception.topics) <= set(MAKERS) for misconception in MISCONCEPTIONS)
+    assert all(set(misconception.topics) <= set(TOPICS) for misconception in MISCONCEPTIONS)
     assert [b.key for b in MISCONCEPTIONS if not b.topics] == ["whole-output-projection", "scale-by-model-width"]
 
 
@@ -150,7 +153,7 @@ def test_a_right_sheet_and_a_single_slip_get_no_diagnosis(sheet: Variant) -> Non
 @ON_EACH_SHEET
 def test_random_numbers_of_the_sheet_are_rarely_diagnosed(sheet: Variant) -> None:
     """Numbers taken from the wording, in any box: fewer than 5 in 100."""
-    words = f"{sheet.description} {sheet.footnote or ''}".replace(",", "")
+    words = f"{sheet.text.description} {sheet.text.footnote or ''}".replace(",", "")
     numbers = [int(number) for number in re.findall(r"\b[1-9]\d*\b", words)]
     found = 0
     for seed in range(SEEDS):
@@ -178,14 +181,16 @@ def test_what_a_sheet_hides_is_named(sheet: Variant) -> None:
     for at, (one, boxes) in enumerate(filled):
         for other, others in filled[at + 1 :]:
             if boxes == others and one != other:
-                assert (one, other) in cannot_tell_apart(sheet) or (other, one) in cannot_tell_apart(sheet)
+                assert (one, other) in cannot_tell_apart(sheet.problem) or (other, one) in cannot_tell_apart(
+                    sheet.problem
+                )
     shown = {misconception.key for misconception in MISCONCEPTIONS if sheet.worksheet.topic in misconception.topics}
-    assert shown == hidden(sheet) - {"right"} | {e.misconception for e in sheet.expectations}
+    assert shown == hidden(sheet) - {"right"} | {e.misconception for e in expectations(sheet.problem)}
 
 
 def test_what_llama_hides(library: Library) -> None:
     """LLaMA 7B has a key/value head for every query head and even shares, so three misconceptions stay unseen."""
-    assert cannot_tell_apart(library.variant("llama-7b")) == (
+    assert cannot_tell_apart(library.variant("llama-7b").problem) == (
         ("wider-kv-heads", "right"),
         ("all-kv-heads-in-one", "right"),
         ("width-always-divided", "right"),

@@ -8,7 +8,7 @@ import pytest
 
 from app.misconceptions.catalogue import MISCONCEPTIONS
 from app.settings import PROJECT
-from app.sheets.library import load_library
+from app.sheets.worksheet_files import load_library
 from simulation.misconception_students import PREDICTIONS
 from simulation.simulated_sheets import (
     ALONE,
@@ -44,7 +44,7 @@ def test_every_way_of_every_misconception_has_a_student_written_by_hand() -> Non
     ways = {
         (misconception.key, topic): len(ways)
         for misconception in MISCONCEPTIONS
-        for topic, ways in misconception.ways.items()
+        for topic, ways in misconception.predictions.items()
     }
     written = {
         (key, topic): sum(key in group for group in groups) for topic, groups in PREDICTIONS.items()

@@ -15,9 +15,10 @@ from app.models.config_fields import MAX_SIZE, ConfigError
 from app.models.families import REFUSED
 from app.models.parameter_count import parameter_counts, parameters_json
 from app.models.read_config import build_architecture, read_config
-from app.shapes.shapes_json import decode_topic, shapes
+from app.shapes.shapes_json import shapes
 from app.shapes.table import TensorTable
 from app.shapes.tables import ATTENTION_LAYER, DIRECT_LATENT_ATTENTION, LATENT_ATTENTION, WINDOWED_DECODE_STEP
+from app.shapes.topics import decode_step_table
 from tests.helpers.families_cases import CASES, LATENT, LLAMA, Case
 from tests.helpers.tables import TABLES
 
@@ -128,7 +129,7 @@ def test_a_window_caps_the_keys_of_a_decode_step(model_type: str, changed: Recor
         keys = min(tokens + 1, window or tokens + 1)
         assert shapes(architecture, tokens)["decode"]["scores"] == [1, keys]
         assert shapes(architecture, tokens)["head"]["scores"] == [tokens, tokens]
-    assert (decode_topic(architecture, 9000) is WINDOWED_DECODE_STEP) == (window is not None)
+    assert (decode_step_table(architecture, 9000) is WINDOWED_DECODE_STEP) == (window is not None)
 
 
 def test_latent_attention_keeps_a_latent_and_a_rotary_key() -> None:

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.misconceptions.catalogue import MISCONCEPTIONS
-from app.misconceptions.ideas import IDEAS, idea_of
+from app.misconceptions.catalogue import MISCONCEPTION_GROUPS, MISCONCEPTIONS, group_of
 from app.practice.record import (
     MAX_COUNT,
     PracticeRecord,
@@ -35,15 +34,16 @@ from app.practice.scheduler import (
     record_result,
 )
 from app.settings import PROJECT
-from app.sheets.library import Library, load_library
-from app.sheets.worksheet import Variant
+from app.sheets.library import Library
+from app.sheets.variant import Variant
+from app.sheets.worksheet_files import load_library
 from simulation.misconception_students import misconception_sheets, right_sheet
 
 LIBRARY = load_library(PROJECT / "worksheets")
 STARTS = st.integers(0, MAX_COUNT)
 KEYS = [misconception.key for misconception in MISCONCEPTIONS]
 # Misconceptions that no sheet asks for, and on top of the ladder those that only one topic shows.
-SHOWN = [misconception.key for misconception in MISCONCEPTIONS if misconception.ways]
+SHOWN = [misconception.key for misconception in MISCONCEPTIONS if misconception.predictions]
 LEVELS = [level.key for level in practice_levels(LIBRARY)]
 CODES = [LIBRARY.seeded(sheet, seed).code for sheet in LIBRARY.worksheets for seed in range(3)]
 
@@ -87,7 +87,7 @@ results = st.builds(
     st.sampled_from(CODES) | st.from_regex(r"\A[BCDFGHJKLMNPQRSTVWZ]{3}-[BCDFGH]{2,6}-[BCDFGH]{2}\Z"),
     st.booleans(),
     st.lists(st.sampled_from(KEYS), max_size=3, unique=True),
-    st.lists(st.sampled_from(list(IDEAS)), max_size=9, unique=True),
+    st.lists(st.sampled_from(list(MISCONCEPTION_GROUPS)), max_size=9, unique=True),
 )
 records = st.builds(
     PracticeRecord,
@@ -129,7 +129,7 @@ def test_any_record_gives_a_sheet_and_the_same_one_again(record: PracticeRecord)
     assert coming.variant.blanks
     assert coming.variant.code not in [result.code for result in record.results[-1:]]
     assert next_sheet(LIBRARY, read_record(write_record(record))) == coming
-    assert set(idea_states(LIBRARY, record)) == set(IDEAS)
+    assert set(idea_states(LIBRARY, record)) == set(MISCONCEPTION_GROUPS)
 
 
 @given(records)
@@ -200,7 +200,7 @@ def test_who_always_holds_a_misconception_meets_it_again_and_climbs_no_further(m
         assert any(
             misconception in distinguishable_misconceptions(coming.variant) for coming, _, _ in steps[at + 1 : at + 3]
         )
-    assert idea_states(LIBRARY, steps[-1][2])[idea_of(misconception)] == "again"
+    assert idea_states(LIBRARY, steps[-1][2])[group_of(misconception)] == "again"
     assert len({record.level for _, _, record in steps[named[0] :]}) == 1
 
 
@@ -217,8 +217,8 @@ def test_a_misconception_comes_back_within_two_sheets_and_is_made_good(
     shown = [misconception in distinguishable_misconceptions(coming.variant) for coming, _, _ in following[:2]]
     assert any(shown)
     assert following[shown.index(True)][0].reason == "back"
-    assert idea_of(misconception) in following[shown.index(True)][0].ideas
-    assert idea_states(LIBRARY, following[-1][2])[idea_of(misconception)] != "again"
+    assert group_of(misconception) in following[shown.index(True)][0].ideas
+    assert idea_states(LIBRARY, following[-1][2])[group_of(misconception)] != "again"
     assert first.variant.code not in [coming.variant.code for coming, _, _ in following]
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from app import cli
 from app.settings import PROJECT
-from app.sheets.library import load_library
 from app.sheets.lint import Finding, findings
+from app.sheets.worksheet_files import load_library
 
 
 def found(folder: Path, text: str) -> list[Finding]:

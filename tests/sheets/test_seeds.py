@@ -11,15 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.settings import PROJECT
-from app.sheets.codes import LETTERS, read_code
-from app.sheets.library import Library, load_library
-from app.sheets.seeds import LARGEST_SEED, SeedError, alike, variant_json
+from app.sheets.codes import CODE_LETTERS, read_code
+from app.sheets.library import Library
+from app.sheets.seeds import MAX_SHEET_SEED, SeedError, confusable_misconceptions
+from app.sheets.sheet_json import variant_json
 from app.sheets.worksheet import WorksheetError
+from app.sheets.worksheet_files import load_library
 from simulation.misconception_students import misconception_sheets, right_sheet
 
 LIBRARY = load_library(PROJECT / "worksheets")
 SHEETS = sorted(LIBRARY.worksheets)
-SEEDS = st.integers(0, LARGEST_SEED)
+SEEDS = st.integers(0, MAX_SHEET_SEED)
 
 
 def test_a_seed_draws_what_it_drew_when_it_was_first_printed() -> None:
@@ -46,7 +48,7 @@ def test_on_a_drawn_sheet_no_two_misconceptions_write_the_same(sheet: str, seed:
     misconception.
     """
     variant = LIBRARY.seeded(sheet, seed).with_tokens_as_rows
-    named = {frozenset(pair) for pair in alike(variant)}
+    named = {frozenset(pair) for pair in confusable_misconceptions(variant)}
     filled = misconception_sheets(variant)
     for (one, first), (other, second) in combinations(filled, 2):
         assert first != second or one == other or {one, other} in named
@@ -58,7 +60,7 @@ def test_numbers_that_hide_are_never_drawn(sheet: str) -> None:
     """What one draw of 200 hides, every one of its model hides: 64 tokens for heads of 64 never come up."""
     drawn = [LIBRARY.seeded(sheet, seed) for seed in range(200)]
     for model in {variant.model.key for variant in drawn}:
-        hidden = [alike(variant) for variant in drawn if variant.model.key == model]
+        hidden = [confusable_misconceptions(variant) for variant in drawn if variant.model.key == model]
         assert len(set(hidden)) == 1
     if "scores" in LIBRARY.worksheets[sheet].rows:
         assert all(variant.tokens != variant.architecture.d_h for variant in drawn)
@@ -76,7 +78,7 @@ def test_where_tokens_show_nowhere_a_seed_leaves_them_alone() -> None:
     assert {LIBRARY.seeded("matrices-gpt2", seed).code for seed in range(9)} == {LIBRARY.variant("matrices-gpt2").code}
 
 
-@pytest.mark.parametrize("seed", [-1, LARGEST_SEED + 1])
+@pytest.mark.parametrize("seed", [-1, MAX_SHEET_SEED + 1])
 def test_a_seed_out_of_range_is_refused(seed: int) -> None:
     """With the seeds there are."""
     with pytest.raises(SeedError, match="from 0 to 9223372036854775807"):
@@ -105,7 +107,7 @@ def test_almost_no_mistyped_code_opens_another_sheet() -> None:
     """Of all codes one letter away from a printed one, the two check letters let by fewer than one in 100."""
     code = LIBRARY.seeded("llama-7b", 7).code
     letters = [at for at, letter in enumerate(code) if letter != "-"]
-    near = [code[:at] + other + code[at + 1 :] for at in letters for other in LETTERS if other != code[at]]
+    near = [code[:at] + other + code[at + 1 :] for at in letters for other in CODE_LETTERS if other != code[at]]
     assert sum(_opens(text) for text in near) < len(near) / 100
 
 

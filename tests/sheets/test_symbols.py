@@ -13,10 +13,11 @@ from app.figures.draw import draw_figures
 from app.grading.grade import grade
 from app.settings import PROJECT
 from app.shapes.table import Blank
-from app.sheets.library import Library, load_library
+from app.sheets.library import Library
 from app.sheets.numbers import Unreadable
 from app.sheets.symbols import read_symbols
-from app.sheets.worksheet import Variant
+from app.sheets.variant import Variant
+from app.sheets.worksheet_files import load_library
 
 LIBRARY = load_library(PROJECT / "worksheets")
 NAMES = {"T": "N", "d": "d", "h": "H", "d_h": "d_h"}

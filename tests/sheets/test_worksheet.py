@@ -13,9 +13,12 @@ from app.algebra.expression import Expression
 from app.models.architecture import TokensError
 from app.settings import PROJECT
 from app.shapes.table import MATRIX_FIELDS, Blank, Count, Tensor
-from app.shapes.topics import MAKERS, TopicError, topic_for
-from app.sheets.library import Library, load_library
-from app.sheets.worksheet import NOTATIONS, Variant, WorksheetError, format_number
+from app.shapes.topics import TOPICS, TopicError, topic_for
+from app.sheets.library import Library
+from app.sheets.notation import NOTATIONS, format_number
+from app.sheets.variant import Variant
+from app.sheets.worksheet import WorksheetError
+from app.sheets.worksheet_files import load_library
 
 CLASSIC_ROWS = ["input", "queries", "keys", "values", "scores", "weights", "output"]
 SHEETS = ("llama-7b", "qwen2.5-0.5b", "qwen2.5-0.5b-grouped")
@@ -41,7 +44,14 @@ def shape(variant: Variant, key: str) -> tuple[int, int]:
 def sentences(variant: Variant) -> list[str]:
     """Everything a sheet says before anything is typed."""
     rows = [text for row in variant.rows for text in (row.name, row.note)]
-    return [variant.title, variant.description, variant.task, *variant.assumptions, variant.footnote or "", *rows]
+    return [
+        variant.title,
+        variant.text.description,
+        variant.text.task,
+        *variant.text.assumptions,
+        variant.text.footnote or "",
+        *rows,
+    ]
 
 
 def test_the_promised_models_and_worksheets_are_there(library: Library) -> None:
@@ -74,8 +84,8 @@ def test_llama_is_described_by_the_numbers_of_its_config(library: Library) -> No
     """Width 4096, 32 heads, 4096/32 = 128 a head, 100 tokens; all from the published config.json."""
     variant = library.variant("llama-7b")
     for said in ("LLaMA 7B", "4096 numbers", "32 heads", "4096/32 = 128", "100 tokens"):
-        assert said in variant.description
-    assert variant.footnote is None
+        assert said in variant.text.description
+    assert variant.text.footnote is None
     assert variant.model.card == "https://huggingface.co/huggyllama/llama-7b"
 
 
@@ -83,12 +93,12 @@ def test_the_simplified_sheet_owns_up_to_two_key_value_heads(library: Library) -
     """Qwen2.5 0.5B has 14 query heads on 2 key/value heads: the footnote says so, the description does not ask it."""
     variant = library.variant("qwen2.5-0.5b")
     for said in ("896 numbers", "14 heads", "896/14 = 64", "50 tokens"):
-        assert said in variant.description
-    assert "key/value" not in variant.description
-    assert variant.footnote is not None
-    assert "only 2 key/value heads" in variant.footnote
-    assert "14 query heads" in variant.footnote
-    assert "7 query heads share" in variant.footnote
+        assert said in variant.text.description
+    assert "key/value" not in variant.text.description
+    assert variant.text.footnote is not None
+    assert "only 2 key/value heads" in variant.text.footnote
+    assert "14 query heads" in variant.text.footnote
+    assert "7 query heads share" in variant.text.footnote
 
 
 def test_the_honest_sheet_asks_for_the_key_value_heads(library: Library) -> None:
@@ -96,13 +106,13 @@ def test_the_honest_sheet_asks_for_the_key_value_heads(library: Library) -> None
     variant = library.variant("qwen2.5-0.5b-grouped")
     assert shape(variant, "keys") == shape(variant, "values") == (50, 128)
     assert shape(variant, "queries") == (50, 14 * 64)
-    assert "2 key/value heads, and 7 query heads read each" in variant.description
-    assert variant.footnote is None
+    assert "2 key/value heads, and 7 query heads read each" in variant.text.description
+    assert variant.text.footnote is None
 
 
 def test_a_head_width_that_the_config_states_is_worded_as_stated(library: Library) -> None:
     """Qwen3 0.6B states 128 where an even share of 1024 over 16 heads were 64."""
-    description = library.variant("llama-7b", "qwen3-0.6b").description
+    description = library.variant("llama-7b", "qwen3-0.6b").text.description
     assert "the config states that each of them works with 128 numbers" in description
     assert "not the even share 1024/16" in description
     assert "= 128" not in description
@@ -120,13 +130,13 @@ def test_every_description_has_the_sizes_that_the_key_needs(library: Library) ->
     for variant in every_variant(library):
         if variant.worksheet.topic in ("single-head", "attention-layer"):
             a = variant.architecture
-            found = {int(number.replace(",", "")) for number in re.findall(r"\d[\d,]*", variant.description)}
+            found = {int(number.replace(",", "")) for number in re.findall(r"\d[\d,]*", variant.text.description)}
             assert {a.d, a.H, a.d_h, variant.tokens, a.G} <= found, (variant.worksheet.key, variant.model.key)
 
 
 def test_the_assumptions_are_said(library: Library) -> None:
     """No biases, masked work is not skipped, and the batch of one is not written."""
-    said = " ".join(library.variant("llama-7b").assumptions)
+    said = " ".join(library.variant("llama-7b").text.assumptions)
     for word in ("no biases", "masked", "batch"):
         assert word in said
 
@@ -137,7 +147,7 @@ def test_another_model_gives_another_title(library: Library) -> None:
     assert library.variant("llama-7b", "gpt2").title == "One head of GPT-2"
 
 
-@pytest.mark.parametrize("topic", MAKERS)
+@pytest.mark.parametrize("topic", TOPICS)
 def test_a_topic_has_its_wording(library: Library, topic: str) -> None:
     """Title, task and assumptions; for every row that has a name, a nudge for each of its boxes.
 

@@ -15,8 +15,9 @@ from app.misconceptions.catalogue import MISCONCEPTIONS
 from app.models.parameter_count import parameters_json
 from app.models.read_config import build_architecture
 from app.shapes.shapes_json import shapes
-from app.sheets.seeds import variant_json
-from app.sheets.worksheet import Model, Variant
+from app.sheets.sheet_json import variant_json
+from app.sheets.variant import Variant
+from app.sheets.worksheet import Model
 from app.web.shared.services import Services, ServicesDep
 
 router = APIRouter(prefix="/api/v1", tags=["v1"])

@@ -14,7 +14,8 @@ from app.exchange.spreadsheet import BOM
 from app.grading.grade import AnswersError
 from app.grading.paper_lines import MarkedPaper, blank_order, mark_lines
 from app.handout.marks_csv import marks_csv
-from app.sheets.worksheet import Variant, WorksheetError
+from app.sheets.variant import Variant
+from app.sheets.worksheet import WorksheetError
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.templating import render
 

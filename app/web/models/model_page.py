@@ -16,7 +16,10 @@ from app.models.parameter_count import ParameterCounts, parameter_counts, parame
 from app.models.parameter_formula import BucketSum, ParameterFormula, Summand, in_numbers, parameter_formula
 from app.shapes.topics import TopicError
 from app.sheets.library import Library
-from app.sheets.worksheet import Model, Variant, Wording, WorksheetError, format_number
+from app.sheets.notation import format_number
+from app.sheets.variant import Variant
+from app.sheets.wording import Wording
+from app.sheets.worksheet import Model, WorksheetError
 from app.web.practice.sheet_request import sheet_link
 from app.web.shared.services import ServicesDep
 from app.web.shared.templating import render

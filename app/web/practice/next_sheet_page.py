@@ -10,7 +10,7 @@ from fastapi.responses import RedirectResponse
 from app.practice.record import PracticeRecord, first_readable_answers, sheet_result
 from app.practice.scheduler import next_sheet, record_result
 from app.sheets.library import Library
-from app.sheets.worksheet import Variant
+from app.sheets.variant import Variant
 from app.store import Store, Visitor
 from app.web.practice.practice_cookie import new_record, read_record_cookie, set_record_cookie
 from app.web.practice.sheet_request import PostedSheet, sheet_key, sheet_link

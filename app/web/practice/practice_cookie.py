@@ -23,7 +23,8 @@ from app.practice.scheduler import (
     practice_levels,
 )
 from app.sheets.library import Library
-from app.sheets.worksheet import Variant, Wording
+from app.sheets.variant import Variant
+from app.sheets.wording import Wording
 from app.web.shared.cookies import PRACTICE_COOKIE, set_private_cookie
 
 MAX_COOKIE = 3600  # characters; browsers store cookies of up to 4096

@@ -18,7 +18,8 @@ from app.grading.hints import Hint, HintLevel, next_hint_level, write_hint
 from app.models.architecture import TokensError
 from app.shapes.topics import TopicError
 from app.sheets.library import Library
-from app.sheets.worksheet import Variant, WorksheetError
+from app.sheets.variant import Variant
+from app.sheets.worksheet import WorksheetError
 from app.store import PracticeDraft, Store, Visitor
 from app.web.practice.practice_cookie import PracticePanel, practice_panel
 from app.web.practice.sheet_request import (

@@ -13,7 +13,7 @@ from app.figures.scale import ScaleName
 from app.grading.grade import Report
 from app.sheets.library import Library
 from app.sheets.numbers import read_answer
-from app.sheets.worksheet import Variant
+from app.sheets.variant import Variant
 from app.store import PracticeAttempt, PracticeDraft, Store, Visitor
 from app.web.shared.forms import FormDep
 from app.web.shared.services import LibraryDep, StoreDep

@@ -17,7 +17,9 @@ from PIL import Image
 from app.forward.head_run import HeadNotRun, run_sheet
 from app.grading.grade import grade
 from app.shapes.table import MATRIX_FIELDS, Blank
-from app.sheets.worksheet import Row, Typed, Variant, Wording
+from app.sheets.reading import Typed
+from app.sheets.variant import Row, Variant
+from app.sheets.wording import Wording
 from app.store import Answers, Run, Store
 from app.web.practice.sheet_request import PostedSheet, sheet_key, sheet_link, store_attempt, variant_of_key
 from app.web.shared.forms import whole_number

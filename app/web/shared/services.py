@@ -20,7 +20,7 @@ from app.handout.print_jobs import HandoutPrinter
 from app.settings import Settings
 from app.sheets.exit_tickets import Ticket
 from app.sheets.library import Library
-from app.sheets.worksheet import Wording
+from app.sheets.wording import Wording
 from app.store import Store
 from app.web.shared.passwords import Passwords
 from app.web.shared.rate_limits import RateLimits

@@ -7,7 +7,7 @@ from typing import cast
 
 from app.figures.scale import ScaleName
 from app.grading.hints import HINT_LEVELS, HintLevel
-from app.sheets.worksheet import Variant
+from app.sheets.variant import Variant
 from app.web.shared.forms import FormReader, whole_number
 
 MAX_BOX_TEXT = 10_000  # characters of one box that are stored

@@ -13,7 +13,9 @@ from app.figures.figures import Figure
 from app.figures.scale import ScaleName
 from app.grading.grade import Mark, MarkKind, Report
 from app.shapes.table import Blank, Count
-from app.sheets.worksheet import Row, Typed, Variant, format_number
+from app.sheets.notation import format_number
+from app.sheets.reading import Typed
+from app.sheets.variant import Row, Variant
 
 
 @dataclass(frozen=True)

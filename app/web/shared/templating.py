@@ -16,7 +16,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from app.settings import PROJECT
-from app.sheets.worksheet import format_number
+from app.sheets.notation import format_number
 from app.web.shared.static_files import static_url
 from app.web.shared.urls import url_for
 

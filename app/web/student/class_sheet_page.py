@@ -16,7 +16,7 @@ from app.figures.figures import Figure
 from app.figures.scale import ScaleName
 from app.grading.grade import Report, grade
 from app.grading.hints import Hint, HintLevel, next_hint_level, write_hint
-from app.sheets.worksheet import Variant
+from app.sheets.variant import Variant
 from app.store import ClassAttempt, NoAttemptsLeftError
 from app.web.shared.activity_steps import Step, activity_steps, student_progress
 from app.web.shared.forms import FormDep

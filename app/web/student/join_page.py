@@ -9,7 +9,7 @@ from annotated_doc import Doc
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 
-from app.sheets.worksheet import Wording
+from app.sheets.wording import Wording
 from app.store import Activity, Course, Store, Student, Visitor
 from app.store.activities import JOIN_LENGTH
 from app.store.courses import CODE_LENGTH, as_code

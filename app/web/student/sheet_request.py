@@ -15,7 +15,8 @@ from fastapi import Depends, HTTPException
 
 from app.classes.student_sheet import StudentSheet, student_sheet
 from app.figures.scale import ScaleName
-from app.sheets.worksheet import Variant, Wording
+from app.sheets.variant import Variant
+from app.sheets.wording import Wording
 from app.store import Activity
 from app.store.classwork import ClassDraft
 from app.web.shared.forms import FormDep, FormReader

@@ -26,7 +26,8 @@ from app.grading.grade import AnswersError
 from app.grading.paper_lines import MarkedPaper, blank_order, mark_line, numbered_lines, split_name
 from app.sheets.codes import read_code
 from app.sheets.library import Library
-from app.sheets.worksheet import Variant, WorksheetError
+from app.sheets.variant import Variant
+from app.sheets.worksheet import WorksheetError
 from app.store import Activity, AuditAction, Student, VariantSizes
 from app.store.classwork import ClassDraft
 from app.web.shared import permissions

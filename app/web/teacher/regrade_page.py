@@ -15,7 +15,7 @@ from fastapi.responses import RedirectResponse
 from app.classes.activity_results import corrected_variant, frozen_item
 from app.classes.student_sheet import definition_key, stored_marks
 from app.grading.grade import grade
-from app.sheets.worksheet import Variant
+from app.sheets.variant import Variant
 from app.store import AuditAction, ClassAttempt, Content, Graded, NewMarks, VariantSizes
 from app.web.shared import permissions
 from app.web.shared.forms import FormDep

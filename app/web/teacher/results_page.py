@@ -21,7 +21,7 @@ from app.classes.activity_results import (
     participants,
 )
 from app.grading.item_analysis import RowState, RowStatistics
-from app.sheets.worksheet import Row
+from app.sheets.variant import Row
 from app.store import ClassAttempt, OldMarks, Student
 from app.web.shared import permissions
 from app.web.shared.permissions import StaffActivity, StaffStudentResults

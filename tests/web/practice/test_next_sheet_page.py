@@ -16,7 +16,7 @@ from starlette.testclient import TestClient
 
 from app.practice.record import MAX_RESULTS, PracticeRecord, SheetResult, read_record, write_record
 from app.sheets.library import Library
-from app.sheets.worksheet import Variant
+from app.sheets.variant import Variant
 from app.web.practice.practice_cookie import MAX_COOKIE, read_record_cookie, set_record_cookie
 from app.web.shared.cookies import PRACTICE_COOKIE
 from simulation.misconception_students import misconception_sheets, right_sheet

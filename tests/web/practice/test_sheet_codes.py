@@ -17,7 +17,7 @@ def test_a_code_opens_its_sheet(client: TestClient, library: Library, sheet: str
     variant = library.seeded(sheet, 3)
     page = client.get(address.format(code=variant.code.lower().replace("-", "")))
     assert page.status_code == 200
-    assert variant.description in html.unescape(page.text)
+    assert variant.text.description in html.unescape(page.text)
     assert variant.code in page.text
 
 

@@ -13,7 +13,7 @@ from app.classes import live_snapshot
 from app.classes.live_snapshot import LiveSnapshots
 from app.grading.grade import Report, grade
 from app.misconceptions.catalogue import MISCONCEPTIONS
-from app.sheets.worksheet import Variant
+from app.sheets.variant import Variant
 from app.store import Policies
 from tests.helpers.answer_keys import KEY, WIDE
 from tests.helpers.html_page import Page

@@ -4,26 +4,27 @@ from __future__ import annotations
 
 from collections import Counter
 
-from app.misconceptions.catalogue import MISCONCEPTIONS
-from app.misconceptions.ideas import IDEAS, idea_of
+from app.misconceptions.catalogue import MISCONCEPTION_GROUPS, MISCONCEPTIONS, group_of
 from app.sheets.library import Library
 
 
 def test_every_misconception_belongs_to_exactly_one_idea() -> None:
     """All thirty, each once, and nothing else."""
-    grouped = Counter(misconception for misconceptions in IDEAS.values() for misconception in misconceptions)
+    grouped = Counter(
+        misconception for misconceptions in MISCONCEPTION_GROUPS.values() for misconception in misconceptions
+    )
     assert grouped == Counter(misconception.key for misconception in MISCONCEPTIONS)
-    assert {idea_of(misconception) for misconception in grouped} == set(IDEAS)
+    assert {group_of(misconception) for misconception in grouped} == set(MISCONCEPTION_GROUPS)
 
 
 def test_every_idea_can_show_on_some_sheet() -> None:
     """Each has a misconception that changes a box somewhere, so that it can be met at all."""
-    shown = {misconception.key for misconception in MISCONCEPTIONS if misconception.ways}
-    assert all(shown & set(misconceptions) for misconceptions in IDEAS.values())
+    shown = {misconception.key for misconception in MISCONCEPTIONS if misconception.predictions}
+    assert all(shown & set(misconceptions) for misconceptions in MISCONCEPTION_GROUPS.values())
 
 
 def test_every_idea_has_a_name(library: Library) -> None:
     """In the wording, without a digit."""
     names = library.wording.sections["ideas"]
-    assert list(names) == list(IDEAS)
+    assert list(names) == list(MISCONCEPTION_GROUPS)
     assert not any(character.isdigit() for name in names.values() for character in name)

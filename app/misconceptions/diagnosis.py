@@ -1,0 +1,163 @@
+"""Which misconception, or which two, explain a whole sheet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import combinations
+
+from app.misconceptions.predictions import Expectation, expectations
+from app.misconceptions.slips import is_single_slip, is_slip
+from app.shapes.consistency import Values
+from app.shapes.problem import Problem
+from app.shapes.table import Blank
+
+# What a fit costs for each. Two misconceptions that leave nothing open are likelier than one that predicts a wrong
+# number where the right one stands.
+SLIP_COST, SECOND_MISCONCEPTION_COST, CONTRADICTED_COST, UNEXPLAINED_COST = 1.0, 1.5, 1.6, 2.0
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """The misconception that explains a sheet, the wrong blanks that it explains, and `also` a second one held with it.
+
+    `key` and `also` are keys of the catalogue; the blanks stand in the order of the sheet.
+    """
+
+    key: str
+    explains: tuple[Blank, ...]
+    also: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """How well misconceptions held at once explain a sheet: what they explain, at what cost.
+
+    `unseen` is the number of predicted wrong numbers that the answers do not show.
+    """
+
+    held: tuple[Expectation, ...]
+    explained: frozenset[Blank]
+    cost: float
+    unseen: int
+
+    @property
+    def rank(self) -> tuple[float, int, int, int]:
+        """The smaller, the better: lower cost, then fewer misconceptions, more blanks explained, fewer unseen."""
+        return (self.cost, len(self.held), -len(self.explained), self.unseen)
+
+
+def diagnose(problem: Problem, values: Values) -> Diagnosis | None:
+    """The misconception, or the two, that explain the most wrong blanks and contradict the fewest right ones.
+
+    None if nothing is wrong, if only one blank slipped by a digit, or if nothing explains the sheet.
+    """
+    wrong = {blank: number for blank, number in values.items() if number != problem.key[blank]}
+    if not wrong or is_single_slip(problem.key, wrong):
+        return None
+    fits = [*_fits_alone(problem, values, wrong)]
+    if not any(fit.cost == 0 for fit in fits):  # two misconceptions only if no single one explains everything
+        fits += _fits_of_two(problem, values, wrong)
+        fits += _fits_transposed(problem, values)
+    best = min(fits, key=lambda fit: fit.rank, default=None)
+    return _diagnosis_of(problem, best) if best else None
+
+
+def _diagnosis_of(problem: Problem, fit: _Fit) -> Diagnosis:
+    """The fit's misconceptions as a Diagnosis: the one that explains more blanks is its key."""
+    explains = tuple(blank for blank in problem.blanks if blank in fit.explained)
+    first, *others = sorted(fit.held, key=lambda e: -sum(blank in fit.explained for blank in e.wrong_answers))
+    return Diagnosis(first.misconception, explains, tuple(other.misconception for other in others))
+
+
+def _fits_alone(problem: Problem, values: Values, wrong: Values) -> Iterator[_Fit]:
+    """A fit for each single expectation that explains a wrong blank."""
+    for expectation in expectations(problem):
+        if explained := _confirmed(expectation, wrong):
+            yield from _fit(problem, values, wrong, (expectation,), explained)
+
+
+def _fits_of_two(problem: Problem, values: Values, wrong: Values) -> Iterator[_Fit]:
+    """Two misconceptions at once, each with a blank that the other doesn't explain, and more explained than not."""
+    candidates = [(e, explained) for e in expectations(problem) if (explained := _confirmed(e, wrong))]
+    for (one, by_one), (other, by_other) in combinations(candidates, 2):
+        if one.misconception == other.misconception or by_one <= by_other or by_other <= by_one:
+            continue
+        explained = by_one.union(by_other, _worked_out_with_both(problem, wrong, one, other))
+        unexplained = [sum(b in wrong and b not in explained for b in e.wrong_answers) for e in (one, other)]
+        if 2 * unexplained[0] < len(one.wrong_answers) and 2 * unexplained[1] < len(other.wrong_answers):
+            yield from _fit(problem, values, wrong, (one, other), explained)
+
+
+def _fits_transposed(problem: Problem, values: Values) -> Iterator[_Fit]:
+    """A misconception that transposes matrices, and another that explains the sheet once they are transposed back."""
+    for transposing in (e for e in expectations(problem) if e.transposed):
+        # The blank that each number was meant for, and the sheet with every number put there.
+        meant = {blank: blank.transposed if _transposes(transposing, blank) else blank for blank in values}
+        moved = {blank for blank in values if values.get(meant[blank]) != values[blank]}
+        back = {meant[blank]: number for blank, number in values.items()}
+        wrong = {blank: number for blank, number in back.items() if number != problem.key[blank]}
+        for fit in _fits_alone(problem, back, wrong) if moved else ():
+            (other,) = fit.held
+            # A number is accounted for if it is right where it was meant, or explained there.
+            accounted = {blank for blank in values if meant[blank] not in wrong or meant[blank] in fit.explained}
+            explained = frozenset(blank for blank in accounted if values[blank] != problem.key[blank])
+            mostly = 2 * len(moved - accounted) < len(moved)
+            if mostly and explained - _confirmed(other, values) and other.misconception != transposing.misconception:
+                yield _Fit((transposing, other), explained, fit.cost + SECOND_MISCONCEPTION_COST, fit.unseen)
+
+
+def _transposes(expectation: Expectation, blank: Blank) -> bool:
+    """Whether the expectation swaps rows and columns of the blank's tensor."""
+    return blank.tensor in expectation.transposed or "*" in expectation.transposed
+
+
+def _confirmed(expectation: Expectation, wrong: Values) -> frozenset[Blank]:
+    """The blanks in which exactly the predicted wrong number stands."""
+    return frozenset(blank for blank, number in expectation.wrong_answers.items() if wrong.get(blank) == number)
+
+
+def _worked_out_with_both(problem: Problem, wrong: Values, one: Expectation, other: Expectation) -> Iterator[Blank]:
+    """Counts worked out with both misconceptions: the errors of a sum added, or the factors of a product multiplied.
+
+    Example: where the truth is 10, and alone they write 20 and 30, both together write 40 or 60.
+    """
+    for blank in one.wrong_answers.keys() & other.wrong_answers.keys() & wrong.keys():
+        right, first, second = problem.key[blank], one.wrong_answers[blank], other.wrong_answers[blank]
+        if blank.field == "count" and wrong[blank] in (first + second - right, first * second // right):
+            yield blank
+
+
+def _fit(
+    problem: Problem, values: Values, wrong: Values, held: tuple[Expectation, ...], explained: frozenset[Blank]
+) -> Iterator[_Fit]:
+    """The fit of these expectations, or nothing if they leave too much unexplained or contradict too much.
+
+    Too much is: more unexplained wrong blanks than a third of the explained ones and one slip, or more right blanks
+    that should be wrong than half of the explained ones. A single slip of the right number explains nothing.
+    """
+    if len(explained) == 1 and is_single_slip(problem.key, {blank: wrong[blank] for blank in explained}):
+        return
+    predicted = {blank for e in held for blank in e.wrong_answers}
+    contradicted = sum(blank in values and blank not in wrong for blank in predicted)
+    left = [blank for blank in wrong if blank not in explained]
+    if len(left) - 1 > len(explained) // 3 or contradicted > len(explained) // 2:
+        return
+    slipped = any(is_slip(wrong[blank], meant) for blank in left for meant in _meant_numbers(problem, blank, held))
+    unexplained = len(left) - slipped
+    if unexplained > len(explained) // 3:
+        return
+    cost = (
+        SLIP_COST * slipped
+        + CONTRADICTED_COST * contradicted
+        + UNEXPLAINED_COST * unexplained
+        + SECOND_MISCONCEPTION_COST * (len(held) - 1)
+    )
+    unseen = sum(values.get(blank) != number for e in held for blank, number in e.wrong_answers.items())
+    yield _Fit(held, explained, cost, unseen)
+
+
+def _meant_numbers(problem: Problem, blank: Blank, held: Iterable[Expectation]) -> list[int]:
+    """The numbers that a slipped blank may have been meant to hold: those predicted for it, else the right one."""
+    predicted = [e.wrong_answers[blank] for e in held if blank in e.wrong_answers]
+    return predicted or [problem.key[blank]]

@@ -1,0 +1,121 @@
+"""What the misconceptions predict for one problem, and which of them its sheet cannot tell apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import combinations
+
+from app.algebra.expression import Expression, ExpressionError
+from app.misconceptions.catalogue import BLANK_SYMBOLS, MISCONCEPTIONS, MODEL_SYMBOLS, Misconception, Prediction
+from app.misconceptions.slips import is_single_slip
+from app.models.architecture import Architecture
+from app.shapes.consistency import Values
+from app.shapes.problem import Problem
+from app.shapes.table import Blank
+
+PROBLEMS_REMEMBERED = 4096
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """The blanks of one sheet that a misconception fills in wrongly, each with the number it writes.
+
+    `transposed` are the tensors whose rows and columns it swaps, "*" for all of them.
+    """
+
+    misconception: str
+    wrong_answers: Mapping[Blank, int]
+    transposed: tuple[str, ...] = ()
+
+
+@lru_cache(maxsize=PROBLEMS_REMEMBERED)
+def expectations(problem: Problem) -> tuple[Expectation, ...]:
+    """Every misconception that shows on this sheet, in catalogue order, once for each different way it fills it in.
+
+    A misconception that would write only right numbers here has none.
+    """
+    sizes = {**problem.sizes, **_model_sizes(problem.architecture)}
+    applicable = (m for m in MISCONCEPTIONS if problem.topic in m.predictions and m.applies_to(problem.architecture))
+    return tuple(expectation for each in applicable for expectation in _expectations_of(each, problem, sizes))
+
+
+def _expectations_of(misconception: Misconception, problem: Problem, sizes: Mapping[str, int]) -> list[Expectation]:
+    """One expectation for each prediction that changes something, and changes it otherwise than those before."""
+    expected = list[Expectation]()
+    for prediction in misconception.predictions[problem.topic]:
+        wrong_answers = _wrong_answers(prediction, problem, sizes)
+        if wrong_answers and all(other.wrong_answers != wrong_answers for other in expected):
+            expected.append(Expectation(misconception.key, wrong_answers, prediction.transposed))
+    return expected
+
+
+def _wrong_answers(prediction: Prediction, problem: Problem, sizes: Mapping[str, int]) -> dict[Blank, int]:
+    """The predicted numbers that are not the right ones; empty if the model lacks a size, or one is not whole."""
+    try:
+        substituted = {**sizes, **{symbol: sizes[other] for symbol, other in prediction.substitutions.items()}}
+        written = {
+            blank: _predicted_number(prediction, problem, blank, substituted)
+            for blank in _concerned(prediction, problem)
+        }
+    except (ExpressionError, KeyError):
+        return {}
+    return {blank: number for blank, number in written.items() if number != problem.key[blank]}
+
+
+def _concerned(prediction: Prediction, problem: Problem) -> Iterable[Blank]:
+    """The blanks that a prediction may change; some of them may be named twice."""
+    if "*" in prediction.transposed:
+        return problem.blanks
+    transposed = [blank for blank in problem.blanks if blank.tensor in prediction.transposed]
+    asked, symbols = problem.table.asked, prediction.substitutions.keys()
+    substituted = [b for b in problem.blanks if symbols and symbols & asked[b.tensor].dim(b.field).symbols]
+    names = problem.blanks_by_name
+    return (*transposed, *substituted, *(names[name] for name in prediction.overrides if name in names))
+
+
+def _predicted_number(prediction: Prediction, problem: Problem, blank: Blank, sizes: Mapping[str, int]) -> int:
+    """What a prediction writes into one blank: its override, the other side's number, or its own size substituted."""
+    if override := prediction.overrides.get(str(blank)):
+        size = Expression.parse(override)
+        own = {symbol: BLANK_SYMBOLS[symbol](problem, blank) for symbol in size.symbols & BLANK_SYMBOLS.keys()}
+        return size.size({**sizes, **own} if own else sizes)
+    if prediction.transposed:
+        return problem.key[blank.transposed]
+    return problem.table.asked[blank.tensor].dim(blank.field).size(sizes)
+
+
+def _model_sizes(architecture: Architecture) -> dict[str, int]:
+    """The MODEL_SYMBOLS that are whole numbers for this model."""
+    sizes = {symbol: size_of(architecture) for symbol, size_of in MODEL_SYMBOLS.items()}
+    return {symbol: size for symbol, size in sizes.items() if size is not None}
+
+
+def cannot_tell_apart(problem: Problem) -> tuple[tuple[str, str], ...]:
+    """Pairs of misconceptions that fill in this sheet alike; ("…", "right") for one that does not show on it.
+
+    One that changes a single blank by no more than a slip of a digit counts as not showing.
+    """
+    expected = expectations(problem)
+    shown = {e.misconception for e in expected if not is_single_slip(problem.key, e.wrong_answers)}
+    of_topic = (misconception.key for misconception in MISCONCEPTIONS if problem.topic in misconception.predictions)
+    hidden = [(key, "right") for key in of_topic if key not in shown]
+    return (*hidden, *dict.fromkeys(_alike(expected)))
+
+
+def _alike(expected: Iterable[Expectation]) -> Iterator[tuple[str, str]]:
+    """The keys of every two misconceptions with the same wrong answers."""
+    for first, second in combinations(expected, 2):
+        if first.wrong_answers == second.wrong_answers and first.misconception != second.misconception:
+            yield first.misconception, second.misconception
+
+
+def predicted_sheet(problem: Problem, misconception: str, answers: Values) -> Mapping[Blank, int]:
+    """A number for every blank, as a misconception fills in the whole sheet.
+
+    If it has several ways, the one that agrees with most of these answers. The misconception must show on this sheet.
+    """
+    ways = [e.wrong_answers for e in expectations(problem) if e.misconception == misconception]
+    nearest = max(ways, key=lambda wrong: sum(answers.get(blank) == number for blank, number in wrong.items()))
+    return {**problem.key, **nearest}

@@ -1,0 +1,34 @@
+"""Slips: a number that differs from the one that was meant by one mistyped digit.
+
+>>> is_slip(4069, 4096), is_slip(409, 4096), is_slip(96, 4096), is_slip(128, 4096)
+(True, True, True, False)
+"""
+
+from __future__ import annotations
+
+from app.shapes.consistency import Values
+
+
+def is_single_slip(key: Values, wrong: Values) -> bool:
+    """Whether a single blank is wrong, and its number is a slip of the right one."""
+    return len(wrong) == 1 and all(is_slip(number, key[blank]) for blank, number in wrong.items())
+
+
+def is_slip(typed: int, meant: int) -> bool:
+    """Whether one digit was mistyped, left out or added, or two neighbours were swapped.
+
+    A zero that would then come first is dropped: 96 is a slip of 4096, whose 4 was left out.
+    """
+    short, long = sorted((typed, meant))
+    digits, width = str(long), len(str(long))
+    return _differ_by_one_digit(str(short).zfill(width), digits) or any(
+        digits[:at] + digits[at + 1 :] == str(short).zfill(width - 1) for at in range(width)
+    )
+
+
+def _differ_by_one_digit(first: str, second: str) -> bool:
+    """Whether two texts of one length differ in one character, or in two neighbours that are swapped."""
+    differ = [at for at, (a, b) in enumerate(zip(first, second, strict=True)) if a != b]
+    if len(differ) == 2 and differ[1] == differ[0] + 1:
+        return first[differ[0]] == second[differ[1]] and first[differ[1]] == second[differ[0]]
+    return len(differ) == 1

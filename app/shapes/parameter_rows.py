@@ -1,0 +1,48 @@
+"""The rows of a parameter-count sheet: the parameters of a whole model, part by part, as sums of products."""
+
+from __future__ import annotations
+
+from app.algebra.expression import ZERO, Expression
+from app.models.architecture import Architecture
+from app.models.parameter_specs import Bucket, ParameterSpecs
+from app.shapes.table import PARTS_SUM, Count, FromParts
+
+# The parts of the whole model, and of one layer.
+MODEL_PARTS = ("embedding", "all_layers", "final_norm", "output_head")
+LAYER_PARTS = ("attention", "feed_forward", "norms")
+
+
+def parameter_rows(architecture: Architecture) -> tuple[Count, ...]:
+    """Parts of the model, then parts of one layer, then the total; a part without parameters has no row.
+
+    For models whose layers are all alike: all layers together are L times the one that is counted here.
+    """
+    in_layer, outside = architecture.stacks[0].runs[-1].parameters, architecture.outside_parameters
+    all_layers = _sum(in_layer) * Expression.parse("L")
+    model = {
+        "embedding": (_sum(outside, "embedding"), "vocabulary · width, and positions where there is a table"),
+        "all_layers": (all_layers, "L · (attention + feed-forward + norms)"),
+        "final_norm": (_sum(outside, "other"), "after the last layer"),
+        "output_head": (_sum(outside, "output_head"), "its own matrix, not the embedding's"),
+    }
+    layer = {
+        "attention": (_sum(in_layer, "attention", "attention_norms"), "all of one layer's projections"),
+        "feed_forward": (_sum(in_layer, "mlp"), "all of one layer's feed-forward matrices"),
+        "norms": (_sum(in_layer, "norms", "other"), "all of one layer's norms"),
+    }
+    total = sum((parameters for parameters, _ in model.values()), ZERO)
+    rows = {**model, **layer, "total": (total, "embedding + layers + final norm + output head")}
+    made_from = {
+        "all_layers": FromParts(Expression.parse("L*parts"), LAYER_PARTS),
+        "total": FromParts(PARTS_SUM, MODEL_PARTS),
+    }
+    return tuple(
+        Count(key, parameters, formula, made_from.get(key))
+        for key, (parameters, formula) in rows.items()
+        if parameters != ZERO
+    )
+
+
+def _sum(parameters: ParameterSpecs, *buckets: Bucket) -> Expression:
+    """The parameters of these tensors added up: those in the named buckets, or all if none is named."""
+    return sum((spec.count for spec in parameters if not buckets or spec.bucket in buckets), ZERO)

@@ -1,0 +1,70 @@
+"""A Problem: what is to be found on one sheet, in numbers. It has no wording and no notation, and tokens are rows.
+
+>>> from app.models.read_config import read_config
+>>> gpt2 = read_config('{"model_type": "gpt2", "n_embd": 768, "n_head": 12, "n_layer": 12, "vocab_size": 50257}')
+>>> problem = problem_for("single-head", gpt2, ("queries", "scores"), tokens=100)
+>>> {str(blank): number for blank, number in problem.key.items()}
+{'queries.rows': 100, 'queries.columns': 64, 'scores.rows': 100, 'scores.columns': 100}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from app.models.architecture import Architecture
+from app.shapes.consistency import upstream_blanks
+from app.shapes.table import Blank, TensorTable
+from app.shapes.topics import sizes_for, topic_for
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """A table of tensors, a size for each of its symbols, and the rows that are asked.
+
+    Two problems are equal only if they are one object, so that what is worked out for a problem can be cached by it.
+    """
+
+    topic: str
+    architecture: Architecture
+    table: TensorTable
+    sizes: Mapping[str, int]
+    rows: tuple[str, ...]
+
+    @cached_property
+    def asked(self) -> frozenset[str]:
+        """The keys of the rows that are asked."""
+        return frozenset(self.rows)
+
+    @cached_property
+    def blanks(self) -> tuple[Blank, ...]:
+        """Every blank, row by row: rows, columns, and a parameter's count."""
+        return tuple(Blank(key, field) for key in self.rows for field in self.table.asked[key].fields)
+
+    @cached_property
+    def blanks_by_name(self) -> Mapping[str, Blank]:
+        """The blanks by their text, such as 'queries.rows'."""
+        return {str(blank): blank for blank in self.blanks}
+
+    @cached_property
+    def key(self) -> Mapping[Blank, int]:
+        """The right number for every blank."""
+        return {blank: self.table.asked[blank.tensor].dim(blank.field).size(self.sizes) for blank in self.blanks}
+
+    @cached_property
+    def upstream_blanks(self) -> Mapping[Blank, frozenset[Blank]]:
+        """For each side that an equation makes, in the order of computation, the asked sides its length comes from."""
+        return upstream_blanks(self.table, self.asked)
+
+
+def problem_for(
+    topic: str, architecture: Architecture, rows: tuple[str, ...], tokens: int, decoder_tokens: int | None = None
+) -> Problem:
+    """The Problem of a topic for a model and N = `tokens`; M is `decoder_tokens`, or `tokens` if that is None.
+
+    Rows that the topic's table does not have for this model are left out. Raises TopicError.
+    """
+    table = topic_for(topic, architecture, tokens)
+    sizes = sizes_for(topic, architecture, tokens, decoder_tokens or tokens)
+    return Problem(topic, architecture, table, sizes, tuple(key for key in rows if key in table.asked))

@@ -1,0 +1,38 @@
+"""A sheet as the JSON object that API and terminal print."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.misconceptions.predictions import cannot_tell_apart
+from app.shapes.topics import TOPICS
+from app.sheets.variant import Row, Variant
+
+
+def variant_json(variant: Variant) -> dict[str, Any]:
+    """A sheet without its answers: code, sizes, prose, rows, and the misconceptions that it cannot tell apart.
+
+    "decoder_tokens" is None unless the topic reads two texts.
+    """
+    sheet = variant.worksheet
+    return {
+        "code": variant.code,
+        "worksheet": sheet.key,
+        "model": variant.model.key,
+        "topic": sheet.topic,
+        "tokens": variant.tokens,
+        "decoder_tokens": variant.sizes["M"] if TOPICS[sheet.topic].reads_two_texts else None,
+        "title": variant.title,
+        "description": variant.text.description,
+        "task": variant.text.task,
+        "assumptions": list(variant.text.assumptions),
+        "footnote": variant.text.footnote,
+        "rows": [_row_json(row) for row in variant.rows],
+        "cannot_tell_apart": [list(pair) for pair in cannot_tell_apart(variant.problem)],
+    }
+
+
+def _row_json(row: Row) -> dict[str, Any]:
+    """One row, with its blanks by name: ["queries.rows", "queries.columns"]."""
+    boxes = [str(blank) for blank in row.blanks]
+    return {"key": row.key, "letter": row.letter, "name": row.name, "note": row.note, "boxes": boxes}

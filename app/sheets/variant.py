@@ -1,0 +1,169 @@
+"""A Variant: one sheet, that is a worksheet with a model and a number of tokens; all its sizes are fixed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from app.algebra.expression import Expression
+from app.models.architecture import Architecture
+from app.shapes.problem import Problem, problem_for
+from app.shapes.table import MATRIX_FIELDS, Blank, BlankField, TensorTable
+from app.sheets.codes import write_code
+from app.sheets.notation import NOTATIONS, Notation
+from app.sheets.numbers import Unreadable
+from app.sheets.reading import AnswerReader, Typed
+from app.sheets.sheet_text import SheetText
+from app.sheets.wording import Wording
+from app.sheets.worksheet import Model, Worksheet
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a sheet: the tensor or count it asks for, its letter in the sheet's notation, name and short note."""
+
+    key: str
+    letter: str
+    name: str
+    note: str
+    fields: tuple[BlankField, ...] = MATRIX_FIELDS
+
+    @property
+    def blanks(self) -> tuple[Blank, ...]:
+        """The row's blanks: rows, columns, and a parameter's count."""
+        return tuple(Blank(self.key, field) for field in self.fields)
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A worksheet whose sizes are fixed: what a page shows, what a key holds, what answers are graded by.
+
+    `decoder_tokens` are None if they are the worksheet's own. Blanks, `key` and `dim` are in the orientation of the
+    sheet, rows and columns swapped if its tokens are columns; `problem` always has tokens as rows.
+    """
+
+    worksheet: Worksheet
+    model: Model
+    tokens: int
+    wording: Wording
+    decoder_tokens: int | None = None
+
+    @cached_property
+    def code(self) -> str:
+        """The letters that open this very sheet."""
+        own_model = self.model.key == self.worksheet.model
+        return write_code(
+            self.worksheet.key, self.model.key, self.tokens, self.decoder_tokens, self.key, own_model=own_model
+        )
+
+    @cached_property
+    def architecture(self) -> Architecture:
+        """The model's architecture as this sheet sees it: without grouped queries if the worksheet says so."""
+        real = self.model.architecture
+        return real.as_multi_head() if self.worksheet.kv_head_per_query_head else real
+
+    @cached_property
+    def problem(self) -> Problem:
+        """Table, sizes, blanks and key of this sheet with tokens as rows; raises TopicError without that topic."""
+        decoder_tokens = self.decoder_tokens or self.worksheet.decoder_tokens
+        sheet = self.worksheet
+        return problem_for(sheet.topic, self.architecture, sheet.rows, self.tokens, decoder_tokens)
+
+    @property
+    def table(self) -> TensorTable:
+        """The table that the worksheet's topic means for this model; raises TopicError."""
+        return self.problem.table
+
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        """Every symbol that has a size on this sheet, N among them."""
+        return self.problem.sizes
+
+    @property
+    def notation(self) -> Notation:
+        """The notation that the worksheet names."""
+        return NOTATIONS[self.worksheet.notation]
+
+    @cached_property
+    def rows(self) -> tuple[Row, ...]:
+        """The lines of the sheet in the worksheet's order, without those that this model's table lacks."""
+        return tuple(self._row(key) for key in self.problem.rows)
+
+    def _row(self, key: str) -> Row:
+        words, asked = self.wording.sections["rows"][self.worksheet.topic][key], self.table.asked[key]
+        return Row(key, self.notation.letter(key, asked.letter), words["name"], words.get("note", ""), asked.fields)
+
+    @property
+    def fields(self) -> tuple[BlankField, ...]:
+        """The fields of the widest row: rows and columns, a count, or all three."""
+        return max((row.fields for row in self.rows), key=len)
+
+    @property
+    def letters(self) -> dict[str, str]:
+        """The letter of every tensor and count of the table in the sheet's notation, by key."""
+        entries = {**self.table.by_key, **self.table.asked}
+        return {key: self.notation.letter(key, entry.letter) for key, entry in entries.items()}
+
+    @property
+    def blanks(self) -> tuple[Blank, ...]:
+        """Every box of the sheet, row by row."""
+        return self.problem.blanks
+
+    @property
+    def blanks_by_name(self) -> Mapping[str, Blank]:
+        """Every box by the name that files and API give it, such as 'queries.rows'."""
+        return self.problem.blanks_by_name
+
+    def in_table_orientation(self, blank: Blank) -> Blank:
+        """The table's blank for one of the sheet: rows and columns swapped if the sheet's tokens are columns.
+
+        The swap is its own inverse, so this also turns a blank of the table into one of the sheet. A count stays.
+        """
+        return blank.transposed if self.worksheet.tokens_are == "columns" else blank
+
+    @cached_property
+    def with_tokens_as_rows(self) -> Variant:
+        """The same sheet with its tokens as rows; the variant itself if they already are."""
+        if self.worksheet.tokens_are == "rows":
+            return self
+        return replace(self, worksheet=replace(self.worksheet, tokens_are="rows"))
+
+    @cached_property
+    def key(self) -> Mapping[Blank, int]:
+        """The right number for every box."""
+        if self.worksheet.tokens_are == "rows":
+            return self.problem.key
+        return {blank: self.answer(blank) for blank in self.blanks}
+
+    def dim(self, blank: Blank) -> Expression:
+        """The right answer to a blank in symbols, such as H*d_h."""
+        in_table = self.in_table_orientation(blank)
+        return self.table.asked[in_table.tensor].dim(in_table.field)
+
+    def answer(self, blank: Blank) -> int:
+        """The right number for any row, column or count of the table, asked or not."""
+        return self.dim(blank).size(self.sizes)
+
+    @cached_property
+    def reader(self) -> AnswerReader:
+        """Reads what is typed into the boxes of this sheet."""
+        return AnswerReader(self.problem, self.notation, in_letters=self.worksheet.answers == "letters")
+
+    def read(self, text: str) -> Typed | Unreadable | None:
+        """What a text in a box means on this sheet; None for an empty box."""
+        return self.reader.read(text)
+
+    def is_right(self, blank: Blank, typed: Typed) -> bool:
+        """Whether an answer is right: by its number, or on a sheet in letters by what it means in this model."""
+        return typed.value == self.key[blank] if typed.meaning is None else self.reader.means(typed, self.dim(blank))
+
+    @cached_property
+    def text(self) -> SheetText:
+        """The prose of this sheet."""
+        return SheetText(self.worksheet, self.model, self.problem, self.wording)
+
+    @property
+    def title(self) -> str:
+        """The sheet's title; see SheetText."""
+        return self.text.title

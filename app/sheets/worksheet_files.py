@@ -1,0 +1,153 @@
+"""A folder of worksheets, models and wording, read into one Library.
+
+`*.toml` are worksheets, `models/*.json` hold a published config.json each with a name, a sentence and a link,
+`wording/en.toml` holds every sentence a sheet says.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Container, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from app.models.architecture import TokensError
+from app.models.config_fields import ConfigError
+from app.models.read_config import build_architecture
+from app.shapes.table import MATRIX_FIELDS
+from app.shapes.topics import TOPICS, TopicError, check_decoder_tokens, topic_for
+from app.sheets.library import Library
+from app.sheets.notation import NOTATIONS
+from app.sheets.wording import Wording
+from app.sheets.worksheet import Model, Worksheet, WorksheetError
+
+ANSWERS = ("numbers", "letters")
+
+
+class WorksheetFile(BaseModel):
+    """The settings of a worksheet file; each description completes "must be …" in the message for its author."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    title: str = Field(description="a text")
+    model: str = Field(description="a text")
+    topic: str = Field(description="a text")
+    tokens: int = Field(description="a whole number")
+    rows: list[str] = Field(description="a list of texts")
+    notation: str = Field(default="classic", description="a text")
+    kv_head_per_query_head: bool = Field(default=False, description="true or false")
+    decoder_tokens: int | None = Field(default=None, description="a whole number")
+    models: list[str] = Field(default_factory=list, description="a list of texts")
+    answers: str = Field(default="numbers", description="a text")
+    tokens_are: str = Field(default="rows", description="a text")
+    follow_share: float = Field(default=0.5, ge=0, le=1, description="a number from 0 to 1")
+
+    def as_worksheet(self, key: str) -> Worksheet:
+        """The same settings as a Worksheet of that key."""
+        return Worksheet(key, **{**dict(self), "rows": tuple(self.rows), "models": tuple(self.models)})
+
+
+class ModelFile(BaseModel):
+    """What a model file holds: the model's name, a sentence about it, the link to its card, its config.json."""
+
+    model_config = ConfigDict(strict=True)
+
+    name: str
+    about: str
+    card: str
+    config: Any
+
+
+def load_library(folder: Path) -> Library:
+    """Read a folder of worksheets; raises WorksheetError that names the file that cannot be used and what to change.
+
+    Worksheets stand in the order in which their topics are taught, those of one topic by key.
+    """
+    wording = Wording(_read_toml(folder / "wording" / "en.toml"))
+    models = {path.stem: _read_model(path) for path in sorted(folder.glob("models/*.json"))}
+    sheets = [_read_worksheet(path, models, wording) for path in folder.glob("*.toml")]
+    sheets.sort(key=lambda sheet: (list(TOPICS).index(sheet.topic), sheet.key))
+    return Library({sheet.key: sheet for sheet in sheets}, models, wording)
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    """The contents of a TOML file; raises WorksheetError if it is not there, not UTF-8 or not TOML."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise WorksheetError(f"{path.name} cannot be read: {error}") from None
+
+
+def _read_model(path: Path) -> Model:
+    """The Model of a file of models/; raises WorksheetError, with the reason if its config is what cannot be used."""
+    try:
+        entry = ModelFile.model_validate(json.loads(path.read_text(encoding="utf-8")))
+        return Model(path.stem, entry.name, entry.about, entry.card, build_architecture(entry.config, entry.name))
+    except ConfigError as error:
+        raise WorksheetError(f"models/{path.name}: {error}") from None
+    except (OSError, ValueError, RecursionError):
+        raise WorksheetError(f"models/{path.name} needs one object with name, about, card and config.") from None
+
+
+def _read_worksheet(path: Path, models: Mapping[str, Model], wording: Wording) -> Worksheet:
+    """The Worksheet of a file; raises WorksheetError for a setting that is unknown, missing or cannot be used."""
+    try:
+        sheet = WorksheetFile.model_validate(_read_toml(path)).as_worksheet(path.stem)
+    except ValidationError as error:
+        raise WorksheetError(_setting_message(path.name, error)) from None
+    try:
+        _check_names(sheet, models)
+        _check_rows(sheet, models, wording)
+    except (TokensError, TopicError, WorksheetError) as error:
+        raise WorksheetError(f"{path.name}: {error}") from None
+    return sheet
+
+
+def _setting_message(file: str, error: ValidationError) -> str:
+    """One sentence about the first setting that is wrong; missing settings are only named if no other is wrong."""
+    problems = [problem for problem in error.errors() if problem["type"] != "missing"]
+    if not problems:
+        return f"{file} needs title, model, topic, tokens and rows."
+    key = str(problems[0]["loc"][0])
+    if problems[0]["type"] == "extra_forbidden":
+        return f"{file}: there is no setting “{key}”; there are: {', '.join(WorksheetFile.model_fields)}."
+    return f"{file}: {key} must be {WorksheetFile.model_fields[key].description}."
+
+
+def _check_names(sheet: Worksheet, models: Mapping[str, Model]) -> None:
+    """Raise WorksheetError for the first setting that names something there is not; it lists what there is."""
+    _require("topic", TOPICS, sheet.topic)
+    _require("model", models, sheet.model)
+    _require("notation", NOTATIONS, sheet.notation)
+    _require("kind of answers", ANSWERS, sheet.answers)
+    _require("way tokens can be", MATRIX_FIELDS, sheet.tokens_are)
+    for model in sheet.models:
+        _require("model", models, model)
+
+
+def _require(what: str, known: Iterable[str], name: str) -> None:
+    """Raise WorksheetError unless a name is one of those that are known."""
+    names = list(known)
+    if name not in names:
+        raise WorksheetError(f"there is no {what} “{name}”; there are: {', '.join(names)}.")
+
+
+def _check_rows(sheet: Worksheet, models: Mapping[str, Model], wording: Wording) -> None:
+    """Check that every model has the topic at the sheet's lengths, and that the rows are some of its table, each once.
+
+    A row without a name in the wording cannot be asked. Raises TopicError, TokensError or WorksheetError.
+    """
+    own = models[sheet.model].architecture
+    asked = topic_for(sheet.topic, own, sheet.tokens).asked
+    for model in (sheet.model, *sheet.models):
+        architecture = models[model].architecture
+        topic_for(sheet.topic, architecture, architecture.check_tokens(sheet.tokens))
+    if sheet.decoder_tokens is not None:
+        check_decoder_tokens(own, sheet.tokens, sheet.decoder_tokens)
+    named: Container[str] = wording.sections["rows"].get(sheet.topic, {})
+    possible = [key for key in asked if key in named]
+    if not sheet.rows or not all(row in possible and sheet.rows.count(row) == 1 for row in sheet.rows):
+        raise WorksheetError(f"rows must be some of {', '.join(possible)}, each once.")
