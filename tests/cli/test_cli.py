@@ -1,4 +1,4 @@
-"""The same verbs from a terminal: what they print, and the one line for input that cannot be used."""
+"""The commands of the terminal: what they print, and the one line for input that cannot be used."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ CONFIG: dict[str, Any] = {
 def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     """What a command that is done prints; nothing on standard error."""
     main(arguments)
-    said = capsys.readouterr()
-    assert said.err == ""
-    return said.out
+    output = capsys.readouterr()
+    assert output.err == ""
+    return output.out
 
 
 def printed_json(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
@@ -51,12 +51,12 @@ def refusal(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     with pytest.raises(SystemExit) as ended:
         main(arguments)
     assert ended.value.code == 2
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert said.err.count("\n") == 1
-    assert said.err.startswith("attention-shapes: ")
-    assert len(said.err) < 1000
-    return said.err
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert output.err.count("\n") == 1
+    assert output.err.startswith("attention-shapes: ")
+    assert len(output.err) < 1000
+    return output.err
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def changed(config: Path, **changes: object) -> str:
     return str(config)
 
 
-# What the verbs print
+# What the commands print
 
 
 def test_models_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -239,7 +239,7 @@ def test_a_head_too_large_for_any_memory_is_run_on_the_meta_device() -> None:
 
 
 def test_help_and_version_are_there(capsys: pytest.CaptureFixture[str]) -> None:
-    """Every verb stands in the help, and every setting in that of serve."""
+    """Every command stands in the help, and every setting in that of serve."""
     for arguments, wanted in (
         (
             ["--help"],
@@ -257,15 +257,15 @@ def test_help_and_version_are_there(capsys: pytest.CaptureFixture[str]) -> None:
     assert len(Settings.model_fields) == 10
 
 
-def test_every_verb_is_found_in_its_module(capsys: pytest.CaptureFixture[str]) -> None:
-    """The help of the whole program lists what the help of each verb alone explains in the same words."""
+def test_every_command_is_found_in_its_module(capsys: pytest.CaptureFixture[str]) -> None:
+    """The help of the whole program lists what the help of each command alone explains in the same words."""
     with pytest.raises(SystemExit):
         main(["--help"])
-    told = re.findall(r"^    (\S+)\s+(\S[^\n]*)", capsys.readouterr().out, re.MULTILINE)
-    assert [verb for verb, _ in told] == [verb for names in COMMANDS_BY_MODULE.values() for verb in names]
-    for verb, begin in told:
+    listed = re.findall(r"^    (\S+)\s+(\S[^\n]*)", capsys.readouterr().out, re.MULTILINE)
+    assert [name for name, _ in listed] == [name for names in COMMANDS_BY_MODULE.values() for name in names]
+    for name, begin in listed:
         with pytest.raises(SystemExit):
-            main([verb, "--help"])
+            main([name, "--help"])
         assert begin in " ".join(capsys.readouterr().out.split())
 
 
@@ -295,11 +295,11 @@ def test_shapes_are_printed_without_database_or_web() -> None:
 # Input that cannot be used
 
 
-@pytest.mark.parametrize("verb", ["shapes", "run"])
+@pytest.mark.parametrize("name", ["shapes", "run"])
 @pytest.mark.parametrize("tokens", ["0", "-3", "1000000000", "1.5", "", "many", "²", "9" * 5000, "9**9", "1,000"])
-def test_tokens_that_cannot_be_used(capsys: pytest.CaptureFixture[str], verb: str, tokens: str) -> None:
+def test_tokens_that_cannot_be_used(capsys: pytest.CaptureFixture[str], name: str, tokens: str) -> None:
     """Zero, negative, huge, broken, empty: a sentence about tokens."""
-    assert re.search(r"[Tt]okens must be a whole number", refusal(capsys, verb, "llama-7b", "--tokens", tokens))
+    assert re.search(r"[Tt]okens must be a whole number", refusal(capsys, name, "llama-7b", "--tokens", tokens))
 
 
 def test_tokens_beyond_a_position_table(capsys: pytest.CaptureFixture[str]) -> None:
@@ -308,7 +308,7 @@ def test_tokens_beyond_a_position_table(capsys: pytest.CaptureFixture[str]) -> N
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "sentence"),
     [
         ({"model_type": None}, "model_type"),
         ({"model_type": "nope"}, "nope"),
@@ -328,10 +328,10 @@ def test_tokens_beyond_a_position_table(capsys: pytest.CaptureFixture[str]) -> N
     ],
 )
 def test_configs_that_cannot_be_used(
-    capsys: pytest.CaptureFixture[str], config: Path, changes: dict[str, object], said: str
+    capsys: pytest.CaptureFixture[str], config: Path, changes: dict[str, object], sentence: str
 ) -> None:
     """The field that is missing or impossible is named."""
-    assert said in refusal(capsys, "shapes", changed(config, **changes))
+    assert sentence in refusal(capsys, "shapes", changed(config, **changes))
 
 
 @pytest.mark.parametrize(
@@ -368,7 +368,7 @@ def test_models_and_files_that_are_not_there(
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "sentence"),
     [
         (b"", "not JSON"),
         (b"{", "not JSON"),
@@ -385,12 +385,12 @@ def test_models_and_files_that_are_not_there(
     ],
 )
 def test_answers_that_cannot_be_used(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, content: bytes, said: str
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, content: bytes, sentence: str
 ) -> None:
     """Not JSON, not texts, or for boxes that the sheet does not have."""
     path = tmp_path / "answers.json"
     path.write_bytes(content)
-    assert said in refusal(capsys, "grade", "llama-7b", str(path))
+    assert sentence in refusal(capsys, "grade", "llama-7b", str(path))
 
 
 def test_an_unknown_worksheet(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -475,7 +475,7 @@ def test_serve_prints_its_address_and_serves_there_without_torch(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("variable", "value", "said"),
+    ("variable", "value", "sentence"),
     [
         ("ATTENTION_SHAPES_PORT", "http", "ATTENTION_SHAPES_PORT"),
         ("ATTENTION_SHAPES_PORT", "65536", "ATTENTION_SHAPES_PORT"),
@@ -494,13 +494,13 @@ def test_settings_that_cannot_be_used(
     tmp_path: Path,
     variable: str,
     value: str,
-    said: str,
+    sentence: str,
 ) -> None:
     """One line that names the setting, and nothing is served."""
     monkeypatch.setenv("ATTENTION_SHAPES_PORT", "0")
     monkeypatch.setenv("ATTENTION_SHAPES_DATA_DIR", str(tmp_path))
     monkeypatch.setenv(variable, value)
-    assert said in refusal(capsys, "serve")
+    assert sentence in refusal(capsys, "serve")
 
 
 def test_a_variant_is_printed_as_the_api_gives_it(capsys: pytest.CaptureFixture[str]) -> None:
@@ -533,7 +533,7 @@ def test_answers_to_a_variant_are_graded(capsys: pytest.CaptureFixture[str], tmp
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "sentence"),
     [
         (("llama-7b", "--seed", "x"), "--seed must be a whole number"),
         (("llama-7b", "--seed", str(10**17)), None),
@@ -543,10 +543,10 @@ def test_answers_to_a_variant_are_graded(capsys: pytest.CaptureFixture[str], tmp
     ],
 )
 def test_a_variant_that_cannot_be_drawn_is_refused(
-    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], said: str | None
+    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], sentence: str | None
 ) -> None:
     """In one line; a long seed is a seed like any other."""
-    if said is None:
+    if sentence is None:
         assert printed(capsys, "variant", *arguments)
     else:
-        assert said in refusal(capsys, "variant", *arguments)
+        assert sentence in refusal(capsys, "variant", *arguments)

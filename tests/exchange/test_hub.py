@@ -202,7 +202,7 @@ def test_what_was_fetched_before_is_there_without_the_hub(
 
 
 @pytest.mark.parametrize(
-    ("name", "status", "said"),
+    ("name", "status", "sentence"),
     [
         ("org/gone", 404, "no model “org/gone”"),
         ("org/unheard-of", 404, "no model"),
@@ -218,11 +218,11 @@ def test_what_was_fetched_before_is_there_without_the_hub(
     ],
 )
 def test_each_refusal_is_one_sentence_with_its_status(
-    fake: FakeHub, tmp_path: Path, name: str, status: int, said: str
+    fake: FakeHub, tmp_path: Path, name: str, status: int, sentence: str
 ) -> None:
     """What the hub says, in words that a person can act on."""
     refused = problem(name, tmp_path)
-    assert said in str(refused)
+    assert sentence in str(refused)
     assert refused.status == status
 
 
@@ -357,11 +357,11 @@ def test_the_terminal_takes_a_name(
     monkeypatch.setenv("ATTENTION_SHAPES_DATA_DIR", str(tmp_path))
     cli.main(["shapes", "org/good", "--tokens", "7", "--json"])
     assert json.loads(capsys.readouterr().out)["head"]["queries"] == [7, 16]
-    for name, said in (("org/gone", "no model “org/gone” on the Hub"), ("org/missing.json", "no file")):
+    for name, sentence in (("org/gone", "no model “org/gone” on the Hub"), ("org/missing.json", "no file")):
         with pytest.raises(SystemExit) as ended:
             cli.main(["shapes", name])
         assert ended.value.code == 2
-        assert said in capsys.readouterr().err
+        assert sentence in capsys.readouterr().err
     monkeypatch.setenv("ATTENTION_SHAPES_HUB", "false")
     with pytest.raises(SystemExit):
         cli.main(["shapes", "org/good"])

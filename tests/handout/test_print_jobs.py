@@ -1,4 +1,4 @@
-"""Print jobs as files: found by every process, read by no other user, deleted after an hour."""
+"""Print jobs as files: stored by every process, read by no other user, deleted after an hour."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ def test_a_job_of_one_process_is_found_by_another_and_read_by_no_other_user(tmp_
     mine, others = PrintJobFolder(tmp_path / "jobs"), PrintJobFolder(tmp_path / "jobs")
     job = PrintJob("One head", 2000)
     mine.save(replace(job, documents_done=3, documents=20))
-    found = others.find(job.key)
-    assert found
-    assert (found.percent, found.is_ready, others.read_pdf(found)) == (15, False, None)
+    stored = others.find(job.key)
+    assert stored
+    assert (stored.percent, stored.is_ready, others.read_pdf(stored)) == (15, False, None)
     mine.save_pdf(replace(job, documents_done=20, documents=20), b"%PDF")
-    found = others.find(job.key)
-    assert found == replace(job, documents_done=20, documents=20, is_ready=True)
-    assert others.read_pdf(found) == b"%PDF"
+    stored = others.find(job.key)
+    assert stored == replace(job, documents_done=20, documents=20, is_ready=True)
+    assert others.read_pdf(stored) == b"%PDF"
     assert {path.stat().st_mode & 0o077 for path in (tmp_path / "jobs").iterdir()} == {0}
     assert len(list((tmp_path / "jobs").iterdir())) == 2
     assert others.find("../" + job.key) is None
@@ -33,12 +33,12 @@ def test_jobs_go_after_an_hour_and_one_that_stands_still_says_so(tmp_path: Path)
     jobs, job = PrintJobFolder(tmp_path), PrintJob("One head", 2000)
     jobs.save(job)
     state = tmp_path / f"{job.key}.json"
-    for age, said in ((60, ""), (600, "This handout was lost when the server stopped: make it again.")):
+    for age, problem in ((60, ""), (600, "This handout was lost when the server stopped: make it again.")):
         os.utime(state, (time.time() - age,) * 2)
         jobs.delete_expired()
-        found = jobs.find(job.key)
-        assert found
-        assert found.problem == said
+        stored = jobs.find(job.key)
+        assert stored
+        assert stored.problem == problem
     os.utime(state, (time.time() - 4000,) * 2)
     jobs.delete_expired()
     assert jobs.find(job.key) is None

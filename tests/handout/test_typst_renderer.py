@@ -50,7 +50,7 @@ def squeezed(text: str) -> str:
 def given(variant: Variant) -> str:
     """What a sheet tells its students."""
     rows = (f"{row.letter} {row.name} {row.note}" for row in variant.rows)
-    told = (
+    texts = (
         variant.title,
         variant.text.description,
         variant.text.task,
@@ -58,7 +58,7 @@ def given(variant: Variant) -> str:
         variant.text.footnote or "",
         *rows,
     )
-    return " ".join((*told, variant.model.about, variant.model.card))
+    return " ".join((*texts, variant.model.about, variant.model.card))
 
 
 def rest_of(page: Printed, edge: float) -> bool:
@@ -318,11 +318,11 @@ def test_parts_are_bound_with_their_tags(monkeypatch: pytest.MonkeyPatch) -> Non
     """A handout that is set in several parts is one tree: every page is numbered once and found in it."""
     monkeypatch.setattr("app.handout.document.SHEETS_PER_DOCUMENT", 10)
     names = [f"Student {at}" for at in range(23)]
-    told = list[tuple[int, int]]()
+    progress = list[tuple[int, int]]()
     options = HandoutOptions(worksheet="head-of-a-model", variants=True, key="with")
     documents = handout_documents(options, plan_sheets(LIBRARY, options, names), TICKETS, ADDRESS)
-    pdf = RENDERER.render_handout(documents, lambda done, total: told.append((done, total)))
-    assert told == [(at, 7) for at in range(1, 8)]
+    pdf = RENDERER.render_handout(documents, lambda done, total: progress.append((done, total)))
+    assert progress == [(at, 7) for at in range(1, 8)]
     with pikepdf.open(io.BytesIO(pdf)) as opened:
         tree = opened.Root.StructTreeRoot
         keys = [int(key) for key in list(tree.ParentTree.Nums)[::2]]

@@ -23,9 +23,9 @@ def test_the_options_stand_in_the_address(client: TestClient) -> None:
         'value="COS 597G"',
     ):
         assert chosen in page
-    told = re.search(r'data-address="/handout\?([^"]*)"', page)
-    assert told
-    assert set(told.group(1).replace("&amp;", "&").split("&")) == set(QUERY.split("&"))
+    link = re.search(r'data-address="/handout\?([^"]*)"', page)
+    assert link
+    assert set(link.group(1).replace("&amp;", "&").split("&")) == set(QUERY.split("&"))
 
 
 def test_the_pages_shown_are_those_of_the_pdf(client: TestClient) -> None:
@@ -53,9 +53,9 @@ def test_a_sheet_with_a_decoders_text_is_printed_as_it_is_shown(client: TestClie
     assert link
     page = client.get(link[1].replace("&amp;", "&")).text
     assert re.search(r'name="decoded" class="decodes" value="7"', page)
-    told = re.search(r'href="(/handout\.pdf\?[^"]*)"', page)
-    assert told
-    paper = printed(client.get(told[1].replace("&amp;", "&")).content)[0].text
+    link = re.search(r'href="(/handout\.pdf\?[^"]*)"', page)
+    assert link
+    paper = printed(client.get(link[1].replace("&amp;", "&")).content)[0].text
     assert f"Sheet {code[1]}," in paper
 
 
