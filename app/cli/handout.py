@@ -49,7 +49,7 @@ def _write_handout(parsed: argparse.Namespace) -> None:
     """Plan the sheets, typeset them and write the PDF; raises InputError, HandoutError, and what Library raises."""
     settings = read_settings()
     tickets = load_tickets(PROJECT / "worksheets")
-    options = _options(parsed).checked(tickets)
+    options = _options(parsed).check(tickets)
     names = _roster(parsed.roster) if parsed.roster else ()
     sheets = plan_sheets(open_library(), options, names, _progress_line("sheets"))
     documents = handout_documents(options, sheets, tickets, settings.address)

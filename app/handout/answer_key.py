@@ -9,7 +9,7 @@ from app.shapes.table import Blank, Count
 from app.sheets.notation import format_number
 from app.sheets.variant import Row, Variant
 
-from .symbol_pieces import SymbolSplitter, working
+from .symbol_pieces import SymbolSplitter, write_working
 
 MAX_WRONG_SHAPES = 7  # of one row; the most telling come first
 
@@ -48,7 +48,7 @@ def _answer(variant: Variant, blank: Blank) -> dict[str, Any]:
         symbols = SymbolSplitter(variant.worksheet.notation).expression(variant.notation.write(dim))
         return {"number": symbols, "working": [f"= {format_number(variant.key[blank])}"]}
     formula = entry.formula if isinstance(entry, Count) else ""
-    return {"number": [format_number(variant.key[blank])], "working": working(variant, dim, formula)}
+    return {"number": [format_number(variant.key[blank])], "working": write_working(variant, dim, formula)}
 
 
 def _wrong_shapes(variant: Variant, row: Row) -> list[dict[str, str]]:

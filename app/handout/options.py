@@ -55,7 +55,7 @@ class HandoutOptions:
         """Whether a length was asked for, so that everyone gets the same sheet."""
         return (self.tokens, self.decoder_tokens) != (None, None)
 
-    def checked(self, tickets: Mapping[str, object]) -> HandoutOptions:
+    def check(self, tickets: Mapping[str, object]) -> HandoutOptions:
         """Return these options; raises HandoutError about the first that cannot be used.
 
         `tickets` are the exit tickets that `back` may name. Worksheet, model and lengths are checked by the library.

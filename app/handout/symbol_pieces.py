@@ -43,7 +43,7 @@ class SymbolSplitter:
         return {"base": base.replace("'", "′"), "below": below}
 
 
-def working(variant: Variant, dim: Expression, formula: str = "") -> list[Piece]:
+def write_working(variant: Variant, dim: Expression, formula: str = "") -> list[Piece]:
     """Return how the number of a dim comes about: its symbols, then the same in numbers if that says more.
 
     A sum of more than two terms is not written out; its `formula` in words stands there instead, if it has one.

@@ -38,7 +38,7 @@ SCRIPTS = [
 
 def made(options: HandoutOptions, names: Sequence[str] = (), address: str = ADDRESS) -> bytes:
     """The PDF of these options."""
-    options = options.checked(TICKETS)
+    options = options.check(TICKETS)
     return RENDERER.render_handout(handout_documents(options, plan_sheets(LIBRARY, options, names), TICKETS, address))
 
 
@@ -353,7 +353,7 @@ def test_parts_are_bound_with_their_tags(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_options_that_cannot_be_used_are_told(change: dict[str, object], sentence: str) -> None:
     """One sentence says what to change."""
     with pytest.raises(HandoutError, match=re.escape(sentence)):
-        HandoutOptions(**change).checked(TICKETS)  # type: ignore[arg-type]
+        HandoutOptions(**change).check(TICKETS)  # type: ignore[arg-type]
 
 
 def test_a_course_that_is_too_long_is_told() -> None:

@@ -15,7 +15,7 @@ from app.settings import Settings
 from app.web.shared.forms import whole_number
 
 MAX_FIELD_LENGTH = 500  # longer texts are cut, and then refused as too long for a line or as unknown
-MAX_TYPED_LENGTH_OF_SHEET = 10**9  # tokens; what a model can take is checked by the library
+MAX_TYPED_TOKENS = 10**9  # tokens; what a model can take is checked by the library
 _LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1", "testserver")
 _PLAIN_HOST = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+")
 
@@ -63,7 +63,7 @@ class HandoutForm(BaseModel):
         changed = self.model_dump(by_alias=True, exclude_defaults=True)
         return urlencode({"worksheet": self.worksheet, **changed})
 
-    def options(self, tickets: Iterable[str]) -> HandoutOptions:
+    def to_options(self, tickets: Iterable[str]) -> HandoutOptions:
         """Return the options; raises HandoutError about the first field that cannot be used.
 
         `tickets` are the keys of the exit tickets for the back. Where everyone gets a variant of their own, lengths
@@ -86,7 +86,7 @@ class HandoutForm(BaseModel):
             key=self.key,
             large=bool(self.large),
             figures=self.figures,
-        ).checked(dict.fromkeys(tickets))
+        ).check(dict.fromkeys(tickets))
 
 
 def handout_base_url(request: Request, settings: Settings) -> str:
@@ -110,7 +110,7 @@ def pdf_response(pdf: bytes, name: str) -> Response:
 
 def _length(text: str, label: str) -> int | None:
     """Return a number of tokens, None for an empty field; raises HandoutError."""
-    return _number(text, label, MAX_TYPED_LENGTH_OF_SHEET) if text.strip() else None
+    return _number(text, label, MAX_TYPED_TOKENS) if text.strip() else None
 
 
 def _number(text: str, label: str, highest: int, *, lowest: int = 0) -> int:

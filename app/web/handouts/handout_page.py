@@ -125,7 +125,7 @@ def print_for_class_list(
 
 def _options_and_library(services: Services, form: HandoutForm) -> tuple[HandoutOptions, Library]:
     """Return the options, and the library with the model they name, if it was imported; raises HandoutError."""
-    return form.options(services.tickets), library_with_model(services.library, services.store, form.model)
+    return form.to_options(services.tickets), library_with_model(services.library, services.store, form.model)
 
 
 def _page(request: Request, services: Services, form: HandoutForm) -> tuple[HandoutPage, int]:
@@ -139,7 +139,7 @@ def _page(request: Request, services: Services, form: HandoutForm) -> tuple[Hand
         base_url=handout_base_url(request, services.settings),
     )
     try:
-        options = form.options(services.tickets)
+        options = form.to_options(services.tickets)
         pages = services.printer.preview(library, options, page.base_url)
     except FORM_ERRORS as error:
         return replace(page, problem=str(error)), status_of(error)
