@@ -125,7 +125,7 @@ class Outbox:
         return True
 
     def close(self) -> None:
-        """Wait until everything queued is done, for at most CLOSE_TIMEOUT_S each to queue the end and to reach it."""
+        """Wait until everything queued is done, but no longer than twice CLOSE_TIMEOUT_S."""
         if self._thread is None:
             return
         with suppress(Full):

@@ -119,7 +119,11 @@ def _entry_by_header(row: Sequence[str], columns: Mapping[_ColumnKind, int]) -> 
 
 
 def _entry_by_look(row: Sequence[str]) -> tuple[str, str]:
-    """Return name and number of a row without a header; a cell that stands alone is always a name."""
+    """Return name and number of a row without a header, the number "" if there is none.
+
+    Of several cells the first with a digit and no space is the number, cells with @ are left out, and the others are
+    the name. A cell that stands alone is always the name.
+    """
     if len(row) == 1:
         return _first_name_first(row[0]), ""
     number = next((cell for cell in row if _STUDENT_NUMBER.fullmatch(cell)), "")

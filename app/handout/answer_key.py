@@ -52,7 +52,7 @@ def _answer(variant: Variant, blank: Blank) -> dict[str, Any]:
 
 
 def _wrong_shapes(variant: Variant, row: Row) -> list[dict[str, str]]:
-    """Return each wrong shape of a row once, with the names of every misconception that leads to it."""
+    """Return at most MAX_WRONG_SHAPES wrong shapes of a row, each with every misconception that leads to it."""
     misconceptions: dict[tuple[int, ...], list[str]] = {}
     in_table = [variant.in_table_orientation(blank) for blank in row.blanks]
     truth = [variant.key[blank] for blank in row.blanks]

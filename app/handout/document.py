@@ -183,7 +183,7 @@ def _task(variant: Variant, splitter: SymbolSplitter) -> list[Piece]:
 
 
 def _width_in_em(pieces: Sequence[Piece]) -> float:
-    """Return an upper bound for the width of a letter with its subscript, by the number of its characters."""
+    """Return an upper bound for the width of the symbols, by their characters; plain text does not count."""
     widths = (0.6 * len(p["code"]) if "code" in p else 0.9 * len(p["base"]) + 0.46 * len(p["below"])
               for p in pieces if isinstance(p, dict))  # fmt: skip
     return sum(widths)

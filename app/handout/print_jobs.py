@@ -176,7 +176,10 @@ class HandoutPrinter:
         return job
 
     def find_job(self, key: str, teacher_id: int | None) -> PrintJob | None:
-        """Return a job that this teacher, or with None a visitor, may see; None for every other key."""
+        """Return a job that belongs to nobody or to this teacher; None for an unknown key or another teacher's job.
+
+        `teacher_id` is None for a visitor.
+        """
         job = self._folder.find(key)
         return job if job and job.teacher_id in (None, teacher_id) else None
 
@@ -185,7 +188,7 @@ class HandoutPrinter:
         return self._folder.read_pdf(job)
 
     def _render_preview(self, key: _PreviewCacheKey, options: HandoutOptions, base_url: str) -> tuple[bytes, ...]:
-        """Typeset documents until there are PREVIEW_PAGES pages; raises PrinterBusyError at once, without waiting."""
+        """Typeset documents until there are PREVIEW_PAGES pages; raises PrinterBusyError where too many wait."""
         documents = handout_documents(options, plan_sheets(key.library, options), self._tickets, base_url)
         pages = list[bytes]()
         with self._waiting_slot():

@@ -29,9 +29,10 @@ def plan_sheets(
 ) -> tuple[HandoutSheet, ...]:
     """Return the sheets of a handout: one for each name in their order, or `options.sheets` without names.
 
-    A student's variant follows from the seed and the name alone, so it stays when the class list is reordered; the
-    second of two equal names gets another one. Variants without names are all different. Raises HandoutError where a
-    worksheet has too few, and what Library raises for a worksheet, model or length that cannot be used.
+    Everyone gets the same sheet, unless `options` ask for variants and for no length. A student's variant follows from
+    the seed and the name alone, so it stays when the class list is reordered; the second of two equal names gets
+    another one. Variants without names are all different. Raises HandoutError where a worksheet has too few, and what
+    Library raises for a worksheet, model or length that cannot be used.
     """
     if options.variants and not options.has_fixed_length:
         return tuple(
