@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from app.algebra.number_text import format_number
 from app.classes.student_sheet import frozen_worksheet, own_sizes, variant_of
 from app.grading.grade import Report, grade, with_kept_marks
 from app.grading.item_analysis import (
@@ -16,7 +17,6 @@ from app.grading.item_analysis import (
     row_statistics,
 )
 from app.sheets.library import Library
-from app.sheets.notation import format_number
 from app.sheets.reading import Typed
 from app.sheets.variant import Row, Variant
 from app.sheets.wording import Wording

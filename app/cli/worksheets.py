@@ -7,13 +7,13 @@ import json
 import sys
 from pathlib import Path
 
+from app.algebra.number_text import format_number
 from app.grading.grade import Report, grade
 from app.grading.hints import HINT_LEVELS, Hint, write_hint
 from app.misconceptions.predictions import cannot_tell_apart
 from app.models.read_config import MAX_CONFIG_BYTES
 from app.sheets.codes import read_code
 from app.sheets.lint import findings
-from app.sheets.notation import format_number
 from app.sheets.sheet_json import variant_json
 from app.sheets.variant import Variant
 

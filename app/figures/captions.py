@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from app.algebra.number_text import format_number
 from app.figures.figures import Box, EdgeKind
 from app.figures.typed_shapes import TypedShapes
 from app.shapes.consistency import DimensionMismatch
 from app.shapes.table import MATRIX_FIELDS, Blank
 from app.shapes.topics import FigurePlan
-from app.sheets.notation import format_number
 
 
 def edge_label(shapes: TypedShapes, blank: Blank) -> str:

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
+from app.algebra.number_text import format_number
 from app.grading.follow_through import follow_through
 from app.misconceptions.diagnosis import diagnose
 from app.shapes.consistency import Values, mismatches, typed_source_of
 from app.shapes.table import Blank
-from app.sheets.notation import format_number
 from app.sheets.numbers import Unreadable
 from app.sheets.reading import Typed
 from app.sheets.variant import Variant

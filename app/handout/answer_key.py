@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from app.algebra.number_text import format_number
 from app.misconceptions.predictions import expectations
 from app.shapes.table import Blank, Count
-from app.sheets.notation import format_number
 from app.sheets.variant import Row, Variant
 
 from .symbol_pieces import SymbolSplitter, write_working

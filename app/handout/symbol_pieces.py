@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from app.algebra.expression import Expression
-from app.sheets.notation import format_number
+from app.algebra.number_text import format_number
 from app.sheets.variant import Variant
 
 # Plain text; {"base": "d", "below": "h"} for a letter with its subscript; {"code": "head_dim"} for a name from code.

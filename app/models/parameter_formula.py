@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from app.algebra.expression import ZERO, Expression, Term
+from app.algebra.number_text import format_number
 from app.models.architecture import Architecture, LayerStack
 from app.models.parameter_count import LAYER_BUCKETS
 from app.models.parameter_specs import Bucket, ParameterSpec, ParameterSpecs
@@ -132,7 +133,7 @@ def in_numbers(rule: str, sizes: Mapping[str, int]) -> str:
 
     Example: "4*d + V/H" -> "4·768 + 50,257/12"
     """
-    return _SYMBOL.sub(lambda match: _format_number(sizes[match[0]]), rule).replace("*", "·")
+    return _SYMBOL.sub(lambda match: format_number(sizes[match[0]]), rule).replace("*", "·")
 
 
 class _Writer:
@@ -223,7 +224,7 @@ def _layer_summand(
     return Summand(
         buckets,
         f"{multiplier}·({writer.symbols(layer)})",
-        f"{_format_number(layers)}·({writer.numbers(layer)})",
+        f"{format_number(layers)}·({writer.numbers(layer)})",
         sum(bucket.count for bucket in buckets),
         layers,
         multiplier,
@@ -239,8 +240,3 @@ def _most_symbols_first(term: Term) -> tuple[object, ...]:
 def _with_dots(term: Term) -> str:
     """A term as a person writes it: "2·d·d_ff"."""
     return str(term).replace("*", "·")
-
-
-def _format_number(number: int) -> str:
-    """A number as sheets write it: 4096 whole, longer ones in groups of three (131,072)."""
-    return str(number) if number < 10_000 else f"{number:,}"

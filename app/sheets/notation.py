@@ -13,11 +13,6 @@ from fractions import Fraction
 from app.algebra.expression import Expression, Term
 
 
-def format_number(number: int) -> str:
-    """A number as sheets write it: up to 9999 without a comma, larger ones in groups of three (131,072)."""
-    return str(number) if number < 10_000 else f"{number:,}"
-
-
 @dataclass(frozen=True)
 class Notation:
     """How one kind of course writes things: `letters` by tensor key, and `symbols` for those of the tables.

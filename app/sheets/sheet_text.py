@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from app.algebra.number_text import format_number
 from app.models.architecture import Architecture
 from app.shapes.problem import Problem
-from app.sheets.notation import NOTATIONS, format_number
+from app.sheets.notation import NOTATIONS
 from app.sheets.wording import Wording
 from app.sheets.worksheet import Model, Worksheet
 

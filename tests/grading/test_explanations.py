@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from app.algebra.number_text import format_number
 from app.figures.figures import Figure
 from app.grading.explanations import explain_diagnosis
 from app.grading.grade import Report, grade
 from app.settings import PROJECT
 from app.sheets.library import Library
-from app.sheets.notation import format_number
 from app.sheets.variant import Variant
 from app.sheets.worksheet_files import load_library
 from simulation.misconception_students import FilledSheet, misconception_sheets

@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 from app.algebra.expression import Expression
+from app.algebra.number_text import format_number
 from app.models.architecture import TokensError
 from app.settings import PROJECT
 from app.shapes.table import MATRIX_FIELDS, Blank, Count, Tensor
 from app.shapes.topics import TOPICS, TopicError, topic_for
 from app.sheets.library import Library
-from app.sheets.notation import NOTATIONS, format_number
+from app.sheets.notation import NOTATIONS
 from app.sheets.variant import Variant
 from app.sheets.worksheet import WorksheetError
 from app.sheets.worksheet_files import load_library

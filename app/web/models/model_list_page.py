@@ -11,11 +11,11 @@ from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import RedirectResponse
 from starlette.datastructures import FormData, UploadFile
 
+from app.algebra.number_text import format_number
 from app.exchange import hub
 from app.exchange.imported_models import import_from_hub, import_text, model_name_from_path
 from app.models.config_fields import ConfigError
 from app.models.parameter_count import parameter_counts
-from app.sheets.notation import format_number
 from app.sheets.worksheet import Model
 from app.web.shared.request_guard import MAX_BODY
 from app.web.shared.services import Services, ServicesDep

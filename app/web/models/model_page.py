@@ -10,13 +10,13 @@ from typing import Annotated
 from annotated_doc import Doc
 from fastapi import APIRouter, Response
 
+from app.algebra.number_text import format_number
 from app.exchange.imported_models import library_with_model
 from app.models.architecture import MAX_TOKENS, Architecture, SizeSource, TokensError
 from app.models.parameter_count import ParameterCounts, parameter_counts, parameter_tensors
 from app.models.parameter_formula import BucketSum, ParameterFormula, Summand, in_numbers, parameter_formula
 from app.shapes.topics import TopicError
 from app.sheets.library import Library
-from app.sheets.notation import format_number
 from app.sheets.variant import Variant
 from app.sheets.wording import Wording
 from app.sheets.worksheet import Model, WorksheetError

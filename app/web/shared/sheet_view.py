@@ -8,12 +8,12 @@ from typing import Annotated
 
 from annotated_doc import Doc
 
+from app.algebra.number_text import format_number
 from app.figures.draw import draw_figures
 from app.figures.figures import Figure
 from app.figures.scale import ScaleName
 from app.grading.grade import Mark, MarkKind, Report
 from app.shapes.table import Blank, Count
-from app.sheets.notation import format_number
 from app.sheets.reading import Typed
 from app.sheets.variant import Row, Variant
 

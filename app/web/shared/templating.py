@@ -15,8 +15,8 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from app.algebra.number_text import format_number
 from app.settings import PROJECT
-from app.sheets.notation import format_number
 from app.web.shared.static_files import static_url
 from app.web.shared.urls import url_for
 
