@@ -25,7 +25,7 @@ SCALES: tuple[ScaleName, ScaleName] = ("root", "true")
 SIZES = st.one_of(st.integers(1, 300), st.integers(1, 10**18))
 
 
-def sizes_by_place(variant: Variant) -> dict[Blank, int]:
+def sizes_by_blank(variant: Variant) -> dict[Blank, int]:
     """The sheet filled in with its key."""
     return {blank: variant.answer(blank) for blank in variant.blanks}
 
@@ -36,35 +36,37 @@ def typed(variant: Variant) -> st.SearchStrategy[dict[Blank, int]]:
 
 def lengths(figures: tuple[Figure, ...]) -> dict[str, set[float]]:
     """The lengths of all edges, by what is written beside them."""
-    found: dict[str, set[float]] = {}
+    lengths_by_label: dict[str, set[float]] = {}
     for figure in figures:
         for edge in figure.edges:
-            found.setdefault(edge.label, set()).add(round(math.hypot(edge.x2 - edge.x1, edge.y2 - edge.y1), 6))
-    return found
+            lengths_by_label.setdefault(edge.label, set()).add(
+                round(math.hypot(edge.x2 - edge.x1, edge.y2 - edge.y1), 6)
+            )
+    return lengths_by_label
 
 
 def by_label(values: Mapping[Blank, int], scale: ScaleName, variant: Variant = LLAMA) -> dict[str, float]:
-    found = lengths(draw_figures(variant, values, scale))
-    assert all(len(several) == 1 for several in found.values()), found
-    return {label: next(iter(several)) for label, several in found.items()}
+    lengths_by_label = lengths(draw_figures(variant, values, scale))
+    assert all(len(several) == 1 for several in lengths_by_label.values()), lengths_by_label
+    return {label: next(iter(several)) for label, several in lengths_by_label.items()}
 
 
 def test_one_size_has_one_length_everywhere() -> None:
     """On the right sheet of LLaMA 7B: 100, 128 and 4096, in lengths like their square roots 10, 11.31 and 64."""
-    found = by_label(sizes_by_place(LLAMA), "root")
-    assert set(found) == {"100", "128", "4096"}
-    assert found["4096"] / found["100"] == pytest.approx(6.4)
-    assert found["128"] / found["100"] == pytest.approx(math.sqrt(1.28))
-    assert found["4096"] <= MAX_SIDE_PX
+    lengths_by_label = by_label(sizes_by_blank(LLAMA), "root")
+    assert set(lengths_by_label) == {"100", "128", "4096"}
+    assert lengths_by_label["4096"] / lengths_by_label["100"] == pytest.approx(6.4)
+    assert lengths_by_label["128"] / lengths_by_label["100"] == pytest.approx(math.sqrt(1.28))
+    assert lengths_by_label["4096"] <= MAX_SIDE_PX
 
 
 def test_the_true_scale_draws_lengths_like_the_sizes() -> None:
     """1000 : 500 : 100 is 10 : 5 : 1."""
     values = {Blank("queries", "rows"): 1000, Blank("queries", "columns"): 500, Blank("keys", "rows"): 100}
     sheet = LIBRARY.variant("llama-7b", "gpt2")
-    found = by_label(values, "true", sheet)
-    assert found["1000"] / found["500"] == pytest.approx(2)
-    assert found["1000"] / found["100"] == pytest.approx(10)
+    lengths_by_label = by_label(values, "true", sheet)
+    assert lengths_by_label["1000"] / lengths_by_label["500"] == pytest.approx(2)
+    assert lengths_by_label["1000"] / lengths_by_label["100"] == pytest.approx(10)
 
 
 @given(SIZES, SIZES, st.sampled_from(SCALES))
@@ -120,7 +122,7 @@ def test_a_drawing_does_not_know_the_key(values: dict[Blank, int], scale: ScaleN
 
 def test_drawing_never_looks_an_answer_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the way to the answers closed, empty, wrong and right sheets are drawn as before."""
-    right = dict(sizes_by_place(LLAMA))
+    right = dict(sizes_by_blank(LLAMA))
     sheets: list[dict[Blank, int]] = [{}, right, dict.fromkeys(right, 7)]
     before = [draw_figures(LLAMA, sheet) for sheet in sheets]
 
@@ -139,7 +141,7 @@ def test_right_answers_leave_no_gap(library: Library) -> None:
     open_sides = {"single-head": set[str](), "attention-layer": {"context.columns", "W_O.rows"}}
     drawn = 0
     for variant in (library.variant(sheet) for sheet in library.worksheets):
-        figures = draw_figures(variant, sizes_by_place(variant))
+        figures = draw_figures(variant, sizes_by_blank(variant))
         edges = [edge for figure in figures for edge in figure.edges]
         assert not any(figure.has_mismatch for figure in figures)
         assert not any(arc.mismatch for figure in figures for arc in figure.arcs)
@@ -173,7 +175,7 @@ def test_a_gap_is_drawn_and_named_by_what_was_typed(library: Library) -> None:
 def test_an_output_that_cannot_be_added_stands_in_the_outline_of_the_input(library: Library, key: str) -> None:
     """As narrow as a head: around it, from its corner, the size of the input; beside a right output, none."""
     variant = library.variant(key)
-    right = sizes_by_place(variant)
+    right = sizes_by_blank(variant)
     assert not any(figure.outlines for figure in draw_figures(variant, right))
     wide = Blank("output", "columns" if variant.with_tokens_as_rows is variant else "rows")
     figures = {figure.key: figure for figure in draw_figures(variant, right | {wide: 128})}
@@ -201,7 +203,7 @@ def test_queries_and_keys_of_one_width_meet_at_the_corner(library: Library) -> N
 def test_a_product_is_laid_out_around_its_corner(library: Library) -> None:
     """The result stands right of the left operand, row by row, and below the right operand, column by column."""
     variant = library.variant("llama-7b")
-    queries, keys, scores, _ = draw_figures(variant, sizes_by_place(variant))[1].boxes
+    queries, keys, scores, _ = draw_figures(variant, sizes_by_blank(variant))[1].boxes
     assert (queries.y, queries.height) == (scores.y, scores.height)
     assert (keys.x, keys.width) == (scores.x, scores.width)
     assert keys.y + keys.height < queries.y
@@ -212,7 +214,7 @@ def test_a_product_is_laid_out_around_its_corner(library: Library) -> None:
 def test_the_mask_hides_a_corner_of_the_weights_and_changes_no_shape(library: Library) -> None:
     """Weights alone are masked, in their whole N × N outline; parameters alone are hatched."""
     variant = library.variant("llama-7b")
-    boxes = [box for figure in draw_figures(variant, sizes_by_place(variant)) for box in figure.boxes]
+    boxes = [box for figure in draw_figures(variant, sizes_by_blank(variant)) for box in figure.boxes]
     assert {box.tensor for box in boxes if box.masked} == {"weights"}
     assert {box.tensor for box in boxes if box.hatched} == {"W_Q", "W_K", "W_V", "W_O"}
     scores, weights = (next(box for box in boxes if box.tensor == key) for key in ("scores", "weights"))

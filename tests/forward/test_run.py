@@ -96,7 +96,7 @@ def turning_speeds(rotary: Rotary) -> Floats:
     return np.array(speeds)
 
 
-def turned(x: Floats, rotary: Rotary) -> Floats:
+def rotated(x: Floats, rotary: Rotary) -> Floats:
     """Every pair as one complex number, times e to the i times its angle."""
     half = rotary.width // 2
     pairs = x[:, :half] + 1j * x[:, half : 2 * half]
@@ -110,7 +110,7 @@ def reference(architecture: Architecture, x: Floats, w: dict[str, Floats]) -> di
     if architecture.qk_norm_eps is not None:
         q, k = (m / np.sqrt((m**2).mean(1, keepdims=True) + architecture.qk_norm_eps) for m in (q, k))
     if architecture.rotary is not None:
-        q, k = turned(q, architecture.rotary), turned(k, architecture.rotary)
+        q, k = rotated(q, architecture.rotary), rotated(k, architecture.rotary)
     weights = np.zeros((len(x), len(x)))
     for row in range(len(x)):
         last = row + 1 if architecture.causal else len(x)
@@ -129,20 +129,20 @@ def relative_error(found: torch.Tensor, expected: Floats) -> float:
 def test_a_head_agrees_with_numpy_in_double_precision(name: str) -> None:
     """Queries to output are within 1e-5 of a reference that shares no code with the program."""
     architecture = MODELS[name]
-    ran = execute(program(architecture, 100, head=architecture.H - 1)).variables
-    given = {key: ran[key].double().numpy() for key in ("X", "W_Q", "W_K", "W_V", "W_O")}
+    variables = execute(program(architecture, 100, head=architecture.H - 1)).variables
+    given = {key: variables[key].double().numpy() for key in ("X", "W_Q", "W_K", "W_V", "W_O")}
     expected = reference(architecture, given.pop("X"), given)
-    errors = {letter: relative_error(ran[letter], matrix) for letter, matrix in expected.items()}
+    errors = {letter: relative_error(variables[letter], matrix) for letter, matrix in expected.items()}
     assert all(error <= 1e-5 for error in errors.values()), errors  # max() would pass over a NaN
 
 
 def test_a_bidirectional_head_masks_nothing() -> None:
     """Without causal attention the first token looks at the last, as numpy does it."""
     architecture = replace(SMALL_GPT2, causal=False)
-    ran = execute(program(architecture, 20)).variables
-    given = {key: ran[key].double().numpy() for key in ("X", "W_Q", "W_K", "W_V", "W_O")}
-    assert relative_error(ran["O"], reference(architecture, given.pop("X"), given)["O"]) <= 1e-5
-    assert ran["A"].min() > 0
+    variables = execute(program(architecture, 20)).variables
+    given = {key: variables[key].double().numpy() for key in ("X", "W_Q", "W_K", "W_V", "W_O")}
+    assert relative_error(variables["O"], reference(architecture, given.pop("X"), given)["O"]) <= 1e-5
+    assert variables["A"].min() > 0
 
 
 def sum_of_heads(architecture: Architecture, x: torch.Tensor, weights: dict[str, torch.Tensor]) -> torch.Tensor:
@@ -228,11 +228,14 @@ def test_query_heads_of_one_group_share_keys_and_values_and_nothing_else() -> No
 
 def test_all_random_tensors_of_a_run_are_drawn_apart() -> None:
     """No weight repeats another's numbers, and they spread as the config says, the input by 1."""
-    ran = execute(program(GPT2, 768, head=1)).variables
-    starts = {round(float(ran[name].flatten()[0] / ran[name].std()), 4) for name in ("X", "W_Q", "W_K", "W_V", "W_O")}
+    variables = execute(program(GPT2, 768, head=1)).variables
+    starts = {
+        round(float(variables[name].flatten()[0] / variables[name].std()), 4)
+        for name in ("X", "W_Q", "W_K", "W_V", "W_O")
+    }
     assert len(starts) == 5
-    assert float(ran["X"].std()) == pytest.approx(1, rel=0.01)
-    assert float(ran["W_K"].std()) == pytest.approx(0.02, rel=0.02)
+    assert float(variables["X"].std()) == pytest.approx(1, rel=0.01)
+    assert float(variables["W_K"].std()) == pytest.approx(0.02, rel=0.02)
 
 
 @st.composite
@@ -288,8 +291,8 @@ def test_every_line_that_makes_a_tensor_carries_its_shape() -> None:
 def test_a_tensor_of_another_shape_is_named() -> None:
     """With keys one column wider than the table says, just those who feel it disagree."""
     given = {"W_Q": torch.ones(32, 9), "W_K": torch.ones(32, 9)}
-    ran = execute(program(SMALL_GPT2, 5), given).variables
-    shapes = {tensor.key: list(ran[tensor.letter].shape) for tensor in SINGLE_HEAD.tensors}
+    variables = execute(program(SMALL_GPT2, 5), given).variables
+    shapes = {tensor.key: list(variables[tensor.letter].shape) for tensor in SINGLE_HEAD.tensors}
     assert forward.disagreements(shapes, SMALL_GPT2, 5) == ("W_Q", "W_K", "queries", "keys")
 
 

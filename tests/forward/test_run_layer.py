@@ -77,7 +77,7 @@ MODELS = {
 }
 
 
-def turned(x: Floats, rotary: Rotary) -> Floats:
+def rotated(x: Floats, rotary: Rotary) -> Floats:
     """Every pair j and j + half of each position as one complex number, times e to the i times its angle."""
     half = rotary.width // 2
     speeds = np.array([rotary.theta ** (-2 * pair / rotary.width) for pair in range(half)])
@@ -98,7 +98,7 @@ def reference(a: Architecture, x: Floats, w: dict[str, Floats]) -> dict[str, Flo
         if a.qk_norm_eps is not None:
             q, k = (m / np.sqrt((m**2).mean(1, keepdims=True) + a.qk_norm_eps) for m in (q, k))
         if a.rotary is not None:
-            q, k = turned(q, a.rotary), turned(k, a.rotary)
+            q, k = rotated(q, a.rotary), rotated(k, a.rotary)
         for row in range(len(x)):
             last = row + 1 if a.causal else len(x)
             first = max(0, row + 1 - a.window) if a.window else 0
@@ -116,10 +116,10 @@ def relative_error(found: torch.Tensor, expected: Floats) -> float:
 def test_a_layer_agrees_with_numpy_in_double_precision(name: str) -> None:
     """Queries to output are within 1e-5 of a reference that shares no code with the program."""
     architecture = MODELS[name]
-    ran = execute(program(architecture, 70, topic=LAYER)).variables
-    w = {key: ran[key].double().numpy() for key in ("X", "W_Q", "W_K", "W_V", "W_O")}
+    variables = execute(program(architecture, 70, topic=LAYER)).variables
+    w = {key: variables[key].double().numpy() for key in ("X", "W_Q", "W_K", "W_V", "W_O")}
     expected = reference(architecture, w.pop("X"), w)
-    errors = {letter: relative_error(ran[letter], matrix) for letter, matrix in expected.items()}
+    errors = {letter: relative_error(variables[letter], matrix) for letter, matrix in expected.items()}
     assert all(error <= 1e-5 for error in errors.values()), errors  # max() would pass over a NaN
 
 
@@ -266,12 +266,12 @@ def test_a_tensor_of_another_shape_is_named() -> None:
     W_Q is drawn in the line of W_O; the one that is given replaces the drawn one, the other is left as it is.
     """
     lines = program(LLAMA, 5, topic=LAYER)
-    ran, plain = execute(lines, {"W_O": torch.ones(32, 9)}).variables, execute(lines).variables
-    assert torch.equal(ran["W_Q"], plain["W_Q"])
-    assert torch.equal(ran["C"], plain["C"])
+    variables, plain = execute(lines, {"W_O": torch.ones(32, 9)}).variables, execute(lines).variables
+    assert torch.equal(variables["W_Q"], plain["W_Q"])
+    assert torch.equal(variables["C"], plain["C"])
     names = {"W_O": "W_O", "output": "O"}
     shapes = {key: list(shape) for key, shape in ATTENTION_LAYER.shapes({**LLAMA.all_sizes, "N": 5}).items()}
-    shapes |= {key: list(ran[name].shape) for key, name in names.items()}
+    shapes |= {key: list(variables[name].shape) for key, name in names.items()}
     assert forward.disagreements(shapes, LLAMA, 5, LAYER) == ("W_O", "output")
 
 

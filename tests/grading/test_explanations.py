@@ -34,29 +34,33 @@ def graded(variant: Variant, boxes: FilledSheet) -> Report:
 @pytest.mark.parametrize("sheet", SHEETS, ids=lambda sheet: sheet.worksheet.key)
 def test_each_misconception_is_drawn_as_it_has_the_sheet_and_as_it_is(sheet: Variant) -> None:
     """Left the sides its student writes otherwise, right all as the key has them; in figures that differ."""
-    told = [(key, boxes, graded(sheet, boxes)) for key, boxes in misconception_sheets(sheet)]
-    shown = [(key, boxes, report) for key, boxes, report in told if report.diagnosis and report.diagnosis.key == key]
+    explained = [(key, boxes, graded(sheet, boxes)) for key, boxes in misconception_sheets(sheet)]
+    shown = [
+        (key, boxes, report) for key, boxes, report in explained if report.diagnosis and report.diagnosis.key == key
+    ]
     assert shown
     truth = {str(blank): format_number(size) for blank, size in sheet.key.items()}
     for key, boxes, report in shown:
-        found = explain_diagnosis(sheet, report)
-        assert found is not None
-        assert (found.misconception, found.message) == (key, sheet.wording.misconception(key, "explanation"))
-        mistaken, true = labels(tuple(a for a, _ in found.figures)), labels(tuple(b for _, b in found.figures))
+        explanation = explain_diagnosis(sheet, report)
+        assert explanation is not None
+        assert explanation.misconception == key
+        assert explanation.message == sheet.wording.misconception(key, "explanation")
+        mistaken = labels(tuple(left for left, _ in explanation.figures))
+        true = labels(tuple(right for _, right in explanation.figures))
         drawn = mistaken.keys() & truth.keys()
         believed = {box: format_number(boxes[box]) for box in drawn if format_number(boxes[box]) != truth[box]}
         assert {box: mistaken[box] for box in believed} == believed
         assert {box: true[box] for box in drawn} == {box: truth[box] for box in drawn}
-        assert all(labels((left,)) != labels((right,)) for left, right in found.figures)
+        assert all(labels((left,)) != labels((right,)) for left, right in explanation.figures)
 
 
-def test_a_pair_stands_on_one_scale_and_shows_the_gap_on_one_side(library: Library) -> None:
+def test_a_pair_stands_on_one_scale_and_shows_the_mismatch_on_one_side(library: Library) -> None:
     """A narrow output: only the last figure differs; its weights are as large on both sides."""
     variant = library.variant("llama-7b")
     answers = {box: str(n) for box, n in LLAMA.items()}
-    found = explain_diagnosis(variant, grade(variant, answers | {"output.columns": "128"}))
-    assert found is not None
-    ((mistaken, true),) = found.figures
+    explanation = explain_diagnosis(variant, grade(variant, answers | {"output.columns": "128"}))
+    assert explanation is not None
+    ((mistaken, true),) = explanation.figures
     assert (mistaken.key, mistaken.has_mismatch, true.has_mismatch) == ("output", True, False)
     assert [box.width for box in mistaken.boxes if box.tensor == "weights"] == [
         box.width for box in true.boxes if box.tensor == "weights"
@@ -71,10 +75,10 @@ def test_the_way_a_misconception_was_held_is_the_way_it_is_drawn(library: Librar
     key = {str(blank): str(size) for blank, size in variant.key.items()}
     for side in ("80", "1", "81"):
         square = {f"{row}.{axis}": side for row in ("scores", "weights") for axis in ("rows", "columns")}
-        found = explain_diagnosis(variant, grade(variant, key | square))
-        assert found is not None
-        assert found.misconception == "decode-step-square"
-        assert labels((found.figures[0][0],))["scores.rows"] == side
+        explanation = explain_diagnosis(variant, grade(variant, key | square))
+        assert explanation is not None
+        assert explanation.misconception == "decode-step-square"
+        assert labels((explanation.figures[0][0],))["scores.rows"] == side
 
 
 def test_a_try_that_shows_no_misconception_is_not_explained(library: Library) -> None:
@@ -85,12 +89,12 @@ def test_a_try_that_shows_no_misconception_is_not_explained(library: Library) ->
     assert explain_diagnosis(variant, grade(variant, answers | {"scores.rows": "77"})) is None
 
 
-def test_on_a_turned_sheet_both_sides_are_turned(library: Library) -> None:
+def test_on_a_sheet_with_tokens_as_columns_both_sides_are_mirrored(library: Library) -> None:
     """Queries as wide as the model: their width stands in the rows, on both sides."""
     variant = library.variant("columns-qwen3-0.6b")
     wide = dict.fromkeys(("queries.rows", "keys.rows", "values.rows"), "1024")
     answers = {str(blank): str(size) for blank, size in variant.key.items()} | wide
-    found = explain_diagnosis(variant, grade(variant, answers))
-    assert found is not None
-    mistaken, true = (labels(side) for side in zip(*found.figures, strict=True))
+    explanation = explain_diagnosis(variant, grade(variant, answers))
+    assert explanation is not None
+    mistaken, true = (labels(side) for side in zip(*explanation.figures, strict=True))
     assert (mistaken["queries.rows"], true["queries.rows"]) == ("1024", "128")

@@ -16,21 +16,21 @@ from tests.helpers.answer_keys import LLAMA
 LIBRARY = load_library(PROJECT / "worksheets")
 
 
-def broken(variant: Variant, answers: dict[str, int]) -> object:
+def first_break(variant: Variant, answers: dict[str, int]) -> object:
     return grade(variant, {box: str(size) for box, size in answers.items()}).as_json()["first_break"]
 
 
 def test_a_right_sheet_has_no_break(library: Library) -> None:
     """Nor has an empty one, nor one whose wrong shapes fit each other."""
     variant = library.variant("llama-7b")
-    assert broken(variant, LLAMA) is None
-    assert broken(variant, {}) is None
-    assert broken(variant, LLAMA | {"queries.columns": 4096, "keys.columns": 4096}) is None
+    assert first_break(variant, LLAMA) is None
+    assert first_break(variant, {}) is None
+    assert first_break(variant, LLAMA | {"queries.columns": 4096, "keys.columns": 4096}) is None
 
 
 def test_wide_keys_are_named_with_the_queries_they_should_meet(library: Library) -> None:
     """Queries of 128 columns, keys of 4096: the scores cannot be computed."""
-    assert broken(library.variant("llama-7b"), {"queries.columns": 128, "keys.columns": 4096}) == {
+    assert first_break(library.variant("llama-7b"), {"queries.columns": 128, "keys.columns": 4096}) == {
         "at": "scores",
         "left": "queries.columns",
         "right": "keys.columns",
@@ -40,17 +40,17 @@ def test_wide_keys_are_named_with_the_queries_they_should_meet(library: Library)
 
 def test_the_first_in_order_of_computation_is_named(library: Library) -> None:
     """An input of 1 row breaks at the queries already, whatever comes after."""
-    found = broken(library.variant("llama-7b"), LLAMA | {"input.rows": 1, "keys.columns": 4096})
-    assert isinstance(found, dict)
-    assert (found["at"], found["left"], found["right"]) == ("queries", "input.rows", "queries.rows")
-    assert "with 1 row and" in found["message"]
+    mismatch = first_break(library.variant("llama-7b"), LLAMA | {"input.rows": 1, "keys.columns": 4096})
+    assert isinstance(mismatch, dict)
+    assert (mismatch["at"], mismatch["left"], mismatch["right"]) == ("queries", "input.rows", "queries.rows")
+    assert "with 1 row and" in mismatch["message"]
 
 
 def test_a_row_left_out_is_named_by_the_box_it_comes_from(library: Library) -> None:
     """Weights of 100 rows, output of 90: the context between them is not on the sheet."""
-    found = broken(library.variant("llama-7b"), LLAMA | {"output.rows": 90})
-    assert isinstance(found, dict)
-    assert (found["at"], found["left"], found["right"]) == ("output", "weights.rows", "output.rows")
+    mismatch = first_break(library.variant("llama-7b"), LLAMA | {"output.rows": 90})
+    assert isinstance(mismatch, dict)
+    assert (mismatch["at"], mismatch["left"], mismatch["right"]) == ("output", "weights.rows", "output.rows")
 
 
 def mixed(variant: Variant) -> int:
@@ -77,24 +77,24 @@ def test_without_the_projection_back_the_output_cannot_be_added(variant: Variant
         right = {str(blank): str(size) for blank, size in variant.key.items()}
         report = grade(variant, right | {f"output.{axis}": str(mixed(variant))})
     assert report.first_mismatch is not None
-    found = report.first_mismatch
-    assert (found.at, str(found.left), str(found.right)) == ("output", f"input.{axis}", f"output.{axis}")
-    assert "cannot be added" in found.message
+    mismatch = report.first_mismatch
+    assert (mismatch.at, str(mismatch.left), str(mismatch.right)) == ("output", f"input.{axis}", f"output.{axis}")
+    assert "cannot be added" in mismatch.message
 
 
 def test_a_sum_is_named_by_what_was_asked(library: Library) -> None:
     """Where the input is not asked, the queries stand for its rows, and the sentence speaks of edges that meet."""
-    found = broken(library.variant("decode-gpt2"), {"queries.rows": 1, "output.rows": 5})
-    assert isinstance(found, dict)
-    assert (found["left"], found["right"]) == ("queries.rows", "output.rows")
-    assert "cannot be added" not in found["message"]
+    mismatch = first_break(library.variant("decode-gpt2"), {"queries.rows": 1, "output.rows": 5})
+    assert isinstance(mismatch, dict)
+    assert (mismatch["left"], mismatch["right"]) == ("queries.rows", "output.rows")
+    assert "cannot be added" not in mismatch["message"]
 
 
 @pytest.mark.parametrize("key", LIBRARY.worksheets)
 def test_no_key_has_a_break(library: Library, key: str) -> None:
     """The truth of every shipped worksheet fits together."""
     variant = library.variant(key)
-    assert broken(variant, {str(blank): size for blank, size in variant.key.items()}) is None
+    assert first_break(variant, {str(blank): size for blank, size in variant.key.items()}) is None
 
 
 @settings(max_examples=200, deadline=None)
@@ -104,7 +104,7 @@ def test_the_break_is_computed_from_what_was_typed_alone(data: st.DataObject) ->
     variant = LIBRARY.variant(data.draw(st.sampled_from(sorted(LIBRARY.worksheets))))
     boxes = {str(blank): st.integers(1, 3) for blank in variant.blanks}
     answers = data.draw(st.fixed_dictionaries({}, optional=boxes))
-    found = broken(variant, answers)
-    assert broken(LIBRARY.variant(variant.worksheet.key, tokens=7), answers) == found
-    if isinstance(found, dict):
-        assert answers[found["left"]] != answers[found["right"]]
+    mismatch = first_break(variant, answers)
+    assert first_break(LIBRARY.variant(variant.worksheet.key, tokens=7), answers) == mismatch
+    if isinstance(mismatch, dict):
+        assert answers[mismatch["left"]] != answers[mismatch["right"]]

@@ -31,15 +31,13 @@ LETTERS = {100: "T", 4096: "d", 128: "d_h", 32 * 4096: "h*d", 3200: "h*T", 1: "d
 
 
 def texts(variant: Variant, boxes: FilledSheet) -> dict[str, str]:
-    """A sheet as its student writes it: turned round where tokens are columns, in letters where those are asked."""
-    other = {"rows": "columns", "columns": "rows"}
-    turned = (
-        {f"{(b := box.split('.'))[0]}.{other[b[1]]}": n for box, n in boxes.items()} if is_turned(variant) else boxes
-    )
-    return {box: LETTERS[n] if variant.worksheet.answers == "letters" else str(n) for box, n in turned.items()}
+    """A sheet as its student writes it: transposed if its tokens are columns, in letters if those are asked."""
+    by_blank = {variant.blanks_by_name[box]: size for box, size in boxes.items()}
+    on_sheet = {str(variant.in_table_orientation(blank)): size for blank, size in by_blank.items()}
+    return {box: LETTERS[n] if variant.worksheet.answers == "letters" else str(n) for box, n in on_sheet.items()}
 
 
-def is_turned(variant: Variant) -> bool:
+def has_tokens_as_columns(variant: Variant) -> bool:
     return variant.worksheet.tokens_are == "columns"
 
 
@@ -70,9 +68,9 @@ def tells(variant: Variant, sentence: str) -> bool:
 
 
 def hinted(variant: Variant, report: Report) -> list[Hint]:
-    found = [write_hint(variant, report, level) for level in HINT_LEVELS]
-    assert None not in found
-    return [one for one in found if one]
+    hints = [write_hint(variant, report, level) for level in HINT_LEVELS]
+    assert None not in hints
+    return [hint for hint in hints if hint]
 
 
 @ON_EACH_SHEET
@@ -84,11 +82,11 @@ def test_no_hint_and_no_nudge_tells_a_right_number(sheet: Variant) -> None:
     }
     assert reports
     for key, report in reports:
-        hints = [found.message for found in hinted(sheet, report)]
+        hints = [hint.message for hint in hinted(sheet, report)]
         nudges = [mark.message for mark in report.marks.values() if mark.kind in ("wrong", "follows")]
         diagnosed = [report.diagnosis.message] if report.diagnosis else []
-        assert not [said for said in (*hints, *nudges, *diagnosed) if tells(sheet, said)], key
-        assert not [said for said in hints if re.search(r"\d", said)], key
+        assert not [sentence for sentence in (*hints, *nudges, *diagnosed) if tells(sheet, sentence)], key
+        assert not [sentence for sentence in hints if re.search(r"\d", sentence)], key
 
 
 def test_what_tells_is_found(library: Library) -> None:
@@ -104,8 +102,8 @@ def test_each_level_says_something_else(sheet: Variant) -> None:
     """Three different sentences; the first is the diagnosis' own, the last names the boxes it explains."""
     for _key, report in held(sheet):
         hints = hinted(sheet, report)
-        assert [found.level for found in hints] == [1, 2, 3]
-        assert len({found.message for found in hints}) == 3
+        assert [hint.level for hint in hints] == [1, 2, 3]
+        assert len({hint.message for hint in hints}) == 3
         if report.diagnosis:
             assert hints[0].message == report.diagnosis.message
             assert hints[1].message != hints[0].message
@@ -119,13 +117,13 @@ def test_every_misconception_has_a_hint_of_its_own(library: Library) -> None:
         misconception.key: library.wording.misconception(misconception.key, "hint") for misconception in MISCONCEPTIONS
     }
     assert len(set(found.values())) == 30
-    assert not [key for key, said in found.items() if re.search(r"\d", said) or said[-1] not in ".?"]
-    assert not [key for key, said in found.items() if said == library.wording.misconception(key, "nudge")]
+    assert not [key for key, sentence in found.items() if re.search(r"\d", sentence) or sentence[-1] not in ".?"]
+    assert not [key for key, sentence in found.items() if sentence == library.wording.misconception(key, "nudge")]
 
 
 def said(variant: Variant, answers: Mapping[str, object]) -> list[str]:
     report = grade(variant, {box: str(size) for box, size in answers.items()})
-    return [found.message for found in hinted(variant, report)]
+    return [hint.message for hint in hinted(variant, report)]
 
 
 def test_hints_on_a_misconception(library: Library) -> None:
