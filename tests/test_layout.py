@@ -77,7 +77,6 @@ KNOWN_CYCLES: set[str] = {
 }
 KNOWN_CLASS_NAMES: set[str] = {
     "Asked",
-    "Line",
     "Sheet",
     "Typed",
 }

@@ -1,9 +1,8 @@
 """One line of a generated torch program, and a whole program as text.
 
->>> Line("Q = X @ W_Q", "queries", ("Q",), shapes=((100, 128),)).text
+>>> ProgramLine("Q = X @ W_Q", "queries", ("Q",), shapes=((100, 128),)).text
 'Q = X @ W_Q  # (100, 128)'
->>> print(listing((Line("import torch"), Line("", comment="The head itself"), Line("S = Q @ K.T"))), end="")
-import torch
+>>> print(listing((ProgramLine("", comment="The head itself"), ProgramLine("S = Q @ K.T"))), end="")
 <BLANKLINE>
 # The head itself
 S = Q @ K.T
@@ -19,7 +18,7 @@ class ForwardError(ValueError):
 
 
 @dataclass(frozen=True)
-class Line:
+class ProgramLine:
     """One line of the program. A line without code is a heading; a whole `for` loop, body included, is one Line.
 
     makes: the table's key of the tensor this line makes ("queries"), None for helper variables.
@@ -44,6 +43,6 @@ class Line:
         return "\n".join([commented, *loop_body])
 
 
-def listing(lines: tuple[Line, ...]) -> str:
+def listing(lines: tuple[ProgramLine, ...]) -> str:
     """The whole program as text, ready to paste into a notebook: one line each, an empty line before a heading."""
     return "".join(f"{line.text}\n" if line.code else f"\n{line.text}\n" for line in lines)

@@ -60,7 +60,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from app.forward.devices import DEVICES
-from app.forward.lines import ForwardError, Line
+from app.forward.lines import ForwardError, ProgramLine
 from app.forward.rope import APPLIED_SCALINGS, angle_lines, apply_rope, rotated_pairs, scaling_type
 from app.models.architecture import Architecture, TokensError
 from app.shapes.table import TensorTable
@@ -84,7 +84,7 @@ def program(
     device: str = "cpu",
     seed: int = 0,
     topic: str = SINGLE_HEAD.key,
-) -> tuple[Line, ...]:
+) -> tuple[ProgramLine, ...]:
     """Write the torch program of a topic: of one query head, or for "attention-layer" of all heads of a layer.
 
     `head` counts from 0; of a layer it is the head whose scores and weights the program looks at in the end. Nothing a
@@ -95,7 +95,7 @@ def program(
         raise ForwardError(f"The topic must be one of {', '.join(RUNNABLE)}.")
     prepare, compute = (_layer_inputs, _layer) if is_layer(topic) else (_head_inputs, _head)
     return (
-        Line("import torch"),
+        ProgramLine("import torch"),
         *prepare(architecture, tokens, head, dtype, device, seed),
         *_position_lines(architecture, device),
         *compute(architecture, tokens),
@@ -107,7 +107,7 @@ def is_layer(topic: str) -> bool:
     return topic == ATTENTION_LAYER.key
 
 
-def variable_names(lines: tuple[Line, ...], topic: str) -> dict[str, str]:
+def variable_names(lines: tuple[ProgramLine, ...], topic: str) -> dict[str, str]:
     """The program's variable for every tensor of the topic's table, by the table's key.
 
     It is the first name of the line that makes the tensor, else the tensor's letter: {"queries": "Q", "W_Q": "W_Q"}.
@@ -141,47 +141,48 @@ def _is_whole(value: object) -> bool:
 
 def _head_inputs(
     architecture: Architecture, tokens: int, head: int, dtype: str, device: str, seed: int
-) -> Iterator[Line]:
+) -> Iterator[ProgramLine]:
     """Lines that set the sizes, draw X at random, and draw W_Q, W_O, W_K and W_V of one query head.
 
     W_K and W_V are seeded by the key/value head, so that query heads of one group get the same ones.
     """
     sizes = (tokens, architecture.d, architecture.d_h, architecture.d_v)
-    yield Line("", comment="Sizes: tokens, width of the model, width of a query and a key, width of a value")
+    yield ProgramLine("", comment="Sizes: tokens, width of the model, width of a query and a key, width of a value")
     yield from _size_lines("N, d, d_h, d_v", sizes, dtype, device)
     group = architecture.query_heads_per_kv_head
     kv_head = head // group
     kv_comment = f"key/value head {kv_head:d}"
     if group > 1:
         kv_comment += f", read by query heads {kv_head * group:d} to {(kv_head + 1) * group - 1:d}"
-    yield Line("", comment="A random input, and this head's weights as before training (biases start at 0: left out)")
-    yield Line(f"seed, head, kv_head = {seed:d}, {head:d}, {kv_head:d}")
+    weights = "this head's weights as before training (biases start at 0: left out)"
+    yield ProgramLine("", comment=f"A random input, and {weights}")
+    yield ProgramLine(f"seed, head, kv_head = {seed:d}, {head:d}, {kv_head:d}")
     yield from _random_input()
-    yield Line("torch.manual_seed(seed + 1 + 2 * head)", comment=f"query head {head:d}")
+    yield ProgramLine("torch.manual_seed(seed + 1 + 2 * head)", comment=f"query head {head:d}")
     yield _parameter(architecture, "W_Q", "d, d_h")
     yield _parameter(architecture, "W_O", "d_v, d")
-    yield Line("torch.manual_seed(seed + 2 + 2 * kv_head)", comment=kv_comment)
+    yield ProgramLine("torch.manual_seed(seed + 2 + 2 * kv_head)", comment=kv_comment)
     yield _parameter(architecture, "W_K", "d, d_h")
     yield _parameter(architecture, "W_V", "d, d_v")
 
 
 def _layer_inputs(
     architecture: Architecture, tokens: int, head: int, dtype: str, device: str, seed: int
-) -> Iterator[Line]:
+) -> Iterator[ProgramLine]:
     """Lines that set the sizes, draw X at random, and draw the parameters of all heads of a layer, side by side.
 
     Each head's block is drawn with that head's own seed, exactly as `_head_inputs` draws it.
     """
     a = architecture
-    yield Line(
+    yield ProgramLine(
         "", comment="Sizes: tokens, width of the model, query and key/value heads, width of a key, width of a value"
     )
     yield from _size_lines("N, d, H, G, d_h, d_v", (tokens, a.d, a.H, a.G, a.d_h, a.d_v), dtype, device)
     weights = "weights as before training (biases start at 0: left out), as each head's own program draws them"
-    yield Line("", comment=f"A random input; {weights}")
-    yield Line(f"seed, head = {seed:d}, {head:d}")
+    yield ProgramLine("", comment=f"A random input; {weights}")
+    yield ProgramLine(f"seed, head = {seed:d}, {head:d}")
     yield from _random_input()
-    yield Line(
+    yield ProgramLine(
         "W_Q, W_O = X.new_empty(d, H * d_h), X.new_empty(H * d_v, d)\n"
         "for h in range(H):\n"
         "    torch.manual_seed(seed + 1 + 2 * h)\n"
@@ -189,7 +190,7 @@ def _layer_inputs(
         f"    W_O.view(H, d_v, d)[h] = {_random_normal(a, 'd_v, d')}",
         names=("W_Q", "W_O"),
     )
-    yield Line(
+    yield ProgramLine(
         "W_K, W_V = X.new_empty(d, G * d_h), X.new_empty(d, G * d_v)\n"
         "for g in range(G):\n"
         "    torch.manual_seed(seed + 2 + 2 * g)\n"
@@ -199,23 +200,23 @@ def _layer_inputs(
     )
 
 
-def _size_lines(symbols: str, sizes: tuple[int, ...], dtype: str, device: str) -> Iterator[Line]:
+def _size_lines(symbols: str, sizes: tuple[int, ...], dtype: str, device: str) -> Iterator[ProgramLine]:
     """Lines that give each symbol its size and name the device and number format: 'N, d, d_h, d_v = 100, 768, …'."""
     # The format "d" lets whole numbers through and refuses everything else.
-    yield Line(f"{symbols} = {', '.join(f'{size:d}' for size in sizes)}")
-    yield Line(f'device = "{device}"')
-    yield Line(f"dtype = torch.{dtype}")
+    yield ProgramLine(f"{symbols} = {', '.join(f'{size:d}' for size in sizes)}")
+    yield ProgramLine(f'device = "{device}"')
+    yield ProgramLine(f"dtype = torch.{dtype}")
 
 
-def _random_input() -> Iterator[Line]:
+def _random_input() -> Iterator[ProgramLine]:
     """Lines that seed torch and draw the input X, N × d, from a standard normal distribution."""
-    yield Line("torch.manual_seed(seed)")
-    yield Line("X = torch.randn(N, d, device=device, dtype=dtype)", "input", ("X",))
+    yield ProgramLine("torch.manual_seed(seed)")
+    yield ProgramLine("X = torch.randn(N, d, device=device, dtype=dtype)", "input", ("X",))
 
 
-def _parameter(architecture: Architecture, name: str, shape: str) -> Line:
+def _parameter(architecture: Architecture, name: str, shape: str) -> ProgramLine:
     """The line that draws one parameter at random, in the shape given in symbols ('d, d_h')."""
-    return Line(f"{name} = {_random_normal(architecture, shape)}", name, (name,))
+    return ProgramLine(f"{name} = {_random_normal(architecture, shape)}", name, (name,))
 
 
 def _random_normal(architecture: Architecture, shape: str) -> str:
@@ -223,38 +224,38 @@ def _random_normal(architecture: Architecture, shape: str) -> str:
     return f"torch.normal(0.0, {float(architecture.initializer_range)!r}, ({shape}), device=device, dtype=dtype)"
 
 
-def _position_lines(architecture: Architecture, device: str) -> Iterator[Line]:
+def _position_lines(architecture: Architecture, device: str) -> Iterator[ProgramLine]:
     """Lines that make `position`, if a mask or RoPE needs it, and RoPE's `cos` and `sin`, if the model rotates."""
     if architecture.causal or rotated_pairs(architecture):
-        yield Line("", comment="Positions of the tokens")
-        yield Line("position = torch.arange(N, device=device)", names=("position",))
+        yield ProgramLine("", comment="Positions of the tokens")
+        yield ProgramLine("position = torch.arange(N, device=device)", names=("position",))
     yield from angle_lines(architecture, device)
 
 
-def _head(architecture: Architecture, tokens: int) -> Iterator[Line]:
+def _head(architecture: Architecture, tokens: int) -> Iterator[ProgramLine]:
     """The timed lines of one head, from the projections Q, K and V to its output O; all matrices are 2-D."""
-    yield Line("", comment="The head itself")
+    yield ProgramLine("", comment="The head itself")
     yield from _projections()
     yield from _qk_norm(architecture, "Q", "queries")
     yield from _qk_norm(architecture, "K", "keys")
     yield from apply_rope(architecture, "Q", 1, "queries")
     yield from apply_rope(architecture, "K", 1, "keys")
     yield _tensor_line("S = Q @ K.T", "scores")
-    yield Line("S /= d_h**0.5", names=("S",), timed=True)
+    yield ProgramLine("S /= d_h**0.5", names=("S",), timed=True)
     yield from _mask_lines(architecture, tokens)
     yield _tensor_line("A = torch.softmax(S, dim=1)", "weights")
     yield _tensor_line("C = A @ V", "context")
     yield _tensor_line("O = C @ W_O", "output")
 
 
-def _layer(architecture: Architecture, tokens: int) -> Iterator[Line]:
+def _layer(architecture: Architecture, tokens: int) -> Iterator[ProgramLine]:
     """The timed lines of a whole layer; q, k, v, S, A and c are 3-D, heads first.
 
     The last two lines take one head's scores and weights out of S and A, because that is what the table asks for.
     """
-    yield Line("", comment="The layer itself: queries, keys and values of all heads, side by side")
+    yield ProgramLine("", comment="The layer itself: queries, keys and values of all heads, side by side")
     yield from _projections()
-    yield Line("", comment="Head by head")
+    yield ProgramLine("", comment="Head by head")
     yield _helper_line("q = Q.view(N, H, d_h).transpose(0, 1)")
     yield _helper_line("k = K.view(N, G, d_h).transpose(0, 1)")
     yield _helper_line("v = V.view(N, G, d_v).transpose(0, 1)")
@@ -263,15 +264,15 @@ def _layer(architecture: Architecture, tokens: int) -> Iterator[Line]:
     yield from apply_rope(architecture, "q", 2)
     yield from apply_rope(architecture, "k", 2)
     yield from _scores_to_context(architecture, tokens)
-    yield Line("", comment="All heads side by side again")
+    yield ProgramLine("", comment="All heads side by side again")
     yield _tensor_line("C = c.transpose(0, 1).reshape(N, H * d_v)", "context")
     yield _tensor_line("O = C @ W_O", "output")
-    yield Line("", comment="Scores and weights of one head: rows and columns are tokens")
-    yield Line("S_head = S[head]", "scores", ("S_head",), timed=True)
-    yield Line("A_head = A[head]", "weights", ("A_head",), timed=True)
+    yield ProgramLine("", comment="Scores and weights of one head: rows and columns are tokens")
+    yield ProgramLine("S_head = S[head]", "scores", ("S_head",), timed=True)
+    yield ProgramLine("A_head = A[head]", "weights", ("A_head",), timed=True)
 
 
-def _scores_to_context(architecture: Architecture, tokens: int) -> Iterator[Line]:
+def _scores_to_context(architecture: Architecture, tokens: int) -> Iterator[ProgramLine]:
     """A layer's lines from the scores S (H, N, N) to the context c (H, N, d_v).
 
     With grouped queries, the query heads of a group are put one below the other, so that they read their shared keys
@@ -290,21 +291,21 @@ def _scores_to_context(architecture: Architecture, tokens: int) -> Iterator[Line
     yield _helper_line("c = (A.view(G, -1, N) @ v).view(H, N, d_v)" if group > 1 else "c = A @ v")
 
 
-def _projections() -> Iterator[Line]:
+def _projections() -> Iterator[ProgramLine]:
     """The three lines that make Q, K and V from X."""
     yield _tensor_line("Q = X @ W_Q", "queries")
     yield _tensor_line("K = X @ W_K", "keys")
     yield _tensor_line("V = X @ W_V", "values")
 
 
-def _qk_norm(architecture: Architecture, name: str, makes: str | None = None) -> Iterator[Line]:
+def _qk_norm(architecture: Architecture, name: str, makes: str | None = None) -> Iterator[ProgramLine]:
     """The line that applies RMSNorm to queries or keys; none if the model has no norm there."""
     if architecture.qk_norm_eps is not None:
         code = f"{name} = torch.rms_norm({name}, (d_h,), eps={float(architecture.qk_norm_eps)!r})"
-        yield Line(code, makes, (name,), "its learned weight starts at 1", timed=True)
+        yield ProgramLine(code, makes, (name,), "its learned weight starts at 1", timed=True)
 
 
-def _mask_lines(architecture: Architecture, tokens: int) -> Iterator[Line]:
+def _mask_lines(architecture: Architecture, tokens: int) -> Iterator[ProgramLine]:
     """Lines that set hidden scores in S to -inf: later tokens, and tokens before the window; none without a mask.
 
     They fit S as one N × N matrix and as one for each head.
@@ -312,11 +313,11 @@ def _mask_lines(architecture: Architecture, tokens: int) -> Iterator[Line]:
     if not architecture.causal:
         return
     mask = 'S.masked_fill_({}, float("-inf"))'
-    yield Line(mask.format("position > position[:, None]"), names=("S",), comment="no later token", timed=True)
+    yield ProgramLine(mask.format("position > position[:, None]"), names=("S",), comment="no later token", timed=True)
     if _has_window(architecture, tokens):
         # Compared, not subtracted: a difference of positions would be an N × N table of 8-byte numbers.
         outside = mask.format(f"position[:, None] >= position + {architecture.window:d}")
-        yield Line(outside, names=("S",), comment="nor one before the window", timed=True)
+        yield ProgramLine(outside, names=("S",), comment="nor one before the window", timed=True)
 
 
 def _has_window(architecture: Architecture, tokens: int) -> bool:
@@ -324,14 +325,14 @@ def _has_window(architecture: Architecture, tokens: int) -> bool:
     return architecture.causal and architecture.window is not None and architecture.window < tokens
 
 
-def _tensor_line(code: str, makes: str) -> Line:
+def _tensor_line(code: str, makes: str) -> ProgramLine:
     """A timed line that makes the tensor of the table with the key `makes`."""
-    return Line(code, makes, (SINGLE_HEAD[makes].letter,), timed=True)
+    return ProgramLine(code, makes, (SINGLE_HEAD[makes].letter,), timed=True)
 
 
-def _helper_line(code: str, comment: str = "") -> Line:
+def _helper_line(code: str, comment: str = "") -> ProgramLine:
     """A timed line that makes no tensor of the table; the first word of its code is the variable whose shape shows."""
-    return Line(code, None, (code.split(" ")[0],), comment, timed=True)
+    return ProgramLine(code, None, (code.split(" ")[0],), comment, timed=True)
 
 
 def notes(architecture: Architecture, tokens: int) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from app.forward.lines import ForwardError, Line
+from app.forward.lines import ForwardError, ProgramLine
 from app.models.architecture import Architecture, Rotary
 
 # The scaling types whose names a note may repeat; any other text in a config file stays out of notes and programs.
@@ -30,7 +30,7 @@ def scaling_type(rotary: Rotary) -> str | None:
     return name if isinstance(name, str) and name in KNOWN_SCALINGS else "other"
 
 
-def angle_lines(architecture: Architecture, device: str) -> Iterator[Line]:
+def angle_lines(architecture: Architecture, device: str) -> Iterator[ProgramLine]:
     """Lines that compute `cos` and `sin`, one row a token and one column a pair; none without RoPE.
 
     Raises ForwardError if the config's rope_scaling lacks a number that its type needs.
@@ -41,20 +41,20 @@ def angle_lines(architecture: Architecture, device: str) -> Iterator[Line]:
     # In float32 an angle near 4,096 is off by 0.0002 already; Apple's GPUs have nothing wider.
     precise = "torch.float32" if device == "mps" else "torch.float64"
     pair_numbers = f"torch.arange({pairs:d}, device=device, dtype={precise})"
-    yield Line(f"frequency = {float(rotary.theta)!r} ** (-{pair_numbers} / {pairs:d})", names=("frequency",))
+    yield ProgramLine(f"frequency = {float(rotary.theta)!r} ** (-{pair_numbers} / {pairs:d})", names=("frequency",))
     yield from _scaling_lines(architecture, rotary)
-    yield Line("angle = position[:, None] * frequency", names=("angle",))
-    yield Line("cos, sin = angle.cos().to(dtype), angle.sin().to(dtype)", names=("cos", "sin"))
+    yield ProgramLine("angle = position[:, None] * frequency", names=("angle",))
+    yield ProgramLine("cos, sin = angle.cos().to(dtype), angle.sin().to(dtype)", names=("cos", "sin"))
 
 
-def _scaling_lines(architecture: Architecture, rotary: Rotary) -> Iterator[Line]:
+def _scaling_lines(architecture: Architecture, rotary: Rotary) -> Iterator[ProgramLine]:
     """Lines that scale `frequency` for the types "linear" and "llama3"; none for any other type."""
     scaling = scaling_type(rotary)
     if scaling not in APPLIED_SCALINGS:
         return
     factor = _scaling_number(rotary, "factor")
     if scaling == "linear":
-        yield Line(f"frequency = frequency / {factor!r}", names=("frequency",), comment="rope_scaling linear")
+        yield ProgramLine(f"frequency = frequency / {factor!r}", names=("frequency",), comment="rope_scaling linear")
         return
     low, high = _scaling_number(rotary, "low_freq_factor"), _scaling_number(rotary, "high_freq_factor")
     trained_length = _scaling_number(rotary, "original_max_position_embeddings", architecture.C)
@@ -63,9 +63,9 @@ def _scaling_lines(architecture: Architecture, rotary: Rotary) -> Iterator[Line]
     # llama3: pairs that make many turns over the trained length keep their frequency, slow ones are divided by the
     # factor, and those in between are mixed.
     turns = f"{trained_length!r} * frequency / (2 * torch.pi)"
-    yield Line(f"waves = {turns}", names=("waves",), comment="rope_scaling llama3")
-    yield Line(f"keep = ((waves - {low!r}) / ({high!r} - {low!r})).clamp(0, 1)", names=("keep",))
-    yield Line(f"frequency = frequency * (keep + (1 - keep) / {factor!r})", names=("frequency",))
+    yield ProgramLine(f"waves = {turns}", names=("waves",), comment="rope_scaling llama3")
+    yield ProgramLine(f"keep = ((waves - {low!r}) / ({high!r} - {low!r})).clamp(0, 1)", names=("keep",))
+    yield ProgramLine(f"frequency = frequency * (keep + (1 - keep) / {factor!r})", names=("frequency",))
 
 
 def _scaling_number(rotary: Rotary, field: str, default: int | None = None) -> float:
@@ -76,7 +76,7 @@ def _scaling_number(rotary: Rotary, field: str, default: int | None = None) -> f
     raise ForwardError(f'"rope_scaling" must state "{field}" as a number above zero.')
 
 
-def apply_rope(architecture: Architecture, name: str, dim: int, makes: str | None = None) -> Iterator[Line]:
+def apply_rope(architecture: Architecture, name: str, dim: int, makes: str | None = None) -> Iterator[ProgramLine]:
     """Two lines that rotate the variable `name` along its axis `dim`; none without RoPE.
 
     As in transformers, number j is paired with number j + width/2. Numbers beyond the rotary width stay unrotated.
@@ -93,6 +93,6 @@ def apply_rope(architecture: Architecture, name: str, dim: int, makes: str | Non
     names = (first, second, rest) if unrotated else (first, second)
     widths = f"({pairs:d}, {pairs:d}, {unrotated:d})" if unrotated else f"{pairs:d}"
     tail = f", {rest}" if unrotated else ""
-    yield Line(f"{', '.join(names)} = {name}.split({widths}, dim={dim})", names=names, timed=True)
+    yield ProgramLine(f"{', '.join(names)} = {name}.split({widths}, dim={dim})", names=names, timed=True)
     rotated = f"{first} * cos - {second} * sin, {second} * cos + {first} * sin{tail}"
-    yield Line(f"{name} = torch.cat(({rotated}), dim={dim})", makes, (name,), timed=True)
+    yield ProgramLine(f"{name} = torch.cat(({rotated}), dim={dim})", makes, (name,), timed=True)

@@ -22,7 +22,7 @@ from app.forward.devices import (
     start_counting,
     warm_up,
 )
-from app.forward.lines import ForwardError, Line
+from app.forward.lines import ForwardError, ProgramLine
 from app.forward.memory import bytes_needed
 from app.forward.program import RUNNABLE, is_layer, notes, program, variable_names
 from app.models.architecture import Architecture
@@ -80,7 +80,7 @@ class HeadRun:
     disagreements: tuple[str, ...]
     row_sums: tuple[float, float] | None
     picture: WeightsPicture | None
-    lines: tuple[Line, ...]
+    lines: tuple[ProgramLine, ...]
     notes: tuple[str, ...]
 
     def as_dict(self) -> dict[str, Any]:
@@ -161,7 +161,7 @@ def disagreements(
 
 
 def execute(
-    lines: tuple[Line, ...],
+    lines: tuple[ProgramLine, ...],
     given: Mapping[str, Any] | None = None,
     *,
     device: str = "cpu",
@@ -190,12 +190,12 @@ def execute(
     return Executed(variables, None if device == "meta" else seconds * 1000, bytes_since(device, start))
 
 
-def _compile(line: Line) -> Any:
+def _compile(line: ProgramLine) -> Any:
     """The line's code compiled for exec."""
     return compile(line.code, "<head>", "exec")
 
 
-def _fully_replaced(line: Line, replaced: Mapping[str, Any]) -> bool:
+def _fully_replaced(line: ProgramLine, replaced: Mapping[str, Any]) -> bool:
     """Whether every variable a line makes is replaced by a given tensor, so that the line need not run."""
     return bool(line.names) and set(line.names) <= replaced.keys()
 
@@ -216,7 +216,9 @@ def _run_all(codes: list[Any], variables: dict[str, Any]) -> None:
         exec(code, variables)  # noqa: S102 - fixed text and checked numbers of program(), nothing a person typed
 
 
-def _execute_within_memory(lines: tuple[Line, ...], device: str, needed: int, topic: str, rehearsed: bool) -> Executed:
+def _execute_within_memory(
+    lines: tuple[ProgramLine, ...], device: str, needed: int, topic: str, rehearsed: bool
+) -> Executed:
     """Execute the lines; raises ForwardError with the bytes needed if torch runs out of memory all the same."""
     import torch
 
@@ -226,7 +228,7 @@ def _execute_within_memory(lines: tuple[Line, ...], device: str, needed: int, to
         raise _too_large(needed, available_bytes(device) or 0, device, topic) from None
 
 
-def _with_shapes(line: Line, variables: Mapping[str, Any]) -> Line:
+def _with_shapes(line: ProgramLine, variables: Mapping[str, Any]) -> ProgramLine:
     """The line with the shapes that its variables have after the run."""
     return replace(line, shapes=tuple(tuple(variables[name].shape) for name in line.names))
 

@@ -36,14 +36,14 @@ class SheetResult:
     """How one sheet, named by its code, was answered at first.
 
     right: every box was right; then the other two are empty. held: the misconceptions that were diagnosed.
-    unexplained_ideas: ideas that some box of the sheet tests and that were not shown to be understood, without one of
-    their misconceptions having been diagnosed.
+    unexplained_groups: misconception groups that the sheet tests, that the answers leave in doubt, and of which no
+    misconception was diagnosed.
     """
 
     code: str
     right: bool
     held: tuple[str, ...] = ()
-    unexplained_ideas: tuple[str, ...] = ()
+    unexplained_groups: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ def sheet_result(variant: Variant, answers: Mapping[str, str]) -> SheetResult | 
     }
     explained = {group_of(misconception) for misconception in held}
     return SheetResult(
-        variant.code, False, held, tuple(idea for idea in MISCONCEPTION_GROUPS if idea in doubtful - explained)
+        variant.code, False, held, tuple(group for group in MISCONCEPTION_GROUPS if group in doubtful - explained)
     )
 
 
@@ -123,7 +123,7 @@ def write_record(record: PracticeRecord) -> str:
     Example: [7,2,"single-head",0,["KHT-LC",["BCD-FG",["input-sliced"],[]]]]
     """
     results = [
-        result.code if result.right else [result.code, list(result.held), list(result.unexplained_ideas)]
+        result.code if result.right else [result.code, list(result.held), list(result.unexplained_groups)]
         for result in record.results
     ]
     return json.dumps([record.start, record.drawn, record.level, record.streak, results], separators=(",", ":"))
@@ -148,7 +148,7 @@ _MISCONCEPTION_KEYS = frozenset(misconception.key for misconception in MISCONCEP
 def read_record(text: str) -> PracticeRecord:
     """The record that `write_record` wrote; raises RecordError if the text is too long or has another form.
 
-    Of the results the last MAX_RESULTS are kept, and in them only misconceptions and ideas that there still are.
+    Of the results the last MAX_RESULTS are kept, and in them only misconceptions and groups that still exist.
     """
     if len(text) > MAX_RECORD_CHARACTERS:
         raise RecordError("This record of practice is too long.")
@@ -163,6 +163,7 @@ def _result(entry: str | tuple[str, list[str], list[str]]) -> SheetResult:
     """The result that an entry stands for: a code alone is a right sheet. Unknown keys and repetitions are left out."""
     if isinstance(entry, str):
         return SheetResult(entry, True)
-    code, held, ideas = entry
-    known = tuple(dict.fromkeys(key for key in held if key in _MISCONCEPTION_KEYS))
-    return SheetResult(code, False, known, tuple(dict.fromkeys(idea for idea in ideas if idea in MISCONCEPTION_GROUPS)))
+    code, held, groups = entry
+    known_held = dict.fromkeys(key for key in held if key in _MISCONCEPTION_KEYS)
+    known_groups = dict.fromkeys(group for group in groups if group in MISCONCEPTION_GROUPS)
+    return SheetResult(code, False, tuple(known_held), tuple(known_groups))

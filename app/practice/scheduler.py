@@ -19,7 +19,7 @@ from app.sheets.variant import Variant
 from app.sheets.worksheet import Worksheet, WorksheetError
 
 RIGHT_SHEETS_TO_STEP_UP = 2  # in a row on one level
-SHEETS_TO_SOLID = 3  # that test an idea and on which it was not wrong
+SHEETS_TO_SOLID = 3  # that could show a misconception of a group and did not
 SHEETS_BEFORE_OTHER_LEVELS = 2  # then a held misconception is shown again on any level, not just on the record's own
 SEEDS_TRIED = 4  # for each worksheet, in search of a sheet that was not there yet
 SYMBOLS_SUFFIX = "-letters"  # ends the key of a level whose sheets are answered in symbols
@@ -27,9 +27,9 @@ SYMBOLS_SUFFIX = "-letters"  # ends the key of a level whose sheets are answered
 # Why a sheet comes: the very first; more of the same level; the first of a higher level ("step"); it comes "back" to a
 # misconception; or any level at all once the last one is passed ("mixed").
 NextReason = Literal["first", "more", "step", "back", "mixed"]
-# How well an idea is understood: not met; met; SHEETS_TO_SOLID sheets without its misconceptions; held, and not avoided
-# since.
-IdeaState = Literal["new", "growing", "solid", "again"]
+# How well a group of misconceptions is overcome: not met; met; SHEETS_TO_SOLID sheets without them; held, and not
+# avoided since.
+GroupState = Literal["new", "growing", "solid", "again"]
 
 
 @dataclass(frozen=True)
@@ -51,12 +51,12 @@ class PracticeLevel:
 
 @dataclass(frozen=True)
 class NextSheet:
-    """The sheet that comes next, its level and why it comes; `ideas` are those it comes back to, else empty."""
+    """The sheet that comes next, its level and why it comes; `groups` are the misconception groups it comes back to."""
 
     variant: Variant
     level: PracticeLevel
     reason: NextReason
-    ideas: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -68,8 +68,8 @@ class PastSheet:
     shows: frozenset[str]
 
     def avoided(self, misconception: str) -> bool:
-        """Whether the sheet would have shown this misconception, and neither it nor its idea went wrong."""
-        in_doubt = misconception in self.result.held or group_of(misconception) in self.result.unexplained_ideas
+        """Whether the sheet would have shown this misconception, and left neither it nor its group in doubt."""
+        in_doubt = misconception in self.result.held or group_of(misconception) in self.result.unexplained_groups
         return not in_doubt and misconception in self.shows
 
 
@@ -161,24 +161,24 @@ def misconceptions_to_repeat(past: Sequence[PastSheet]) -> dict[str, int]:
     }
 
 
-def idea_states(library: Library, record: PracticeRecord) -> dict[str, IdeaState]:
-    """The state of every idea, in their order; "again" as long as one of its misconceptions is to be repeated."""
+def group_states(library: Library, record: PracticeRecord) -> dict[str, GroupState]:
+    """The state of every misconception group, in catalogue order; "again" while one of its misconceptions waits."""
     past = _past_sheets(library, record)
     again = {group_of(misconception) for misconception in misconceptions_to_repeat(past)}
-    return {idea: "again" if idea in again else _idea_state(idea, past) for idea in MISCONCEPTION_GROUPS}
+    return {group: "again" if group in again else _group_state(group, past) for group in MISCONCEPTION_GROUPS}
 
 
-def _idea_state(idea: str, past: Sequence[PastSheet]) -> IdeaState:
-    """The state of an idea none of whose misconceptions waits: "new", "growing" or "solid".
+def _group_state(group: str, past: Sequence[PastSheet]) -> GroupState:
+    """The state of a group none of whose misconceptions waits: "new", "growing" or "solid".
 
     It is new before any sheet could show one of them, and solid after SHEETS_TO_SOLID such sheets since one was last
-    held, on which the idea was not left in doubt either.
+    held, on which the group was not left in doubt either.
     """
-    misconceptions = MISCONCEPTION_GROUPS[idea]
+    misconceptions = MISCONCEPTION_GROUPS[group]
     met = [sheet for sheet in past if not sheet.shows.isdisjoint(misconceptions)]
     held_at = [turn for turn, sheet in enumerate(met) if not set(sheet.result.held).isdisjoint(misconceptions)]
     since = met[held_at[-1] + 1 :] if held_at else met
-    avoided = sum(idea not in sheet.result.unexplained_ideas for sheet in since)
+    avoided = sum(group not in sheet.result.unexplained_groups for sheet in since)
     return "solid" if avoided >= SHEETS_TO_SOLID else "growing" if met else "new"
 
 
@@ -220,7 +220,7 @@ def _sheet_coming_back(
     for level in (own, *(others if may_leave else ())):
         if variant := _sheet_showing(_sheets_of_level(library, record, level, past), tuple(waiting)):
             shown = {group_of(key) for key in distinguishable_misconceptions(variant).intersection(waiting)}
-            return NextSheet(variant, level, "back", tuple(idea for idea in MISCONCEPTION_GROUPS if idea in shown))
+            return NextSheet(variant, level, "back", tuple(group for group in MISCONCEPTION_GROUPS if group in shown))
     return None
 
 

@@ -27,7 +27,7 @@ from app.practice.scheduler import (
     NextSheet,
     _past_sheets,
     distinguishable_misconceptions,
-    idea_states,
+    group_states,
     misconceptions_to_repeat,
     next_sheet,
     practice_levels,
@@ -124,12 +124,12 @@ def test_the_first_sheet_is_one_head_in_numbers() -> None:
 @given(records)
 @settings(max_examples=60)
 def test_any_record_gives_a_sheet_and_the_same_one_again(record: PracticeRecord) -> None:
-    """In this library and in another; it is not the sheet before, and the ideas have a state each."""
+    """In this library and in another; it is not the sheet before, and the groups have a state each."""
     coming = next_sheet(LIBRARY, record)
     assert coming.variant.blanks
     assert coming.variant.code not in [result.code for result in record.results[-1:]]
     assert next_sheet(LIBRARY, read_record(write_record(record))) == coming
-    assert set(idea_states(LIBRARY, record)) == set(MISCONCEPTION_GROUPS)
+    assert set(group_states(LIBRARY, record)) == set(MISCONCEPTION_GROUPS)
 
 
 @given(records)
@@ -182,8 +182,8 @@ def test_a_learner_who_is_right_climbs_to_the_last_level(start: int) -> None:
 
 def test_a_learner_who_is_right_makes_every_idea_solid() -> None:
     """Not met at first, then growing, then solid, and never to be looked at again."""
-    stages = [idea_states(LIBRARY, record) for _, _, record in practise(PracticeRecord(5), learned, 40)]
-    assert set(idea_states(LIBRARY, PracticeRecord(5)).values()) == {"new"}
+    stages = [group_states(LIBRARY, record) for _, _, record in practise(PracticeRecord(5), learned, 40)]
+    assert set(group_states(LIBRARY, PracticeRecord(5)).values()) == {"new"}
     assert not any("again" in stage.values() for stage in stages)
     assert stages[0]["scores"] == "growing"
     assert stages[SHEETS_TO_SOLID - 1]["scores"] == "solid"
@@ -192,7 +192,7 @@ def test_a_learner_who_is_right_makes_every_idea_solid() -> None:
 
 @pytest.mark.parametrize("misconception", SHOWN)
 def test_who_always_holds_a_misconception_meets_it_again_and_climbs_no_further(misconception: str) -> None:
-    """From the first diagnosis on it shows in each two sheets that follow, its idea is not solid, the level stays."""
+    """From the first diagnosis on it shows in each two sheets that follow, its group is not solid, the level stays."""
     steps = list(practise(PracticeRecord(11), believing(misconception), RIGHT_SHEETS_TO_STEP_UP * len(LEVELS) + 8))
     named = [at for at, (_, result, _) in enumerate(steps) if misconception in result.held]
     assert named, "the ladder shows every misconception"
@@ -200,7 +200,7 @@ def test_who_always_holds_a_misconception_meets_it_again_and_climbs_no_further(m
         assert any(
             misconception in distinguishable_misconceptions(coming.variant) for coming, _, _ in steps[at + 1 : at + 3]
         )
-    assert idea_states(LIBRARY, steps[-1][2])[group_of(misconception)] == "again"
+    assert group_states(LIBRARY, steps[-1][2])[group_of(misconception)] == "again"
     assert len({record.level for _, _, record in steps[named[0] :]}) == 1
 
 
@@ -217,8 +217,8 @@ def test_a_misconception_comes_back_within_two_sheets_and_is_made_good(
     shown = [misconception in distinguishable_misconceptions(coming.variant) for coming, _, _ in following[:2]]
     assert any(shown)
     assert following[shown.index(True)][0].reason == "back"
-    assert group_of(misconception) in following[shown.index(True)][0].ideas
-    assert idea_states(LIBRARY, following[-1][2])[group_of(misconception)] != "again"
+    assert group_of(misconception) in following[shown.index(True)][0].groups
+    assert group_states(LIBRARY, following[-1][2])[group_of(misconception)] != "again"
     assert first.variant.code not in [coming.variant.code for coming, _, _ in following]
 
 
@@ -250,18 +250,18 @@ def test_a_level_that_was_chosen_is_what_comes_even_before_what_was_missed() -> 
     coming, _, record = next(practise(record, learned, 1))
     assert coming.level.key == "costs"
     coming, _, record = next(practise(record, learned, 1))
-    assert (coming.level.key, coming.reason, coming.ideas) == ("decode-step", "back", ("cache",))
+    assert (coming.level.key, coming.reason, coming.groups) == ("decode-step", "back", ("cache",))
     assert next_sheet(LIBRARY, record).level.key == "costs"
 
 
 def test_a_sheet_that_was_skipped_counts_for_nothing() -> None:
-    """Another one of the same level comes, and no idea is met."""
+    """Another one of the same level comes, and no group is met."""
     record = PracticeRecord(3)
     before = next_sheet(LIBRARY, record)
     record = record.after_skipping()
     assert next_sheet(LIBRARY, record).variant != before.variant
     assert next_sheet(LIBRARY, record).level == before.level
-    assert set(idea_states(LIBRARY, record).values()) == {"new"}
+    assert set(group_states(LIBRARY, record).values()) == {"new"}
 
 
 def test_a_miss_begins_the_row_of_right_sheets_anew() -> None:
@@ -276,7 +276,7 @@ def test_a_miss_begins_the_row_of_right_sheets_anew() -> None:
 
 
 def test_what_was_answered_says_which_ideas_held() -> None:
-    """Right boxes clear an idea, wrong ones leave it open, a named misconception is held, nothing readable is no
+    """Right boxes clear a group, wrong ones leave it open, a named misconception is held, nothing readable is no
     result.
     """
     variant = LIBRARY.variant("llama-7b")
@@ -291,7 +291,7 @@ def test_what_was_answered_says_which_ideas_held() -> None:
     begun = sheet_result(variant, {"input.rows": "100", "input.columns": "4096"})
     assert begun is not None
     assert (begun.right, begun.held) == (False, ())
-    assert {"scores", "back"} <= set(begun.unexplained_ideas)
+    assert {"scores", "back"} <= set(begun.unexplained_groups)
 
 
 def test_a_code_that_opens_nothing_is_left_out() -> None:

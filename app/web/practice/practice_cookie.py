@@ -14,11 +14,11 @@ from fastapi import Request, Response
 from app.practice.record import MAX_COUNT, PracticeRecord, read_record, write_record
 from app.practice.scheduler import (
     SHEETS_TO_SOLID,
-    IdeaState,
+    GroupState,
     NextSheet,
     PracticeLevel,
     current_level,
-    idea_states,
+    group_states,
     next_sheet,
     practice_levels,
 )
@@ -44,7 +44,7 @@ class IdeaView:
     """An idea that sheets practise, and how well the record says it is understood."""
 
     name: str
-    state: IdeaState
+    state: GroupState
     state_text: str
 
 
@@ -90,7 +90,7 @@ def practice_panel(request: Request, library: Library, variant: Variant | None) 
     levels = (
         LevelChoice(each.key, _level_name(library.wording, each), each == current) for each in practice_levels(library)
     )
-    states = idea_states(library, record).items()
+    states = group_states(library, record).items()
     ideas = (IdeaView(say("ideas", idea), state, say("idea-states", state)) for idea, state in states)
     why = _why(library.wording, coming) if coming.variant == variant else ""
     return PracticePanel(tuple(levels), why, tuple(ideas))
@@ -106,5 +106,5 @@ def _why(wording: Wording, coming: NextSheet) -> str:
     """The sentence on why this sheet comes; empty for a reason that the wording has no sentence for."""
     if coming.reason not in wording.sections["practice"]:
         return ""
-    ideas = ", ".join(wording.say("ideas", idea) for idea in coming.ideas)
+    ideas = ", ".join(wording.say("ideas", idea) for idea in coming.groups)
     return wording.say("practice", coming.reason, ideas=ideas, level=_level_name(wording, coming.level))
