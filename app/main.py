@@ -31,17 +31,23 @@ from app.web.shared.urls import register_routes
 from app.web.student import activity_page as student_activity_page
 from app.web.student import class_sheet_page, exit_ticket_page, join_page, my_work_page
 from app.web.teacher import (
+    account_link_page,
+    activity_form_page,
     activity_page,
+    course_list_page,
     course_page,
     enter_paper_page,
     exit_tickets_page,
     export_page,
+    forgotten_password_page,
     live_page,
     print_class_page,
     regrade_page,
     results_page,
     sample_course_page,
     sign_in_page,
+    student_results_page,
+    summary_page,
 )
 
 # Every module with routes. No address matches two of them, so that their order does not matter.
@@ -49,8 +55,10 @@ PAGES = (
     *(sheet_page, next_sheet_page, run_page, model_list_page, model_page, handout_page, print_job_page),
     mark_paper_page,
     *(join_page, my_work_page, student_activity_page, class_sheet_page, exit_ticket_page),
-    *(sign_in_page, course_page, activity_page, live_page, results_page, exit_tickets_page, regrade_page),
-    *(enter_paper_page, print_class_page, export_page, sample_course_page),
+    *(sign_in_page, forgotten_password_page, account_link_page),
+    *(course_list_page, course_page, export_page, sample_course_page),
+    *(activity_page, activity_form_page, live_page, print_class_page, enter_paper_page),
+    *(results_page, student_results_page, summary_page, exit_tickets_page, regrade_page),
     *(v1, health),
 )
 

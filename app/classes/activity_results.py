@@ -216,12 +216,12 @@ def report_as_stored(
 ) -> tuple[Variant, Report]:
     """An attempt's report with the marks that are stored, and the sheet that gave them.
 
-    That is the sheet as it was frozen where it gives these marks, else as it was corrected. Where neither does, since
-    the library has changed again, the stored marks stand and no misconception is named.
+    That is the sheet as it was frozen, or after a regrade the sheet as it was corrected, with the rows that have marks.
+    The stored marks stand even where the sheet would now give others, since the library has changed again; then no
+    misconception is named.
     """
-    report = grade(frozen, attempt.answers)
-    if with_kept_marks(frozen, report, attempt.marks) is report:
-        return frozen, report
+    if attempt.marked_by in (item.sheet_key, None):
+        return frozen, with_kept_marks(frozen, grade(frozen, attempt.answers), attempt.marks)
     marked_rows = {blank.rpartition(".")[0] for blank in attempt.marks}
     sheet = corrected_variant(library, store, activity, item, attempt.variant)
     rows = tuple(row for row in frozen.worksheet.rows if row in marked_rows)

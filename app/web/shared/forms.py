@@ -8,6 +8,7 @@ from fastapi import Depends, Request
 from starlette.datastructures import FormData, UploadFile
 
 MAX_LINE, MAX_TEXT = 200, 4000  # characters
+MAX_CLAMPED = 999  # a larger number in an address counts as no number
 
 
 class FormReader:
@@ -67,3 +68,15 @@ def whole_number(text: str, highest: int, *, lowest: int = 0) -> int | None:
         return None
     number = int(text)
     return number if lowest <= number <= highest else None
+
+
+def clamped_number(text: str, highest: int) -> int:
+    """The number from 1 to `highest` nearest to what a text writes; 1 for any other text, 0 where `highest` is 0.
+
+    Example:
+        clamped_number("7", 3)    3
+        clamped_number("x", 3)    1
+        clamped_number("1", 0)    0
+    """
+    number = whole_number(text, MAX_CLAMPED)
+    return min(max(1 if number is None else number, 1), highest)

@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Annotated
 
-from fastapi import Depends, HTTPException, Request, Response
+from fastapi import Depends, HTTPException, Request
 
 from app.store import Activity, Course, Enrolment, Role, Student, Teacher, Visitor
-from app.web.shared.cookies import TEACHER_COOKIE, VISITOR_COOKIE, set_private_cookie
+from app.web.shared.cookies import TEACHER_COOKIE, VISITOR_COOKIE
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.visitor import MaybeVisitor
 
@@ -191,11 +191,6 @@ def own_enrolment(services: ServicesDep, visitor: MaybeVisitor, student_id: int)
 
 
 OwnEnrolment = Annotated[EnrolmentAccess, Depends(own_enrolment)]
-
-
-def remember_teacher(request: Request, response: Response, token: str) -> None:
-    """Give the browser its session, which scripts cannot read and other sites cannot send along."""
-    set_private_cookie(request, response, TEACHER_COOKIE, token, max_age_s=30 * 24 * 3600)
 
 
 def _staffed(services: Services, course_id: int, teacher: Teacher) -> tuple[Role, Course]:

@@ -14,6 +14,7 @@ from typing import Annotated, cast
 from fastapi import Depends, Request
 
 from app.classes.live_snapshot import LiveSnapshots
+from app.classes.regrade import Regrading
 from app.exchange.mail import Mail
 from app.forward.process import HeadRunner
 from app.handout.print_jobs import HandoutPrinter
@@ -40,6 +41,7 @@ class Services:
     passwords: Passwords = field(default_factory=Passwords)
     mail: Mail | None = None
     live_snapshots: LiveSnapshots = field(default_factory=LiveSnapshots)
+    regrading: Regrading = field(default_factory=Regrading)
 
 
 def services_of(request: Request) -> Services:

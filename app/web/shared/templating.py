@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import fields
-from datetime import datetime
+from datetime import date, datetime
 from functools import cache, lru_cache
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -40,6 +40,7 @@ def template_environment() -> Environment:
         equation=equation,
         expression=expression,
         local_time=local_time,
+        long_date=long_date,
     )
     return environment
 
@@ -62,9 +63,15 @@ def is_htmx(request: Request) -> bool:
     return "hx-request" in request.headers
 
 
-def local_time(moment: datetime, time_zone: str) -> str:
-    """A moment as a course writes it, in an IANA time zone: '3 April, 09:05'."""
-    return moment.astimezone(ZoneInfo(time_zone)).strftime("%d %B, %H:%M").lstrip("0")
+def local_time(moment: datetime, time_zone: str, *, year: bool = False) -> str:
+    """A moment as the clocks of an IANA time zone show it: '3 April, 09:05', or with `year` '3 April 2026, 09:05'."""
+    written = "%d %B %Y, %H:%M" if year else "%d %B, %H:%M"
+    return moment.astimezone(ZoneInfo(time_zone)).strftime(written).lstrip("0")
+
+
+def long_date(day: date) -> str:
+    """A day as it is written in a sentence: '3 April 2026'."""
+    return day.strftime("%d %B %Y").lstrip("0")
 
 
 @lru_cache(4000)

@@ -1,173 +1,130 @@
-"""Courses: the list, and each with its activities, roster and staff."""
+"""A course: its activities, its roster, its staff and its settings."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Annotated
-from zoneinfo import available_timezones
 
 from annotated_doc import Doc
 from fastapi import APIRouter, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
 
+from app.classes.course_settings import MAX_TIME_ZONE_LENGTH, settings_problem, time_zone_names
 from app.exchange.roster import RosterError, read_roster
-from app.store import Activity, AuditAction, Role, StaffMember, Student, TaughtCourse, Teacher
+from app.store import Activity, AuditAction, Role, StaffMember, Store, Student
 from app.store.people import as_email
 from app.web.shared import permissions
 from app.web.shared.forms import FormDep
-from app.web.shared.permissions import EditableCourse, EditableStudent, SignedIn, StaffCourse
-from app.web.shared.services import Services, ServicesDep
+from app.web.shared.permissions import EditableCourse, EditableStudent, StaffCourse
+from app.web.shared.services import ServicesDep, StoreDep, WordingDep
+from app.web.shared.teacher_session import MAX_EMAIL_INPUT
 from app.web.shared.templating import render
-from app.web.shared.urls import public_url
+from app.web.shared.urls import public_url, url_for
 
 router = APIRouter(include_in_schema=False)
 
-MOST_STUDENTS = 2_000  # of one class list
-
-
-@dataclass(frozen=True)
-class CoursesPage:
-    """Everything that templates/teacher/course_list.html shows."""
-
-    teacher: Annotated[Teacher, Doc("Whoever is signed in.")]
-    courses: Annotated[tuple[TaughtCourse, ...], Doc("Their courses, the newest first.")]
-    zones: Annotated[tuple[str, ...], Doc("The time zones there are.")]
-    title: Annotated[str, Doc("The title of a new course, as typed.")] = ""
-    zone: Annotated[str, Doc("Its time zone, as typed.")] = ""
-    problem: Annotated[str, Doc("What of the form cannot be used, or nothing.")] = ""
+MAX_ROSTER_STUDENTS = 2_000  # of one class list
 
 
 @dataclass(frozen=True)
 class CoursePage:
     """Everything that templates/teacher/course.html shows."""
 
-    access: Annotated[permissions.CourseAccess, Doc("The course, and who looks at it in which role.")]
+    access: Annotated[permissions.CourseAccess, Doc("The course, the signed-in teacher and their role in it.")]
     activities: Annotated[tuple[Activity, ...], Doc("Its activities, the newest first.")]
     students: Annotated[tuple[Student, ...], Doc("Its roster, by name.")]
-    staff: Annotated[tuple[StaffMember, ...], Doc("Who teaches it.")]
-    zones: Annotated[tuple[str, ...], Doc("The time zones there are.")]
-    notice: Annotated[str, Doc("What was just done, or nothing.")] = ""
-    problem: Annotated[str, Doc("What cannot be used, or nothing.")] = ""
-    about: Annotated[str, Doc("Which form the problem is about: settings, roster or staff.")] = ""
-    roster: Annotated[str, Doc("The roster as pasted.")] = ""
-    invitation: Annotated[str, Doc("A link to pass on, shown once.")] = ""
-    invited: Annotated[str, Doc("Whom it is for.")] = ""
-    email: Annotated[str, Doc("An address as typed.")] = ""
-
-
-@router.get("/courses")
-def list_courses(services: ServicesDep, teacher: SignedIn) -> Response:
-    """The courses of whoever is signed in."""
-    return render("teacher/course_list.html", _courses_page(services, teacher))
-
-
-@router.post("/courses")
-def add_course(services: ServicesDep, teacher: SignedIn, form: FormDep) -> Response:
-    """A new course, led by whoever makes it."""
-    title, zone = form.single_line("title"), form.single_line("zone", 64)
-    if problem := _problem(services, title, zone):
-        return render("teacher/course_list.html", _courses_page(services, teacher, title, zone, problem), 422)
-    course = services.store.courses.add(title, zone, teacher)
-    return RedirectResponse(f"/courses/{course.id}", 303)
+    staff: Annotated[tuple[StaffMember, ...], Doc("Its instructors and assistants.")]
+    zones: Annotated[tuple[str, ...], Doc("The time zones to choose from.")]
+    notice: Annotated[str, Doc("The sentence about what was just done, empty for none.")] = ""
+    problem: Annotated[str, Doc("The sentence about what cannot be used, empty where there is none.")] = ""
+    problem_form: Annotated[str, Doc("Which form the problem is about: settings, roster or staff.")] = ""
+    roster: Annotated[str, Doc("The roster as pasted, to be corrected.")] = ""
+    invitation: Annotated[str, Doc("The link of a new invitation, which is shown only once.")] = ""
+    invited: Annotated[str, Doc("The e-mail address that the invitation is for.")] = ""
+    email: Annotated[str, Doc("The e-mail address as typed, to be corrected.")] = ""
 
 
 @router.get("/courses/{course_id:int}")
-def show_course(services: ServicesDep, access: StaffCourse) -> Response:
-    """A course with its activities, roster and staff."""
-    return render("teacher/course.html", _course_page(services, access))
+def show_course(store: StoreDep, access: StaffCourse) -> Response:
+    """The page of a course, for its staff."""
+    return render("teacher/course.html", _page(store, access))
 
 
 @router.post("/courses/{course_id:int}")
-def change_course(services: ServicesDep, access: EditableCourse, form: FormDep) -> Response:
-    """Another title or time zone."""
-    title, zone = form.single_line("title"), form.single_line("zone", 64)
-    if problem := _problem(services, title, zone):
-        return render("teacher/course.html", _course_page(services, access, problem=problem, about="settings"), 422)
-    services.store.courses.change(access.course, title, zone)
-    return RedirectResponse(f"/courses/{access.course.id}", 303)
+def change_course(store: StoreDep, wording: WordingDep, access: EditableCourse, form: FormDep) -> Response:
+    """Change title and time zone; 422 with the page where one of them cannot be used."""
+    title, zone = form.single_line("title"), form.single_line("zone", MAX_TIME_ZONE_LENGTH)
+    if problem := settings_problem(wording, title, zone):
+        return render("teacher/course.html", _page(store, access, problem=problem, problem_form="settings"), 422)
+    store.courses.change(access.course, title, zone)
+    return RedirectResponse(url_for("show_course", course_id=access.course.id), 303)
 
 
 @router.post("/courses/{course_id:int}/students")
-def add_students(services: ServicesDep, access: EditableCourse, form: FormDep) -> Response:
-    """Names from a file or from text, each added once."""
-    words = services.library.wording
+def add_students(store: StoreDep, wording: WordingDep, access: EditableCourse, form: FormDep) -> Response:
+    """Add students from a file, else from the pasted text; those on the roster already are left as they are.
+
+    422 with the page for a roster that cannot be read.
+    """
     try:
-        entries = read_roster(form.file or form.raw("roster"), MOST_STUDENTS)
+        entries = read_roster(form.file or form.raw("roster"), MAX_ROSTER_STUDENTS)
     except RosterError as error:
-        page = _course_page(services, access, problem=str(error), about="roster", roster=form.raw("roster"))
+        page = _page(store, access, problem=str(error), problem_form="roster", roster=form.raw("roster"))
         return render("teacher/course.html", page, 422)
-    added = services.store.courses.add_students(access.course, entries)
-    there = len(entries) - added
-    notice = words.say("class", "roster-added-some" if there else "roster-added", added=added, there=there)
-    return render("teacher/course.html", _course_page(services, access, notice=notice))
+    added = store.courses.add_students(access.course, entries)
+    known = len(entries) - added
+    notice = wording.say("class", "roster-added-some" if known else "roster-added", added=added, there=known)
+    return render("teacher/course.html", _page(store, access, notice=notice))
 
 
 @router.post("/courses/{course_id:int}/students/{student_id:int}/remove")
-def remove_student(services: ServicesDep, access: EditableStudent) -> Response:
-    """Delete a student and what they did."""
-    services.store.courses.remove_student(access.student)
-    services.store.audit_log.record(access.teacher, AuditAction.STUDENT_REMOVED, access.student)
-    return RedirectResponse(f"/courses/{access.course.id}#roster", 303)
+def remove_student(store: StoreDep, access: EditableStudent) -> Response:
+    """Delete a student with all their work."""
+    store.courses.remove_student(access.student)
+    store.audit_log.record(access.teacher, AuditAction.STUDENT_REMOVED, access.student)
+    return RedirectResponse(url_for("show_course", course_id=access.course.id) + "#roster", 303)
 
 
 @router.post("/courses/{course_id:int}/students/{student_id:int}/free")
-def free_student(services: ServicesDep, access: EditableStudent) -> Response:
-    """Let a name be taken again, after somebody took the wrong one."""
-    services.store.courses.free_student(access.student)
-    services.store.audit_log.record(access.teacher, AuditAction.STUDENT_RELEASED, access.student)
-    return RedirectResponse(f"/courses/{access.course.id}#roster", 303)
+def release_student(store: StoreDep, access: EditableStudent) -> Response:
+    """Let a name be picked again after the wrong person took it; the work under it stays."""
+    store.courses.free_student(access.student)
+    store.audit_log.record(access.teacher, AuditAction.STUDENT_RELEASED, access.student)
+    return RedirectResponse(url_for("show_course", course_id=access.course.id) + "#roster", 303)
 
 
 @router.post("/courses/{course_id:int}/staff")
-def invite(request: Request, services: ServicesDep, access: EditableCourse, form: FormDep) -> Response:
-    """A link that brings somebody onto the staff."""
-    email = as_email(form.single_line("email", 300))
+def invite_to_staff(request: Request, services: ServicesDep, access: EditableCourse, form: FormDep) -> Response:
+    """Make an invitation to the staff and show its link, once; 422 with the page for what is no e-mail address."""
+    store, typed = services.store, form.single_line("email", MAX_EMAIL_INPUT)
+    email = as_email(typed)
     if email is None:
-        problem, typed = services.library.wording.say("class", "no-email"), form.single_line("email", 300)
-        page = _course_page(services, access, problem=problem, about="staff", email=typed)
+        problem = services.library.wording.say("class", "no-email")
+        page = _page(store, access, problem=problem, problem_form="staff", email=typed)
         return render("teacher/course.html", page, 422)
     role: Role = "instructor" if form.raw("role") == "instructor" else "assistant"
-    token = services.store.people.add_link("invite", email, access.course.id, role)
-    services.store.audit_log.record(access.teacher, AuditAction.STAFF_INVITED, access.course, role)
-    link = f"{public_url(request, services.settings)}/links/{token}"
-    return render("teacher/course.html", _course_page(services, access, invitation=link, invited=email))
+    token = store.people.add_link("invite", email, access.course.id, role)
+    store.audit_log.record(access.teacher, AuditAction.STAFF_INVITED, access.course, role)
+    link = public_url(request, services.settings) + url_for("show_account_link", token=token)
+    return render("teacher/course.html", _page(store, access, invitation=link, invited=email))
 
 
 @router.post("/courses/{course_id:int}/staff/{teacher_id:int}/remove")
-def remove_from_staff(services: ServicesDep, access: EditableCourse, teacher_id: int) -> Response:
-    """Take somebody off the staff; the last instructor stays."""
-    if teacher_id not in {member.teacher_id for member in services.store.courses.staff(access.course)}:
+def remove_from_staff(store: StoreDep, wording: WordingDep, access: EditableCourse, teacher_id: int) -> Response:
+    """Take a teacher off the staff; 409 with the page for the last instructor, who stays, and 404 for a stranger."""
+    if teacher_id not in {member.teacher_id for member in store.courses.staff(access.course)}:
         raise HTTPException(404)
-    if not services.store.courses.remove_from_staff(access.course, teacher_id):
-        problem = services.library.wording.say("class", "last-instructor")
-        return render("teacher/course.html", _course_page(services, access, problem=problem, about="staff"), 409)
-    services.store.audit_log.record(access.teacher, AuditAction.STAFF_REMOVED, access.course)
-    mine = teacher_id == access.teacher.id
-    return RedirectResponse("/courses" if mine else f"/courses/{access.course.id}#staff", 303)
+    if not store.courses.remove_from_staff(access.course, teacher_id):
+        problem = wording.say("class", "last-instructor")
+        return render("teacher/course.html", _page(store, access, problem=problem, problem_form="staff"), 409)
+    store.audit_log.record(access.teacher, AuditAction.STAFF_REMOVED, access.course)
+    if teacher_id == access.teacher.id:
+        return RedirectResponse(url_for("list_courses"), 303)
+    return RedirectResponse(url_for("show_course", course_id=access.course.id) + "#staff", 303)
 
 
-def _problem(services: Services, title: str, zone: str) -> str:
-    """What of a course's settings cannot be used, as a sentence."""
-    if not title:
-        return services.library.wording.say("class", "no-title")
-    return "" if zone in available_timezones() else services.library.wording.say("class", "no-zone", zone=zone)
-
-
-def _zones() -> tuple[str, ...]:
-    """Time zones by the names people know: areas with a blank, and UTC."""
-    named = (zone for zone in available_timezones() if "/" in zone and not zone.startswith(("Etc/", "SystemV/", "US/")))
-    return ("UTC", *sorted(named))
-
-
-def _courses_page(
-    services: Services, teacher: Teacher, title: str = "", zone: str = "", problem: str = ""
-) -> CoursesPage:
-    return CoursesPage(teacher, services.store.courses.taught_by(teacher), _zones(), title, zone, problem)
-
-
-def _course_page(services: Services, access: permissions.CourseAccess, **said: str) -> CoursePage:
-    store, course = services.store, access.course
-    staff = store.courses.staff(course)
-    return CoursePage(
-        access, store.activities.of_course(course), store.courses.students(course), staff, _zones(), **said
-    )
+def _page(store: Store, access: permissions.CourseAccess, **texts: str) -> CoursePage:
+    """The page of a course as it is now, with these texts in its other fields."""
+    course = access.course
+    activities, students = store.activities.of_course(course), store.courses.students(course)
+    return CoursePage(access, activities, students, store.courses.staff(course), time_zone_names(), **texts)

@@ -1,10 +1,9 @@
-"""Exit tickets that came in: by question, searched, starred, marked for following up, hidden."""
+"""The exit tickets of an activity: searched, starred, marked for following up, and hidden."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
-from urllib.parse import urlencode
 
 from annotated_doc import Doc
 from fastapi import APIRouter, Depends, HTTPException, Request, Response
@@ -16,115 +15,127 @@ from app.web.shared import permissions
 from app.web.shared.forms import FormDep
 from app.web.shared.permissions import EditableActivity, StaffActivity
 from app.web.shared.services import Services, ServicesDep
-from app.web.shared.templating import render
+from app.web.shared.templating import is_htmx, render
+from app.web.shared.urls import url_for
 
 router = APIRouter(include_in_schema=False)
 
-MUDDIEST = "muddiest"  # the question whose answers stand beside what was believed
-Which = Literal["", "starred", "follow_up", "hidden"]
+MUDDIEST = "muddiest"  # the question whose answers stand beside the misconceptions
+MAX_SEARCH_LENGTH = 200  # characters
+TicketMark = Literal["starred", "follow_up", "hidden"]
+TICKET_MARKS: dict[str, TicketMark] = {"starred": "starred", "follow_up": "follow_up", "hidden": "hidden"}
 
 
 @dataclass(frozen=True)
-class Answer:
-    """One answer, and whose it is where the ticket is no anonymous one."""
+class TicketAnswerView:
+    """One answer, with the student's name where the ticket is not anonymous."""
 
-    kept: TicketAnswer
+    answer: TicketAnswer
     name: str
 
 
 @dataclass(frozen=True)
-class Question:
-    """One question with the answers that are shown of all that it got."""
+class TicketQuestionView:
+    """One question of the ticket with those of its answers that are shown."""
 
     key: str
     text: str
-    answers: tuple[Answer, ...]
+    answers: tuple[TicketAnswerView, ...]
 
 
 @dataclass(frozen=True)
-class TicketsPage:
+class ExitTicketsPage:
     """Everything that templates/teacher/exit_tickets.html and its list show."""
 
-    access: Annotated[permissions.ActivityAccess, Doc("The activity, its course, and who looks at it in which role.")]
-    muddiest: Annotated[Question | None, Doc("The muddiest points, if the ticket asks for them.")]
-    questions: Annotated[tuple[Question, ...], Doc("The other questions.")]
-    misconceptions: Annotated[tuple[MisconceptionTotal, ...], Doc("What was believed in the same session.")]
-    q: Annotated[str, Doc("What is searched for, or nothing.")]
-    which: Annotated[Which, Doc("Which answers are shown: all that are not hidden, or those with a mark.")]
-    query: Annotated[str, Doc("Both, as they stand behind an address.")]
-    came: Annotated[int, Doc("How many answers there are in all, hidden ones too.")]
+    access: Annotated[permissions.ActivityAccess, Doc("The activity, its course, and the teacher's role in it.")]
+    muddiest: Annotated[TicketQuestionView | None, Doc("The muddiest points, if the ticket asks for them.")]
+    questions: Annotated[tuple[TicketQuestionView, ...], Doc("The other questions.")]
+    misconceptions: Annotated[tuple[MisconceptionTotal, ...], Doc("The misconceptions of everybody's last attempts.")]
+    q: Annotated[str, Doc("The words that are searched for, empty for none.")]
+    mark: Annotated[TicketMark | None, Doc("The mark that shown answers have; None for all that are not hidden.")]
+    query: Annotated[dict[str, str], Doc("Both as the address's query has them.")]
+    total: Annotated[int, Doc("How many answers there are in all, hidden ones too.")]
 
 
 @dataclass(frozen=True)
-class Asked:
-    """Which answers somebody wants to see."""
+class TicketFilter:
+    """Which answers to show: those with all these words and with this mark; without a mark, all that are not hidden."""
 
-    access: permissions.ActivityAccess
     q: str
-    which: Which
+    mark: TicketMark | None
 
     @property
-    def query(self) -> str:
-        chosen = {"q": self.q, "show": self.which}
-        return urlencode({name: value for name, value in chosen.items() if value})
+    def query(self) -> dict[str, str]:
+        """The filter as the query of an address; what is not filtered by is left out."""
+        return {name: value for name, value in (("q", self.q), ("show", self.mark)) if value}
 
-    def wants(self, answer: TicketAnswer) -> bool:
-        marks = {"": not answer.hidden, "starred": answer.starred, "follow_up": answer.follow_up}
-        return marks.get(self.which, answer.hidden) and all(
-            word in answer.text.casefold() for word in self.q.casefold().split()
-        )
-
-
-def asked(access: StaffActivity, q: str = "", show: str = "") -> Asked:
-    known: dict[str, Which] = {"starred": "starred", "follow_up": "follow_up", "hidden": "hidden"}
-    return Asked(access, "".join(char for char in q[:200] if char.isprintable()).strip(), known.get(show, ""))
+    def matches(self, answer: TicketAnswer) -> bool:
+        """Whether an answer is shown; words may stand anywhere in it, in capitals or not."""
+        is_marked = getattr(answer, self.mark) if self.mark else not answer.hidden
+        text = answer.text.casefold()
+        return is_marked and all(word in text for word in self.q.casefold().split())
 
 
-Wanted = Annotated[Asked, Depends(asked)]
+def ticket_filter(q: str = "", show: str = "") -> TicketFilter:
+    """The filter that an address asks for; unprintable characters and unknown marks are ignored."""
+    words = "".join(char for char in q[:MAX_SEARCH_LENGTH] if char.isprintable()).strip()
+    return TicketFilter(words, TICKET_MARKS.get(show))
+
+
+TicketFilterDep = Annotated[TicketFilter, Depends(ticket_filter)]
 
 
 @router.get("/activities/{activity_id:int}/tickets")
-def show_tickets(services: ServicesDep, wanted: Wanted) -> Response:
-    """Every answer, or those that are searched for."""
-    return render("teacher/exit_tickets.html", _page(services, wanted))
+def show_exit_tickets(services: ServicesDep, access: StaffActivity, wanted: TicketFilterDep) -> Response:
+    """The answers that the filter asks for, by question, starred ones first."""
+    return render("teacher/exit_tickets.html", _page(services, access, wanted))
 
 
 @router.post("/activities/{activity_id:int}/tickets/{answer_id}")
-def mark_ticket(
-    request: Request, services: ServicesDep, access: EditableActivity, wanted: Wanted, form: FormDep, answer_id: str
+def mark_exit_ticket(
+    request: Request,
+    services: ServicesDep,
+    access: EditableActivity,
+    wanted: TicketFilterDep,
+    form: FormDep,
+    answer_id: str,
 ) -> Response:
-    """Set or take away one mark of one answer."""
-    mark, on = form.raw("mark"), form.raw("on") == "yes"
-    known = mark in ("starred", "follow_up", "hidden") and answer_id.isascii() and answer_id.isalnum()
-    if not known or not services.store.classwork.mark_ticket(access.activity.id, answer_id, **{mark: on}):
+    """Set or clear one mark of one answer; 404 for an unknown mark, or an answer that this activity lacks."""
+    mark, is_set = TICKET_MARKS.get(form.raw("mark")), form.raw("on") == "yes"
+    can_be_id = answer_id.isascii() and answer_id.isalnum()
+    if mark is None or not can_be_id:
         raise HTTPException(404)
-    if "hx-request" in request.headers:
-        return render("teacher/_exit_tickets.html", _page(services, wanted))
-    query = f"?{wanted.query}" if wanted.query else ""
-    return RedirectResponse(f"/activities/{access.activity.id}/tickets{query}", 303)
+    if not services.store.classwork.mark_ticket(access.activity.id, answer_id, **{mark: is_set}):
+        raise HTTPException(404)
+    if is_htmx(request):
+        return render("teacher/_exit_tickets.html", _page(services, access, wanted))
+    return RedirectResponse(url_for("show_exit_tickets", activity_id=access.activity.id, **wanted.query), 303)
 
 
-def _page(services: Services, wanted: Asked) -> TicketsPage:
-    activity = wanted.access.activity
-    kept = services.store.classwork.tickets(activity.id)
-    names = {student.id: student.name for student in services.store.courses.students(wanted.access.course)}
+def _page(services: Services, access: permissions.ActivityAccess, wanted: TicketFilter) -> ExitTicketsPage:
+    """The page with the answers that match, and the misconceptions of the same session beside them."""
+    activity, store = access.activity, services.store
+    answers = store.classwork.tickets(activity.id)
+    names = {student.id: student.name for student in store.courses.students(access.course)}
     texts = dict(activity.content.ticket.questions) if activity.content.ticket else {}
-    texts |= {
-        answer.question: answer.question for answer in kept if answer.question not in texts
-    }  # of earlier versions
-    shown = [Answer(one, names.get(one.student_id or 0, "")) for one in kept if wanted.wants(one)]
-    shown.sort(key=lambda answer: not answer.kept.starred)
+    # Questions of earlier revisions that have answers; their texts are gone from this one.
+    texts |= {answer.question: answer.question for answer in answers if answer.question not in texts}
+    shown = [
+        TicketAnswerView(answer, names.get(answer.student_id or 0, "")) for answer in answers if wanted.matches(answer)
+    ]
+    shown.sort(key=lambda view: not view.answer.starred)
     questions = [
-        Question(key, text, tuple(answer for answer in shown if answer.kept.question == key))
+        TicketQuestionView(key, text, tuple(view for view in shown if view.answer.question == key))
         for key, text in texts.items()
     ]
-    muddiest = next((question for question in questions if question.key == MUDDIEST), None)
-    others = tuple(question for question in questions if question is not muddiest)
-    misconceptions = tuple(
-        b
-        for b in misconception_totals(
-            services.library.wording, activity_results(services.library, services.store, activity)
-        )
-        if b.at_last
+    totals = misconception_totals(services.library.wording, activity_results(services.library, store, activity))
+    return ExitTicketsPage(
+        access=access,
+        muddiest=next((question for question in questions if question.key == MUDDIEST), None),
+        questions=tuple(question for question in questions if question.key != MUDDIEST),
+        misconceptions=tuple(total for total in totals if total.at_last),
+        q=wanted.q,
+        mark=wanted.mark,
+        query=wanted.query,
+        total=len(answers),
     )
-    return TicketsPage(wanted.access, muddiest, others, misconceptions, wanted.q, wanted.which, wanted.query, len(kept))

@@ -1,10 +1,10 @@
-"""Taking a course home, putting it away, deleting it for good, and the log of what its staff did."""
+"""Exporting a course, archiving and restoring it, deleting it for good, and the log of what its staff did."""
 
 from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Annotated
 from zoneinfo import ZoneInfo
@@ -16,150 +16,129 @@ from fastapi.responses import RedirectResponse, StreamingResponse
 from app.classes.student_sheet import blank_counts
 from app.exchange.course_files import CourseFiles
 from app.exchange.spreadsheet import csv_lines
-from app.store import AuditAction, Course
+from app.store import AuditAction, AuditEntry, Course, Store
 from app.store.audit import ObjectKind
 from app.web.shared import permissions
 from app.web.shared.forms import FormDep
 from app.web.shared.permissions import InstructorCourse
-from app.web.shared.services import Services, ServicesDep
+from app.web.shared.services import Services, ServicesDep, StoreDep, WordingDep
 from app.web.shared.templating import render
+from app.web.shared.urls import url_for
 
 router = APIRouter(include_in_schema=False)
 
-LINES_SHOWN = 200
-IN_MEMORY, PIECE = 8_000_000, 65_536  # bytes
+MAX_LOG_LINES = 200
+MAX_ZIP_IN_MEMORY = 8_000_000  # bytes; a larger one is written to disk
+ZIP_PIECE = 65_536  # bytes sent at a time
+MAX_FILE_NAME = 60  # characters of a course's title in the name of a file
+
+# The text of each file, as pieces; the ZIP of all of them is made apart, since it is written to a file first.
+CSV_FILES: dict[str, Callable[[CourseFiles], Iterable[str]]] = {
+    "answers.csv": lambda files: csv_lines(files.answer_rows()),
+    "attempts.csv": lambda files: csv_lines(files.attempt_rows()),
+    "exit-tickets.csv": lambda files: csv_lines(files.ticket_rows()),
+    "gradebook-canvas.csv": lambda files: (files.canvas_csv(),),
+    "gradebook-moodle.csv": lambda files: (files.moodle_csv(),),
+}
+ZIP_FILE = "course.zip"
 
 
 @dataclass(frozen=True)
 class LogLine:
-    """A line of the log as people read it; `about` is nothing where it is the course, or gone."""
+    """An entry of the audit log as people read it; `about` is empty where it is about the course itself."""
 
-    when: str
-    who: str
-    what: str
+    at: str
+    by: str
+    action: str
     about: str
 
 
 @dataclass(frozen=True)
-class ExportsPage:
+class ExportPage:
     """Everything that templates/teacher/export.html shows."""
 
-    access: Annotated[permissions.CourseAccess, Doc("The course, and who looks at it in which role.")]
+    access: Annotated[permissions.CourseAccess, Doc("The course, the signed-in teacher and their role in it.")]
     without_number: Annotated[int, Doc("How many students have no number, so that Moodle cannot find them.")]
     lines: Annotated[tuple[LogLine, ...], Doc("What the staff did, the newest first.")]
     typed: Annotated[str, Doc("The title as typed to delete the course.")] = ""
-    problem: Annotated[str, Doc("Why nothing was deleted, or nothing.")] = ""
-
-
-def _answers(files: CourseFiles, _parts: Services) -> Iterator[bytes]:
-    return (line.encode() for line in csv_lines(files.answer_rows()))
-
-
-def _attempts(files: CourseFiles, _parts: Services) -> Iterator[bytes]:
-    return (line.encode() for line in csv_lines(files.attempt_rows()))
-
-
-def _tickets(files: CourseFiles, _parts: Services) -> Iterator[bytes]:
-    return (line.encode() for line in csv_lines(files.ticket_rows()))
-
-
-def _canvas(files: CourseFiles, _parts: Services) -> Iterator[bytes]:
-    yield files.canvas_csv().encode()
-
-
-def _moodle(files: CourseFiles, _parts: Services) -> Iterator[bytes]:
-    yield files.moodle_csv().encode()
-
-
-def _whole(files: CourseFiles, services: Services) -> Iterator[bytes]:
-    readme = services.library.wording.say("exports", "readme", course=files.course.title, zone=files.course.time_zone)
-    with tempfile.SpooledTemporaryFile(IN_MEMORY) as file:
-        files.write_zip(file, readme)
-        file.seek(0)
-        while piece := file.read(PIECE):
-            yield piece
-
-
-EXPORTS: dict[str, Callable[[CourseFiles, Services], Iterator[bytes]]] = {
-    "answers.csv": _answers,
-    "attempts.csv": _attempts,
-    "exit-tickets.csv": _tickets,
-    "gradebook-canvas.csv": _canvas,
-    "gradebook-moodle.csv": _moodle,
-    "course.zip": _whole,
-}
+    problem: Annotated[str, Doc("The sentence about why nothing was deleted, empty where there is none.")] = ""
 
 
 @router.get("/courses/{course_id:int}/exports")
-def show_exports(services: ServicesDep, access: InstructorCourse) -> Response:
-    """What can be taken home, and the ways to put the course away."""
-    return render("teacher/export.html", _page(services, access))
+def show_exports(store: StoreDep, access: InstructorCourse) -> Response:
+    """The files to export, the ways to archive and delete the course, and its log."""
+    return render("teacher/export.html", _page(store, access))
 
 
-@router.get("/courses/{course_id:int}/exports/{name}")
-def export(services: ServicesDep, access: InstructorCourse, name: str) -> Response:
-    """One file, made while it is sent."""
-    if name not in EXPORTS:
+@router.get("/courses/{course_id:int}/exports/{file_name}")
+def export_file(services: ServicesDep, access: InstructorCourse, file_name: str) -> Response:
+    """One file, made while it is sent; 404 for a name that is none of CSV_FILES and ZIP_FILE."""
+    if file_name not in CSV_FILES and file_name != ZIP_FILE:
         raise HTTPException(404)
-    activities = services.store.activities.of_course(access.course)[::-1]  # the oldest first
-    points = {activity.id: blank_counts(services.library, services.store, activity.content) for activity in activities}
-    files = CourseFiles(services.store, access.course, activities, points)
-    services.store.audit_log.record(access.teacher, AuditAction.COURSE_EXPORTED, access.course, name)
+    store, course = services.store, access.course
+    activities = store.activities.of_course(course)[::-1]  # the oldest first
+    points = {activity.id: blank_counts(services.library, store, activity.content) for activity in activities}
+    files = CourseFiles(store, course, activities, points)
+    store.audit_log.record(access.teacher, AuditAction.COURSE_EXPORTED, course, file_name)
     headers = {
-        "Content-Disposition": f'attachment; filename="{_slug(access.course)}-{name}"',
+        "Content-Disposition": f'attachment; filename="{_file_prefix(course)}-{file_name}"',
         "Cache-Control": "no-store",
     }
-    kind = "application/zip" if name.endswith(".zip") else "text/csv; charset=utf-8"
-    return StreamingResponse(EXPORTS[name](files, services), headers=headers, media_type=kind)
+    if file_name == ZIP_FILE:
+        return StreamingResponse(_zip_pieces(services, files), headers=headers, media_type="application/zip")
+    pieces = (text.encode() for text in CSV_FILES[file_name](files))
+    return StreamingResponse(pieces, headers=headers, media_type="text/csv; charset=utf-8")
 
 
 @router.post("/courses/{course_id:int}/archive")
-def archive(services: ServicesDep, access: InstructorCourse) -> Response:
-    """Put the course away: it can be read and not changed."""
-    services.store.courses.archive(access.course)
-    services.store.audit_log.record(access.teacher, AuditAction.COURSE_ARCHIVED, access.course)
-    return RedirectResponse("/courses", 303)
+def archive_course(store: StoreDep, access: InstructorCourse) -> Response:
+    """Archive the course: it can be read, and neither changed nor joined."""
+    store.courses.archive(access.course)
+    store.audit_log.record(access.teacher, AuditAction.COURSE_ARCHIVED, access.course)
+    return RedirectResponse(url_for("list_courses"), 303)
 
 
 @router.post("/courses/{course_id:int}/bring-back")
-def bring_back(services: ServicesDep, access: InstructorCourse) -> Response:
-    """Let an archived course go on."""
-    services.store.courses.archive(access.course, archived=False)
-    services.store.audit_log.record(access.teacher, AuditAction.COURSE_RESTORED, access.course)
-    return RedirectResponse(f"/courses/{access.course.id}", 303)
+def restore_course(store: StoreDep, access: InstructorCourse) -> Response:
+    """Restore an archived course to what it was."""
+    store.courses.archive(access.course, archived=False)
+    store.audit_log.record(access.teacher, AuditAction.COURSE_RESTORED, access.course)
+    return RedirectResponse(url_for("show_course", course_id=access.course.id), 303)
 
 
 @router.post("/courses/{course_id:int}/delete")
-def delete(services: ServicesDep, access: InstructorCourse, form: FormDep) -> Response:
-    """Delete the course for good, once its title was typed."""
+def delete_course(store: StoreDep, wording: WordingDep, access: InstructorCourse, form: FormDep) -> Response:
+    """Delete the course for good; 422 with the page unless its title was typed, up to spaces."""
     typed = form.single_line("title")
     if typed != " ".join(access.course.title.split()):
-        problem = services.library.wording.say("class", "other-title")
-        return render("teacher/export.html", _page(services, access, typed, problem), 422)
-    services.store.courses.delete(access.course)
-    services.store.audit_log.record(access.teacher, AuditAction.COURSE_DELETED, access.course)
-    return RedirectResponse("/courses", 303)
+        return render("teacher/export.html", _page(store, access, typed, wording.say("class", "other-title")), 422)
+    store.courses.delete(access.course)
+    store.audit_log.record(access.teacher, AuditAction.COURSE_DELETED, access.course)
+    return RedirectResponse(url_for("list_courses"), 303)
 
 
-def _page(services: Services, access: permissions.CourseAccess, typed: str = "", problem: str = "") -> ExportsPage:
-    unknown = sum(1 for student in services.store.courses.students(access.course) if not student.roster_key)
-    return ExportsPage(access, unknown, _log(services, access.course), typed, problem)
+def _page(store: Store, access: permissions.CourseAccess, typed: str = "", problem: str = "") -> ExportPage:
+    """The page of a course as it is now."""
+    without_number = sum(not student.roster_key for student in store.courses.students(access.course))
+    return ExportPage(access, without_number, _log_lines(store, access.course), typed, problem)
 
 
-def _log(services: Services, course: Course) -> tuple[LogLine, ...]:
-    """What was done to the course and to what is in it now, since it was made."""
-    store, zone = services.store, ZoneInfo(course.time_zone)
+def _log_lines(store: Store, course: Course) -> tuple[LogLine, ...]:
+    """The newest entries about the course and about those of its activities and students that still exist.
+
+    Entries from before the course was made are left out: they are about an earlier course that had the same id.
+    """
     names: dict[ObjectKind, dict[int, str]] = {
         "course": {course.id: ""},
         "activity": {activity.id: activity.plan.title for activity in store.activities.of_course(course)},
         "student": {student.id: student.name for student in store.courses.students(course)},
     }
     staff = {member.teacher_id: member.name or member.email for member in store.courses.staff(course)}
-    entries = store.audit_log.entries(names, store.courses.made_at(course), LINES_SHOWN)
+    entries = store.audit_log.entries(names, store.courses.made_at(course), MAX_LOG_LINES)
     return tuple(
         LogLine(
-            f"{entry.at.astimezone(zone):%Y-%m-%d %H:%M}",
-            staff.get(entry.actor_id or 0, f"{entry.actor_kind} {entry.actor_id or ''}".strip()),
+            f"{entry.at.astimezone(ZoneInfo(course.time_zone)):%Y-%m-%d %H:%M}",
+            _actor(entry, staff),
             f"{entry.action} {entry.detail}".strip(),
             names[entry.object_kind][entry.object_id or 0] if entry.object_kind else "",
         )
@@ -167,7 +146,25 @@ def _log(services: Services, course: Course) -> tuple[LogLine, ...]:
     )
 
 
-def _slug(course: Course) -> str:
-    """The title as the beginning of a file's name."""
-    plain = re.sub(r"[^a-z0-9]+", "-", course.title.lower()).strip("-")[:60]
+def _actor(entry: AuditEntry, staff: dict[int, str]) -> str:
+    """Who did it: a name of the staff, else the kind and id, such as 'teacher 7' or 'terminal'."""
+    return staff.get(entry.actor_id or 0, f"{entry.actor_kind} {entry.actor_id or ''}".strip())
+
+
+def _zip_pieces(services: Services, files: CourseFiles) -> Iterator[bytes]:
+    """The ZIP of all files of a course, in pieces."""
+    readme = services.library.wording.say("exports", "readme", course=files.course.title, zone=files.course.time_zone)
+    with tempfile.SpooledTemporaryFile(MAX_ZIP_IN_MEMORY) as file:
+        files.write_zip(file, readme)
+        file.seek(0)
+        while piece := file.read(ZIP_PIECE):
+            yield piece
+
+
+def _file_prefix(course: Course) -> str:
+    """The title in ASCII letters, digits and hyphens, for the name of a file: 'Attention, 2026' is 'attention-2026'.
+
+    A title without any of these gives 'course-7', with the course's id.
+    """
+    plain = re.sub(r"[^a-z0-9]+", "-", course.title.lower()).strip("-")[:MAX_FILE_NAME]
     return plain or f"course-{course.id}"

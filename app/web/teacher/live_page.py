@@ -1,4 +1,4 @@
-"""An activity while it goes on, for the projector and for whoever teaches: the way in, who is how far, what is held."""
+"""An activity while it goes on, for the projector and the teacher: how far the class is, and what it misunderstands."""
 
 from __future__ import annotations
 
@@ -13,46 +13,48 @@ from app.classes.live_snapshot import LiveProgress, LiveSnapshot, SheetSnapshot,
 from app.classes.student_sheet import own_variant, worksheet_titles
 from app.figures.figures import Figure
 from app.grading.explanations import explain_misconception
-from app.store import Phase, Spotlight
+from app.sheets.wording import Wording
+from app.store import Phase, Spotlight, Student
 from app.web.shared import permissions
-from app.web.shared.forms import FormDep
+from app.web.shared.forms import FormDep, clamped_number
 from app.web.shared.permissions import EditableActivity, StaffActivity
 from app.web.shared.services import Services, ServicesDep
-from app.web.shared.templating import render
-from app.web.shared.urls import public_url
+from app.web.shared.templating import is_htmx, render
+from app.web.shared.urls import public_url, url_for
 
 router = APIRouter(include_in_schema=False)
+
+MAX_MISCONCEPTION_KEY = 80  # characters
 
 
 @dataclass(frozen=True)
 class MisconceptionBar:
-    """A misconception that is held in the room, in a few words, by how many, with its bar."""
+    """A misconception that the class shows: its short name, how many students show it, and the bar in per cent."""
 
     key: str
     name: str
     count: int
-    width: float
+    width: float  # of the sheets that were begun
 
 
 @dataclass(frozen=True)
-class Explained:
-    """The misconception that is explained to the class, and the picture of it beside the truth where that is shown."""
+class SpotlightView:
+    """The misconception that is explained to the class, with its drawing beside the true one where that is shown."""
 
     key: str
     name: str
     message: str
     can_draw: bool
-    pairs: tuple[tuple[Figure, Figure], ...]
+    pairs: tuple[tuple[Figure, Figure], ...]  # as the misconception has it, and as it is; empty where not shown
 
 
 @dataclass(frozen=True)
-class Person:
-    """A student by name: how far they are, how many rows are right, and what they believe."""
+class StudentProgress:
+    """A student by name: how far they are with the sheet, how many rows are right, and misconceptions by name."""
 
-    id: int
     name: str
     stage: Stage
-    right: int
+    rows_right: int
     misconceptions: tuple[str, ...]
 
 
@@ -60,134 +62,143 @@ class Person:
 class LivePage:
     """Everything that templates/teacher/live.html and its fragment show."""
 
-    access: Annotated[permissions.ActivityAccess, Doc("The activity, its course, and who looks at it in which role.")]
-    phase: Annotated[Phase, Doc("What it is at this moment.")]
-    join_link: Annotated[str, Doc("The address behind the picture, as people would type it.")]
-    titles: Annotated[tuple[str, ...], Doc("What the worksheets are called.")]
-    number: Annotated[int, Doc("Which of them is looked at, from 1; 0 where there is none.")]
-    snapshot: Annotated[LiveSnapshot, Doc("Who came, and how many exit tickets are in.")]
-    sheet: Annotated[SheetSnapshot | None, Doc("The sheet that is looked at; none where there is none.")]
-    misconceptions: Annotated[tuple[MisconceptionBar, ...], Doc("What is believed, the commonest first.")]
-    explained: Annotated[Explained | None, Doc("The misconception that is explained to the class.")]
+    access: Annotated[permissions.ActivityAccess, Doc("The activity, its course, and the teacher's role in it.")]
+    phase: Annotated[Phase, Doc("Whether it is a draft, waiting, open or closed now.")]
+    join_link: Annotated[str, Doc("The address that the QR code holds and that people may type.")]
+    titles: Annotated[tuple[str, ...], Doc("The titles of its worksheets, in order.")]
+    number: Annotated[int, Doc("The number of the sheet that is shown, from 1; 0 where there is none.")]
+    query: Annotated[dict[str, str], Doc("The part of the address's query that shows names, empty without names.")]
+    snapshot: Annotated[LiveSnapshot, Doc("The class at this moment.")]
+    sheet: Annotated[SheetSnapshot | None, Doc("The sheet that is shown; None where there is none.")]
+    misconceptions: Annotated[tuple[MisconceptionBar, ...], Doc("The misconceptions shown on it, commonest first.")]
+    spotlight: Annotated[SpotlightView | None, Doc("The misconception that is explained to the class, if any.")]
     named: Annotated[bool, Doc("Whether names were asked for.")]
-    people: Annotated[tuple[Person, ...], Doc("Everybody who came, by name; nobody unless names were asked for.")]
+    students: Annotated[
+        tuple[StudentProgress, ...], Doc("Everybody who came, by name; nobody unless names were asked for.")
+    ]
     reloads: Annotated[bool, Doc("Whether the page loads itself again, for browsers without script.")]
-    seen: Annotated[str, Doc("Changes whenever anything that is shown does.")] = ""
+    version: Annotated[str, Doc("Changes with everything that the fragment shows.")]
 
 
 @dataclass(frozen=True)
-class Look:
-    """What somebody asks of the live view: which sheet, with names or without, and whether it loads itself again."""
+class LiveView:
+    """What a request wants to see of an activity: which sheet, with or without names, and reloaded by itself or not."""
 
     access: permissions.ActivityAccess
-    number: int
+    number: int  # of the sheet, from 1; 0 where the activity has none
     named: bool
     reloads: bool
 
     @property
-    def address(self) -> str:
-        path = f"/activities/{self.access.activity.id}/live?sheet={self.number}"
-        return f"{path}{'&names=yes' if self.named else ''}{'&reload=yes' if self.reloads else ''}"
+    def query(self) -> dict[str, str]:
+        """What the address says about names."""
+        return {"names": "yes"} if self.named else {}
+
+    @property
+    def path(self) -> str:
+        """The address of the page that shows this."""
+        reload = {"reload": "yes"} if self.reloads else {}
+        return url_for("show_live", activity_id=self.access.activity.id, sheet=self.number, **self.query, **reload)
 
 
-def look_at(access: StaffActivity, sheet: str = "", names: str = "", reload: str = "") -> Look:
-    """The first sheet unless another one is asked for."""
-    count = len(access.activity.content.items)
-    number = int(sheet) if sheet.isascii() and sheet.isdigit() and len(sheet) < 4 else 1
-    return Look(access, min(max(number, 1), count), names == "yes", reload == "yes")
+def live_view(access: StaffActivity, sheet: str = "", names: str = "", reload: str = "") -> LiveView:
+    """The view that a query asks for; the nearest sheet for a number that none has, the first for any other text."""
+    number = clamped_number(sheet, len(access.activity.content.items))
+    return LiveView(access, number, names == "yes", reload == "yes")
 
 
-Looked = Annotated[Look, Depends(look_at)]
+LiveViewDep = Annotated[LiveView, Depends(live_view)]
 
 
 @router.get("/activities/{activity_id:int}/live")
-def show_live(request: Request, services: ServicesDep, look: Looked) -> Response:
+def show_live(request: Request, services: ServicesDep, view: LiveViewDep) -> Response:
     """The whole page."""
-    return render("teacher/live.html", _page(request, services, look))
+    return render("teacher/live.html", _page(request, services, view))
 
 
 @router.get("/activities/{activity_id:int}/live/now")
-def show_now(request: Request, services: ServicesDep, look: Looked, seen: str = "") -> Response:
-    """What has changed since; 204 where nothing has."""
-    page = _page(request, services, look)
-    return Response(status_code=204) if page.seen == seen else render("teacher/_live.html", page)
+def show_live_now(request: Request, services: ServicesDep, view: LiveViewDep, seen: str = "") -> Response:
+    """The fragment that changes, asked for every second; 204 where `seen` is the version of what it shows now."""
+    page = _page(request, services, view)
+    return Response(status_code=204) if page.version == seen else render("teacher/_live.html", page)
 
 
 @router.post("/activities/{activity_id:int}/live/explain")
-def explain(request: Request, services: ServicesDep, access: EditableActivity, look: Looked, form: FormDep) -> Response:
-    """Explain a misconception to the class, or take the explanation away, on every live view of the activity."""
-    misconception = form.single_line("misconception", 80)
+def explain_to_class(
+    request: Request, services: ServicesDep, access: EditableActivity, view: LiveViewDep, form: FormDep
+) -> Response:
+    """Explain a misconception on every live view of the activity; no misconception takes the explanation away.
+
+    422 for a misconception that does not exist or an activity without a sheet.
+    """
+    misconception, spotlight = form.single_line("misconception", MAX_MISCONCEPTION_KEY), None
     if misconception:
-        if not look.number or misconception not in services.library.wording.sections["misconceptions"]:
+        if not view.number or misconception not in services.library.wording.sections["misconceptions"]:
             raise HTTPException(422, services.library.wording.say("live", "no-misconception-there"))
-        spotlight = Spotlight(look.number, misconception, form.raw("drawn") == "yes")
-        services.store.live.show(access.activity.id, spotlight)
-    else:
-        services.store.live.show(access.activity.id, None)
-    if "hx-request" in request.headers:
-        return render("teacher/_live.html", _page(request, services, look))
-    return RedirectResponse(look.address, 303)
+        spotlight = Spotlight(view.number, misconception, form.raw("drawn") == "yes")
+    services.store.live.show(access.activity.id, spotlight)
+    if is_htmx(request):
+        return render("teacher/_live.html", _page(request, services, view))
+    return RedirectResponse(view.path, 303)
 
 
-def _page(request: Request, services: Services, look: Look) -> LivePage:
-    access, activity = look.access, look.access.activity
+def _page(request: Request, services: Services, view: LiveView) -> LivePage:
+    """The page of a view, from a snapshot that is at most about a second old."""
+    access, activity, wording = view.access, view.access.activity, services.library.wording
     snapshot = services.live_snapshots.get(services.library, services.store, activity)
-    sheet = snapshot.sheets[look.number - 1] if 0 < look.number <= len(snapshot.sheets) else None
+    sheet = snapshot.sheets[view.number - 1] if 0 < view.number <= len(snapshot.sheets) else None
     spotlight = services.store.live.spotlight(activity.id)
+    students = services.store.courses.students(access.course) if view.named else ()
+    came = frozenset(snapshot.student_ids)
     return LivePage(
         access=access,
         phase=activity.phase(),
-        join_link=f"{public_url(request, services.settings)}/join/{activity.join_code}",
+        join_link=public_url(request, services.settings) + url_for("show_name_form", code=activity.join_code),
         titles=worksheet_titles(activity.content),
-        number=look.number,
+        number=view.number,
+        query=view.query,
         snapshot=snapshot,
         sheet=sheet,
-        misconceptions=_misconception_bars(services, sheet) if sheet else (),
-        explained=_explained(services, access, spotlight) if spotlight else None,
-        named=look.named,
-        people=_people(services, access, snapshot, sheet) if look.named else (),
-        reloads=look.reloads,
-        seen=_version(snapshot, activity.phase(), spotlight),
+        misconceptions=_misconception_bars(wording, sheet) if sheet else (),
+        spotlight=_spotlight_view(services, access, spotlight) if spotlight else None,
+        named=view.named,
+        students=tuple(_student_progress(wording, student, sheet) for student in students if student.id in came),
+        reloads=view.reloads,
+        version=_version(snapshot, activity.phase(), spotlight),
     )
 
 
 def _version(snapshot: LiveSnapshot, phase: Phase, spotlight: Spotlight | None) -> str:
-    """What the page sends back to ask whether anything has changed: it changes with everything that the page shows."""
-    shown = f"{spotlight.sheet_number}-{spotlight.misconception}-{spotlight.shows_drawing}" if spotlight else ""
-    return f"{snapshot.version}-{phase}-{shown}"
+    """A text that changes with everything that the fragment shows; the browser sends it back to ask for changes."""
+    shown = (spotlight.sheet_number, spotlight.misconception, spotlight.shows_drawing) if spotlight else ()
+    return "-".join(map(str, (snapshot.version, phase, *shown)))
 
 
-def _misconception_bars(services: Services, sheet: SheetSnapshot) -> tuple[MisconceptionBar, ...]:
-    names = services.library.wording.sections["misconception-names"]
+def _misconception_bars(wording: Wording, sheet: SheetSnapshot) -> tuple[MisconceptionBar, ...]:
+    """The misconceptions that the sheet's students show, the commonest first."""
+    names = wording.sections["misconception-names"]
     return tuple(
         MisconceptionBar(key, names.get(key, key), count, round(100 * count / sheet.begun, 2))
         for key, count in sheet.misconceptions
     )
 
 
-def _people(
-    services: Services, access: permissions.ActivityAccess, snapshot: LiveSnapshot, sheet: SheetSnapshot | None
-) -> tuple[Person, ...]:
-    came, names = set(snapshot.student_ids), services.library.wording.sections["misconception-names"]
-    people = list[Person]()
-    for student in services.store.courses.students(access.course):
-        if student.id in came:
-            progress = sheet.progress[student.id] if sheet else LiveProgress()
-            misconceptions = tuple(names.get(key, key) for key in progress.misconceptions)
-            people.append(Person(student.id, student.name, progress.stage, progress.rows_right, misconceptions))
-    return tuple(people)
+def _student_progress(wording: Wording, student: Student, sheet: SheetSnapshot | None) -> StudentProgress:
+    """How far one student is with the sheet; nothing where the activity has no sheet."""
+    progress, names = sheet.progress[student.id] if sheet else LiveProgress(), wording.sections["misconception-names"]
+    misconceptions = tuple(names.get(key, key) for key in progress.misconceptions)
+    return StudentProgress(student.name, progress.stage, progress.rows_right, misconceptions)
 
 
-def _explained(services: Services, access: permissions.ActivityAccess, light: Spotlight) -> Explained | None:
-    words = services.library.wording
-    if (
-        light.sheet_number > len(access.activity.content.items)
-        or light.misconception not in words.sections["misconceptions"]
-    ):
+def _spotlight_view(
+    services: Services, access: permissions.ActivityAccess, spotlight: Spotlight
+) -> SpotlightView | None:
+    """The explanation of a spotlight; None where its sheet or its misconception is no longer there."""
+    wording, key = services.library.wording, spotlight.misconception
+    if spotlight.sheet_number > len(access.activity.content.items) or key not in wording.sections["misconceptions"]:
         return None
-    variant = own_variant(services.library, services.store, access.activity, light.sheet_number)
-    found = explain_misconception(variant, light.misconception)
-    name = words.sections["misconception-names"].get(light.misconception, light.misconception)
-    return Explained(
-        light.misconception, name, found.message, bool(found.figures), found.figures[:1] if light.shows_drawing else ()
-    )
+    variant = own_variant(services.library, services.store, access.activity, spotlight.sheet_number)
+    explanation = explain_misconception(variant, key)
+    name = wording.sections["misconception-names"].get(key, key)
+    pairs = explanation.figures[:1] if spotlight.shows_drawing else ()
+    return SpotlightView(key, name, explanation.message, bool(explanation.figures), pairs)

@@ -1,12 +1,9 @@
-"""What came of an activity: students and rows in tables, each student's attempts, and one page for the next meeting."""
+"""The results of one sheet of an activity: each row's statistics, misconceptions, and every student's last attempt."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Annotated
-from zoneinfo import ZoneInfo
 
 from annotated_doc import Doc
 from fastapi import APIRouter, Response
@@ -22,210 +19,97 @@ from app.classes.activity_results import (
 )
 from app.grading.item_analysis import RowState, RowStatistics
 from app.sheets.variant import Row
-from app.store import ClassAttempt, OldMarks, Student
+from app.store import Activity, Student
 from app.web.shared import permissions
-from app.web.shared.permissions import StaffActivity, StaffStudentResults
+from app.web.shared.forms import clamped_number
+from app.web.shared.permissions import StaffActivity
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.templating import render
 
 router = APIRouter(include_in_schema=False)
 
-TOP_MISCONCEPTIONS, LOW_ROWS, SENTENCES = 3, 3, 6
-
 
 @dataclass(frozen=True)
-class Line:
-    """One student in the table: how many attempts, the score of the last one, and how each row of it stands."""
+class StudentLine:
+    """One student in the table of marks; without an attempt the score is empty and every state is None."""
 
     student: Student
     attempts: int
     score: str
     handed_in: bool
-    states: tuple[RowState | None, ...]
+    states: tuple[RowState | None, ...]  # of the last attempt, row by row
 
 
 @dataclass(frozen=True)
 class RowLine:
-    """One row of the sheet with what its statistics say, as numbers are written."""
+    """One row in the table of statistics, with its numbers as they are written."""
 
     row: Row
     statistics: RowStatistics
-    share: int
-    discrimination: str
-    wrong: WrongAnswer | None
+    percent_at_first: int
+    discrimination: str  # such as '−0.21', empty where it cannot be told
+    wrong: WrongAnswer | None  # the commonest
 
 
 @dataclass(frozen=True)
 class ResultsPage:
     """Everything that templates/teacher/results.html shows."""
 
-    access: Annotated[permissions.ActivityAccess, Doc("The activity, its course, and who looks at it in which role.")]
-    outcomes: Annotated[tuple[SheetResults, ...], Doc("The sheets to choose from.")]
-    number: Annotated[int, Doc("Which of them is looked at, from 1; 0 where there is none.")]
-    lines: Annotated[tuple[Line, ...], Doc("Everybody who took part, by name.")]
-    rows: Annotated[tuple[RowLine, ...], Doc("The rows of the sheet.")]
-    tried: Annotated[int, Doc("How many students have tried it.")]
-    misconceptions: Annotated[tuple[MisconceptionTotal, ...], Doc("What was believed on it.")]
-
-
-@dataclass(frozen=True)
-class OneTry:
-    """A try in a student's history: when, what it got, and what it had before a regrade."""
-
-    one: ClassAttempt
-    at: str
-    score: str
-    misconceptions: tuple[str, ...]
-    before: tuple[str, ...]
-    states: Mapping[str, RowState]
-
-
-@dataclass(frozen=True)
-class History:
-    """All attempts of one student on one sheet."""
-
-    outcome: SheetResults
-    attempts: tuple[OneTry, ...]
-
-
-@dataclass(frozen=True)
-class WorkPage:
-    """Everything that templates/teacher/student_results.html shows."""
-
-    access: Annotated[permissions.ActivityAccess, Doc("The activity, its course, and who looks at it in which role.")]
-    student: Annotated[Student, Doc("Whose work it is.")]
-    histories: Annotated[tuple[History, ...], Doc("The sheets that they have tried.")]
-
-
-@dataclass(frozen=True)
-class MisconceptionLine:
-    """A misconception to come back to, with its explanation."""
-
-    misconception: MisconceptionTotal
-    explanation: str
-
-
-@dataclass(frozen=True)
-class LowRow:
-    """A row that few had right at first."""
-
-    sheet: str
-    row: Row
-    statistics: RowStatistics
-    share: int
-
-
-@dataclass(frozen=True)
-class SummaryPage:
-    """Everything that templates/teacher/summary.html shows."""
-
-    access: Annotated[permissions.ActivityAccess, Doc("The activity, its course, and who looks at it in which role.")]
-    came: Annotated[int, Doc("How many students took part.")]
-    misconceptions: Annotated[tuple[MisconceptionLine, ...], Doc("What most of them believed.")]
-    rows: Annotated[tuple[LowRow, ...], Doc("The rows that fewest had right at first.")]
-    sentences: Annotated[tuple[str, ...], Doc("Starred sentences of exit tickets.")]
-    more: Annotated[int, Doc("How many starred sentences did not fit on the page.")]
+    access: Annotated[permissions.ActivityAccess, Doc("The activity, its course, and the teacher's role in it.")]
+    sheets: Annotated[tuple[SheetResults, ...], Doc("The sheets to choose from.")]
+    number: Annotated[int, Doc("The number of the sheet that is shown, from 1; 0 where there is none.")]
+    lines: Annotated[tuple[StudentLine, ...], Doc("Every student who took part, by name.")]
+    rows: Annotated[tuple[RowLine, ...], Doc("The rows of the sheet, from top to bottom.")]
+    attempted: Annotated[int, Doc("How many students have attempted it.")]
+    misconceptions: Annotated[tuple[MisconceptionTotal, ...], Doc("The misconceptions that attempts on it showed.")]
 
 
 @router.get("/activities/{activity_id:int}/results")
 def show_results(services: ServicesDep, access: StaffActivity, sheet: str = "") -> Response:
-    """Students and rows of one sheet, the first unless another is asked for."""
-    found = activity_results(services.library, services.store, access.activity)
-    number = int(sheet) if sheet.isascii() and sheet.isdigit() and len(sheet) < 4 else 1
-    number = min(max(number, 1), len(found))
-    outcome = found[number - 1] if found else None
-    people = participants(services.store, access.activity, access.course, found)
+    """The results of the sheet of that number, from 1; of the nearest one where no sheet has it."""
+    library, store, activity = services.library, services.store, access.activity
+    sheets = activity_results(library, store, activity)
+    number = clamped_number(sheet, len(sheets))
+    shown = sheets[number - 1] if sheets else None
+    students = participants(store, activity, access.course, sheets)
     page = ResultsPage(
         access=access,
-        outcomes=found,
+        sheets=sheets,
         number=number,
-        lines=tuple(_line(outcome, student) for student in people),
-        rows=_row_lines(services, access, outcome) if outcome else (),
-        tried=len(outcome.attempts) if outcome else 0,
-        misconceptions=misconception_totals(services.library.wording, (outcome,)) if outcome else (),
+        lines=tuple(_student_line(shown, student) for student in students),
+        rows=_row_lines(services, activity, shown) if shown else (),
+        attempted=len(shown.attempts) if shown else 0,
+        misconceptions=misconception_totals(library.wording, (shown,)) if shown else (),
     )
     return render("teacher/results.html", page)
 
 
-@router.get("/activities/{activity_id:int}/results/{student_id:int}")
-def show_work(services: ServicesDep, access: StaffStudentResults) -> Response:
-    """Every try of one student in this activity."""
-    old = services.store.regrades.old_marks(access.at.activity.id, access.student.id)
-    zone = ZoneInfo(access.at.course.time_zone)
-    histories = tuple(
-        History(outcome, tuple(_one_try(services, outcome, one, old.get(one.id, ()), zone) for one in attempts))
-        for outcome in activity_results(services.library, services.store, access.at.activity)
-        if (attempts := outcome.attempts.get(access.student.id))
-    )
-    return render("teacher/student_results.html", WorkPage(access.at, access.student, histories))
+def _student_line(sheet: SheetResults | None, student: Student) -> StudentLine:
+    """The last attempt of one student on the sheet, and whether any of theirs was handed in."""
+    attempts = sheet.attempts.get(student.id, ()) if sheet else ()
+    if sheet is None or not attempts:
+        return StudentLine(student, 0, "", False, (None,) * len(sheet.rows if sheet else ()))
+    states = sheet.states(attempts[-1])
+    handed_in = any(attempt.handed_in for attempt in attempts)
+    row_states = tuple(states[row.key] for row in sheet.rows)
+    return StudentLine(student, len(attempts), f"{attempts[-1].score:g}", handed_in, row_states)
 
 
-@router.get("/activities/{activity_id:int}/summary")
-def show_summary(services: ServicesDep, access: StaffActivity) -> Response:
-    """One page to begin the next meeting with."""
-    found, words = activity_results(services.library, services.store, access.activity), services.library.wording
-    misconceptions = [
-        misconception
-        for misconception in misconception_totals(services.library.wording, found)
-        if misconception.at_last
-    ][:TOP_MISCONCEPTIONS]
-    low = [
-        LowRow(outcome.title, row, statistics, round(100 * statistics.share_at_first))
-        for outcome in found
-        for row, statistics in zip(outcome.rows, outcome.statistics(), strict=True)
-        if statistics.students and statistics.right_at_first < statistics.students
-    ]
-    low.sort(key=lambda row: row.statistics.share_at_first)
-    tickets = services.store.classwork.tickets(access.activity.id)
-    starred = [answer.text for answer in tickets if answer.starred and not answer.hidden]
-    page = SummaryPage(
-        access,
-        len(participants(services.store, access.activity, access.course, found)),
-        tuple(
-            MisconceptionLine(misconception, words.misconception(misconception.key, "explanation"))
-            for misconception in misconceptions
-        ),
-        tuple(low[:LOW_ROWS]),
-        tuple(starred[:SENTENCES]),
-        max(len(starred) - SENTENCES, 0),
-    )
-    return render("teacher/summary.html", page)
-
-
-def _line(outcome: SheetResults | None, student: Student) -> Line:
-    attempts = outcome.attempts.get(student.id, ()) if outcome else ()
-    if outcome is None or not attempts:
-        return Line(student, 0, "", False, (None,) * len(outcome.rows if outcome else ()))
-    states = outcome.states(attempts[-1])
-    handed_in = any(one.handed_in for one in attempts)
-    return Line(
-        student, len(attempts), f"{attempts[-1].score:g}", handed_in, tuple(states[row.key] for row in outcome.rows)
-    )
-
-
-def _row_lines(services: Services, access: permissions.ActivityAccess, outcome: SheetResults) -> tuple[RowLine, ...]:
-    wrong = common_wrong_answers(services.library, services.store, access.activity, outcome)
+def _row_lines(services: Services, activity: Activity, sheet: SheetResults) -> tuple[RowLine, ...]:
+    """Every row of the sheet with its statistics, from top to bottom."""
+    wrong = common_wrong_answers(services.library, services.store, activity, sheet)
     return tuple(
         RowLine(
             row,
-            one,
-            round(100 * one.share_at_first),
-            "" if one.discrimination is None else f"{one.discrimination:.2f}".replace("-", "−"),
+            statistics,
+            round(100 * statistics.share_at_first),
+            _signed(statistics.discrimination),
             wrong.get(row.key),
         )
-        for row, one in zip(outcome.rows, outcome.statistics(), strict=True)
+        for row, statistics in zip(sheet.rows, sheet.statistics(), strict=True)
     )
 
 
-def _one_try(
-    services: Services, outcome: SheetResults, one: ClassAttempt, old: tuple[OldMarks, ...], zone: ZoneInfo
-) -> OneTry:
-    names = services.library.wording.sections["misconception-names"]
-    before = tuple(f"{was.graded.score:g} of {was.graded.out_of} until {_written(was.until, zone)}" for was in old)
-    misconceptions = tuple(names.get(key, key) for key in one.misconceptions)
-    score = f"{one.score:g} of {one.out_of}"
-    return OneTry(one, _written(one.created_at, zone), score, misconceptions, before, outcome.states(one))
-
-
-def _written(at: datetime, zone: ZoneInfo) -> str:
-    return at.astimezone(zone).strftime("%d %B, %H:%M").lstrip("0")
+def _signed(number: float | None) -> str:
+    """A number with two decimals and a real minus sign; empty for None."""
+    return "" if number is None else f"{number:.2f}".replace("-", "−")

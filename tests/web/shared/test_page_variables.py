@@ -28,16 +28,22 @@ from app.web.student.class_sheet_page import ClassSheetPage
 from app.web.student.exit_ticket_page import TicketPage
 from app.web.student.join_page import JoinedPage, JoinPage, NamePage, ResumePage
 from app.web.student.my_work_page import MyWorkPage
-from app.web.teacher.activity_page import ActivityFormPage, ActivityPage
-from app.web.teacher.course_page import CoursePage, CoursesPage
-from app.web.teacher.enter_paper_page import PapersPage
-from app.web.teacher.exit_tickets_page import TicketsPage
-from app.web.teacher.export_page import ExportsPage
+from app.web.teacher.account_link_page import AccountLinkPage
+from app.web.teacher.activity_form_page import ActivityFormPage
+from app.web.teacher.activity_page import ActivityPage
+from app.web.teacher.course_list_page import CourseListPage
+from app.web.teacher.course_page import CoursePage
+from app.web.teacher.enter_paper_page import EnterPaperPage
+from app.web.teacher.exit_tickets_page import ExitTicketsPage
+from app.web.teacher.export_page import ExportPage
+from app.web.teacher.forgotten_password_page import ForgottenPasswordPage
 from app.web.teacher.live_page import LivePage
 from app.web.teacher.print_class_page import PrintClassPage
 from app.web.teacher.regrade_page import RegradePage
-from app.web.teacher.results_page import ResultsPage, SummaryPage, WorkPage
-from app.web.teacher.sign_in_page import ForgottenPage, LinkPage, SignInPage
+from app.web.teacher.results_page import ResultsPage
+from app.web.teacher.sign_in_page import SignInPage
+from app.web.teacher.student_results_page import StudentResultsPage
+from app.web.teacher.summary_page import SummaryPage
 
 # Which page a template is given; what it includes or extends is checked with it.
 PAGES: dict[str, type[Any]] = {
@@ -55,13 +61,13 @@ PAGES: dict[str, type[Any]] = {
     "handouts/print_job.html": PrintJobPage,
     "handouts/_print_job.html": PrintJobPage,
     "handouts/mark_paper.html": MarkPaperPage,
-    "teacher/enter_paper.html": PapersPage,
+    "teacher/enter_paper.html": EnterPaperPage,
     "teacher/print_class.html": PrintClassPage,
     "shared/error.html": ErrorPage,
     "teacher/sign_in.html": SignInPage,
-    "teacher/forgotten_password.html": ForgottenPage,
-    "teacher/account_link.html": LinkPage,
-    "teacher/course_list.html": CoursesPage,
+    "teacher/forgotten_password.html": ForgottenPasswordPage,
+    "teacher/account_link.html": AccountLinkPage,
+    "teacher/course_list.html": CourseListPage,
     "teacher/course.html": CoursePage,
     "teacher/activity_form.html": ActivityFormPage,
     "teacher/activity.html": ActivityPage,
@@ -74,14 +80,14 @@ PAGES: dict[str, type[Any]] = {
     "student/class_sheet.html": ClassSheetPage,
     "student/_class_sheet_form.html": ClassSheetPage,
     "student/exit_ticket.html": TicketPage,
-    "teacher/export.html": ExportsPage,
+    "teacher/export.html": ExportPage,
     "teacher/live.html": LivePage,
     "teacher/_live.html": LivePage,
     "teacher/results.html": ResultsPage,
-    "teacher/student_results.html": WorkPage,
+    "teacher/student_results.html": StudentResultsPage,
     "teacher/summary.html": SummaryPage,
-    "teacher/exit_tickets.html": TicketsPage,
-    "teacher/_exit_tickets.html": TicketsPage,
+    "teacher/exit_tickets.html": ExitTicketsPage,
+    "teacher/_exit_tickets.html": ExitTicketsPage,
     "teacher/regrade.html": RegradePage,
 }
 

@@ -1,0 +1,207 @@
+"""The form of an activity: texts as they were typed, validated into a plan and its content.
+
+The texts stay as they are, so that the form can be shown again with everything typed still in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import Annotated, Any, TypeVar, cast
+from zoneinfo import ZoneInfo
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+from pydantic_core import PydanticCustomError
+
+from app.classes.student_sheet import freeze
+from app.sheets.exit_tickets import Ticket
+from app.sheets.library import Library
+from app.sheets.wording import Wording
+from app.store import Content, Plan, Policies
+from app.store.activities import MAX_ATTEMPTS_ALLOWED, Feedback, Running, Variants
+
+T = TypeVar("T")
+LOCAL_TIME_FORMAT = "%Y-%m-%dT%H:%M"  # of <input type="datetime-local">
+MAX_ECHOED = 60  # characters of a text that a sentence repeats
+
+
+class ActivityFormError(ValueError):
+    """A field that cannot be used: its name, and the sentence that says what to write."""
+
+    def __init__(self, field: str, sentence: str) -> None:
+        super().__init__(sentence)
+        self.field = field
+
+
+@dataclass(frozen=True)
+class ActivityTexts:
+    """The fields of the form as texts, by name, and the keys of the worksheets that were chosen, in order."""
+
+    fields: Mapping[str, str]
+    worksheets: tuple[str, ...]
+
+
+def _parsed(parse: Callable[[str], T], error: str) -> BeforeValidator:
+    """A validator that parses a text, '' being None, and fails with the sentence `error` where that raises."""
+
+    def validate(text: str) -> T | None:
+        try:
+            return parse(text) if text else None
+        except (ValueError, OverflowError):
+            raise PydanticCustomError("sentence", error) from None
+
+    return BeforeValidator(validate)
+
+
+def _whole_number(text: str) -> int:
+    """The number of a text of ASCII digits; raises ValueError for any other text."""
+    if not (text.isascii() and text.isdigit()):
+        raise ValueError(text)
+    return int(text)
+
+
+def _is_yes(text: str) -> bool:
+    return text == "yes"
+
+
+def _context(info: ValidationInfo) -> Mapping[str, Any]:
+    """What the validation needs to know besides the texts; see ActivityForm."""
+    return cast(Mapping[str, Any], info.context)
+
+
+class ActivityForm(BaseModel):
+    """The form of an activity, validated from its texts.
+
+    The context of the validation holds the course's time zone (`zone`) and the keys that exist (`tickets`,
+    `worksheets`). A custom error's message is the key of the sentence about it in the wording's section [class]; errors
+    of other kinds get theirs from SENTENCES. The first field with an error, in the order below, is the one reported.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    title: Annotated[str, Field(min_length=1)]
+    opens: Annotated[datetime | None, _parsed(datetime.fromisoformat, "no-time")]  # typed on the course's clocks
+    closes: Annotated[datetime | None, _parsed(datetime.fromisoformat, "no-time")]
+    day: Annotated[date | None, _parsed(date.fromisoformat, "no-day")]
+    max_attempts: Annotated[
+        Annotated[int, Field(ge=1, le=MAX_ATTEMPTS_ALLOWED)] | None, _parsed(_whole_number, "max-attempts-range")
+    ]
+    follow_share: Annotated[int, BeforeValidator(_whole_number), Field(le=100)]  # per cent
+    variants: Variants
+    feedback: Feedback
+    run: Running
+    hints: Annotated[bool, BeforeValidator(_is_yes)]
+    ticket_anonymous: Annotated[bool, BeforeValidator(_is_yes)]
+    ticket: str  # '' for none
+    worksheet: tuple[str, ...]
+
+    @field_validator("opens", "closes")
+    @classmethod
+    def _as_utc(cls, time: datetime | None, info: ValidationInfo) -> datetime | None:
+        """A time that the course's clocks show, as UTC."""
+        try:
+            return time and time.replace(tzinfo=_context(info)["zone"]).astimezone(UTC)
+        except OverflowError:
+            raise PydanticCustomError("sentence", "no-time") from None
+
+    @field_validator("closes")
+    @classmethod
+    def _after_opening(cls, closes: datetime | None, info: ValidationInfo) -> datetime | None:
+        opens = info.data.get("opens")
+        if opens and closes and closes <= opens:
+            raise PydanticCustomError("sentence", "closes-early")
+        return closes
+
+    @field_validator("ticket")
+    @classmethod
+    def _known_ticket(cls, ticket: str, info: ValidationInfo) -> str:
+        """The key of an exit ticket; a key that does not exist counts as none."""
+        return ticket if ticket in _context(info)["tickets"] else ""
+
+    @field_validator("worksheet")
+    @classmethod
+    def _known_worksheets(cls, keys: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        if not keys and not info.data.get("ticket"):
+            raise PydanticCustomError("sentence", "nothing-in-it")
+        if len(keys) != len(set(keys)):
+            raise PydanticCustomError("sentence", "same-sheet-twice")
+        if any(key not in _context(info)["worksheets"] for key in keys):
+            raise PydanticCustomError("sentence", "no-such-sheet")
+        return keys
+
+    def plan(self) -> Plan:
+        """What an instructor decides about an activity but for its content."""
+        policies = Policies(
+            variants=self.variants,
+            feedback=self.feedback,
+            max_attempts=self.max_attempts or 0,
+            follow_share=self.follow_share / 100,
+            hints=self.hints,
+            run=self.run,
+            ticket_anonymous=self.ticket_anonymous,
+        )
+        return Plan(self.title, self.day, policies, self.opens, self.closes)
+
+
+# The sentence about a field, where the error does not name one itself.
+SENTENCES = {"title": "no-title", "max_attempts": "max-attempts-range", "follow_share": "share-range"}
+FIELD_NAMES = tuple(name for name in ActivityForm.model_fields if name != "worksheet")
+
+
+def read_activity_form(
+    library: Library, tickets: Mapping[str, Ticket], time_zone: str, texts: ActivityTexts
+) -> tuple[Plan, Content]:
+    """The plan that the texts of a form describe, and its content, frozen from the library as it is now.
+
+    Times are those that the clocks of `time_zone` show. Raises ActivityFormError about the first field that cannot be
+    used.
+    """
+    context = {"zone": ZoneInfo(time_zone), "tickets": tickets, "worksheets": library.worksheets}
+    try:
+        form = ActivityForm.model_validate({**texts.fields, "worksheet": texts.worksheets}, context=context)
+    except ValidationError as error:
+        raise _form_error(library.wording, library.worksheets, texts, error.errors()[0]) from None
+    return form.plan(), freeze(library, form.worksheet, tickets.get(form.ticket))
+
+
+def _form_error(
+    wording: Wording, worksheets: Mapping[str, object], texts: ActivityTexts, error: Mapping[str, Any]
+) -> ActivityFormError:
+    """Pydantic's first error as the name of its field and a sentence of the wording."""
+    field = str(error["loc"][0])
+    key = error["msg"] if error["type"] == "sentence" else SENTENCES.get(field, "no-policy")
+    missing = next((sheet for sheet in texts.worksheets if sheet not in worksheets), "")
+    values = {"text": texts.fields.get(field, ""), "most": MAX_ATTEMPTS_ALLOWED, "field": field}
+    return ActivityFormError(field, wording.say("class", key, **values, sheet=missing[:MAX_ECHOED]))
+
+
+def texts_of(plan: Plan, content: Content, time_zone: str) -> ActivityTexts:
+    """The texts that fill the form in with a plan and its content."""
+    policies = plan.policies
+    fields = {
+        "title": plan.title,
+        "day": plan.day.isoformat() if plan.day else "",
+        "opens": _local(plan.opens_at, time_zone),
+        "closes": _local(plan.closes_at, time_zone),
+        "variants": policies.variants,
+        "feedback": policies.feedback,
+        "run": policies.run,
+        "max_attempts": str(policies.max_attempts or ""),
+        "follow_share": f"{policies.follow_share * 100:.0f}",
+        "hints": "yes" if policies.hints else "",
+        "ticket_anonymous": "yes" if policies.ticket_anonymous else "no",
+        "ticket": content.ticket.key if content.ticket else "",
+    }
+    return ActivityTexts(fields, tuple(str(item.worksheet["key"]) for item in content.items))
+
+
+def empty_texts(tickets: Sequence[str], time_zone: str) -> ActivityTexts:
+    """The texts of a new activity's form: the default policies, no worksheet, and the first exit ticket if any."""
+    texts = texts_of(Plan(""), Content((), None, ""), time_zone)
+    return ActivityTexts({**texts.fields, "ticket": next(iter(tickets), "")}, ())
+
+
+def _local(moment: datetime | None, time_zone: str) -> str:
+    """A moment as the course's clocks show it, for an input of type datetime-local: '2026-04-03T09:05'; '' for None."""
+    return moment.astimezone(ZoneInfo(time_zone)).strftime(LOCAL_TIME_FORMAT) if moment else ""

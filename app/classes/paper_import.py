@@ -1,0 +1,249 @@
+"""Answers on paper, entered for an activity: each line becomes an attempt that its student handed in.
+
+Entering the same line again stores nothing new. A line begins with the student's number or name, which a sheet code may
+follow: `1017: 100 4096 …` or `Kim Lee BHR-KQ-RM: 100 …`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+
+from app.classes.roster_lookup import RosterLookup
+from app.classes.student_sheet import (
+    StudentSheet,
+    frozen_worksheet,
+    own_variant,
+    stored_marks,
+    student_sheet,
+    variant_of,
+)
+from app.exchange.imported_models import variant_coded
+from app.grading.grade import AnswersError
+from app.grading.paper_lines import MarkedPaper, mark_line, split_name
+from app.sheets.codes import read_code
+from app.sheets.library import Library
+from app.sheets.variant import Variant
+from app.sheets.worksheet import WorksheetError
+from app.store import Activity, Store, Student, VariantSizes
+from app.store.classwork import ClassDraft
+
+MAX_NAME_WORDS = 8  # of a name that no colon follows
+MAX_LABEL_LENGTH = 60  # characters of what stands before the answers, in a sentence about it
+MAX_STUDENTS_NAMED = 5  # in such a sentence
+
+
+class PaperLineError(ValueError):
+    """A line that cannot be stored as it is: a sentence, the words before the answers, and who may be meant by them."""
+
+    def __init__(self, sentence: str, label: str = "", students: tuple[Student, ...] = ()) -> None:
+        super().__init__(sentence)
+        self.label, self.students = label, students
+
+
+class WrongSheetError(ValueError):
+    """A sheet code that names no sheet of this activity, or an earlier version of one; a sentence that says which."""
+
+
+@dataclass(frozen=True)
+class ParsedLine:
+    """A line taken apart: whose it is, the sheet code in it ('' for none), and the answers as typed."""
+
+    student: Student
+    code: str
+    answers: str
+
+
+@dataclass(frozen=True)
+class StoredLine:
+    """A line that is an attempt now."""
+
+    student: Student
+    variant: Variant
+    paper: MarkedPaper
+    already_stored: bool  # whether the same line had been entered before
+
+
+@dataclass(frozen=True)
+class RejectedLine:
+    """A line that was not stored: the line, a sentence that says why, its label, and the students to choose from."""
+
+    line: str
+    problem: str
+    label: str = ""
+    students: tuple[Student, ...] = ()
+
+
+@dataclass
+class PaperImport:
+    """The lines of one form, and what they belong to: an activity, its roster, and a sheet where no code names one.
+
+    `chosen` has the ids of the students that somebody picked from a list, in the order of the lines, by the label that
+    these lines begin with.
+    """
+
+    library: Library
+    store: Store
+    activity: Activity
+    roster: RosterLookup
+    sheet_number: int = 1
+    code: str = ""  # of every line that has no code of its own
+    chosen: dict[str, list[str]] = field(default_factory=dict)
+    _coded: dict[str, tuple[int, VariantSizes]] = field(default_factory=dict)
+
+    def store_lines(self, lines: Iterable[str]) -> tuple[tuple[StoredLine, ...], tuple[RejectedLine, ...]]:
+        """Store every line that is clear; the others come back in their order.
+
+        Sentences number the rejected lines from 1 as they come back, since only these are left to correct.
+        """
+        stored, rejected = list[StoredLine](), list[RejectedLine]()
+        for line in lines:
+            try:
+                stored.append(self.store_line(line, len(rejected) + 1))
+            except PaperLineError as error:
+                rejected.append(RejectedLine(line, str(error), error.label, error.students))
+            except AnswersError as error:
+                rejected.append(RejectedLine(line, str(error)))
+        return tuple(stored), tuple(rejected)
+
+    def store_line(self, line: str, line_number: int) -> StoredLine:
+        """Store one line as an attempt that was handed in; the sentences of errors use that number for it.
+
+        Raises PaperLineError where student or sheet are not clear or no answer is there, and AnswersError for answers
+        that do not fit the sheet.
+        """
+        parsed = self._parse(line, line_number)
+        sheet = self._sheet(parsed, line_number)
+        if not parsed.answers.split():
+            raise PaperLineError(self._say("no-answers", at=line_number, name=parsed.student.name))
+        paper = mark_line(sheet.variant, parsed.student.name, parsed.answers, line_number)
+        return StoredLine(parsed.student, sheet.variant, paper, _store_attempt(self.store, sheet, paper))
+
+    def sheet_by_code(self, code: str) -> tuple[int, VariantSizes]:
+        """The number, from 1, of the activity's sheet with this code, and the sizes that the code stands for.
+
+        Raises WrongSheetError for a code of another sheet or version, and WorksheetError for one that is no code.
+        """
+        if code not in self._coded:
+            self._coded[code] = _sheet_by_code(self.library, self.store, self.activity, code)
+        return self._coded[code]
+
+    def _sheet(self, parsed: ParsedLine, line_number: int) -> StudentSheet:
+        """The sheet that a line is about, with the sizes of its code, else those that the student has on the screen."""
+        number, sizes = self.sheet_number, None
+        if code := parsed.code or self.code:
+            try:
+                number, sizes = self.sheet_by_code(code)
+            except (WrongSheetError, WorksheetError) as error:
+                raise PaperLineError(self._say("wrong-code", at=line_number, problem=error)) from None
+        sheet = student_sheet(self.library, self.store, self.activity, parsed.student, number)
+        if sizes is None or sizes == sheet.sizes:
+            return sheet
+        worksheet = frozen_worksheet(self.activity.content.items[number - 1], self.activity.policies)
+        return StudentSheet(sheet.key, sizes, variant_of(self.library, self.store, worksheet, sizes), sheet.draft)
+
+    def _parse(self, line: str, line_number: int) -> ParsedLine:
+        """Whose line this is, and its answers; raises PaperLineError where nobody or several students may be meant."""
+        label, answers = split_name(line)
+        label = " ".join(label.split())
+        if not label:
+            return self._parse_without_colon(line, line_number)
+        students, code = self._students(label)
+        picked = self._picked(label)
+        if picked or len(students) == 1:
+            return ParsedLine(picked or students[0], code, answers)
+        shown = label[:MAX_LABEL_LENGTH]
+        if not students:
+            raise PaperLineError(self._say("nobody", at=line_number, name=shown), label, self.roster.students)
+        people = " or ".join(
+            f"{student.name} ({student.roster_key})" if student.roster_key else student.name
+            for student in students[:MAX_STUDENTS_NAMED]
+        )
+        raise PaperLineError(self._say("several", at=line_number, name=shown, people=people), label, students)
+
+    def _parse_without_colon(self, line: str, line_number: int) -> ParsedLine:
+        """A line whose first words are one student's, followed by exactly as many answers as the sheet has blanks.
+
+        The longest such beginning is taken; raises PaperLineError where there is none.
+        """
+        words = line.split()
+        variant = own_variant(self.library, self.store, self.activity, self.sheet_number)
+        for count in range(min(MAX_NAME_WORDS, len(words)), 0, -1):
+            students, code = self._students(" ".join(words[:count]))
+            if len(students) == 1 and len(words) - count == len(variant.blanks):
+                return ParsedLine(students[0], code, " ".join(words[count:]))
+        raise PaperLineError(self._say("no-name", at=line_number))
+
+    def _students(self, label: str) -> tuple[tuple[Student, ...], str]:
+        """Every student who may be meant by a label, and the sheet code at its end ('' for none)."""
+        if students := self.roster.find(label):
+            return students, ""
+        name, _, code = label.rpartition(" ")
+        return (self.roster.find(name), code) if name and read_code(code) else ((), "")
+
+    def _picked(self, label: str) -> Student | None:
+        """The student picked for the next line with this label; each choice is used once. None without a choice."""
+        student_ids = self.chosen.get(label)
+        return self.roster.by_id(student_ids.pop(0)) if student_ids else None
+
+    def _say(self, key: str, **values: object) -> str:
+        """A sentence of the wording's section for paper."""
+        return self.library.wording.say("paper", key, **values)
+
+
+def students_handed_in(store: Store, activity: Activity, sheet_number: int) -> frozenset[int]:
+    """The ids of the students who handed in the sheet of that number, from 1, on screen or on paper."""
+    key = activity.content.items[sheet_number - 1].sheet_key
+    attempts = store.classwork.attempts_of_activity(activity.id)
+    return frozenset(attempt.student_id for attempt in attempts if attempt.handed_in and attempt.sheet_key == key)
+
+
+def _store_attempt(store: Store, sheet: StudentSheet, paper: MarkedPaper) -> bool:
+    """Store a marked paper as an attempt that was handed in; returns whether the same one had been stored before.
+
+    It becomes the student's draft, too, unless they have one with other sizes: what they see on the screen stays.
+    """
+    work, key = store.classwork, sheet.key
+    answers = dict(zip(map(str, sheet.variant.blanks), paper.texts, strict=True))
+    client_id = _client_id(sheet, answers)
+    already_stored = any(attempt.client_id == client_id for attempt in work.attempts(key))
+    draft = work.draft(key)
+    work.arrive(key.activity_id, key.student_id)
+    work.record(
+        key,
+        client_id,
+        ClassDraft(answers, 0, sheet.sizes),
+        stored_marks(paper.report),
+        handed_in=True,
+        keep_draft=draft is None or draft.variant == sheet.sizes,
+    )
+    return already_stored
+
+
+def _client_id(sheet: StudentSheet, answers: Mapping[str, str]) -> str:
+    """An id that depends on sheet, sizes and answers alone, so that one paper is one attempt however often entered."""
+    whole = [sheet.key.activity_id, sheet.key.sheet_key, asdict(sheet.sizes), answers]
+    return f"paper.{hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()[:40]}"
+
+
+def _sheet_by_code(library: Library, store: Store, activity: Activity, code: str) -> tuple[int, VariantSizes]:
+    """The sheet of the activity, as it was frozen, that a code names: its number, from 1, and its sizes.
+
+    A code names a version of a worksheet. Raises WrongSheetError where the activity lacks that worksheet or froze
+    another version of it, and WorksheetError for a code that names nothing at all.
+    """
+    sheets = [frozen_worksheet(item, activity.policies) for item in activity.content.items]
+    numbers = {sheet.key: number for number, sheet in enumerate(sheets, start=1)}
+    frozen = Library({sheet.key: sheet for sheet in sheets}, library.models, library.wording)
+    try:
+        variant = variant_coded(frozen, store, code)
+    except WorksheetError:
+        other = variant_coded(library, store, code)  # raises the sentence about a code that names nothing
+        problem = "other-version" if other.worksheet.key in numbers else "other-sheet"
+        words = {"code": other.code, "title": other.worksheet.title}
+        raise WrongSheetError(library.wording.say("paper", problem, **words)) from None
+    number = numbers[variant.worksheet.key]
+    decoder_tokens = variant.decoder_tokens or sheets[number - 1].decoder_tokens
+    return number, VariantSizes(variant.model.key, variant.tokens, decoder_tokens)

@@ -1,0 +1,161 @@
+"""Marking the attempts of an activity again, after a worksheet or the credit for follow-through was corrected.
+
+First `Regrading.preview` says what would change, and changes nothing. Then `Regrading.apply` makes exactly these
+changes, or none if they are no longer what would change.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from app.classes.activity_results import corrected_variant, frozen_item
+from app.classes.student_sheet import definition_key, stored_marks
+from app.grading.grade import grade
+from app.sheets.library import Library
+from app.sheets.variant import Variant
+from app.store import Activity, ClassAttempt, Graded, NewMarks, Store, Teacher, VariantSizes
+from app.store.live import StudentSheetKey
+
+PREVIEW_TTL_S = 60.0
+MAX_CACHED_PREVIEWS = 20
+
+
+@dataclass(frozen=True)
+class MarkChange:
+    """An attempt that would get other marks."""
+
+    attempt: ClassAttempt
+    new: NewMarks
+    sheet_title: str
+    counts: bool  # whether it is the student's last attempt on its sheet
+
+    @property
+    def difference(self) -> float:
+        """By how much the score would change: -0.5 where half a point is lost."""
+        return round(self.new.graded.score - self.attempt.score, 6)
+
+    @property
+    def changes_score(self) -> bool:
+        """Whether the score that counts for the student would change, or the number of points it is out of."""
+        return self.counts and bool(self.difference or self.attempt.out_of != self.new.graded.out_of)
+
+
+@dataclass(frozen=True)
+class RegradePreview:
+    """What a regrade would change now: how many attempts there are, and those that would get other marks, by id."""
+
+    attempts: int
+    changes: tuple[MarkChange, ...] = ()
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """32 characters that tell these changes from any others, for a form to send back."""
+        text = repr([
+            (change.attempt.id, change.attempt.score, sorted(change.new.graded.marks.items()), change.new.graded.score,
+             change.new.graded.misconceptions)
+            for change in self.changes
+        ])  # fmt: skip
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+    @property
+    def score_changes(self) -> tuple[MarkChange, ...]:
+        """The changes that a student's counted score would notice."""
+        return tuple(change for change in self.changes if change.changes_score)
+
+
+class _State(NamedTuple):
+    """What a preview depends on. Sheets of earlier revisions never change, and attempts do so in a regrade only."""
+
+    library: int  # its id(): one library lives as long as the process
+    activity_id: int
+    follow_share: float
+    last_regrade: int
+    last_attempts: frozenset[tuple[StudentSheetKey, int]]
+
+
+class Regrading:
+    """Previews of regrades, each computed once and kept for a minute, unless what it depends on changes before."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock, self._lock = clock, threading.Lock()
+        self._previews: OrderedDict[_State, tuple[float, RegradePreview]] = OrderedDict()  # with when each expires
+
+    def preview(self, library: Library, store: Store, activity: Activity) -> RegradePreview:
+        """What marking every attempt by the worksheets of now, with the activity's credit of now, would change."""
+        return self._preview_of(_state(library, store, activity), library, store, activity)
+
+    def apply(
+        self, library: Library, store: Store, activity: Activity, teacher: Teacher, fingerprint: str
+    ) -> RegradePreview | None:
+        """Give attempts the marks of the preview with that fingerprint; the old marks are kept.
+
+        None, and nothing changes, where these are no longer the changes to be made.
+        """
+        state = _state(library, store, activity)
+        preview = self._preview_of(state, library, store, activity)
+        if preview.fingerprint != fingerprint:
+            return None
+        if preview.changes:
+            marks = {change.attempt.id: change.new for change in preview.changes}
+            regrade_id = store.regrades.apply(activity.id, teacher.id, marks)
+            # Marking twice by the same sheets changes nothing more: the next page need not do it to say so.
+            self._keep(state._replace(last_regrade=regrade_id), RegradePreview(preview.attempts))
+        return preview
+
+    def _preview_of(self, state: _State, library: Library, store: Store, activity: Activity) -> RegradePreview:
+        """The cached preview of that state, made where there is none that is recent enough."""
+        with self._lock:
+            expires_at, preview = self._previews.get(state, (0.0, None))
+        if preview is None or self._clock() >= expires_at:
+            preview = _preview(library, store, activity)
+            self._keep(state, preview)
+        return preview
+
+    def _keep(self, state: _State, preview: RegradePreview) -> None:
+        """Put a preview into the cache; the one made longest ago makes room."""
+        with self._lock:
+            self._previews[state] = (self._clock() + PREVIEW_TTL_S, preview)
+            self._previews.move_to_end(state)
+            while len(self._previews) > MAX_CACHED_PREVIEWS:
+                self._previews.popitem(last=False)
+
+
+def _state(library: Library, store: Store, activity: Activity) -> _State:
+    """The state of the activity now, from two small queries."""
+    last = frozenset((whose, attempt.id) for whose, attempt in store.live.last_attempts(activity.id).items())
+    regrade = store.live.last_regrade(activity.id)
+    return _State(id(library), activity.id, activity.policies.follow_share, regrade, last)
+
+
+def _preview(library: Library, store: Store, activity: Activity) -> RegradePreview:
+    """Mark every attempt of the activity again and compare; an attempt whose frozen sheet is gone keeps its marks."""
+    attempts = store.classwork.attempts_of_activity(activity.id)
+    revisions = store.activities.revisions(activity)
+    last = {(attempt.student_id, attempt.sheet_key): attempt.id for attempt in attempts}
+    variants = dict[tuple[int, int, VariantSizes], Variant]()
+    changes = list[MarkChange]()
+    for attempt in attempts:
+        item = frozen_item(revisions, attempt)
+        if item is None:
+            continue
+        key = (attempt.revision, attempt.sheet_number, attempt.variant)
+        if key not in variants:
+            variants[key] = corrected_variant(library, store, activity, item, attempt.variant)
+        new = marked_again(variants[key], attempt)
+        if new.graded != Graded(attempt.marks, attempt.misconceptions, attempt.score, attempt.out_of):
+            counts = last[attempt.student_id, attempt.sheet_key] == attempt.id
+            changes.append(MarkChange(attempt, new, str(item.worksheet["title"]), counts))
+    return RegradePreview(len(attempts), tuple(changes))
+
+
+def marked_again(variant: Variant, attempt: ClassAttempt) -> NewMarks:
+    """The marks that an attempt's answers get on this sheet; answers to blanks that it does not ask are left out."""
+    answers = {blank: text for blank, text in attempt.answers.items() if blank in variant.blanks_by_name}
+    return NewMarks(stored_marks(grade(variant, answers)), definition_key(variant.worksheet))

@@ -1,0 +1,47 @@
+"""Signing a teacher in and out in one browser: the session in the database and the cookie that names it."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+from fastapi import Request, Response
+from fastapi.responses import RedirectResponse
+
+from app.store import AuditAction, Store, Teacher
+from app.web.shared.cookies import TEACHER_COOKIE, set_private_cookie
+from app.web.shared.urls import url_for
+
+MAX_EMAIL_INPUT = 300  # characters of an e-mail address as typed
+SESSION_COOKIE_MAX_AGE_S = 30 * 24 * 3600
+
+
+def start_session(request: Request, store: Store, teacher: Teacher, path: str) -> Response:
+    """Sign the teacher in in this browser, where any session it had ends, and go to that path of this site."""
+    if token := request.cookies.get(TEACHER_COOKIE):
+        store.people.end_session(token)
+    response = RedirectResponse(path, 303)
+    token = store.people.open_session(teacher)
+    set_private_cookie(request, response, TEACHER_COOKIE, token, SESSION_COOKIE_MAX_AGE_S)
+    store.audit_log.record(teacher, AuditAction.SIGNED_IN)
+    return response
+
+
+def end_session(request: Request, store: Store, teacher: Teacher, *, everywhere: bool) -> Response:
+    """Sign the teacher out in this browser, or in every browser, and go to the sign-in page."""
+    if everywhere:
+        store.people.end_sessions(teacher)
+    else:
+        store.people.end_session(request.cookies.get(TEACHER_COOKIE, ""))
+    store.audit_log.record(teacher, AuditAction.SIGNED_OUT)
+    response = RedirectResponse(url_for("show_sign_in"), 303)
+    response.delete_cookie(TEACHER_COOKIE)
+    return response
+
+
+def path_on_this_site(path: str) -> str:
+    """A path to go to after signing in, safe to redirect to; the list of courses for whatever is no path of this site.
+
+    Example: '/activities/3?sheet=2' stays; '//evil.example', 'https://evil.example' and '' become '/courses'.
+    """
+    is_local = path.startswith("/") and not path.startswith(("//", "/\\")) and path.isprintable()
+    return quote(path, safe="/?&=%-_.~") if is_local else url_for("list_courses")

@@ -1,0 +1,130 @@
+"""Links that work once: to make the first account, to accept an invitation, or to set a new password."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from annotated_doc import Doc
+from fastapi import APIRouter, HTTPException, Request, Response
+from fastapi.responses import RedirectResponse
+
+from app.store import AccountLink, AuditAction, Store, Teacher
+from app.store.people import as_email
+from app.web.shared.forms import FormDep
+from app.web.shared.passwords import MAX_PASSWORD, MIN_PASSWORD
+from app.web.shared.permissions import MaybeTeacher
+from app.web.shared.services import Services, ServicesDep
+from app.web.shared.teacher_session import MAX_EMAIL_INPUT, start_session
+from app.web.shared.templating import render
+from app.web.shared.urls import url_for
+
+router = APIRouter(include_in_schema=False)
+
+MAX_TEACHER_NAME = 100  # characters
+
+
+@dataclass(frozen=True)
+class AccountLinkPage:
+    """Everything that templates/teacher/account_link.html shows."""
+
+    link: Annotated[AccountLink, Doc("The link that was followed.")]
+    token: Annotated[str, Doc("The secret in its address.")]
+    course: Annotated[str, Doc("The title of the course that the invitation is for, empty for other links.")]
+    teacher: Annotated[Teacher | None, Doc("The teacher signed in in this browser, if any.")]
+    has_account: Annotated[bool, Doc("Whether the invited e-mail address can sign in already.")]
+    email: Annotated[str, Doc("The e-mail address as typed, where one may be chosen.")] = ""
+    name: Annotated[str, Doc("The name as typed.")] = ""
+    problem: Annotated[str, Doc("The sentence about what cannot be used, empty where there is none.")] = ""
+
+
+@dataclass(frozen=True)
+class _NewAccount:
+    """What somebody types to get an account by a link, or a new password."""
+
+    email: str  # the link's own where it has one
+    name: str
+    password: str
+
+
+@router.get("/links/{token}")
+def show_account_link(services: ServicesDep, teacher: MaybeTeacher, token: str) -> Response:
+    """What the link is for, with its form; looking does not use it up. 404 for a link that is used up or too old."""
+    page = _page(services.store, teacher, _find_link(services, token), token)
+    return render("teacher/account_link.html", page)
+
+
+@router.post("/links/{token}")
+def follow_account_link(
+    request: Request, services: ServicesDep, teacher: MaybeTeacher, form: FormDep, token: str
+) -> Response:
+    """Use the link: set a password, make an account or accept an invitation, and be signed in.
+
+    A teacher who is signed in accepts an invitation with one press. 422 with the form for what cannot be used, 404 for
+    a link that is used up or too old.
+    """
+    store, link = services.store, _find_link(services, token)
+    path = url_for("show_course", course_id=link.course_id) if link.course_id else url_for("list_courses")
+    if link.kind == "invite" and teacher:
+        if store.people.follow_link(link, teacher.email) is None:
+            raise _void_link(services)
+        return RedirectResponse(path, 303)
+    email = link.email or form.single_line("email", MAX_EMAIL_INPUT)
+    typed = _NewAccount(email, form.single_line("name", MAX_TEACHER_NAME), form.raw("password"))
+    if problem := _problem(services, link, typed):
+        page = _page(store, teacher, link, token, typed, problem)
+        return render("teacher/account_link.html", page, 422)
+    account = store.people.follow_link(link, typed.email, typed.name, services.passwords.hash(typed.password))
+    if account is None:  # somebody else was faster
+        raise _void_link(services)
+    if link.kind == "reset":
+        store.audit_log.record(account, AuditAction.PASSWORD_SET, account)
+    return start_session(request, store, account, path)
+
+
+def _problem(services: Services, link: AccountLink, typed: _NewAccount) -> str:
+    """The sentence about the first thing typed that cannot be used; empty where all of it can."""
+    say = services.library.wording.say
+    if not as_email(typed.email):
+        return say("class", "no-email")
+    if link.kind != "reset" and not typed.name:
+        return say("class", "no-name")
+    if _has_account(services.store, link, typed.email):
+        return say("class", "sign-in-first")
+    if len(typed.password) < MIN_PASSWORD:
+        return say("class", "password-short", least=MIN_PASSWORD)
+    return say("class", "password-long", most=MAX_PASSWORD) if len(typed.password) > MAX_PASSWORD else ""
+
+
+def _has_account(store: Store, link: AccountLink, email: str) -> bool:
+    """Whether that e-mail address has a password which this link may not replace; only a reset link may replace one."""
+    account = store.people.find_teacher(email) if link.kind != "reset" and as_email(email) else None
+    return account is not None and account.password_hash is not None
+
+
+def _page(
+    store: Store,
+    teacher: Teacher | None,
+    link: AccountLink,
+    token: str,
+    typed: _NewAccount | None = None,
+    problem: str = "",
+) -> AccountLinkPage:
+    """The page of a link, with what was typed into its form."""
+    course = store.courses.find(link.course_id) if link.course_id else None
+    has_account = _has_account(store, link, link.email)
+    email, name = (typed.email, typed.name) if typed else ("", "")
+    return AccountLinkPage(link, token, course.title if course else "", teacher, has_account, email, name, problem)
+
+
+def _find_link(services: Services, token: str) -> AccountLink:
+    """The link with that token; raises 404 where it is used up, too old or never existed."""
+    link = services.store.people.find_link(token)
+    if link is None:
+        raise _void_link(services)
+    return link
+
+
+def _void_link(services: Services) -> HTTPException:
+    """The 404 for a link that does not work (any more)."""
+    return HTTPException(404, services.library.wording.say("class", "link-void"))

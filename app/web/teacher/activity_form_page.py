@@ -1,0 +1,137 @@
+"""The form of an activity: adding one to a course, and changing it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated
+
+from annotated_doc import Doc
+from fastapi import APIRouter, Response
+from fastapi.responses import RedirectResponse
+
+from app.classes.activity_form import (
+    FIELD_NAMES,
+    ActivityFormError,
+    ActivityTexts,
+    empty_texts,
+    read_activity_form,
+    texts_of,
+)
+from app.store import Activity, AuditAction, Content, Course, Phase
+from app.web.shared.forms import FormDep, FormReader
+from app.web.shared.permissions import EditableActivity, EditableCourse
+from app.web.shared.services import Services, ServicesDep
+from app.web.shared.templating import render
+from app.web.shared.urls import url_for
+
+router = APIRouter(include_in_schema=False)
+
+
+@dataclass(frozen=True)
+class FormChoice:
+    """A worksheet or an exit ticket to choose."""
+
+    key: str
+    title: str
+    chosen: bool
+
+
+@dataclass(frozen=True)
+class ActivityFormPage:
+    """Everything that templates/teacher/activity_form.html shows."""
+
+    course: Annotated[Course, Doc("The course.")]
+    activity: Annotated[Activity | None, Doc("The activity to be changed; None for a new one.")]
+    phase: Annotated[Phase, Doc("Whether the activity is a draft, waiting, open or closed now.")]
+    typed: Annotated[Mapping[str, str], Doc("The text of each field, by the field's name.")]
+    worksheets: Annotated[Mapping[str, tuple[FormChoice, ...]], Doc("The worksheets to choose from, by topic.")]
+    tickets: Annotated[tuple[FormChoice, ...], Doc("The exit tickets to choose from.")]
+    problem: Annotated[str, Doc("The sentence about what cannot be used, empty where there is none.")] = ""
+    field: Annotated[str, Doc("The name of the field that the problem is about.")] = ""
+
+
+@router.get("/courses/{course_id:int}/activities/new")
+def show_new_activity_form(services: ServicesDep, access: EditableCourse) -> Response:
+    """The form with the default policies and no worksheet."""
+    texts = empty_texts(tuple(services.tickets), access.course.time_zone)
+    return render("teacher/activity_form.html", _page(services, access.course, None, texts))
+
+
+@router.post("/courses/{course_id:int}/activities")
+def add_activity(services: ServicesDep, access: EditableCourse, form: FormDep) -> Response:
+    """Add a draft, which only the staff sees; 422 with the form as typed for what cannot be used."""
+    texts, course = _texts(form), access.course
+    try:
+        plan, content = read_activity_form(services.library, services.tickets, course.time_zone, texts)
+    except ActivityFormError as error:
+        return _refused(services, course, None, texts, error)
+    activity = services.store.activities.add(course, plan, content)
+    services.store.audit_log.record(access.teacher, AuditAction.ACTIVITY_CREATED, activity)
+    return RedirectResponse(url_for("show_activity", activity_id=activity.id), 303)
+
+
+@router.get("/activities/{activity_id:int}/edit")
+def show_activity_form(services: ServicesDep, access: EditableActivity) -> Response:
+    """The form filled in with the activity as it is."""
+    texts = texts_of(access.activity.plan, access.activity.content, access.course.time_zone)
+    return render("teacher/activity_form.html", _page(services, access.course, access.activity, texts))
+
+
+@router.post("/activities/{activity_id:int}")
+def change_activity(services: ServicesDep, access: EditableActivity, form: FormDep) -> Response:
+    """Save the form; 422 with the form as typed for what cannot be used.
+
+    Other worksheets or another exit ticket make a new revision, unless the activity is still a draft. What students
+    answered before stays with the revision they saw.
+    """
+    texts, activity, store = _texts(form), access.activity, services.store
+    try:
+        plan, content = read_activity_form(services.library, services.tickets, access.course.time_zone, texts)
+    except ActivityFormError as error:
+        return _refused(services, access.course, activity, texts, error)
+    store.activities.change(activity, plan)
+    revision = store.activities.revise(activity, _unless_alike(activity, content))
+    is_new = revision != activity.revision
+    action = AuditAction.ACTIVITY_REVISED if is_new else AuditAction.ACTIVITY_SAVED
+    store.audit_log.record(access.teacher, action, activity)
+    done = "revised" if is_new else "saved"
+    return RedirectResponse(url_for("show_activity", activity_id=activity.id, done=done), 303)
+
+
+def _texts(form: FormReader) -> ActivityTexts:
+    """The fields of the form as texts."""
+    fields = {name: form.single_line(name) for name in FIELD_NAMES}
+    fields["follow_share"] = fields["follow_share"].removesuffix("%").strip()
+    return ActivityTexts(fields, tuple(key for key in form.all("worksheet") if key))
+
+
+def _unless_alike(activity: Activity, content: Content) -> Content:
+    """The content; the activity's own where both differ in nothing but the version of the app's wording."""
+    is_alike = replace(content, wording=activity.content.wording) == activity.content
+    return activity.content if is_alike else content
+
+
+def _refused(
+    services: Services, course: Course, activity: Activity | None, texts: ActivityTexts, error: ActivityFormError
+) -> Response:
+    """The form once more, with everything typed still in it, and the sentence beside its field."""
+    page = replace(_page(services, course, activity, texts), problem=str(error), field=error.field)
+    return render("teacher/activity_form.html", page, 422)
+
+
+def _page(services: Services, course: Course, activity: Activity | None, texts: ActivityTexts) -> ActivityFormPage:
+    """The form filled in with these texts, and everything there is to choose from."""
+    library, chosen = services.library, frozenset(texts.worksheets)
+    worksheets = {
+        library.wording.say("topics", topic): tuple(
+            FormChoice(sheet.key, sheet.title, sheet.key in chosen)
+            for sheet in library.worksheets.values()
+            if sheet.topic == topic
+        )
+        for topic in library.topics
+    }
+    ticket_key = texts.fields["ticket"]
+    tickets = tuple(FormChoice(t.key, t.title, t.key == ticket_key) for t in services.tickets.values())
+    phase = activity.phase() if activity else "draft"
+    return ActivityFormPage(course, activity, phase, texts.fields, worksheets, tickets)

@@ -1,0 +1,50 @@
+"""The courses of a teacher, and the form that adds one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from annotated_doc import Doc
+from fastapi import APIRouter, Response
+from fastapi.responses import RedirectResponse
+
+from app.classes.course_settings import MAX_TIME_ZONE_LENGTH, settings_problem, time_zone_names
+from app.store import TaughtCourse, Teacher
+from app.web.shared.forms import FormDep
+from app.web.shared.permissions import SignedIn
+from app.web.shared.services import StoreDep, WordingDep
+from app.web.shared.templating import render
+from app.web.shared.urls import url_for
+
+router = APIRouter(include_in_schema=False)
+
+
+@dataclass(frozen=True)
+class CourseListPage:
+    """Everything that templates/teacher/course_list.html shows."""
+
+    teacher: Annotated[Teacher, Doc("The teacher who is signed in.")]
+    courses: Annotated[tuple[TaughtCourse, ...], Doc("Their courses, the newest first, archived ones too.")]
+    zones: Annotated[tuple[str, ...], Doc("The time zones to choose from.")]
+    title: Annotated[str, Doc("The title of a new course, as typed.")] = ""
+    zone: Annotated[str, Doc("Its time zone, as typed.")] = ""
+    problem: Annotated[str, Doc("The sentence about what cannot be used, empty where there is none.")] = ""
+
+
+@router.get("/courses")
+def list_courses(store: StoreDep, teacher: SignedIn) -> Response:
+    """Every course that the signed-in teacher is on the staff of."""
+    page = CourseListPage(teacher, store.courses.taught_by(teacher), time_zone_names())
+    return render("teacher/course_list.html", page)
+
+
+@router.post("/courses")
+def add_course(store: StoreDep, wording: WordingDep, teacher: SignedIn, form: FormDep) -> Response:
+    """Add a course with this teacher as its instructor; 422 with the form for a title or time zone that is none."""
+    title, zone = form.single_line("title"), form.single_line("zone", MAX_TIME_ZONE_LENGTH)
+    if problem := settings_problem(wording, title, zone):
+        page = CourseListPage(teacher, store.courses.taught_by(teacher), time_zone_names(), title, zone, problem)
+        return render("teacher/course_list.html", page, 422)
+    course = store.courses.add(title, zone, teacher)
+    return RedirectResponse(url_for("show_course", course_id=course.id), 303)

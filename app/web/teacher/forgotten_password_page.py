@@ -1,0 +1,96 @@
+"""Asking for a link by e-mail that sets a new password."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated
+
+from annotated_doc import Doc
+from fastapi import APIRouter, Request, Response
+
+from app.exchange.mail import Mail, MailError
+from app.sheets.wording import Wording
+from app.store import AuditAction, Store
+from app.store.people import as_email
+from app.web.shared.forms import FormDep
+from app.web.shared.rate_limits import TooManyGuessesError
+from app.web.shared.services import Services, ServicesDep
+from app.web.shared.teacher_session import MAX_EMAIL_INPUT
+from app.web.shared.templating import render
+from app.web.shared.urls import client_network, url_for
+
+router = APIRouter(include_in_schema=False)
+log = logging.getLogger("attention_shapes")
+
+
+@dataclass(frozen=True)
+class ForgottenPasswordPage:
+    """Everything that templates/teacher/forgotten_password.html shows."""
+
+    sends_mail: Annotated[bool, Doc("Whether this server can send a link by e-mail.")]
+    email: Annotated[str, Doc("The e-mail address as typed.")] = ""
+    problem: Annotated[str, Doc("The sentence about why no link was asked for, empty where there is none.")] = ""
+    asked: Annotated[
+        bool, Doc("Whether a link was just asked for; nothing is said about whether that account exists.")
+    ] = False
+
+
+@router.get("/forgotten-password")
+def show_forgotten_password(services: ServicesDep) -> Response:
+    """The form for an e-mail address; on a server that sends no mail, a sentence about whom to ask."""
+    return render("teacher/forgotten_password.html", ForgottenPasswordPage(services.mail is not None))
+
+
+@router.post("/forgotten-password")
+def mail_password_link(request: Request, services: ServicesDep, form: FormDep) -> Response:
+    """Have a link mailed to the account of that e-mail address, if there is one.
+
+    The account is looked up after the response, in the thread that sends the mail, so that neither the answer nor the
+    time it takes tells who teaches here. 404 on a server without mail, 422 for what is no e-mail address, 429 after
+    many requests from one network, 503 when too much mail waits.
+    """
+    typed, mail, network = form.single_line("email", MAX_EMAIL_INPUT), services.mail, client_network(request)
+    if mail is None:
+        return render("teacher/forgotten_password.html", ForgottenPasswordPage(sends_mail=False), 404)
+    email = as_email(typed)
+    if email is None:
+        return _refused(services, typed, "no-email", 422)
+    try:
+        services.limits.check("mail", network)
+    except TooManyGuessesError as error:
+        return _refused(services, typed, "too-many-links", 429, seconds=error.seconds)
+    services.limits.record_failure("mail", network)  # every request counts, whether right or wrong
+    # Never the host that a request names: that host would get the token.
+    prefix = services.settings.address or ""
+    if not mail.outbox.put(partial(_mail_link, services.store, services.library.wording, mail, prefix, email)):
+        return _refused(services, typed, "mail-busy", 503)
+    return render("teacher/forgotten_password.html", ForgottenPasswordPage(sends_mail=True, email=email, asked=True))
+
+
+def _refused(services: Services, typed: str, key: str, status: int, **numbers: int) -> Response:
+    """The form again with what was typed and the sentence of that key."""
+    problem = services.library.wording.say("class", key, **numbers)
+    page = ForgottenPasswordPage(sends_mail=True, email=typed, problem=problem)
+    return render("teacher/forgotten_password.html", page, status)
+
+
+def _mail_link(store: Store, wording: Wording, mail: Mail, public_address: str, email: str) -> None:
+    """Send a link for a new password to the teacher with that e-mail address; nothing happens where there is none.
+
+    A link that could not be sent is deleted again.
+    """
+    teacher = store.people.find_teacher(email)
+    token = store.people.add_mailed_link(teacher) if teacher else None
+    if teacher is None or token is None:
+        return
+    link = public_address + url_for("show_account_link", token=token)
+    try:
+        mail.send(teacher.email, wording.say("mail", "reset-subject"), wording.say("mail", "reset", link=link))
+    except MailError as error:
+        log.error("mail: a link was not sent: %s", error)
+        store.people.drop_link(token)
+        store.audit_log.record("nobody", AuditAction.PASSWORD_LINK_NOT_MAILED, teacher)
+    else:
+        store.audit_log.record("nobody", AuditAction.PASSWORD_LINK_MAILED, teacher)

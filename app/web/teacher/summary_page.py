@@ -1,0 +1,95 @@
+"""One page about an activity to begin the next meeting with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from annotated_doc import Doc
+from fastapi import APIRouter, Response
+
+from app.classes.activity_results import (
+    MisconceptionTotal,
+    SheetResults,
+    activity_results,
+    misconception_totals,
+    participants,
+)
+from app.sheets.variant import Row
+from app.web.shared import permissions
+from app.web.shared.permissions import StaffActivity
+from app.web.shared.services import ServicesDep
+from app.web.shared.templating import render
+
+router = APIRouter(include_in_schema=False)
+
+MAX_MISCONCEPTIONS_SHOWN, MAX_ROWS_SHOWN, MAX_SENTENCES_SHOWN = 3, 3, 6
+
+
+@dataclass(frozen=True)
+class ExplainedMisconception:
+    """A misconception to come back to, with its explanation."""
+
+    total: MisconceptionTotal
+    explanation: str
+
+
+@dataclass(frozen=True)
+class HardRow:
+    """A row of a sheet that not everybody had right at the first attempt."""
+
+    sheet: str  # its title
+    row: Row
+    share_at_first: float
+
+    @property
+    def percent_at_first(self) -> int:
+        """How many of the class had it right at the first attempt, in per cent."""
+        return round(100 * self.share_at_first)
+
+
+@dataclass(frozen=True)
+class SummaryPage:
+    """Everything that templates/teacher/summary.html shows."""
+
+    access: Annotated[permissions.ActivityAccess, Doc("The activity, its course, and the teacher's role in it.")]
+    participants: Annotated[int, Doc("How many students took part.")]
+    misconceptions: Annotated[
+        tuple[ExplainedMisconception, ...], Doc("The most frequent misconceptions of the last attempts.")
+    ]
+    rows: Annotated[tuple[HardRow, ...], Doc("The rows that fewest had right at first, the lowest first.")]
+    sentences: Annotated[tuple[str, ...], Doc("Starred sentences of exit tickets.")]
+    more: Annotated[int, Doc("How many starred sentences did not fit on the page.")]
+
+
+@router.get("/activities/{activity_id:int}/summary")
+def show_summary(services: ServicesDep, access: StaffActivity) -> Response:
+    """The misconceptions that are left, the hardest rows, and the starred exit tickets that are not hidden."""
+    store, wording, activity = services.store, services.library.wording, access.activity
+    sheets = activity_results(services.library, store, activity)
+    left = [total for total in misconception_totals(wording, sheets) if total.at_last]
+    starred = [answer.text for answer in store.classwork.tickets(activity.id) if answer.starred and not answer.hidden]
+    page = SummaryPage(
+        access=access,
+        participants=len(participants(store, activity, access.course, sheets)),
+        misconceptions=tuple(
+            ExplainedMisconception(total, wording.misconception(total.key, "explanation"))
+            for total in left[:MAX_MISCONCEPTIONS_SHOWN]
+        ),
+        rows=_hard_rows(sheets)[:MAX_ROWS_SHOWN],
+        sentences=tuple(starred[:MAX_SENTENCES_SHOWN]),
+        more=max(len(starred) - MAX_SENTENCES_SHOWN, 0),
+    )
+    return render("teacher/summary.html", page)
+
+
+def _hard_rows(sheets: Sequence[SheetResults]) -> tuple[HardRow, ...]:
+    """Every row that somebody attempted and not everybody had right at first, the lowest share first."""
+    rows = [
+        HardRow(sheet.title, row, statistics.share_at_first)
+        for sheet in sheets
+        for row, statistics in zip(sheet.rows, sheet.statistics(), strict=True)
+        if statistics.right_at_first < statistics.students
+    ]
+    return tuple(sorted(rows, key=lambda row: row.share_at_first))
