@@ -1,0 +1,86 @@
+"""The form of an activity without pages: texts become a plan and its content, or one sentence about one field."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from typing import Any
+
+import pytest
+
+from app.classes.activity_form import ActivityFormError, ActivityTexts, empty_texts, read_activity_form, texts_of
+from app.settings import PROJECT
+from app.sheets.exit_tickets import load_tickets
+from app.sheets.library import Library
+from app.store import Content, Plan, Policies
+
+TICKETS = load_tickets(PROJECT / "worksheets")
+FIELDS = {
+    "title": "Week 3", "ticket": "classic", "ticket_anonymous": "no", "variants": "per_student",
+    "feedback": "after_close", "run": "before", "follow_share": "25", "max_attempts": "3", "hints": "",
+    "opens": "2026-03-31T10:00", "closes": "2026-03-31T11:30", "day": "2026-03-31",
+}  # fmt: skip
+
+
+def read(library: Library, worksheets: tuple[str, ...] = ("llama-7b",), **fields: str) -> tuple[Plan, Content]:
+    texts = ActivityTexts({**FIELDS, **fields}, worksheets)
+    return read_activity_form(library, TICKETS, "Europe/Berlin", texts)
+
+
+def test_texts_become_a_plan_and_back(library: Library) -> None:
+    """Times are those of the course; the form filled in with the result has the same texts."""
+    plan, content = read(library, ("qwen2.5-0.5b", "llama-7b"))
+    policies = Policies("per_student", "after_close", 3, 0.25, hints=False, run="before", ticket_anonymous=False)
+    opens, closes = datetime(2026, 3, 31, 8, tzinfo=UTC), datetime(2026, 3, 31, 9, 30, tzinfo=UTC)
+    assert plan == Plan("Week 3", date(2026, 3, 31), policies, opens, closes)
+    assert [item.worksheet["key"] for item in content.items] == ["qwen2.5-0.5b", "llama-7b"]
+    assert content.ticket
+    texts = texts_of(plan, content, "Europe/Berlin")
+    assert (dict(texts.fields), texts.worksheets) == (FIELDS, ("qwen2.5-0.5b", "llama-7b"))
+
+
+def test_what_is_left_empty_has_no_value(library: Library) -> None:
+    """No day, no times, any number of attempts, and no exit ticket, also for a key that none has."""
+    plan, content = read(library, day="", opens="", closes="", max_attempts="", ticket="nonsense")
+    assert (plan.day, plan.opens_at, plan.closes_at, plan.policies.max_attempts) == (None, None, None, 0)
+    assert content.ticket is None
+
+
+def test_a_new_form_has_the_default_policies(library: Library) -> None:
+    """And the first exit ticket; with a title it can be saved as it is."""
+    texts = empty_texts(tuple(TICKETS), "UTC")
+    plan, content = read_activity_form(library, TICKETS, "UTC", ActivityTexts({**texts.fields, "title": "T"}, ()))
+    assert plan == Plan("T")
+    assert content.ticket
+    assert content.ticket.key == next(iter(TICKETS))
+
+
+@pytest.mark.parametrize(
+    ("change", "field", "key"),
+    [
+        ({"title": ""}, "title", "no-title"),
+        ({"title": "", "opens": "soon"}, "title", "no-title"),
+        ({"opens": "soon"}, "opens", "no-time"),
+        ({"closes": "0001-01-01T00:00", "opens": ""}, "closes", "no-time"),
+        ({"closes": "2026-03-31T10:00"}, "closes", "closes-early"),
+        ({"day": "20"}, "day", "no-day"),
+        ({"max_attempts": "0"}, "max_attempts", "max-attempts-range"),
+        ({"max_attempts": "100"}, "max_attempts", "max-attempts-range"),
+        ({"max_attempts": "+1"}, "max_attempts", "max-attempts-range"),
+        ({"follow_share": "101"}, "follow_share", "share-range"),
+        ({"follow_share": ""}, "follow_share", "share-range"),
+        ({"variants": "many"}, "variants", "no-policy"),
+        ({"feedback": ""}, "feedback", "no-policy"),
+        ({"run": "never"}, "run", "no-policy"),
+        ({"worksheets": (), "ticket": ""}, "worksheet", "nothing-in-it"),
+        ({"worksheets": ("llama-7b", "llama-7b")}, "worksheet", "same-sheet-twice"),
+        ({"worksheets": ("llama-7b", "nonsense")}, "worksheet", "no-such-sheet"),
+    ],
+)
+def test_the_first_field_that_cannot_be_used_is_named(
+    library: Library, change: dict[str, Any], field: str, key: str
+) -> None:
+    """With the sentence of its wording, which repeats what was typed where that helps."""
+    with pytest.raises(ActivityFormError) as refused:
+        read(library, **change)
+    values = {"text": change.get(field, ""), "most": 99, "field": field, "sheet": "nonsense"}
+    assert (refused.value.field, str(refused.value)) == (field, library.wording.say("class", key, **values))

@@ -1,0 +1,120 @@
+"""Regrading without pages: what it would change, how much it asks the database, and when it is computed again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from app.classes import regrade
+from app.classes.regrade import PREVIEW_TTL_S, Regrading
+from app.grading.grade import Report, grade
+from app.sheets.library import Library
+from app.sheets.worksheet import Variant
+from app.store import Store
+from tests.helpers.answer_keys import KEY, WIDE
+from tests.helpers.running_activity import RunningActivity, counted_statements
+
+FOLLOWING = {**KEY, "input.rows": "99", "queries.rows": "99"}
+
+
+@pytest.fixture
+def graded(monkeypatch: pytest.MonkeyPatch) -> list[Mapping[str, str]]:
+    """The answers of every attempt that is graded for a preview."""
+    answers = list[Mapping[str, str]]()
+
+    def counted(variant: Variant, given: Mapping[str, str]) -> Report:
+        answers.append(given)
+        return grade(variant, given)
+
+    monkeypatch.setattr(regrade, "grade", counted)
+    return answers
+
+
+def test_a_preview_says_what_would_change_and_changes_nothing(library: Library, store: Store) -> None:
+    """Of two attempts of a student on a sheet, the last one counts; one without follow-through keeps its marks."""
+    running, regrading = RunningActivity(library, store), Regrading()
+    kim = running.student("Kim")
+    first, last, other = running.attempt(kim, FOLLOWING), running.attempt(kim, FOLLOWING), running.attempt(kim, KEY)
+    lou = running.student("Lou")
+    counting = running.attempt(lou, FOLLOWING)
+    running.change_follow_share(0)
+    preview = regrading.preview(library, store, running.activity)
+    assert preview.attempts == 4
+    assert [change.attempt.id for change in preview.changes] == [first.id, last.id, counting.id]
+    assert [change.attempt for change in preview.score_changes] == [counting]
+    assert [change.difference for change in preview.changes] == [-0.5] * 3
+    assert preview.changes[0].sheet_title == "One head of LLaMA 7B"
+    assert store.classwork.attempts_of_activity(running.activity.id) == (first, last, other, counting)
+
+
+def test_the_database_is_asked_as_little_for_many_changes_as_for_one(library: Library, store: Store) -> None:
+    """A fixed number of statements: attempts and revisions are read once each."""
+    running = RunningActivity(library, store)
+    running.change_follow_share(1)
+    counts = list[int]()
+    for number in range(1, 13):
+        running.attempt(running.student(f"S{number}"), FOLLOWING)
+        running.change_follow_share(0)
+        activity = running.activity
+        with counted_statements(store) as statements:
+            changes = Regrading().preview(library, store, activity).changes
+        assert len(changes) == number
+        running.change_follow_share(1)
+        counts.append(len(statements))
+    assert set(counts) == {counts[0]}
+    assert counts[0] <= 5
+
+
+def test_what_was_shown_is_applied_without_grading_again(
+    library: Library, store: Store, graded: list[Mapping[str, str]]
+) -> None:
+    """Showing, applying and showing again is one regrading; afterwards nothing is left to change."""
+    running, regrading = RunningActivity(library, store), Regrading()
+    attempt = running.attempt(running.student(), FOLLOWING)
+    running.change_follow_share(0)
+    shown = regrading.preview(library, store, running.activity)
+    assert regrading.apply(library, store, running.activity, running.teacher, "of other changes") is None
+    assert regrading.apply(library, store, running.activity, running.teacher, shown.fingerprint) is shown
+    after = regrading.preview(library, store, running.activity)
+    assert (after.attempts, after.changes) == (1, ())
+    assert len(graded) == 1
+    [regraded] = store.classwork.attempts_of_activity(running.activity.id)
+    assert (regraded.score, regraded.marked_by) == (attempt.score - 0.5, attempt.sheet_key)
+    assert Regrading().preview(library, store, running.activity).changes == ()
+
+
+def test_a_preview_is_made_again_once_anything_has_changed(
+    library: Library, store: Store, graded: list[Mapping[str, str]]
+) -> None:
+    """A new attempt, another credit, and a minute later: each means another preview; otherwise none is made."""
+    now = 1000.0
+    running, regrading = RunningActivity(library, store), Regrading(lambda: now)
+    kim = running.student()
+
+    def previews() -> int:
+        before = len(graded)
+        regrading.preview(library, store, running.activity)
+        return len(graded) - before
+
+    running.attempt(kim, WIDE)
+    assert (previews(), previews()) == (1, 0)
+    running.attempt(kim, KEY)
+    assert (previews(), previews()) == (2, 0)
+    running.change_follow_share(0.25)
+    assert (previews(), previews()) == (2, 0)
+    now += PREVIEW_TTL_S
+    assert (previews(), previews()) == (2, 0)
+
+
+def test_changes_that_are_no_longer_those_shown_are_not_made(library: Library, store: Store) -> None:
+    """Another attempt came in that would change, too: nothing changes, and the preview is another one."""
+    running, regrading = RunningActivity(library, store), Regrading()
+    first = running.attempt(running.student("Kim"), FOLLOWING)
+    running.change_follow_share(0)
+    shown = regrading.preview(library, store, running.activity)
+    running.change_follow_share(0.5)
+    second = running.attempt(running.student("Lou"), FOLLOWING)
+    running.change_follow_share(0)
+    assert regrading.apply(library, store, running.activity, running.teacher, shown.fingerprint) is None
+    assert store.classwork.attempts_of_activity(running.activity.id) == (first, second)

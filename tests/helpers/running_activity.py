@@ -1,0 +1,76 @@
+"""An open activity of a course in a store, whose students attempt its sheets without an app around it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import sqlalchemy as sa
+
+from app.classes.student_sheet import freeze, stored_marks, student_sheet
+from app.grading.grade import grade
+from app.sheets.library import Library
+from app.store import Activity, ClassAttempt, Plan, Policies, Store, Student
+from app.store.classwork import ClassDraft
+from tests.helpers.stored_class import seated, teacher
+
+_versions = itertools.count(1)
+
+
+class RunningActivity:
+    """One open activity; `activity` is always as it is in the database now."""
+
+    def __init__(
+        self,
+        library: Library,
+        store: Store,
+        sheets: tuple[str, ...] = ("llama-7b",),
+        policies: Policies | None = None,
+    ) -> None:
+        self.library, self.store = library, store
+        self.teacher = teacher(store)
+        self.course = store.courses.add("Transformers", "Europe/Berlin", self.teacher)
+        plan = Plan("Week 3", None, policies or Policies())
+        self._id = store.activities.add(self.course, plan, freeze(library, sheets, None)).id
+        store.activities.set_state(self.activity, "open")
+
+    @property
+    def activity(self) -> Activity:
+        """The activity as it is in the database."""
+        activity = self.store.activities.find(self._id)
+        assert activity
+        return activity
+
+    def student(self, name: str = "Kim") -> Student:
+        """Enrol a student."""
+        return seated(self.store, self.course, name)[0]
+
+    def attempt(self, student: Student, answers: Mapping[str, str], sheet_number: int = 1) -> ClassAttempt:
+        """Hand in a sheet with these answers."""
+        sheet = student_sheet(self.library, self.store, self.activity, student, sheet_number)
+        draft = ClassDraft(answers, next(_versions), sheet.sizes)
+        marks = stored_marks(grade(sheet.variant, answers))
+        return self.store.classwork.record(sheet.key, f"form-{draft.version}", draft, marks, handed_in=True)
+
+    def change_follow_share(self, share: float) -> None:
+        """Change the credit for follow-through."""
+        plan = self.activity.plan
+        self.store.activities.change(self.activity, replace(plan, policies=replace(plan.policies, follow_share=share)))
+
+
+@contextmanager
+def counted_statements(store: Store) -> Iterator[list[str]]:
+    """The SQL statements that are sent to a store's database meanwhile."""
+    statements = list[str]()
+
+    def count(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        statements.append(statement)
+
+    sa.event.listen(store.engine, "before_cursor_execute", count)
+    try:
+        yield statements
+    finally:
+        sa.event.remove(store.engine, "before_cursor_execute", count)
