@@ -307,17 +307,6 @@ def test_what_is_no_address_is_refused(browser: TestClient) -> None:
 # Without mail
 
 
-@pytest.mark.parametrize("settings", [{}, {"smtp": "smtp://127.0.0.1", "smtp_from": SENDER}])
-def test_without_a_server_or_an_address_the_page_says_whom_to_ask(tmp_path: Path, settings: dict[str, str]) -> None:
-    """No form, the command instead; and where only the address is missing, nothing is mailed with a guessed one."""
-    app = create_app(Settings(data_dir=tmp_path, database_url="", address="", **settings))  # type: ignore[arg-type]
-    with TestClient(app) as browser:
-        page = browser.get("/forgotten-password").text
-        assert "attention-shapes teacher reset" in page
-        assert "<form" not in page
-        assert ask(browser).status_code == 404
-
-
 @pytest.mark.parametrize(("address", "said"), [("", True), (PUBLIC, False)])
 def test_the_terminal_says_what_is_missing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], address: str, said: bool

@@ -89,7 +89,7 @@ TABLE: dict[str, Row] = {
     "POST /courses/{course_id:int}/staff": INSTRUCTOR_IS_TOLD,
     "POST /courses/{course_id:int}/staff/{teacher_id:int}/remove": INSTRUCTOR_DOES,
     "GET /courses/{course_id:int}/exports": INSTRUCTOR_SEES,
-    "GET /courses/{course_id:int}/exports/{name}": INSTRUCTOR_SEES,
+    "GET /courses/{course_id:int}/exports/{file_name}": INSTRUCTOR_SEES,
     "POST /courses/{course_id:int}/archive": INSTRUCTOR_DOES,
     "POST /courses/{course_id:int}/bring-back": INSTRUCTOR_DOES,
     "POST /courses/{course_id:int}/delete": INSTRUCTOR_IS_TOLD,
@@ -158,8 +158,8 @@ class TwoCourses:
         self.values = {
             "{course_id:int}": course.id, "{student_id:int}": kim.id, "{teacher_id:int}": bo.id, "{number:int}": 1,
             "{activity_id:int}": self.activity.id, "{code}": self.activity.join_code, "{key}": "gpt2",
-            "{answer_id}": "0123abcd", "{name}": "answers.csv", "{token}": "no-such-link", "{run_id}": "no-such-run",
-            "{page}": 1,
+            "{answer_id}": "0123abcd", "{file_name}": "answers.csv", "{token}": "no-such-link",
+            "{run_id}": "no-such-run", "{page}": 1,
         }  # fmt: skip
 
     def path(self, route: str) -> str:

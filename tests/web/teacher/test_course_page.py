@@ -1,40 +1,64 @@
-"""A course and its staff."""
+"""A course: its settings, its roster and its staff."""
 
 from __future__ import annotations
 
-import re
-
+import pytest
 from fastapi import FastAPI
-from starlette.testclient import TestClient
 
-from app.store import Teacher
-from tests.helpers.accounts import ADA, sign_in
-from tests.helpers.school import PASSWORD, School
+from tests.helpers.html_page import Page
+from tests.helpers.school import Classroom
 
 
-def test_an_assistant_is_invited_by_a_link(new_app: FastAPI, school: School, ada: Teacher, browser: TestClient) -> None:
-    """The page shows it once; whoever follows it makes an account, sees the course, and may not change it."""
-    course = school.course("Transformers", ada)
-    with school.browser(teacher=ada) as instructor:
-        page = instructor.post(f"/courses/{course.id}/staff", data={"email": "bo@example.org", "role": "assistant"})
-        link = re.search(r"http://testserver(/links/[\w-]+)", page.text)
-        assert link
-        assert link[1] not in instructor.get(f"/courses/{course.id}").text
-    assert "as an assistant" in browser.get(link[1]).text
-    done = browser.post(link[1], data={"name": "Bo", "password": PASSWORD})
-    assert done.headers["location"] == f"/courses/{course.id}"
-    assert browser.get(f"/courses/{course.id}").status_code == 200
-    assert browser.post(f"/courses/{course.id}", data={"title": "Mine", "zone": "UTC"}).status_code == 403
-    assert browser.get(link[1]).status_code == 404
+@pytest.fixture
+def classroom(app: FastAPI) -> Classroom:
+    """A course without activities."""
+    return Classroom(app, sheets=None)
 
 
-def test_an_invitation_does_not_replace_a_password(school: School, ada: Teacher, browser: TestClient) -> None:
-    """For an address that can sign in, the link asks to sign in first; signed in, one press takes part."""
-    eve = school.teacher("eve@example.org")
-    course = school.course("Transformers", eve)
-    token = school.store.people.add_link("invite", ADA, course.id, "instructor")
-    assert "Sign in and take part" in browser.get(f"/links/{token}").text
-    assert browser.post(f"/links/{token}", data={"name": "X", "password": "another password"}).status_code == 422
-    assert sign_in(browser)[0] == 303
-    assert browser.post(f"/links/{token}").headers["location"] == f"/courses/{course.id}"
-    assert school.store.courses.role(course.id, ada) == "instructor"
+def test_settings_are_changed_or_refused(classroom: Classroom) -> None:
+    """Title and time zone are stored; what cannot be used is said, and nothing changes."""
+    path = f"/courses/{classroom.course.id}"
+    assert classroom.instructor.post(path, data={"title": "Attention", "zone": "UTC"}).status_code == 303
+    refused = classroom.instructor.post(path, data={"title": "Attention", "zone": "Nowhere"})
+    assert refused.status_code == 422
+    assert Page(refused.text).find("p", id="settings-problem")
+    course = classroom.store.courses.find(classroom.course.id)
+    assert course
+    assert (course.title, course.time_zone) == ("Attention", "UTC")
+
+
+def test_students_are_added_once_released_and_removed(classroom: Classroom) -> None:
+    """A longer list adds those who are new; a released name can be picked again; a removed student is gone."""
+    path = f"/courses/{classroom.course.id}/students"
+    for roster, names in (("Kim Lee, 1017", ["Kim Lee"]), ("Kim Lee, 1017\nLou Ray", ["Kim Lee", "Lou Ray"])):
+        assert classroom.instructor.post(path, data={"roster": roster}).status_code == 200
+        assert [student.name for student in classroom.store.courses.students(classroom.course)] == names
+    refused = classroom.instructor.post(path, data={"roster": " "})
+    assert refused.status_code == 422
+    assert Page(refused.text).find("p", id="roster-problem")
+    kim, lou = classroom.store.courses.students(classroom.course)
+    assert classroom.instructor.post(f"{path}/{kim.id}/free").headers["location"].endswith("#roster")
+    assert classroom.instructor.post(f"{path}/{lou.id}/remove").status_code == 303
+    assert classroom.store.courses.students(classroom.course) == (kim,)
+
+
+def test_the_last_instructor_stays(classroom: Classroom) -> None:
+    """409 with a sentence; a second instructor can leave, and lands on the list of courses."""
+    path = f"/courses/{classroom.course.id}/staff"
+    refused = classroom.instructor.post(f"{path}/{classroom.teacher.id}/remove")
+    assert refused.status_code == 409
+    assert Page(refused.text).find("p", id="staff-problem")
+    bo = classroom.school.teacher(f"bo@{classroom.course.id}.example", classroom.course)
+    with classroom.school.browser(teacher=bo) as browser:
+        assert browser.post(f"{path}/{bo.id}/remove").headers["location"] == "/courses"
+    assert classroom.instructor.post(f"{path}/{bo.id}/remove").status_code == 404
+
+
+def test_an_invitation_needs_an_address(classroom: Classroom) -> None:
+    """Its link is shown once; what is no e-mail address comes back to be corrected."""
+    path = f"/courses/{classroom.course.id}/staff"
+    refused = classroom.instructor.post(path, data={"email": "nobody", "role": "assistant"})
+    assert refused.status_code == 422
+    assert Page(refused.text).find("input", name="email")[0][0]["value"] == "nobody"
+    page = Page(classroom.instructor.post(path, data={"email": "bo@example.org", "role": "assistant"}).text)
+    assert "/links/" in page.text("code", id="invitation")

@@ -7,10 +7,9 @@ from fastapi import FastAPI
 from app.classes.student_sheet import student_sheet
 from app.store import Policies
 from tests.helpers.answer_keys import KEY, WIDE
-from tests.helpers.marked_classroom import MarkedClassroom, lines, ticketed
+from tests.helpers.marked_classroom import MarkedClassroom, lines
 
 FOLLOWING = {**KEY, "input.rows": "99", "queries.rows": "99"}
-NO_PROJECTION = {**KEY, "output.columns": "128"}
 
 
 def test_the_table_shows_last_tries_and_the_rows_first_ones(app: FastAPI) -> None:
@@ -32,22 +31,6 @@ def test_the_table_shows_last_tries_and_the_rows_first_ones(app: FastAPI) -> Non
     assert table["Queries Q"][1:] == ["0 %", "1 of 3", "too few", "columns 4096 (d_model) × 2"]
     assert table["Input to this head X"][1:] == ["67 %", "2 of 3", "too few", "rows 99 × 1"]
     assert table["A head is as wide as the model"] == ["2", "1"]
-
-
-def test_a_students_page_shows_every_try(app: FastAPI) -> None:
-    """In their order, with what was typed and how it was marked; another student's are elsewhere."""
-    classroom = MarkedClassroom(app)
-    kim, lou = classroom.student("Kim"), classroom.student("Lou")
-    classroom.hand_in(kim, WIDE)
-    classroom.hand_in(kim, {**KEY, "keys.rows": "??"})
-    classroom.hand_in(lou, {**KEY, "keys.rows": "77777"})
-    page = classroom.page(f"/results/{kim.id}")
-    heads, *rows = lines(page)
-    assert [head.split("handed")[0].rpartition(" of ")[0].split()[-1] for head in heads[1:]] == ["11", "13"]
-    table = {row[0]: row[1:] for row in rows}
-    assert table["Keys"] == ["100 right × 4096 not right", "?? could not be read × 128 right"]
-    assert table["Believed"] == ["A head is as wide as the model", "–"]
-    assert "77777" not in str(rows)
 
 
 def test_ten_students_are_enough_to_say_how_a_row_discriminates(app: FastAPI) -> None:
@@ -78,33 +61,3 @@ def test_wrong_answers_of_different_numbers_are_counted_by_their_symbol(app: Fas
     assert table["Queries Q"] == ["", "0 %", "0 of 3", "too few", "columns d_model × 3"]
     assert table["A head is as wide as the model"] == ["3", "3"]
     assert "All 3 attempts would keep" in str(classroom.page("/regrade").find("p"))
-
-
-def test_a_student_of_another_course_has_no_page_here(app: FastAPI) -> None:
-    """Their number under one's own activity is 404, as a number that nobody has is."""
-    classroom, other = MarkedClassroom(app), MarkedClassroom(app)
-    stranger = other.student("Lou")
-    with classroom.instructor as browser:
-        for number in (stranger.id, 999_999, 10**30):
-            assert browser.get(f"{classroom.path}/results/{number}").status_code == 404
-
-
-def test_one_page_for_the_next_meeting(app: FastAPI) -> None:
-    """The misconception that most hold with its explanation, the row that fewest had right first, and starred
-    sentences.
-    """
-    classroom = ticketed(app, anonymous=True)
-    for number, answers in enumerate([WIDE, WIDE, NO_PROJECTION]):
-        classroom.hand_in(classroom.student(f"S{number}"), answers)
-    classwork = classroom.store.classwork
-    for one in classwork.tickets(classroom.activity.id):
-        starred, hidden = one.text != "Why √d?", one.text == "a rude word"
-        classwork.mark_ticket(classroom.activity.id, one.id, starred=starred, hidden=hidden)
-    page = classroom.page("/summary")
-    explanation = classroom.school.library.wording.misconception("head-as-wide-as-model", "explanation")
-    headings = [text for _, text in page.find("h3")]
-    assert headings[0] == "“A head is as wide as the model”? 2 of 6, 2 at first"
-    assert explanation in [text for _, text in page.find("p")]
-    lowest = next(text for _, text in page.find("li") if "% right" in text)
-    assert lowest == "Queries Q One head of LLaMA 7B: 33 % right"
-    assert sorted(text for _, text in page.find("blockquote")) == ["Mo is curious", "The output PROJECTION"]

@@ -20,36 +20,6 @@ from tests.helpers.school import PASSWORD, School
 # The first account
 
 
-def test_the_set_up_link_makes_the_first_account(browser: TestClient, school: School) -> None:
-    """Its form asks for address, name and password, refuses a short one with everything else kept, and signs in."""
-    token = school.store.people.add_link("setup")
-    assert "Make the first account" in browser.get(f"/links/{token}").text
-    form = {"email": "Ada@Example.org", "name": "Ada", "password": "ninechars"}
-    refused = browser.post(f"/links/{token}", data=form)
-    assert refused.status_code == 422
-    assert "at least 10 characters" in refused.text
-    assert 'value="Ada@Example.org"' in refused.text
-    assert "ninechars" not in refused.text
-    done = browser.post(f"/links/{token}", data={**form, "password": "ten chars!"})
-    assert (done.status_code, done.headers["location"]) == (303, "/courses")
-    assert browser.get("/courses").status_code == 200
-    assert browser.get(f"/links/{token}").status_code == 404
-    found = school.store.people.find_teacher(ADA)
-    assert found
-    assert found.password_hash
-    assert found.password_hash.startswith("$argon2id$")
-
-
-@pytest.mark.parametrize("email", ["", "ada", "a b@c", "@", "a@" + "b" * 254])
-def test_what_is_no_e_mail_address_is_refused(browser: TestClient, school: School, email: str) -> None:
-    """With a sentence, and the link still works."""
-    token = school.store.people.add_link("setup")
-    answer = browser.post(f"/links/{token}", data={"email": email, "name": "Ada", "password": PASSWORD})
-    assert answer.status_code == 422
-    assert "An e-mail address is needed" in answer.text
-    assert browser.get(f"/links/{token}").status_code == 200
-
-
 # Signing in
 
 

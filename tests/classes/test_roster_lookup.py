@@ -1,0 +1,36 @@
+"""Students found by what is written at the top of a sheet of paper."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.classes.roster_lookup import RosterLookup
+from app.store import Student
+
+PEOPLE = [
+    Student(1, 1, "Kim Lee", "17", None),
+    Student(2, 1, "Kim Fox", None, None),
+    Student(3, 1, "李 明", "a@b.c", None),
+]
+
+
+ROLL = RosterLookup(PEOPLE)
+
+
+@pytest.mark.parametrize(
+    ("written", "ids"),
+    [("17", [1]), ("kim  LEE", [1]), ("Lee, Kim", [1]), ("Lee", [1]), ("Kim", [1, 2]), ("李 明", [3]), ("A@B.C", [3]),
+     ("", []), ("Ki", []), ("Kim Lee Fox", []), (",", [])],
+)  # fmt: skip
+def test_people_are_found_as_they_are_written(written: str, ids: list[int]) -> None:
+    """By number, by name in any case and order, by one word of it; never by half a word."""
+    assert [student.id for student in ROLL.find(written)] == ids
+
+
+@given(st.text(max_size=30))
+def test_any_text_finds_people_of_the_roster_or_nobody(written: str) -> None:
+    """Whatever stands there: nobody is made up, and a whole name in any case finds its own."""
+    assert set(ROLL.find(written)) <= set(PEOPLE)
+    assert ROLL.find(f" {PEOPLE[0].name.upper()} ") == (PEOPLE[0],)

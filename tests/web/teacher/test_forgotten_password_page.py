@@ -1,0 +1,24 @@
+"""The page that asks for a link where no mail can be sent; tests/exchange/test_mail.py has a mail server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from app.main import create_app
+from app.settings import Settings
+
+SENDER = "Attention Shapes <noreply@example.org>"
+
+
+@pytest.mark.parametrize("settings", [{}, {"smtp": "smtp://127.0.0.1", "smtp_from": SENDER}])
+def test_without_a_server_or_an_address_the_page_says_whom_to_ask(tmp_path: Path, settings: dict[str, str]) -> None:
+    """No form, the command instead; and where only the address is missing, nothing is mailed with a guessed one."""
+    app = create_app(Settings(data_dir=tmp_path, database_url="", address="", **settings))  # type: ignore[arg-type]
+    with TestClient(app) as browser:
+        page = browser.get("/forgotten-password").text
+        assert "attention-shapes teacher reset" in page
+        assert "<form" not in page
+        assert browser.post("/forgotten-password", data={"email": "ada@example.org"}).status_code == 404
