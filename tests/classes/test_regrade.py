@@ -10,7 +10,7 @@ from app.classes import regrade
 from app.classes.regrade import PREVIEW_TTL_S, Regrading
 from app.grading.grade import Report, grade
 from app.sheets.library import Library
-from app.sheets.worksheet import Variant
+from app.sheets.variant import Variant
 from app.store import Store
 from tests.helpers.answer_keys import KEY, WIDE
 from tests.helpers.running_activity import RunningActivity, counted_statements
