@@ -82,9 +82,7 @@ KNOWN_CLASS_NAMES: set[str] = {
 }
 KNOWN_CONSTANT_NAMES: set[str] = {
     "AT_ONCE",
-    "FAMILIES",
     "LETTERS",
-    "QK_NORM",
 }
 KNOWN_LONG_CLASSES: set[str] = {
     "app.sheets.worksheet.Variant",

@@ -10,8 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from app.models.families import encoders, gpt, llama, moe
+from app.models.families.encoders import ENCODER_FAMILIES
 from app.models.families.family import Family, Flag, RotaryRule
+from app.models.families.gpt import GPT_FAMILIES
+from app.models.families.llama import LLAMA_FAMILIES
+from app.models.families.moe import MOE_FAMILIES
 from app.models.families.multimodal import TEXT_PART_FAMILIES, TEXT_PART_FIELDS
 from app.models.families.unsupported import REFUSED, SUPPORTED_VALUES
 
@@ -26,4 +29,5 @@ __all__ = [
     "RotaryRule",
 ]
 
-FAMILIES: Mapping[str, Family] = {**llama.FAMILIES, **moe.FAMILIES, **gpt.FAMILIES, **encoders.FAMILIES}
+# Every row by its model_type.
+FAMILIES: Mapping[str, Family] = {**LLAMA_FAMILIES, **MOE_FAMILIES, **GPT_FAMILIES, **ENCODER_FAMILIES}

@@ -110,7 +110,7 @@ _T5 = Family(
 )
 _MT5_FLAGS = {"gated": Flag("feed_forward_proj", True, names_gated_activation)}
 
-FAMILIES: Mapping[str, Family] = {
+ENCODER_FAMILIES: Mapping[str, Family] = {
     "bert": _BERT,
     "roberta": _ROBERTA,
     "xlm-roberta": replace(_ROBERTA, model_class="XLMRobertaForMaskedLM"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from app.models.config_fields import ConfigError, quoted
 from app.models.layer_patterns import LayerPattern, WindowRule
@@ -27,6 +28,8 @@ class Flag:
     null: bool | None = None
 
 
+# What an absent "tie_word_embeddings" means, or that the field is not asked at all.
+Tied = bool | Literal["always", "never"]
 YES = Flag(default=True)
 Flags = Mapping[str, Flag]
 
@@ -63,7 +66,7 @@ class Family:
     model_class: str
     sizes: SizeSpecs = field(default_factory=dict)
     flags: Flags = field(default_factory=dict)
-    tied: bool | str = False
+    tied: Tied = False
     causal: bool = True
     kv_cache: bool = True
     position_rows: str | None = None
@@ -99,7 +102,7 @@ def decoder(
     sizes: SizeSpecs | None = None,
     *,
     flags: Flags = _NO_FLAGS,
-    tied: bool | str = False,
+    tied: Tied = False,
     rotary: RotaryRule = _ROPE,
     windows: WindowRule | None = None,
     expert_layers: LayerPattern | None = None,
@@ -129,12 +132,14 @@ def default_sizes(d: int, H: int, d_ff: int, V: int, L: int) -> Mapping[str, int
     return {"d": d, "H": H, "d_ff": d_ff, "V": V, "L": L}
 
 
+# Flags that many rows share: biases of the projections (q k v o) and of the feed-forward block, and norms of queries
+# and keys. PER_HEAD_RMS is an RMSNorm of each head's queries and keys, QK_NORM_FLAG one of all heads' together.
 ATTENTION_BIAS: Flags = {"q k v o": Flag("attention_bias")}
 MLP_BIAS: Flags = {"mlp_bias": Flag("mlp_bias")}
-QKV_BIAS = {"q k v": YES}
+QKV_BIAS: Flags = {"q k v": YES}
 ALL_BIASES: Flags = {"q k v o mlp_bias": YES}
-QK_NORM = {"qk_norm": YES}
-PER_HEAD_RMS = {"qk_norm rms_per_head": YES}
+QK_NORM_FLAG: Flags = {"qk_norm": YES}
+PER_HEAD_RMS: Flags = {"qk_norm rms_per_head": YES}
 
 
 def is_positive(value: object, name: str) -> bool:

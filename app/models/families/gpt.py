@@ -59,7 +59,7 @@ _FALCON = Family(
     rotary=RotaryRule(when="!alibi"),
 )
 
-FAMILIES: Mapping[str, Family] = {
+GPT_FAMILIES: Mapping[str, Family] = {
     "openai-gpt": Family(
         gpt.GPT1,
         "OpenAIGPTLMHeadModel",

@@ -10,7 +10,7 @@ from app.models.families.family import (
     ATTENTION_BIAS,
     MLP_BIAS,
     PER_HEAD_RMS,
-    QK_NORM,
+    QK_NORM_FLAG,
     QKV_BIAS,
     YES,
     Family,
@@ -85,7 +85,7 @@ _GEMMA3 = replace(
     text_part_defaults=default_sizes(2304, 8, 9216, 262208, 26),
 )
 
-FAMILIES: Mapping[str, Family] = {
+LLAMA_FAMILIES: Mapping[str, Family] = {
     "llama": _LLAMA,
     "mllama_text_model": decoder(
         llama.MLLAMA,
@@ -145,11 +145,11 @@ FAMILIES: Mapping[str, Family] = {
         rotary=RotaryRule(default_share=0.25),
     ),
     "olmo": decoder(llama.OLMO, "Olmo", flags=ATTENTION_BIAS),
-    "olmo2": decoder(llama.OLMO2, "Olmo2", flags={**ATTENTION_BIAS, **QK_NORM}),
+    "olmo2": decoder(llama.OLMO2, "Olmo2", flags={**ATTENTION_BIAS, **QK_NORM_FLAG}),
     "olmo3": decoder(
         llama.OLMO2,
         "Olmo3",
-        flags={**ATTENTION_BIAS, **QK_NORM},
+        flags={**ATTENTION_BIAS, **QK_NORM_FLAG},
         rotary=RotaryRule(default_theta=5e5),
         windows=WindowRule(all_but_every(4), missing=4096),
     ),

@@ -9,7 +9,7 @@ from app.models.families.family import (
     ATTENTION_BIAS,
     MLP_BIAS,
     PER_HEAD_RMS,
-    QK_NORM,
+    QK_NORM_FLAG,
     YES,
     Family,
     Flag,
@@ -71,7 +71,7 @@ _DEEPSEEK_V3 = replace(
     expert_layers=all_after("first_k_dense_replace", 3),
 )
 
-FAMILIES: Mapping[str, Family] = {
+MOE_FAMILIES: Mapping[str, Family] = {
     "llama4_text": decoder(
         llama.LLAMA4,
         "Llama4",
@@ -149,7 +149,7 @@ FAMILIES: Mapping[str, Family] = {
         llama.OLMOE,
         "Olmoe",
         {"E": "num_experts num_local_experts = 64", "k": "num_experts_per_tok = 8"},
-        flags={**ATTENTION_BIAS, **QK_NORM},
+        flags={**ATTENTION_BIAS, **QK_NORM_FLAG},
         expert_layers=every_layer,
     ),
     "granitemoe": decoder(
