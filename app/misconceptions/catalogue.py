@@ -19,6 +19,7 @@ from app.shapes.problem import Problem
 from app.shapes.table import MATRIX_FIELDS, Blank
 from app.shapes.topics import TOPICS
 
+# Topics by the names that the rows use for them.
 HEADS = tuple(topic.key for topic in TOPICS.values() if topic.subject == "head")
 LAYER, MATRICES, COUNT, COSTS, WALK = "attention-layer", "layer-parameters", "parameter-count", "costs", "whole-model"
 HEADS_AND_LAYER = (*HEADS, LAYER)
@@ -90,6 +91,7 @@ def _with_or_without_context(overrides: dict[str, str]) -> tuple[Prediction, Pre
 
 
 def _has_grouped_queries(architecture: Architecture) -> bool:
+    """Whether several query heads share a key/value head."""
     return architecture.G != architecture.H
 
 
@@ -98,6 +100,7 @@ def _has_rope_alone(architecture: Architecture) -> bool:
     return architecture.rotary is not None and not architecture.has_position_table
 
 
+# The blanks that rows name together, and substitutions that several rows share.
 _QKV = ("queries", "keys", "values")
 _QKV_ROWS, _QKV_COLUMNS = ([f"{row}.{field}" for row in _QKV] for field in MATRIX_FIELDS)
 _KV_COLUMNS = _QKV_COLUMNS[1:]
@@ -106,9 +109,10 @@ _PRODUCT_ROWS, _PRODUCT_COLUMNS = _PRODUCTS[::2], _PRODUCTS[1::2]
 _INPUT_COLUMNS = ("input.columns", "encoded.columns")
 _FLOPS = [f"{key}_flops.count" for key in ("queries", "keys", "values", "scores", "context", "output", "feed_forward")]
 _CACHE = ("cache_16_bit.count", "cache_8_bit.count")
-_AS_WIDE = {"d_h": "d", "d_v": "d"}
+_AS_WIDE_AS_MODEL = {"d_h": "d", "d_v": "d"}
 _EVEN_SHARES = {"d_h": "d_per_head", "d_v": "d_per_head"}
 
+# The keys stand in the wording, in students' records and in the API.
 MISCONCEPTIONS: tuple[Misconception, ...] = (
     Misconception("head-as-wide-as-model", "width", _on(HEADS, *_with_or_without_context(_each("d", *_QKV_COLUMNS)))),
     Misconception(
@@ -116,13 +120,17 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
         "width",
         {
             **_on(HEADS, *_with_or_without_context(_each("H*d", *_QKV_COLUMNS))),
-            **_on((LAYER,), Prediction(substitutions=_AS_WIDE), Prediction({"context.columns": "right"}, _AS_WIDE)),
+            **_on(
+                (LAYER,),
+                Prediction(substitutions=_AS_WIDE_AS_MODEL),
+                Prediction({"context.columns": "right"}, _AS_WIDE_AS_MODEL),
+            ),
             **_on(
                 (MATRICES,),
-                Prediction(substitutions=_AS_WIDE),
-                Prediction(_each("right", "W_O.rows", "W_O.count"), _AS_WIDE),
+                Prediction(substitutions=_AS_WIDE_AS_MODEL),
+                Prediction(_each("right", "W_O.rows", "W_O.count"), _AS_WIDE_AS_MODEL),
             ),
-            **_on((COUNT, COSTS), Prediction(substitutions=_AS_WIDE)),
+            **_on((COUNT, COSTS), Prediction(substitutions=_AS_WIDE_AS_MODEL)),
         },
     ),
     Misconception("input-sliced", "input", _on(HEADS_AND_LAYER, Prediction(_each("d_h", *_INPUT_COLUMNS)))),

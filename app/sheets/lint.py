@@ -16,77 +16,81 @@ from app.sheets.library import Library
 from app.sheets.seeds import confusable_misconceptions
 from app.sheets.variant import Variant
 
-Kind = Literal["hides", "must-hide", "coincides", "must-coincide", "wording"]
+FindingKind = Literal["hides", "must-hide", "coincides", "must-coincide", "wording"]
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing about one worksheet; what it "must" comes from its model and cannot be mended by its author."""
+    """One thing about one worksheet; a kind with "must" comes from its model, and no other length would mend it."""
 
     worksheet: str
-    kind: Kind
+    kind: FindingKind
     message: str
 
     @property
     def to_mend(self) -> bool:
+        """Whether the author can do something about it."""
         return not self.kind.startswith("must")
 
 
 def findings(library: Library) -> Iterator[Finding]:
-    """Everything there is to say about every worksheet, in their order."""
+    """Every finding about every worksheet, worksheet by worksheet, as it was written: its own model and length."""
     for key in library.worksheets:
         variant = library.variant(key)
-        for kind, message in (*_hidden(library, variant), *_coinciding(variant), *_wording(library, variant)):
+        found = (*_hidden_misconceptions(library, variant), *_equal_sizes(variant), *_foreign_words(library, variant))
+        for kind, message in found:
             yield Finding(key, kind, message)
 
 
-def _hidden(library: Library, variant: Variant) -> Iterator[tuple[Kind, str]]:
-    """Misconceptions that fill the sheet in alike: with these tokens, or whatever the tokens."""
-    here, always = (
-        confusable_misconceptions(variant),
-        library.unavoidable_confusions(variant.worksheet.key, variant.model.key),
+def _hidden_misconceptions(library: Library, variant: Variant) -> Iterator[tuple[FindingKind, str]]:
+    """Misconceptions that the sheet cannot tell apart: "must-hide" if no other length helps, else "hides"."""
+    here = confusable_misconceptions(variant)
+    unavoidable = library.unavoidable_confusions(variant.worksheet.key, variant.model.key)
+    yield from (("hides", sentence) for sentence in _confusion_sentences(variant, "hides", sorted(here - unavoidable)))
+    yield from (
+        ("must-hide", sentence) for sentence in _confusion_sentences(variant, "must-hide", sorted(here & unavoidable))
     )
-    yield from (("hides", sentence) for sentence in _told(variant, "hides", sorted(here - always)))
-    yield from (("must-hide", sentence) for sentence in _told(variant, "must-hide", sorted(here & always)))
 
 
-def _told(variant: Variant, kind: Kind, pairs: list[tuple[str, str]]) -> Iterator[str]:
-    """One sentence for all misconceptions that leave the sheet right, and one for each pair that is alike."""
+def _confusion_sentences(variant: Variant, kind: FindingKind, pairs: list[tuple[str, str]]) -> Iterator[str]:
+    """One sentence for all misconceptions that leave the sheet right, then one for each pair that fills it in alike."""
     words = {"model": variant.model.name, "tokens": variant.tokens}
-    unseen = [f"“{one}”" for one, other in pairs if other == "right"]
+    unseen = [f"“{first}”" for first, second in pairs if second == "right"]
     if unseen:
         yield variant.wording.say("lint", f"{kind}-right", misconceptions=", ".join(unseen), **words)
-    for one, other in pairs:
-        if other != "right":
-            yield variant.wording.say("lint", f"{kind}-other", one=one, other=other, **words)
+    for first, second in pairs:
+        if second != "right":
+            yield variant.wording.say("lint", f"{kind}-other", one=first, other=second, **words)
 
 
-def _coinciding(variant: Variant) -> Iterator[tuple[Kind, str]]:
-    """Sizes that are equal here without being the same: a wrong symbol would give a right number."""
+def _equal_sizes(variant: Variant) -> Iterator[tuple[FindingKind, str]]:
+    """Symbols of the answers with equal sizes, so that a wrong symbol would give a right number.
+
+    Symbols that are equal by the making of the model, such as G and H without grouped queries, count as one. Equal
+    sizes of which one is a length coincide here only; others coincide on every sheet of the model.
+    """
     asked = sorted(frozenset[str]().union(*(variant.dim(blank).symbols for blank in variant.blanks)))
-    own = [
-        symbol
-        for at, symbol in enumerate(asked)
-        if not any(variant.reader.are_identical(symbol, before) for before in asked[:at])
-    ]
-    for one, other in combinations(own, 2):
-        size = variant.sizes[one]
-        if size == variant.sizes[other]:
-            kind: Kind = "coincides" if {one, other} & {"N", "M"} else "must-coincide"
-            yield kind, variant.wording.say("lint", kind, one=one, other=other, size=size, model=variant.model.name)
+    is_same = variant.reader.are_identical
+    distinct = [symbol for at, symbol in enumerate(asked) if not any(is_same(symbol, before) for before in asked[:at])]
+    for first, second in combinations(distinct, 2):
+        size = variant.sizes[first]
+        if size == variant.sizes[second]:
+            kind: FindingKind = "coincides" if {first, second} & {"N", "M"} else "must-coincide"
+            words = {"one": first, "other": second, "size": size, "model": variant.model.name}
+            yield kind, variant.wording.say("lint", kind, **words)
 
 
-def _wording(library: Library, variant: Variant) -> Iterator[tuple[Kind, str]]:
-    """Numbers in title, description and footnote that are no size of the sheet, or another model's name."""
+def _foreign_words(library: Library, variant: Variant) -> Iterator[tuple[FindingKind, str]]:
+    """Other models' names, and numbers that are no size of the sheet, in its title, description and footnote."""
     say = variant.wording.say
-    words = " ".join((variant.worksheet.title, variant.text.description, variant.text.footnote or ""))
-    names = sorted((model.name for model in library.models.values()), key=len, reverse=True)
-    for name in names:
-        if name in words and name != variant.model.name and name not in variant.model.name:
+    text = " ".join((variant.worksheet.title, variant.text.description, variant.text.footnote or ""))
+    # Longest names first, each cut out once it is checked: “GPT-2” is no mention of a model within “GPT-2 medium”.
+    for name in sorted((model.name for model in library.models.values()), key=len, reverse=True):
+        if name in text and name != variant.model.name and name not in variant.model.name:
             yield "wording", say("lint", "other-model", name=name, model=variant.model.name)
-        words = words.replace(name, "")
+        text = text.replace(name, "")
     real = variant.model.architecture
     sizes = {*variant.sizes.values(), *real.all_sizes.values(), real.query_heads_per_kv_head}
-    for number in re.findall(r"\d+(?:,\d{3})*", words):
+    for number in re.findall(r"\d+(?:,\d{3})*", text):
         if int(number.replace(",", "")) not in sizes:
             yield "wording", say("lint", "no-size", number=number)

@@ -15,21 +15,23 @@ from app.algebra.parser import CannotReadError, ExpressionParser, Unreadable, no
 
 __all__ = ["Unreadable", "read_answer"]
 
-MAX_LENGTH = 100
+MAX_ANSWER_CHARACTERS = 100
 MAX_VALUE = 10**18
 
-_TIMES = str.maketrans("xX", "**")
-_SEPARATORS = ",'’_ "
-_NUMBER = re.compile(rf"\d{{1,3}}(?:([{_SEPARATORS}])\d{{3}})(?:\1\d{{3}})*(?!\d)|\d+")
+_X_AS_TIMES = str.maketrans("xX", "**")
+_THOUSANDS_SEPARATORS = ",'’_ "
+# Digits in groups of three, set apart by one and the same separator, or else digits alone.
+_NUMBER = re.compile(rf"\d{{1,3}}(?:([{_THOUSANDS_SEPARATORS}])\d{{3}})(?:\1\d{{3}})*(?!\d)|\d+")
 _SIGNS = frozenset("+-*/()=")
 
 
 def read_answer(text: str) -> int | Unreadable | None:
-    """The whole number above zero that a text stands for; None for an empty box.
+    """The whole number above zero that a text stands for; None for an empty box, Unreadable with a reason otherwise.
 
     Sums, products, quotients and brackets of whole numbers are read, with digits of any script and thousands set
-    apart by comma, space, apostrophe or underscore; "4096/32 = 128" too, where both sides agree. Nothing is evaluated
-    as code: the text is cut into numbers and signs, and these are read by the rules of arithmetic.
+    apart by comma, space, apostrophe or underscore; "4096/32 = 128" too, if both sides agree. Refused are more than
+    100 characters, numbers above 10^18, letters, decimal points, fractions that remain, zero and numbers below it.
+    Nothing is evaluated as code: the text is cut into numbers and signs, and these are read by the rules of arithmetic.
     """
     try:
         return _read(text)
@@ -38,22 +40,25 @@ def read_answer(text: str) -> int | Unreadable | None:
 
 
 def _read(text: str) -> int | None:
+    """The number of a text, None for an empty one; raises CannotReadError where `read_answer` returns Unreadable."""
     if not text.strip():
         return None
-    if len(text) > MAX_LENGTH:
+    if len(text) > MAX_ANSWER_CHARACTERS:
         raise CannotReadError("too-long")
     if text.isascii() and text.isdigit():  # nearly every answer: no need to take it apart
-        return _size(_bounded(Fraction(int(text))))
-    values = [
-        ExpressionParser(tokens, _number, _bounded).value()
-        for tokens in _sides(_tokens(normalize_signs(text).translate(_TIMES)))
-    ]
+        return _whole_size(_bounded(Fraction(int(text))))
+    tokens = _tokens(normalize_signs(text).translate(_X_AS_TIMES))
+    values = [ExpressionParser(side, _number, _bounded).value() for side in _sides_of_equals(tokens)]
     if len(set(values)) > 1:
         raise CannotReadError("sides-differ")
-    return _size(values[0])
+    return _whole_size(values[0])
 
 
 def _tokens(text: str) -> list[str]:
+    """The numbers and signs of a text in order, spaces left out; raises CannotReadError at any other character.
+
+    Example: "4 096/(2*16)" becomes "4 096", "/", "(", "2", "*", "16", ")".
+    """
     tokens, at = list[str](), 0
     while at < len(text):
         if number := _NUMBER.match(text, at):
@@ -65,11 +70,12 @@ def _tokens(text: str) -> list[str]:
         elif text[at] == " ":
             at += 1
         else:
-            raise _no_token(text, at)
+            raise _refusal_at(text, at)
     return tokens
 
 
-def _no_token(text: str, at: int) -> CannotReadError:
+def _refusal_at(text: str, at: int) -> CannotReadError:
+    """Why no number or sign begins at a character: it is a word, a decimal point or comma, or an unknown sign."""
     if word := re.match(r"[^\W\d_]+", text[at:]):
         return CannotReadError("letters", word.group())
     if text[at] in ".,":
@@ -77,7 +83,8 @@ def _no_token(text: str, at: int) -> CannotReadError:
     return CannotReadError("sign", printable(text[at]))
 
 
-def _sides(tokens: list[str]) -> list[list[str]]:
+def _sides_of_equals(tokens: list[str]) -> list[list[str]]:
+    """The tokens between the equals signs: one list more than there are signs."""
     sides: list[list[str]] = [[]]
     for token in tokens:
         if token == "=":  # noqa: S105 - a sign in a sum, not a password
@@ -88,17 +95,20 @@ def _sides(tokens: list[str]) -> list[list[str]]:
 
 
 def _number(token: str) -> Fraction | None:
-    digits = re.sub(f"[{_SEPARATORS}]", "", token)
+    """The value of a number without its separators; None for a sign."""
+    digits = re.sub(f"[{_THOUSANDS_SEPARATORS}]", "", token)
     return Fraction(int(digits)) if digits.isdigit() else None
 
 
 def _bounded(value: Fraction) -> Fraction:
+    """The value itself; raises CannotReadError if its numerator or denominator is above 10^18."""
     if abs(value.numerator) > MAX_VALUE or value.denominator > MAX_VALUE:
         raise CannotReadError("too-large")
     return value
 
 
-def _size(value: Fraction) -> int:
+def _whole_size(value: Fraction) -> int:
+    """The value as a whole number from 1 up; raises CannotReadError for any other."""
     if value.denominator != 1:
         raise CannotReadError("not-whole", f"{float(value):,.2f}")
     if value < 1:

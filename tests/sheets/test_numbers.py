@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from app.sheets.numbers import MAX_LENGTH, MAX_VALUE, Unreadable, read_answer
+from app.sheets.numbers import MAX_ANSWER_CHARACTERS, MAX_VALUE, Unreadable, read_answer
 
 TIMES, OVER, MINUS = "*×·⋅∗xX", "/÷⁄∕", "-−–"
 SEPARATORS = [",", " ", "'", "’", "_", "\u00a0", "\u2009", "\u202f"]
@@ -71,7 +71,7 @@ def test_sums_in_any_spelling_come_to_what_fractions_say(sum_: tuple[str, Fracti
     """Signs, separators and digits of any script read alike; only whole numbers from 1 up are sizes."""
     text, value = sum_
     answer = read_answer(text)
-    if len(text) > MAX_LENGTH:
+    if len(text) > MAX_ANSWER_CHARACTERS:
         assert answer == Unreadable("too-long")
     elif isinstance(answer, Unreadable) and answer.reason == "too-large":
         assert value.denominator > 10**5 or abs(value) > 10**5  # some step on the way left the bounds

@@ -237,7 +237,7 @@ def _facts(wording: Wording, result: dict[str, Any]) -> Iterator[tuple[str, str]
 
 def _transposed_note(wording: Wording, variant: Variant) -> Iterator[str]:
     """That torch has tokens as rows, for a sheet that has them as columns."""
-    if variant.with_tokens_as_rows is not variant:
+    if variant.worksheet.tokens_are == "columns":
         yield wording.say("run", "turned")
 
 

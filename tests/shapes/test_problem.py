@@ -1,0 +1,58 @@
+"""A Problem: table, sizes, blanks and key of one sheet, in numbers alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.settings import PROJECT
+from app.shapes.problem import problem_for
+from app.shapes.table import Blank
+from app.shapes.topics import TopicError
+from app.sheets.worksheet_files import load_library
+
+LIBRARY = load_library(PROJECT / "worksheets")
+LLAMA = LIBRARY.models["llama-7b"].architecture
+
+
+def test_rows_that_the_table_lacks_are_left_out() -> None:
+    """GPT-2 has no gate; the other rows keep their order."""
+    gpt2 = LIBRARY.models["gpt2"].architecture
+    problem = problem_for("whole-model", gpt2, ("up", "gate", "embedded"), 100)
+    assert problem.rows == ("up", "embedded")
+    assert [str(blank) for blank in problem.blanks] == [
+        "up.rows",
+        "up.columns",
+        "embedded.rows",
+        "embedded.columns",
+    ]
+
+
+def test_a_parameter_is_asked_for_its_count_too() -> None:
+    """4096 × 11,008 numbers in W_up of LLaMA 7B."""
+    problem = problem_for("layer-parameters", LLAMA, ("W_up",), 100)
+    assert list(problem.key.values()) == [4096, 11_008, 4096 * 11_008]
+
+
+def test_without_decoder_tokens_the_decoder_reads_as_many_as_the_encoder() -> None:
+    """M is N."""
+    t5 = next(model.architecture for model in LIBRARY.models.values() if model.architecture.encoder_decoder)
+    assert problem_for("cross-attention", t5, ("queries",), 40).sizes["M"] == 40
+    assert problem_for("cross-attention", t5, ("queries",), 40, 30).key[Blank("queries", "rows")] == 30
+
+
+def test_a_problem_is_equal_to_itself_alone() -> None:
+    """So that predictions can be cached by it; a refused topic is no problem at all."""
+    first, second = (problem_for("single-head", LLAMA, ("queries",), 100) for _ in range(2))
+    assert first != second
+    assert first.key == second.key
+    with pytest.raises(TopicError):
+        problem_for("cross-attention", LLAMA, ("queries",), 100)
+
+
+@pytest.mark.parametrize("sheet", LIBRARY.worksheets)
+def test_a_sheet_with_tokens_as_columns_has_the_key_of_its_problem_transposed(sheet: str) -> None:
+    """Row lengths under columns and the other way round; counts stay."""
+    variant = LIBRARY.variant(sheet)
+    turn = variant.worksheet.tokens_are == "columns"
+    expected = {blank.transposed if turn else blank: number for blank, number in variant.problem.key.items()}
+    assert variant.key == expected

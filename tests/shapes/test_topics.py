@@ -1,0 +1,54 @@
+"""Each topic is one TopicSpec: what it refuses, which table it means for a model, what can be drawn and run."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.settings import PROJECT
+from app.shapes.tables import ATTENTION_LAYER, BIDIRECTIONAL_HEAD, SINGLE_HEAD
+from app.shapes.topics import TOPICS, TopicError, TopicSpec, sizes_for, topic_for
+from app.sheets.worksheet_files import load_library
+from tests.helpers.tables import TABLES
+
+MODELS = {key: model.architecture for key, model in load_library(PROJECT / "worksheets").models.items()}
+TOKENS = 100
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("topic", TOPICS)
+def test_a_topic_is_refused_or_has_a_size_for_every_symbol(topic: str, model: str) -> None:
+    """Nothing but a TopicError keeps the answers from being computed."""
+    try:
+        table = topic_for(topic, MODELS[model], TOKENS)
+    except TopicError:
+        return
+    sizes = sizes_for(topic, MODELS[model], TOKENS, TOKENS)
+    lengths = [entry.dim(field).size(sizes) for entry in table.asked.values() for field in entry.fields]
+    assert lengths
+    assert min(lengths) > 0
+
+
+@pytest.mark.parametrize("spec", TOPICS.values(), ids=TOPICS)
+def test_plans_of_figures_name_products_of_their_table(spec: TopicSpec) -> None:
+    """Every result stands in the table, and an equation makes it."""
+    for key, plans in spec.figure_plans.items():
+        table = TABLES[key]
+        for plan in plans:
+            assert plan.left in table.by_key
+            assert all(table[result].equation for result in plan.results)
+
+
+def test_heads_and_layers_can_be_run() -> None:
+    """A run is checked against the table of one head, with or without a mask, or of a whole layer."""
+    runnable = {key: spec.runnable_table for key, spec in TOPICS.items() if spec.runnable_table}
+    assert runnable == {
+        "single-head": SINGLE_HEAD,
+        "bidirectional-head": BIDIRECTIONAL_HEAD,
+        "attention-layer": ATTENTION_LAYER,
+    }
+
+
+def test_only_cross_attention_reads_two_texts() -> None:
+    """It takes the decoder's sizes, as a decode step does."""
+    assert [key for key, spec in TOPICS.items() if spec.reads_two_texts] == ["cross-attention"]
+    assert [key for key, spec in TOPICS.items() if spec.uses_decoder] == ["decode-step", "cross-attention"]
