@@ -1,6 +1,7 @@
-"""Students who hold one misconception, made by hand: which boxes they write differently, from the sizes alone.
+"""What students with one misconception write on a sheet, by formulas written by hand from the sizes alone.
 
-Nothing here comes from the catalogue that diagnoses. `s` holds the sizes; a box that is not asked is left out.
+Nothing here comes from the catalogue that diagnoses, which it is there to test. `s` holds the sizes of a sheet. A
+prediction may name blanks that a sheet does not ask for; they are ignored.
 """
 
 from __future__ import annotations
@@ -12,23 +13,27 @@ from types import SimpleNamespace
 from app.sheets.variant import Variant
 
 Sizes = SimpleNamespace
-FilledSheet = dict[str, int]
-Prediction = Callable[[Sizes], FilledSheet]
+FilledSheet = dict[str, int]  # the number in each blank by its name, such as "queries.rows"
+Prediction = Callable[[Sizes], FilledSheet]  # the blanks that a misconception changes
 
 
 def shape(rows: int, columns: int, *keys: str) -> FilledSheet:
+    """Rows and columns of each of these tensors."""
     return {f"{key}.{axis}": n for key in keys for axis, n in (("rows", rows), ("columns", columns))}
 
 
 def columns(n: int, *keys: str) -> FilledSheet:
+    """Columns alone, of each of these tensors."""
     return {f"{key}.columns": n for key in keys}
 
 
 def rows(n: int, *keys: str) -> FilledSheet:
+    """Rows alone, of each of these tensors."""
     return {f"{key}.rows": n for key in keys}
 
 
 def matrix(height: int, width: int, key: str) -> FilledSheet:
+    """Rows, columns and parameter count of one matrix of parameters."""
     return {**shape(height, width, key), f"{key}.count": height * width}
 
 
@@ -282,14 +287,19 @@ PREDICTIONS: Mapping[str, tuple[Mapping[str, Prediction], ...]] = {
 
 
 def right_sheet(variant: Variant) -> FilledSheet:
+    """The right number of every blank."""
     return {str(blank): variant.answer(blank) for blank in variant.blanks}
 
 
 def sizes(variant: Variant) -> Sizes:
+    """Everything the formulas use: each symbol's value, each count's right number, and facts of the architecture.
+
+    `asking` is the number of tokens that ask (M in cross-attention, 1 in a decode step), `met` of those they attend to.
+    """
     architecture, own = variant.architecture, dict(variant.sizes)
     own["asking"] = {"decode-step": 1, "cross-attention": own["M"]}.get(variant.worksheet.topic, own["N"])
     own["met"] = own["N"] + (variant.worksheet.topic == "decode-step")
-    amounts = {box.removesuffix(".count"): n for box, n in right_sheet(variant).items() if box.endswith(".count")}
+    counts = {box.removesuffix(".count"): n for box, n in right_sheet(variant).items() if box.endswith(".count")}
     facts = {
         "C": architecture.C,
         "tied": architecture.tied_embeddings,
@@ -297,28 +307,32 @@ def sizes(variant: Variant) -> Sizes:
         "normed": architecture.qk_norm_eps is not None,
         "window": architecture.window,
     }
-    return Sizes(**{**amounts, **own, **facts})
+    return Sizes(**{**counts, **own, **facts})
 
 
 def misconception_sheets(variant: Variant) -> list[tuple[str, FilledSheet]]:
-    """Each misconception and the sheet it fills in, once for each way that shows and differs from the truth."""
-    true, s = right_sheet(variant), sizes(variant)
-    filled = list[tuple[str, FilledSheet]]()
+    """Each misconception's key with the sheet it fills in, once for each way in which it may show.
+
+    A way that leaves the sheet right, or fills it in as an earlier way of the same misconception does, is left out.
+    """
+    right, s = right_sheet(variant), sizes(variant)
+    sheets = list[tuple[str, FilledSheet]]()
     for group in PREDICTIONS[variant.worksheet.topic]:
-        for key, student in group.items():
-            boxes = {**true, **{box: n for box, n in student(s).items() if box in true}}
-            if boxes != true and (key, boxes) not in filled:
-                filled.append((key, boxes))
-    return filled
+        for key, predict in group.items():
+            sheet = {**right, **{blank: n for blank, n in predict(s).items() if blank in right}}
+            if sheet != right and (key, sheet) not in sheets:
+                sheets.append((key, sheet))
+    return sheets
 
 
-def with_slip(boxes: FilledSheet, box: str, chance: random.Random) -> FilledSheet:
-    """One slip in one box: a digit mistyped, left out, doubled or changed round; the number stays above zero."""
-    return {**boxes, box: chance.choice([n for n in _slips(str(boxes[box]), chance) if n not in (0, boxes[box])])}
+def with_slip(sheet: FilledSheet, blank: str, chance: random.Random) -> FilledSheet:
+    """The sheet with a slip in one blank: one digit mistyped, left out, doubled or swapped with the next; never 0."""
+    slips = [n for n in _slips(str(sheet[blank]), chance) if n not in (0, sheet[blank])]
+    return {**sheet, blank: chance.choice(slips)}
 
 
 def _slips(digits: str, chance: random.Random) -> list[int]:
-    """A digit mistyped, as often as all else together: at one blank left out, doubled, changed round with the next."""
+    """Six slips at one random digit: thrice the same wrong digit, then left out, doubled, and swapped with the next."""
     at = chance.randrange(len(digits))
     before, digit, after = digits[:at], digits[at], digits[at + 1 :]
     mistyped = [before + chance.choice([c for c in "123456789" if c != digit]) + after] * 3

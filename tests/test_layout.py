@@ -67,25 +67,15 @@ PAGES_WITHOUT_TEMPLATE = {
 }
 
 # Exceptions, to be emptied.
-KNOWN_IMPORTS: set[tuple[str, str]] = {
-    ("app.misconceptions.catalogue", "app.sheets.worksheet"),
-}
-KNOWN_CYCLES: set[str] = {
-    "app.misconceptions.catalogue",
-    "app.sheets.codes",
-    "app.sheets.worksheet",
-}
+KNOWN_IMPORTS: set[tuple[str, str]] = set()
+KNOWN_CYCLES: set[str] = set()
 KNOWN_CLASS_NAMES: set[str] = {
-    "Asked",
-    "Sheet",
     "Typed",
 }
 KNOWN_CONSTANT_NAMES: set[str] = {
     "AT_ONCE",
-    "LETTERS",
 }
 KNOWN_LONG_CLASSES: set[str] = {
-    "app.sheets.worksheet.Variant",
     "app.store.classwork.Classwork",
     "app.store.courses.Courses",
 }

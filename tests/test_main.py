@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 from app import main
 from app.settings import Settings
 from tests.helpers.html_page import Page
-from tests.helpers.runs import finished_run
+from tests.helpers.runs import run_and_wait
 from tests.helpers.school import SCRIPT
 from tests.helpers.sheet_form import LLAMA_FORM, filled
 
@@ -63,6 +63,6 @@ def test_the_app_runs_on_postgresql_too(
     with TestClient(app, raise_server_exceptions=False) as client:
         client.post("/sheet/save", data={**LLAMA_FORM, "queries.rows": "a\x00b", "version": "1"})
         assert Page(client.get("/").text).boxes()["queries.rows"].startswith("a")
-        assert "agree on every shape" in finished_run(client, filled())
+        assert "agree on every shape" in run_and_wait(client, filled())
         assert client.get("/runs/%00").status_code == 404
     assert not (tmp_path / "unused").exists()

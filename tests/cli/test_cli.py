@@ -32,7 +32,7 @@ CONFIG: dict[str, Any] = {
 }
 
 
-def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+def read_pdf(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     """What a command that is done prints; nothing on standard error."""
     main(arguments)
     output = capsys.readouterr()
@@ -41,7 +41,7 @@ def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 
 def printed_json(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
-    text = printed(capsys, *arguments, "--json")
+    text = read_pdf(capsys, *arguments, "--json")
     assert text.count("\n") == 1
     return json.loads(text)
 
@@ -80,7 +80,7 @@ def changed(config: Path, **changes: object) -> str:
 
 def test_models_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     """A line each with key, name, family and card; the same as JSON."""
-    lines = printed(capsys, "models").splitlines()
+    lines = read_pdf(capsys, "models").splitlines()
     assert "llama-7b" in {line.split()[0] for line in lines}
     models = {entry["key"]: entry for entry in printed_json(capsys, "models")}
     assert len(models) == len(lines)
@@ -90,7 +90,7 @@ def test_models_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_worksheets_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     """A line each; as JSON the five keys of the API."""
-    lines = printed(capsys, "worksheets").splitlines()
+    lines = read_pdf(capsys, "worksheets").splitlines()
     sheets = printed_json(capsys, "worksheets")
     assert len(sheets) == len(lines)
     first = next(sheet for sheet in sheets if sheet["key"] == "llama-7b")
@@ -134,14 +134,14 @@ def test_shapes_of_a_config_file_are_printed(capsys: pytest.CaptureFixture[str],
     described = printed_json(capsys, "shapes", str(config), "--tokens", "7")
     assert described["head"]["queries"] == [7, 16]
     assert described["layer"]["keys"] == [7, 32]
-    assert printed(capsys, "shapes", str(config)).startswith("tiny (llama), 100 tokens\n")
+    assert read_pdf(capsys, "shapes", str(config)).startswith("tiny (llama), 100 tokens\n")
     other = config.rename(config.with_name("mine.json"))
-    assert printed(capsys, "shapes", str(other)).startswith("mine (llama), 100 tokens\n")
+    assert read_pdf(capsys, "shapes", str(other)).startswith("mine (llama), 100 tokens\n")
 
 
 def test_the_table_of_shapes_is_for_people(capsys: pytest.CaptureFixture[str]) -> None:
     """Name, sizes, and one line a matrix, of one head and of the layer."""
-    text = printed(capsys, "shapes", "llama-7b")
+    text = read_pdf(capsys, "shapes", "llama-7b")
     assert text.startswith("LLaMA 7B (llama), 100 tokens\n")
     assert re.search(r"d=4096 +H=32 +G=32 +d_h=128", text)
     assert [line.split() for line in text.splitlines() if "queries" in line] == [
@@ -163,7 +163,7 @@ def test_answers_are_graded_as_the_api_grades_them(capsys: pytest.CaptureFixture
     assert result["marks"]["queries.rows"] == {"mark": "right", "read_as": 100, "message": ""}
     kinds = [result["marks"][box]["mark"] for box in ("queries.columns", "keys.rows", "output.rows")]
     assert kinds == ["wrong", "unreadable", "empty"]
-    lines = printed(capsys, "grade", "llama-7b", str(path)).splitlines()
+    lines = read_pdf(capsys, "grade", "llama-7b", str(path)).splitlines()
     assert lines[-2:] == ["1 of 14", result["diagnosis"]["message"]]
     assert len(lines) == 16
 
@@ -172,11 +172,11 @@ def test_a_hint_is_printed_where_it_is_asked_for(capsys: pytest.CaptureFixture[s
     """Below the diagnosis, and in JSON; the first level is the diagnosis itself, and another level is refused."""
     path = tmp_path / "answers.json"
     path.write_text('{"queries.rows": "100", "queries.columns": "4096"}', encoding="utf-8")
-    plain = printed(capsys, "grade", "llama-7b", str(path))
-    assert printed(capsys, "grade", "llama-7b", str(path), "--hint", "1") == plain
+    plain = read_pdf(capsys, "grade", "llama-7b", str(path))
+    assert read_pdf(capsys, "grade", "llama-7b", str(path), "--hint", "1") == plain
     found = printed_json(capsys, "grade", "llama-7b", str(path), "--hint", "3")["hint"]
     assert (found["level"], found["boxes"]) == (3, ["queries.columns"])
-    assert printed(capsys, "grade", "llama-7b", str(path), "--hint", "3") == f"{plain.rstrip()}\n{found['message']}\n"
+    assert read_pdf(capsys, "grade", "llama-7b", str(path), "--hint", "3") == f"{plain.rstrip()}\n{found['message']}\n"
     refusal(capsys, "grade", "llama-7b", str(path), "--hint", "4")
 
 
@@ -194,7 +194,7 @@ def test_bad_answers_are_unreadable_and_no_error(capsys: pytest.CaptureFixture[s
     path = tmp_path / "answers.json"
     path.write_text(json.dumps({"queries.rows": text}), encoding="utf-8")
     assert printed_json(capsys, "grade", "llama-7b", str(path))["marks"]["queries.rows"]["mark"] == "unreadable"
-    assert "unreadable" in printed(capsys, "grade", "llama-7b", str(path))
+    assert "unreadable" in read_pdf(capsys, "grade", "llama-7b", str(path))
 
 
 def test_a_terminal_that_knows_ascii_alone_is_printed_to(config: Path) -> None:
@@ -517,9 +517,9 @@ def test_a_variant_is_printed_as_the_api_gives_it(capsys: pytest.CaptureFixture[
 
 def test_a_printed_variant_shows_answers_only_with_its_key(capsys: pytest.CaptureFixture[str]) -> None:
     """Blanks on the sheet; on the key 4096 = d_model."""
-    assert "4096 = d_model" not in (sheet := printed(capsys, "variant", "llama-7b", "--seed", "7"))
+    assert "4096 = d_model" not in (sheet := read_pdf(capsys, "variant", "llama-7b", "--seed", "7"))
     assert sheet.count("____") == 14
-    assert "4096 = d_model" in printed(capsys, "variant", "llama-7b", "--seed", "7", "--key")
+    assert "4096 = d_model" in read_pdf(capsys, "variant", "llama-7b", "--seed", "7", "--key")
 
 
 def test_answers_to_a_variant_are_graded(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -547,6 +547,6 @@ def test_a_variant_that_cannot_be_drawn_is_refused(
 ) -> None:
     """In one line; a long seed is a seed like any other."""
     if sentence is None:
-        assert printed(capsys, "variant", *arguments)
+        assert read_pdf(capsys, "variant", *arguments)
     else:
         assert sentence in refusal(capsys, "variant", *arguments)

@@ -10,7 +10,7 @@ import pytest
 from app.cli import main
 from app.settings import PROJECT
 from app.sheets.worksheet_files import load_library
-from tests.helpers.printed import printed
+from tests.helpers.printed import read_pdf
 
 
 def handout(path: Path, *arguments: str) -> bytes:
@@ -38,7 +38,7 @@ def test_the_terminal_writes_the_same_bytes_each_time(tmp_path: Path, monkeypatc
     wanted = ["head-of-a-model", "--roster", str(roster), "--back", "exit-ticket", "--with-key", "--course", "COS 1"]
     first = handout(tmp_path / "a.pdf", *wanted)
     assert first == handout(tmp_path / "b.pdf", *wanted)
-    pages = printed(first)
+    pages = read_pdf(first)
     assert "Ada Lovelace" in pages[0].text
     assert all(code.startswith("https://shapes.example.org/v/") for code in pages[0].codes)
     assert len(pages[0].codes) == 2
@@ -47,19 +47,19 @@ def test_the_terminal_writes_the_same_bytes_each_time(tmp_path: Path, monkeypatc
 
 def test_the_terminal_takes_every_option(tmp_path: Path) -> None:
     """Tokens, date, versions, seed, layout, paper, large print and figures all reach the paper."""
-    one = printed(handout(tmp_path / "a.pdf", "llama-7b", "--tokens", "57", "--copies", "1", "--date", "1 May"))[0]
+    one = read_pdf(handout(tmp_path / "a.pdf", "llama-7b", "--tokens", "57", "--copies", "1", "--date", "1 May"))[0]
     assert "Now 57 tokens" in one.text
     assert "1 May" in one.text
-    decoded = printed(handout(tmp_path / "f.pdf", "cross-bart-base", "--decoder-tokens", "7", "--copies", "1"))[0]
+    decoded = read_pdf(handout(tmp_path / "f.pdf", "cross-bart-base", "--decoder-tokens", "7", "--copies", "1"))[0]
     assert load_library(PROJECT / "worksheets").variant("cross-bart-base", None, None, 7).code in decoded.text
-    pages = printed(handout(tmp_path / "b.pdf", "llama-7b", "--variants", "3", "--layout", "full", "--paper", "a4"))
+    pages = read_pdf(handout(tmp_path / "b.pdf", "llama-7b", "--variants", "3", "--layout", "full", "--paper", "a4"))
     assert len(pages) == 3
     assert round(pages[0].width) == 595
-    other = printed(handout(tmp_path / "c.pdf", "llama-7b", "--variants", "3", "--layout", "full", "--seed", "9"))
+    other = read_pdf(handout(tmp_path / "c.pdf", "llama-7b", "--variants", "3", "--layout", "full", "--seed", "9"))
     assert [page.text for page in other] != [page.text for page in pages]
-    drawn = printed(handout(tmp_path / "d.pdf", "llama-7b", "--copies", "1", "--large-print", "--figures", "blank"))
+    drawn = read_pdf(handout(tmp_path / "d.pdf", "llama-7b", "--copies", "1", "--large-print", "--figures", "blank"))
     assert len(drawn) > 1
-    assert "Key:" in printed(handout(tmp_path / "e.pdf", "llama-7b", "--key"))[0].text
+    assert "Key:" in read_pdf(handout(tmp_path / "e.pdf", "llama-7b", "--key"))[0].text
 
 
 def test_a_roster_comes_through_a_pipe_and_the_pdf_goes_out_through_one(
@@ -69,7 +69,7 @@ def test_a_roster_comes_through_a_pipe_and_the_pdf_goes_out_through_one(
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO("Ada\n田中さくら".encode())))
     main(["handout", "llama-7b", "--roster", "-", "--same", "-o", "-"])
     written = capfdbinary.readouterr().out
-    assert "Ada" in printed(written)[0].text
+    assert "Ada" in read_pdf(written)[0].text
 
 
 @pytest.mark.parametrize(

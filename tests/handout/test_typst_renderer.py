@@ -18,7 +18,7 @@ from app.settings import PROJECT
 from app.sheets.exit_tickets import load_tickets
 from app.sheets.variant import Variant
 from app.sheets.worksheet_files import load_library
-from tests.helpers.printed import Printed, numbers, printed
+from tests.helpers.printed import Printed, numbers, read_pdf
 
 ADDRESS = "https://shapes.example.org"
 LIBRARY = load_library(PROJECT / "worksheets")
@@ -83,7 +83,7 @@ def test_every_worksheet_is_printed_whole(key: str, layout: str) -> None:
     """Every row with every box, inside the page and its half, no answer, and a code that a telephone opens."""
     variant = LIBRARY.variant(key)
     options = HandoutOptions(worksheet=key, sheets=1, layout=layout, course="COS 1", date="May")
-    pages = printed(made(options, address=ADDRESS))
+    pages = read_pdf(made(options, address=ADDRESS))
     text = " ".join(page.text for page in pages)
     for row in variant.rows:
         assert squeezed(row.name) in squeezed(text), row
@@ -118,7 +118,7 @@ def assert_inside_halves(page: Printed, layout: str) -> None:
 def test_versions_are_whole_whatever_their_numbers(key: str, layout: str) -> None:
     """Sheets with two digits and with three are set alike, and none runs over its half."""
     options = HandoutOptions(worksheet=key, variants=True, sheets=30, layout=layout)
-    pages = printed(made(options))
+    pages = read_pdf(made(options))
     assert sum(len(page.boxes) for page in pages) == sum(len(s.variant.blanks) for s in plan_sheets(LIBRARY, options))
     for page in pages:
         assert_inside_halves(page, layout)
@@ -130,7 +130,7 @@ def test_versions_are_whole_whatever_their_numbers(key: str, layout: str) -> Non
 def test_large_print_is_eighteen_points(key: str, paper: str) -> None:
     """What is to be read and filled in stands in 18 pt, on full pages, with every row there."""
     variant = LIBRARY.variant(key)
-    pages = printed(made(HandoutOptions(worksheet=key, sheets=1, large=True, paper=paper)))
+    pages = read_pdf(made(HandoutOptions(worksheet=key, sheets=1, large=True, paper=paper)))
     words = [g for page in pages for g in page.glyphs if g.size >= 15]
     assert len(words) > 0.8 * sum(len(page.glyphs) for page in pages)
     assert squeezed(variant.rows[-1].name) in squeezed(pages[-1].text)
@@ -143,7 +143,7 @@ def test_large_print_is_eighteen_points(key: str, paper: str) -> None:
 def test_front_and_back_of_a_student_lie_behind_each_other(layout: str, mirrored: bool) -> None:
     """After printing on both sides and cutting, the name on the back is the one on the front."""
     names = ["Ada Lovelace", "Emmy Noether", "Sofja Kowalewskaja"]
-    pages = printed(made(HandoutOptions(variants=True, layout=layout, back="classic"), names))
+    pages = read_pdf(made(HandoutOptions(variants=True, layout=layout, back="classic"), names))
     ticket = TICKETS["classic"]
     for front, back in zip(pages[::2], pages[1::2], strict=True):
         assert squeezed(ticket.questions[0][1]) in squeezed(back.text)
@@ -159,7 +159,7 @@ def test_front_and_back_of_a_student_lie_behind_each_other(layout: str, mirrored
 
 def test_a_long_sheet_goes_on_with_its_heading() -> None:
     """The second panel says whose and which sheet it is, and that it goes on."""
-    text = printed(made(HandoutOptions(worksheet="walk-llama-3.2-1b"), ["Ada Lovelace"]))[0].text
+    text = read_pdf(made(HandoutOptions(worksheet="walk-llama-3.2-1b"), ["Ada Lovelace"]))[0].text
     assert text.count("Llama 3.2 1B, from tokens to logits") == 2
     assert "(continued)" in text
     assert "page 2 of 2" in text
@@ -168,7 +168,7 @@ def test_a_long_sheet_goes_on_with_its_heading() -> None:
 
 def test_names_in_every_script_are_set() -> None:
     """Latin with accents, Greek, Cyrillic, Chinese, Japanese, Korean, Arabic and Hebrew letters leave their ink."""
-    pages = printed(made(HandoutOptions(), SCRIPTS))
+    pages = read_pdf(made(HandoutOptions(), SCRIPTS))
     letters = set("".join(page.text for page in pages))
     for name in SCRIPTS:
         assert set(name.replace(" ", "")) <= letters, name
@@ -185,7 +185,7 @@ def test_markup_and_formulas_are_printed_as_they_are() -> None:
     course = '#import "x": * $a$ *b* \\ @c'
     names = ["=cmd()|'/C calc'!A0", "#panic()", "Bell\x07 here\x00\x1b"]
     options = HandoutOptions(course=course, date="#{1+1}")
-    text = " ".join(page.text for page in printed(made(options, ["x", *map(clean, names)])))
+    text = " ".join(page.text for page in read_pdf(made(options, ["x", *map(clean, names)])))
     for said in (course, "#{1+1}", "=cmd()|'/C calc'!A0", "#panic()", "Bell here"):
         assert squeezed(said) in squeezed(text), said
 
@@ -225,7 +225,7 @@ def test_versions_differ_and_run_out_with_a_sentence() -> None:
 
 def test_without_an_address_the_code_alone_is_printed() -> None:
     """No QR code and no link, but the letters."""
-    [page] = printed(made(HandoutOptions(sheets=1), address=""))
+    [page] = read_pdf(made(HandoutOptions(sheets=1), address=""))
     assert page.codes == []
     assert "/v/" not in page.text
     assert LIBRARY.variant("llama-7b").code in page.text
@@ -233,7 +233,7 @@ def test_without_an_address_the_code_alone_is_printed() -> None:
 
 def test_the_key_is_filled_in_with_working_and_misconceptions() -> None:
     """Every number by hand for LLaMA 7B, how 128 comes about, and what a wrong 4096 shows."""
-    [page] = printed(made(HandoutOptions(key="only", sheets=1)))
+    [page] = read_pdf(made(HandoutOptions(key="only", sheets=1)))
     assert "4096/32 = 128" in page.text
     for number in ("100", "4096", "128"):
         assert number in numbers(page.text)
@@ -246,7 +246,7 @@ def test_the_key_is_filled_in_with_working_and_misconceptions() -> None:
 def test_every_worksheet_has_a_key_with_every_answer(key: str) -> None:
     """Each right number, or on a sheet in letters each letter, stands in the key and within the page."""
     variant = LIBRARY.variant(key)
-    pages = printed(made(HandoutOptions(worksheet=key, key="only", sheets=1)))
+    pages = read_pdf(made(HandoutOptions(worksheet=key, key="only", sheets=1)))
     found = numbers(" ".join(page.text for page in pages))
     assert {str(size) for size in variant.key.values()} <= found
     for page in pages:
@@ -260,7 +260,7 @@ def test_every_worksheet_has_a_key_with_every_answer(key: str) -> None:
 def test_one_table_marks_a_class(key: str, count: int) -> None:
     """All versions stand in one table on one page, each with its code and its numbers in the order of the boxes."""
     options = HandoutOptions(worksheet=key, variants=True, sheets=count, key="only")
-    first = printed(made(options))[0]
+    first = read_pdf(made(options))[0]
     for sheet in plan_sheets(LIBRARY, options):
         line = " ".join(
             (sheet.variant.code, *(f"{n:,}" if n >= 10_000 else str(n) for n in sheet.variant.key.values()))
@@ -276,10 +276,10 @@ def test_drawings_tell_no_answer(key: str, figures: str) -> None:
     """The matrices are drawn, with their letters or without, and no number stands on them."""
     variant = LIBRARY.variant(key)
     plain = made(HandoutOptions(worksheet=key, sheets=1, layout="full"))
-    pages = printed(made(HandoutOptions(worksheet=key, sheets=1, layout="full", figures=figures)))
+    pages = read_pdf(made(HandoutOptions(worksheet=key, sheets=1, layout="full", figures=figures)))
     own = {str(at) for at in range(1, 5)}
     assert numbers(" ".join(page.text for page in pages)) <= numbers(given(variant)) | own | numbers(variant.code)
-    assert len(pages) >= len(printed(plain))
+    assert len(pages) >= len(read_pdf(plain))
     for page in pages:
         assert rest_of(page, 14)
 
@@ -338,7 +338,7 @@ def test_parts_are_bound_with_their_tags(monkeypatch: pytest.MonkeyPatch) -> Non
         assert len(heads) == 23 + 1 + len({s.variant.code for s in plan_sheets(LIBRARY, options, names)})
         on_pages = {page.obj.objgen for page in opened.pages}
         assert {e.Pg.objgen for e in walk(tree.K) if "/Pg" in e} == on_pages
-    assert "Student 22" in " ".join(page.text for page in printed(pdf))
+    assert "Student 22" in " ".join(page.text for page in read_pdf(pdf))
 
 
 @pytest.mark.parametrize(

@@ -15,11 +15,15 @@ HALF = {**dict.fromkeys(KEY, ""), "input.rows": "100", "queries.columns": "4096"
 
 
 def press(browser: TestClient, activity: Activity, what: str, answers: dict[str, str], **more: str) -> Any:
-    """A press of a button on the first sheet; the form's id is taken from the page unless one is given."""
+    """Send the first sheet by a button: "save", "check", "hint" or "hand-in"; `more` are further fields of the form.
+
+    The form's id is read from the page unless `more` has one, since a form sent twice counts once.
+    """
     address = f"/class/{activity.id}/1"
     form_id = more.pop("form_id", None) or Page(browser.get(address).text).find("input", name="form_id")[0][0]["value"]
     return browser.post(f"{address}/{what}", data={**answers, "form_id": form_id, "version": "7", **more})
 
 
 def attempts_in(classroom: Classroom, activity: Activity) -> list[tuple[bool, float]]:
+    """Whether each attempt on an activity was handed in, and its score, the oldest first."""
     return [(found.handed_in, found.score) for found in classroom.store.classwork.attempts_of_activity(activity.id)]

@@ -10,9 +10,10 @@ from app.models.architecture import Architecture
 
 
 class FakeRunner(HeadRunner):
-    """Stands where torch would: `answers` is what a run gives, an exception of it is raised, `calls` are kept.
+    """Returns a report written by hand at once, and records every call in `calls`.
 
-    While `gate` is closed, a run does not end.
+    A test may set `problem`, which a run then raises, and `changes`, which replace parts of the report; while `gate` is
+    cleared, a run waits, for ten seconds at most.
     """
 
     def __init__(self) -> None:
@@ -24,6 +25,7 @@ class FakeRunner(HeadRunner):
         self.gate.set()
 
     def run(self, architecture: Architecture, tokens: int, **options: Any) -> dict[str, Any]:
+        """Record the call; raise `problem` if there is one, else return `fake_report` with `changes`."""
         self.calls.append((architecture, tokens, options))
         assert self.gate.wait(10)
         if self.problem:
@@ -32,7 +34,7 @@ class FakeRunner(HeadRunner):
 
 
 def fake_report(architecture: Architecture, tokens: int) -> dict[str, Any]:
-    """What a run reports, shapes written out by hand."""
+    """The report of a run of one head on the CPU, with its shapes written out by hand."""
     a, n = architecture, tokens
     wide = {"input": [n, a.d], "output": [n, a.d], "W_Q": [a.d, a.d_h], "W_K": [a.d, a.d_h], "W_V": [a.d, a.d_v]}
     head = {"queries": [n, a.d_h], "keys": [n, a.d_h], "values": [n, a.d_v], "context": [n, a.d_v], "W_O": [a.d_v, a.d]}

@@ -31,7 +31,7 @@ NASTY = (
     "(" * 3000, "N*" * 900 + "N", "9**9**9", "1/0", "llama-7b", "gpt2", "cfg-" + "0" * 20,
     "a@b", "a@b" + "." * 300, "//x.y", "\ufeff",
 )  # fmt: skip
-REFRESH = 400  # requests after which there is a new world, since much is deleted or closed by then
+REQUESTS_PER_COURSES = 400  # then there are new courses, since much is deleted or closed by then
 ALWAYS = ("/", "/sheet", "/practice", "/models", "/sign-in", "/join", "/resume", "/mine", "/courses")
 
 
@@ -80,11 +80,13 @@ class Fuzzer:
     broken: list[str] = field(default_factory=list)
 
     def run(self, requests: int) -> None:
+        """Send requests until there were so many, statuses counted and what broke in `broken`."""
         self._chance = random.Random(self.seed)  # noqa: S311 - so that it can be repeated
         while (left := requests - sum(self.statuses.values())) > 0:
-            self._in_a_world(min(left, REFRESH))
+            self._in_new_courses(min(left, REQUESTS_PER_COURSES))
 
-    def _in_a_world(self, requests: int) -> None:
+    def _in_new_courses(self, requests: int) -> None:
+        """Send so many requests in courses made for them: as instructor, as student, and the rest as nobody."""
         courses = TwoCourses(self.app)
         self.app.state.services = replace(
             self.app.state.services, limits=RateLimits()
@@ -99,19 +101,20 @@ class Fuzzer:
                     self._send(browser, courses, forms, links)
 
     def _harvest(self, browser: TestClient, courses: TwoCourses) -> tuple[list[Form], list[str]]:
-        """The forms of the pages that are reached in two steps, and their addresses."""
+        """Open every page that a GET route has; all forms on them, and all links."""
         pages = [*ALWAYS, *(courses.path(route[4:]) for route in TABLE if route.startswith("GET "))]
         forms, links = list[Form](), set[str]()
         for path in dict.fromkeys(pages):
             answer = browser.get(path, follow_redirects=True)
-            self._note("GET", path, answer.status_code)
+            self._record("GET", path, answer.status_code)
             if answer.headers.get("content-type", "").startswith("text/html"):
-                found = Forms(answer.text, path)
-                forms += found.forms
-                links.update(found.links)
+                page = Forms(answer.text, path)
+                forms += page.forms
+                links.update(page.links)
         return forms, sorted(links)
 
     def _send(self, browser: TestClient, courses: TwoCourses, forms: Sequence[Form], links: Sequence[str]) -> None:
+        """Send a form as its page has it, or its fields to another route, or, now and then, to a link."""
         if self._chance.random() < 0.6:
             form = self._chance.choice(forms)
         else:
@@ -122,7 +125,7 @@ class Fuzzer:
         self._submit(browser, form)
 
     def _path(self, courses: TwoCourses, route: str) -> str:
-        """The route with values that fit, or now and then with one that does not."""
+        """The path of a route with fitting parameters, each replaced by one of NASTY one time in five."""
         pieces = list[str]()
         for piece in route.split("/"):
             odd = piece.startswith("{") and self._chance.random() < 0.2
@@ -132,6 +135,7 @@ class Fuzzer:
         return "/".join(pieces)
 
     def _submit(self, browser: TestClient, form: Form) -> None:
+        """Send a form: each field with a value of its own, with one of NASTY, with many, or left out."""
         sent = dict[str, list[str]]()
         for name, values in form.fields.items():
             turn = self._chance.random()
@@ -151,12 +155,13 @@ class Fuzzer:
             answer = browser.get(f"{urlsplit(path).path}?{query}"[:30_000], headers=headers)
         else:
             answer = browser.request(form.method, path, data=sent, files=files or None, headers=headers)
-        self._note(form.method, f"{path} {str(sent)[:1500]}", answer.status_code)
+        self._record(form.method, f"{path} {str(sent)[:1500]}", answer.status_code)
 
-    def _note(self, method: str, what: str, status: int) -> None:
+    def _record(self, method: str, request: str, status: int) -> None:
+        """Count a status, and keep the request if it is 500 or higher."""
         self.statuses[status] += 1
         if status >= 500:
-            self.broken.append(f"{status} {method} {what}")
+            self.broken.append(f"{status} {method} {request}")
 
 
 def fuzzed_app(folder: Path) -> FastAPI:
@@ -167,7 +172,7 @@ def fuzzed_app(folder: Path) -> FastAPI:
 
 
 def fuzz_api(app: FastAPI, examples: int) -> tuple[int, list[str]]:
-    """So many requests to each operation of /openapi.json; how many were made, and which broke something."""
+    """Send up to `examples` requests to each operation of /openapi.json; how many were sent, and those that got 5xx."""
     schema = schemathesis.openapi.from_asgi("/openapi.json", app)
     made, broken = Counter[str](), list[str]()
     for operation in _operations(schema):
@@ -189,5 +194,5 @@ def fuzz_api(app: FastAPI, examples: int) -> tuple[int, list[str]]:
 
 
 def _operations(schema: schemathesis.BaseSchema) -> Iterator[Any]:
-    for found in schema.get_all_operations():
-        yield found.ok()  # type: ignore[union-attr]  # our description has no error
+    for result in schema.get_all_operations():
+        yield result.ok()  # type: ignore[union-attr]  # our description has no error

@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 
 
 class Page(HTMLParser):
-    """The elements of a page: each its tag, its attributes and the text directly inside it."""
+    """The elements of a page in document order: each its tag, its attributes and all text inside it, in pieces."""
 
     VOID = frozenset({"meta", "link", "input", "img", "br", "rect", "path", "line"})
 
@@ -34,7 +34,10 @@ class Page(HTMLParser):
             texts.append(data)
 
     def find(self, tag: str, **attributes: str) -> list[tuple[dict[str, str], str]]:
-        """Every element of a tag with these attributes (class_ for class): its attributes and all its text."""
+        """Every element of a tag with these attributes: its attributes, and all its text with single spaces.
+
+        An attribute may hold the value among others, as class does; write class_ for class and data_x for data-x.
+        """
         wanted = {name.rstrip("_").replace("_", "-"): value for name, value in attributes.items()}
         return [
             (attrs, " ".join("".join(texts).split()))
@@ -43,14 +46,16 @@ class Page(HTMLParser):
         ]
 
     def text(self, tag: str, **attributes: str) -> str:
+        """The text of the first such element; fails if there is none."""
         return self.find(tag, **attributes)[0][1]
 
     def boxes(self) -> dict[str, str]:
+        """What stands in each blank of a sheet, by the blank's name, such as "queries.rows"."""
         return {attrs["name"]: attrs["value"] for attrs, _ in self.find("input") if "data-blank" in attrs}
 
     def marks(self) -> dict[str, str]:
-        """What is said of each box: its kind of mark by the box's name."""
-        found = {
+        """The kind of mark of each blank that has one, by the blank's name."""
+        marks = {
             attrs["id"].removeprefix("says-"): attrs["data-mark"] for attrs, _ in self.find("p") if "data-mark" in attrs
         }
-        return {box: kind for box, kind in found.items() if kind}
+        return {blank: kind for blank, kind in marks.items() if kind}

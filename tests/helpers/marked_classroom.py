@@ -15,10 +15,7 @@ from app.store.classwork import ClassDraft
 from tests.helpers.html_page import Page
 from tests.helpers.school import Classroom
 
-TYPED = itertools.count(1)
-
-
-NUMBERS = itertools.count(1)
+_numbers = itertools.count(1)  # of drafts and forms, so that none is taken for another
 
 
 class MarkedClassroom(Classroom):
@@ -33,15 +30,15 @@ class MarkedClassroom(Classroom):
         self.store.activities.revise(self.activity, replace(content, items=(mistaken,)))
 
     def hand_in(self, student: Student, answers: Mapping[str, str], number: int = 0) -> ClassAttempt:
-        """Store an attempt as the student's page would, handed in."""
+        """Grade and store a submission as the student's page would; `number` counts the activity's sheets from 0."""
         activity = self.school.reload(self.activity)
         services = self.school.services
         sheet = student_sheet(services.library, services.store, activity, student, number + 1)
         report = grade(sheet.variant, answers)
-        held = (report.diagnosis.key,) if report.diagnosis else ()
+        misconceptions = (report.diagnosis.key,) if report.diagnosis else ()
         marks = {str(blank): mark.kind for blank, mark in report.marks.items()}
-        graded = Graded(marks, held, report.score, report.out_of)
-        draft = ClassDraft(answers, next(TYPED), sheet.sizes)
+        graded = Graded(marks, misconceptions, report.score, report.out_of)
+        draft = ClassDraft(answers, next(_numbers), sheet.sizes)
         record = self.school.store.classwork.record
         return record(sheet.key, f"form-{draft.version}", draft, graded, handed_in=True)
 
@@ -62,22 +59,23 @@ class MarkedClassroom(Classroom):
         return self.instructor.post(f"{self.path}/regrade", data=data).status_code
 
 
-def lines(page: Page) -> list[list[str]]:
-    """The cells of every row of every table, as they are read."""
-    found = list[list[str]]()
+def table_rows(page: Page) -> list[list[str]]:
+    """The texts of the cells of every row of every table, header cells included."""
+    rows = list[list[str]]()
     for tag, _, texts in page.elements:
         if tag == "tr":
-            found.append([])
-        elif tag in ("th", "td") and found:
-            found[-1].append(" ".join("".join(texts).split()))
-    return found
+            rows.append([])
+        elif tag in ("th", "td") and rows:
+            rows[-1].append(" ".join("".join(texts).split()))
+    return rows
 
 
-def ticketed(app: FastAPI, *, anonymous: bool) -> MarkedClassroom:
+def classroom_with_tickets(app: FastAPI, *, anonymous: bool) -> MarkedClassroom:
+    """A classroom in which Kim, Lou and Mo have handed in exit tickets, Mo with two answers and the others with one."""
     classroom = MarkedClassroom(app, Policies(ticket_anonymous=anonymous))
     for name, text in (("Kim", "Why √d?"), ("Lou", "The output PROJECTION"), ("Mo", "a rude word")):
         answers = {"muddiest": text, "curious": f"{name} is curious"} if name == "Mo" else {"muddiest": text}
         classwork, student = classroom.store.classwork, classroom.student(name)
-        form_id = f"{name} {next(NUMBERS)}"
+        form_id = f"{name} {next(_numbers)}"
         classwork.hand_in_ticket(classroom.activity.id, student.id, form_id, answers, anonymous=anonymous)
     return classroom

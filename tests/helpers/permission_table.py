@@ -13,7 +13,8 @@ NUMBERS = itertools.count(1)
 ROLES = ("nobody", "other student", "student", "assistant", "other instructor", "instructor")
 Row = tuple[int, int, int, int, int, int]
 
-# What each role gets. 303 to the sign-in form where nobody is signed in, 401 where something was to be done.
+# The status that each of ROLES gets, in their order. Somebody who is not signed in gets 303, to the sign-in form, for a
+# page and 401 for an action; somebody who may not know that an object exists gets 404, and 403 otherwise.
 ALL_200: Row = (200, 200, 200, 200, 200, 200)
 ALL_303: Row = (303, 303, 303, 303, 303, 303)
 ALL_404: Row = (404, 404, 404, 404, 404, 404)
@@ -140,7 +141,10 @@ TABLE: dict[str, Row] = {
 
 
 class TwoCourses:
-    """Two courses, with everybody of the table and the objects of the first course."""
+    """Two courses with somebody for each role of the table, who is tried on the objects of the first course.
+
+    `people` holds for each role what School.browser takes; `values` holds an example for each parameter of a path.
+    """
 
     def __init__(self, app: FastAPI) -> None:
         self.school, number = School(app), next(NUMBERS)
@@ -163,6 +167,10 @@ class TwoCourses:
         }  # fmt: skip
 
     def path(self, route: str) -> str:
+        """The path of a route with an example for each parameter; fails if one has none.
+
+        Example: path("/activities/{activity_id:int}") == "/activities/1"
+        """
         for name, value in self.values.items():
             route = route.replace(name, str(value))
         assert "{" not in route, f"there is no example for {route}"

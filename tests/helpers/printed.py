@@ -56,7 +56,7 @@ class Printed:
 
     @cached_property
     def boxes(self) -> list[tuple[float, float, float, float]]:
-        """Every outline that is large enough to write in: left, top, right, bottom."""
+        """Every outline that is large enough to write in: left, top, right, bottom, in points from the upper left."""
         found = []
         for item in self._page.get_objects(filter=[raw.FPDF_PAGEOBJ_PATH], max_depth=4):
             left, bottom, right, top = item.get_bounds()
@@ -67,7 +67,7 @@ class Printed:
         return found
 
     def picture(self, scale: float = 1.0) -> np.ndarray:
-        """The page in greys, `scale` pixels to a point."""
+        """The page as an array of grey values (height, width), `scale` pixels to a point."""
         return np.asarray(self._page.render(scale=scale, grayscale=True).to_numpy()).squeeze()
 
     @property
@@ -76,17 +76,17 @@ class Printed:
         return [code.text for code in zxingcpp.read_barcodes(self.picture(3.0))]
 
     def where(self, words: str) -> tuple[float, float]:
-        """The upper left corner of the first blank where these words stand."""
+        """The upper left corner, in points, of where these words first stand; spaces are ignored."""
         written = "".join(glyph.text for glyph in self.glyphs)
         at = written.index(words.replace(" ", ""))
         return (self.glyphs[at].left, self.glyphs[at].top)
 
 
-def printed(pdf: bytes) -> list[Printed]:
-    """Every page of a PDF."""
+def read_pdf(pdf: bytes) -> list[Printed]:
+    """Read every page of a PDF."""
     return [Printed(page) for page in pdfium.PdfDocument(pdf)]
 
 
 def numbers(text: str) -> set[str]:
-    """Every number in a text, without its groups."""
-    return {found.replace(",", "") for found in re.findall(r"\d[\d,]*\d|\d", text)}
+    """Every whole number in a text, without the commas between its thousands."""
+    return {number.replace(",", "") for number in re.findall(r"\d[\d,]*\d|\d", text)}

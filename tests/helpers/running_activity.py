@@ -15,7 +15,7 @@ from app.grading.grade import grade
 from app.sheets.library import Library
 from app.store import Activity, ClassAttempt, Plan, Policies, Store, Student
 from app.store.classwork import ClassDraft
-from tests.helpers.stored_class import seated, teacher
+from tests.helpers.stored_class import enrol_student, teacher
 
 _versions = itertools.count(1)
 
@@ -46,7 +46,7 @@ class RunningActivity:
 
     def student(self, name: str = "Kim") -> Student:
         """Enrol a student."""
-        return seated(self.store, self.course, name)[0]
+        return enrol_student(self.store, self.course, name)[0]
 
     def attempt(self, student: Student, answers: Mapping[str, str], sheet_number: int = 1) -> ClassAttempt:
         """Hand in a sheet with these answers."""

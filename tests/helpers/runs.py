@@ -7,8 +7,8 @@ import time
 from starlette.testclient import TestClient
 
 
-def finished_run(client: TestClient, form: dict[str, str], start: str = "/runs") -> str:
-    """Start a run as a plain form does, wait for it, and give its page."""
+def run_and_wait(client: TestClient, form: dict[str, str], start: str = "/runs") -> str:
+    """Start a run by sending a form to `start`, wait up to four seconds, and return its page; fails if it runs on."""
     response = client.post(start, data=form, follow_redirects=False)
     assert response.status_code == 303, response.text
     address = response.headers["location"]

@@ -27,19 +27,21 @@ HALF = Graded({"queries.rows": "right", "queries.columns": "wrong"}, ("whole-wid
 
 
 def teacher(store: Store, email: str = "ada@example.org") -> Teacher:
-    """Somebody who can sign in, with a hash that no password has."""
+    """Add a teacher named Ada with an account, whom no password lets in."""
     link = store.people.find_link(store.people.add_link("invite", email))
     assert link
-    made = store.people.follow_link(link, email, "Ada", "not a hash")
-    assert made
-    return made
+    ada = store.people.follow_link(link, email, "Ada", "not a hash")
+    assert ada
+    return ada
 
 
-def seated(store: Store, where: Course, name: str = "Kim") -> tuple[Student, Visitor, str]:
+def enrol_student(store: Store, course: Course, name: str = "Kim") -> tuple[Student, Visitor, str]:
+    """Enrol a student in a course; the student, the browser in which they did, and their resume code."""
     visitor = store.add_visitor()
-    student, code = store.courses.enrol(where, name, visitor.id)
+    student, code = store.courses.enrol(course, name, visitor.id)
     return student, visitor, code
 
 
 def key(student: Student, activity: Activity) -> SubmissionKey:
+    """Under what the work of a student on the activity's first sheet is stored."""
     return SubmissionKey(student.id, activity.id, activity.revision, 1, activity.content.items[0].sheet_key)

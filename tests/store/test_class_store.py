@@ -26,7 +26,7 @@ from app.store import (
 from app.store.classwork import ClassDraft
 from app.store.courses import LETTERS
 from app.store.tables import account_links, attendance, sessions, students, teachers, ticket_answers
-from tests.helpers.stored_class import CONTENT, HALF, LLAMA, SHEET, key, seated, teacher
+from tests.helpers.stored_class import CONTENT, HALF, LLAMA, SHEET, enrol_student, key, teacher
 
 
 def course(store: Store) -> Course:
@@ -100,7 +100,7 @@ def test_no_secret_is_stored_in_clear(store: Store) -> None:
     token = store.people.add_link("setup")
     owner = teacher(store)
     session = store.people.open_session(owner)
-    _, _, code = seated(store, store.courses.add("C", "UTC", owner))
+    _, _, code = enrol_student(store, store.courses.add("C", "UTC", owner))
     with store.engine.connect() as connection:
         rows = [
             str(row) for table in (account_links, sessions, students) for row in connection.execute(sa.select(table))
@@ -211,7 +211,7 @@ def test_a_name_of_the_roster_is_taken_once(store: Store) -> None:
 
 def test_a_resume_code_is_read_as_it_was_typed(store: Store) -> None:
     """Ten letters out of 21, in any case and spacing; a new code voids the old one; no other code is anybody's."""
-    kim, _, code = seated(store, course(store))
+    kim, _, code = enrol_student(store, course(store))
     assert len(code) == 10
     assert set(code) <= set(LETTERS)
     other = store.add_visitor()
@@ -227,7 +227,7 @@ def test_a_resume_code_is_read_as_it_was_typed(store: Store) -> None:
 def test_a_browser_sits_as_one_student_of_a_course(store: Store) -> None:
     """Sitting down as somebody else moves it; getting up leaves the student there."""
     where = course(store)
-    kim, visitor, _ = seated(store, where)
+    kim, visitor, _ = enrol_student(store, where)
     lou, _ = store.courses.enrol(where, "Lou", visitor.id)
     assert store.courses.enrolled_student(visitor.id, where.id) == lou
     store.courses.leave(kim, visitor.id)
@@ -303,7 +303,7 @@ def test_a_sheet_is_the_same_as_long_as_its_questions_are() -> None:
 def opened(store: Store) -> tuple[Activity, Student]:
     where = course(store)
     activity = store.activities.add(where, Plan("Week 3"), CONTENT)
-    kim, _, _ = seated(store, where)
+    kim, _, _ = enrol_student(store, where)
     store.classwork.arrive(activity.id, kim.id)
     return activity, kim
 
@@ -361,7 +361,9 @@ def test_an_anonymous_ticket_is_joined_to_nobody(store: Store) -> None:
     """No column holds the student, the key of the form or a time, and what stands there tells nothing of the order."""
     activity, _kim = opened(store)
     for number, text in enumerate(("first", "second")):
-        student, _, _ = seated(store, store.courses.find(activity.course_id) or pytest.fail("no course"), f"S{number}")
+        student, _, _ = enrol_student(
+            store, store.courses.find(activity.course_id) or pytest.fail("no course"), f"S{number}"
+        )
         store.classwork.arrive(activity.id, student.id)
         answers = {"muddiest": text}
         assert store.classwork.hand_in_ticket(activity.id, student.id, f"form {number}", answers, anonymous=True)

@@ -12,14 +12,14 @@ from app.settings import PROJECT
 from app.store import Activity, NewMarks, Plan, Spotlight, Store, Student, Teacher
 from app.store.classwork import ClassDraft
 from app.store.tables import old_marks, regrades, teachers
-from tests.helpers.stored_class import CONTENT, HALF, LLAMA, key, seated, teacher
+from tests.helpers.stored_class import CONTENT, HALF, LLAMA, enrol_student, key, teacher
 
 
 def activity_of(store: Store) -> tuple[Activity, Student, Teacher]:
     owner = teacher(store)
     course = store.courses.add("C", "UTC", owner)
     made = store.activities.add(course, Plan("A"), CONTENT)
-    return made, seated(store, course)[0], owner
+    return made, enrol_student(store, course)[0], owner
 
 
 def test_the_room_is_asked_alike_on_both_databases(store: Store) -> None:

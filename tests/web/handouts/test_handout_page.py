@@ -8,7 +8,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from tests.helpers.print_jobs import finished_print_job
-from tests.helpers.printed import printed
+from tests.helpers.printed import read_pdf
 
 QUERY = "worksheet=llama-7b&variants=1&sheets=3&layout=full&back=classic&course=COS+597G&paper=a4"
 
@@ -34,7 +34,7 @@ def test_the_pages_shown_are_those_of_the_pdf(client: TestClient) -> None:
     answer = client.get(f"/handout.pdf?{QUERY}")
     assert answer.headers["content-type"] == "application/pdf"
     assert 'filename="llama-7b.pdf"' in answer.headers["content-disposition"]
-    assert len(pictures) == len(printed(answer.content)) == 6
+    assert len(pictures) == len(read_pdf(answer.content)) == 6
     for source in pictures:
         picture = client.get(source.replace("&amp;", "&"))
         assert picture.headers["content-type"] == "image/svg+xml"
@@ -55,7 +55,7 @@ def test_a_sheet_with_a_decoders_text_is_printed_as_it_is_shown(client: TestClie
     assert re.search(r'name="decoded" class="decodes" value="7"', page)
     link = re.search(r'href="(/handout\.pdf\?[^"]*)"', page)
     assert link
-    paper = printed(client.get(link[1].replace("&amp;", "&")).content)[0].text
+    paper = read_pdf(client.get(link[1].replace("&amp;", "&")).content)[0].text
     assert f"Sheet {code[1]}," in paper
 
 
@@ -110,7 +110,7 @@ def test_a_class_list_becomes_a_handout(client: TestClient) -> None:
     page = finished_print_job(client, answer.headers["location"])
     link = re.search(r'href="(/handout/jobs/[^"]+\.pdf)"', page)
     assert link
-    text = " ".join(page.text for page in printed(client.get(link.group(1)).content))
+    text = " ".join(page.text for page in read_pdf(client.get(link.group(1)).content))
     assert "Ada Lovelace" in text
     assert set("王小明") <= set(text)
     assert len(set(re.findall(r"Sheet ([A-Z-]+), page 1", text))) == 3
@@ -144,8 +144,8 @@ def test_too_many_at_once_are_told_to_come_back(client: TestClient) -> None:
 
 def test_a_qr_code_leads_to_where_the_page_was_asked_for(client: TestClient) -> None:
     """Unless that is this machine alone, the address of the page is the address on the sheets."""
-    [here] = printed(client.get("/handout.pdf").content)
+    [here] = read_pdf(client.get("/handout.pdf").content)
     assert here.codes == []
-    [there] = printed(client.get("/handout.pdf", headers={"host": "shapes.example.org"}).content)
+    [there] = read_pdf(client.get("/handout.pdf", headers={"host": "shapes.example.org"}).content)
     assert len(there.codes) == 2
     assert all(code.startswith("http://shapes.example.org/v/") for code in there.codes)

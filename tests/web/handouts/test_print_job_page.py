@@ -8,7 +8,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from tests.helpers.print_jobs import finished_print_job
-from tests.helpers.printed import printed
+from tests.helpers.printed import read_pdf
 
 
 def test_a_large_handout_shows_its_progress(client: TestClient) -> None:
@@ -21,7 +21,7 @@ def test_a_large_handout_shows_its_progress(client: TestClient) -> None:
     first = client.get(address)
     assert "<progress" not in first.text or "refresh" in first.headers
     assert "Download the PDF" in finished_print_job(client, address)
-    assert len(printed(client.get(f"{address}.pdf").content)) == 60
+    assert len(read_pdf(client.get(f"{address}.pdf").content)) == 60
 
 
 def test_the_page_of_a_job_does_not_read_its_pdf(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from app.web.shared.cookies import VISITOR_COOKIE
 from tests.helpers.class_sheet import HALF, press
 from tests.helpers.fake_runner import FakeRunner
 from tests.helpers.html_page import Page
-from tests.helpers.runs import finished_run
+from tests.helpers.runs import run_and_wait
 from tests.helpers.school import School
 
 
@@ -44,8 +44,8 @@ def test_a_head_is_run_from_class_as_the_rules_say_and_is_no_practice(
     press(browser, activity, "check", HALF)
     button = Page(browser.get(sheet).text).find("button", id="start-run")[0][0]
     assert button["formaction"] == button["hx-post"] == f"{sheet}/run"
-    text = finished_run(browser, {**HALF, "queries.rows": "99", "version": "8"}, button["hx-post"])
-    again = finished_run(browser, {"device": "meta"}, Page(text).find("form")[0][0]["action"])
+    text = run_and_wait(browser, {**HALF, "queries.rows": "99", "version": "8"}, button["hx-post"])
+    again = run_and_wait(browser, {"device": "meta"}, Page(text).find("form")[0][0]["action"])
     for shown in (text, again):
         assert f'href="{sheet}"' in shown
         assert "/sheet?" not in shown
@@ -69,7 +69,7 @@ def test_where_a_head_may_be_run_before_a_try_something_must_be_written(
     sheet = f"/class/{activity.id}/1"
     assert "Write what you expect in at least one row first" in browser.post(f"{sheet}/run", data={}).text
     assert runner.calls == []
-    finished_run(browser, HALF, f"{sheet}/run")
+    run_and_wait(browser, HALF, f"{sheet}/run")
     later = Plan("Week 4", None, Policies(run="before"), datetime.now(UTC) + timedelta(hours=1))
     waiting = school.activity(course, sheets=("llama-7b",), plan=later)
     assert browser.post(f"/class/{waiting.id}/1/run", data=HALF).status_code == 409

@@ -14,7 +14,7 @@ from app.forward.lines import ForwardError
 from app.forward.process import RunnerBusy, RunnerFailed, RunTooLong
 from app.store.tables import practice_attempts, runs
 from tests.helpers.html_page import Page
-from tests.helpers.runs import finished_run
+from tests.helpers.runs import run_and_wait
 from tests.helpers.school import SCRIPT
 from tests.helpers.sheet_form import LLAMA_FORM
 
@@ -34,7 +34,7 @@ def test_nothing_is_run_for_an_empty_sheet(client: TestClient, runner: FakeRunne
 
 def test_the_head_is_run_beside_what_was_typed(client: TestClient, runner: FakeRunner) -> None:
     """The run's page has what was typed, what came out, whether they agree, device, time and memory."""
-    text = finished_run(client, {**LLAMA_FORM, "queries.rows": "100", "queries.columns": "4096"})
+    text = run_and_wait(client, {**LLAMA_FORM, "queries.rows": "100", "queries.columns": "4096"})
     page = Page(text)
     architecture, tokens, options = runner.calls[0]
     assert (architecture.name, tokens) == ("LLaMA 7B", 100)
@@ -53,7 +53,7 @@ def test_the_head_is_run_beside_what_was_typed(client: TestClient, runner: FakeR
 
 def test_the_picture_of_weights_is_a_picture(client: TestClient) -> None:
     """A PNG of one pixel a cell, kept by the browser; a run without picture has none."""
-    text = finished_run(client, {**LLAMA_FORM, "queries.rows": "100"})
+    text = run_and_wait(client, {**LLAMA_FORM, "queries.rows": "100"})
     address = next(attrs["src"] for attrs, _ in Page(text).find("img"))
     response = client.get(address)
     assert response.headers["content-type"] == "image/png"
@@ -66,7 +66,7 @@ def test_the_picture_of_weights_is_a_picture(client: TestClient) -> None:
 def test_a_run_on_the_meta_device_has_shapes_and_no_numbers(client: TestClient, runner: FakeRunner) -> None:
     """No picture, no time, no memory measured, and a sentence that says why."""
     runner.changes = {"device": "meta", "milliseconds": None, "peak_bytes": None, "row_sums": None, "picture": None}
-    text = finished_run(
+    text = run_and_wait(
         client, {**LLAMA_FORM, "queries.rows": "100", "device": "meta", "head": "3", "dtype": "bfloat16"}
     )
     assert runner.calls[0][2] == {"topic": "single-head", "device": "meta", "dtype": "bfloat16", "head": 3}
@@ -80,14 +80,14 @@ def test_a_run_on_the_meta_device_has_shapes_and_no_numbers(client: TestClient, 
 
 def test_the_simplified_sheet_runs_the_model_as_it_is(client: TestClient, runner: FakeRunner) -> None:
     """Qwen2.5 0.5B runs with its 2 key/value heads, whatever the worksheet simplifies."""
-    finished_run(client, {"worksheet": "qwen2.5-0.5b", "queries.rows": "50"})
+    run_and_wait(client, {"worksheet": "qwen2.5-0.5b", "queries.rows": "50"})
     assert (runner.calls[0][0].H, runner.calls[0][0].G) == (14, 2)
 
 
 def test_a_table_that_torch_contradicts_is_reported(client: TestClient, runner: FakeRunner) -> None:
     """Where torch and the table differ, the page names the matrices and says so aloud."""
     runner.changes = {"agrees": False, "disagreements": ["queries", "scores"]}
-    page = Page(finished_run(client, {**LLAMA_FORM, "queries.rows": "100"}))
+    page = Page(run_and_wait(client, {**LLAMA_FORM, "queries.rows": "100"}))
     assert "torch differ: queries, scores" in page.text("p", class_="agree")
     assert page.find("p", class_="agree", role="alert")
 
@@ -106,11 +106,11 @@ def test_a_run_that_ends_without_result_says_why(
 ) -> None:
     """One sentence, and a form to run it another way, beside the same answers, which are no try once more."""
     runner.problem = problem
-    page = Page(finished_run(client, {**LLAMA_FORM, "queries.rows": "100"}))
+    page = Page(run_and_wait(client, {**LLAMA_FORM, "queries.rows": "100"}))
     assert page.text("p", class_="problem").startswith(sentence)
     runner.problem = None
     form = page.find("form")[0][0]
-    again = Page(finished_run(client, {"device": "meta", "dtype": "float16", "head": "1"}, form["action"]))
+    again = Page(run_and_wait(client, {"device": "meta", "dtype": "float16", "head": "1"}, form["action"]))
     assert "100" in next(row for _, row in again.find("tr") if row.startswith("QQueries"))
     assert runner.calls[-1][2] == {"topic": "single-head", "device": "meta", "dtype": "float16", "head": 1}
     with client.app.state.services.store.engine.connect() as connection:  # type: ignore[attr-defined]
@@ -161,5 +161,5 @@ def test_a_head_that_is_no_number_is_left_to_the_forward_pass_to_refuse(
     client: TestClient, runner: FakeRunner, head: str
 ) -> None:
     """What is typed for a head never breaks the form: the runner is asked for head -1, which no model has."""
-    finished_run(client, {**LLAMA_FORM, "queries.rows": "100", "head": head})
+    run_and_wait(client, {**LLAMA_FORM, "queries.rows": "100", "head": head})
     assert runner.calls[0][2]["head"] == -1

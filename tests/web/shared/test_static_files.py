@@ -12,7 +12,7 @@ from app.main import create_app
 from app.settings import PROJECT, Settings
 from app.web.shared.static_files import IMMUTABLE, REVALIDATE, STATIC, static_url
 from tests.helpers.html_page import Page
-from tests.helpers.runs import finished_run
+from tests.helpers.runs import run_and_wait
 from tests.helpers.sheet_form import LLAMA_FORM
 
 FILES = sorted(str(path.relative_to(STATIC)) for path in STATIC.rglob("*.*") if path.is_file())
@@ -65,7 +65,7 @@ def test_vendored_files_are_kept_and_ours_are_asked_for_again(client: TestClient
 
 def test_pages_load_nothing_from_elsewhere(client: TestClient) -> None:
     """Every src and href of a page is ours, but for the link to the model's card; what they name is there."""
-    texts = [client.get("/").text, client.get("/nope").text, finished_run(client, {**LLAMA_FORM, "queries.rows": "1"})]
+    texts = [client.get("/").text, client.get("/nope").text, run_and_wait(client, {**LLAMA_FORM, "queries.rows": "1"})]
     outside = set[str]()
     for text in texts:
         for tag, attributes, _ in Page(text).elements:

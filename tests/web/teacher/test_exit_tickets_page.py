@@ -6,7 +6,7 @@ from fastapi import FastAPI
 
 from tests.helpers.answer_keys import WIDE
 from tests.helpers.html_page import Page
-from tests.helpers.marked_classroom import MarkedClassroom, lines, ticketed
+from tests.helpers.marked_classroom import MarkedClassroom, classroom_with_tickets, table_rows
 
 
 def said(page: Page) -> list[str]:
@@ -15,7 +15,7 @@ def said(page: Page) -> list[str]:
 
 def test_exit_tickets_are_searched_starred_and_hidden(app: FastAPI) -> None:
     """Words in any case; a star comes first and shows on its own; what is hidden shows only among the hidden."""
-    classroom = ticketed(app, anonymous=True)
+    classroom = classroom_with_tickets(app, anonymous=True)
     page = classroom.page("/tickets")
     assert said(page) == ["Mo is curious", "The output PROJECTION", "Why √d?", "a rude word"]
     assert "Kim" not in str(said(page))
@@ -39,7 +39,7 @@ def test_exit_tickets_are_searched_starred_and_hidden(app: FastAPI) -> None:
 
 def test_another_activitys_answer_cannot_be_marked_through_ones_own(app: FastAPI) -> None:
     """The key of an answer is good under its own activity alone."""
-    theirs, mine = ticketed(app, anonymous=True), MarkedClassroom(app)
+    theirs, mine = classroom_with_tickets(app, anonymous=True), MarkedClassroom(app)
     [answer, *_] = theirs.school.store.classwork.tickets(theirs.activity.id)
     with mine.school.browser(teacher=mine.teacher) as browser:
         data = {"mark": "hidden", "on": "yes"}
@@ -49,13 +49,13 @@ def test_another_activitys_answer_cannot_be_marked_through_ones_own(app: FastAPI
 
 def test_named_tickets_say_whose_they_are(app: FastAPI) -> None:
     """Where the activity asked for names, each answer has one."""
-    assert "Why √d? Kim" in said(ticketed(app, anonymous=False).page("/tickets"))
+    assert "Why √d? Kim" in said(classroom_with_tickets(app, anonymous=False).page("/tickets"))
 
 
 def test_muddy_points_stand_beside_what_was_believed(app: FastAPI) -> None:
     """The same page counts the misconceptions of the same session."""
-    classroom = ticketed(app, anonymous=True)
+    classroom = classroom_with_tickets(app, anonymous=True)
     classroom.hand_in(classroom.student("Ned"), WIDE)
     page = classroom.page("/tickets")
-    assert ["A head is as wide as the model", "1"] in lines(page)
+    assert ["A head is as wide as the model", "1"] in table_rows(page)
     assert page.text("h2", id="q-muddiest").endswith("3")

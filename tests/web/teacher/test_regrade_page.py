@@ -11,7 +11,7 @@ from app.store import Graded, NewMarks, Policies
 from app.store.tables import audit_log
 from tests.helpers.answer_keys import KEY, WIDE
 from tests.helpers.html_page import Page
-from tests.helpers.marked_classroom import MarkedClassroom, lines
+from tests.helpers.marked_classroom import MarkedClassroom, table_rows
 
 FOLLOWING = {**KEY, "input.rows": "99", "queries.rows": "99"}
 
@@ -36,7 +36,7 @@ def test_a_changed_share_is_shown_first_then_applied_with_the_old_marks_kept(app
     assert classroom.page("/regrade").find("button", type="submit") == []
     classroom.change_follow_share(0)
     dry = classroom.page("/regrade")
-    assert lines(dry)[1:] == [["Lou", "One head of LLaMA 7B", "12.5 of 14", "12 of 14", "−0.5"]]
+    assert table_rows(dry)[1:] == [["Lou", "One head of LLaMA 7B", "12.5 of 14", "12 of 14", "−0.5"]]
     assert store.classwork.attempts_of_activity(classroom.activity.id) == (first, right)
     assert classroom.regrade({"changes": "something else"}) == 409
     assert store.classwork.attempts_of_activity(classroom.activity.id) == (first, right)
@@ -52,7 +52,7 @@ def test_a_changed_share_is_shown_first_then_applied_with_the_old_marks_kept(app
         regraded = sa.select(*columns).where(audit_log.c.action == "regraded")
         entries = [tuple(row) for row in connection.execute(regraded)]
     assert entries == [(classroom.teacher.id, "activity", classroom.activity.id, "1")]
-    head = lines(classroom.page(f"/results/{lou.id}"))[0][1]
+    head = table_rows(classroom.page(f"/results/{lou.id}"))[0][1]
     assert "12 of 14" in head
     assert "was 12.5 of 14 until" in head
     assert "All 2 attempts would keep the marks they have." in str(classroom.page("/regrade").find("p"))
@@ -69,7 +69,7 @@ def test_a_corrected_worksheet_is_what_tries_are_marked_by_again(app: FastAPI) -
     assert before.score < 14
     assert before.out_of == 16
     dry = classroom.page("/regrade")
-    assert lines(dry)[1][3] == "14 of 14"
+    assert table_rows(dry)[1][3] == "14 of 14"
     assert classroom.regrade({"changes": changes(dry)}) == 303
     [after] = services.store.classwork.attempts_of_activity(classroom.activity.id)
     assert (after.score, after.out_of, set(after.marks.values())) == (14, 14, {"right"})
@@ -95,7 +95,7 @@ def test_a_student_sees_the_marks_that_the_instructor_sees(app_on_each_database:
     assert "another version of this sheet" in sheet.text("p", class_="result")
     assert "13 of 14 boxes are right" in sheet.text("p", class_="result")
     assert "13 of 14" in mine
-    table = {line[0]: line[1:] for line in lines(classroom.page("/results"))}
+    table = {line[0]: line[1:] for line in table_rows(classroom.page("/results"))}
     assert table["Kim"][0] == "13"
     with classroom.browser_of(kim) as browser:
         address = f"/class/{classroom.activity.id}/1"
@@ -103,7 +103,7 @@ def test_a_student_sees_the_marks_that_the_instructor_sees(app_on_each_database:
     assert "Look again at “Output of this head” (columns)" in hinted.text("p", class_="hint")
     classroom.store.activities.set_state(classroom.activity, "closed")
     sheet, _ = classroom.seen_by(kim)
-    told = [line for line in lines(sheet) if line[0].startswith("Answer")]
+    told = [line for line in table_rows(sheet) if line[0].startswith("Answer")]
     assert [line[1] for line in told] == ["100N"] * 7
     assert beside(sheet) == right
 

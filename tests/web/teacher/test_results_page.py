@@ -7,7 +7,7 @@ from fastapi import FastAPI
 from app.classes.student_sheet import student_sheet
 from app.store import Policies
 from tests.helpers.answer_keys import KEY, WIDE
-from tests.helpers.marked_classroom import MarkedClassroom, lines
+from tests.helpers.marked_classroom import MarkedClassroom, table_rows
 
 FOLLOWING = {**KEY, "input.rows": "99", "queries.rows": "99"}
 
@@ -22,7 +22,7 @@ def test_the_table_shows_last_tries_and_the_rows_first_ones(app: FastAPI) -> Non
     classroom.hand_in(kim, WIDE)
     classroom.hand_in(kim, KEY)
     classroom.hand_in(lou, WIDE)
-    table = {line[0]: line[1:] for line in lines(classroom.page("/results"))}
+    table = {line[0]: line[1:] for line in table_rows(classroom.page("/results"))}
     assert table["Kim"][:2] == ["14", "2"]
     assert [mark[0] for mark in table["Kim"][2:]] == ["✓"] * 7
     assert [mark[0] for mark in table["Lou"][2:]] == ["✓", "↺", "↺", "↺", "✓", "✓", "✓"]
@@ -39,7 +39,7 @@ def test_ten_students_are_enough_to_say_how_a_row_discriminates(app: FastAPI) ->
     weak = dict.fromkeys(KEY, "1") | {"input.rows": "100", "input.columns": "4096"}
     for number in range(10):
         classroom.hand_in(classroom.student(f"S{number}"), KEY if number < 5 else weak)
-    table = {line[0]: line[1:] for line in lines(classroom.page("/results"))}
+    table = {line[0]: line[1:] for line in table_rows(classroom.page("/results"))}
     assert table["Keys K"][3] == "1.00"
     assert table["Input to this head X"][3] == "all alike"
 
@@ -57,7 +57,7 @@ def test_wrong_answers_of_different_numbers_are_counted_by_their_symbol(app: Fas
         classroom.hand_in(student, wide)
         typed.add(str(variant.tokens))
     assert len(typed) > 1
-    table = {line[0]: line[1:] for line in lines(classroom.page("/results"))}
+    table = {line[0]: line[1:] for line in table_rows(classroom.page("/results"))}
     assert table["Queries Q"] == ["", "0 %", "0 of 3", "too few", "columns d_model × 3"]
     assert table["A head is as wide as the model"] == ["3", "3"]
     assert "All 3 attempts would keep" in str(classroom.page("/regrade").find("p"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import FastAPI
 
 from tests.helpers.answer_keys import KEY, WIDE
-from tests.helpers.marked_classroom import MarkedClassroom, lines
+from tests.helpers.marked_classroom import MarkedClassroom, table_rows
 
 
 def test_a_students_page_shows_every_try(app: FastAPI) -> None:
@@ -16,7 +16,7 @@ def test_a_students_page_shows_every_try(app: FastAPI) -> None:
     classroom.hand_in(kim, {**KEY, "keys.rows": "??"})
     classroom.hand_in(lou, {**KEY, "keys.rows": "77777"})
     page = classroom.page(f"/results/{kim.id}")
-    heads, *rows = lines(page)
+    heads, *rows = table_rows(page)
     assert [head.split("handed")[0].rpartition(" of ")[0].split()[-1] for head in heads[1:]] == ["11", "13"]
     table = {row[0]: row[1:] for row in rows}
     assert table["Keys"] == ["100 right × 4096 not right", "?? could not be read × 128 right"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import FastAPI
 
 from tests.helpers.answer_keys import KEY, WIDE
-from tests.helpers.marked_classroom import ticketed
+from tests.helpers.marked_classroom import classroom_with_tickets
 
 NO_PROJECTION = {**KEY, "output.columns": "128"}
 
@@ -14,7 +14,7 @@ def test_one_page_for_the_next_meeting(app: FastAPI) -> None:
     """The misconception that most hold with its explanation, the row that fewest had right first, and starred
     sentences.
     """
-    classroom = ticketed(app, anonymous=True)
+    classroom = classroom_with_tickets(app, anonymous=True)
     for number, answers in enumerate([WIDE, WIDE, NO_PROJECTION]):
         classroom.hand_in(classroom.student(f"S{number}"), answers)
     classwork = classroom.store.classwork
