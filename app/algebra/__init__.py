@@ -1,1 +1,1 @@
-"""Symbols, products and sums of symbols, and the parser of typed arithmetic."""
+"""Sizes in symbols (`expression`), the parser of typed arithmetic (`parser`), numbers as text (`number_text`)."""

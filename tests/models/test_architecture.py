@@ -68,39 +68,43 @@ def test_every_size_remembers_where_it_came_from(record: Record) -> None:
 @every_length
 def test_a_head_has_the_shapes_seen_in_a_real_forward_pass(record: Record, tokens: str) -> None:
     """Rows and columns of all eight matrices of one head."""
-    found, seen = shapes(read(record), int(tokens)), record["expected"]["activations"][tokens]
-    assert found["head"] == {**{key: seen[key] for key in found["head"] if key in seen}, "output": seen["head_output"]}
+    computed, measured = shapes(read(record), int(tokens)), record["expected"]["activations"][tokens]
+    head = computed["head"]
+    assert head == {**{key: measured[key] for key in head if key in measured}, "output": measured["head_output"]}
 
 
 @every_length
 def test_a_layer_and_the_logits_have_the_shapes_seen_in_a_real_forward_pass(record: Record, tokens: str) -> None:
     """What the projections give for all heads side by side, fused or apart, and the logits of every position."""
-    found, expected = shapes(read(record), int(tokens)), record["expected"]
-    seen = expected["activations"][tokens]
-    outputs = [shape[1:] for shape in seen["projection_outputs"].values()]
-    q, k, v = (found["layer"][key] for key in ("queries", "keys", "values"))
+    computed, expected = shapes(read(record), int(tokens)), record["expected"]
+    measured = expected["activations"][tokens]
+    outputs = [shape[1:] for shape in measured["projection_outputs"].values()]
+    q, k, v = (computed["layer"][key] for key in ("queries", "keys", "values"))
     apart = expected["projection_style"] == "separate"
     assert outputs[:-1] == ([q, k, v] if apart else [[int(tokens), q[1] + k[1] + v[1]]])
-    assert outputs[-1] == found["layer"]["output"]
-    assert found["model"]["logits"] == seen["logits"]
-    assert found["causal"] == expected["causal"]
+    assert outputs[-1] == computed["layer"]["output"]
+    assert computed["model"]["logits"] == measured["logits"]
+    assert computed["causal"] == expected["causal"]
 
 
 @every_length
 def test_a_decode_step_has_the_shapes_seen_with_a_real_cache(record: Record, tokens: str) -> None:
     """One more token after N cached ones; null where there is no cache, or no position left in the table."""
-    found, seen = shapes(read(record), int(tokens))["decode"], record["expected"]["activations"][tokens]["decode"]
-    assert (found is None) == (seen is None)
-    for key, shape in (found or {}).items():
-        assert shape == seen.get(key, found["output"])
+    computed, measured = (
+        shapes(read(record), int(tokens))["decode"],
+        record["expected"]["activations"][tokens]["decode"],
+    )
+    assert (computed is None) == (measured is None)
+    for key, shape in (computed or {}).items():
+        assert shape == measured.get(key, computed["output"])
 
 
 def test_cross_attention_has_the_shapes_seen_with_unequal_lengths() -> None:
     """T5 with 100 encoded and 7 decoded tokens: 7 × 100 scores."""
     (t5,) = (record for record in RECORDS if record["model_type"] == "t5")
-    seen = t5["expected"]["encoder100_decoder7"]["cross"]
-    found = shapes(read(t5), 100, 7)["cross"]
-    assert {key: found[key] for key in seen} == seen
+    measured = t5["expected"]["encoder100_decoder7"]["cross"]
+    computed = shapes(read(t5), 100, 7)["cross"]
+    assert {key: computed[key] for key in measured} == measured
     assert shapes(read(t5), 100)["cross"]["scores"] == [100, 100]
     assert "cross" not in shapes(llama(), 100)
 
@@ -137,8 +141,8 @@ def test_latent_attention_keeps_a_latent_and_a_rotary_key() -> None:
     architecture = build_architecture({"model_type": "deepseek_v3", **LLAMA, **LATENT, "q_lora_rank": 14})
     assert (architecture.d_h, architecture.d_v, architecture.G) == (14, 7, 9)
     for topic in (LATENT_ATTENTION, DIRECT_LATENT_ATTENTION):
-        found = topic.shapes({**architecture.all_sizes, "N": 100})
-        assert (found["cache"], found["keys"], found["values"]) == ((100, 17), (100, 9 * 14), (100, 9 * 7))
+        computed = topic.shapes({**architecture.all_sizes, "N": 100})
+        assert (computed["cache"], computed["keys"], computed["values"]) == ((100, 17), (100, 9 * 14), (100, 9 * 7))
 
 
 def test_null_is_not_missing() -> None:
@@ -359,5 +363,5 @@ def assert_letters_agree(topic: TensorTable, sizes: dict[str, int]) -> None:
 def test_a_key_value_head_for_each_query_head_is_the_simplification_of_courses() -> None:
     """G becomes H, and the keys of the layer as wide as the queries."""
     simple = llama().as_multi_head()
-    found = ATTENTION_LAYER.shapes({**simple.all_sizes, "N": 7})
-    assert found["keys"] == found["queries"] == (7, 54)
+    computed = ATTENTION_LAYER.shapes({**simple.all_sizes, "N": 7})
+    assert computed["keys"] == computed["queries"] == (7, 54)

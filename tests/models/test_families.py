@@ -26,10 +26,10 @@ def read(config: Config, class_name: str) -> Architecture:
 
 
 def ours(architecture: Architecture) -> Shapes:
-    found: Shapes = {}
+    computed: Shapes = {}
     for parameter in parameter_tensors(architecture):
-        found.setdefault(parameter.name, Counter())[parameter.stored_shape] += parameter.instances
-    return found
+        computed.setdefault(parameter.name, Counter())[parameter.stored_shape] += parameter.instances
+    return computed
 
 
 def theirs(parameters: dict[str, tuple[int, ...]], architecture: Architecture) -> Shapes:
@@ -53,12 +53,12 @@ def test_every_layer_holds_as_many_parameters_as_in_transformers(case: Case) -> 
     """Layer by layer, so that experts, first layers and cross attention stand where they belong."""
     config, class_name = list(case.configs())[-1]
     architecture, parameters = read(config, class_name), built(config, class_name)
-    found: dict[tuple[str, int], int] = {}
+    computed: dict[tuple[str, int], int] = {}
     for part in architecture.stacks:
         rows = [run.total for run in layer_counts(architecture, part) for _ in range(run.count)]
         stack = architecture.task_head.prefix + part.spec.name.split("{i}")[0]
-        found |= {(stack, number): total for number, total in enumerate(rows)}
-    assert found == per_layer(parameters)
+        computed |= {(stack, number): total for number, total in enumerate(rows)}
+    assert computed == per_layer(parameters)
     assert parameter_counts(architecture).total == sum(math.prod(shape) for shape in parameters.values())
 
 
@@ -126,9 +126,9 @@ def test_a_decode_step_has_the_keys_that_a_real_cache_leaves(model_type: str, ch
     config = {"model_type": model_type, **LLAMA, **changed}
     architecture = build_architecture(config)
     for tokens in (1, 3, 4, 9):
-        found = shapes(architecture, tokens)
+        computed = shapes(architecture, tokens)
         whole, step = attention_of_a_step(config, architecture.model_class, tokens)
-        assert (found["head"]["weights"], found["decode"]["weights"]) == (whole, step)
+        assert (computed["head"]["weights"], computed["decode"]["weights"]) == (whole, step)
 
 
 def test_the_first_files_of_falcon_are_the_same_models_under_other_names() -> None:

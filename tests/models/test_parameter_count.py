@@ -36,11 +36,11 @@ def named(records: list[Record]) -> pytest.MarkDecorator:
 @named(RECORDS)
 def test_totals_and_buckets_are_those_measured(record: Record) -> None:
     """Embedding, output head, everything else outside the layers, and the sum of all."""
-    found, expected = parameters_json(read(record)), record["expected"]
-    assert found["total"] == expected["total_parameters"]
-    assert found["embedding"] == expected["parameters_embedding"]
-    assert found["output_head"] == expected["parameters_lm_head"]
-    assert found["other"] == expected["parameters_other_non_layer"]
+    counts, expected = parameters_json(read(record)), record["expected"]
+    assert counts["total"] == expected["total_parameters"]
+    assert counts["embedding"] == expected["parameters_embedding"]
+    assert counts["output_head"] == expected["parameters_lm_head"]
+    assert counts["other"] == expected["parameters_other_non_layer"]
     assert read(record).model_class == expected["model_class"]
 
 
@@ -48,23 +48,23 @@ def test_totals_and_buckets_are_those_measured(record: Record) -> None:
 def test_layers_are_counted_run_by_run(record: Record) -> None:
     """Encoder first, then decoder; cross attention and relative positions are neither attention nor norms."""
     measured = [run for runs in record["expected"]["parameters_by_layer"].values() for run in runs]
-    found = parameters_json(read(record))["layers"]
-    assert [run["count"] for run in found] == [run["layers"] for run in measured]
-    assert [[run[key] for key in LAYER_ROW] for run in found] == [[run[key] for key in LAYER_ROW] for run in measured]
-    assert [run["other"] for run in found] == [run["attention_other"] + run["cross_attention"] for run in measured]
+    runs = parameters_json(read(record))["layers"]
+    assert [run["count"] for run in runs] == [run["layers"] for run in measured]
+    assert [[run[key] for key in LAYER_ROW] for run in runs] == [[run[key] for key in LAYER_ROW] for run in measured]
+    assert [run["other"] for run in runs] == [run["attention_other"] + run["cross_attention"] for run in measured]
 
 
 @named(RECORDS)
 def test_every_stored_shape_is_the_one_in_transformers(record: Record) -> None:
     """Names and shapes of the first layer's parameters, and of all outside the layers."""
-    found = {tensor["name"]: tensor["shape"] for tensor in parameters_json(read(record))["tensors"]}
+    shapes = {tensor["name"]: tensor["shape"] for tensor in parameters_json(read(record))["tensors"]}
     expected = record["expected"]
-    outside = {name: shape for name, shape in found.items() if "{i}" not in name}
+    outside = {name: shape for name, shape in shapes.items() if "{i}" not in name}
     assert outside == expected["non_layer_parameter_shapes"]
     layers = [expected["layer0_parameter_shapes"], expected.get("decoder_layer0_parameter_shapes", {})]
     stacks = [f"{stack}.{{i}}." for stack in expected["parameters_by_layer"]]
     for stack, layer in zip(stacks, layers, strict=False):
-        assert {name.removeprefix(stack): s for name, s in found.items() if name.startswith(stack)} == layer
+        assert {name.removeprefix(stack): s for name, s in shapes.items() if name.startswith(stack)} == layer
 
 
 @named(RECORDS)
@@ -115,11 +115,11 @@ def test_llama_7b_is_a_sum_of_products_without_the_context_length() -> None:
 def test_sums_over_tensors_layers_and_buckets_agree_for_any_sizes(case: Case, data: st.DataObject) -> None:
     """With random legal sizes and settings: nothing crashes, and three ways of adding up give one total."""
     architecture = build_architecture(drawn(case, data))
-    found = parameters_json(architecture)
-    total = sum(tensor["count"] * tensor["layers"] for tensor in found["tensors"])
-    layers = sum(run["count"] * run["total"] for run in found["layers"])
-    assert found["total"] == total == found["embedding"] + found["output_head"] + found["other"] + layers
-    assert 0 < found["active"] <= total
+    counts = parameters_json(architecture)
+    total = sum(tensor["count"] * tensor["layers"] for tensor in counts["tensors"])
+    layers = sum(run["count"] * run["total"] for run in counts["layers"])
+    assert counts["total"] == total == counts["embedding"] + counts["output_head"] + counts["other"] + layers
+    assert 0 < counts["active"] <= total
     for parameter in parameter_tensors(architecture):
         assert sorted(parameter.stored_shape) == sorted(parameter.in_out_shape)
         assert parameter.count == math.prod(parameter.stored_shape)

@@ -64,19 +64,19 @@ def evaluated(numbers: str) -> int:
 @pytest.mark.parametrize("record", RECORDS, ids=lambda record: str(record["name"]))
 def test_the_written_sum_comes_to_the_measured_total(record: dict[str, Any]) -> None:
     """In numbers, reckoned from the text alone; in symbols, as worked out by hand."""
-    found = parameter_formula(build_architecture(record["config"], record["name"]))
-    assert evaluated(found.numbers) == found.total == record["expected"]["total_parameters"]
-    assert found.symbols == BY_HAND.get(record["name"], found.symbols)
+    formula = parameter_formula(build_architecture(record["config"], record["name"]))
+    assert evaluated(formula.numbers) == formula.total == record["expected"]["total_parameters"]
+    assert formula.symbols == BY_HAND.get(record["name"], formula.symbols)
 
 
 def test_the_sum_of_every_family_is_that_of_its_tensors() -> None:
     """Whatever the layers, the total of the parts, of the numbers as written, and of the tensors are one."""
-    seen = set()
+    families = set()
     for architecture in cases():
-        found = parameter_formula(architecture)
-        assert found.total == parameter_counts(architecture).total == evaluated(found.numbers), architecture.family
-        seen.add(architecture.family)
-    assert seen == {case.model_type for case in CASES}
+        formula = parameter_formula(architecture)
+        assert formula.total == parameter_counts(architecture).total == evaluated(formula.numbers), architecture.family
+        families.add(architecture.family)
+    assert families == {case.model_type for case in CASES}
 
 
 OF_ALL_FAMILIES = """
@@ -105,10 +105,10 @@ def test_no_formula_depends_on_the_hash_seed() -> None:
 
 def test_the_sum_of_llama_7b_in_numbers(library: Library) -> None:
     """32000·4096 + 32·(4·4096² + 3·4096·11008 + 2·4096) + 4096 + 32000·4096 = 6,738,415,616."""
-    found = parameter_formula(library.model("llama-7b").architecture)
+    formula = parameter_formula(library.model("llama-7b").architecture)
     expected = "32,000·4096 + 32·(4·4096·4096 + 3·4096·11,008 + 2·4096) + 4096 + 32,000·4096"
-    assert (found.total, found.numbers) == (6_738_415_616, expected)
-    assert [(each.first, each.second, each.size) for each in found.equalities] == [
+    assert (formula.total, formula.numbers) == (6_738_415_616, expected)
+    assert [(each.first, each.second, each.size) for each in formula.equalities] == [
         ("G", "H", 32), ("H·d_h", "d", 4096), ("d_v", "d_h", 128)
     ]  # fmt: skip
 
