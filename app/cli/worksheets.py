@@ -83,7 +83,9 @@ def _print_variant(variant: Variant, key: bool) -> None:
     rows = [("", *variant.fields)]
     for row in variant.rows:
         boxes = [
-            f"{format_number(variant.answer(blank))} = {variant.notation.write(variant.dim(blank))}" if key else "____"
+            f"{format_number(variant.answer(blank))} = {variant.notation.write(variant.expression(blank))}"
+            if key
+            else "____"
             for blank in row.blanks
         ]
         note = f" ({row.note})" if row.note else ""

@@ -51,7 +51,7 @@ def captions(shapes: TypedShapes, plan: FigurePlan) -> Iterator[str]:
     sheet, wording = shapes.variant.worksheet, shapes.variant.wording
     mismatches = shapes.mismatches_in(plan.results)
     if not mismatches:
-        section = sheet.topic if sheet.tokens_are == "rows" else "turned"
+        section = sheet.topic if sheet.tokens_are == "rows" else "tokens-as-columns"
         yield str(wording.sections["captions"][section][plan.key])
     for mismatch in mismatches:
         yield _mismatch_caption(shapes, mismatch)

@@ -91,4 +91,4 @@ def _part_as_typed(problem: Problem, values: Values, blank: Blank) -> int | None
     count = problem.table.asked[blank.tensor]
     if isinstance(count, Count) and count.made_from:
         return _total_as_typed(problem, values, blank)
-    return count.dim("count").size(problem.sizes)
+    return count.expression("count").size(problem.sizes)

@@ -143,7 +143,7 @@ class HintWriter:
         if entry.equation is None:
             return self._relation(_relation_of_given(entry, blank), key)
         if self.variant.worksheet.tokens_are == "columns":
-            return self._relation("turned", key)
+            return self._relation("tokens-as-columns", key)
         formula = self._in_sheet_letters(entry.equation.formula)
         return self._relation(_relation_of_equation(entry.equation), key, equation=formula)
 

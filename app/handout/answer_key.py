@@ -28,7 +28,7 @@ def key_rows(variant: Variant) -> list[dict[str, Any]]:
 
 def used_sizes(variant: Variant) -> list[dict[str, Any]]:
     """Return symbol and number of every size that an answer is made of, and always those of d and H."""
-    used = {symbol for blank in variant.blanks for symbol in variant.dim(blank).symbols} | {"d", "H"}
+    used = {symbol for blank in variant.blanks for symbol in variant.expression(blank).symbols} | {"d", "H"}
     splitter = SymbolSplitter(variant.worksheet.notation)
     written = {variant.notation.symbols.get(s, s): format_number(n) for s, n in variant.sizes.items() if s in used}
     return [{"symbol": splitter.expression(symbol), "number": number} for symbol, number in written.items()]
@@ -37,13 +37,13 @@ def used_sizes(variant: Variant) -> list[dict[str, Any]]:
 def answer_text(variant: Variant, blank: Blank) -> str:
     """Return the right answer of a box: a number, or symbols on a sheet that is answered in symbols."""
     if variant.worksheet.answers == "letters":
-        return variant.notation.write(variant.dim(blank))
+        return variant.notation.write(variant.expression(blank))
     return format_number(variant.key[blank])
 
 
 def _answer(variant: Variant, blank: Blank) -> dict[str, Any]:
     """Return a box filled in, with the working: of a number its symbols, of symbols their number."""
-    entry, dim = variant.table.asked[blank.tensor], variant.dim(blank)
+    entry, dim = variant.table.asked[blank.tensor], variant.expression(blank)
     if variant.worksheet.answers == "letters":
         symbols = SymbolSplitter(variant.worksheet.notation).expression(variant.notation.write(dim))
         return {"number": symbols, "working": [f"= {format_number(variant.key[blank])}"]}

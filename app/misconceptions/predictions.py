@@ -70,7 +70,7 @@ def _concerned(prediction: Prediction, problem: Problem) -> Iterable[Blank]:
         return problem.blanks
     transposed = [blank for blank in problem.blanks if blank.tensor in prediction.transposed]
     asked, symbols = problem.table.asked, prediction.substitutions.keys()
-    substituted = [b for b in problem.blanks if symbols and symbols & asked[b.tensor].dim(b.field).symbols]
+    substituted = [b for b in problem.blanks if symbols and symbols & asked[b.tensor].expression(b.field).symbols]
     names = problem.blanks_by_name
     return (*transposed, *substituted, *(names[name] for name in prediction.overrides if name in names))
 
@@ -83,7 +83,7 @@ def _predicted_number(prediction: Prediction, problem: Problem, blank: Blank, si
         return size.size({**sizes, **own} if own else sizes)
     if prediction.transposed:
         return problem.key[blank.transposed]
-    return problem.table.asked[blank.tensor].dim(blank.field).size(sizes)
+    return problem.table.asked[blank.tensor].expression(blank.field).size(sizes)
 
 
 def _model_sizes(architecture: Architecture) -> dict[str, int]:

@@ -32,7 +32,7 @@ def product_flops(table: TensorTable, key: str) -> Expression:
         raise KeyError(f"{key} is not made by a product")
     flops = Expression.parse("2")
     for blanks in equation.blanks(key).values():
-        flops *= table[blanks[0].tensor].dim(blanks[0].field)
+        flops *= table[blanks[0].tensor].expression(blanks[0].field)
     return flops
 
 

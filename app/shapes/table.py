@@ -96,7 +96,7 @@ class Tensor:
         """What a sheet asks of this matrix: rows and columns, and of a parameter also its count of numbers."""
         return PARAMETER_FIELDS if self.parameter else MATRIX_FIELDS
 
-    def dim(self, field: BlankField) -> Expression:
+    def expression(self, field: BlankField) -> Expression:
         """The rows, the columns, or rows · columns as the count, in symbols."""
         return self.rows * self.columns if field == "count" else self.rows if field == "rows" else self.columns
 
@@ -134,7 +134,7 @@ class Count:
         """What a sheet asks of it: the count alone."""
         return ("count",)
 
-    def dim(self, _field: BlankField) -> Expression:
+    def expression(self, _field: BlankField) -> Expression:
         """The total in symbols; a count has no other field."""
         return self.total
 

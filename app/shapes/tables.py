@@ -336,7 +336,7 @@ def _latent_attention(key: str, *queries: Tensor) -> TensorTable:
                 "key",
                 made_from="input W_KR",
                 labels="n d, d p -> n p",
-                formula="input · W_KR, turned",
+                formula="input · W_KR, rotated",
             ),
             matrix(
                 "cache",
@@ -584,8 +584,8 @@ PLAIN_WHOLE_MODEL = _whole_model(
         formula="hidden · W_down",
     ),
 )
-# Rotary positions (Su et al., arXiv:2104.09864) turn d_rot of a query's and a key's numbers, two by two: one angle for
-# each token and pair. d_rot = 2·pairs.
+# Rotary positions (Su et al., arXiv:2104.09864) rotate d_rot = 2·pairs of a query's and a key's numbers, in pairs: one
+# angle for each token and pair.
 ROTARY_PAIRS = TensorTable(
     "rotary-pairs",
     (
@@ -605,22 +605,22 @@ ROTARY_PAIRS = TensorTable(
             "sines", "sin", "N, pairs", "hidden", made_from="angles", labels="n p -> n p", formula="sine of the angles"
         ),
         matrix(
-            "turned_queries",
+            "rotated_queries",
             "Q'",
             "N, d_h",
             "query",
             made_from="queries angles",
             labels="n h, n p -> n h",
-            formula="queries, turned",
+            formula="queries, rotated",
         ),
         matrix(
-            "turned_keys",
+            "rotated_keys",
             "K'",
             "N, d_h",
             "key",
             made_from="keys angles",
             labels="n h, n p -> n h",
-            formula="keys, turned",
+            formula="keys, rotated",
         ),
     ),
 )

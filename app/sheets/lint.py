@@ -69,7 +69,7 @@ def _equal_sizes(variant: Variant) -> Iterator[tuple[FindingKind, str]]:
     Symbols that are equal by the making of the model, such as G and H without grouped queries, count as one. Equal
     sizes of which one is a length coincide here only; others coincide on every sheet of the model.
     """
-    asked = sorted(frozenset[str]().union(*(variant.dim(blank).symbols for blank in variant.blanks)))
+    asked = sorted(frozenset[str]().union(*(variant.expression(blank).symbols for blank in variant.blanks)))
     is_same = variant.reader.are_identical
     distinct = [symbol for at, symbol in enumerate(asked) if not any(is_same(symbol, before) for before in asked[:at])]
     for first, second in combinations(distinct, 2):

@@ -27,14 +27,14 @@ class Notation:
         """The letter of a tensor by its key: this notation's, or else `own`, the table's."""
         return self.letters.get(key, own)
 
-    def write(self, dim: Expression) -> str:
+    def write(self, expression: Expression) -> str:
         """A symbolic length in this notation: 'H·d_head' for H*d_h in the classic one.
 
         Terms that become alike are added up: with d_h and d_v both written d_head, d_h + d_v is '2·d_head'.
         """
         factors: dict[tuple[str, ...], int | Fraction] = {}
         order: dict[tuple[str, ...], tuple[str, ...]] = {}  # the first order in which these names were multiplied
-        for term in dim.terms:
+        for term in expression.terms:
             names = tuple(self.symbols.get(symbol, symbol) for symbol in term.symbols)
             sorted_names = tuple(sorted(names))
             order.setdefault(sorted_names, names)

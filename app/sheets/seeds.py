@@ -107,7 +107,7 @@ def _lengths_up_to(longest: int) -> range:
 
 def _asks_for(symbol: str, sheet: Variant) -> bool:
     """Whether the right answer to any blank contains the symbol."""
-    return any(symbol in sheet.dim(blank).symbols for blank in sheet.blanks)
+    return any(symbol in sheet.expression(blank).symbols for blank in sheet.blanks)
 
 
 def _random_numbers(text: str) -> Iterator[int]:

@@ -136,14 +136,14 @@ class Variant:
             return self.problem.key
         return {blank: self.answer(blank) for blank in self.blanks}
 
-    def dim(self, blank: Blank) -> Expression:
+    def expression(self, blank: Blank) -> Expression:
         """The right answer to a blank in symbols, such as H*d_h."""
         in_table = self.in_table_orientation(blank)
-        return self.table.asked[in_table.tensor].dim(in_table.field)
+        return self.table.asked[in_table.tensor].expression(in_table.field)
 
     def answer(self, blank: Blank) -> int:
         """The right number for any row, column or count of the table, asked or not."""
-        return self.dim(blank).size(self.sizes)
+        return self.expression(blank).size(self.sizes)
 
     @cached_property
     def reader(self) -> AnswerReader:
@@ -156,7 +156,9 @@ class Variant:
 
     def is_right(self, blank: Blank, typed: Typed) -> bool:
         """Whether an answer is right: by its number, or on a sheet in letters by what it means in this model."""
-        return typed.value == self.key[blank] if typed.meaning is None else self.reader.means(typed, self.dim(blank))
+        if typed.meaning is None:
+            return typed.value == self.key[blank]
+        return self.reader.means(typed, self.expression(blank))
 
     @cached_property
     def text(self) -> SheetText:

@@ -26,7 +26,7 @@ class Wording:
         On a sheet whose tokens are columns there is one sentence for all rows, and one for all columns.
         """
         if tokens_are == "columns":
-            return self.say("nudges-turned", blank.field)
+            return self.say("nudges-tokens-as-columns", blank.field)
         nudges = self.sections["nudges"][topic]
         return str(nudges.get(str(blank)) or nudges[f"each.{blank.field}"])
 
@@ -36,7 +36,7 @@ class Wording:
         Only misconceptions that speak of rows and columns have a second form.
         """
         sentences = self.sections["misconceptions"][key]
-        with_columns = sentences.get("turned", {})
+        with_columns = sentences.get("tokens-as-columns", {})
         return str(with_columns[kind] if tokens_are == "columns" and with_columns else sentences[kind])
 
     def unreadable(self, answer: Unreadable) -> str:

@@ -71,7 +71,7 @@ def test_without_the_projection_back_the_output_cannot_be_added(variant: Variant
     """The misconception that a head's mixtures leave as they are breaks this one link, whatever the sheet."""
     axis = "columns" if variant.worksheet.tokens_are == "rows" else "rows"
     if variant.worksheet.answers == "letters":
-        right = {str(blank): variant.notation.write(variant.dim(blank)) for blank in variant.blanks}
+        right = {str(blank): variant.notation.write(variant.expression(blank)) for blank in variant.blanks}
         report = grade(variant, right | {f"output.{axis}": "d/h"})
     else:
         right = {str(blank): str(size) for blank, size in variant.key.items()}

@@ -18,7 +18,7 @@ from app.sheets.worksheet_files import load_library
 from tests.helpers.answer_keys import LLAMA
 
 LIBRARY = load_library(PROJECT / "worksheets")
-# In numbers, with tokens as rows; letters and turned sheets are in test_letters.py.
+# In numbers, with tokens as rows; letters and tokens as columns are in tests/sheets/test_symbols.py.
 SHEETS = [
     v
     for v in map(LIBRARY.variant, LIBRARY.worksheets)

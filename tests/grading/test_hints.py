@@ -60,7 +60,7 @@ def numbers(sentence: str) -> set[int]:
 
 def tells(variant: Variant, sentence: str) -> bool:
     """Whether a sentence has the right number of any box, or on a sheet in letters a right expression."""
-    written = {variant.notation.write(variant.dim(blank)) for blank in variant.blanks}
+    written = {variant.notation.write(variant.expression(blank)) for blank in variant.blanks}
     in_letters = (
         {word.strip("“”.,:;()") for word in sentence.split()} if variant.worksheet.answers == "letters" else set()
     )

@@ -22,7 +22,7 @@ from simulation.misconception_students import FilledSheet, misconception_sheets,
 from tests.helpers.answer_keys import LLAMA
 
 LIBRARY = load_library(PROJECT / "worksheets")
-# In numbers, with tokens as rows; letters and turned sheets are in test_letters.py.
+# In numbers, with tokens as rows; letters and tokens as columns are in tests/sheets/test_symbols.py.
 SHEETS = [
     v
     for v in map(LIBRARY.variant, LIBRARY.worksheets)
@@ -209,9 +209,9 @@ def test_a_right_answer_is_not_explained_away(library: Library) -> None:
 
 def test_swapped_rows_and_columns_are_named_as_the_other_convention(library: Library) -> None:
     """And marked by the sheet's own: the scores alone are right."""
-    turned = {f"{row}.{axis}": LLAMA[f"{row}.{other}"] for row in {box.split(".")[0] for box in LLAMA}
+    transposed = {f"{row}.{axis}": LLAMA[f"{row}.{other}"] for row in {box.split(".")[0] for box in LLAMA}
               for axis, other in (("rows", "columns"), ("columns", "rows"))}  # fmt: skip
-    report = grade(library.variant("llama-7b"), {box: str(n) for box, n in turned.items()})
+    report = grade(library.variant("llama-7b"), {box: str(n) for box, n in transposed.items()})
     assert report.diagnosis is not None
     assert report.diagnosis.key == "columns-are-tokens"
     assert "convention" in report.diagnosis.message

@@ -91,7 +91,7 @@ def test_enough_was_tried_for_the_shares_to_mean_something() -> None:
 
 
 def test_who_holds_another_misconception_in_the_other_convention_turns_it_too() -> None:
-    """By hand: heads as wide as the model, and every matrix turned; both are named, and every wrong box explained."""
+    """Heads as wide as the model, and every matrix transposed; both are named, and every wrong box is explained."""
     sheet = SimulatedSheet(LIBRARY.variant("llama-7b"))
     boxes = {"input.rows": 4096, "input.columns": 100, "output.rows": 4096, "output.columns": 100} | {
         f"{row}.{axis}": n for row in ("queries", "keys", "values") for axis, n in (("rows", 4096), ("columns", 100))

@@ -356,7 +356,7 @@ def assert_letters_agree(topic: TensorTable, sizes: dict[str, int]) -> None:
     for tensor in topic.tensors:
         if tensor.equation is not None:
             for places in tensor.equation.blanks(tensor.key).values():
-                lengths = {topic[place.tensor].dim(place.field).size(sizes) for place in places}
+                lengths = {topic[place.tensor].expression(place.field).size(sizes) for place in places}
                 assert len(lengths) == 1, (topic.key, tensor.key)
 
 

@@ -53,7 +53,7 @@ Boxes = Mapping[str, int]
 def typed(variant: Variant, boxes: Boxes) -> dict[str, str]:
     """The texts of these sizes; on a sheet in letters a right size is written in letters."""
     letters = variant.worksheet.answers == "letters"
-    written = {str(blank): variant.notation.write(variant.dim(blank)) for blank in variant.blanks}
+    written = {str(blank): variant.notation.write(variant.expression(blank)) for blank in variant.blanks}
     truth = right_sheet(variant)
     return {box: written[box] if letters and size == truth[box] else str(size) for box, size in boxes.items()}
 

@@ -136,7 +136,7 @@ def test_sides_under_one_letter_are_one_dim(topic: TensorTable) -> None:
     """Where an equation says that sides agree, the table gives them the same symbols, not merely the same length."""
     for tensor in topic.tensors:
         for letter, blanks in (tensor.equation.blanks(tensor.key) if tensor.equation else {}).items():
-            dims = {topic[blank.tensor].dim(blank.field) for blank in blanks}
+            dims = {topic[blank.tensor].expression(blank.field) for blank in blanks}
             assert len(dims) == 1, (tensor.key, letter)
 
 
@@ -154,6 +154,6 @@ def test_places_of_scores_meet_in_the_head_width() -> None:
 def test_a_tensor_gives_its_sides_by_axis() -> None:
     """Rows first: W_Q of a head is d × d_h."""
     tensor: Tensor = SINGLE_HEAD["W_Q"]
-    assert (str(tensor.dim("rows")), str(tensor.dim("columns"))) == ("d", "d_h")
+    assert (str(tensor.expression("rows")), str(tensor.expression("columns"))) == ("d", "d_h")
     assert ([str(side) for side in tensor.shape], tensor.parameter) == (["d", "d_h"], True)
     assert str(Blank("W_Q", "rows")) == "W_Q.rows"

@@ -23,7 +23,7 @@ def test_a_topic_is_refused_or_has_a_size_for_every_symbol(topic: str, model: st
     except TopicError:
         return
     sizes = sizes_for(topic, MODELS[model], TOKENS, TOKENS)
-    lengths = [entry.dim(field).size(sizes) for entry in table.asked.values() for field in entry.fields]
+    lengths = [entry.expression(field).size(sizes) for entry in table.asked.values() for field in entry.fields]
     assert lengths
     assert min(lengths) > 0
 

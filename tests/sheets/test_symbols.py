@@ -104,7 +104,7 @@ def test_tokens_as_columns_turn_every_matrix(library: Library) -> None:
     assert grade(variant, {blank: str(size) for blank, size in key.items()}).score == 14
 
 
-def test_a_turned_sheet_is_drawn_as_the_mirror_image(library: Library) -> None:
+def test_a_sheet_with_tokens_as_columns_is_drawn_as_the_mirror_image(library: Library) -> None:
     """Right answers leave no gap; an input typed with tokens as rows does; every box has its own size."""
     variant = library.variant("columns-qwen3-0.6b")
     right = {blank: variant.answer(blank) for blank in variant.blanks}
@@ -113,11 +113,11 @@ def test_a_turned_sheet_is_drawn_as_the_mirror_image(library: Library) -> None:
     boxes = {box.tensor: box for figure in figures for box in figure.boxes}
     assert boxes["input"].height > boxes["input"].width
     assert all(box.x >= 0 and box.x + box.width <= figure.width for figure in figures for box in figure.boxes)
-    turned = {**right, Blank("input", "rows"): 45, Blank("input", "columns"): 1024}
-    assert any(figure.has_mismatch for figure in draw_figures(variant, turned))
+    transposed = {**right, Blank("input", "rows"): 45, Blank("input", "columns"): 1024}
+    assert any(figure.has_mismatch for figure in draw_figures(variant, transposed))
 
 
-def test_a_turned_sheet_is_diagnosed_and_followed_in_its_own_places(library: Library) -> None:
+def test_a_sheet_with_tokens_as_columns_is_diagnosed_and_followed_in_its_own_places(library: Library) -> None:
     """Queries, keys and values as wide as the model: their rows are what the misconception explains where tokens are
     columns.
 

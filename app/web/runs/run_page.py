@@ -238,7 +238,7 @@ def _facts(wording: Wording, result: dict[str, Any]) -> Iterator[tuple[str, str]
 def _transposed_note(wording: Wording, variant: Variant) -> Iterator[str]:
     """That torch has tokens as rows, for a sheet that has them as columns."""
     if variant.worksheet.tokens_are == "columns":
-        yield wording.say("run", "turned")
+        yield wording.say("run", "tokens-as-columns")
 
 
 def _remarks(wording: Wording, result: dict[str, Any]) -> Iterator[str]:

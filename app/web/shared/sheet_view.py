@@ -125,7 +125,7 @@ def _box(variant: Variant, row: Row, blank: Blank, text: str, report: Report | N
 
 def _answer(variant: Variant, row: Row) -> AnswerView:
     asked = variant.table.asked[row.key]
-    sides = tuple((format_number(variant.answer(p)), variant.notation.write(variant.dim(p))) for p in row.blanks)
+    sides = tuple((format_number(variant.answer(p)), variant.notation.write(variant.expression(p))) for p in row.blanks)
     if isinstance(asked, Count):
         return AnswerView(sides, words=asked.formula)
     told = asked.equation is not None and variant.worksheet.tokens_are == "rows"
