@@ -46,6 +46,7 @@ def _parsed(parse: Callable[[str], T], error: str) -> BeforeValidator:
     """A validator that parses a text, '' being None, and fails with the sentence `error` where that raises."""
 
     def validate(text: str) -> T | None:
+        """The parsed text, or None for an empty one."""
         try:
             return parse(text) if text else None
         except (ValueError, OverflowError):
@@ -62,6 +63,7 @@ def _whole_number(text: str) -> int:
 
 
 def _is_yes(text: str) -> bool:
+    """Whether a box was ticked; every text but 'yes' means no."""
     return text == "yes"
 
 
@@ -108,6 +110,7 @@ class ActivityForm(BaseModel):
     @field_validator("closes")
     @classmethod
     def _after_opening(cls, closes: datetime | None, info: ValidationInfo) -> datetime | None:
+        """A closing time later than the opening time, where there are both."""
         opens = info.data.get("opens")
         if opens and closes and closes <= opens:
             raise PydanticCustomError("sentence", "closes-early")
@@ -122,6 +125,7 @@ class ActivityForm(BaseModel):
     @field_validator("worksheet")
     @classmethod
     def _known_worksheets(cls, keys: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        """Keys of worksheets that the library has, each once; none only where there is an exit ticket instead."""
         if not keys and not info.data.get("ticket"):
             raise PydanticCustomError("sentence", "nothing-in-it")
         if len(keys) != len(set(keys)):

@@ -140,11 +140,16 @@ def misconception_totals(wording: Wording, results: Sequence[SheetResults]) -> t
     The most frequent at the last attempts comes first, then at the first attempts, then by name.
     """
     first, last = (dict(misconception_counts(_by_student(results, which))) for which in (0, -1))
-    names = wording.sections["misconception-names"]
     totals = [
-        MisconceptionTotal(key, names.get(key, key), first.get(key, 0), last.get(key, 0)) for key in {**last, **first}
+        MisconceptionTotal(key, misconception_name(wording, key), first.get(key, 0), last.get(key, 0))
+        for key in {**last, **first}
     ]
     return tuple(sorted(totals, key=lambda total: (-total.at_last, -total.at_first, total.name)))
+
+
+def misconception_name(wording: Wording, key: str) -> str:
+    """A misconception in a few words, such as 'A head is as wide as the model'; its key where it has no name."""
+    return str(wording.sections["misconception-names"].get(key, key))
 
 
 def _by_student(results: Sequence[SheetResults], which: int) -> list[list[str]]:

@@ -9,6 +9,7 @@ from annotated_doc import Doc
 from fastapi import APIRouter, Depends, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
 
+from app.classes.activity_results import misconception_name
 from app.classes.live_snapshot import LiveProgress, LiveSnapshot, SheetSnapshot, Stage
 from app.classes.student_sheet import own_variant, worksheet_titles
 from app.figures.figures import Figure
@@ -176,17 +177,16 @@ def _version(snapshot: LiveSnapshot, phase: Phase, spotlight: Spotlight | None) 
 
 def _misconception_bars(wording: Wording, sheet: SheetSnapshot) -> tuple[MisconceptionBar, ...]:
     """The misconceptions that the sheet's students show, the commonest first."""
-    names = wording.sections["misconception-names"]
     return tuple(
-        MisconceptionBar(key, names.get(key, key), count, round(100 * count / sheet.begun, 2))
+        MisconceptionBar(key, misconception_name(wording, key), count, round(100 * count / sheet.begun, 2))
         for key, count in sheet.misconceptions
     )
 
 
 def _student_progress(wording: Wording, student: Student, sheet: SheetSnapshot | None) -> StudentProgress:
     """How far one student is with the sheet; nothing where the activity has no sheet."""
-    progress, names = sheet.progress[student.id] if sheet else LiveProgress(), wording.sections["misconception-names"]
-    misconceptions = tuple(names.get(key, key) for key in progress.misconceptions)
+    progress = sheet.progress[student.id] if sheet else LiveProgress()
+    misconceptions = tuple(misconception_name(wording, key) for key in progress.misconceptions)
     return StudentProgress(student.name, progress.stage, progress.rows_right, misconceptions)
 
 
@@ -199,6 +199,6 @@ def _spotlight_view(
         return None
     variant = own_variant(services.library, services.store, access.activity, spotlight.sheet_number)
     explanation = explain_misconception(variant, key)
-    name = wording.sections["misconception-names"].get(key, key)
+    name = misconception_name(wording, key)
     pairs = explanation.figures[:1] if spotlight.shows_drawing else ()
     return SpotlightView(key, name, explanation.message, bool(explanation.figures), pairs)

@@ -21,7 +21,7 @@ from app.web.shared.errors import status_of
 from app.web.shared.forms import FormDep, FormReader, whole_number
 from app.web.shared.permissions import ActivityAccess, StaffActivity
 from app.web.shared.services import Services, ServicesDep
-from app.web.shared.templating import render
+from app.web.shared.templating import long_date, render
 from app.web.shared.urls import url_for
 
 router = APIRouter(include_in_schema=False)
@@ -49,7 +49,7 @@ def show_class_handout(services: ServicesDep, access: StaffActivity) -> Response
     ticket, day = access.activity.content.ticket, access.activity.plan.day
     form = HandoutForm(
         course=access.course.title[:MAX_PRINTED_LINE_LENGTH],
-        date=f"{day:%d %B %Y}".lstrip("0") if day else "",
+        date=long_date(day) if day else "",
         back=ticket.key if ticket and ticket.key in services.tickets else NO_BACK,
     )
     students = services.store.courses.students(access.course)
@@ -114,6 +114,7 @@ def _sheet_number(activity: Activity, text: str) -> int:
 def _page(
     services: Services, access: ActivityAccess, students: Sequence[Student], number: str, form: HandoutForm
 ) -> PrintClassPage:
+    """The form with these options; `number` is the worksheet as it was sent, from 1."""
     return PrintClassPage(
         access=access,
         sheets=worksheet_titles(access.activity.content),

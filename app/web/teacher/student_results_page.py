@@ -9,7 +9,7 @@ from typing import Annotated
 from annotated_doc import Doc
 from fastapi import APIRouter, Response
 
-from app.classes.activity_results import SheetResults, activity_results
+from app.classes.activity_results import SheetResults, activity_results, misconception_name
 from app.grading.item_analysis import RowState
 from app.sheets.wording import Wording
 from app.store import ClassAttempt, OldMarks, Student
@@ -74,7 +74,6 @@ def _column(
     wording: Wording, sheet: SheetResults, attempt: ClassAttempt, old_marks: Sequence[OldMarks], time_zone: str
 ) -> AttemptColumn:
     """One attempt with what it got, and what it had before each regrade."""
-    names = wording.sections["misconception-names"]
     before = tuple(
         f"{old.graded.score:g} of {old.graded.out_of} until {local_time(old.until, time_zone)}" for old in old_marks
     )
@@ -82,7 +81,7 @@ def _column(
         attempt,
         local_time(attempt.created_at, time_zone),
         f"{attempt.score:g} of {attempt.out_of}",
-        tuple(names.get(key, key) for key in attempt.misconceptions),
+        tuple(misconception_name(wording, key) for key in attempt.misconceptions),
         before,
         sheet.states(attempt),
     )

@@ -11,10 +11,11 @@ from fastapi import FastAPI
 
 from app.classes import live_snapshot
 from app.classes.live_snapshot import LiveSnapshots
+from app.classes.student_sheet import freeze
 from app.grading.grade import Report, grade
 from app.misconceptions.catalogue import MISCONCEPTIONS
 from app.sheets.variant import Variant
-from app.store import Policies
+from app.store import Policies, Spotlight
 from tests.helpers.answer_keys import KEY, WIDE
 from tests.helpers.html_page import Page
 from tests.helpers.school import SCRIPT, TWO_SHEETS, Classroom
@@ -129,6 +130,34 @@ def test_a_room_is_counted_once_a_second_and_only_what_changed_is_graded(
         browser.get(f"{classroom.path}/live/now")
     assert [answers.get("input.rows") for answers in graded[3:]] == ["2"]
     assert tally(page)["working"] == "3"
+
+
+def test_the_version_changes_with_whatever_is_shown_and_with_nothing_else(app: FastAPI) -> None:
+    """Another worksheet, an explanation, closing and a regrade each show at the next look; another process agrees."""
+    classroom = WatchedClassroom(app)
+    kim = classroom.student("Kim")
+    classroom.send(kim, "check", WIDE)
+    store, activity = classroom.store, classroom.activity
+    version = seen(classroom.live())
+    assert classroom.look(version).status_code == 204
+    services = classroom.school.services
+    app.state.services = replace(services, live_snapshots=LiveSnapshots())  # as another worker would have them
+    assert classroom.look(version).status_code == 204
+    app.state.services = services
+    content = freeze(classroom.school.library, ("llama-7b", "qwen2.5-0.5b", "layer-mistral-7b"), None)
+    explained = Spotlight(1, "head-as-wide-as-model", False)
+    for change in (
+        lambda: store.activities.revise(activity, content),
+        lambda: store.live.show(activity.id, explained),
+        lambda: store.live.show(activity.id, replace(explained, shows_drawing=True)),
+        lambda: store.activities.set_state(activity, "closed"),
+        lambda: store.regrades.apply(activity.id, classroom.teacher.id, {}),
+    ):
+        change()
+        changed = classroom.look(version)
+        assert changed.status_code == 200
+        version = seen(Page(changed.text))
+        assert classroom.look(version).status_code == 204
 
 
 def test_names_are_hidden_unless_asked_for(app: FastAPI) -> None:
