@@ -515,6 +515,7 @@ def test_a_sender_is_one_address(sender: str) -> None:
         ("shapes@example.org", "", "shapes@example.org"),
         ("Attention Shapes <shapes@example.org>", "Attention Shapes", "shapes@example.org"),
         ("shapes@bücher.example", "", "shapes@xn--bcher-kva.example"),
+        ("Shapes <shapes@mail.local>", "Shapes", "shapes@mail.local"),
     ],
 )
 def test_a_sender_may_have_a_name_and_a_domain_in_any_script(text: str, name: str, mailbox: str) -> None:
