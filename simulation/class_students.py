@@ -150,7 +150,7 @@ def find_losses(lesson: Lesson, students: Iterable[ClassStudent]) -> Iterator[st
     course = store.courses.find(lesson.activity.course_id)
     assert course is not None
     ids = dict[str, list[int]]()
-    for student in store.courses.students(course):
+    for student in store.roster.students(course):
         ids.setdefault(student.name, []).append(student.id)
     drafts = {draft.student_id: draft for draft in store.classwork.drafts_of_activity(lesson.activity.id)}
     versions = {key[0]: version for key, version in store.live.drafts(lesson.activity.id).items()}

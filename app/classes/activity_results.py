@@ -131,7 +131,7 @@ def participants(
     """The students on the course's roster who came to the activity or made an attempt, by name."""
     ids = {attendance.student_id for attendance in store.classwork.attendance(activity.id)}
     ids |= {student_id for sheet in results for student_id in sheet.attempts}
-    return tuple(student for student in store.courses.students(course) if student.id in ids)
+    return tuple(student for student in store.roster.students(course) if student.id in ids)
 
 
 def misconception_totals(wording: Wording, results: Sequence[SheetResults]) -> tuple[MisconceptionTotal, ...]:

@@ -17,7 +17,7 @@ from app.sheets.exit_tickets import Ticket
 from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.store import Activity, Answers, Course, Plan, Policies, Store, Teacher
-from app.store.samples import SimulatedAttempt, SimulatedStudent
+from app.store.sample_data import SimulatedAttempt, SimulatedStudent
 
 SHEETS_YESTERDAY, SHEETS_TODAY = ("llama-7b", "qwen2.5-0.5b-grouped"), ("layer-mistral-7b",)
 STUDENTS = 30
@@ -48,7 +48,7 @@ def add_sample_course(library: Library, tickets: Mapping[str, Ticket], store: St
         *_students_yesterday(library, words, closed, yesterday),
         *_students_today(library, going_on, today - timedelta(minutes=12)),
     )
-    store.samples.fill(course, words["names"], students)
+    store.sample_data.fill(course, words["names"], students)
     return course
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from app.settings import Settings
 from app.store import Store
-from app.store.housekeeping import tidy
+from app.store.housekeeping import delete_expired
 
 from .database import link_to, report_database_errors
 from .terminal import Commands, InputError, read_settings, variable
@@ -40,7 +40,7 @@ def _serve(_parsed: argparse.Namespace) -> None:
     try:
         with report_database_errors(settings):
             app = create_app(settings)
-            tidy(app.state.services.store.engine)
+            delete_expired(app.state.services.store.engine)
     except InputError:
         listening.close()
         raise

@@ -8,7 +8,7 @@ from app.classes.sample_course import add_sample_course
 from app.settings import PROJECT
 from app.sheets.exit_tickets import load_tickets
 from app.store import AuditAction, Store, Teacher
-from app.store.people import as_email
+from app.store.people import parse_email
 
 from .database import link_to, open_store
 from .terminal import Commands, InputError, open_library, read_settings
@@ -32,7 +32,7 @@ def add_to(commands: Commands) -> None:
 
 def _print_password_link(parsed: argparse.Namespace) -> None:
     """Make an account, or only look for it, and print the link that sets its password; raises InputError."""
-    email, settings = as_email(parsed.email), read_settings()
+    email, settings = parse_email(parsed.email), read_settings()
     if email is None:
         raise InputError(f"“{parsed.email[:60]}” is no e-mail address.")
     with open_store(settings) as store:

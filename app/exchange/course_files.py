@@ -46,7 +46,7 @@ class CourseFiles:
     @cached_property
     def students(self) -> dict[int, Student]:
         """The students by their ids, in the order of their names, as they were when this was first read."""
-        return {student.id: student for student in self.store.courses.students(self.course)}
+        return {student.id: student for student in self.store.roster.students(self.course)}
 
     @cached_property
     def gradebook_columns(self) -> tuple[GradebookColumn, ...]:
@@ -151,7 +151,7 @@ class CourseFiles:
         """Return the exit-ticket answers, anonymous ones first in a new random order, the others by student."""
         answers = [
             answer
-            for answer in self.store.classwork.tickets(activity.id)
+            for answer in self.store.exit_tickets.answers(activity.id)
             if answer.student_id is None or answer.student_id in self.students
         ]
         secrets.SystemRandom().shuffle(answers)

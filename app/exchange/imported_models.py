@@ -16,7 +16,7 @@ from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.sheets.wording import Wording
 from app.sheets.worksheet import Model
-from app.store import KeptModel, Store
+from app.store import Store, StoredModel
 
 MAX_MODEL_NAME_LENGTH = 80
 _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
@@ -51,7 +51,7 @@ def variant_coded(library: Library, store: Store, text: str) -> Variant:
     Raises WorksheetError for a code that names no sheet.
     """
     code = read_code(text)
-    keys = store.models_beginning(imported_key_prefix(code.model)) if code and code.model else ()
+    keys = store.model_keys(imported_key_prefix(code.model)) if code and code.model else ()
     for key in keys:
         library = library_with_model(library, store, key)
     return library.variant_from_code(text)
@@ -91,7 +91,7 @@ def model_name_from_path(path: str) -> str:
     return "" if stem.lower() == "config" else stem
 
 
-def _model(stored: KeptModel, wording: Wording) -> Model:
+def _model(stored: StoredModel, wording: Wording) -> Model:
     """Return the model of a stored config, with a sentence about where it came from; raises ConfigError."""
     kind = stored.source if stored.source in ("file", "pasted") else "hub"
     about = wording.say("imported", kind, source=stored.source)

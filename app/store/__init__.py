@@ -1,4 +1,4 @@
-"""The database: tables, migrations and named questions. It grades nothing."""
+"""The database: tables, migrations and named queries. It grades nothing."""
 
 from .activities import (
     Activities,
@@ -14,6 +14,7 @@ from .activities import (
 )
 from .audit import AuditAction, AuditEntry, AuditLog
 from .classwork import (
+    Answers,
     Attendance,
     ClassAttempt,
     ClassDraft,
@@ -23,20 +24,22 @@ from .classwork import (
     SheetProgress,
     StoredClassDraft,
     SubmissionKey,
-    TicketAnswer,
     VariantSizes,
 )
-from .courses import Course, Courses, Enrolment, StaffMember, Student, TaughtCourse
+from .courses import Course, Courses, StaffMember, TaughtCourse
+from .exit_tickets import ExitTickets, TicketAnswer
 from .live import LastAttempt, Live, Spotlight, StoredMarks
 from .people import AccountLink, LinkKind, People, Role, Teacher
 from .regrades import NewMarks, OldMarks, Regrade, Regrades
-from .store import Answers, KeptModel, PracticeAttempt, PracticeDraft, Run, Store, Visitor
+from .roster import Enrolment, Roster, Student
+from .store import PracticeAttempt, PracticeDraft, Run, Store, StoredModel, Visitor
 
 __all__ = [
     "AccountLink", "Activities", "Activity", "Answers", "Attendance", "AuditAction", "AuditEntry", "AuditLog",
-    "ClassAttempt", "ClassDraft", "Classwork", "Content", "Course", "Courses", "Enrolment", "FrozenTicket",
-    "FrozenWorksheet", "Graded", "KeptModel", "LastAttempt", "LinkKind", "Live", "NewMarks", "NoAttemptsLeftError",
+    "ClassAttempt", "ClassDraft", "Classwork", "Content", "Course", "Courses", "Enrolment", "ExitTickets",
+    "FrozenTicket", "FrozenWorksheet", "Graded", "LastAttempt", "LinkKind", "Live", "NewMarks", "NoAttemptsLeftError",
     "OldMarks", "People", "Phase", "Plan", "Policies", "PoliciesError", "PracticeAttempt", "PracticeDraft", "Regrade",
-    "Regrades", "Role", "Run", "SheetProgress", "Spotlight", "StaffMember", "State", "Store", "StoredClassDraft",
-    "StoredMarks", "Student", "SubmissionKey", "TaughtCourse", "Teacher", "TicketAnswer", "VariantSizes", "Visitor",
+    "Regrades", "Role", "Roster", "Run", "SheetProgress", "Spotlight", "StaffMember", "State", "Store",
+    "StoredClassDraft", "StoredMarks", "StoredModel", "Student", "SubmissionKey", "TaughtCourse", "Teacher",
+    "TicketAnswer", "VariantSizes", "Visitor",
 ]  # fmt: skip

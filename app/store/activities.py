@@ -1,93 +1,98 @@
-"""Activities of a course: their policies, their times, and what students see of them, frozen in revisions."""
+"""Activities of a course: policies, times, and what students see, frozen in numbered revisions."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
 from datetime import date, datetime
 from functools import lru_cache
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 import sqlalchemy as sa
+from pydantic import ConfigDict, Field, ValidationError
+from pydantic.dataclasses import dataclass as checked_dataclass
 from sqlalchemy.exc import IntegrityError
 
-from .courses import Course, Student, as_code, new_code
-from .questions import Questions, added_id, columns, hashed, now
+from .courses import Course
+from .queries import QueryBase, columns, from_row, hash_secret, insert_row, utc_now
+from .roster import Student, new_code, normalised_code
 from .tables import activities, courses, enrolments, revisions, students, visitors
 
-State = Literal["draft", "open", "closed"]
-Phase = Literal["draft", "waiting", "open", "closed"]
+State = Literal["draft", "open", "closed"]  # what the instructor has set
+Phase = Literal["draft", "waiting", "open", "closed"]  # what it comes to at a time: "waiting" until opens_at
 Variants = Literal["same", "per_student"]
 Feedback = Literal["immediate", "after_hand_in", "after_close"]
 Running = Literal["before", "after"]
 
-JOIN_LENGTH = 6
+JOIN_CODE_LENGTH = 6
 MAX_ATTEMPTS_ALLOWED = 99
-# What of a worksheet its answers depend on: with another title it is the same sheet.
-_ASKED = ("model", "topic", "tokens", "rows", "notation", "kv_head_per_query_head", "decoder_tokens", "answers",
-          "tokens_are")  # fmt: skip
+# The fields of a worksheet that its right answers depend on; `title`, `models` and `follow_share` are none of them.
+_QUESTION_FIELDS = ("model", "topic", "tokens", "rows", "notation", "kv_head_per_query_head", "decoder_tokens",
+                    "answers", "tokens_are")  # fmt: skip
 
 
 class PoliciesError(ValueError):
-    """Policies that cannot be; names the first field that is wrong."""
+    """A policy has a value that it cannot have; the message is the name of the first such field."""
 
 
-@dataclass(frozen=True)
+@checked_dataclass(frozen=True, config=ConfigDict(strict=True))
 class Policies:
-    """How an activity is worked on.
+    """The rules of an activity; a value that is not allowed raises pydantic's ValidationError.
 
-    `max_attempts` counts those on each sheet, 0 allows any number; `run` is when a head may be run: before the first
-    check or after it; `follow_share` is the score of a box that is right given earlier answers.
+    `variants`: everybody has the same numbers, or each student their own. `feedback`: when marks are shown.
+    `max_attempts`: on each sheet, 0 allows any number. `follow_share`: the score of a blank that is right given the
+    student's own earlier answers. `run`: whether a head may be run before or only after the first attempt.
     """
 
     variants: Variants = "same"
     feedback: Feedback = "immediate"
-    max_attempts: int = 0
-    follow_share: float = 0.5
+    max_attempts: Annotated[int, Field(ge=0, le=MAX_ATTEMPTS_ALLOWED)] = 0
+    follow_share: Annotated[float, Field(ge=0, le=1)] = 0.5
     hints: bool = True
     run: Running = "after"
     ticket_anonymous: bool = True
 
-    def __post_init__(self) -> None:
-        choices = {"variants": Variants, "feedback": Feedback, "run": Running}
-        switches = ("hints", "ticket_anonymous")
-        allowed = {name: get_args(kind) for name, kind in choices.items()} | dict.fromkeys(switches, (True, False))
-        for name, values in {**allowed, "max_attempts": range(MAX_ATTEMPTS_ALLOWED + 1)}.items():
-            if getattr(self, name) not in values:
-                raise PoliciesError(name)
-        if not 0 <= self.follow_share <= 1:
-            raise PoliciesError("follow_share")
+    @classmethod
+    def checked(cls, **values: Any) -> Policies:
+        """The policies with these values; raises PoliciesError with the name of the first field that is wrong."""
+        try:
+            return cls(**values)
+        except ValidationError as error:
+            raise PoliciesError(str(error.errors()[0]["loc"][0])) from None
 
     def marks_visible(self, phase: Phase, handed_in: bool) -> bool:
-        """Whether the marks of an attempt may be seen."""
+        """Whether a student may see the marks of an attempt: at once, or when handed in, or once it is closed."""
         if self.feedback == "after_hand_in" and handed_in:
             return True
         return self.feedback == "immediate" or phase == "closed"
 
     @classmethod
-    def from_json(cls, kept: Mapping[str, Any]) -> Policies:
-        """As they were kept; what was not there then has its default."""
-        return cls(**{field.name: kept[field.name] for field in fields(cls) if field.name in kept})
+    def from_json(cls, stored: Mapping[str, Any]) -> Policies:
+        """Policies as they are stored; a field that an earlier version did not know gets its default."""
+        return cls.checked(**{known.name: stored[known.name] for known in fields(cls) if known.name in stored})
 
 
 @dataclass(frozen=True)
 class FrozenWorksheet:
-    """One worksheet of an activity, as it was defined when it was frozen."""
+    """One worksheet of an activity, with the fields of its definition as they were when it was frozen."""
 
     worksheet: Mapping[str, Any]
 
     @property
     def sheet_key(self) -> str:
-        """What drafts and attempts are kept under: it stays the same as long as the questions do."""
-        asked = json.dumps([self.worksheet.get(name) for name in _ASKED], sort_keys=True, default=list)
-        return f"{str(self.worksheet['key'])[:100]}@{hashlib.sha256(asked.encode()).hexdigest()[:12]}"
+        """What drafts and attempts are stored under: it changes exactly when the questions change.
+
+        Example: "llama-7b@9c1f0a52b6de", the worksheet's key and a hash of the fields that its answers depend on.
+        """
+        questions = json.dumps([self.worksheet.get(name) for name in _QUESTION_FIELDS], sort_keys=True, default=list)
+        return f"{str(self.worksheet['key'])[:100]}@{hashlib.sha256(questions.encode()).hexdigest()[:12]}"
 
 
 @dataclass(frozen=True)
 class FrozenTicket:
-    """The exit ticket of an activity: key and text of each question."""
+    """The exit ticket of an activity as it was frozen: key and text of each question, in order."""
 
     key: str
     title: str
@@ -97,13 +102,17 @@ class FrozenTicket:
 
 @dataclass(frozen=True)
 class Content:
-    """What students see: worksheets in order and an exit ticket, either of which may be missing; which wording."""
+    """What students see: worksheets in order and an exit ticket, either of which may be missing.
+
+    `wording` is a hash of the wording files of that time.
+    """
 
     items: tuple[FrozenWorksheet, ...]
     ticket: FrozenTicket | None
     wording: str
 
     def as_json(self) -> dict[str, Any]:
+        """The content as it is stored; `from_json` reads it."""
         return {
             "items": [dict(item.worksheet) for item in self.items],
             "ticket": asdict(self.ticket) if self.ticket else None,
@@ -111,30 +120,31 @@ class Content:
         }
 
     @classmethod
-    def from_json(cls, kept: Mapping[str, Any]) -> Content:
-        ticket = kept["ticket"]
+    def from_json(cls, stored: Mapping[str, Any]) -> Content:
+        """The content that `as_json` wrote."""
+        ticket = stored["ticket"]
         questions = tuple((key, text) for key, text in ticket["questions"]) if ticket else ()
         return cls(
-            tuple(FrozenWorksheet(worksheet) for worksheet in kept["items"]),
+            tuple(FrozenWorksheet(worksheet) for worksheet in stored["items"]),
             FrozenTicket(ticket["key"], ticket["title"], ticket["instruction"], questions) if ticket else None,
-            kept["wording"],
+            stored["wording"],
         )
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What an instructor decides about an activity, but for its content."""
+    """What an instructor sets for an activity apart from its content; times of None mean no limit."""
 
     title: str
     day: date | None = None
-    policies: Policies = Policies()
+    policies: Policies = field(default_factory=Policies)
     opens_at: datetime | None = None
     closes_at: datetime | None = None
 
 
 @dataclass(frozen=True)
 class Activity:
-    """An activity as it stands; `revision` is the number of the newest one."""
+    """An activity with its newest revision: `revision` is the number of it, `content` what it holds."""
 
     id: int
     course_id: int
@@ -149,8 +159,8 @@ class Activity:
         return self.plan.policies
 
     def phase(self, at: datetime | None = None) -> Phase:
-        """What it is at a time, or now: an open one waits until its opening time and closes by itself."""
-        at, plan = at or now(), self.plan
+        """The phase at a time, by default now: `opens_at` and `closes_at` count only where the state is open."""
+        at, plan = at or utc_now(), self.plan
         if self.state != "open":
             return self.state
         if plan.closes_at and at >= plan.closes_at:
@@ -158,21 +168,27 @@ class Activity:
         return "waiting" if plan.opens_at and at < plan.opens_at else "open"
 
 
-_ACTIVITY = [
-    *(activities.c[name] for name in ("id", "course_id", "join_code", "state", "title", "day")),
-    sa.cast(activities.c.policies, sa.Text),
-    *(activities.c.opens_at, activities.c.closes_at, revisions.c.number, sa.cast(revisions.c.content, sa.Text)),
+_COLUMNS = [
+    *(
+        activities.c[name]
+        for name in ("id", "course_id", "join_code", "state", "title", "day", "opens_at", "closes_at")
+    ),
+    revisions.c.number.label("revision"),
+    # As text, so that equal policies and contents are parsed once for all who ask.
+    sa.cast(activities.c.policies, sa.Text).label("policies"),
+    sa.cast(revisions.c.content, sa.Text).label("content"),
 ]
-_STUDENT = columns(students, Student)
 _OTHERS = revisions.alias()
 _NEWEST = sa.select(sa.func.max(_OTHERS.c.number)).where(_OTHERS.c.activity_id == activities.c.id).scalar_subquery()
-_FROM = activities.join(revisions, (revisions.c.activity_id == activities.c.id) & (revisions.c.number == _NEWEST))
-_FOUND = sa.select(*_ACTIVITY).select_from(_FROM).order_by(activities.c.id.desc())
-_IN_COURSE = _FROM.join(courses, courses.c.id == activities.c.course_id)
-_WITH_COURSE = sa.select(*_ACTIVITY, *columns(courses, Course)).select_from(_IN_COURSE)
-# Built once: a class asks this with every save, and to build it takes as long as to answer it.
-_OF_VISITOR = (
-    sa.select(*_ACTIVITY, *columns(courses, Course), *_STUDENT)
+_WITH_REVISION = activities.join(
+    revisions, (revisions.c.activity_id == activities.c.id) & (revisions.c.number == _NEWEST)
+)
+_IN_COURSE = _WITH_REVISION.join(courses, courses.c.id == activities.c.course_id)
+_SELECT = sa.select(*_COLUMNS).select_from(_WITH_REVISION).order_by(activities.c.id.desc())
+_SELECT_WITH_COURSE = sa.select(*_COLUMNS, *columns(courses, Course, "course__")).select_from(_IN_COURSE)
+# Built once: a class runs this with every save, and building it takes as long as executing it.
+_SELECT_OF_VISITOR = (
+    sa.select(*_COLUMNS, *columns(courses, Course, "course__"), *columns(students, Student, "student__"))
     .select_from(
         _IN_COURSE.join(enrolments, enrolments.c.course_id == activities.c.course_id)
         .join(visitors, visitors.c.id == enrolments.c.visitor_id)
@@ -182,103 +198,114 @@ _OF_VISITOR = (
 )
 
 
-class Activities(Questions):
-    """What there is to do in a course."""
+class Activities(QueryBase):
+    """Queries on activities and their revisions."""
 
     def add(self, course: Course, plan: Plan, content: Content) -> Activity:
-        """A draft with a join code of its own and its first revision."""
+        """Create an activity in state "draft", with a random join code and this content as revision 1."""
         while True:
+            row = {"course_id": course.id, "join_code": new_code(JOIN_CODE_LENGTH), "state": "draft",
+                   "created_at": utc_now(), **_plan_values(plan)}  # fmt: skip
             try:
-                with self._writing() as connection:
-                    row = {"course_id": course.id, "join_code": new_code(JOIN_LENGTH), "state": "draft",
-                           "created_at": now(), **_planned(plan)}  # fmt: skip
-                    activity_id = added_id(connection, activities, row)
-                    self._freeze(connection, activity_id, 1, content)
-            except IntegrityError:  # that code was given out already
+                with self._write_transaction() as connection:
+                    activity_id = insert_row(connection, activities, row)
+                    self._insert_revision(connection, activity_id, 1, content)
+            except IntegrityError:  # another activity has that code
                 continue
             return Activity(activity_id, course.id, str(row["join_code"]), "draft", plan, 1, content)
 
     def find(self, activity_id: int) -> Activity | None:
-        return next(iter(self._found(activities.c.id == activity_id)), None)
+        """The activity with that id; None if there is none."""
+        return next(iter(self._select(activities.c.id == activity_id)), None)
 
     def by_code(self, typed: str) -> tuple[Activity, Course] | None:
-        """The activity that a join code opens, in whatever way it is typed; drafts and archives have no door."""
-        open_to_all = (activities.c.state != "draft", courses.c.archived_at.is_(None))
-        row = self._one(_WITH_COURSE.where(activities.c.join_code == as_code(typed), *open_to_all))
-        return (_activity(row), Course(*row[len(_ACTIVITY) :])) if row else None
+        """The activity with this join code, however it is typed; None for drafts and in archived courses."""
+        joinable = (activities.c.state != "draft", courses.c.archived_at.is_(None))
+        this = activities.c.join_code == normalised_code(typed)
+        row = self._fetch_one(_SELECT_WITH_COURSE.where(this, *joinable))
+        return (_activity(row), from_row(Course, row, "course__")) if row else None
 
     def of_visitor(self, token: str, activity_id: int) -> tuple[Activity, Course, Student] | None:
-        """An activity, its course, and as whom the browser with that token sits there; None where it does not."""
-        row = self._one(_OF_VISITOR, activity_id=activity_id, token_hash=hashed(token))
+        """An activity, its course and the student that the browser with this token is enrolled as there.
+
+        None if there is no such activity or visitor, or if the visitor is not enrolled in the course.
+        """
+        row = self._fetch_one(_SELECT_OF_VISITOR, activity_id=activity_id, token_hash=hash_secret(token))
         if row is None:
             return None
-        course, student = row[len(_ACTIVITY) : -len(_STUDENT)], row[-len(_STUDENT) :]
-        return _activity(row), Course(*course), Student(*student)
+        return _activity(row), from_row(Course, row, "course__"), from_row(Student, row, "student__")
 
     def of_course(self, course: Course) -> tuple[Activity, ...]:
-        """The activities of a course, the newest first."""
-        return self._found(activities.c.course_id == course.id)
+        """The activities of a course in whatever state, newest first."""
+        return self._select(activities.c.course_id == course.id)
 
     def change(self, activity: Activity, plan: Plan) -> None:
-        """Title, day, policies and times; what students see stays."""
-        self._write(sa.update(activities).where(activities.c.id == activity.id).values(_planned(plan)))
+        """Store another plan: title, day, policies and times. The content stays."""
+        self._execute(sa.update(activities).where(activities.c.id == activity.id).values(_plan_values(plan)))
 
     def set_state(self, activity: Activity, state: State) -> None:
-        self._write(sa.update(activities).where(activities.c.id == activity.id).values(state=state))
+        """Store another state."""
+        self._execute(sa.update(activities).where(activities.c.id == activity.id).values(state=state))
 
     def revise(self, activity: Activity, content: Content) -> int:
-        """The number of the revision that now holds this content.
+        """Store another content; return the number of the revision that holds it now.
 
-        The one of a draft is replaced, since nobody has seen it; afterwards a new one is made, and old ones stay.
+        A draft's only revision is overwritten, since no student has seen it. Later the content becomes a new revision,
+        and the old ones stay. Equal content changes nothing.
         """
         if content.as_json() == activity.content.as_json():
             return activity.revision
-        with self._writing() as connection:
+        with self._write_transaction() as connection:
             if activity.state == "draft":
                 this = (revisions.c.activity_id == activity.id, revisions.c.number == activity.revision)
-                frozen = {"content": content.as_json(), "created_at": now()}
-                connection.execute(sa.update(revisions).where(*this).values(frozen))
+                values = {"content": content.as_json(), "created_at": utc_now()}
+                connection.execute(sa.update(revisions).where(*this).values(values))
                 return activity.revision
-            self._freeze(connection, activity.id, activity.revision + 1, content)
+            self._insert_revision(connection, activity.id, activity.revision + 1, content)
             return activity.revision + 1
 
     def content(self, activity_id: int, revision: int) -> Content | None:
-        """What students saw in a revision."""
+        """The content of one revision; None if there is no such revision."""
         this = (revisions.c.activity_id == activity_id, revisions.c.number == revision)
-        row = self._one(sa.select(revisions.c.content).where(*this))
-        return Content.from_json(row[0]) if row else None
+        row = self._fetch_one(sa.select(revisions.c.content).where(*this))
+        return Content.from_json(row.content) if row else None
 
     def revisions(self, activity: Activity) -> dict[int, Content]:
-        """Everything that students saw, by the number of its revision."""
+        """The content of every revision of an activity by number, in order."""
         query = sa.select(revisions.c.number, revisions.c.content).where(revisions.c.activity_id == activity.id)
-        return {row.number: Content.from_json(row.content) for row in self._all(query.order_by(revisions.c.number))}
+        return {
+            row.number: Content.from_json(row.content) for row in self._fetch_all(query.order_by(revisions.c.number))
+        }
 
-    def _freeze(self, connection: sa.Connection, activity_id: int, number: int, content: Content) -> None:
-        row = {"activity_id": activity_id, "number": number, "content": content.as_json(), "created_at": now()}
+    def _insert_revision(self, connection: sa.Connection, activity_id: int, number: int, content: Content) -> None:
+        """Store a content as a new revision with that number."""
+        row = {"activity_id": activity_id, "number": number, "content": content.as_json(), "created_at": utc_now()}
         connection.execute(sa.insert(revisions).values(row))
 
-    def _found(self, *conditions: sa.ColumnElement[bool]) -> tuple[Activity, ...]:
-        return tuple(_activity(row) for row in self._all(_FOUND.where(*conditions)))
+    def _select(self, *conditions: sa.ColumnElement[bool]) -> tuple[Activity, ...]:
+        """The activities that meet every condition, newest first."""
+        return tuple(_activity(row) for row in self._fetch_all(_SELECT.where(*conditions)))
 
 
-def _activity(row: Sequence[Any]) -> Activity:
-    """An activity from a row that begins with its columns."""
-    activity_id, course_id, code, state, title, day, policies, opens_at, closes_at, number, content = row[:11]
-    plan = Plan(title, day, _policies(policies), opens_at, closes_at)
-    return Activity(activity_id, course_id, code, state, plan, number, _content(content))
+def _activity(row: Any) -> Activity:
+    """The activity of a row that has the columns _COLUMNS."""
+    plan = Plan(row.title, row.day, _policies(row.policies), row.opens_at, row.closes_at)
+    return Activity(row.id, row.course_id, row.join_code, row.state, plan, row.revision, _content(row.content))
 
 
 @lru_cache(maxsize=256)
 def _policies(text: str) -> Policies:
+    """The policies that are stored as this JSON text."""
     return Policies.from_json(json.loads(text))
 
 
 @lru_cache(maxsize=256)
 def _content(text: str) -> Content:
-    """What a revision holds, read once for all who ask."""
+    """The content that is stored as this JSON text."""
     return Content.from_json(json.loads(text))
 
 
-def _planned(plan: Plan) -> dict[str, Any]:
+def _plan_values(plan: Plan) -> dict[str, Any]:
+    """The columns of an activity that hold its plan."""
     return {"title": plan.title, "day": plan.day, "policies": asdict(plan.policies), "opens_at": plan.opens_at,
             "closes_at": plan.closes_at}  # fmt: skip

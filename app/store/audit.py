@@ -11,9 +11,10 @@ from typing import Literal
 import sqlalchemy as sa
 
 from .activities import Activity
-from .courses import Course, Student
+from .courses import Course
 from .people import Teacher
-from .questions import Questions, batches, columns, now
+from .queries import QueryBase, batches, columns, utc_now
+from .roster import Student
 from .tables import audit_log
 
 Actor = Teacher | Literal["nobody", "terminal"]  # nobody is signed in, or a command was run on the server
@@ -71,14 +72,14 @@ class AuditEntry:
     detail: str
 
 
-class AuditLog(Questions):
+class AuditLog(QueryBase):
     """What was done, written for good."""
 
     def record(self, actor: Actor, action: AuditAction, about: AuditObject | None = None, detail: str = "") -> None:
-        """Write one entry, dated now; `detail` is cut after 40 characters."""
-        self._write(
+        """Write one entry, dated utc_now; `detail` is cut after 40 characters."""
+        self._execute(
             sa.insert(audit_log).values(
-                at=now(),
+                at=utc_now(),
                 actor_kind=actor if isinstance(actor, str) else "teacher",
                 actor_id=None if isinstance(actor, str) else actor.id,
                 action=action.value,
@@ -102,5 +103,5 @@ class AuditLog(Questions):
                     .order_by(audit_log.c.id.desc())
                     .limit(limit)
                 )
-                found += [(row[0], AuditEntry(*row[1:])) for row in self._all(query)]
+                found += [(row[0], AuditEntry(*row[1:])) for row in self._fetch_all(query)]
         return [entry for _, entry in sorted(found, key=lambda line: line[0], reverse=True)[:limit]]

@@ -22,8 +22,8 @@ from typing import IO, Any, Literal
 
 import sqlalchemy as sa
 
-from .database import is_known, migrating, revision_of, upgrade
-from .questions import now
+from .database import is_known, migration_transaction, revision_of, upgrade
+from .queries import utc_now
 from .tables import FORMER_TABLES, metadata
 
 FORMAT = "attention-shapes backup 1"
@@ -75,7 +75,7 @@ def write_backup(engine: sa.Engine, path: Path) -> Contents:
             raise BackupError("newer")
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
             tables = {table.name: _write_table(connection, archive, table) for table in _there(connection)}
-            contents = Contents(revision, now().isoformat(), tables)
+            contents = Contents(revision, utc_now().isoformat(), tables)
             archive.writestr("backup.json", json.dumps({"format": FORMAT, **asdict(contents)}, indent=1))
     return contents
 
@@ -101,7 +101,7 @@ def restore_backup(engine: sa.Engine, path: Path, *, replace: bool = False) -> C
     Raises BackupError, "not-empty" where there is data and `replace` is not said; then nothing was changed.
     """
     contents = check_backup(path)
-    with _opened(path) as archive, migrating(engine) as connection:
+    with _opened(path) as archive, migration_transaction(engine) as connection:
         if not replace and _has_data(connection):
             raise BackupError("not-empty")
         _drop(connection)

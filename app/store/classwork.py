@@ -1,25 +1,25 @@
-"""What students do in an activity: that they came, what they type, their attempts, and their exit tickets."""
+"""What students do in an activity: they arrive, type drafts, check and hand in."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from datetime import UTC, date, datetime
+from datetime import datetime
 from functools import cached_property
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.sql.dml import ReturningInsert
 
-from .questions import Questions, columns, hashed, now
-from .tables import attendance, class_attempts, class_drafts, students, ticket_answers
+from .queries import QueryBase, columns, from_row, utc_now
+from .tables import attendance, class_attempts, class_drafts, students
 
-Answers = Mapping[str, str]
+Answers = Mapping[str, str]  # what is typed in each blank, such as {"queries.rows": "100"}
 
 
 @dataclass(frozen=True)
 class VariantSizes:
-    """What fixes the sizes of a worksheet for one student: a model and the lengths of its texts."""
+    """What makes a worksheet one student's variant: a model and the numbers of tokens."""
 
     model: str
     tokens: int
@@ -28,7 +28,7 @@ class VariantSizes:
 
 @dataclass(frozen=True)
 class SubmissionKey:
-    """One student's work on one sheet of an activity: sheet number `sheet_number`, from 1, of that revision.
+    """One student's work on one sheet of an activity: the sheet with number `sheet_number`, from 1, of that revision.
 
     Drafts and attempts are stored under `sheet_key` (see FrozenWorksheet), which survives revisions that leave the
     questions as they are.
@@ -43,7 +43,7 @@ class SubmissionKey:
 
 @dataclass(frozen=True)
 class ClassDraft:
-    """What stands in the boxes, as typed; versions grow with the browser's clock."""
+    """What is typed on a sheet of an activity. `version` grows with the browser's clock: the highest one is newest."""
 
     answers: Answers
     version: int
@@ -52,7 +52,7 @@ class ClassDraft:
 
 @dataclass(frozen=True)
 class StoredClassDraft:
-    """A draft as it is kept: whose, of which sheet, and since when."""
+    """A draft with its student, its sheet and the time it was saved."""
 
     student_id: int
     sheet_key: str
@@ -63,7 +63,7 @@ class StoredClassDraft:
 
 @dataclass(frozen=True)
 class Graded:
-    """What an attempt got: kind of mark by place, keys of misconceptions with the diagnosis first, and a score."""
+    """The marks of an attempt: the kind of mark by blank, misconceptions with the diagnosis first, and the score."""
 
     marks: Mapping[str, str]
     misconceptions: tuple[str, ...]
@@ -73,7 +73,7 @@ class Graded:
 
 @dataclass(frozen=True)
 class ClassAttempt:
-    """One check of a sheet, kept for good; a submission where it was handed in.
+    """One check of a sheet, stored for good; a submission if it was handed in.
 
     `marked_by` is the sheet key (`FrozenWorksheet.sheet_key`) of the worksheet definition that gave the stored marks:
     the attempt's own `sheet_key` until a regrade marks it by a corrected definition. It is None for attempts that were
@@ -100,7 +100,7 @@ class ClassAttempt:
 
 @dataclass(frozen=True)
 class SheetProgress:
-    """How far a student is with one sheet: how many attempts, and whether one of them was handed in."""
+    """How many attempts a student has made on one sheet, and whether any of them was handed in."""
 
     attempts: int
     handed_in: bool
@@ -108,100 +108,93 @@ class SheetProgress:
 
 @dataclass(frozen=True)
 class Attendance:
-    """That a student came to an activity, and whether their exit ticket is in."""
+    """That a student opened an activity, when first, and whether they handed in an exit ticket."""
 
     student_id: int
     arrived_at: datetime
     ticket_in: bool
 
 
-@dataclass(frozen=True)
-class TicketAnswer:
-    """One answer on an exit ticket; `student_id` is None where the ticket is anonymous."""
-
-    id: str
-    question: str
-    text: str
-    student_id: int | None
-    day: date
-    starred: bool
-    follow_up: bool
-    hidden: bool
-
-
 class NoAttemptsLeftError(Exception):
-    """As many attempts as the activity allows are there already."""
+    """The student has made as many attempts on this sheet as the activity allows."""
 
 
-def _own(table: sa.Table) -> tuple[sa.ColumnElement[bool], ...]:
-    """What is one student's in one activity."""
+def _of_student(table: sa.Table) -> tuple[sa.ColumnElement[bool], ...]:
+    """The rows of one student in one activity, both of them bind parameters."""
     return table.c.activity_id == sa.bindparam("activity_id"), table.c.student_id == sa.bindparam("student_id")
 
 
-# Built once: a class asks these with every save, and to build one takes as long as to answer it.
-_CAME = sa.select(attendance.c.ticket_in).where(*_own(attendance))
+# Built once: a class runs these with every save, and building a statement takes as long as executing it.
+_ARRIVAL = sa.select(attendance.c.ticket_in).where(*_of_student(attendance))
 _DRAFT = sa.select(class_drafts.c.answers, class_drafts.c.version, class_drafts.c.variant).where(
-    *_own(class_drafts), class_drafts.c.sheet_key == sa.bindparam("sheet_key")
+    *_of_student(class_drafts), class_drafts.c.sheet_key == sa.bindparam("sheet_key")
 )
-_BEGUN = sa.union_all(
+_DRAFTS_AND_ATTEMPTS = sa.union_all(
     sa.select(class_drafts.c.sheet_key, sa.literal(0).label("attempts"), sa.literal(0).label("handed_in")).where(
-        *_own(class_drafts)
+        *_of_student(class_drafts)
     ),
     sa.select(class_attempts.c.sheet_key, sa.literal(1), sa.cast(class_attempts.c.handed_in, sa.Integer)).where(
-        *_own(class_attempts)
+        *_of_student(class_attempts)
     ),
 ).subquery()
-_PROGRESS = sa.select(_BEGUN.c.sheet_key, sa.func.sum(_BEGUN.c.attempts), sa.func.max(_BEGUN.c.handed_in)).group_by(
-    _BEGUN.c.sheet_key
-)
+_PROGRESS = sa.select(
+    _DRAFTS_AND_ATTEMPTS.c.sheet_key,
+    sa.func.sum(_DRAFTS_AND_ATTEMPTS.c.attempts),
+    sa.func.max(_DRAFTS_AND_ATTEMPTS.c.handed_in),
+).group_by(_DRAFTS_AND_ATTEMPTS.c.sheet_key)
 
 
-class Classwork(Questions):
-    """What students do."""
+# Long because it is one short method for each query; they share no state that could be split.
+class Classwork(QueryBase):
+    """Queries on attendance, drafts and attempts."""
 
     def arrive(self, activity_id: int, student_id: int) -> bool:
-        """Note that a student came; once is enough, and then costs no write. Whether their exit ticket is in."""
-        if row := self._one(_CAME, activity_id=activity_id, student_id=student_id):
+        """Store that a student opened an activity, if it is the first time; return whether their exit ticket is in."""
+        if row := self._fetch_one(_ARRIVAL, activity_id=activity_id, student_id=student_id):
             return bool(row.ticket_in)
-        row = {"activity_id": activity_id, "student_id": student_id, "arrived_at": now(), "ticket_in": False}
-        place = [attendance.c.activity_id, attendance.c.student_id]
-        self._write(self._insert(attendance).values(row).on_conflict_do_nothing(index_elements=place))
+        row = {"activity_id": activity_id, "student_id": student_id, "arrived_at": utc_now(), "ticket_in": False}
+        key = [attendance.c.activity_id, attendance.c.student_id]
+        self._execute(self._insert_into(attendance).values(row).on_conflict_do_nothing(index_elements=key))
         return False
 
     def attendance(self, activity_id: int) -> tuple[Attendance, ...]:
-        """Everybody who came, in the order in which they did."""
+        """Every student who opened an activity, in the order of their arrival."""
         query = sa.select(*columns(attendance, Attendance)).where(attendance.c.activity_id == activity_id)
-        return tuple(Attendance(*row) for row in self._all(query.order_by(attendance.c.arrived_at)))
+        return tuple(from_row(Attendance, row) for row in self._fetch_all(query.order_by(attendance.c.arrived_at)))
 
-    def attended(self, student_id: int) -> tuple[tuple[int, bool], ...]:
-        """The activities a student came to, the newest first, each with whether the exit ticket is in."""
+    def attended(self, student_id: int) -> dict[int, bool]:
+        """The ids of the activities that a student opened, newest first, each with whether the exit ticket is in."""
         query = sa.select(attendance.c.activity_id, attendance.c.ticket_in).where(attendance.c.student_id == student_id)
-        return tuple((row[0], row[1]) for row in self._all(query.order_by(attendance.c.activity_id.desc())))
+        rows = self._fetch_all(query.order_by(attendance.c.activity_id.desc()))
+        return {row.activity_id: row.ticket_in for row in rows}
 
     # Drafts
 
     def save(self, key: SubmissionKey, draft: ClassDraft) -> None:
-        """Keep what stands in the boxes, unless something newer is kept already; durable once this returns."""
-        self._write(self._saving, _draft_row(key, draft))
+        """Store a draft, unless one with a higher version is stored; durable once this returns.
+
+        The variant of the first save stays, whatever later ones say: a student's numbers never change.
+        """
+        self._execute(self._draft_upsert, _draft_row(key, draft))
 
     @cached_property
-    def _saving(self) -> sa.Insert:
-        """Built once. The variant stays as it was first kept: nobody's numbers change under their hands."""
-        insert = self._insert(class_drafts)
+    def _draft_upsert(self) -> sa.Insert:
+        """The statement of `save`, built once."""
+        insert = self._insert_into(class_drafts)
         values = {name: insert.excluded[name] for name in ("answers", "version", "saved_at")}
-        place = [class_drafts.c.student_id, class_drafts.c.activity_id, class_drafts.c.sheet_key]
-        newer = class_drafts.c.version <= insert.excluded.version
-        return insert.on_conflict_do_update(index_elements=place, set_=values, where=newer)
+        key = [class_drafts.c.student_id, class_drafts.c.activity_id, class_drafts.c.sheet_key]
+        not_older = class_drafts.c.version <= insert.excluded.version
+        return insert.on_conflict_do_update(index_elements=key, set_=values, where=not_older)
 
     def draft(self, key: SubmissionKey) -> ClassDraft | None:
-        """What stands in the boxes of one sheet."""
-        row = self._one(_DRAFT, student_id=key.student_id, activity_id=key.activity_id, sheet_key=key.sheet_key)
+        """What a student has typed on a sheet; None before the first save."""
+        row = self._fetch_one(_DRAFT, student_id=key.student_id, activity_id=key.activity_id, sheet_key=key.sheet_key)
         return ClassDraft(row.answers, row.version, VariantSizes(**row.variant)) if row else None
 
     def drafts_of_activity(self, activity_id: int) -> tuple[StoredClassDraft, ...]:
-        """What stands in everybody's boxes, handed in or not."""
+        """Every student's drafts in an activity, by student and sheet, whether they were handed in or not."""
         query = sa.select(*columns(class_drafts, StoredClassDraft)).where(class_drafts.c.activity_id == activity_id)
-        rows = self._all(query.order_by(class_drafts.c.student_id, class_drafts.c.sheet_key))
+        rows = self._fetch_all(query.order_by(class_drafts.c.student_id, class_drafts.c.sheet_key))
         return tuple(StoredClassDraft(**{**row._mapping, "variant": VariantSizes(**row.variant)}) for row in rows)
 
     # Attempts
@@ -221,115 +214,71 @@ class Classwork(Questions):
 
         It is durable once this returns. The same `client_id` again stores nothing and returns the attempt that has it.
         Raises NoAttemptsLeftError where the sheet would have more than `allowed` attempts of this student (0 allows any
-        number); then nothing is stored.
+        number); then nothing is stored. The marks count as given by the sheet's own definition (`marked_by`).
         """
         row = {**asdict(key), **asdict(graded), "client_id": client_id, "variant": asdict(draft.variant),
-               "answers": dict(draft.answers), "handed_in": handed_in, "created_at": now(),
+               "answers": dict(draft.answers), "handed_in": handed_in, "created_at": utc_now(),
                "marked_by": key.sheet_key}  # fmt: skip
-        with self._writing() as connection:
-            self._one_at_a_time(connection, key.student_id, counted=allowed > 0)
+        with self._write_transaction(immediate=True) as connection:
+            if allowed and self.engine.dialect.name == "postgresql":
+                # Two requests of one student take turns, so that neither miscounts; on SQLite all writers do.
+                connection.execute(sa.select(students.c.id).where(students.c.id == key.student_id).with_for_update())
             if keep_draft:
-                connection.execute(self._saving, _draft_row(key, draft))
-            added = connection.execute(self._recording, row).one_or_none()
-            if added and allowed:
-                count = connection.scalar(sa.select(sa.func.count()).select_from(class_attempts).where(*_on(key)))
+                connection.execute(self._draft_upsert, _draft_row(key, draft))
+            inserted = connection.execute(self._attempt_insert, row).one_or_none()
+            if inserted and allowed:
+                count = connection.scalar(sa.select(sa.func.count()).select_from(class_attempts).where(*_on_sheet(key)))
                 if (count or 0) > allowed:
                     raise NoAttemptsLeftError
-        same = (class_attempts.c.student_id == key.student_id, class_attempts.c.client_id == client_id)
-        return _attempt(added) if added else self._attempts(*same)[0]
+        same_request = (class_attempts.c.student_id == key.student_id, class_attempts.c.client_id == client_id)
+        return _attempt(inserted) if inserted else self._select_attempts(*same_request)[0]
 
     @cached_property
-    def _recording(self) -> ReturningInsert[Any]:
-        place = [class_attempts.c.student_id, class_attempts.c.client_id]
-        insert = self._insert(class_attempts).on_conflict_do_nothing(index_elements=place)
+    def _attempt_insert(self) -> ReturningInsert[Any]:
+        """The INSERT of `record`, built once; it returns no row where the client id is stored already."""
+        key = [class_attempts.c.student_id, class_attempts.c.client_id]
+        insert = self._insert_into(class_attempts).on_conflict_do_nothing(index_elements=key)
         return insert.returning(*columns(class_attempts, ClassAttempt))
 
-    def _one_at_a_time(self, connection: sa.Connection, student_id: int, *, counted: bool) -> None:
-        """Let two requests of one student wait for each other where attempts are counted, so that neither miscounts."""
-        if self.engine.dialect.name == "sqlite":
-            connection.exec_driver_sql("BEGIN IMMEDIATE")
-        elif counted:
-            connection.execute(sa.select(students.c.id).where(students.c.id == student_id).with_for_update())
-
     def hand_in_last(self, key: SubmissionKey) -> ClassAttempt | None:
-        """Hand in the last attempt as it is; None if there is none."""
+        """Hand in a student's last attempt on a sheet as it is, and return it; None if there is none."""
         last = self.last_attempt(key)
         if last and not last.handed_in:
-            self._write(sa.update(class_attempts).where(class_attempts.c.id == last.id).values(handed_in=True))
+            self._execute(sa.update(class_attempts).where(class_attempts.c.id == last.id).values(handed_in=True))
             return self.last_attempt(key)
         return last
 
     def attempts(self, key: SubmissionKey) -> tuple[ClassAttempt, ...]:
-        """Every attempt of one student on one sheet, the first one first."""
-        return self._attempts(*_on(key))
+        """Every attempt of a student on a sheet, oldest first."""
+        return self._select_attempts(*_on_sheet(key))
 
     def last_attempt(self, key: SubmissionKey) -> ClassAttempt | None:
-        """The newest attempt of one student on one sheet: the one that counts."""
-        row = self._one(
-            sa.select(*columns(class_attempts, ClassAttempt))
-            .where(*_on(key))
-            .order_by(class_attempts.c.id.desc())
-            .limit(1)
-        )
+        """The newest attempt of a student on a sheet, which is the one that counts; None if there is none."""
+        query = sa.select(*columns(class_attempts, ClassAttempt)).where(*_on_sheet(key))
+        row = self._fetch_one(query.order_by(class_attempts.c.id.desc()).limit(1))
         return _attempt(row) if row else None
 
     def progress(self, activity_id: int, student_id: int) -> dict[str, SheetProgress]:
-        """How far a student is in an activity, by sheet; what was not begun is missing."""
-        rows = self._all(_PROGRESS, activity_id=activity_id, student_id=student_id)
-        return {sheet: SheetProgress(count, bool(handed_in)) for sheet, count, handed_in in rows}
+        """A student's progress in an activity by sheet key; sheets without a draft or an attempt are left out."""
+        rows = self._fetch_all(_PROGRESS, activity_id=activity_id, student_id=student_id)
+        return {sheet_key: SheetProgress(count, bool(handed_in)) for sheet_key, count, handed_in in rows}
 
     def attempts_of_activity(self, activity_id: int) -> tuple[ClassAttempt, ...]:
-        """Every attempt of everybody, the first one first."""
-        return self._attempts(class_attempts.c.activity_id == activity_id)
+        """Every attempt of every student in an activity, oldest first."""
+        return self._select_attempts(class_attempts.c.activity_id == activity_id)
 
     def attempts_of_student(self, student_id: int) -> tuple[ClassAttempt, ...]:
-        """Every attempt of one student in every activity, the first one first."""
-        return self._attempts(class_attempts.c.student_id == student_id)
+        """Every attempt of a student in all activities of the course, oldest first."""
+        return self._select_attempts(class_attempts.c.student_id == student_id)
 
-    def _attempts(self, *conditions: sa.ColumnElement[bool]) -> tuple[ClassAttempt, ...]:
+    def _select_attempts(self, *conditions: sa.ColumnElement[bool]) -> tuple[ClassAttempt, ...]:
+        """The attempts that meet every condition, oldest first."""
         query = sa.select(*columns(class_attempts, ClassAttempt)).where(*conditions).order_by(class_attempts.c.id)
-        return tuple(_attempt(row) for row in self._all(query))
-
-    # Exit tickets
-
-    def hand_in_ticket(
-        self, activity_id: int, student_id: int, client_id: str, answers: Answers, *, anonymous: bool
-    ) -> bool:
-        """Keep an exit ticket, once; whether it was kept now. Durable once this returns.
-
-        Where it is anonymous, nothing that is stored joins the answers to the student: not a key, not a time, not the
-        order of rows. That a ticket came from them is noted apart from it.
-        """
-        ours = (attendance.c.activity_id == activity_id, attendance.c.student_id == student_id)
-        came = sa.update(attendance).where(*ours, attendance.c.ticket_in.is_(False)).values(ticket_in=True)
-        with self._writing() as connection:
-            if not connection.execute(came).rowcount:
-                return False
-            for question, text in answers.items():
-                row = {"id": hashed(f"{client_id} {question}"), "activity_id": activity_id, "question": question,
-                       "text": text, "student_id": None if anonymous else student_id, "day": datetime.now(UTC).date(),
-                       "starred": False, "follow_up": False, "hidden": False}  # fmt: skip
-                insert = self._insert(ticket_answers).values(row)
-                connection.execute(insert.on_conflict_do_nothing(index_elements=[ticket_answers.c.id]))
-        return True
-
-    def ticket_in(self, activity_id: int, student_id: int) -> bool:
-        """Whether a student's exit ticket is in."""
-        row = self._one(_CAME, activity_id=activity_id, student_id=student_id)
-        return bool(row and row.ticket_in)
-
-    def tickets(self, activity_id: int) -> tuple[TicketAnswer, ...]:
-        """Every answer on the exit tickets of an activity."""
-        query = sa.select(*columns(ticket_answers, TicketAnswer)).where(ticket_answers.c.activity_id == activity_id)
-        return tuple(TicketAnswer(*row) for row in self._all(query.order_by(ticket_answers.c.id)))
-
-    def mark_ticket(self, activity_id: int, answer_id: str, **marks: bool) -> bool:
-        """Set `starred`, `follow_up` or `hidden`; whether there is such an answer."""
-        this = (ticket_answers.c.id == answer_id, ticket_answers.c.activity_id == activity_id)
-        return bool(self._write(sa.update(ticket_answers).where(*this).values(marks)))
+        return tuple(_attempt(row) for row in self._fetch_all(query))
 
 
-def _on(key: SubmissionKey) -> tuple[sa.ColumnElement[bool], ...]:
+def _on_sheet(key: SubmissionKey) -> tuple[sa.ColumnElement[bool], ...]:
+    """The attempts of one student on one sheet, of whatever revision."""
     return (
         class_attempts.c.student_id == key.student_id,
         class_attempts.c.activity_id == key.activity_id,
@@ -338,11 +287,13 @@ def _on(key: SubmissionKey) -> tuple[sa.ColumnElement[bool], ...]:
 
 
 def _draft_row(key: SubmissionKey, draft: ClassDraft) -> dict[str, Any]:
-    place = {"student_id": key.student_id, "activity_id": key.activity_id, "sheet_key": key.sheet_key}
-    kept = {"answers": dict(draft.answers), "version": draft.version, "variant": asdict(draft.variant)}
-    return {**place, **kept, "saved_at": now()}
+    """The row of class_drafts that holds a draft, saved now."""
+    return {"student_id": key.student_id, "activity_id": key.activity_id, "sheet_key": key.sheet_key,
+            "answers": dict(draft.answers), "version": draft.version, "variant": asdict(draft.variant),
+            "saved_at": utc_now()}  # fmt: skip
 
 
-def _attempt(row: sa.Row[Any]) -> ClassAttempt:
+def _attempt(row: Any) -> ClassAttempt:
+    """The attempt of a row of class_attempts; JSON becomes VariantSizes and a tuple."""
     values = {**row._mapping, "variant": VariantSizes(**row.variant), "misconceptions": tuple(row.misconceptions)}
     return ClassAttempt(**values)

@@ -38,7 +38,7 @@ def open_engine(url: str) -> sa.Engine:
 
 
 @contextmanager
-def migrating(engine: sa.Engine) -> Iterator[sa.Connection]:
+def migration_transaction(engine: sa.Engine) -> Iterator[sa.Connection]:
     """One transaction in which tables may change, and which stays if nothing is raised; one process at a time."""
     sqlite = engine.dialect.name == "sqlite"
     with engine.connect() as connection:
@@ -91,7 +91,7 @@ def _set_up_sqlite(connection: Any, _record: object) -> None:
 
 
 def _use_wal(connection: Any) -> None:
-    """Turn the write-ahead log on; of several who open a new file at once, SQLite lets only one, and none wait."""
+    """WriteLock the write-ahead log on; of several who open a new file at once, SQLite lets only one, and none wait."""
     for wait in (*[0.05] * 100, None):
         try:
             connection.execute("PRAGMA journal_mode=WAL")

@@ -1,4 +1,4 @@
-"""What is of no more use to anybody, cleared away at each start."""
+"""Deletes rows that are of no more use, at each start of the app."""
 
 from __future__ import annotations
 
@@ -6,36 +6,38 @@ from datetime import timedelta
 
 import sqlalchemy as sa
 
-from .people import LONGEST
-from .questions import now
+from .people import MAX_SESSION_AGE
+from .queries import utc_now
 from .tables import account_links, enrolments, practice_attempts, practice_drafts, runs, sessions, visitors
 
-RUNS_KEPT, LINKS_KEPT, PRACTICE_KEPT = timedelta(days=7), timedelta(days=30), timedelta(days=365)
-AT_ONCE = 5000  # rows of a kind at one start, so that nobody waits long for it
+RUN_RETENTION, LINK_RETENTION, PRACTICE_RETENTION = timedelta(days=7), timedelta(days=30), timedelta(days=365)
+MAX_DELETED_ROWS = 5000  # of each table at one start, so that the start is never slow
 
 
-def tidy(engine: sa.Engine) -> int:
-    """Delete old runs, sessions and links nobody can use, and practice nobody came back to in a year; how many rows.
+def delete_expired(engine: sa.Engine) -> int:
+    """Delete old runs, sessions, account links and visitors; return how many rows, those that cascade not counted.
 
-    Whoever sits in a course stays with all their work, and so does the log.
+    Runs go after a week, sessions when they are too old to be used, links 30 days after they expired. A visitor goes,
+    with drafts and attempts, after a year without practice, but never while enrolled in a course. The audit log stays.
     """
-    at = now()
-    recent = at - PRACTICE_KEPT
-    used = (
+    at = utc_now()
+    recent = at - PRACTICE_RETENTION
+    active_visitors = (
         sa.select(enrolments.c.visitor_id),
         sa.select(practice_drafts.c.visitor_id).where(practice_drafts.c.saved_at > recent),
         sa.select(practice_attempts.c.visitor_id).where(practice_attempts.c.created_at > recent),
     )
-    old = (
-        (runs.c.id, [runs.c.created_at < at - RUNS_KEPT]),
-        (sessions.c.id, [sessions.c.created_at < at - LONGEST]),
-        (account_links.c.id, [account_links.c.expires_at < at - LINKS_KEPT]),
-        (visitors.c.id, [visitors.c.created_at < recent, *(visitors.c.id.not_in(who) for who in used)]),
+    expired = (
+        (runs.c.id, [runs.c.created_at < at - RUN_RETENTION]),
+        (sessions.c.id, [sessions.c.created_at < at - MAX_SESSION_AGE]),
+        (account_links.c.id, [account_links.c.expires_at < at - LINK_RETENTION]),
+        (visitors.c.id, [visitors.c.created_at < recent, *(visitors.c.id.not_in(ids) for ids in active_visitors)]),
     )
     with engine.begin() as connection:
-        return sum(_delete(connection, key, conditions) for key, conditions in old)
+        return sum(_delete(connection, key, conditions) for key, conditions in expired)
 
 
 def _delete(connection: sa.Connection, key: sa.Column[int], conditions: list[sa.ColumnElement[bool]]) -> int:
-    some = sa.select(key).where(*conditions).limit(AT_ONCE)
-    return connection.execute(sa.delete(key.table).where(key.in_(some))).rowcount
+    """Delete up to MAX_DELETED_ROWS rows of the key's table that meet every condition; return how many."""
+    keys = sa.select(key).where(*conditions).limit(MAX_DELETED_ROWS)
+    return connection.execute(sa.delete(key.table).where(key.in_(keys))).rowcount

@@ -1,36 +1,36 @@
-"""Teachers, how they get an account, and their sessions."""
+"""Teachers, the links that open their accounts, and their sessions."""
 
 from __future__ import annotations
 
-import re
 import secrets
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
 import sqlalchemy as sa
+from email_validator import EmailNotValidError, validate_email
 
-from .questions import Questions, added_id, columns, hashed, now
+from .queries import QueryBase, columns, from_row, hash_secret, insert_row, utc_now
 from .tables import account_links, sessions, staff, teachers
 
 Role = Literal["instructor", "assistant"]
-LinkKind = Literal["setup", "invite", "reset"]
+LinkKind = Literal["setup", "invite", "reset"]  # the first account, a place on a course's staff, a new password
 
-IDLE = timedelta(hours=12)
-LONGEST = timedelta(days=30)
-_EMAIL = re.compile(r"[^@\s]+@[^@\s]+")
-LINK_LASTS: dict[LinkKind, timedelta] = {
+MAX_SESSION_IDLE = timedelta(hours=12)
+MAX_SESSION_AGE = timedelta(days=30)
+SEEN_INTERVAL = timedelta(minutes=1)  # how exactly a session's last use is stored
+LINK_LIFETIME: dict[LinkKind, timedelta] = {
     "setup": timedelta(days=7),
     "invite": timedelta(days=14),
     "reset": timedelta(days=2),
 }
-MAILED_LASTS = timedelta(hours=1)  # a link that anybody may ask for
-MAILED_MOST = 3  # of them that live beside each other
+MAILED_LINK_LIFETIME = timedelta(hours=1)  # shorter, since anybody may have one mailed
+MAX_MAILED_LINKS = 3  # for one teacher within MAILED_LINK_LIFETIME
 
 
 @dataclass(frozen=True)
 class Teacher:
-    """Someone with an account; without a password, nobody can sign in to it yet."""
+    """Somebody with an account. Without a password (None) they cannot sign in yet."""
 
     id: int
     email: str
@@ -40,7 +40,7 @@ class Teacher:
 
 @dataclass(frozen=True)
 class AccountLink:
-    """A link that can still be followed, once; `email` is empty where whoever follows it may choose."""
+    """An account link that can still be followed, once. `email` is empty where the follower may choose one."""
 
     id: int
     kind: LinkKind
@@ -49,156 +49,174 @@ class AccountLink:
     role: Role | None
 
 
-class People(Questions):
-    """Who teaches here."""
+# Long because it is one short method for each query; they share no state that could be split.
+class People(QueryBase):
+    """Queries on teachers, account links and sessions."""
 
     def has_teacher(self) -> bool:
-        """Whether anybody can sign in at all."""
-        return self._one(sa.select(teachers.c.id).where(teachers.c.password_hash.is_not(None)).limit(1)) is not None
+        """Whether any teacher has a password, so that somebody can sign in."""
+        query = sa.select(teachers.c.id).where(teachers.c.password_hash.is_not(None)).limit(1)
+        return self._fetch_one(query) is not None
 
     def find_teacher(self, email: str) -> Teacher | None:
-        """The teacher of that address, in whatever case it is written."""
-        row = self._one(sa.select(*columns(teachers, Teacher)).where(teachers.c.email == email.lower()))
-        return Teacher(*row) if row else None
+        """The teacher with this e-mail address, in upper or lower case; None if there is none."""
+        row = self._fetch_one(sa.select(*columns(teachers, Teacher)).where(teachers.c.email == email.lower()))
+        return from_row(Teacher, row) if row else None
 
     def only_teacher(self) -> Teacher | None:
-        """The teacher, where there is one alone."""
-        rows = self._all(sa.select(*columns(teachers, Teacher)).limit(2))
-        return Teacher(*rows[0]) if len(rows) == 1 else None
+        """The teacher, if there is exactly one; None otherwise."""
+        rows = self._fetch_all(sa.select(*columns(teachers, Teacher)).limit(2))
+        return from_row(Teacher, rows[0]) if len(rows) == 1 else None
 
     def add_teacher(self, email: str, name: str) -> Teacher | None:
-        """A teacher without a password; None if the address is taken."""
-        values = {"email": email.lower(), "name": name, "created_at": now()}
-        insert = self._insert(teachers).values(values).on_conflict_do_nothing(index_elements=[teachers.c.email])
-        with self._writing() as connection:
-            added = connection.scalar(insert.returning(teachers.c.id))
-        return None if added is None else self.find_teacher(email)
+        """Add a teacher without a password; None, and nothing changes, if somebody has that e-mail address."""
+        values = {"email": email.lower(), "name": name, "created_at": utc_now()}
+        insert = self._insert_into(teachers).values(values).on_conflict_do_nothing(index_elements=[teachers.c.email])
+        with self._write_transaction() as connection:
+            teacher_id = connection.scalar(insert.returning(teachers.c.id))
+        return None if teacher_id is None else self.find_teacher(email)
+
+    # Account links
 
     def add_link(self, kind: LinkKind, email: str = "", course_id: int | None = None, role: Role | None = None) -> str:
-        """The token of a new link. Of set-up links, and of those to reset one password, the newest alone works."""
+        """Add an account link that expires after LINK_LIFETIME, and return its token.
+
+        A new "setup" or "reset" link voids the older unused ones of its kind and e-mail address; invitations stay.
+        """
         token = secrets.token_urlsafe(32)
-        values = {"kind": kind, "token_hash": hashed(token), "email": email.lower(), "course_id": course_id,
-                  "role": role, "expires_at": now() + LINK_LASTS[kind]}  # fmt: skip
-        with self._writing() as connection:
+        values = {"kind": kind, "token_hash": hash_secret(token), "email": email.lower(), "course_id": course_id,
+                  "role": role, "expires_at": utc_now() + LINK_LIFETIME[kind]}  # fmt: skip
+        with self._write_transaction() as connection:
             if kind != "invite":
-                self._void(connection, kind, account_links.c.email == email.lower())
+                self._void_links(connection, kind, account_links.c.email == email.lower())
             connection.execute(sa.insert(account_links).values(values))
         return token
 
     def add_mailed_link(self, teacher: Teacher) -> str | None:
-        """The token of a link that sets a new password within an hour; None where three were made in the last hour.
+        """Add a "reset" link that expires after an hour, and return its token; None after three in the last hour.
 
-        Since anybody may ask for it, it leaves the teacher's other links as they are.
+        Anybody may ask for one, so it leaves the teacher's other links valid.
         """
-        token, ends = secrets.token_urlsafe(32), now() + MAILED_LASTS
-        values = {"kind": "reset", "token_hash": hashed(token), "email": teacher.email, "expires_at": ends}
+        token, expires_at = secrets.token_urlsafe(32), utc_now() + MAILED_LINK_LIFETIME
+        values = {"kind": "reset", "token_hash": hash_secret(token), "email": teacher.email, "expires_at": expires_at}
         recent = (
             account_links.c.email == teacher.email,
             account_links.c.kind == "reset",
-            account_links.c.expires_at.between(now(), ends),
+            account_links.c.expires_at.between(utc_now(), expires_at),
         )
-        with self._writing() as connection:
-            made = connection.scalar(sa.select(sa.func.count()).select_from(account_links).where(*recent)) or 0
-            if made >= MAILED_MOST:
+        with self._write_transaction() as connection:
+            count = connection.scalar(sa.select(sa.func.count()).select_from(account_links).where(*recent)) or 0
+            if count >= MAX_MAILED_LINKS:
                 return None
             connection.execute(sa.insert(account_links).values(values))
         return token
 
     def drop_link(self, token: str) -> None:
-        """Forget a link that reached nobody."""
-        self._write(sa.delete(account_links).where(account_links.c.token_hash == hashed(token)))
+        """Delete the account link with this token, used or not."""
+        self._execute(sa.delete(account_links).where(account_links.c.token_hash == hash_secret(token)))
 
     def find_link(self, token: str) -> AccountLink | None:
-        """The link of a token, unless it was used, is too old or was replaced."""
-        usable = (account_links.c.used_at.is_(None), account_links.c.expires_at > now())
-        row = self._one(
-            sa.select(*columns(account_links, AccountLink)).where(account_links.c.token_hash == hashed(token), *usable)
-        )
-        return AccountLink(*row) if row else None
+        """The account link with this token; None if it is used, void, expired or unknown."""
+        this = account_links.c.token_hash == hash_secret(token)
+        usable = (account_links.c.used_at.is_(None), account_links.c.expires_at > utc_now())
+        row = self._fetch_one(sa.select(*columns(account_links, AccountLink)).where(this, *usable))
+        return from_row(AccountLink, row) if row else None
 
     def follow_link(
         self, link: AccountLink, email: str, name: str = "", password_hash: str | None = None
     ) -> Teacher | None:
-        """Do what a link is for, once: set a password, make the teacher if there is none, put them on the staff.
+        """Use a link up and do what it is for; None, and nothing changes, if somebody else has just used it.
 
-        Without a password the teacher must be there. None if somebody else followed the link just before.
+        The teacher with that e-mail address is added if there is none. A password hash is stored, which signs them out
+        everywhere and voids other links for a new password and for the first account. A link with a course puts them on
+        its staff.
         """
-        with self._writing() as connection:
-            used = (
-                sa.update(account_links)
-                .where(account_links.c.id == link.id, account_links.c.used_at.is_(None))
-                .values(used_at=now())
-            )
-            if not connection.execute(used).rowcount:
+        with self._write_transaction() as connection:
+            unused = (account_links.c.id == link.id, account_links.c.used_at.is_(None))
+            if not connection.execute(sa.update(account_links).where(*unused).values(used_at=utc_now())).rowcount:
                 return None
             teacher_id = connection.scalar(sa.select(teachers.c.id).where(teachers.c.email == email.lower()))
             if teacher_id is None:
-                row = {"email": email.lower(), "name": name, "created_at": now()}
-                teacher_id = added_id(connection, teachers, row)
+                row = {"email": email.lower(), "name": name, "created_at": utc_now()}
+                teacher_id = insert_row(connection, teachers, row)
             if password_hash:
                 self._set_password(connection, teacher_id, name, password_hash)
-                self._void(connection, "reset", account_links.c.email == email.lower())
+                self._void_links(connection, "reset", account_links.c.email == email.lower())
+                self._void_links(connection, "setup")
             if link.course_id is not None:
                 self._put_on_staff(connection, link.course_id, teacher_id, link.role or "assistant")
         return self.find_teacher(email)
 
     def _set_password(self, connection: sa.Connection, teacher_id: int, name: str, password_hash: str) -> None:
+        """Store a teacher's password hash, and the name unless it is empty, and end all of their sessions."""
         values = {"password_hash": password_hash} | ({"name": name} if name else {})
         connection.execute(sa.update(teachers).where(teachers.c.id == teacher_id).values(values))
-        theirs = (sessions.c.teacher_id == teacher_id, sessions.c.ended_at.is_(None))
-        connection.execute(sa.update(sessions).where(*theirs).values(ended_at=now()))
-        self._void(connection, "setup")  # there is somebody now
+        open_sessions = (sessions.c.teacher_id == teacher_id, sessions.c.ended_at.is_(None))
+        connection.execute(sa.update(sessions).where(*open_sessions).values(ended_at=utc_now()))
 
-    def _void(self, connection: sa.Connection, kind: LinkKind, *conditions: sa.ColumnElement[bool]) -> None:
-        """Use up the unused links of a kind, all of them or those that meet the conditions."""
+    def _void_links(self, connection: sa.Connection, kind: LinkKind, *conditions: sa.ColumnElement[bool]) -> None:
+        """Mark the unused links of a kind as used: all of them, or those that meet the conditions."""
         unused = (account_links.c.kind == kind, account_links.c.used_at.is_(None), *conditions)
-        connection.execute(sa.update(account_links).where(*unused).values(used_at=now()))
+        connection.execute(sa.update(account_links).where(*unused).values(used_at=utc_now()))
 
     def _put_on_staff(self, connection: sa.Connection, course_id: int, teacher_id: int, role: Role) -> None:
+        """Give a teacher a role in a course; an instructor stays one, even when invited as an assistant."""
         row = {"course_id": course_id, "teacher_id": teacher_id, "role": role}
-        place = [staff.c.course_id, staff.c.teacher_id]
-        # Somebody who is an instructor already does not become less by an invitation.
-        keep = staff.c.role != "instructor"
-        insert = self._insert(staff).values(row)
-        connection.execute(insert.on_conflict_do_update(index_elements=place, set_={"role": role}, where=keep))
+        key, lower = [staff.c.course_id, staff.c.teacher_id], staff.c.role != "instructor"
+        insert = self._insert_into(staff).values(row)
+        connection.execute(insert.on_conflict_do_update(index_elements=key, set_={"role": role}, where=lower))
+
+    # Sessions
 
     def open_session(self, teacher: Teacher) -> str:
-        """Sign a teacher in: the token for their cookie."""
-        token, at = secrets.token_urlsafe(32), now()
-        row = {"token_hash": hashed(token), "teacher_id": teacher.id, "created_at": at, "seen_at": at}
-        self._write(sa.insert(sessions).values(row))
+        """Sign a teacher in: store a session and return the token for their cookie."""
+        token, at = secrets.token_urlsafe(32), utc_now()
+        row = {"token_hash": hash_secret(token), "teacher_id": teacher.id, "created_at": at, "seen_at": at}
+        self._execute(sa.insert(sessions).values(row))
         return token
 
     def find_session(self, token: str) -> Teacher | None:
-        """Whoever is signed in with that token; not after twelve idle hours, nor thirty days."""
-        at = now()
+        """The teacher who is signed in with this token, and note that they were seen.
+
+        None if the session has ended, was not used for MAX_SESSION_IDLE, or is older than MAX_SESSION_AGE.
+        """
+        at = utc_now()
         query = (
-            sa.select(sessions.c.id, sessions.c.seen_at, *columns(teachers, Teacher))
+            sa.select(sessions.c.id.label("session_id"), sessions.c.seen_at, *columns(teachers, Teacher))
             .join(teachers, teachers.c.id == sessions.c.teacher_id)
-            .where(sessions.c.token_hash == hashed(token), sessions.c.ended_at.is_(None))
-            .where(sessions.c.seen_at > at - IDLE, sessions.c.created_at > at - LONGEST)
+            .where(sessions.c.token_hash == hash_secret(token), sessions.c.ended_at.is_(None))
+            .where(sessions.c.seen_at > at - MAX_SESSION_IDLE, sessions.c.created_at > at - MAX_SESSION_AGE)
         )
-        row = self._one(query)
+        row = self._fetch_one(query)
         if row is None:
             return None
-        self._seen(row[0], row[1], at)
-        return Teacher(*row[2:])
+        self._update_seen(row.session_id, row.seen_at, at)
+        return from_row(Teacher, row)
 
-    def _seen(self, session_id: int, seen_at: datetime, at: datetime) -> None:
-        if at - seen_at > timedelta(minutes=1):  # so that looking around costs no write
-            self._write(sa.update(sessions).where(sessions.c.id == session_id).values(seen_at=at))
+    def _update_seen(self, session_id: int, seen_at: datetime, at: datetime) -> None:
+        """Store that a session is used at a time, at most once in SEEN_INTERVAL, so that reading costs no write."""
+        if at - seen_at > SEEN_INTERVAL:
+            self._execute(sa.update(sessions).where(sessions.c.id == session_id).values(seen_at=at))
 
     def end_session(self, token: str) -> None:
-        """Sign out of one browser."""
-        self._write(sa.update(sessions).where(sessions.c.token_hash == hashed(token)).values(ended_at=now()))
+        """Sign out the one browser that has this token."""
+        this = sessions.c.token_hash == hash_secret(token)
+        self._execute(sa.update(sessions).where(this).values(ended_at=utc_now()))
 
     def end_sessions(self, teacher: Teacher) -> None:
-        """Sign out everywhere."""
-        theirs = (sessions.c.teacher_id == teacher.id, sessions.c.ended_at.is_(None))
-        self._write(sa.update(sessions).where(*theirs).values(ended_at=now()))
+        """Sign a teacher out in every browser."""
+        open_sessions = (sessions.c.teacher_id == teacher.id, sessions.c.ended_at.is_(None))
+        self._execute(sa.update(sessions).where(*open_sessions).values(ended_at=utc_now()))
 
 
-def as_email(text: str) -> str | None:
-    """An e-mail address in lower case, None for what is none."""
-    plain = text.strip().lower()
-    return plain if len(plain) <= 254 and plain.isprintable() and _EMAIL.fullmatch(plain) else None
+def parse_email(text: str) -> str | None:
+    """A typed e-mail address in lower case and without spaces around it; None if its syntax is wrong.
+
+    Its domain may be one without a dot, such as localhost. Nobody is asked whether it exists.
+    """
+    email = text.strip().lower()
+    try:
+        validate_email(email, check_deliverability=False, globally_deliverable=False)
+    except EmailNotValidError:
+        return None
+    return email

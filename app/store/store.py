@@ -1,4 +1,4 @@
-"""The named questions the app asks of its database. SQLite and PostgreSQL answer them alike."""
+"""The open database: queries on visitors, practice, runs and imported models, and the groups of all other queries."""
 
 from __future__ import annotations
 
@@ -14,23 +14,24 @@ import sqlalchemy as sa
 
 from .activities import Activities
 from .audit import AuditLog
-from .classwork import Classwork
+from .classwork import Answers, Classwork
 from .courses import Courses
-from .database import migrating, open_engine, upgrade
+from .database import migration_transaction, open_engine, upgrade
+from .exit_tickets import ExitTickets
 from .live import Live
 from .people import People
-from .questions import Questions, Turn, hashed, now
+from .queries import QueryBase, WriteLock, columns, from_row, hash_secret, utc_now
 from .regrades import Regrades
-from .samples import Samples
+from .roster import Roster
+from .sample_data import SampleData
 from .tables import models, practice_attempts, practice_drafts, runs, visitors
 
-Answers = Mapping[str, str]
 _MODEL_KEY = re.compile(r"cfg-[0-9a-f]{20}")
 
 
 @dataclass(frozen=True)
 class Visitor:
-    """Someone who works in one browser; the token is in their cookie, only its hash is stored."""
+    """An anonymous browser. The token is in its cookie; the database has only the token's hash."""
 
     id: int
     token: str
@@ -38,7 +39,7 @@ class Visitor:
 
 @dataclass(frozen=True)
 class PracticeDraft:
-    """What stands in the boxes of one sheet, as typed; versions grow with the browser's clock."""
+    """What is typed on a practice sheet. `version` grows with the browser's clock: the highest one is newest."""
 
     answers: Answers
     version: int
@@ -46,7 +47,7 @@ class PracticeDraft:
 
 @dataclass(frozen=True)
 class PracticeAttempt:
-    """One check of a practice sheet: the texts as typed, and the score out of as many points as there are boxes."""
+    """One check of a practice sheet: the texts as typed, and the score out of as many points as there are blanks."""
 
     answers: Answers
     score: float
@@ -55,10 +56,10 @@ class PracticeAttempt:
 
 @dataclass(frozen=True)
 class Run:
-    """One press of "Run this head": its sheet, the answers beside it, and a result or a problem once there is one."""
+    """One run of a head: its sheet, the answers shown beside it, and a result or a problem once it has finished."""
 
     id: str
-    sheet: str
+    sheet_key: str
     answers: Answers
     result: dict[str, Any] | None
     problem: str | None
@@ -70,12 +71,13 @@ class Run:
 
     @property
     def seconds_waiting(self) -> float:
-        return (datetime.now(UTC) - self.created_at).total_seconds()
+        """Seconds since the run was asked for."""
+        return (utc_now() - self.created_at).total_seconds()
 
 
 @dataclass(frozen=True)
-class KeptModel:
-    """An imported model: its config as JSON text, and whether that was "pasted", a "file", or which name on the Hub."""
+class StoredModel:
+    """An imported model: its config as JSON text, and its source: "pasted", "file" or its name on the Hub."""
 
     key: str
     name: str
@@ -83,119 +85,139 @@ class KeptModel:
     source: str
 
 
-class Store(Questions):
-    """An open database, brought to the newest tables.
+class Store(QueryBase):
+    """An open database with the newest tables.
 
-    Practice is asked of the store itself, a class of its `people`, `courses`, `activities`, `classwork`,
-    `live`, `regrades` and `audit_log`; `samples` fills sample courses.
+    The store itself has the queries on visitors, practice, runs and imported models. The others are grouped:
+    `store.roster.students(course)`, `store.classwork.save(key, draft)` and so on. `transaction()` spans all groups.
     """
 
     def __init__(self, url: str) -> None:
         engine = open_engine(url)
-        super().__init__(engine, Turn() if engine.dialect.name == "sqlite" else None)
-        with migrating(engine) as connection:
+        super().__init__(engine, WriteLock() if engine.dialect.name == "sqlite" else None)
+        with migration_transaction(engine) as connection:
             upgrade(connection)
-        parts = self.engine, self._turn
-        self.people, self.courses = People(*parts), Courses(*parts)
-        self.activities, self.classwork = Activities(*parts), Classwork(*parts)
-        self.samples = Samples(*parts)
-        self.live, self.regrades = Live(*parts), Regrades(*parts)
-        self.audit_log = AuditLog(*parts)
+        shared = self.engine, self._write_lock
+        self.people = People(*shared)
+        self.courses = Courses(*shared)
+        self.roster = Roster(*shared)
+        self.activities = Activities(*shared)
+        self.classwork = Classwork(*shared)
+        self.exit_tickets = ExitTickets(*shared)
+        self.live = Live(*shared)
+        self.regrades = Regrades(*shared)
+        self.audit_log = AuditLog(*shared)
+        self.sample_data = SampleData(*shared)
 
     def close(self) -> None:
+        """Close every connection."""
         self.engine.dispose()
 
     def ping(self) -> None:
-        """Ask the database the least there is to ask; raises SQLAlchemyError if it does not answer."""
-        self._one(sa.select(1))
+        """Run the smallest query there is; raises SQLAlchemyError if the database does not answer."""
+        self._fetch_one(sa.select(1))
+
+    # Visitors and practice
 
     def add_visitor(self, token: str = "") -> Visitor:
-        """A new visitor with a token of 256 random bits, or the one of that token, new or not."""
+        """Add a visitor with this token, or return the one that has it; "" makes a new random token of 256 bits."""
         token = token or secrets.token_urlsafe(32)
-        insert = self._insert(visitors).values(token_hash=hashed(token), created_at=now())
-        new = insert.on_conflict_do_nothing(index_elements=[visitors.c.token_hash]).returning(visitors.c.id)
-        with self._writing() as connection:
-            added = connection.scalar(new)
-        found = Visitor(added, token) if added else self.find_visitor(token)
-        assert found is not None  # noqa: S101 - whoever was there before is there
-        return found
+        insert = self._insert_into(visitors).values(token_hash=hash_secret(token), created_at=utc_now())
+        unless_known = insert.on_conflict_do_nothing(index_elements=[visitors.c.token_hash])
+        with self._write_transaction() as connection:
+            new_id = connection.scalar(unless_known.returning(visitors.c.id))
+        visitor = Visitor(new_id, token) if new_id else self.find_visitor(token)
+        assert visitor is not None  # noqa: S101 - the token was known before, or has just been inserted
+        return visitor
 
     def find_visitor(self, token: str) -> Visitor | None:
-        row = self._one(sa.select(visitors.c.id).where(visitors.c.token_hash == hashed(token)))
-        return Visitor(row[0], token) if row else None
+        """The visitor with this token; None if there is none."""
+        row = self._fetch_one(sa.select(visitors.c.id).where(visitors.c.token_hash == hash_secret(token)))
+        return Visitor(row.id, token) if row else None
 
-    def save_draft(self, visitor: Visitor, sheet: str, draft: PracticeDraft) -> None:
-        """Keep what stands in the boxes, unless something newer is kept already; durable once this returns."""
-        values = {"answers": dict(draft.answers), "version": draft.version, "saved_at": now()}
-        insert = self._insert(practice_drafts).values(visitor_id=visitor.id, sheet_key=sheet, **values)
+    def save_draft(self, visitor: Visitor, sheet_key: str, draft: PracticeDraft) -> None:
+        """Store a practice draft, unless one with a higher version is stored; durable once this returns."""
+        values = {"answers": dict(draft.answers), "version": draft.version, "saved_at": utc_now()}
+        insert = self._insert_into(practice_drafts).values(visitor_id=visitor.id, sheet_key=sheet_key, **values)
         upsert = insert.on_conflict_do_update(
             index_elements=[practice_drafts.c.visitor_id, practice_drafts.c.sheet_key],
             set_=values,
             where=practice_drafts.c.version <= draft.version,
         )
-        self._write(upsert)
+        self._execute(upsert)
 
-    def find_draft(self, visitor: Visitor, sheet: str) -> PracticeDraft | None:
-        query = sa.select(practice_drafts.c.answers, practice_drafts.c.version).where(
-            practice_drafts.c.visitor_id == visitor.id, practice_drafts.c.sheet_key == sheet
-        )
-        row = self._one(query)
-        return PracticeDraft(*row) if row else None
+    def find_draft(self, visitor: Visitor, sheet_key: str) -> PracticeDraft | None:
+        """What a visitor has typed on a practice sheet; None before the first save."""
+        this = (practice_drafts.c.visitor_id == visitor.id, practice_drafts.c.sheet_key == sheet_key)
+        row = self._fetch_one(sa.select(*columns(practice_drafts, PracticeDraft)).where(*this))
+        return from_row(PracticeDraft, row) if row else None
 
-    def record_attempt(self, visitor: Visitor, sheet: str, attempt: PracticeAttempt) -> None:
-        """Keep one attempt for good."""
-        row = {"answers": dict(attempt.answers), "score": attempt.score, "out_of": attempt.out_of, "created_at": now()}
-        self._write(sa.insert(practice_attempts).values(visitor_id=visitor.id, sheet_key=sheet, **row))
+    def record_attempt(self, visitor: Visitor, sheet_key: str, attempt: PracticeAttempt) -> None:
+        """Store one more attempt of a visitor on a practice sheet."""
+        row = {"visitor_id": visitor.id, "sheet_key": sheet_key, "answers": dict(attempt.answers),
+               "score": attempt.score, "out_of": attempt.out_of, "created_at": utc_now()}  # fmt: skip
+        self._execute(sa.insert(practice_attempts).values(row))
 
-    def last_attempt(self, visitor: Visitor, sheet: str) -> PracticeAttempt | None:
-        return next(iter(self.latest_attempts(visitor, sheet, 1)), None)
+    def last_attempt(self, visitor: Visitor, sheet_key: str) -> PracticeAttempt | None:
+        """The newest attempt of a visitor on a practice sheet; None if there is none."""
+        return next(iter(self.latest_attempts(visitor, sheet_key, 1)), None)
 
-    def latest_attempts(self, visitor: Visitor, sheet: str, most: int) -> list[PracticeAttempt]:
-        """The newest attempts on a sheet, newest first, so many at most."""
+    def latest_attempts(self, visitor: Visitor, sheet_key: str, limit: int) -> list[PracticeAttempt]:
+        """The newest attempts of a visitor on a practice sheet, newest first, `limit` at most."""
         query = (
-            sa.select(practice_attempts.c.answers, practice_attempts.c.score, practice_attempts.c.out_of)
-            .where(practice_attempts.c.visitor_id == visitor.id, practice_attempts.c.sheet_key == sheet)
+            sa.select(*columns(practice_attempts, PracticeAttempt))
+            .where(practice_attempts.c.visitor_id == visitor.id, practice_attempts.c.sheet_key == sheet_key)
             .order_by(practice_attempts.c.id.desc())
-            .limit(most)
+            .limit(limit)
         )
-        return [PracticeAttempt(*row) for row in self._all(query)]
+        return [from_row(PracticeAttempt, row) for row in self._fetch_all(query)]
 
-    def add_run(self, sheet: str, answers: Answers) -> Run:
-        """A run that has not finished; its id cannot be guessed, since whoever has it may look."""
-        run = Run(secrets.token_urlsafe(12), sheet, answers, None, None, now())
-        row = {"id": run.id, "sheet_key": sheet, "answers": dict(answers), "created_at": run.created_at}
-        self._write(sa.insert(runs).values(row))
+    # Runs of a head
+
+    def add_run(self, sheet_key: str, answers: Answers) -> Run:
+        """Store a run that has not finished; its id is 96 random bits, since whoever knows the id may see the run."""
+        run = Run(secrets.token_urlsafe(12), sheet_key, answers, None, None, utc_now())
+        row = {"id": run.id, "sheet_key": sheet_key, "answers": dict(answers), "created_at": run.created_at}
+        self._execute(sa.insert(runs).values(row))
         return run
 
     def finish_run(self, run_id: str, result: Mapping[str, Any] | None, problem: str | None = None) -> None:
+        """Store what came of a run: a result, or None and the sentence that says why there is none."""
         values = {"result": None if result is None else dict(result), "problem": problem}
-        self._write(sa.update(runs).where(runs.c.id == run_id).values(**values))
+        self._execute(sa.update(runs).where(runs.c.id == run_id).values(**values))
 
     def find_run(self, run_id: str) -> Run | None:
-        if "\0" in run_id:  # no id has one, and PostgreSQL refuses the question
+        """The run with that id, finished or not; None if there is none."""
+        if "\0" in run_id:  # no id has it, and PostgreSQL refuses the query
             return None
-        row = self._one(sa.select(runs).where(runs.c.id == run_id))
+        row = self._fetch_one(sa.select(*columns(runs, Run)).where(runs.c.id == run_id))
         if row is None:
             return None
-        created = row.created_at if row.created_at.tzinfo else row.created_at.replace(tzinfo=UTC)
-        return Run(row.id, row.sheet_key, row.answers, row.result, row.problem, created)
+        run = from_row(Run, row)
+        # SQLite drops the zone, which is always UTC.
+        return run if run.created_at.tzinfo else Run(**{**vars(run), "created_at": run.created_at.replace(tzinfo=UTC)})
 
-    def keep_model(self, name: str, config: Any, source: str) -> KeptModel:
-        """Keep a parsed config.json; one that is there already stays as it was first imported, name and all."""
+    # Imported models
+
+    def keep_model(self, name: str, config: Any, source: str) -> StoredModel:
+        """Store a parsed config.json, and return the model with its key, a hash of the config.
+
+        A config that is stored already keeps the name and source of its first import.
+        """
         text = json.dumps(config, sort_keys=True, separators=(",", ":"))
-        key = f"cfg-{hashed(text)[:20]}"
-        row = {"key": key, "name": name[:100], "config": text, "source": source[:200], "created_at": now()}
-        self._write(self._insert(models).values(row).on_conflict_do_nothing(index_elements=[models.c.key]))
-        return self.find_model(key) or KeptModel(key, name, text, source)
+        key = f"cfg-{hash_secret(text)[:20]}"
+        row = {"key": key, "name": name[:100], "config": text, "source": source[:200], "created_at": utc_now()}
+        self._execute(self._insert_into(models).values(row).on_conflict_do_nothing(index_elements=[models.c.key]))
+        return self.find_model(key) or StoredModel(key, name, text, source)
 
-    def find_model(self, key: str) -> KeptModel | None:
-        if not _MODEL_KEY.fullmatch(key):  # so that no other key costs a question
+    def find_model(self, key: str) -> StoredModel | None:
+        """The imported model with that key; None if there is none, without a query if no import has such a key."""
+        if not _MODEL_KEY.fullmatch(key):
             return None
-        query = sa.select(models.c.key, models.c.name, models.c.config, models.c.source).where(models.c.key == key)
-        row = self._one(query)
-        return KeptModel(*row) if row else None
+        row = self._fetch_one(sa.select(*columns(models, StoredModel)).where(models.c.key == key))
+        return from_row(StoredModel, row) if row else None
 
-    def models_beginning(self, prefix: str) -> list[str]:
-        """The keys of imported models that begin so, a hundred at most."""
+    def model_keys(self, prefix: str) -> list[str]:
+        """The keys of imported models that begin with a prefix, in any order, 100 at most."""
         query = sa.select(models.c.key).where(models.c.key.startswith(prefix, autoescape=True)).limit(100)
-        return [row.key for row in self._all(query)]
+        return [row.key for row in self._fetch_all(query)]

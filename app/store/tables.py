@@ -93,7 +93,7 @@ models = Table(
     metadata,
     Column("key", String(32), primary_key=True),  # the beginning of the config's hash: one config, one key
     Column("name", String(100), nullable=False),
-    Column("config", Text, nullable=False),  # JSON in one order of keys and in ASCII, as it was hashed
+    Column("config", Text, nullable=False),  # JSON in one order of keys and in ASCII, as it was hash_secret
     Column("source", String(200), nullable=False),  # pasted, file, or the model's name on the Hub
     Column("created_at", DateTime(timezone=True), nullable=False),
 )

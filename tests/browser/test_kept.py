@@ -23,9 +23,9 @@ from tests.helpers.browser import assert_accessible, wait_until
 # `serve`, but it waits for a locked database a fifth of a second and not five.
 IMPATIENT = """
 from app.cli import main
-from app.store import database, questions
+from app.store import database, queries
 
-usual, questions.PATIENCE = database._set_up_sqlite, 0.2
+usual, queries.WRITE_LOCK_TIMEOUT_S = database._set_up_sqlite, 0.2
 
 def impatient(connection, record):
     usual(connection, record)
@@ -50,7 +50,7 @@ class Phones:
         """Enrol a student and return the phone on which they did."""
         visitor, course = self.store.add_visitor(), self.store.courses.find(self.activity.course_id)
         assert course
-        self.store.courses.enrol(course, name, visitor.id)
+        self.store.roster.enrol_new_student(course, name, visitor.id)
         size = {"width": 360, "height": 780}
         context = self.browser.new_context(base_url=self.app.url, viewport=size, **options)  # type: ignore[arg-type]
         context.add_cookies([{"name": VISITOR_COOKIE, "value": visitor.token, "url": self.app.url}])
@@ -101,7 +101,7 @@ def test_a_ticket_that_was_lost_is_found_again_and_handed_in_once(lesson: Phones
     lesson.app.start()
     expect(page.get_by_role("status")).to_have_text("Handed in. Thank you.", timeout=15_000)
     wait_until(page, "localStorage.length === 0")
-    [answer] = lesson.store.classwork.tickets(lesson.activity.id)
+    [answer] = lesson.store.exit_tickets.answers(lesson.activity.id)
     assert (answer.text, answer.student_id) == (f"{WRITTEN} One more.", None)
     phone.close()
 

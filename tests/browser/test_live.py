@@ -68,7 +68,7 @@ def test_the_room_changes_by_itself_and_a_misconception_is_explained_by_keyboard
     expect(projector.locator(".tally dd").first).to_have_text(str(len(before)))
     course = taught.store.courses.find(taught.activity.course_id)
     assert course
-    student, _ = taught.store.courses.enrol(course, "Late", taught.store.add_visitor().id)
+    student, _ = taught.store.roster.enrol_new_student(course, "Late", taught.store.add_visitor().id)
     button = desk.locator("[id^=explain-]").first
     button.focus()
     taught.store.classwork.arrive(taught.activity.id, student.id)
@@ -143,13 +143,13 @@ def test_the_summary_prints_on_one_page(browser: Browser, taught: SampleCourse) 
     for number in range(7):
         course = taught.store.courses.find(taught.activity.course_id)
         assert course
-        student, _ = taught.store.courses.enrol(course, f"Writer {number}", taught.store.add_visitor().id)
+        student, _ = taught.store.roster.enrol_new_student(course, f"Writer {number}", taught.store.add_visitor().id)
         taught.store.classwork.arrive(taught.activity.id, student.id)
-        taught.store.classwork.hand_in_ticket(
+        taught.store.exit_tickets.hand_in(
             taught.activity.id, student.id, f"long {taught.activity.id} {number}", answers, anonymous=True
         )
-    for one in taught.store.classwork.tickets(taught.activity.id):
-        taught.store.classwork.mark_ticket(taught.activity.id, one.id, starred=len(one.text) > 1000)
+    for one in taught.store.exit_tickets.answers(taught.activity.id):
+        taught.store.exit_tickets.mark(taught.activity.id, one.id, starred=len(one.text) > 1000)
     context = browser.new_context(base_url=taught.url)
     page = taught.sign_in(context)
     page.goto(f"{taught.path}/summary")

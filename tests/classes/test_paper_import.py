@@ -26,14 +26,14 @@ class PaperDesk(RunningActivity):
 
     def __init__(self, library: Library, store: Store) -> None:
         super().__init__(library, store, ("llama-7b", "qwen2.5-0.5b"))
-        store.courses.add_students(self.course, [("Kim Lee", "1017"), ("Kim Fox", None), ("Lou Ray", "1018")])
+        store.roster.add_students(self.course, [("Kim Lee", "1017"), ("Kim Fox", None), ("Lou Ray", "1018")])
 
     def paper_import(self, **options: Any) -> PaperImport:
-        roster = RosterLookup(self.store.courses.students(self.course))
+        roster = RosterLookup(self.store.roster.students(self.course))
         return PaperImport(self.library, self.store, self.activity, roster, **options)
 
     def listed(self, name: str) -> Student:
-        return next(student for student in self.store.courses.students(self.course) if student.name == name)
+        return next(student for student in self.store.roster.students(self.course) if student.name == name)
 
     def attempts(self) -> int:
         return len(self.store.classwork.attempts_of_activity(self.activity.id))

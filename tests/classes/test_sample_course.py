@@ -52,7 +52,7 @@ def test_there_is_something_to_see_at_once(new_app: FastAPI) -> None:
     typing = {draft.student_id for draft in work.drafts_of_activity(going_on.id)}
     assert 0 < len(handed_in) < len(tried) < len(typing) < 30
     assert (going_on.phase(), past.phase()) == ("open", "closed")
-    answers = work.tickets(past.id)
+    answers = school.store.exit_tickets.answers(past.id)
     assert len(answers) > 40
     assert {answer.student_id for answer in answers} == {None}
     assert len({answer.question for answer in answers}) == 5

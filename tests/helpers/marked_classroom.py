@@ -75,7 +75,7 @@ def classroom_with_tickets(app: FastAPI, *, anonymous: bool) -> MarkedClassroom:
     classroom = MarkedClassroom(app, Policies(ticket_anonymous=anonymous))
     for name, text in (("Kim", "Why √d?"), ("Lou", "The output PROJECTION"), ("Mo", "a rude word")):
         answers = {"muddiest": text, "curious": f"{name} is curious"} if name == "Mo" else {"muddiest": text}
-        classwork, student = classroom.store.classwork, classroom.student(name)
+        exit_tickets, student = classroom.store.exit_tickets, classroom.student(name)
         form_id = f"{name} {next(_numbers)}"
-        classwork.hand_in_ticket(classroom.activity.id, student.id, form_id, answers, anonymous=anonymous)
+        exit_tickets.hand_in(classroom.activity.id, student.id, form_id, answers, anonymous=anonymous)
     return classroom

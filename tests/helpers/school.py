@@ -95,7 +95,7 @@ class School:
     def student(self, course: Course, name: str) -> tuple[Student, Visitor]:
         """Enrol a student, with the browser in which they did."""
         visitor = self.store.add_visitor()
-        return self.store.courses.enrol(course, name, visitor.id)[0], visitor
+        return self.store.roster.enrol_new_student(course, name, visitor.id)[0], visitor
 
     def browser(self, *, teacher: Teacher | None = None, visitor: Visitor | None = None) -> Browser:
         """A browser in which a teacher is signed in, or a student enrolled, or nobody is known; follows no redirect."""

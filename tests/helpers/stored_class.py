@@ -38,7 +38,7 @@ def teacher(store: Store, email: str = "ada@example.org") -> Teacher:
 def enrol_student(store: Store, course: Course, name: str = "Kim") -> tuple[Student, Visitor, str]:
     """Enrol a student in a course; the student, the browser in which they did, and their resume code."""
     visitor = store.add_visitor()
-    student, code = store.courses.enrol(course, name, visitor.id)
+    student, code = store.roster.enrol_new_student(course, name, visitor.id)
     return student, visitor, code
 
 

@@ -19,7 +19,7 @@ from alembic.runtime.migration import MigrationContext
 from app import cli
 from app.store import Store
 from app.store.backup import BackupError, check_backup, restore_backup, write_backup
-from app.store.database import migrating, open_engine, upgrade
+from app.store.database import migration_transaction, open_engine, upgrade
 from app.store.tables import activities, audit_log, class_attempts, courses, metadata, students
 
 Rows = dict[str, list[tuple[Any, ...]]]
@@ -250,7 +250,7 @@ def test_a_restore_that_breaks_in_the_middle_leaves_what_was_there(
 def test_a_backup_of_older_tables_is_brought_to_the_newest(tmp_path: Path, store: Store) -> None:
     """A database of the second migration, with a visitor in it, is restored here, and classes can be held in it."""
     old = open_engine(f"sqlite:///{tmp_path / 'old.sqlite3'}")
-    with migrating(old) as connection:
+    with migration_transaction(old) as connection:
         upgrade(connection, "0002")
         connection.execute(sa.text("INSERT INTO learners (token_hash, created_at) VALUES ('t', '2026-01-01')"))
     contents = write_backup(old, tmp_path / "kept")
@@ -268,7 +268,7 @@ def test_a_table_made_anew_by_a_migration_keeps_what_refers_to_it(store: Store) 
     """Changing a column of courses, which SQLite can only do by way of a new table, takes no student and no try."""
     fill(store, 5)
     before = everything(store)
-    with migrating(store.engine) as connection:
+    with migration_transaction(store.engine) as connection:
         operations = Operations(MigrationContext.configure(connection))
         with operations.batch_alter_table("courses", recreate="auto") as batch:
             batch.alter_column("title", type_=sa.String(300))

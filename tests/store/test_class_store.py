@@ -24,7 +24,7 @@ from app.store import (
     VariantSizes,
 )
 from app.store.classwork import ClassDraft
-from app.store.courses import LETTERS
+from app.store.roster import UNAMBIGUOUS_LETTERS
 from app.store.tables import account_links, attendance, sessions, students, teachers, ticket_answers
 from tests.helpers.stored_class import CONTENT, HALF, LLAMA, SHEET, enrol_student, key, teacher
 
@@ -50,6 +50,39 @@ def all_at_once(count: int, work: Callable[[int], None]) -> list[Exception]:
     for thread in threads:
         thread.join()
     return problems
+
+
+# Transactions
+
+
+def write_and_fail(store: Store, token: str) -> None:
+    """A transaction that adds a visitor and then raises ZeroDivisionError."""
+    with store.transaction():
+        store.add_visitor(token)
+        raise ZeroDivisionError
+
+
+def test_what_an_exception_leaves_is_taken_back(store: Store) -> None:
+    """Of a transaction all, of one inside another what it wrote itself; the outer one may go on."""
+    with pytest.raises(ZeroDivisionError):
+        write_and_fail(store, "alone")
+    with store.transaction():
+        store.add_visitor("outside")
+        with pytest.raises(ZeroDivisionError):
+            write_and_fail(store, "inside")
+    assert [store.find_visitor(token) is None for token in ("alone", "inside", "outside")] == [True, True, False]
+
+
+def test_an_attempt_is_recorded_inside_a_transaction(store: Store) -> None:
+    """With the others of the transaction, and refused where none is left without taking them back."""
+    activity, kim = opened(store)
+    here = key(kim, activity)
+    with store.transaction():
+        store.classwork.record(here, "a", ClassDraft({}, 1, LLAMA), HALF, handed_in=False, allowed=1)
+        with pytest.raises(NoAttemptsLeftError):
+            store.classwork.record(here, "b", ClassDraft({}, 2, LLAMA), HALF, handed_in=False, allowed=1)
+    [attempt] = store.classwork.attempts(here)
+    assert (attempt.client_id, attempt.marked_by) == ("a", here.sheet_key)
 
 
 # People
@@ -184,9 +217,9 @@ def test_a_roster_pasted_twice_is_there_once(store: Store) -> None:
     """By number where there is one, else by name; the same name with two numbers is two people."""
     where = course(store)
     roster = [("Kim", "1"), ("Kim", "2"), ("Lou", None), ("lou", None)]
-    assert store.courses.add_students(where, roster) == 3
-    assert store.courses.add_students(where, roster) == 0
-    assert [(s.name, s.roster_key) for s in store.courses.students(where)] == [
+    assert store.roster.add_students(where, roster) == 3
+    assert store.roster.add_students(where, roster) == 0
+    assert [(s.name, s.roster_key) for s in store.roster.students(where)] == [
         ("Kim", "1"),
         ("Kim", "2"),
         ("Lou", None),
@@ -196,45 +229,45 @@ def test_a_roster_pasted_twice_is_there_once(store: Store) -> None:
 def test_a_name_of_the_roster_is_taken_once(store: Store) -> None:
     """Of four browsers that take it together, one sits as this student, until the instructor frees the name."""
     where = course(store)
-    store.courses.add_students(where, [("Kim", None)])
-    [kim] = store.courses.students(where)
+    store.roster.add_students(where, [("Kim", None)])
+    [kim] = store.roster.students(where)
     visitors = [store.add_visitor() for _ in range(4)]
     codes = list[str | None]()
-    assert all_at_once(4, lambda n: codes.append(store.courses.take(kim, visitors[n].id))) == []
+    assert all_at_once(4, lambda n: codes.append(store.roster.claim_name(kim, visitors[n].id))) == []
     [code] = [found for found in codes if found]
-    assert [store.courses.enrolled_student(visitor.id, where.id) is not None for visitor in visitors].count(True) == 1
-    store.courses.free_student(kim)
-    assert not any(store.courses.enrolled_student(visitor.id, where.id) for visitor in visitors)
-    assert store.courses.resume(code, visitors[0].id) is None
-    assert store.courses.take(kim, visitors[0].id)
+    assert [store.roster.enrolled_student(visitor.id, where.id) is not None for visitor in visitors].count(True) == 1
+    store.roster.release_student(kim)
+    assert not any(store.roster.enrolled_student(visitor.id, where.id) for visitor in visitors)
+    assert store.roster.resume(code, visitors[0].id) is None
+    assert store.roster.claim_name(kim, visitors[0].id)
 
 
 def test_a_resume_code_is_read_as_it_was_typed(store: Store) -> None:
     """Ten letters out of 21, in any case and spacing; a new code voids the old one; no other code is anybody's."""
     kim, _, code = enrol_student(store, course(store))
     assert len(code) == 10
-    assert set(code) <= set(LETTERS)
+    assert set(code) <= set(UNAMBIGUOUS_LETTERS)
     other = store.add_visitor()
-    found = store.courses.resume(f" {code[:5].lower()}-{code[5:]} ", other.id)
+    found = store.roster.resume(f" {code[:5].lower()}-{code[5:]} ", other.id)
     assert found == kim
-    assert [seat.student for seat in store.courses.enrolments(other.id)] == [kim]
-    fresh = store.courses.renew_code(kim)
+    assert [seat.student for seat in store.roster.enrolments(other.id)] == [kim]
+    fresh = store.roster.renew_code(kim)
     for wrong in (code, "", "\x00", "A" * 500, "é"):
-        assert store.courses.resume(wrong, other.id) is None
-    assert store.courses.resume(fresh, other.id) == kim
+        assert store.roster.resume(wrong, other.id) is None
+    assert store.roster.resume(fresh, other.id) == kim
 
 
 def test_a_browser_sits_as_one_student_of_a_course(store: Store) -> None:
     """Sitting down as somebody else moves it; getting up leaves the student there."""
     where = course(store)
     kim, visitor, _ = enrol_student(store, where)
-    lou, _ = store.courses.enrol(where, "Lou", visitor.id)
-    assert store.courses.enrolled_student(visitor.id, where.id) == lou
-    store.courses.leave(kim, visitor.id)
-    assert store.courses.enrolled_student(visitor.id, where.id) == lou
-    store.courses.leave(lou, visitor.id)
-    assert store.courses.enrolments(visitor.id) == ()
-    assert store.courses.students(where) == (kim, lou)
+    lou, _ = store.roster.enrol_new_student(where, "Lou", visitor.id)
+    assert store.roster.enrolled_student(visitor.id, where.id) == lou
+    store.roster.leave(kim, visitor.id)
+    assert store.roster.enrolled_student(visitor.id, where.id) == lou
+    store.roster.leave(lou, visitor.id)
+    assert store.roster.enrolments(visitor.id) == ()
+    assert store.roster.students(where) == (kim, lou)
 
 
 # Activities
@@ -366,8 +399,8 @@ def test_an_anonymous_ticket_is_joined_to_nobody(store: Store) -> None:
         )
         store.classwork.arrive(activity.id, student.id)
         answers = {"muddiest": text}
-        assert store.classwork.hand_in_ticket(activity.id, student.id, f"form {number}", answers, anonymous=True)
-        assert not store.classwork.hand_in_ticket(activity.id, student.id, f"form {number}", answers, anonymous=True)
+        assert store.exit_tickets.hand_in(activity.id, student.id, f"form {number}", answers, anonymous=True)
+        assert not store.exit_tickets.hand_in(activity.id, student.id, f"form {number}", answers, anonymous=True)
     with store.engine.connect() as connection:
         rows = connection.execute(sa.select(ticket_answers)).all()
         flags = connection.execute(sa.select(attendance.c.ticket_in).order_by(attendance.c.student_id)).scalars().all()
@@ -384,12 +417,12 @@ def test_an_anonymous_ticket_is_joined_to_nobody(store: Store) -> None:
 def test_a_named_ticket_says_whose_it_is(store: Store) -> None:
     """And can be starred, marked and hidden; an answer of another activity cannot."""
     activity, kim = opened(store)
-    assert store.classwork.hand_in_ticket(activity.id, kim.id, "form", {"muddiest": "why √d"}, anonymous=False)
-    [answer] = store.classwork.tickets(activity.id)
+    assert store.exit_tickets.hand_in(activity.id, kim.id, "form", {"muddiest": "why √d"}, anonymous=False)
+    [answer] = store.exit_tickets.answers(activity.id)
     assert (answer.student_id, answer.text, answer.starred) == (kim.id, "why √d", False)
-    assert store.classwork.mark_ticket(activity.id, answer.id, starred=True, follow_up=True)
-    assert not store.classwork.mark_ticket(activity.id + 1, answer.id, hidden=True)
-    [answer] = store.classwork.tickets(activity.id)
+    assert store.exit_tickets.mark(activity.id, answer.id, starred=True, follow_up=True)
+    assert not store.exit_tickets.mark(activity.id + 1, answer.id, hidden=True)
+    [answer] = store.exit_tickets.answers(activity.id)
     assert (answer.starred, answer.follow_up, answer.hidden) == (True, True, False)
 
 
@@ -398,11 +431,11 @@ def test_a_removed_student_takes_their_work_along(store: Store) -> None:
     activity, kim = opened(store)
     here = key(kim, activity)
     store.classwork.record(here, "a", ClassDraft({}, 1, LLAMA), HALF, handed_in=True)
-    store.classwork.hand_in_ticket(activity.id, kim.id, "form", {"muddiest": "x"}, anonymous=False)
-    store.courses.remove_student(kim)
+    store.exit_tickets.hand_in(activity.id, kim.id, "form", {"muddiest": "x"}, anonymous=False)
+    store.roster.remove_student(kim)
     assert store.classwork.attempts_of_activity(activity.id) == ()
     assert store.classwork.draft(here) is None
-    assert store.classwork.tickets(activity.id) == ()
+    assert store.exit_tickets.answers(activity.id) == ()
     assert store.classwork.attendance(activity.id) == ()
     with store.engine.connect() as connection:
         assert connection.scalar(sa.select(sa.func.count()).select_from(teachers)) == 1

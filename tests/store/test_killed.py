@@ -97,7 +97,7 @@ def test_the_check_finds_what_is_lost_doubled_or_changed(lesson: Lesson, class_:
     store = Store(lesson.server.database)
     course = store.courses.find(lesson.activity.course_id)
     assert course is not None
-    ids = {student.name: student.id for student in store.courses.students(course)}
+    ids = {student.name: student.id for student in store.roster.students(course)}
     first, second, third = (ids[student.name] for student in class_[:3])
     with store.engine.begin() as connection:
         connection.execute(sa.update(class_drafts).where(class_drafts.c.student_id == first).values(version=1))

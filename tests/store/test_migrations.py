@@ -15,8 +15,8 @@ from alembic.config import Config
 from app.settings import PROJECT
 from app.store import AuditEntry, Store, VariantSizes
 from app.store.backup import restore_backup, write_backup
-from app.store.database import migrating, open_engine, upgrade
-from app.store.questions import hashed
+from app.store.database import migration_transaction, open_engine, upgrade
+from app.store.queries import hash_secret
 from app.store.tables import metadata
 
 REVISIONS = ("0001", "0002", "0003", "0004")
@@ -31,7 +31,7 @@ LLAMA = {"model": "llama-7b", "tokens": 100, "decoder_tokens": None}
 # Rows as the released migrations have them: table, then columns with their values. JSON stands as a list or object.
 Rows = list[tuple[str, dict[str, Any]]]
 FIRST: Rows = [
-    ("learners", {"id": 7, "token_hash": hashed("visitor token"), "created_at": AT}),
+    ("learners", {"id": 7, "token_hash": hash_secret("visitor token"), "created_at": AT}),
     ("drafts", {"learner_id": 7, "sheet": "s/m/100", "answers": {"a": "1"}, "version": 10**14, "saved_at": AT}),
     ("attempts", {"id": 4, "learner_id": 7, "sheet": "s/m/100", "answers": {"a": "2"}, "score": 1.5, "out_of": 2,
                   "created_at": AT}),
@@ -49,7 +49,7 @@ THIRD: Rows = [
         (5, "terminal", "teacher add", ""), (8, "teacher 3", "of a later version", "thing"))),
     ("courses", {"id": 5, "title": "C", "time_zone": "UTC", "sample": False, "created_at": AT, "archived_at": None}),
     ("staff", {"course_id": 5, "teacher_id": 3, "role": "instructor"}),
-    ("links", {"id": 2, "kind": "invite", "token_hash": hashed("link token"), "email": "", "course_id": 5,
+    ("links", {"id": 2, "kind": "invite", "token_hash": hash_secret("link token"), "email": "", "course_id": 5,
                "role": "assistant", "expires_at": "2126-01-01 00:00:00+00:00", "used_at": None}),
     ("students", {"id": 9, "course_id": 5, "name": "Kim", "roster_key": "1", "resume_hash": "r", "joined_at": AT,
                   "created_at": AT}),
@@ -83,7 +83,7 @@ ROWS: dict[str, Rows] = {
 def write(url: str, revision: str) -> None:
     """A database at an earlier migration, with rows in each of its tables."""
     engine = open_engine(url)
-    with migrating(engine) as connection:
+    with migration_transaction(engine) as connection:
         upgrade(connection, revision)
         for table, row in ROWS[revision]:
             values = {n: json.dumps(v) if isinstance(v, list | dict) else v for n, v in row.items()}
@@ -126,7 +126,7 @@ def test_a_database_of_an_earlier_version_keeps_every_row(bare_database_url: str
     assert draft
     assert attempt
     assert run
-    assert (draft.answers, draft.version, attempt.answers, attempt.score, run.sheet, run.result) == (
+    assert (draft.answers, draft.version, attempt.answers, attempt.score, run.sheet_key, run.result) == (
         {"a": "1"}, 10**14, {"a": "2"}, 1.5, "s/m/100", {"n": 1},
     )  # fmt: skip
     store.close()
@@ -204,7 +204,7 @@ def test_the_newest_migration_can_be_taken_back(bare_database_url: str) -> None:
     write(bare_database_url, "0004")
     engine = open_engine(bare_database_url)
     before = dump(engine)
-    with migrating(engine) as connection:
+    with migration_transaction(engine) as connection:
         upgrade(connection)
         command.downgrade(config_on(connection), "0004")
     assert dump(engine) == before
@@ -216,7 +216,7 @@ def test_every_migration_can_be_taken_back(bare_database_url: str) -> None:
     """From the newest to no tables at all, and up again."""
     write(bare_database_url, "0004")
     engine = open_engine(bare_database_url)
-    with migrating(engine) as connection:
+    with migration_transaction(engine) as connection:
         upgrade(connection)
         command.downgrade(config_on(connection), "base")
         assert set(sa.inspect(connection).get_table_names()) == {"alembic_version"}

@@ -57,7 +57,7 @@ def test_old_marks_outlive_the_teacher_and_go_with_the_student(store: Store) -> 
         connection.execute(sa.delete(teachers).where(teachers.c.id == owner.id))
     [done] = store.regrades.of_activity(activity.id)
     assert (done.by, done.changed) == ("", 1)
-    store.courses.remove_student(kim)
+    store.roster.remove_student(kim)
     with store.engine.connect() as connection:
         assert connection.scalar(sa.select(sa.func.count()).select_from(old_marks)) == 0
         assert connection.scalar(sa.select(sa.func.count()).select_from(regrades)) == 1

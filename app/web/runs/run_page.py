@@ -167,7 +167,7 @@ def run_again(
 ) -> Response:
     """Start another run beside the same answers; they are stored as no new attempt."""
     run = _find_run(services.store, run_id)
-    variant = variant_of_key(services.library, services.store, run.sheet)
+    variant = variant_of_key(services.library, services.store, run.sheet_key)
     run = _start(services, variant, run.answers, options)
     return _respond(request, services.library.wording, variant, run, origin)
 
@@ -176,7 +176,7 @@ def run_again(
 def show_run(request: Request, library: LibraryDep, store: StoreDep, run_id: str, origin: OriginDep) -> Response:
     """The run, finished or not; everybody who has its address may look."""
     run = _find_run(store, run_id)
-    page = _run_page(library.wording, run, variant_of_key(library, store, run.sheet), origin)
+    page = _run_page(library.wording, run, variant_of_key(library, store, run.sheet_key), origin)
     return render_page_or_fragment(request, "runs/run.html", "runs/_run.html", page)
 
 

@@ -108,7 +108,7 @@ EditableCourse = Annotated[CourseAccess, Depends(editable_course)]
 
 def editable_student(services: ServicesDep, access: EditableCourse, student_id: int) -> RosterStudentAccess:
     """For the instructors of the student's course."""
-    student = services.store.courses.find_student(_known(student_id))
+    student = services.store.roster.find_student(_known(student_id))
     if student is None or student.course_id != access.course.id:
         raise HTTPException(404)
     return RosterStudentAccess(student, access.course, access.teacher)
@@ -139,7 +139,7 @@ class StudentResultsAccess:
 
 def staff_student_results(services: ServicesDep, access: StaffActivity, student_id: int) -> StudentResultsAccess:
     """For the staff of the course of both."""
-    student = services.store.courses.find_student(_known(student_id))
+    student = services.store.roster.find_student(_known(student_id))
     if student is None or student.course_id != access.course.id:
         raise HTTPException(404)
     return StudentResultsAccess(access, student)
@@ -183,7 +183,7 @@ class EnrolmentAccess:
 
 def own_enrolment(services: ServicesDep, visitor: MaybeVisitor, student_id: int) -> EnrolmentAccess:
     """For the browser that sits as this student."""
-    enrolments = services.store.courses.enrolments(visitor.id) if visitor else ()
+    enrolments = services.store.roster.enrolments(visitor.id) if visitor else ()
     found = next((enrolment for enrolment in enrolments if enrolment.student.id == student_id), None)
     if found is None or visitor is None:
         raise HTTPException(404, services.library.wording.say("class", "no-enrolment"))

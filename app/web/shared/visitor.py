@@ -17,7 +17,7 @@ from typing import Annotated
 from fastapi import Depends, Request, Response
 
 from app.store import Visitor
-from app.store.courses import code_from
+from app.store.roster import resume_code_from
 from app.web.shared.cookies import VISITOR_COOKIE, set_private_cookie
 from app.web.shared.forms import FormDep, FormReader
 from app.web.shared.services import StoreDep
@@ -64,7 +64,7 @@ class FormSecret:
 
         The same form sent twice gives the same code; with another name it gives another code, for another student.
         """
-        return code_from(self._derive(f"code for {name}"))
+        return resume_code_from(self._derive(f"code for {name}"))
 
     def _derive(self, purpose: str) -> bytes:
         """32 bytes that depend on the secret and the purpose and tell nothing about the secret."""

@@ -164,8 +164,8 @@ def _respond(
     request: Request, services: Services, asked: ClassSheetRequest, notice: str = "", hinted: Hint | None = None
 ) -> Response:
     """The sheet after a button was pressed: its form alone for htmx, the whole page otherwise."""
-    classwork, access = services.store.classwork, asked.access
-    ticket_in = classwork.ticket_in(access.activity.id, access.student.id)
+    access = asked.access
+    ticket_in = services.store.exit_tickets.is_handed_in(access.activity.id, access.student.id)
     page = _class_sheet_page(services, asked, ticket_in, notice, hinted)
     return render_page_or_fragment(request, "student/class_sheet.html", "student/_class_sheet_form.html", page)
 

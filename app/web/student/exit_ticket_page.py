@@ -51,7 +51,7 @@ def show_exit_ticket(store: StoreDep, access: StudentAccessDep) -> Response:
 def hand_in_exit_ticket(store: StoreDep, wording: WordingDep, access: StudentAccessDep, form: FormDep) -> Response:
     """Store the answers, once; a ticket without any answer comes back with a sentence, as does one that is too late."""
     activity, form_id = access.activity, read_form_id(form)
-    ticket_in = store.classwork.ticket_in(activity.id, access.student.id)
+    ticket_in = store.exit_tickets.is_handed_in(activity.id, access.student.id)
     page = _ticket_page(store, access, form_id, ticket_in)
     typed = {key: form.multi_line(f"answer-{key}") for key, _ in page.ticket.questions}
     if not any(typed.values()):
@@ -64,7 +64,7 @@ def hand_in_exit_ticket(store: StoreDep, wording: WordingDep, access: StudentAcc
     store.classwork.arrive(activity.id, access.student.id)
     answers = {key: text for key, text in typed.items() if text}
     anonymous = activity.policies.ticket_anonymous
-    store.classwork.hand_in_ticket(activity.id, access.student.id, form_id, answers, anonymous=anonymous)
+    store.exit_tickets.hand_in(activity.id, access.student.id, form_id, answers, anonymous=anonymous)
     return RedirectResponse(url_for("show_exit_ticket", activity_id=activity.id), 303)
 
 

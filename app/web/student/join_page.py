@@ -11,8 +11,8 @@ from fastapi.responses import RedirectResponse
 
 from app.sheets.wording import Wording
 from app.store import Activity, Course, Store, Student, Visitor
-from app.store.activities import JOIN_LENGTH
-from app.store.courses import CODE_LENGTH, as_code
+from app.store.activities import JOIN_CODE_LENGTH
+from app.store.roster import CODE_LENGTH, normalised_code
 from app.web.shared.forms import FormDep, FormReader
 from app.web.shared.rate_limits import RateLimits
 from app.web.shared.services import Services, ServicesDep
@@ -129,7 +129,7 @@ def resume(request: Request, services: ServicesDep, visitor: MaybeVisitor, form:
     network, typed = client_network(request), form.single_line("code", MAX_CODE)
     services.limits.check("resume", network)
     owner = visitor or services.store.add_visitor()
-    if services.store.courses.resume(typed, owner.id) is None:
+    if services.store.roster.resume(typed, owner.id) is None:
         services.limits.record_failure("resume", network)
         problem = services.library.wording.say("class", "no-resume", length=CODE_LENGTH)
         return render("student/resume.html", ResumePage(typed, problem), 422)
@@ -145,7 +145,7 @@ def _find_by_code(request: Request, store: Store, limits: RateLimits, typed: str
     """
     network = client_network(request)
     limits.check("join", network)
-    joinable = store.activities.by_code(typed) if as_code(typed) else None
+    joinable = store.activities.by_code(typed) if normalised_code(typed) else None
     if joinable is None:
         limits.record_failure("join", network)
     return joinable
@@ -153,15 +153,15 @@ def _find_by_code(request: Request, store: Store, limits: RateLimits, typed: str
 
 def _no_such_code(wording: Wording, typed: str) -> Response:
     """The form for the join code with a sentence (404)."""
-    code = as_code(typed)[:12]
-    problem = wording.say("class", "no-code", code=code, length=JOIN_LENGTH)
+    code = normalised_code(typed)[:12]
+    problem = wording.say("class", "no-code", code=code, length=JOIN_CODE_LENGTH)
     return render("student/join.html", JoinPage(code, problem), 404)
 
 
 def _name_page(store: Store, activity: Activity, course: Course, visitor: Visitor | None) -> NamePage:
     """The page of names with nothing typed and a new secret."""
-    enrolled = store.courses.enrolled_student(visitor.id, course.id) if visitor else None
-    return NamePage(activity, course, enrolled, store.courses.free(course), FormSecret.new().secret)
+    enrolled = store.roster.enrolled_student(visitor.id, course.id) if visitor else None
+    return NamePage(activity, course, enrolled, store.roster.unclaimed_students(course), FormSecret.new().secret)
 
 
 def _enrol(
@@ -177,8 +177,8 @@ def _enrol(
     One transaction: all of it is stored, or nothing, where _NameRefusedError is raised.
     """
     typed = f"{form.single_line('student', MAX_ID)} {form.single_line('name', MAX_NAME)}"
-    with services.store.together():
-        services.store.courses.queue(course, typed)  # the same form sent twice waits here for its first time
+    with services.store.transaction():
+        services.store.roster.lock_name(course, typed)  # the same form sent twice waits here for its first time
         owner = visitor or services.store.add_visitor(secret.token)
         page = _name_page(services.store, activity, course, owner)
         student, code = _take_name(services, page, form, owner, secret.code(typed))
@@ -195,20 +195,20 @@ def _take_name(
     before; a free name of the roster, picked or typed; a new name. Raises _NameRefusedError where the name is taken
     or missing.
     """
-    courses, wording = services.store.courses, services.library.wording
+    roster, wording = services.store.roster, services.library.wording
     name, picked = form.single_line("name", MAX_NAME), form.single_line("student", MAX_ID)
     if page.current_student and form.raw("stay"):
         return page.current_student, ""
-    if page.current_student and courses.resumes(page.current_student, code):
+    if page.current_student and roster.is_resume_code(page.current_student, code):
         return page.current_student, code
     wanted = next((student for student in page.free if str(student.id) == picked and not name), None)
     wanted = wanted or next((student for student in page.free if student.name.casefold() == name.casefold()), None)
     if wanted:
-        if not courses.take(wanted, visitor.id, code):
+        if not roster.claim_name(wanted, visitor.id, code):
             raise _NameRefusedError(wording.say("class", "name-taken", name=wanted.name))
         return wanted, code
     if not name:
         raise _NameRefusedError(wording.say("class", "pick-name"))
-    if courses.is_there(page.course, name):
+    if roster.name_exists(page.course, name):
         raise _NameRefusedError(wording.say("class", "name-taken", name=name))
-    return courses.enrol(page.course, name, visitor.id, code)
+    return roster.enrol_new_student(page.course, name, visitor.id, code)

@@ -60,7 +60,7 @@ class MyWorkPage:
 @router.get("/mine")
 def show_my_work(store: StoreDep, visitor: MaybeVisitor) -> Response:
     """Every course that this browser is enrolled in, with its activities; an invitation to join where there is none."""
-    enrolments = store.courses.enrolments(visitor.id) if visitor else ()
+    enrolments = store.roster.enrolments(visitor.id) if visitor else ()
     page = MyWorkPage(tuple(_course_section(store, enrolment) for enrolment in enrolments))
     return render("student/my_work.html", page)
 
@@ -68,9 +68,9 @@ def show_my_work(store: StoreDep, visitor: MaybeVisitor) -> Response:
 @router.post("/mine/{student_id:int}/code")
 def renew_resume_code(store: StoreDep, access: OwnEnrolment) -> Response:
     """A new resume code, shown once on the page of all courses; the old code no longer works."""
-    code = store.courses.renew_code(access.enrolment.student)
+    code = store.roster.renew_code(access.enrolment.student)
     shown = {access.enrolment.student.id: f"{code[:5]}-{code[5:]}"}
-    enrolments = store.courses.enrolments(access.visitor.id)
+    enrolments = store.roster.enrolments(access.visitor.id)
     sections = tuple(_course_section(store, each, shown.get(each.student.id, "")) for each in enrolments)
     return render("student/my_work.html", MyWorkPage(sections))
 
@@ -78,7 +78,7 @@ def renew_resume_code(store: StoreDep, access: OwnEnrolment) -> Response:
 @router.post("/mine/{student_id:int}/leave")
 def leave_course(store: StoreDep, access: OwnEnrolment) -> Response:
     """End this browser's enrolment, so that somebody else can join in it; the student's work stays."""
-    store.courses.leave(access.enrolment.student, access.visitor.id)
+    store.roster.leave(access.enrolment.student, access.visitor.id)
     return RedirectResponse(url_for("show_my_work"), 303)
 
 

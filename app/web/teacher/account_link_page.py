@@ -10,7 +10,7 @@ from fastapi import APIRouter, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
 
 from app.store import AccountLink, AuditAction, Store, Teacher
-from app.store.people import as_email
+from app.store.people import parse_email
 from app.web.shared.forms import FormDep
 from app.web.shared.passwords import MAX_PASSWORD, MIN_PASSWORD
 from app.web.shared.permissions import MaybeTeacher
@@ -85,7 +85,7 @@ def follow_account_link(
 def _problem(services: Services, link: AccountLink, typed: _NewAccount) -> str:
     """The sentence about the first thing typed that cannot be used; empty where all of it can."""
     say = services.library.wording.say
-    if not as_email(typed.email):
+    if not parse_email(typed.email):
         return say("class", "no-email")
     if link.kind != "reset" and not typed.name:
         return say("class", "no-name")
@@ -98,7 +98,7 @@ def _problem(services: Services, link: AccountLink, typed: _NewAccount) -> str:
 
 def _has_account(store: Store, link: AccountLink, email: str) -> bool:
     """Whether that e-mail address has a password which this link may not replace; only a reset link may replace one."""
-    account = store.people.find_teacher(email) if link.kind != "reset" and as_email(email) else None
+    account = store.people.find_teacher(email) if link.kind != "reset" and parse_email(email) else None
     return account is not None and account.password_hash is not None
 
 

@@ -12,7 +12,7 @@ from fastapi.responses import RedirectResponse
 from app.classes.course_settings import MAX_TIME_ZONE_LENGTH, settings_problem, time_zone_names
 from app.exchange.roster import RosterError, read_roster
 from app.store import Activity, AuditAction, Role, StaffMember, Store, Student
-from app.store.people import as_email
+from app.store.people import parse_email
 from app.web.shared import permissions
 from app.web.shared.forms import FormDep
 from app.web.shared.permissions import EditableCourse, EditableStudent, StaffCourse
@@ -71,7 +71,7 @@ def add_students(store: StoreDep, wording: WordingDep, access: EditableCourse, f
     except RosterError as error:
         page = _page(store, access, problem=str(error), problem_form="roster", roster=form.raw("roster"))
         return render("teacher/course.html", page, 422)
-    added = store.courses.add_students(access.course, entries)
+    added = store.roster.add_students(access.course, entries)
     known = len(entries) - added
     notice = wording.say("class", "roster-added-some" if known else "roster-added", added=added, there=known)
     return render("teacher/course.html", _page(store, access, notice=notice))
@@ -80,7 +80,7 @@ def add_students(store: StoreDep, wording: WordingDep, access: EditableCourse, f
 @router.post("/courses/{course_id:int}/students/{student_id:int}/remove")
 def remove_student(store: StoreDep, access: EditableStudent) -> Response:
     """Delete a student with all their work."""
-    store.courses.remove_student(access.student)
+    store.roster.remove_student(access.student)
     store.audit_log.record(access.teacher, AuditAction.STUDENT_REMOVED, access.student)
     return RedirectResponse(url_for("show_course", course_id=access.course.id) + "#roster", 303)
 
@@ -88,7 +88,7 @@ def remove_student(store: StoreDep, access: EditableStudent) -> Response:
 @router.post("/courses/{course_id:int}/students/{student_id:int}/free")
 def release_student(store: StoreDep, access: EditableStudent) -> Response:
     """Let a name be picked again after the wrong person took it; the work under it stays."""
-    store.courses.free_student(access.student)
+    store.roster.release_student(access.student)
     store.audit_log.record(access.teacher, AuditAction.STUDENT_RELEASED, access.student)
     return RedirectResponse(url_for("show_course", course_id=access.course.id) + "#roster", 303)
 
@@ -97,7 +97,7 @@ def release_student(store: StoreDep, access: EditableStudent) -> Response:
 def invite_to_staff(request: Request, services: ServicesDep, access: EditableCourse, form: FormDep) -> Response:
     """Make an invitation to the staff and show its link, once; 422 with the page for what is no e-mail address."""
     store, typed = services.store, form.single_line("email", MAX_EMAIL_INPUT)
-    email = as_email(typed)
+    email = parse_email(typed)
     if email is None:
         problem = services.library.wording.say("class", "no-email")
         page = _page(store, access, problem=problem, problem_form="staff", email=typed)
@@ -126,5 +126,5 @@ def remove_from_staff(store: StoreDep, wording: WordingDep, access: EditableCour
 def _page(store: Store, access: permissions.CourseAccess, **texts: str) -> CoursePage:
     """The page of a course as it is now, with these texts in its other fields."""
     course = access.course
-    activities, students = store.activities.of_course(course), store.courses.students(course)
+    activities, students = store.activities.of_course(course), store.roster.students(course)
     return CoursePage(access, activities, students, store.courses.staff(course), time_zone_names(), **texts)

@@ -88,7 +88,7 @@ def _paper_import(services: Services, access: permissions.ActivityAccess, form: 
     for label, student_id in zip(form.all("label"), form.all("who"), strict=False):
         chosen.setdefault(label, []).append(student_id)
     number = clamped_number(form.single_line("sheet"), len(access.activity.content.items))
-    roster = RosterLookup(services.store.courses.students(access.course))
+    roster = RosterLookup(services.store.roster.students(access.course))
     code = form.single_line("code", MAX_CODE_LENGTH)
     return PaperImport(services.library, services.store, access.activity, roster, number, code, chosen)
 
@@ -104,5 +104,5 @@ def _page(services: Services, access: permissions.ActivityAccess, number: int, c
         number=number,
         order=blank_order(own_variant(services.library, store, activity, number)) if number else (),
         code=code,
-        roster=tuple((student, student.id in handed_in) for student in store.courses.students(access.course)),
+        roster=tuple((student, student.id in handed_in) for student in store.roster.students(access.course)),
     )

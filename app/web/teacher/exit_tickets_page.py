@@ -105,7 +105,7 @@ def mark_exit_ticket(
     can_be_id = answer_id.isascii() and answer_id.isalnum()
     if mark is None or not can_be_id:
         raise HTTPException(404)
-    if not services.store.classwork.mark_ticket(access.activity.id, answer_id, **{mark: is_set}):
+    if not services.store.exit_tickets.mark(access.activity.id, answer_id, **{mark: is_set}):
         raise HTTPException(404)
     if is_htmx(request):
         return render("teacher/_exit_tickets.html", _page(services, access, wanted))
@@ -115,8 +115,8 @@ def mark_exit_ticket(
 def _page(services: Services, access: permissions.ActivityAccess, wanted: TicketFilter) -> ExitTicketsPage:
     """The page with the answers that match, and the misconceptions of the same session beside them."""
     activity, store = access.activity, services.store
-    answers = store.classwork.tickets(activity.id)
-    names = {student.id: student.name for student in store.courses.students(access.course)}
+    answers = store.exit_tickets.answers(activity.id)
+    names = {student.id: student.name for student in store.roster.students(access.course)}
     texts = dict(activity.content.ticket.questions) if activity.content.ticket else {}
     # Questions of earlier revisions that have answers; their texts are gone from this one.
     texts |= {answer.question: answer.question for answer in answers if answer.question not in texts}

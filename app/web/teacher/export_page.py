@@ -119,7 +119,7 @@ def delete_course(store: StoreDep, wording: WordingDep, access: InstructorCourse
 
 def _page(store: Store, access: permissions.CourseAccess, typed: str = "", problem: str = "") -> ExportPage:
     """The page of a course as it is now."""
-    without_number = sum(not student.roster_key for student in store.courses.students(access.course))
+    without_number = sum(not student.roster_key for student in store.roster.students(access.course))
     return ExportPage(access, without_number, _log_lines(store, access.course), typed, problem)
 
 
@@ -131,10 +131,10 @@ def _log_lines(store: Store, course: Course) -> tuple[LogLine, ...]:
     names: dict[ObjectKind, dict[int, str]] = {
         "course": {course.id: ""},
         "activity": {activity.id: activity.plan.title for activity in store.activities.of_course(course)},
-        "student": {student.id: student.name for student in store.courses.students(course)},
+        "student": {student.id: student.name for student in store.roster.students(course)},
     }
     staff = {member.teacher_id: member.name or member.email for member in store.courses.staff(course)}
-    entries = store.audit_log.entries(names, store.courses.made_at(course), MAX_LOG_LINES)
+    entries = store.audit_log.entries(names, store.courses.created_at(course), MAX_LOG_LINES)
     return tuple(
         LogLine(
             f"{entry.at.astimezone(ZoneInfo(course.time_zone)):%Y-%m-%d %H:%M}",

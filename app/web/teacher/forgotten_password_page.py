@@ -13,7 +13,7 @@ from fastapi import APIRouter, Request, Response
 from app.exchange.mail import Mail, MailError
 from app.sheets.wording import Wording
 from app.store import AuditAction, Store
-from app.store.people import as_email
+from app.store.people import parse_email
 from app.web.shared.forms import FormDep
 from app.web.shared.rate_limits import TooManyGuessesError
 from app.web.shared.services import Services, ServicesDep
@@ -54,7 +54,7 @@ def mail_password_link(request: Request, services: ServicesDep, form: FormDep) -
     typed, mail, network = form.single_line("email", MAX_EMAIL_INPUT), services.mail, client_network(request)
     if mail is None:
         return render("teacher/forgotten_password.html", ForgottenPasswordPage(sends_mail=False), 404)
-    email = as_email(typed)
+    email = parse_email(typed)
     if email is None:
         return _refused(services, typed, "no-email", 422)
     try:

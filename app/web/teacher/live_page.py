@@ -149,7 +149,7 @@ def _page(request: Request, services: Services, view: LiveView) -> LivePage:
     snapshot = services.live_snapshots.get(services.library, services.store, activity)
     sheet = snapshot.sheets[view.number - 1] if 0 < view.number <= len(snapshot.sheets) else None
     spotlight = services.store.live.spotlight(activity.id)
-    students = services.store.courses.students(access.course) if view.named else ()
+    students = services.store.roster.students(access.course) if view.named else ()
     came = frozenset(snapshot.student_ids)
     return LivePage(
         access=access,

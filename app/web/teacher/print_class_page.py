@@ -52,7 +52,7 @@ def show_class_handout(services: ServicesDep, access: StaffActivity) -> Response
         date=long_date(day) if day else "",
         back=ticket.key if ticket and ticket.key in services.tickets else NO_BACK,
     )
-    students = services.store.courses.students(access.course)
+    students = services.store.roster.students(access.course)
     return render("teacher/print_class.html", _page(services, access, students, "1", form))
 
 
@@ -60,7 +60,7 @@ def show_class_handout(services: ServicesDep, access: StaffActivity) -> Response
 def print_for_class(request: Request, services: ServicesDep, access: StaffActivity, sent: FormDep) -> Response:
     """Start a print job that only this teacher may see, and go to its page; or show what cannot be used."""
     number, form = sent.single_line("sheet", 9) or "1", _read_form(sent)
-    students = services.store.courses.students(access.course)
+    students = services.store.roster.students(access.course)
     try:
         sheet_number = _sheet_number(access.activity, number)
         if not students:

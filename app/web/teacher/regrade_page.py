@@ -84,7 +84,7 @@ def _page(services: Services, access: permissions.ActivityAccess) -> RegradePage
     """The changes that a regrade would make now, and the regrades made before."""
     store, activity = services.store, access.activity
     preview = services.regrading.preview(services.library, store, activity)
-    names = {student.id: student.name for student in store.courses.students(access.course)}
+    names = {student.id: student.name for student in store.roster.students(access.course)}
     lines = [_score_change(change, names.get(change.attempt.student_id, "")) for change in preview.score_changes]
     lines.sort(key=lambda line: (line.name.casefold(), line.student_id))
     past = tuple(

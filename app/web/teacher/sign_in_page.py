@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 
 from app.store import AuditAction
-from app.store.people import as_email
+from app.store.people import parse_email
 from app.web.shared.forms import FormDep
 from app.web.shared.permissions import MaybeTeacher, SignedIn
 from app.web.shared.rate_limits import Limit
@@ -50,7 +50,7 @@ def sign_in(request: Request, services: ServicesDep, form: FormDep) -> Response:
     guesses: tuple[tuple[Limit, str], ...] = (("account", email.lower()), ("sign-in", client_network(request)))
     for limit, key in guesses:
         services.limits.check(limit, key)
-    teacher = services.store.people.find_teacher(email) if as_email(email) else None
+    teacher = services.store.people.find_teacher(email) if parse_email(email) else None
     verified = services.passwords.verify(form.raw("password"), teacher.password_hash if teacher else None)
     if teacher is None or not verified:
         for limit, key in guesses:

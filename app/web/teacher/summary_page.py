@@ -69,7 +69,9 @@ def show_summary(services: ServicesDep, access: StaffActivity) -> Response:
     store, wording, activity = services.store, services.library.wording, access.activity
     sheets = activity_results(services.library, store, activity)
     left = [total for total in misconception_totals(wording, sheets) if total.at_last]
-    starred = [answer.text for answer in store.classwork.tickets(activity.id) if answer.starred and not answer.hidden]
+    starred = [
+        answer.text for answer in store.exit_tickets.answers(activity.id) if answer.starred and not answer.hidden
+    ]
     page = SummaryPage(
         access=access,
         participants=len(participants(store, activity, access.course, sheets)),

@@ -25,7 +25,7 @@ from fastapi import FastAPI
 
 from app.settings import PROJECT, Settings
 from app.store import AuditAction, PracticeAttempt, Store
-from app.store.housekeeping import tidy
+from app.store.housekeeping import delete_expired
 from app.store.tables import (
     account_links,
     audit_log,
@@ -181,7 +181,7 @@ def test_what_is_of_no_more_use_goes_and_everything_else_stays(store: Store) -> 
     assert teacher
     course = store.courses.add("C", "UTC", teacher)
     forgotten, seated, active, fresh = (store.add_visitor() for _ in range(4))
-    store.courses.enrol(course, "Kim", seated.id)
+    store.roster.enrol_new_student(course, "Kim", seated.id)
     for visitor in (forgotten, active):
         store.record_attempt(visitor, "s", PracticeAttempt({}, 0, 1))
     old_run, new_run = store.add_run("s", {}), store.add_run("s", {})
@@ -196,8 +196,8 @@ def test_what_is_of_no_more_use_goes_and_everything_else_stays(store: Store) -> 
         ):  # fmt: skip
             connection.execute(sa.update(table).where(table.c.id == key).values({column: ago}))
         connection.execute(sa.update(visitors).where(visitors.c.id != fresh.id).values(created_at=ago))
-    assert tidy(store.engine) == 4
-    assert tidy(store.engine) == 0
+    assert delete_expired(store.engine) == 4
+    assert delete_expired(store.engine) == 0
     assert store.find_visitor(forgotten.token) is None
     assert all(store.find_visitor(kept.token) for kept in (seated, active, fresh))
     assert store.find_run(old_run.id) is None

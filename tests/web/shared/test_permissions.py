@@ -73,8 +73,8 @@ def test_a_student_of_another_course_cannot_be_reached_through_ones_own(app: Fas
     courses = TwoCourses(app)
     store = courses.school.services.store
     mine = store.courses.add("Mine", "UTC", courses.people["other instructor"]["teacher"])
-    kim = store.courses.find_student(courses.kim.id)
+    kim = store.roster.find_student(courses.kim.id)
     assert kim
     with courses.school.browser(**courses.people["other instructor"]) as browser:
         assert browser.post(f"/courses/{mine.id}/students/{kim.id}/remove").status_code == 404
-    assert store.courses.find_student(kim.id) == kim
+    assert store.roster.find_student(kim.id) == kim

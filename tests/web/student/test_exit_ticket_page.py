@@ -23,7 +23,7 @@ def test_an_exit_ticket_is_handed_in_once(classroom: Classroom, anonymous: bool)
     for text in ("why √d?", "why √d?", "another"):
         answer = browser.post(f"/class/{activity.id}/ticket", data={"form_id": form_id, "answer-muddiest": text})
         assert answer.status_code == 303
-    [kept] = classroom.store.classwork.tickets(activity.id)
+    [kept] = classroom.store.exit_tickets.answers(activity.id)
     assert (kept.question, kept.text, kept.student_id) == ("muddiest", "why √d?", None if anonymous else kim.id)
     assert "Handed in" in browser.get(f"/class/{activity.id}/ticket").text
 

@@ -59,7 +59,7 @@ def test_joining_pressed_twice_is_one_student(app_on_each_database: FastAPI, kno
     assert [answer.status_code for answer in answers] == [200] * 4
     assert len({Page(answer.text).text("p", class_="code") for answer in answers}) == 1
     assert len({answer.cookies["attention_shapes"] for answer in answers}) == 1
-    assert [student.name for student in classroom.store.courses.students(classroom.course)] == ["Kim"]
+    assert [student.name for student in classroom.store.roster.students(classroom.course)] == ["Kim"]
     back = browsers[0].post(path, data={"form_secret": newcomer, "name": "Lou"})
     assert Page(back.text).text("h1") == "You are in, Lou"  # the page was gone back to, by somebody else
     assert Page(back.text).text("p", class_="code") != Page(answers[0].text).text("p", class_="code")

@@ -14,7 +14,7 @@ def test_somebody_can_leave_a_browser(classroom: Classroom) -> None:
     press(browser, activity, "save", HALF)
     browser.post(f"/mine/{kim.id}/leave")
     assert "have not joined" in browser.get("/mine").text
-    assert classroom.store.courses.find_student(kim.id) == kim
+    assert classroom.store.roster.find_student(kim.id) == kim
 
 
 def test_a_new_resume_code_is_shown_once_and_voids_the_old_one(classroom: Classroom) -> None:

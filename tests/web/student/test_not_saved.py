@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 
 from app.main import create_app
 from app.settings import Settings
-from app.store import questions
+from app.store import queries
 from tests.helpers.school import School
 
 FORM = {"input.rows": "100", "version": "7", "form_id": "abcdefgh12345678"}
@@ -73,9 +73,9 @@ def test_a_locked_database_is_told_and_the_same_request_works_later(sat: Sat, ve
 
 def test_writers_do_not_wait_for_ever_behind_one_that_is_held_up(sat: Sat, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever has waited in the queue too long is told as if the database were locked, and the queue goes on."""
-    monkeypatch.setattr(questions, "PATIENCE", 0.05)
+    monkeypatch.setattr(queries, "WRITE_LOCK_TIMEOUT_S", 0.05)
     store = sat.school.store
-    with store.classwork._writing():
+    with store.classwork._write_transaction():
         assert sat.browser.post(f"{sat.path}/save", data=FORM).status_code == 503
     assert sat.browser.post(f"{sat.path}/save", data=FORM).status_code == 200
 

@@ -32,14 +32,14 @@ def test_students_are_added_once_released_and_removed(classroom: Classroom) -> N
     path = f"/courses/{classroom.course.id}/students"
     for roster, names in (("Kim Lee, 1017", ["Kim Lee"]), ("Kim Lee, 1017\nLou Ray", ["Kim Lee", "Lou Ray"])):
         assert classroom.instructor.post(path, data={"roster": roster}).status_code == 200
-        assert [student.name for student in classroom.store.courses.students(classroom.course)] == names
+        assert [student.name for student in classroom.store.roster.students(classroom.course)] == names
     refused = classroom.instructor.post(path, data={"roster": " "})
     assert refused.status_code == 422
     assert Page(refused.text).find("p", id="roster-problem")
-    kim, lou = classroom.store.courses.students(classroom.course)
+    kim, lou = classroom.store.roster.students(classroom.course)
     assert classroom.instructor.post(f"{path}/{kim.id}/free").headers["location"].endswith("#roster")
     assert classroom.instructor.post(f"{path}/{lou.id}/remove").status_code == 303
-    assert classroom.store.courses.students(classroom.course) == (kim,)
+    assert classroom.store.roster.students(classroom.course) == (kim,)
 
 
 def test_the_last_instructor_stays(classroom: Classroom) -> None:

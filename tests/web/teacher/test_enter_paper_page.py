@@ -23,7 +23,7 @@ class PaperClassroom(Classroom):
 
     def __init__(self, app: FastAPI, policies: Policies | None = None, sheets: tuple[str, ...] = ONE_SHEET) -> None:
         super().__init__(app, policies, sheets)
-        self.store.courses.add_students(self.course, [("Kim Lee", "1017"), ("Lou Ray", "1018"), ("Kim Fox", None)])
+        self.store.roster.add_students(self.course, [("Kim Lee", "1017"), ("Lou Ray", "1018"), ("Kim Fox", None)])
 
     def enter(self, typed: str, status: int = 200, **more: str) -> Page:
         """Send the form as the instructor; fails unless the answer has that status."""
@@ -33,7 +33,7 @@ class PaperClassroom(Classroom):
 
     def listed(self, name: str) -> Student:
         """The student of that name on the roster."""
-        return next(student for student in self.store.courses.students(self.course) if student.name == name)
+        return next(student for student in self.store.roster.students(self.course) if student.name == name)
 
     def attempts(self, name: str) -> tuple[ClassAttempt, ...]:
         return self.store.classwork.attempts_of_student(self.listed(name).id)

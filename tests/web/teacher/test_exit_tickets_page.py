@@ -21,7 +21,7 @@ def test_exit_tickets_are_searched_starred_and_hidden(app: FastAPI) -> None:
     assert "Kim" not in str(said(page))
     assert said(classroom.page("/tickets?q=projection+OUT")) == ["The output PROJECTION"]
     assert said(classroom.page("/tickets?q=%25")) == []
-    kept = {one.text: one.id for one in classroom.store.classwork.tickets(classroom.activity.id)}
+    kept = {one.text: one.id for one in classroom.store.exit_tickets.answers(classroom.activity.id)}
     with classroom.instructor as browser:
         for text, mark in (("Why √d?", "starred"), ("a rude word", "hidden"), ("Why √d?", "follow_up")):
             address = f"{classroom.path}/tickets/{kept[text]}"
@@ -40,11 +40,11 @@ def test_exit_tickets_are_searched_starred_and_hidden(app: FastAPI) -> None:
 def test_another_activitys_answer_cannot_be_marked_through_ones_own(app: FastAPI) -> None:
     """The key of an answer is good under its own activity alone."""
     theirs, mine = classroom_with_tickets(app, anonymous=True), MarkedClassroom(app)
-    [answer, *_] = theirs.school.store.classwork.tickets(theirs.activity.id)
+    [answer, *_] = theirs.school.store.exit_tickets.answers(theirs.activity.id)
     with mine.school.browser(teacher=mine.teacher) as browser:
         data = {"mark": "hidden", "on": "yes"}
         assert browser.post(f"{mine.path}/tickets/{answer.id}", data=data).status_code == 404
-    assert not any(one.hidden for one in theirs.school.store.classwork.tickets(theirs.activity.id))
+    assert not any(one.hidden for one in theirs.school.store.exit_tickets.answers(theirs.activity.id))
 
 
 def test_named_tickets_say_whose_they_are(app: FastAPI) -> None:

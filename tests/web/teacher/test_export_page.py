@@ -53,7 +53,9 @@ class Taught:
             self.work.arrive(where.id, who.id)
             answers = {"muddiest": f"{who.id} wonders about {where.plan.title}"}
             anonymous = where.policies.ticket_anonymous
-            self.work.hand_in_ticket(where.id, who.id, f"form {where.id} {who.id}", answers, anonymous=anonymous)
+            self.school.store.exit_tickets.hand_in(
+                where.id, who.id, f"form {where.id} {who.id}", answers, anonymous=anonymous
+            )
 
     @property
     def work(self) -> Any:
@@ -92,7 +94,9 @@ def test_an_export_holds_while_somebody_joins(app_on_each_database: FastAPI) -> 
     late, _ = taught.school.student(taught.course, "Max Late")
     taught.hand_in(late, 0, {"queries.rows": "100"}, "late")
     taught.work.arrive(taught.named.id, late.id)
-    taught.work.hand_in_ticket(taught.named.id, late.id, "late form", {"muddiest": "late"}, anonymous=False)
+    taught.school.store.exit_tickets.hand_in(
+        taught.named.id, late.id, "late form", {"muddiest": "late"}, anonymous=False
+    )
     tables = [list(rows()) for rows in (files.answer_rows, files.attempt_rows, files.ticket_rows, files.student_rows)]
     assert [len(rows) for rows in tables] == [43, 4, 4, 3]
     whole = io.BytesIO()
@@ -168,7 +172,9 @@ def test_anonymous_tickets_come_in_a_new_order_each_time(taught: Taught) -> None
     for number in range(10):
         student, _ = taught.school.student(taught.course, f"S{number}")
         taught.work.arrive(taught.activity.id, student.id)
-        taught.work.hand_in_ticket(taught.activity.id, student.id, f"f{number}", {"again": str(number)}, anonymous=True)
+        taught.school.store.exit_tickets.hand_in(
+            taught.activity.id, student.id, f"f{number}", {"again": str(number)}, anonymous=True
+        )
     orders = {tuple(row["answer"] for row in read(taught.get("exit-tickets.csv").text)) for _ in range(4)}
     assert len(orders) > 1
     assert len({frozenset(order) for order in orders}) == 1

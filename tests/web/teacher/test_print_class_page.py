@@ -30,14 +30,14 @@ def test_the_roster_is_read_once(app: FastAPI, monkeypatch: pytest.MonkeyPatch) 
     """For the page and for a print job alike, however many students there are."""
     courses = TwoCourses(app)
     store = courses.school.services.store
-    read_students, count = store.courses.students, 0
+    read_students, count = store.roster.students, 0
 
     def counted(course: Course) -> tuple[Student, ...]:
         nonlocal count
         count += 1
         return read_students(course)
 
-    monkeypatch.setattr(store.courses, "students", counted)
+    monkeypatch.setattr(store.roster, "students", counted)
     path = courses.path("/activities/{activity_id:int}/handout")
     with courses.school.browser(**courses.people["instructor"]) as browser:
         assert browser.get(path).status_code == 200

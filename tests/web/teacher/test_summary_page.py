@@ -17,10 +17,10 @@ def test_one_page_for_the_next_meeting(app: FastAPI) -> None:
     classroom = classroom_with_tickets(app, anonymous=True)
     for number, answers in enumerate([WIDE, WIDE, NO_PROJECTION]):
         classroom.hand_in(classroom.student(f"S{number}"), answers)
-    classwork = classroom.store.classwork
-    for one in classwork.tickets(classroom.activity.id):
+    exit_tickets = classroom.store.exit_tickets
+    for one in exit_tickets.answers(classroom.activity.id):
         starred, hidden = one.text != "Why √d?", one.text == "a rude word"
-        classwork.mark_ticket(classroom.activity.id, one.id, starred=starred, hidden=hidden)
+        exit_tickets.mark(classroom.activity.id, one.id, starred=starred, hidden=hidden)
     page = classroom.page("/summary")
     explanation = classroom.school.library.wording.misconception("head-as-wide-as-model", "explanation")
     headings = [text for _, text in page.find("h3")]

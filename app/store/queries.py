@@ -1,0 +1,162 @@
+"""What every group of queries stands on: connections, transactions, and rows read into dataclasses."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
+from dataclasses import fields
+from datetime import UTC, datetime
+from typing import Any, TypeVar, cast
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+
+WRITE_LOCK_TIMEOUT_S = 5.0  # for the threads of this process; SQLite waits as long again for another process
+
+
+Kind = TypeVar("Kind")  # any dataclass
+
+
+class WriteLock:
+    """A lock for the threads that write; raises sqlalchemy.exc.TimeoutError after WRITE_LOCK_TIMEOUT_S seconds.
+
+    A thread that holds it must not ask for it again.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> None:
+        if not self._lock.acquire(timeout=WRITE_LOCK_TIMEOUT_S):
+            raise sa.exc.TimeoutError
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+
+# The transaction that `transaction()` has opened in this thread, with the database that it belongs to.
+_CURRENT: ContextVar[tuple[sa.Engine, sa.Connection] | None] = ContextVar("current_transaction", default=None)
+
+
+class QueryBase:
+    """A group of queries on one part of the database.
+
+    `write_lock` is taken by every write. SQLite lets one connection write at a time; waiting for a lock of our own is
+    fair and quick, while SQLite itself sleeps and tries again. PostgreSQL needs none.
+    """
+
+    def __init__(self, engine: sa.Engine, write_lock: AbstractContextManager[Any] | None = None) -> None:
+        self.engine = engine
+        self._write_lock = write_lock or nullcontext()
+        # Autocommit saves the round trips of BEGIN and COMMIT for single statements on PostgreSQL.
+        has_autocommit = engine.dialect.name != "sqlite"
+        self._single_engine = engine.execution_options(isolation_level="AUTOCOMMIT") if has_autocommit else engine
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Make everything that this thread reads and writes inside one transaction, in whatever group of queries.
+
+        It is committed at the end and rolled back by an exception. A transaction inside another one is part of it: its
+        exception takes back what it wrote, and the outer one is what commits. Other threads are not affected.
+        """
+        with self._write_transaction(immediate=True) as connection:
+            outer = _CURRENT.set((self.engine, connection))
+            try:
+                yield
+            finally:
+                _CURRENT.reset(outer)
+
+    @contextmanager
+    def _write_transaction(self, *, immediate: bool = False) -> Iterator[sa.Connection]:
+        """A connection whose writes are committed at the end and rolled back by an exception.
+
+        Inside `transaction()` it is a savepoint of that transaction. `immediate` takes SQLite's write lock before the
+        first read, so that what was read is still true when it is written; SQLite otherwise takes it at the first
+        write. PostgreSQL has row locks for that.
+        """
+        if current := self._current_connection():
+            with current.begin_nested():
+                yield current
+            return
+        with self._write_lock, self.engine.begin() as connection:
+            if immediate and self.engine.dialect.name == "sqlite":
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
+            yield connection
+
+    @contextmanager
+    def _read_connection(self) -> Iterator[sa.Connection]:
+        """The connection of the transaction that this thread is in, else one for a single statement."""
+        if current := self._current_connection():
+            yield current
+        else:
+            with self._single_engine.connect() as connection:
+                yield connection
+
+    def _current_connection(self) -> sa.Connection | None:
+        """The connection of this thread's `transaction()` on this database, None outside of one."""
+        current = _CURRENT.get()
+        return current[1] if current and current[0] is self.engine else None
+
+    def _fetch_one(self, query: sa.Select[Any], **values: Any) -> Any:
+        """The only row, None if there is none; `values` are those of its bind parameters. Two rows are an error."""
+        with self._read_connection() as connection:
+            return connection.execute(query, values).one_or_none()
+
+    def _fetch_all(self, query: sa.Select[Any], **values: Any) -> Sequence[Any]:
+        """Every row; `values` are those of the query's bind parameters."""
+        with self._read_connection() as connection:
+            return connection.execute(query, values).all()
+
+    def _execute(self, statement: sa.UpdateBase, values: Mapping[str, Any] | None = None) -> int:
+        """Execute one INSERT, UPDATE or DELETE and commit it; the number of rows it changed."""
+        if current := self._current_connection():
+            return current.execute(statement, values).rowcount
+        with self._write_lock, self._single_engine.begin() as connection:
+            return connection.execute(statement, values).rowcount
+
+    def _insert_into(self, table: sa.Table) -> sqlite.Insert | postgresql.Insert:
+        """An INSERT that knows ON CONFLICT, which SQLAlchemy has for each database separately."""
+        return sqlite.insert(table) if self.engine.dialect.name == "sqlite" else postgresql.insert(table)
+
+
+def columns(table: sa.Table, kind: type[Any], prefix: str = "") -> list[sa.ColumnElement[Any]]:
+    """The columns of a table that hold the fields of a dataclass, in the order of the fields, named prefix + field.
+
+    Example: columns(courses, Course, "course__") selects courses.id AS course__id, courses.title AS course__title, …
+    """
+    own = [table.c[field.name] for field in fields(kind)]
+    return [column.label(prefix + column.name) for column in own] if prefix else list(own)
+
+
+def from_row(kind: type[Kind], row: Any, prefix: str = "") -> Kind:
+    """The dataclass whose fields stand in a row under prefix + field, as `columns` selects them."""
+    mapping = row._mapping
+    return kind(**{field.name: mapping[prefix + field.name] for field in fields(cast(Any, kind))})
+
+
+def insert_row(connection: sa.Connection, table: sa.Table, values: Mapping[str, Any]) -> int:
+    """Insert one row into a table with an integer id, and return that id."""
+    key = connection.execute(sa.insert(table).values(values)).inserted_primary_key
+    assert key is not None  # noqa: S101 - one row was inserted
+    return int(key[0])
+
+
+def batches(values: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
+    """Values in groups of `size`, the last one shorter: databases limit how many one statement takes.
+
+    Example: list(batches([1, 2, 3], 2)) == [[1, 2], [3]]
+    """
+    return (values[start : start + size] for start in range(0, len(values), size))
+
+
+def hash_secret(secret: str) -> str:
+    """The SHA-256 of a token or code in hex: only this is stored, so that a leaked database opens nothing."""
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def utc_now() -> datetime:
+    """The current time, with UTC as its zone."""
+    return datetime.now(UTC)

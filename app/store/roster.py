@@ -1,0 +1,235 @@
+"""The roster of a course: its students, their resume codes, and which student each browser is enrolled as."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from .courses import Course
+from .queries import QueryBase, columns, from_row, hash_secret, insert_row, utc_now
+from .tables import courses, enrolments, students
+
+UNAMBIGUOUS_LETTERS = "ABCDEFGHJKLMNPRSTVWXYZ"  # those that look like no other letter and no digit
+CODE_LENGTH = 10
+MAX_TYPED_CODE = 40  # characters
+
+
+@dataclass(frozen=True)
+class Student:
+    """A name on the roster of a course. `joined_at` is None until somebody has claimed the name.
+
+    `roster_key` is the number that the roster gives, None if it gives none.
+    """
+
+    id: int
+    course_id: int
+    name: str
+    roster_key: str | None
+    joined_at: datetime | None
+
+
+@dataclass(frozen=True)
+class Enrolment:
+    """The student that a browser works as in a course."""
+
+    student: Student
+    course: Course
+
+
+# Long because it is one short method for each query; they share no state that could be split.
+class Roster(QueryBase):
+    """Queries on students and enrolments."""
+
+    def add_students(self, course: Course, entries: Iterable[tuple[str, str | None]]) -> int:
+        """Add the (name, roster number) pairs that are not on the roster yet; return how many that were.
+
+        A pair is on the roster if its number is, or, for a pair without a number, if a student without a number has the
+        name in any case.
+        """
+        on_roster = self.students(course)
+        keys = {student.roster_key for student in on_roster if student.roster_key}
+        names = {student.name.casefold() for student in on_roster if not student.roster_key}
+        rows = list[dict[str, object]]()
+        for name, key in entries:
+            if (key and key in keys) or (not key and name.casefold() in names):
+                continue
+            keys.add(key) if key else names.add(name.casefold())
+            rows.append({"course_id": course.id, "name": name, "roster_key": key, "created_at": utc_now()})
+        if rows:
+            with self._write_transaction() as connection:
+                connection.execute(sa.insert(students), rows)
+        return len(rows)
+
+    def students(self, course: Course) -> tuple[Student, ...]:
+        """Every student of a course, by name, whether they have joined or not."""
+        query = sa.select(*columns(students, Student)).where(students.c.course_id == course.id)
+        return _by_name(self._fetch_all(query))
+
+    def unclaimed_students(self, course: Course) -> tuple[Student, ...]:
+        """The students of a course that nobody has joined as yet, by name."""
+        unclaimed = (students.c.course_id == course.id, students.c.joined_at.is_(None))
+        return _by_name(self._fetch_all(sa.select(*columns(students, Student)).where(*unclaimed)))
+
+    def name_exists(self, course: Course, name: str) -> bool:
+        """Whether a student of the course has this name; upper and lower case count as equal."""
+        rows = self._fetch_all(sa.select(students.c.name).where(students.c.course_id == course.id))
+        return name.casefold() in {row.name.casefold() for row in rows}
+
+    def find_student(self, student_id: int) -> Student | None:
+        """The student with that id; None if there is none."""
+        row = self._fetch_one(sa.select(*columns(students, Student)).where(students.c.id == student_id))
+        return from_row(Student, row) if row else None
+
+    def remove_student(self, student: Student) -> None:
+        """Delete a student with everything they did, except their anonymous exit-ticket answers."""
+        self._execute(sa.delete(students).where(students.c.id == student.id))
+
+    def release_student(self, student: Student) -> None:
+        """Make a student's name unclaimed again: no browser is enrolled as them, and their resume code is void.
+
+        Their work stays.
+        """
+        with self._write_transaction() as connection:
+            connection.execute(sa.delete(enrolments).where(enrolments.c.student_id == student.id))
+            this = sa.update(students).where(students.c.id == student.id)
+            connection.execute(this.values(joined_at=None, resume_hash=None))
+
+    # Enrolments
+
+    def lock_name(self, course: Course, name: str) -> None:
+        """Inside `transaction()`, wait until no other transaction has locked this name in this course.
+
+        With it, one of two people who join under one name at the same moment finds the other's row. SQLite needs no
+        lock, since `transaction()` lets one thread write at a time.
+        """
+        if self.engine.dialect.name == "postgresql":
+            number = int.from_bytes(hashlib.sha256(name.casefold().encode()).digest()[:4], signed=True)
+            self._fetch_one(sa.select(sa.func.pg_advisory_xact_lock(course.id, number)))
+
+    def enrol_new_student(
+        self, course: Course, name: str, visitor_id: int | None = None, code: str = ""
+    ) -> tuple[Student, str]:
+        """Add a student who has joined, and enrol the visitor's browser as them if one is given.
+
+        Return the student and their resume code, which is `code`, or a random one where it is empty. Another student of
+        the course may have the same name.
+        """
+        code, at = code or new_code(), utc_now()
+        row = {
+            "course_id": course.id,
+            "name": name,
+            "resume_hash": hash_secret(code),
+            "joined_at": at,
+            "created_at": at,
+        }
+        with self._write_transaction() as connection:
+            student = Student(insert_row(connection, students, row), course.id, name, None, at)
+            if visitor_id is not None:
+                self._enrol(connection, student, visitor_id)
+        return student, code
+
+    def claim_name(self, student: Student, visitor_id: int, code: str = "") -> str | None:
+        """Enrol a browser as a student whom nobody has joined as; their resume code, None if somebody was faster.
+
+        The code is `code`, or a new random one where it is empty.
+        """
+        code = code or new_code()
+        unclaimed = (students.c.id == student.id, students.c.joined_at.is_(None))
+        with self._write_transaction() as connection:
+            joined = sa.update(students).where(*unclaimed).values(joined_at=utc_now(), resume_hash=hash_secret(code))
+            if not connection.execute(joined).rowcount:
+                return None
+            self._enrol(connection, student, visitor_id)
+        return code
+
+    def resume(self, code: str, visitor_id: int) -> Student | None:
+        """Enrol a browser as the student with this resume code, however it is typed; None if nobody has it."""
+        this = students.c.resume_hash == hash_secret(normalised_code(code))
+        row = self._fetch_one(sa.select(*columns(students, Student)).where(this))
+        if row is None:
+            return None
+        student = from_row(Student, row)
+        with self._write_transaction() as connection:
+            self._enrol(connection, student, visitor_id)
+        return student
+
+    def is_resume_code(self, student: Student, code: str) -> bool:
+        """Whether this is the student's resume code, however it is typed."""
+        this = (students.c.id == student.id, students.c.resume_hash == hash_secret(normalised_code(code)))
+        return self._fetch_one(sa.select(students.c.id).where(*this)) is not None
+
+    def renew_code(self, student: Student) -> str:
+        """Give a student a new random resume code and return it; the old one is void."""
+        code = new_code()
+        self._execute(sa.update(students).where(students.c.id == student.id).values(resume_hash=hash_secret(code)))
+        return code
+
+    def enrolled_student(self, visitor_id: int, course_id: int) -> Student | None:
+        """The student that a browser is enrolled as in a course; None if it is not."""
+        query = (
+            sa.select(*columns(students, Student))
+            .join(enrolments, enrolments.c.student_id == students.c.id)
+            .where(enrolments.c.visitor_id == visitor_id, enrolments.c.course_id == course_id)
+        )
+        row = self._fetch_one(query)
+        return from_row(Student, row) if row else None
+
+    def enrolments(self, visitor_id: int) -> tuple[Enrolment, ...]:
+        """The student and course of each of a browser's enrolments, newest first."""
+        query = (
+            sa.select(*columns(students, Student, "student__"), *columns(courses, Course, "course__"))
+            .join_from(enrolments, students, enrolments.c.student_id == students.c.id)
+            .join(courses, courses.c.id == enrolments.c.course_id)
+            .where(enrolments.c.visitor_id == visitor_id)
+            .order_by(enrolments.c.created_at.desc())
+        )
+        rows = self._fetch_all(query)
+        return tuple(Enrolment(from_row(Student, row, "student__"), from_row(Course, row, "course__")) for row in rows)
+
+    def leave(self, student: Student, visitor_id: int) -> None:
+        """End one browser's enrolment as a student; the student and their work stay."""
+        this = (enrolments.c.student_id == student.id, enrolments.c.visitor_id == visitor_id)
+        self._execute(sa.delete(enrolments).where(*this))
+
+    def _enrol(self, connection: sa.Connection, student: Student, visitor_id: int) -> None:
+        """Enrol a browser as a student, in place of the one it may have been in that course until now."""
+        row = {"visitor_id": visitor_id, "course_id": student.course_id, "student_id": student.id,
+               "created_at": utc_now()}  # fmt: skip
+        key = [enrolments.c.visitor_id, enrolments.c.course_id]
+        moved = {"student_id": student.id, "created_at": row["created_at"]}
+        insert = self._insert_into(enrolments).values(row)
+        connection.execute(insert.on_conflict_do_update(index_elements=key, set_=moved))
+
+
+def _by_name(rows: Iterable[Any]) -> tuple[Student, ...]:
+    """Students from rows, sorted by name without regard to case, then by id."""
+    found = (from_row(Student, row) for row in rows)
+    return tuple(sorted(found, key=lambda student: (student.name.casefold(), student.id)))
+
+
+def new_code(length: int = CODE_LENGTH) -> str:
+    """Random letters of UNAMBIGUOUS_LETTERS, which can be read aloud. Ten of them have 44 bits."""
+    return "".join(secrets.choice(UNAMBIGUOUS_LETTERS) for _ in range(length))
+
+
+def resume_code_from(secret: bytes) -> str:
+    """A resume code that is always the same for one secret of 256 random bits, and looks like a random one."""
+    number = int.from_bytes(secret)
+    return "".join(
+        UNAMBIGUOUS_LETTERS[number // len(UNAMBIGUOUS_LETTERS) ** place % len(UNAMBIGUOUS_LETTERS)]
+        for place in range(CODE_LENGTH)
+    )
+
+
+def normalised_code(typed: str) -> str:
+    """A typed code in upper case with only its letters and digits, 40 at most.
+
+    Example: normalised_code("abcde-fghjk") == "ABCDEFGHJK"
+    """
+    return "".join(char for char in typed.upper() if char.isalnum())[:MAX_TYPED_CODE]

@@ -1,0 +1,111 @@
+"""Writes what simulated students did into a sample course, all in one transaction and with past times."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from .activities import Activity
+from .classwork import Answers, Graded, VariantSizes
+from .courses import Course
+from .queries import QueryBase, insert_row, utc_now
+from .tables import attendance, class_attempts, class_drafts, students, ticket_answers
+
+
+@dataclass(frozen=True)
+class SimulatedAttempt:
+    """One attempt on the sheet with that number, from 1, and when it was made."""
+
+    sheet_number: int
+    sizes: VariantSizes
+    answers: Answers
+    graded: Graded
+    at: datetime
+    handed_in: bool
+
+
+@dataclass(frozen=True)
+class SimulatedStudent:
+    """A simulated student in one activity.
+
+    `student` is the index of their name in the list of names. `typed` are drafts of sheets without an attempt: sheet
+    number, sizes and answers. `ticket` has the exit-ticket answers by question; it is empty if none was handed in.
+    """
+
+    student: int
+    activity: Activity
+    arrived_at: datetime
+    attempts: Sequence[SimulatedAttempt] = ()
+    typed: Sequence[tuple[int, VariantSizes, Answers]] = ()
+    ticket: Answers = field(default_factory=dict)
+
+
+class SampleData(QueryBase):
+    """Fills sample courses."""
+
+    def fill(self, course: Course, names: Sequence[str], simulated: Iterable[SimulatedStudent]) -> None:
+        """Add students of these names to a course, with everything they did; all of it or, on an error, nothing."""
+        at = utc_now()
+        with self._write_transaction() as connection:
+            rows = [{"course_id": course.id, "name": name, "joined_at": at, "created_at": at} for name in names]
+            ids = [insert_row(connection, students, row) for row in rows]
+            for student in simulated:
+                self._insert_work(connection, student, ids[student.student])
+
+    def _insert_work(self, connection: sa.Connection, student: SimulatedStudent, student_id: int) -> None:
+        """Insert a student's attendance, drafts, attempts and exit ticket."""
+        owner = {"activity_id": student.activity.id, "student_id": student_id}
+        arrival = {**owner, "arrived_at": student.arrived_at, "ticket_in": bool(student.ticket)}
+        for table, rows in (
+            (attendance, [arrival]),
+            (class_drafts, _draft_rows(student, owner)),
+            (class_attempts, _attempt_rows(student, owner)),
+            (ticket_answers, _ticket_rows(student, student_id)),
+        ):
+            if rows:
+                connection.execute(sa.insert(table), rows)
+
+
+def _sheet_keys(student: SimulatedStudent) -> dict[int, str]:
+    """The sheet key of each sheet of the activity, by its number from 1."""
+    return {number: item.sheet_key for number, item in enumerate(student.activity.content.items, 1)}
+
+
+def _draft_rows(student: SimulatedStudent, owner: Mapping[str, int]) -> list[dict[str, Any]]:
+    """One draft for each sheet that was begun: the answers of its last attempt, else what is typed so far."""
+    keys = _sheet_keys(student)
+    typed = {number: (sizes, answers, student.arrived_at) for number, sizes, answers in student.typed}
+    attempted = {a.sheet_number: (a.sizes, a.answers, a.at) for a in student.attempts}
+    return [
+        {**owner, "sheet_key": keys[number], "answers": dict(answers), "version": 1, "variant": asdict(sizes),
+         "saved_at": at}
+        for number, (sizes, answers, at) in {**typed, **attempted}.items()
+    ]  # fmt: skip
+
+
+def _attempt_rows(student: SimulatedStudent, owner: Mapping[str, int]) -> list[dict[str, Any]]:
+    """One row for each attempt, with a random client id, and marked by the sheet that it was made on."""
+    keys = _sheet_keys(student)
+    return [
+        {**owner, **asdict(attempt.graded), "revision": student.activity.revision,
+         "sheet_number": attempt.sheet_number, "sheet_key": keys[attempt.sheet_number],
+         "client_id": secrets.token_hex(16), "variant": asdict(attempt.sizes), "answers": dict(attempt.answers),
+         "handed_in": attempt.handed_in, "created_at": attempt.at, "marked_by": keys[attempt.sheet_number]}
+        for attempt in student.attempts
+    ]  # fmt: skip
+
+
+def _ticket_rows(student: SimulatedStudent, student_id: int) -> list[dict[str, Any]]:
+    """One row for each answered question, without the student's id where the activity's tickets are anonymous."""
+    anonymous = student.activity.policies.ticket_anonymous
+    return [
+        {"id": secrets.token_hex(32), "activity_id": student.activity.id, "question": question, "text": text,
+         "student_id": None if anonymous else student_id, "day": student.arrived_at.date(), "starred": False,
+         "follow_up": False, "hidden": False}
+        for question, text in student.ticket.items()
+    ]  # fmt: skip
