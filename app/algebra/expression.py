@@ -167,7 +167,7 @@ class Expression:
 
 
 def _parse_term(text: str, whole: str) -> Term:
-    """Read one product; `whole` is the text that an ExpressionError shows."""
+    """Read one product such as "2*G*d_h"; raises ExpressionError, which shows the text `whole`, for anything else."""
     factor, symbols = 1, list[str]()
     for piece in (piece.strip() for piece in text.split("*")):
         if piece.isascii() and piece.isdigit():
@@ -180,7 +180,7 @@ def _parse_term(text: str, whole: str) -> Term:
 
 
 def _multiply(a: Term, b: Term) -> Term:
-    """The product of two terms; a symbol that is both multiplied and divided by is cancelled."""
+    """The product of two terms, a symbol of one cancelled against a divisor of the other: d/H times H is d."""
     if not a.divisors and not b.divisors:
         return Term(a.factor * b.factor, tuple(sorted(a.symbols + b.symbols)))
     symbols, divisors = sorted(a.symbols + b.symbols), sorted(a.divisors + b.divisors)
@@ -192,7 +192,10 @@ def _multiply(a: Term, b: Term) -> Term:
 
 
 def _collect(terms: Iterable[Term]) -> tuple[Term, ...]:
-    """Like terms added up and zeros left out, in one order: numbers last, capitals first (G*d_h + N + 1)."""
+    """The terms with like ones added up and zeros left out, in one order; Term(0) alone if none is left.
+
+    The order is alphabetical by symbols, capitals first and a plain number last: G*d_h + N + d + 1.
+    """
     collected: dict[tuple[tuple[str, ...], tuple[str, ...]], Term] = {}
     for term in terms:
         key = (term.symbols, term.divisors)
@@ -205,7 +208,10 @@ def _collect(terms: Iterable[Term]) -> tuple[Term, ...]:
 
 
 def _substitute(term: Term, meanings: Mapping[str, Expression]) -> Expression:
-    """One term with its symbols replaced by what they mean; those without a meaning stay."""
+    """One term with its symbols and divisors replaced by what they mean; those without a meaning stay.
+
+    A meaning may be a sum, so the result is an expression; a divisor that means a sum raises ExpressionError.
+    """
     symbols = tuple(symbol for symbol in term.symbols if symbol not in meanings)
     divisors = tuple(symbol for symbol in term.divisors if symbol not in meanings)
     product = Expression((Term(term.factor, symbols, divisors),))
@@ -219,7 +225,7 @@ def _substitute(term: Term, meanings: Mapping[str, Expression]) -> Expression:
 
 
 def _fold(term: Term, product: tuple[str, ...], symbol: str) -> Term:
-    """One term with `symbol` for each time that it holds all symbols of `product`."""
+    """One term with `symbol` written for each time that its symbols include all of `product`; divisors stay."""
     symbols = list(term.symbols)
     while all(symbols.count(part) >= product.count(part) for part in product):
         for part in product:

@@ -77,7 +77,7 @@ class ExpressionParser(Generic[Value]):
         self.tokens, self.atom, self.check, self.position = tokens, atom, check, 0
 
     def value(self) -> Value:
-        """The value of all tokens, none left over.
+        """The value of all tokens; raises CannotReadError if they are no sum, or if any are left over.
 
         The reasons of its CannotReadError are "division-by-zero", "incomplete" where something is missing, and
         "two-numbers" where two values follow each other without an operator.
@@ -100,21 +100,24 @@ class ExpressionParser(Generic[Value]):
         return self.tokens[self.position - 1]
 
     def sum(self) -> Value:
-        """Products with + or - between them, added up from the left."""
+        """Read products with + or - between them, and add or subtract them from left to right."""
         value = self.product()
         while self.peek() in ("+", "-"):
             value = self.check(value + self.product() if self.take() == "+" else value - self.product())
         return value
 
     def product(self) -> Value:
-        """Factors with * or / between them, multiplied and divided from the left."""
+        """Read factors with * or / between them, and multiply or divide from left to right: 8/2*4 is 16."""
         value = self.factor()
         while self.peek() in ("*", "/"):
             value = self.check(value * self.factor() if self.take() == "*" else value / self.factor())
         return value
 
     def factor(self) -> Value:
-        """A sum in brackets, a negated factor, or one number or name."""
+        """Read a sum in brackets, a minus sign and a factor, or one number or name.
+
+        Raises CannotReadError("incomplete") for anything else, and for a bracket that is not closed.
+        """
         if self.peek() == "(":
             self.take()
             value = self.sum()

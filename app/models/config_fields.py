@@ -41,7 +41,7 @@ def read_bool(config: Config, name: str, default: bool) -> bool:
 
 
 def read_positive_number(config: Config, name: str, default: object) -> float:
-    """The field as a number between 0 and 10^12, `default` where it is absent or null; else raises ConfigError.
+    """The field as a float above 0 and below 10^12, `default` where it is absent or null; else raises ConfigError.
 
     The default is checked as well, since it may come from another field of the config.
     """
@@ -75,7 +75,7 @@ def quoted(value: object) -> str:
 
 
 def _short_repr(value: object) -> str:
-    """Like repr, in bounded time: objects and lists are named, long texts cut, endless numbers not written out."""
+    """Like repr, but short: "an object { … }", "a list [ … ]", a text's first 30 characters, no very long number."""
     if isinstance(value, dict | list):
         return "an object { … }" if isinstance(value, dict) else "a list [ … ]"
     if isinstance(value, int):  # Python refuses to write out the longest whole numbers

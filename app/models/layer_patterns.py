@@ -38,6 +38,7 @@ def all_but_every(period: int, field: str | None = None) -> LayerPattern:
     """
 
     def pattern(config: Config, layers: int) -> list[bool]:
+        """For each layer, whether it is one of them."""
         stated = config.get(field) if field else None
         n = period if stated is None else check_whole_number(stated, field or "", MAX_POSITIONS)
         return [(i + 1) % n != 0 for i in range(layers)]
@@ -46,9 +47,13 @@ def all_but_every(period: int, field: str | None = None) -> LayerPattern:
 
 
 def all_after(field: str, default: int) -> LayerPattern:
-    """The pattern of all layers after the first n, where n is `field` if the config has it and `default` otherwise."""
+    """The pattern of all layers after the first n, where n is `field` if the config has it and `default` otherwise.
+
+    Example: n = 2 and 5 layers -> no no yes yes yes
+    """
 
     def pattern(config: Config, layers: int) -> list[bool]:
+        """For each layer, whether it is one of them."""
         first = _read_count(config, field, default)
         return [i >= first for i in range(layers)]
 
@@ -62,6 +67,7 @@ def every_other_before(field: str, default: int) -> LayerPattern:
     """
 
     def pattern(config: Config, layers: int) -> list[bool]:
+        """For each layer, whether it is one of them."""
         last = _read_count(config, field, default)
         return [i % 2 == 0 and i < last for i in range(layers)]
 
@@ -77,7 +83,7 @@ def with_rotary(config: Config, layers: int) -> list[bool]:
     """The pattern of the layers with rotary positions: Llama 4 has its chunks there.
 
     The config's "no_rope_layers" has a 1 for a layer with rotary positions and a 0 for one without, despite its name.
-    Without it all layers have them but every "no_rope_layer_interval"-th, 4 if that is not stated.
+    Without that list, all layers have them but every n-th, where n is "no_rope_layer_interval" or else 4.
     """
     stated = config.get("no_rope_layers")
     if stated:
@@ -150,7 +156,10 @@ def window_per_layer(rule: WindowRule | None, config: Config, layers: int) -> tu
 
 
 def _window_length(rule: WindowRule, config: Config) -> int | None:
-    """The length that the config states for its windows; None where it has none or its switch is off."""
+    """The length of the config's windows in keys: its field, or the rule's `missing` if it has no such field.
+
+    None, for no windows, where the field is null, or where the rule's `switch` field is not true.
+    """
     if rule.switch and not read_bool(config, rule.switch, False):
         return None
     value = config.get(rule.field, rule.missing)  # null is not missing: it means no window

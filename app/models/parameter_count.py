@@ -105,7 +105,7 @@ def parameter_tensors(architecture: Architecture) -> tuple[Parameter, ...]:
 
 
 def parameter_counts(architecture: Architecture) -> ParameterCounts:
-    """The parameters of a model by what they are for."""
+    """The parameters of a model by what they are for, all its layers and experts included; tied tensors count once."""
     tensors = parameter_tensors(architecture)
     outside = Counter[str]()
     for tensor in tensors:
@@ -121,7 +121,7 @@ def parameter_counts(architecture: Architecture) -> ParameterCounts:
 
 
 def layer_counts(architecture: Architecture, stack: LayerStack) -> tuple[LayerCounts, ...]:
-    """The layers of one stack counted, first to last; neighbours with equal counts are one entry."""
+    """The parameters of each layer of one stack, first to last; neighbours with equal counts share one entry."""
     sizes = architecture.all_sizes
     by_kind = {run.flags: _bucket_counts(run.parameters, sizes) for run in stack.runs}
     counted = [(by_kind[run.flags], run.count) for run in stack.runs]
@@ -153,7 +153,9 @@ def parameters_json(architecture: Architecture) -> dict[str, Any]:
 
 
 def _tensor_json(parameter: Parameter) -> dict[str, Any]:
-    """One entry of "tensors" in `parameters_json`."""
+    """One entry of "tensors" in `parameters_json`: its name, its stored shape in symbols and numbers, and its
+    counts.
+    """
     return {
         "name": parameter.name,
         "symbols": [str(dim) for dim in parameter.spec.stored_shape],
@@ -164,7 +166,10 @@ def _tensor_json(parameter: Parameter) -> dict[str, Any]:
 
 
 def _stack_tensors(stack: LayerStack, prefix: str, sizes: Mapping[str, int]) -> Iterator[Parameter]:
-    """Each tensor that any layer of the stack has, once, in the order of the layout; `prefix` goes before its name."""
+    """Each tensor that any layer of the stack has, once, in the order of the layout.
+
+    Its `instances` are the layers that have it, times its copies in each. `prefix` goes before its name.
+    """
     layers_with = Counter[ParameterSpec]()
     for run in stack.runs:
         for spec in run.parameters:
@@ -176,7 +181,7 @@ def _stack_tensors(stack: LayerStack, prefix: str, sizes: Mapping[str, int]) -> 
 
 
 def _parameter(name: str, spec: ParameterSpec, instances: int, sizes: Mapping[str, int]) -> Parameter:
-    """A tensor with its sizes filled in; of a routed one, a token meets k of E experts."""
+    """A tensor with its sizes filled in. A token meets all its numbers, but k/E of them if it is routed to experts."""
     stored_shape = tuple(dim.size(sizes) for dim in spec.stored_shape)
     in_out_shape = tuple(dim.size(sizes) for dim in spec.in_out_shape)
     count = math.prod(stored_shape)
@@ -185,7 +190,7 @@ def _parameter(name: str, spec: ParameterSpec, instances: int, sizes: Mapping[st
 
 
 def _bucket_counts(parameters: ParameterSpecs, sizes: Mapping[str, int]) -> tuple[int, ...]:
-    """How many numbers these tensors hold, bucket by bucket in the order of LAYER_BUCKETS."""
+    """How many numbers these tensors of one layer hold, one total for each bucket in the order of LAYER_BUCKETS."""
     counts = Counter[str]()
     for spec in parameters:
         counts[spec.bucket] += spec.count.size(sizes)

@@ -172,10 +172,14 @@ class _Writer:
         return BucketSum(bucket, total, self.symbols(total), self.numbers(total), total.size(self.sizes))
 
     def _rename(self, expression: Expression) -> Expression:
+        """The expression with equal sizes under one name: H for G where they are equal."""
         return expression.substitute(self._renames)
 
     def _shorten_term(self, term: Term) -> Expression:
-        """One term with equal sizes under one name, then with d for all heads side by side."""
+        """One term with equal sizes under one name, then with d for all heads side by side; notes what it used.
+
+        Example: 2·G·d·d_v -> 2·d·d where G = H, d_v = d_h and H·d_h = d
+        """
         for symbol in term.symbols:
             if symbol in self._renames:
                 self._note_equality(symbol, str(self._renames[symbol]))
@@ -205,7 +209,10 @@ def _outside_summand(writer: _Writer, parameters: ParameterSpecs, wanted: Bucket
 
 
 def _layer_summands(writer: _Writer, stack: LayerStack) -> Iterator[Summand]:
-    """The layers of one stack, those with the same tensors in one summand, in the order in which they first come."""
+    """The layers of one stack, those with the same tensors in one summand, in the order in which they first come.
+
+    The multiplier is the stack's symbol ("L") if all its layers have the same tensors, else their number ("26").
+    """
     layers_by_parameters = dict[ParameterSpecs, int]()
     for run in stack.runs:
         layers_by_parameters[run.parameters] = layers_by_parameters.get(run.parameters, 0) + run.count
@@ -217,7 +224,7 @@ def _layer_summands(writer: _Writer, stack: LayerStack) -> Iterator[Summand]:
 def _layer_summand(
     writer: _Writer, parameters: Sequence[ParameterSpec], layers: int, multiplier: str, decoder: bool
 ) -> Summand:
-    """`layers` layers that hold the same tensors, bucket by bucket."""
+    """The summand of `layers` layers with these tensors: multiplier·(the numbers of one layer), bucket by bucket."""
     by_bucket = {bucket: [spec for spec in parameters if spec.bucket == bucket] for bucket in LAYER_BUCKETS}
     buckets = tuple(writer.bucket_sum(bucket, specs) for bucket, specs in by_bucket.items() if specs)
     layer = sum((bucket.expression for bucket in buckets), ZERO)

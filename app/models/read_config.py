@@ -116,7 +116,10 @@ class _Recognized:
 
 
 def _recognize(config: object) -> _Recognized:
-    """Find the family of a config, its class and its flags; raises ConfigError if it is none that is known."""
+    """Find a config's text part, its family, the class to count and its flags, with notes on what is read otherwise.
+
+    Raises ConfigError for a config of no known family, and for fields that no layout has tensors for.
+    """
     if not isinstance(config, dict):
         raise ConfigError("A config.json holds one JSON object: { … } with the model's sizes in it.")
     part, notes = find_text_part(config)
@@ -140,7 +143,10 @@ def _stated_class(config: Config) -> str | None:
 
 
 def _counted_class(stated: str | None, family: Family) -> tuple[str, TaskHead]:
-    """The class whose parameters are counted: the stated one if its task is known, else the family's usual one."""
+    """The class whose parameters are counted, and its task head.
+
+    It is the stated class if its name ends in a task that the family's layout has, else the family's usual class.
+    """
     task_heads = family.layout.task_heads
     suffix = task_suffix(stated, task_heads) if stated else None
     if stated and suffix:
@@ -178,7 +184,10 @@ class _LayerKinds:
 
 
 def _layer_kinds(model: _Recognized) -> tuple[_LayerKinds, ...]:
-    """The kind of every layer, stack by stack; without the decoder where the task head uses the encoder alone."""
+    """The kind of every layer, stack by stack: whether it is the first, has experts or cross attention, its window.
+
+    The decoder's stack is left out where the task head uses the encoder alone.
+    """
     family, config = model.family, model.config
     # Read for their counts alone: the reader that the Architecture's sizes come from needs flags that follow from this.
     reader = _size_reader(model, model.flags)
@@ -221,7 +230,10 @@ def _existing(parameters: Iterable[ParameterSpec], flags: frozenset[str]) -> tup
 
 
 def _layer_stack(layers: _LayerKinds, flags: frozenset[str]) -> LayerStack:
-    """Neighbouring layers of one kind gathered into runs, each with its parameters; `flags` are the model's."""
+    """Gather neighbouring layers of one kind into runs, each with the parameters that its layers have.
+
+    `flags` are the model's; a layer's own flags are added to them.
+    """
     parameters = {
         own_flags: _existing(layers.spec.parameters, flags | own_flags)
         for own_flags in {kind.flags for kind in layers.kinds}
@@ -255,7 +267,10 @@ def _extra_sizes(
 
 
 def _usable_positions(family: Family, flags: frozenset[str], reader: SizeReader) -> int | None:
-    """How many tokens the position table has room for: its rows without those no token uses; None without a table."""
+    """How many tokens the position table has room for: its rows without the unused ones; None without a table.
+
+    Raises ConfigError if that leaves no row.
+    """
     if family.position_rows is None or not condition_met(family.position_table_when, flags):
         return None
     rows = reader.required(family.position_rows)
@@ -265,7 +280,10 @@ def _usable_positions(family: Family, flags: frozenset[str], reader: SizeReader)
 
 
 def _rotary(config: Config, rule: RotaryRule | None, flags: frozenset[str], reader: SizeReader) -> Rotary | None:
-    """The model's rotary positions by its family's rule; None where the family or these flags have none."""
+    """The model's rotary positions: the base from its config, and how many numbers of a head are rotated, at least 1.
+
+    None where the family has none, or where the flags do not meet its condition.
+    """
     if rule is None or not condition_met(rule.when, flags):
         return None
     # transformers 5 writes "rope_parameters", with the base inside; older files keep base and scaling apart.

@@ -27,9 +27,9 @@ _TASK_WORD = re.compile("For[A-Z]|With|Head|Encoder|Decoder")
 def find_text_part(config: Config) -> tuple[Config, tuple[str, ...]]:
     """The part of a multimodal config that describes its language model, with a note that says so.
 
-    Any other config is returned as it is, with no notes. Text parts inside text parts are followed, with a note for
-    each; a third one raises ConfigError. The part takes over what it leaves out and the outer config knows: its
-    model_type, by that of the whole, and tie_word_embeddings.
+    Any other config is returned as it is, with no notes. A text part inside a text part is followed, with a note for
+    each; a third level raises ConfigError. A part without a model_type gets the one that belongs to the outer config's,
+    and a part without tie_word_embeddings gets the outer one.
     """
     notes: tuple[str, ...] = ()
     for _ in range(MAX_NESTING):
@@ -63,7 +63,7 @@ def find_family(config: Config) -> tuple[str, Family]:
 
 
 def check_supported_values(config: Config) -> None:
-    """Raise ConfigError where a field of SUPPORTED_VALUES has another value: it adds tensors that no layout has."""
+    """Raise ConfigError if a field of SUPPORTED_VALUES has none of its values: it adds tensors that no layout has."""
     for name, supported in SUPPORTED_VALUES.items():
         value = config.get(name)
         if not any(value is known or (type(value) is type(known) and value == known) for known in supported):
@@ -71,7 +71,10 @@ def check_supported_values(config: Config) -> None:
 
 
 def find_flags(config: Config, family: Family) -> set[str]:
-    """The flags of the family's row that hold for this config; raises ConfigError for a field that is no yes or no."""
+    """The names of all flags of the family's row that hold for this config, by its fields and their defaults.
+
+    Raises ConfigError for a field that cannot be read as yes or no.
+    """
     flags = set[str]()
     for names, rule in family.flags.items():
         if _flag_holds(rule, config, flags):
@@ -80,7 +83,10 @@ def find_flags(config: Config, family: Family) -> set[str]:
 
 
 def _flag_holds(rule: Flag, config: Config, earlier: set[str]) -> bool:
-    """Whether one flag holds; `earlier` are the flags of the row that were found so far, for defaults that name one."""
+    """Whether one flag holds: by the first of its fields that the config has, else by its default.
+
+    `earlier` are the flags of the row that hold so far, for a default that names one of them.
+    """
     default = rule.default in earlier if isinstance(rule.default, str) else rule.default
     field = next((field for field in rule.fields.split() if field in config), None)
     if field is None:

@@ -90,7 +90,7 @@ def parse_size_spec(text: str) -> SizeSpec:
 
 
 def _parse_rule(text: str) -> SizeRule | None:
-    """Parse a rule such as "d/H"; None for an empty text."""
+    """Parse a rule ("none", "128", "4*d + 2", "d/H", "I//p"); None for an empty text."""
     if not text:
         return None
     if text == "none":
@@ -121,14 +121,17 @@ class SizeReader:
         self._sizes: dict[str, int | None] = {}
 
     def size(self, symbol: str) -> int | None:
-        """The size, None where this model has none; raises ConfigError where the config should state it."""
+        """The size of a symbol; None where this model has no such size.
+
+        Raises ConfigError where the config should state it and does not, or states something that is no size.
+        """
         if symbol not in self._sizes:
             spec = self._spec(symbol)
             self._sizes[symbol] = None if spec is None else self._read(symbol, spec)
         return self._sizes[symbol]
 
     def required(self, symbol: str) -> int:
-        """The size; raises ConfigError also where this model has none."""
+        """The size of a symbol that the model must have; raises ConfigError where it has none or does not state it."""
         size = self.size(symbol)
         if size is None:
             raise self._not_stated(symbol)
@@ -141,7 +144,11 @@ class SizeReader:
         return next((spec for spec in specs if condition_met(spec.condition, self.flags)), None)
 
     def _read(self, symbol: str, spec: SizeSpec) -> int | None:
-        """The size by one spec: stated by the first field that is not null, else by rule, else the family's default."""
+        """Find a size by one spec, and note its source; None where a rule says that there is none.
+
+        The first field that is not null states it. Otherwise the rule for null counts if a field is null, and the rule
+        for absence if none is there. Without a rule it is the reader's default, or a ConfigError.
+        """
         for name in spec.fields:
             value = self.config.get(name)
             if value is not None:
@@ -161,7 +168,10 @@ class SizeReader:
         return self._record(symbol, size, spec.fields, rule=rule.text)
 
     def _by_rule(self, amount: Expression, rule: SizeRule, spec: SizeSpec) -> int:
-        """Compute a rule from other sizes; raises ConfigError if they do not divide as it says."""
+        """Compute a size from others, `amount` divided by the rule's divisor, if it has one.
+
+        Raises ConfigError for a remainder, unless the rule rounds down, and for a quotient below 1.
+        """
         size = amount.size({symbol: self.required(symbol) for symbol in sorted(amount.symbols)})
         if not rule.divisor:
             return size
@@ -180,7 +190,9 @@ class SizeReader:
         return size
 
     def _not_stated(self, symbol: str) -> ConfigError:
-        """The error that names the field to add; the symbol itself where no field can state the size."""
+        """The error that says which size is missing and names the field to add, or the symbol if no field can state
+        it.
+        """
         spec = self._spec(symbol)
         field = spec.fields[0] if spec and spec.fields else symbol
         return ConfigError(

@@ -34,7 +34,10 @@ def read_symbols(text: str, names: Mapping[str, str]) -> Expression | Unreadable
 
 
 def _read(text: str, names: Mapping[str, str]) -> Expression | None:
-    """As `read_symbols`, but raises CannotReadError where that returns Unreadable."""
+    """The expression that a typed text means, None for an empty one; raises CannotReadError for what is refused.
+
+    What is refused stands in `read_symbols`.
+    """
     if not text.strip():
         return None
     if len(text) > MAX_CHARACTERS:

@@ -163,6 +163,7 @@ def has_word(word: str) -> Callable[[object, str], bool]:
     """
 
     def test(value: object, name: str) -> bool:
+        """Whether `value`, the config's field `name`, has `word`; see `has_word`."""
         words = value.lower().split("|") if isinstance(value, str) else value
         if not isinstance(words, list):
             raise ConfigError(f'"{name}" must be a list of words, and it is {quoted(value)}.')

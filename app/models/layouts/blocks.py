@@ -43,7 +43,8 @@ def projections(
 ) -> ParameterSpecs:
     """The four projections of attention, each with a matrix of its own: queries, keys, values, output, in this order.
 
-    The first three are d × width, the output is width × d. Their biases exist under the flags q, k, v and o.
+    The first three are d × width, the output is width × d, with the four `widths`. Each has a bias under its flag: q,
+    k, v, o. `names` are four, separated by spaces; `prefix` goes before each.
 
     Example: projections("self_attn.", "q_proj k_proj v_proj o_proj")
     """
@@ -60,7 +61,8 @@ def projections(
 def fused_qkv(prefix: str, names: str, *, conv1d: bool = False) -> ParameterSpecs:
     """The projections of attention with queries, keys and values in one matrix, of H·d_h + G·d_h + G·d_v columns.
 
-    `names` are two: that of the fused matrix and that of the output projection.
+    `names` are two: that of the fused matrix, with a bias under the flag q, and that of the output projection, with one
+    under the flag o. `conv1d` says that they are stored as rows × columns.
     """
     qkv, o = (prefix + name for name in names.split())
     return concat(
@@ -72,7 +74,10 @@ def fused_qkv(prefix: str, names: str, *, conv1d: bool = False) -> ParameterSpec
 def gated_mlp(
     prefix: str, width: str = "d_ff", *, names: str = "gate_proj up_proj down_proj", when: str = ALWAYS
 ) -> ParameterSpecs:
-    """The gated feed-forward block of three matrices: (act(x·gate) ∘ x·up)·down (Shazeer, arXiv:2002.05202)."""
+    """The gated feed-forward block of three matrices: (act(x·gate) ∘ x·up)·down (Shazeer, arXiv:2002.05202).
+
+    Gate and up are d × width, down is width × d, each with a bias under the flag mlp_bias.
+    """
     gate, up, down = (prefix + name for name in names.split())
     return concat(
         linear(gate, "d", width, MLP, bias="mlp_bias", when=when),
@@ -82,7 +87,10 @@ def gated_mlp(
 
 
 def mlp(names: str, width: str = "d_ff", *, conv1d: bool = False, when: str = ALWAYS) -> ParameterSpecs:
-    """The feed-forward block of two matrices: act(x·up)·down (Vaswani et al., arXiv:1706.03762, section 3.3)."""
+    """The feed-forward block of two matrices: act(x·up)·down (Vaswani et al., arXiv:1706.03762, section 3.3).
+
+    Up is d × width, down is width × d, each with a bias under the flag mlp_bias; `names` are these two.
+    """
     up, down = names.split()
     return concat(
         linear(up, "d", width, MLP, bias="mlp_bias", conv1d=conv1d, when=when),
@@ -91,7 +99,10 @@ def mlp(names: str, width: str = "d_ff", *, conv1d: bool = False, when: str = AL
 
 
 def moe(prefix: str, width: str = "d_ff", *, router: str = "gate", when: str = ALWAYS) -> ParameterSpecs:
-    """A mixture of experts: a router and E gated experts, their matrices stacked as transformers 5 stores them."""
+    """A mixture of experts: a router, d × E, and E gated experts, stacked into two tensors as transformers 5 does.
+
+    One tensor has all gates and ups side by side (E × d × 2·width), the other all downs (E × width × d). No biases.
+    """
     return concat(
         linear(prefix + router, "d", "E", MLP, when=when),
         experts(f"{prefix}experts.gate_up_proj", "d", f"2*{width}", when=when),
@@ -114,9 +125,10 @@ def qk_norms(names: str, widths: str = "d_h d_h", *, bias: str | None = None) ->
 
 
 def causal_heads(prefix: str, bias: str | None = None, width: str = "d") -> Mapping[str, TaskHead]:
-    """The task heads of a causal language model: LM head, classifier, none.
+    """The task heads of a causal language model, by the ends of their class names: LM head, classifier, none.
 
-    `bias` is the condition for a bias of the LM head, None for never; `width` is the width of its input.
+    The LM head is a matrix of `width` × V, or no matrix under the flag tied, with logits of N × V. `bias` is the
+    condition for its bias, None for never. The classifier is d × labels, with one row of logits.
     """
     top = linear("lm_head", width, "V", OUTPUT_HEAD, when="!tied")
     if bias is not None:  # a tied LM head has the embedding's matrix, but a bias of its own

@@ -34,7 +34,7 @@ _DECODER_WIDTHS = ("H_dec*d_h_dec",) * 4
 
 
 def _t5_feed_forward(name: str) -> ParameterSpecs:
-    """T5's feed-forward block: with one inner matrix in its first version, with a gate beside it later."""
+    """T5's feed-forward block: wi and wo, or under the flag gated wi_0, wi_1 and wo, with `name` before each."""
     return concat(
         linear(f"{name}.wi", "d", "d_ff", MLP, when="!gated"),
         linear(f"{name}.wi_0", "d", "d_ff", MLP, when="gated"),

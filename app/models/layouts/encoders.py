@@ -57,7 +57,8 @@ def _classifiers(
 ) -> dict[str, TaskHead]:
     """The task heads that classify whole texts, tokens and spans, by the ends of their class names.
 
-    The first has the tensors `text_head` and sets `text_flags`; the others have one matrix, d × labels.
+    The first has the tensors `text_head`, sets `text_flags` and gives one row of logits; the other two have one matrix,
+    d × labels, and give N rows.
     """
     return {
         "ForSequenceClassification": TaskHead(prefix, text_head, text_flags, logits=ONE_LABELS),
@@ -96,7 +97,10 @@ _AFTER_PROJECTIONS = concat(
 
 
 def _bert_layer(names: str = "query key value") -> ParameterSpecs:
-    """A layer of BERT; `names` are those of the projections of queries, keys and values."""
+    """A layer of BERT: attention, feed-forward block and their LayerNorms.
+
+    `names` are those of the projections of queries, keys and values, which have biases under the flags q, k and v.
+    """
     q, k, v = (f"attention.self.{name}" for name in names.split())
     return concat(
         linear(q, "d", "H*d_h", ATTENTION, bias="q"),
