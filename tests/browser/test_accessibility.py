@@ -9,7 +9,7 @@ from tests.helpers.browser import assert_accessible_in_all_looks
 
 
 def test_axe_finds_nothing_on_any_page(browser: Browser, shared_app: Server) -> None:
-    """Empty, typed with a gap, checked with a hint, answered and explained, running, run, refused and lost pages."""
+    """Empty, with a mismatch, checked with a hint, answered and explained, running, run, refused and lost pages."""
     context = browser.new_context(base_url=shared_app.url)
     page = context.new_page()
     page.goto("/")

@@ -64,7 +64,7 @@ class Phones:
 @pytest.fixture(scope="module")
 def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """An app for the tests of this file, each of which leaves it running."""
-    server = Server(tmp_path_factory.mktemp("kept"), program=IMPATIENT)
+    server = Server(tmp_path_factory.mktemp("unsaved"), program=IMPATIENT)
     server.start()
     yield server
     server.kill()
