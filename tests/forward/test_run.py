@@ -76,7 +76,7 @@ MODELS = {
 }
 
 
-def turning_speeds(rotary: Rotary) -> Floats:
+def rotation_speeds(rotary: Rotary) -> Floats:
     """Radians a position, pair by pair; scaling "llama3" as its three cases of a wavelength."""
     speeds = []
     for pair in range(rotary.width // 2):
@@ -100,7 +100,7 @@ def rotated(x: Floats, rotary: Rotary) -> Floats:
     """Every pair as one complex number, times e to the i times its angle."""
     half = rotary.width // 2
     pairs = x[:, :half] + 1j * x[:, half : 2 * half]
-    pairs = pairs * np.exp(1j * np.arange(len(x))[:, None] * turning_speeds(rotary)[None, :])
+    pairs = pairs * np.exp(1j * np.arange(len(x))[:, None] * rotation_speeds(rotary)[None, :])
     return np.concatenate([pairs.real, pairs.imag, x[:, 2 * half :]], axis=1)
 
 
@@ -202,7 +202,7 @@ def test_all_heads_together_are_the_library_s_attention_module(family: str) -> N
 
 
 def test_all_heads_together_are_gpt2_s_attention_module() -> None:
-    """GPT-2 stores q, k and v side by side and needs no turning; cut into heads its layer is ours."""
+    """GPT-2 stores q, k and v side by side and needs no rotation; cut into heads its layer is ours."""
     gpt2 = library_modules("gpt2")
     config = gpt2.GPT2Config(n_embd=48, n_head=4, n_layer=1, attn_implementation="eager")
     torch.manual_seed(2)
@@ -364,7 +364,7 @@ def _is_tensor(value: object) -> bool:
     return isinstance(value, torch.Tensor)
 
 
-def test_very_few_tokens_need_the_bytes_of_turning_their_queries_and_keys() -> None:
+def test_very_few_tokens_need_the_bytes_of_rotating_their_queries_and_keys() -> None:
     """One token, d = 4, d_h = 1000, d_v = 2, four bytes a number, added up by hand.
 
     X 4, W_Q and W_K 8000, W_V and W_O 16, Q and K 2000, V 2: 10,022 numbers, 40,088 bytes. Beside them 8 for the

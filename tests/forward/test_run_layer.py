@@ -65,14 +65,14 @@ LLAMA = model("llama", 32, 4, 2)
 MODELS = {
     "llama": LLAMA,
     "llama, values of another width": replace(LLAMA, d_v=5),
-    "llama, only a part turned, an odd width left": replace(LLAMA, d_h=9, rotary=Rotary(100.0, 6)),
+    "llama, only a part rotated, an odd width left": replace(LLAMA, d_h=9, rotary=Rotary(100.0, 6)),
     "llama, one key/value head": model("llama", 32, 4, 1),
     "mistral, window of 30": model("mistral", 64, 4, 2, sliding_window=30),
     "qwen2.5 0.5B": model("qwen2", 896, 14, 2, rope_theta=1000000.0),
     "qwen3": model("qwen3", 48, 4, 2, head_dim=16, rope_theta=1000000.0),
     "gpt2": GPT2,
     "gpt2 with shared keys": replace(GPT2, H=6, G=2),
-    "norm without turning, keys shared": replace(GPT2, H=6, G=2, qk_norm_eps=1e-6),
+    "norm without rotation, keys shared": replace(GPT2, H=6, G=2, qk_norm_eps=1e-6),
     "an encoder": replace(GPT2, causal=False),
 }
 
@@ -164,8 +164,8 @@ def test_a_layer_is_the_library_s_attention_module(family: str) -> None:
     names = (f"{family.capitalize()}{part}" for part in ("Attention", "RotaryEmbedding", "Config"))
     module, rotary, config_class = (getattr(library, name) for name in names)
     fields = {"hidden_size": 96, "num_attention_heads": 6, "num_key_value_heads": 2, "head_dim": 16}
-    turning = {"rope_type": "default", "rope_theta": 5000.0}
-    config = config_class(**fields, rope_parameters=turning, rms_norm_eps=1e-5, num_hidden_layers=1, vocab_size=100)
+    rotation = {"rope_type": "default", "rope_theta": 5000.0}
+    config = config_class(**fields, rope_parameters=rotation, rms_norm_eps=1e-5, num_hidden_layers=1, vocab_size=100)
     config._attn_implementation = "eager"
     torch.manual_seed(1)
     layer, x = module(config, layer_idx=0).eval(), torch.randn(90, 96)
@@ -180,7 +180,7 @@ def test_a_layer_is_the_library_s_attention_module(family: str) -> None:
 
 
 def test_a_layer_is_gpt2_s_attention_module() -> None:
-    """GPT-2 stores q, k and v side by side and needs no turning; new modules have biases of zero."""
+    """GPT-2 stores q, k and v side by side and needs no rotation; new modules have biases of zero."""
     gpt2 = library_modules("gpt2")
     config = gpt2.GPT2Config(n_embd=48, n_head=4, n_layer=1, attn_implementation="eager")
     torch.manual_seed(2)
@@ -323,14 +323,15 @@ def test_the_bytes_needed_are_those_of_the_tensors_left_at_the_end(name: str, dt
     assert 0 <= sum(alive.values()) - needed - unused <= 8 * architecture.d_h
 
 
-def test_very_few_tokens_need_the_bytes_of_turning_and_norming_queries_and_keys() -> None:
+def test_very_few_tokens_need_the_bytes_of_rotating_and_norming_queries_and_keys() -> None:
     """One token, d = 4, H = G = 1, d_h = 1000, d_v = 2, four bytes a number, added up by hand.
 
-    X 4, W_Q and W_K 8,000, W_V and W_O 16, Q and K 2,000, V 2: 10,022 numbers; turned q and k 2,000; S, A 2, c, C 4,
+    X 4, W_Q and W_K 8,000, W_V and W_O 16, Q and K 2,000, V 2: 10,022 numbers; rotated q and k 2,000; S, A 2, c, C 4,
     O 4. Beside them 8 bytes for the position, 500 angles of 8, cosines and sines of 4 (8,000 bytes). While keys are
-    turned two half results (1,000 numbers) stand where S to O (10) are not yet. With a norm 2,000 more numbers, and
-    while queries are normed, 3,000 where normed keys (1,000), turned ones (2,000) and S to O are not yet: nothing more.
-    With a norm and no turning the 3,000 of normed keys stand where S to O are not yet.
+    rotated two half results (1,000 numbers) stand where S to O (10) are not yet. With a norm 2,000 more numbers, and
+    while queries are normed, 3,000 where normed keys (1,000), rotated ones (2,000) and S to O are not yet:
+    nothing more.
+    With a norm and no rotation the 3,000 of normed keys stand where S to O are not yet.
     """
     narrow = replace(LLAMA, d=4, H=1, G=1, d_h=1000, d_v=2, rotary=Rotary(10000.0, 1000))
     numbers = 10_022 + 2_000 + 1_000
@@ -341,7 +342,7 @@ def test_very_few_tokens_need_the_bytes_of_turning_and_norming_queries_and_keys(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets a process reset its own peak")
-@pytest.mark.parametrize(("name", "tokens"), [("llama", 1500), ("norm without turning, keys shared", 1000)])
+@pytest.mark.parametrize(("name", "tokens"), [("llama", 1500), ("norm without rotation, keys shared", 1000)])
 def test_the_measured_peak_is_about_the_bytes_needed(name: str, tokens: int) -> None:
     """No copy of H × N × N is made that the count does not know."""
     run = run_head(MODELS[name], tokens, device="cpu", topic=LAYER)

@@ -184,7 +184,7 @@ def test_a_right_and_an_empty_sheet_get_no_hint(library: Library) -> None:
         assert [write_hint(variant, grade(variant, answers), level) for level in HINT_LEVELS] == [None, None, None]
 
 
-def test_on_a_turned_sheet_the_other_convention_is_the_other_one(library: Library) -> None:
+def test_on_a_sheet_with_tokens_as_columns_the_other_convention_is_the_other_one(library: Library) -> None:
     """Tokens as rows, on a sheet that has them as columns: all that is said names the conventions so."""
     variant = library.variant("columns-qwen3-0.6b")
     report = dict(held(variant))["columns-are-tokens"]

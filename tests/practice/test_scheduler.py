@@ -302,9 +302,9 @@ def test_a_code_that_opens_nothing_is_left_out() -> None:
 
 def test_practice_needs_a_worksheet_whose_tokens_are_rows() -> None:
     """Without one the record is refused in words; with a single one that sheet comes, again and again."""
-    turned = {"columns-qwen3-0.6b": LIBRARY.worksheets["columns-qwen3-0.6b"]}
+    with_columns = {"columns-qwen3-0.6b": LIBRARY.worksheets["columns-qwen3-0.6b"]}
     with pytest.raises(RecordError, match="no worksheets to practise"):
-        next_sheet(Library(turned, LIBRARY.models, LIBRARY.wording), PracticeRecord(1))
+        next_sheet(Library(with_columns, LIBRARY.models, LIBRARY.wording), PracticeRecord(1))
     one = Library({"matrices-gpt2": LIBRARY.worksheets["matrices-gpt2"]}, LIBRARY.models, LIBRARY.wording)
     record = record_result(one, PracticeRecord(1), SheetResult(one.variant("matrices-gpt2").code, True))
     assert next_sheet(one, record).variant == one.variant("matrices-gpt2")
