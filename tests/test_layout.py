@@ -69,9 +69,7 @@ PAGES_WITHOUT_TEMPLATE = {
 # Exceptions, to be emptied.
 KNOWN_IMPORTS: set[tuple[str, str]] = set()
 KNOWN_CYCLES: set[str] = set()
-KNOWN_CLASS_NAMES: set[str] = {
-    "Typed",
-}
+KNOWN_CLASS_NAMES: set[str] = set()
 KNOWN_CONSTANT_NAMES: set[str] = {
     "AT_ONCE",
 }

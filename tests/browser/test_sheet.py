@@ -315,7 +315,7 @@ def test_it_works_without_script(browser: Browser, shared_app: Server) -> None:
     expect(page.locator("p.hint")).to_contain_text("Look again at “Queries” (columns).")
     page.get_by_role("button", name="Show the answers").click()
     assert page.locator("tr.answer").count() == 7
-    expect(page.get_by_role("heading", name="The idea behind an earlier try")).to_be_visible()
+    expect(page.get_by_role("heading", name="The idea behind an earlier attempt")).to_be_visible()
     page.get_by_role("button", name="Run this head").click()
     assert "/runs/" in page.url
     expect(page.locator("table.compared")).to_be_visible(timeout=60_000)

@@ -82,7 +82,7 @@ class RowEntry(BaseModel):
     boxes: list[str] = Field(description="What answers are given by: {key}.rows, {key}.columns, {key}.count.")
 
 
-class Sheet(WorksheetEntry):
+class WorksheetDetail(WorksheetEntry):
     """A worksheet as students see it, without answers."""
 
     description: str
@@ -144,8 +144,8 @@ class MarkEntry(BaseModel):
     message: str
 
 
-class BreakEntry(BaseModel):
-    """The first two sides, in order of computation, that should be equal and were not typed so."""
+class MismatchEntry(BaseModel):
+    """The first two blanks, in order of computation, that should be equal and were not typed so."""
 
     at: str = Field(description="Key of the matrix whose equation makes them equal.")
     left: str
@@ -178,13 +178,13 @@ class MisconceptionEntry(BaseModel):
     nudge: str
 
 
-class Grades(BaseModel):
+class GradeReport(BaseModel):
     """The marks of a sheet."""
 
     score: int | float = Field(description="Right boxes, and a share of those that follow.")
     out_of: int
     marks: dict[str, MarkEntry]
-    first_break: BreakEntry | None
+    first_break: MismatchEntry | None
     diagnosis: DiagnosisEntry | None
     hint: HintEntry | None = Field(None, description="Where asked for; null if all is right or nothing was tried.")
 
@@ -211,16 +211,17 @@ def list_models(services: ServicesDep) -> list[ModelEntry]:
 
 
 @router.post("/models", name="api_import_model")
-def import_model(services: ServicesDep, asked: ImportRequest) -> ModelDetail:
-    """Import a config.json, or a model of the Hub by its name; the same config always gets the same key."""
-    if asked.hub is not None and asked.config is None:
+def import_model(services: ServicesDep, body: ImportRequest) -> ModelDetail:
+    """Import a config.json, or a model of the Hub by its name; the same config always gets the same key.
+
+    422 where both are given, or neither.
+    """
+    if body.hub is not None and body.config is None:
         return _model_detail(
-            import_from_hub(services.store, services.library.wording, services.settings, asked.hub, asked.name)
+            import_from_hub(services.store, services.library.wording, services.settings, body.hub, body.name)
         )
-    if asked.config is not None and asked.hub is None:
-        return _model_detail(
-            import_config(services.store, services.library.wording, asked.config, "pasted", asked.name)
-        )
+    if body.config is not None and body.hub is None:
+        return _model_detail(import_config(services.store, services.library.wording, body.config, "pasted", body.name))
     raise HTTPException(422, "Give either a config (the object of a config.json) or a hub (a name such as org/name).")
 
 
@@ -249,82 +250,96 @@ def show_shapes(
 @router.get("/worksheets")
 def list_worksheets(services: ServicesDep) -> list[WorksheetEntry]:
     """Every worksheet of the library."""
-    return [WorksheetEntry(**_entry(services.library.variant(key))) for key in services.library.worksheets]
+    return [WorksheetEntry(**_worksheet_entry(services.library.variant(key))) for key in services.library.worksheets]
 
 
 @router.get("/worksheets/{key}")
-def show_worksheet(services: ServicesDep, key: str, model: str | None = None, tokens: int | None = None) -> Sheet:
+def show_worksheet(
+    services: ServicesDep, key: str, model: str | None = None, tokens: int | None = None
+) -> WorksheetDetail:
     """One worksheet, with another model or number of tokens if given; no answers are in it."""
     variant = library_with_model(services.library, services.store, model).variant(key, model, tokens)
-    return Sheet(**_entry(variant), **_told(variant))
+    return WorksheetDetail(**_worksheet_entry(variant), **_sheet_text(variant))
 
 
 @router.post("/variants")
-def draw_variant(services: ServicesDep, asked: VariantRequest) -> VariantEntry:
-    """The sheet that a seed draws, without answers: sizes on which no misconception hides that need not."""
-    variant = library_with_model(services.library, services.store, asked.model).seeded(
-        asked.worksheet, asked.seed, asked.model
+def draw_variant(services: ServicesDep, body: VariantRequest) -> VariantEntry:
+    """The sheet that a seed draws, without answers; the same seed always draws the same sheet."""
+    variant = library_with_model(services.library, services.store, body.model).seeded(
+        body.worksheet, body.seed, body.model
     )
-    return VariantEntry(seed=asked.seed, **variant_json(variant))
+    return VariantEntry(seed=body.seed, **variant_json(variant))
 
 
 @router.get("/misconceptions")
 def list_misconceptions(services: ServicesDep) -> list[MisconceptionEntry]:
     """Every misconception that sheets are diagnosed by."""
     say = services.library.wording.misconception
-    return [MisconceptionEntry(key=b.key, topics=list(b.topics), nudge=say(b.key, "nudge")) for b in MISCONCEPTIONS]
+    return [
+        MisconceptionEntry(key=each.key, topics=list(each.topics), nudge=say(each.key, "nudge"))
+        for each in MISCONCEPTIONS
+    ]
 
 
 @router.post("/grade", response_model_exclude_unset=True)
-def grade_answers(services: ServicesDep, asked: GradeRequest) -> Grades:
-    """Mark answers; nothing is stored. A hint comes where one is asked for."""
-    variant = _variant(services, asked)
-    report = grade(variant, asked.answers)
-    if asked.hint is None:
-        return Grades.model_validate(report.as_json())
-    hinted = write_hint(variant, report, asked.hint)
-    return Grades.model_validate({**report.as_json(), "hint": hinted and hinted.as_json()})
+def grade_answers(services: ServicesDep, body: GradeRequest) -> GradeReport:
+    """Mark answers, by blank; nothing is stored. With `hint`, the report holds a hint of that level."""
+    variant = _requested_variant(services, body)
+    report = grade(variant, body.answers)
+    if body.hint is None:
+        return GradeReport.model_validate(report.as_json())
+    hinted = write_hint(variant, report, body.hint)
+    return GradeReport.model_validate({**report.as_json(), "hint": hinted and hinted.as_json()})
 
 
-def _variant(services: Services, asked: GradeRequest) -> Variant:
-    if (asked.worksheet is None) == (asked.code is None):
+def _requested_variant(services: Services, body: GradeRequest) -> Variant:
+    """The sheet to grade: that of a code; else a worksheet, drawn by a seed or with the model and tokens given.
+
+    Raises 422 for contradictory fields, and WorksheetError for what does not exist.
+    """
+    if (body.worksheet is None) == (body.code is None):
         raise HTTPException(422, "Give either a worksheet (its key) or the code of a sheet.")
-    if asked.code is not None:
-        if (asked.seed, asked.model, asked.tokens) != (None, None, None):
+    if body.code is not None:
+        if (body.seed, body.model, body.tokens) != (None, None, None):
             raise HTTPException(422, "A code says all sizes of its sheet: leave out seed, model and tokens.")
-        return variant_coded(services.library, services.store, asked.code)
-    worksheet, library = asked.worksheet or "", library_with_model(services.library, services.store, asked.model)
-    if asked.seed is None:
-        return library.variant(worksheet, asked.model, asked.tokens)
-    if asked.tokens is not None:
+        return variant_coded(services.library, services.store, body.code)
+    worksheet, library = body.worksheet or "", library_with_model(services.library, services.store, body.model)
+    if body.seed is None:
+        return library.variant(worksheet, body.model, body.tokens)
+    if body.tokens is not None:
         raise HTTPException(422, "A seed draws the tokens: give one or the other.")
-    return library.seeded(worksheet, asked.seed, asked.model)
+    return library.seeded(worksheet, body.seed, body.model)
 
 
 @router.post("/forward")
-def run_forward(services: ServicesDep, asked: ForwardRequest) -> dict[str, Any]:
-    """Run one head or layer in torch and report the shapes, time and memory observed; weights and input are random."""
-    if (asked.model is None) == (asked.config is None):
+def run_forward(services: ServicesDep, body: ForwardRequest) -> dict[str, Any]:
+    """Run one head or layer in torch and report the shapes, time and memory observed; weights and input are random.
+
+    422 where it cannot be run, 503 while too many wait, 504 where it took too long.
+    """
+    if (body.model is None) == (body.config is None):
         raise HTTPException(422, "Give either a model (its key) or a config (the object of a config.json).")
-    options = asked.model_dump(include={"topic", "head", "device", "dtype", "seed"})
-    if asked.model is not None:
-        architecture = library_with_model(services.library, services.store, asked.model).model(asked.model).architecture
+    options = body.model_dump(include={"topic", "head", "device", "dtype", "seed"})
+    if body.model is not None:
+        architecture = library_with_model(services.library, services.store, body.model).model(body.model).architecture
     else:
-        architecture = build_architecture(asked.config)
+        architecture = build_architecture(body.config)
     try:
-        tokens = architecture.check_tokens(asked.tokens)
+        tokens = architecture.check_tokens(body.tokens)
         return run_architecture(services.runner, services.library.wording, architecture, tokens, **options)
     except HeadNotRun as problem:
         raise HTTPException(STATUS_OF_REASON[problem.reason], str(problem)) from None
 
 
 def _model_entry(model: Model) -> dict[str, Any]:
+    """The fields of a ModelEntry."""
     architecture = model.architecture
     return {"key": model.key, "name": model.name, "about": model.about, "card": model.card,
             "family": architecture.family, "sizes": architecture.sizes}  # fmt: skip
 
 
 def _model_detail(model: Model) -> ModelDetail:
+    """A model with where each of its sizes was read."""
     readings = [
         ReadingEntry(symbol=r.symbol, value=r.value, field=r.field, rule=r.rule)
         for r in model.architecture.size_sources
@@ -332,13 +347,14 @@ def _model_detail(model: Model) -> ModelDetail:
     return ModelDetail(**_model_entry(model), readings=readings, notes=list(model.architecture.notes))
 
 
-def _told(variant: Variant) -> dict[str, Any]:
-    """What a sheet tells and asks."""
-    told = variant_json(variant)
-    return {key: told[key] for key in ("description", "task", "assumptions", "footnote", "rows", "cannot_tell_apart")}
+def _sheet_text(variant: Variant) -> dict[str, Any]:
+    """What a sheet says and asks, without its answers: description, task, assumptions, footnote, rows, ..."""
+    sheet = variant_json(variant)
+    return {key: sheet[key] for key in ("description", "task", "assumptions", "footnote", "rows", "cannot_tell_apart")}
 
 
-def _entry(variant: Variant) -> dict[str, Any]:
+def _worksheet_entry(variant: Variant) -> dict[str, Any]:
+    """The fields of a WorksheetEntry, from the sheet with the worksheet's own sizes or with others."""
     sheet = variant.worksheet
     return {"key": sheet.key, "title": variant.title, "model": variant.model.key, "topic": sheet.topic,
             "tokens": variant.tokens}  # fmt: skip

@@ -1,4 +1,4 @@
-"""Models: those there are, and importing one more from the Hub, a file or text."""
+"""/models: the list of models, and the form that imports one more from the Hub, a file or text."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ WAYS = ("hub", "file", "text")
 
 
 @dataclass(frozen=True)
-class Typed:
-    """What the import form says: which button was pressed, what stands in its fields, and the file that came along."""
+class ImportForm:
+    """The import form as sent: the button that was pressed, the texts of its fields, and the file that came along."""
 
     way: str = ""
     hub: str = ""
@@ -41,7 +41,7 @@ class Typed:
 
 @dataclass(frozen=True)
 class ModelLine:
-    """One model in the list."""
+    """One model in the list: its d, H, G, d_h and L, and how many parameters it has."""
 
     model: Model
     sizes: tuple[str, ...]
@@ -53,18 +53,18 @@ class ModelsPage:
     """Everything that templates/models/model_list.html shows."""
 
     lines: Annotated[tuple[ModelLine, ...], Doc("The models of the library.")]
-    typed: Annotated[Typed, Doc("What stands in the import form.")]
+    typed: Annotated[ImportForm, Doc("What stands in the import form.")]
     problems: Annotated[Mapping[str, str], Doc("Why nothing was imported, beside the field that it is about.")]
     hub_host: Annotated[str, Doc("Where models are fetched from; empty where that is switched off.")]
     hub_off: Annotated[str, Doc("The sentence that stands there instead.")]
 
 
-async def posted(request: Request) -> Typed:
-    """The import form; a pasted config may be as long as the whole request."""
+async def read_import_form(request: Request) -> ImportForm:
+    """The import form as sent, with the content of its file; a pasted config may be as long as the whole request."""
     async with request.form(max_part_size=MAX_BODY) as form:
         upload = form.get("file")
         chosen = upload if isinstance(upload, UploadFile) and upload.filename else None
-        return Typed(
+        return ImportForm(
             _text(form, "way"),
             _text(form, "hub"),
             _text(form, "text"),
@@ -77,17 +77,20 @@ async def posted(request: Request) -> Typed:
 @router.get("/models")
 def list_models(services: ServicesDep) -> Response:
     """The models of the library, and the form to import one more."""
-    return render("models/model_list.html", _models_page(services, Typed(), {}))
+    return render("models/model_list.html", _models_page(services, ImportForm(), {}))
 
 
 @router.post("/models")
-def import_model(services: ServicesDep, typed: Annotated[Typed, Depends(posted)]) -> Response:
-    """Import one model and go to its page, or say beside the field why not, with everything typed still there."""
+def import_model(services: ServicesDep, typed: Annotated[ImportForm, Depends(read_import_form)]) -> Response:
+    """Import one model and redirect to its page; otherwise show the form again.
+
+    Everything typed is still there, with a sentence beside the field: 422, or the status of a HubError.
+    """
     way = _way(typed)
     problem, status = services.library.wording.say("import", f"{way}-empty"), 422
     if _filled(typed, way):
         try:
-            return RedirectResponse(url_for("show_model", key=_imported(services, typed, way).key), 303)
+            return RedirectResponse(url_for("show_model", key=_import_model(services, typed, way).key), 303)
         except hub.HubError as error:
             problem, status = str(error), error.status
         except ConfigError as error:
@@ -97,23 +100,29 @@ def import_model(services: ServicesDep, typed: Annotated[Typed, Depends(posted)]
 
 
 def _text(form: FormData, field: str) -> str:
+    """A field as it was sent; empty where it was not, or where it is a file."""
     value = form.get(field)
     return value if isinstance(value, str) else ""
 
 
-def _filled(typed: Typed, way: str) -> bool:
+def _filled(typed: ImportForm, way: str) -> bool:
+    """Whether the field of a way to import, 'hub', 'file' or 'text', holds anything."""
     return bool(typed.file_name if way == "file" else getattr(typed, way).strip())
 
 
-def _way(typed: Typed) -> str:
-    """The button pressed; of the first one, which Enter presses in any field, the only field that is filled."""
+def _way(typed: ImportForm) -> str:
+    """The way to import: 'hub', 'file' or 'text', by the button that was pressed.
+
+    Enter in any field presses the first button, 'hub'. Where one field alone is filled, that one is meant.
+    """
     if typed.way in WAYS[1:]:
         return typed.way
     filled = [way for way in WAYS if _filled(typed, way)]
     return filled[0] if len(filled) == 1 else WAYS[0]
 
 
-def _imported(services: Services, typed: Typed, way: str) -> Model:
+def _import_model(services: Services, typed: ImportForm, way: str) -> Model:
+    """Import the model of the form by that way; raises HubError or ConfigError with a sentence for people."""
     if way == "hub":
         return import_from_hub(services.store, services.library.wording, services.settings, typed.hub, typed.name)
     if way == "file":
@@ -127,7 +136,8 @@ def _imported(services: Services, typed: Typed, way: str) -> Model:
     return import_text(services.store, services.library.wording, typed.text.strip(), "pasted", typed.name)
 
 
-def _models_page(services: Services, typed: Typed, problems: Mapping[str, str]) -> ModelsPage:
+def _models_page(services: Services, typed: ImportForm, problems: Mapping[str, str]) -> ModelsPage:
+    """The page with the form as typed, without its file; `problems` holds sentences by way of import."""
     return ModelsPage(
         lines=tuple(_model_line(model) for model in services.library.models.values()),
         typed=replace(typed, file=b""),
@@ -138,10 +148,11 @@ def _models_page(services: Services, typed: Typed, problems: Mapping[str, str]) 
 
 
 def _model_line(model: Model) -> ModelLine:
+    """The line of a model; a size that it does not have is a dash."""
     sizes = model.architecture.sizes
-    shown = tuple(_plain(sizes[symbol]) for symbol in ("d", "H", "G", "d_h", "L"))
+    shown = tuple(_size_text(sizes[symbol]) for symbol in ("d", "H", "G", "d_h", "L"))
     return ModelLine(model, shown, f"{parameter_counts(model.architecture).total:,}")
 
 
-def _plain(size: int | None) -> str:
+def _size_text(size: int | None) -> str:
     return "–" if size is None else format_number(size)

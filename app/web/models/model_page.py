@@ -1,4 +1,4 @@
-"""One model as it was read: each size and where it came from, and its parameters down to the last one."""
+"""/models/KEY: a model as it was read, each size with where it came from, and every parameter tensor."""
 
 from __future__ import annotations
 
@@ -102,6 +102,7 @@ def show_model(services: ServicesDep, key: str) -> Response:
 
 
 def _model_page(library: Library, model: Model) -> ModelPage:
+    """The page of a model; `library` also holds the model if it was imported."""
     words, architecture = library.wording, model.architecture
     counts, total = parameter_counts(architecture), parameter_formula(architecture)
     return ModelPage(
@@ -169,6 +170,7 @@ def _kinds(words: Wording, architecture: Architecture) -> Iterator[str]:
 
 
 def _properties(words: Wording, a: Architecture) -> Iterator[tuple[str, Mapping[str, object]]]:
+    """The keys of the sentences in wording [kinds] that hold for this model, each with the values it needs."""
     masked = "causal" if a.causal else "bidirectional"
     yield "encoder-decoder" if a.encoder_decoder else masked, {}
     yield _heads(a), {"share": a.query_heads_per_kv_head}
@@ -185,6 +187,7 @@ def _properties(words: Wording, a: Architecture) -> Iterator[tuple[str, Mapping[
 
 
 def _heads(a: Architecture) -> str:
+    """The sentence on key/value heads: latent, one per query head, one in all, or one for a group."""
     if "mla" in a.flags:
         return "latent"
     if a.H == a.G:
@@ -193,6 +196,7 @@ def _heads(a: Architecture) -> str:
 
 
 def _windows(a: Architecture) -> tuple[str, Mapping[str, object]]:
+    """The sentence on sliding windows: in no layer, in some or in all; with several windows, the widest."""
     runs = [run for part in a.stacks for run in part.runs]
     windows = {run.window for run in runs if run.window is not None}
     if not windows:
@@ -203,6 +207,7 @@ def _windows(a: Architecture) -> tuple[str, Mapping[str, object]]:
 
 
 def _positions(a: Architecture) -> tuple[str, Mapping[str, object]]:
+    """The sentence on positions: RoPE, a table of embeddings, or neither."""
     if a.rotary:
         return "rotary", {"width": format_number(a.rotary.width), "theta": f"{a.rotary.theta:,.0f}"}
     if a.has_position_table and a.max_tokens < MAX_TOKENS:
@@ -211,6 +216,7 @@ def _positions(a: Architecture) -> tuple[str, Mapping[str, object]]:
 
 
 def _output_head(a: Architecture) -> str:
+    """The sentence on the LM head: none, tied to the embeddings, or a matrix of its own."""
     on_top = {symbol for dim in a.task_head.logits or () for symbol in dim.symbols}
     if "V" not in on_top:
         return "no-output"
@@ -279,6 +285,7 @@ def _remarks(words: Wording, a: Architecture, counts: ParameterCounts, total: Pa
 
 
 def _tensors(architecture: Architecture) -> Iterator[TensorLine]:
+    """Every parameter tensor in the order of the model: its name, symbols, shape, stored shape, count and times."""
     for parameter in parameter_tensors(architecture):
         spec = parameter.spec
         flow = [str(dim).replace("*", "·") for dim in spec.in_out_shape]

@@ -1,4 +1,4 @@
-"""What a visitor or a program sees when something cannot be done: one sentence, never a traceback."""
+"""Errors become a status and one sentence, on a page or as JSON; nobody is shown a traceback."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from app.web.shared.permissions import NotSignedInError
 from app.web.shared.rate_limits import TooManyGuessesError
 from app.web.shared.request_guard import HEADERS
 from app.web.shared.services import services_of
-from app.web.shared.templating import render
+from app.web.shared.templating import is_htmx, render
 from app.web.shared.urls import url_for
 
 log = logging.getLogger("attention_shapes")
@@ -76,6 +76,7 @@ def register_exception_handlers(app: FastAPI) -> None:
 
 
 def _error_response(request: Request, status: int, sentence: str, headers: dict[str, str] | None = None) -> Response:
+    """The sentence as {"detail": ...} below /api/, on the error page everywhere else."""
     sentence = sentence.encode(errors="replace").decode()  # half a character from a JSON escape cannot be sent
     if request.url.path.startswith("/api/"):
         return JSONResponse({"detail": sentence}, status, headers)
@@ -89,6 +90,7 @@ def _core_error(request: Request, error: Exception) -> Response:
 
 
 def _http(request: Request, error: Exception) -> Response:
+    """An HTTPException with its own sentence; 404 and 405 of the framework get one of ours."""
     assert isinstance(error, HTTPException)  # noqa: S101 - registered for this class alone
     sentences = {404: "There is no such page here.", 405: "This address does not take that kind of request."}
     plain = isinstance(error.detail, str) and error.detail not in ("Not Found", "Method Not Allowed")
@@ -97,12 +99,14 @@ def _http(request: Request, error: Exception) -> Response:
 
 
 def _not_signed_in(request: Request, error: Exception) -> Response:
-    if request.method in ("GET", "HEAD") and "hx-request" not in request.headers:
+    """Redirect to the sign-in form, and back afterwards; 401 with a sentence for a form or a script."""
+    if request.method in ("GET", "HEAD") and not is_htmx(request):
         return RedirectResponse(url_for("show_sign_in", next=request.url.path), 303)
     return _error_response(request, 401, services_of(request).library.wording.say("class", "signed-out"))
 
 
 def _too_many(request: Request, error: Exception) -> Response:
+    """429 with the seconds to wait, in words and as Retry-After."""
     assert isinstance(error, TooManyGuessesError)  # noqa: S101 - registered for this class alone
     sentence = services_of(request).library.wording.say("class", "too-many", seconds=error.seconds)
     return _error_response(request, 429, sentence, {"Retry-After": str(error.seconds)})
@@ -120,6 +124,7 @@ def _no_config(request: Request, error: Exception) -> Response:
 
 
 def _invalid(request: Request, error: Exception) -> Response:
+    """422 with the first field that is wrong: 'answers.keys.rows: Input should be a valid string.'"""
     assert isinstance(error, RequestValidationError)  # noqa: S101 - registered for this class alone
     first = error.errors()[0]
     if first["type"] == "json_invalid":
@@ -129,13 +134,14 @@ def _invalid(request: Request, error: Exception) -> Response:
 
 
 def _no_database(request: Request, error: Exception) -> Response:
+    """503 while the database does not answer; the log holds the class of the error, not its text with people's data."""
     log.error("database: %s", type(error).__name__)
     sentence = "The database does not answer just now. Nothing typed is lost: try again in a moment."
     return _error_response(request, 503, sentence, {"Retry-After": "2"})
 
 
 def _client_disconnected(request: Request, error: Exception) -> Response:
-    return Response(status_code=400)  # nobody reads it: whoever sent half a form was cut off, and sends it again
+    return Response(status_code=400)  # nobody reads it: the connection ended in the middle of a form
 
 
 def _unexpected(request: Request, error: Exception) -> Response:

@@ -1,4 +1,4 @@
-"""Password hashes, two at a time: each takes a tenth of a second and 64 MB, and a crowd must not take them all."""
+"""Argon2 hashing of passwords, at most two at a time: each needs about 0.1 s and 64 MB."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ MAX_HASHES_AT_ONCE, MAX_WAITING = 2, 8
 
 
 class PasswordsBusyError(Exception):
-    """More people sign in at this moment than can be served."""
+    """Ten passwords are being hashed or wait for it; try again in a moment."""
 
 
 class Passwords:
-    """Argon2 as pwdlib recommends it."""
+    """Hashes and verifies passwords with Argon2, with the parameters that pwdlib recommends."""
 
     def __init__(self) -> None:
         self._hasher = PasswordHash.recommended()
@@ -27,22 +27,27 @@ class Passwords:
         self._room = threading.BoundedSemaphore(MAX_HASHES_AT_ONCE + MAX_WAITING)
 
     def hash(self, password: str) -> str:
-        """What is kept of a password; raises PasswordsBusyError."""
+        """The hash to store for a password; raises PasswordsBusyError."""
         with self._turn():
             return self._hasher.hash(password)
 
-    def verify(self, password: str, kept: str | None) -> bool:
-        """Whether it is the password; as much work where nothing is kept. Raises PasswordsBusyError."""
+    def verify(self, password: str, stored: str | None) -> bool:
+        """Whether a stored hash is that of this password; False where there is none. Raises PasswordsBusyError.
+
+        Both take equally long, so that the time tells nobody whether an account exists.
+        """
         with self._turn():
-            right = self._hasher.verify(password[:MAX_PASSWORD], kept or self._nobodys)
-        return right and kept is not None
+            right = self._hasher.verify(password[:MAX_PASSWORD], stored or self._dummy_hash)
+        return right and stored is not None
 
     @cached_property
-    def _nobodys(self) -> str:
+    def _dummy_hash(self) -> str:
+        """A hash that no password has."""
         return self._hasher.hash("nobody signs in with this")
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
+        """Wait until fewer than two passwords are being hashed; raises PasswordsBusyError where eight wait already."""
         if not self._room.acquire(blocking=False):
             raise PasswordsBusyError
         try:

@@ -1,6 +1,6 @@
-"""Who may do what with which object. Handlers get the objects they work on from these dependencies, nowhere else.
+"""Who may do what with which object: handlers get the objects they work on from these dependencies, nowhere else.
 
-What somebody may not know of does not exist for them (404); what they know of and may not do is refused (403).
+An object that somebody may not know of does not exist for them (404); what they may see and not do is refused (403).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ LARGEST_ID = 2**31 - 1
 
 
 class NotSignedInError(Exception):
-    """The page is for teachers, and nobody is signed in here."""
+    """The page is for teachers, and no teacher is signed in in this browser."""
 
 
 @dataclass(frozen=True)
@@ -47,14 +47,14 @@ class RosterStudentAccess:
 
 @dataclass(frozen=True)
 class ActivityAccess(CourseAccess):
-    """An activity of the course."""
+    """An activity, its course, the signed-in teacher and their role in that course."""
 
     activity: Activity
 
 
 @dataclass(frozen=True)
 class StudentAccess:
-    """An activity as one of its students sits before it."""
+    """An activity, its course, and the student that this browser is there."""
 
     activity: Activity
     course: Course
@@ -62,7 +62,7 @@ class StudentAccess:
 
 
 def teacher_of(request: Request, services: ServicesDep) -> Teacher | None:
-    """Whoever is signed in in this browser."""
+    """The teacher who is signed in in this browser; None where nobody is, or the session has ended."""
     token = request.cookies.get(TEACHER_COOKIE)
     return services.store.people.find_session(token) if token else None
 
@@ -70,18 +70,19 @@ def teacher_of(request: Request, services: ServicesDep) -> Teacher | None:
 MaybeTeacher = Annotated[Teacher | None, Depends(teacher_of)]
 
 
-def signed_in(teacher: MaybeTeacher) -> Teacher:
+def require_teacher(teacher: MaybeTeacher) -> Teacher:
+    """The signed-in teacher; raises NotSignedInError, which leads to the sign-in form."""
     if teacher is None:
         raise NotSignedInError
     return teacher
 
 
-SignedIn = Annotated[Teacher, Depends(signed_in)]
+SignedIn = Annotated[Teacher, Depends(require_teacher)]
 
 
 def staff_course(services: ServicesDep, teacher: SignedIn, course_id: int) -> CourseAccess:
-    """For the staff of the course."""
-    role, course = _staffed(services, course_id, teacher)
+    """A course for its staff: instructors and assistants. Others get 404, and 303 or 401 where nobody is signed in."""
+    role, course = _require_staff(services, course_id, teacher)
     return CourseAccess(course, teacher, role)
 
 
@@ -89,8 +90,8 @@ StaffCourse = Annotated[CourseAccess, Depends(staff_course)]
 
 
 def instructor_course(services: ServicesDep, access: StaffCourse) -> CourseAccess:
-    """For the instructors of the course, archived or not."""
-    _only_instructors(services, access.role)
+    """A course, archived or not, for its instructors; assistants get 403, others 404."""
+    _require_instructor(services, access.role)
     return access
 
 
@@ -98,8 +99,8 @@ InstructorCourse = Annotated[CourseAccess, Depends(instructor_course)]
 
 
 def editable_course(services: ServicesDep, access: InstructorCourse) -> CourseAccess:
-    """For the instructors of the course, unless it is archived."""
-    _only_current(services, access.course)
+    """A course for its instructors, to change it; assistants get 403, others 404, and 409 if it is archived."""
+    _require_unarchived(services, access.course)
     return access
 
 
@@ -107,8 +108,8 @@ EditableCourse = Annotated[CourseAccess, Depends(editable_course)]
 
 
 def editable_student(services: ServicesDep, access: EditableCourse, student_id: int) -> RosterStudentAccess:
-    """For the instructors of the student's course."""
-    student = services.store.roster.find_student(_known(student_id))
+    """A student on the roster of a course, for its instructors, to change it; 404 for a student of another course."""
+    student = services.store.roster.find_student(_valid_id(student_id))
     if student is None or student.course_id != access.course.id:
         raise HTTPException(404)
     return RosterStudentAccess(student, access.course, access.teacher)
@@ -118,11 +119,11 @@ EditableStudent = Annotated[RosterStudentAccess, Depends(editable_student)]
 
 
 def staff_activity(services: ServicesDep, teacher: SignedIn, activity_id: int) -> ActivityAccess:
-    """For the staff of the activity's course."""
-    activity = services.store.activities.find(_known(activity_id))
+    """An activity for the staff of its course; others get 404, as for an activity that does not exist."""
+    activity = services.store.activities.find(_valid_id(activity_id))
     if activity is None:
         raise HTTPException(404)
-    role, course = _staffed(services, activity.course_id, teacher)
+    role, course = _require_staff(services, activity.course_id, teacher)
     return ActivityAccess(course, teacher, role, activity)
 
 
@@ -131,15 +132,15 @@ StaffActivity = Annotated[ActivityAccess, Depends(staff_activity)]
 
 @dataclass(frozen=True)
 class StudentResultsAccess:
-    """A student of an activity's course, with the activity and who looks at it."""
+    """A student of an activity's course, for a member of its staff."""
 
     at: ActivityAccess
     student: Student
 
 
 def staff_student_results(services: ServicesDep, access: StaffActivity, student_id: int) -> StudentResultsAccess:
-    """For the staff of the course of both."""
-    student = services.store.roster.find_student(_known(student_id))
+    """A student's results in an activity, for the staff of its course; 404 for a student of another course."""
+    student = services.store.roster.find_student(_valid_id(student_id))
     if student is None or student.course_id != access.course.id:
         raise HTTPException(404)
     return StudentResultsAccess(access, student)
@@ -149,9 +150,9 @@ StaffStudentResults = Annotated[StudentResultsAccess, Depends(staff_student_resu
 
 
 def editable_activity(services: ServicesDep, access: StaffActivity) -> ActivityAccess:
-    """For the instructors of the activity's course, unless it is archived."""
-    _only_instructors(services, access.role)
-    _only_current(services, access.course)
+    """An activity for the instructors of its course, to change it; assistants get 403, and 409 if it is archived."""
+    _require_instructor(services, access.role)
+    _require_unarchived(services, access.course)
     return access
 
 
@@ -159,14 +160,16 @@ EditableActivity = Annotated[ActivityAccess, Depends(editable_activity)]
 
 
 def require_student(request: Request, services: ServicesDep, activity_id: int) -> StudentAccess:
-    """For the students of the activity's course, once it is no draft; in an archived one it is closed."""
+    """An activity for a browser that is enrolled in its course; others get 404, and everybody for a draft.
+
+    In an archived course the activity counts as closed.
+    """
     token = request.cookies.get(VISITOR_COOKIE)
-    found = (
-        services.store.activities.of_visitor(token, activity_id) if token and 0 < activity_id <= LARGEST_ID else None
-    )
-    if found is None or found[0].state == "draft":
+    valid = token is not None and 0 < activity_id <= LARGEST_ID
+    enrolled = services.store.activities.of_visitor(token, activity_id) if token and valid else None
+    if enrolled is None or enrolled[0].state == "draft":
         raise HTTPException(404, services.library.wording.say("class", "no-enrolment"))
-    activity, course, student = found
+    activity, course, student = enrolled
     return StudentAccess(replace(activity, state="closed") if course.archived_at else activity, course, student)
 
 
@@ -175,44 +178,47 @@ StudentAccessDep = Annotated[StudentAccess, Depends(require_student)]
 
 @dataclass(frozen=True)
 class EnrolmentAccess:
-    """An enrolment, and the browser that has it."""
+    """An enrolment of this browser, and its visitor."""
 
     enrolment: Enrolment
     visitor: Visitor
 
 
 def own_enrolment(services: ServicesDep, visitor: MaybeVisitor, student_id: int) -> EnrolmentAccess:
-    """For the browser that sits as this student."""
+    """The enrolment of this browser as that student; raises 404 where it is not enrolled as them."""
     enrolments = services.store.roster.enrolments(visitor.id) if visitor else ()
-    found = next((enrolment for enrolment in enrolments if enrolment.student.id == student_id), None)
-    if found is None or visitor is None:
+    own = next((enrolment for enrolment in enrolments if enrolment.student.id == student_id), None)
+    if own is None or visitor is None:
         raise HTTPException(404, services.library.wording.say("class", "no-enrolment"))
-    return EnrolmentAccess(found, visitor)
+    return EnrolmentAccess(own, visitor)
 
 
 OwnEnrolment = Annotated[EnrolmentAccess, Depends(own_enrolment)]
 
 
-def _staffed(services: Services, course_id: int, teacher: Teacher) -> tuple[Role, Course]:
-    role = services.store.courses.role(_known(course_id), teacher)
+def _require_staff(services: Services, course_id: int, teacher: Teacher) -> tuple[Role, Course]:
+    """A teacher's role in a course, and the course; raises 404 for no such course or one that they do not teach."""
+    role = services.store.courses.role(_valid_id(course_id), teacher)
     course = services.store.courses.find(course_id) if role else None
     if role is None or course is None:
         raise HTTPException(404)
     return role, course
 
 
-def _only_instructors(services: Services, role: Role) -> None:
+def _require_instructor(services: Services, role: Role) -> None:
+    """Raise 403 for an assistant."""
     if role != "instructor":
         raise HTTPException(403, services.library.wording.say("class", "instructors-only"))
 
 
-def _only_current(services: Services, course: Course) -> None:
+def _require_unarchived(services: Services, course: Course) -> None:
+    """Raise 409 for an archived course."""
     if course.archived_at:
         raise HTTPException(409, services.library.wording.say("class", "archived"))
 
 
-def _known(number: int) -> int:
-    """A number that can be an id; raises 404 for one that no database has."""
+def _valid_id(number: int) -> int:
+    """The number, if it can be an id: from 1 to 2^31 - 1, as PostgreSQL has them. Raises 404 for any other."""
     if not 0 < number <= LARGEST_ID:
         raise HTTPException(404)
     return number

@@ -1,4 +1,4 @@
-"""What stands before every request: a limit on size, a check of where a form came from, and security headers."""
+"""Middleware around every request: a limit on its size, a check that forms come from our pages, security headers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-MAX_BODY = 2_000_000  # bytes; the largest honest request is a config.json of a megabyte
+MAX_BODY = 2_000_000  # bytes; the largest legitimate request is a config.json of a megabyte
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; "
@@ -16,16 +16,16 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
-    "Cache-Control": "private, no-cache",  # a page is somebody's; what may be kept says so itself
+    "Cache-Control": "private, no-cache",  # a page belongs to one person; responses that may be cached say so
 }
 
 
 class _TooLargeError(Exception):
-    pass
+    """More bytes have come than MAX_BODY."""
 
 
 class Guard:
-    """ASGI middleware around the whole app."""
+    """ASGI middleware: 403 for forms of other sites, 413 for bodies over MAX_BODY, HEADERS on every response."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -35,47 +35,48 @@ class Guard:
             await self.app(scope, receive, send)
             return
         send = _with_headers(send)
-        if scope["method"] not in ("GET", "HEAD", "OPTIONS") and _from_elsewhere(Headers(scope=scope)):
+        if scope["method"] not in ("GET", "HEAD", "OPTIONS") and _is_cross_site(Headers(scope=scope)):
             await _refusal(scope, "This form was sent from another site.", 403)(scope, receive, send)
             return
-        await self._limited(scope, receive, send)
+        await self._with_size_limit(scope, receive, send)
 
-    async def _limited(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Refuse a body that is too long: by its stated length at once, otherwise as soon as too much has come."""
+    async def _with_size_limit(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Run the app; answer 413 for a body over MAX_BODY, by its stated length or as soon as too much has come."""
         refusal = _refusal(scope, f"A request may be at most {MAX_BODY:,} bytes long.", 413)
-        stated = Headers(scope=scope).get("content-length", "")
-        if stated.isdigit() and int(stated) > MAX_BODY:
+        length = Headers(scope=scope).get("content-length", "")
+        if length.isdigit() and int(length) > MAX_BODY:
             await refusal(scope, receive, send)
             return
-        seen = 0
+        received = 0  # bytes
 
-        async def counted() -> Message:
-            nonlocal seen
+        async def count_received() -> Message:
+            nonlocal received
             message = await receive()
-            seen += len(message.get("body", b""))
-            if seen > MAX_BODY:
+            received += len(message.get("body", b""))
+            if received > MAX_BODY:
                 raise _TooLargeError
             return message
 
-        async def checked(message: Message) -> None:
-            if seen > MAX_BODY and message["type"] == "http.response.start":  # the app took it for a broken body
+        async def refuse_truncated(message: Message) -> None:
+            if received > MAX_BODY and message["type"] == "http.response.start":  # the app took it for a broken body
                 raise _TooLargeError
             await send(message)
 
         try:
-            await self.app(scope, counted, checked)
+            await self.app(scope, count_received, refuse_truncated)
         except _TooLargeError:
             await refusal(scope, receive, send)
 
 
 def _refusal(scope: Scope, sentence: str, status: int) -> Response:
+    """A response with one sentence: JSON below /api/, plain text everywhere else."""
     if scope["path"].startswith("/api/"):
         return JSONResponse({"detail": sentence}, status)
     return PlainTextResponse(sentence, status)
 
 
-def _from_elsewhere(headers: Headers) -> bool:
-    """Whether a browser says that another site sent this; programs that are no browsers say nothing of the kind."""
+def _is_cross_site(headers: Headers) -> bool:
+    """Whether a browser says that another site sent this; programs that are no browsers send neither header."""
     if headers.get("sec-fetch-site") in ("cross-site", "same-site"):
         return True
     origin = headers.get("origin")
@@ -83,6 +84,8 @@ def _from_elsewhere(headers: Headers) -> bool:
 
 
 def _with_headers(send: Send) -> Send:
+    """A `send` that adds HEADERS to a response, except those that the response has set itself."""
+
     async def wrapped(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)

@@ -1,4 +1,4 @@
-"""The rows of a sheet as a page shows them: each box with its text, its mark and, once it may be told, its answer."""
+"""The rows of a sheet as a page shows them: each blank with its text, its mark and, where allowed, its answer."""
 
 from __future__ import annotations
 
@@ -20,22 +20,23 @@ from app.sheets.variant import Row, Variant
 
 @dataclass(frozen=True)
 class BoxView:
-    """One box to fill: its place, its spoken label, its text, and what the last check said of that text."""
+    """One blank: its label for screen readers, its text, and the mark of that text, None where it was not marked."""
 
     blank: Blank
     label: str
     text: str
     mark: Mark | None
-    explained: bool = False  # by the diagnosis, which then speaks for this box too
-    hinted: bool = False  # the hint names this box
+    explained: bool = False  # the diagnosis speaks about this blank and others
+    hinted: bool = False  # the hint points to this blank
 
     @property
     def kind(self) -> MarkKind | None:
+        """The kind of its mark: right, wrong, ...; None where it was not marked."""
         return self.mark.kind if self.mark else None
 
     @property
     def read_as(self) -> str:
-        """The number a sum or product was read as; nothing where the text already says it, if in groups of digits."""
+        """The number that a text was read as: '4,096' for '32*128'; empty where the text itself shows it."""
         value = self.mark.read_as if self.mark else None
         digits = "".join(char for char in self.text if char.isdigit())
         return "" if value is None or not digits or digits == str(value) else format_number(value)
@@ -43,9 +44,12 @@ class BoxView:
 
 @dataclass(frozen=True)
 class AnswerView:
-    """The truth of a row: for each box its number and symbols, and the equation that makes it or the sum in words."""
+    """The answer of a row: number and symbols of each blank, and the equation of the matrix or the formula of a count.
 
-    sides: tuple[tuple[str, str], ...]
+    Example: (('100', 'N'), ('128', 'd_h')), equation 'input · query_weight'
+    """
+
+    fields: tuple[tuple[str, str], ...]
     equation: str = ""
     words: str = ""
 
@@ -67,11 +71,12 @@ def row_views(
     truth: Variant | None = None,
     pointed_at: Collection[Blank] = (),
 ) -> tuple[RowView, ...]:
-    """Every row of a sheet with what stands in its boxes; a mark stands only beside the text that it was given for.
+    """Every row of a sheet, top to bottom, with the texts in its blanks; a mark stands only beside the text it is for.
 
-    `truth` is the sheet whose answers are told; a row that it does not ask has none.
+    `truth` is the sheet whose answers are shown, None while none may be; a row that it does not have shows none.
+    `pointed_at` are the blanks that a hint points to.
     """
-    told = {row.key for row in truth.rows} if truth else ()
+    answered = {row.key for row in truth.rows} if truth else ()
     return tuple(
         RowView(
             row,
@@ -79,7 +84,7 @@ def row_views(
                 replace(_box(variant, row, blank, answers.get(str(blank), ""), report), hinted=blank in pointed_at)
                 for blank in row.blanks
             ),
-            _answer(truth, row) if truth and row.key in told else None,
+            _answer(truth, row) if truth and row.key in answered else None,
         )
         for row in variant.rows
     )
@@ -116,17 +121,22 @@ def run_button(variant: Variant) -> str:
 
 
 def _box(variant: Variant, row: Row, blank: Blank, text: str, report: Report | None) -> BoxView:
+    """A blank with its text, and the mark of the report if that was given for this very text."""
     mark = report.marks.get(blank) if report else None
     label = f"{row.name}, {variant.wording.say('axes', blank.field)}"
     explains = report.diagnosis.explains if report and report.diagnosis else ()
-    explained = blank in explains and len(explains) > 1  # one sentence in place of several
+    explained = blank in explains and len(explains) > 1  # then one sentence stands in place of several
     return BoxView(blank, label, text, mark if mark and mark.text == text else None, explained)
 
 
 def _answer(variant: Variant, row: Row) -> AnswerView:
-    asked = variant.table.asked[row.key]
-    sides = tuple((format_number(variant.answer(p)), variant.notation.write(variant.expression(p))) for p in row.blanks)
-    if isinstance(asked, Count):
-        return AnswerView(sides, words=asked.formula)
-    told = asked.equation is not None and variant.worksheet.tokens_are == "rows"
-    return AnswerView(sides, asked.equation.formula if told and asked.equation else "")
+    """The answer of a row; the equation is left out on sheets with tokens as columns, where it would be transposed."""
+    definition = variant.table.asked[row.key]
+    fields = tuple(
+        (format_number(variant.answer(blank)), variant.notation.write(variant.expression(blank)))
+        for blank in row.blanks
+    )
+    if isinstance(definition, Count):
+        return AnswerView(fields, words=definition.formula)
+    shown = definition.equation is not None and variant.worksheet.tokens_are == "rows"
+    return AnswerView(fields, definition.equation.formula if shown and definition.equation else "")

@@ -76,22 +76,22 @@ def long_date(day: date) -> str:
 
 @lru_cache(4000)
 def symbol(text: str) -> Markup:
-    """Symbols as mathematics: 'H·d_head + 1' in italics, with what follows `_` as a subscript."""
+    """A sum of products as mathematics: 'H·d_h + 1' becomes <i>H</i>·<i>d</i><sub>h</sub> + 1."""
     sums = (Markup("·").join(_symbol(piece) for piece in term.split("·")) for term in text.split(" + "))
     return Markup(" + ").join(sums)
 
 
 @lru_cache(4000)
 def svg_symbol(text: str) -> Markup:
-    """A letter inside a drawing: as `symbol`, in the elements SVG has."""
+    """One symbol for an SVG text: 'd_h' becomes d and a lowered <tspan>h</tspan>."""
     base, _, below = text.partition("_")
     tail = Markup('<tspan class="sub" dy="4">{}</tspan>').format(below) if below else Markup("")
     return escape(base) + tail
 
 
 def equation(text: str, letters: Mapping[str, str]) -> Markup:
-    """The words of an equation with each tensor's key as its letter: 'queries · keysᵀ' becomes Q · Kᵀ."""
-    return Markup("").join(_word(word, letters) for word in re.split(r"(\w+)", text.replace("ᵀ", "^")))
+    """An equation with the letter of each tensor for its key; other words stay: 'queries · keysᵀ' becomes Q · Kᵀ."""
+    return Markup("").join(_equation_word(word, letters) for word in re.split(r"(\w+)", text.replace("ᵀ", "^")))
 
 
 def expression(text: str, known: Collection[str] | None = None) -> Markup:
@@ -103,11 +103,13 @@ def expression(text: str, known: Collection[str] | None = None) -> Markup:
     return Markup("").join(_symbol(piece) if known is None or piece in known else escape(piece) for piece in pieces)
 
 
-def _word(word: str, letters: Mapping[str, str]) -> Markup:
+def _equation_word(word: str, letters: Mapping[str, str]) -> Markup:
+    """A tensor's key as its letter, any other text escaped, with ^ as a raised T."""
     return _symbol(letters[word]) if word in letters else escape(word).replace("^", Markup("<sup>T</sup>"))
 
 
 def _symbol(text: str) -> Markup:
+    """A symbol in italics with its subscript; a text that does not begin with letters is only escaped."""
     base, _, below = text.partition("_")
     if not base.replace("'", "").isalpha():
         return escape(text)

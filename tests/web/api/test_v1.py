@@ -400,7 +400,7 @@ def test_openapi_lists_every_route_of_the_api(client: TestClient) -> None:
     }
     assert {path for _, path in routes if not path.startswith("/api/v1/")} == set()
     assert all(what["description"].endswith(".") for what in routes.values())
-    assert set(description["components"]["schemas"]["Grades"]["properties"]) == {
+    assert set(description["components"]["schemas"]["GradeReport"]["properties"]) == {
         "score",
         "out_of",
         "marks",

@@ -17,7 +17,6 @@ from app.web.shared.urls import RouteNameError, register_routes, route_names, ur
 # An address of the app in an attribute that a browser follows.
 ADDRESS = re.compile(r"""(?:href|action|src|formaction|hx-(?:get|post|put|patch|delete)|data-address)=["']/""")
 NAME = re.compile(r"""url_for\(\s*["'](\w+)["']""")
-STILL_LITERAL = ("templates/teacher/", "templates/handouts/", "app/web/teacher/", "app/web/handouts/")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -25,12 +24,10 @@ def _routes(tmp_path_factory: pytest.TempPathFactory) -> None:
     create_app(Settings(data_dir=tmp_path_factory.mktemp("urls"), database_url=""))
 
 
-def converted(folder: str, ending: str) -> Iterator[tuple[str, str]]:
-    """Every file below a folder that may hold no literal address, as its path and its text."""
+def texts(folder: str, ending: str) -> Iterator[tuple[str, str]]:
+    """Every file with that ending below a folder, as its path and its text."""
     for path in sorted((PROJECT / folder).rglob(f"*.{ending}")):
-        name = str(path.relative_to(PROJECT))
-        if not name.startswith(STILL_LITERAL):
-            yield name, path.read_text(encoding="utf-8")
+        yield str(path.relative_to(PROJECT)), path.read_text(encoding="utf-8")
 
 
 def redirects(path: str, text: str) -> Iterator[str]:
@@ -70,14 +67,12 @@ def test_no_two_routes_share_a_name() -> None:
 
 def test_no_template_spells_an_address_out() -> None:
     """Every link, form and request of a template goes through url_for or static_url."""
-    assert [
-        f"{path}: {found}" for path, text in converted("templates", "html") for found in ADDRESS.findall(text)
-    ] == []
+    assert [f"{path}: {found}" for path, text in texts("templates", "html") for found in ADDRESS.findall(text)] == []
 
 
 def test_no_handler_redirects_to_an_address_spelled_out() -> None:
     """The same for RedirectResponse("/…") and RedirectResponse(f"/…")."""
-    assert [place for path, text in converted("app/web", "py") for place in redirects(path, text)] == []
+    assert [place for path, text in texts("app/web", "py") for place in redirects(path, text)] == []
 
 
 @pytest.mark.parametrize(
