@@ -24,12 +24,12 @@ RIGHT = typed(
 )  # fmt: skip
 
 
-def test_a_right_sheet_has_no_gap() -> None:
+def test_a_right_sheet_has_no_mismatch() -> None:
     """Every pair of sides of LLaMA 7B that should meet does."""
     assert mismatches(SINGLE_HEAD, RIGHT) == []
 
 
-def test_an_empty_sheet_has_no_gap_and_implies_nothing() -> None:
+def test_an_empty_sheet_has_no_mismatch_and_implies_nothing() -> None:
     """What was not typed is compared with nothing."""
     assert mismatches(SINGLE_HEAD, {}) == []
     assert infer_unasked_lengths(SINGLE_HEAD, {}, ASKED) == {}
@@ -41,7 +41,7 @@ def test_wide_keys_do_not_meet_the_queries() -> None:
     assert found == [DimensionMismatch("scores", (Blank("queries", "columns"), 128), (Blank("keys", "columns"), 4096))]
 
 
-def test_a_shape_that_is_wrong_but_fits_has_no_gap() -> None:
+def test_a_shape_that_is_wrong_but_fits_has_no_mismatch() -> None:
     """Queries and keys both 4096 wide are wrong for a head, and their product still can be formed."""
     assert mismatches(SINGLE_HEAD, RIGHT | typed(queries=(100, 4096), keys=(100, 4096))) == []
 
@@ -49,8 +49,8 @@ def test_a_shape_that_is_wrong_but_fits_has_no_gap() -> None:
 def test_scores_that_kept_the_head_width_fit_nowhere() -> None:
     """Scores of 100 × 128: their columns should be the 100 rows of the keys, and the 100 columns of the weights."""
     found = [
-        (gap.result, str(gap.first[0]), str(gap.second[0]))
-        for gap in mismatches(SINGLE_HEAD, RIGHT | typed(scores=(100, 128)))
+        (clash.result, str(clash.first[0]), str(clash.second[0]))
+        for clash in mismatches(SINGLE_HEAD, RIGHT | typed(scores=(100, 128)))
     ]
     assert found == [
         ("scores", "keys.rows", "scores.columns"),
@@ -58,18 +58,19 @@ def test_scores_that_kept_the_head_width_fit_nowhere() -> None:
     ]
 
 
-def test_gaps_come_in_the_order_of_computation() -> None:
+def test_mismatches_come_in_the_order_of_computation() -> None:
     """An input of 99 rows breaks the three projections first, and the sum with the output last."""
     found = [
-        (gap.result, gap.first[1], gap.second[1]) for gap in mismatches(SINGLE_HEAD, RIGHT | typed(input=(99, 4096)))
+        (clash.result, clash.first[1], clash.second[1])
+        for clash in mismatches(SINGLE_HEAD, RIGHT | typed(input=(99, 4096)))
     ]
     assert found == [("queries", 99, 100), ("keys", 99, 100), ("values", 99, 100), ("output", 99, 100)]
 
 
 def test_half_a_shape_is_compared_as_far_as_it_goes() -> None:
-    """Only columns typed: 64 against 128 is a gap, the empty rows are none."""
+    """Only columns typed: 64 against 128 is a mismatch, the empty rows are none."""
     found = mismatches(SINGLE_HEAD, typed(queries=(None, 64), keys=(None, 128)))
-    assert [(gap.first[1], gap.second[1]) for gap in found] == [(64, 128)]
+    assert [(clash.first[1], clash.second[1]) for clash in found] == [(64, 128)]
 
 
 def test_parameters_are_as_large_as_the_shapes_need_them() -> None:
@@ -96,7 +97,7 @@ def test_wrong_shapes_imply_what_they_would_need() -> None:
     assert (found[Blank("W_Q", "rows")], found[Blank("W_Q", "columns")]) == (128, 64)
 
 
-def test_grouped_keys_are_no_gap_in_a_layer() -> None:
+def test_grouped_keys_are_no_mismatch_in_a_layer() -> None:
     """Qwen2.5 0.5B: queries 50 × 896 beside keys 50 × 128 belong together, since heads share keys."""
     sheet = typed(
         input=(50, 896), queries=(50, 896), keys=(50, 128), values=(50, 128),
@@ -108,13 +109,16 @@ def test_grouped_keys_are_no_gap_in_a_layer() -> None:
 def test_keys_and_scores_of_a_layer_still_meet_in_the_tokens() -> None:
     """Keys of 49 rows give scores of 49 columns, not 50."""
     found = mismatches(ATTENTION_LAYER, typed(keys=(49, 128), scores=(50, 50)))
-    assert [(str(gap.first[0]), str(gap.second[0])) for gap in found] == [("keys.rows", "scores.columns")]
+    assert [(str(clash.first[0]), str(clash.second[0])) for clash in found] == [("keys.rows", "scores.columns")]
 
 
-def test_every_side_that_differs_from_the_first_is_a_gap() -> None:
-    """Residual = embedded + attended: 5 rows, 6 rows and 7 rows are two gaps, each against the 5."""
+def test_every_side_that_differs_from_the_first_is_a_mismatch() -> None:
+    """Residual = embedded + attended: 5 rows, 6 rows and 7 rows are two mismatches, each against the 5."""
     found = mismatches(TABLES["whole-model"], typed(embedded=(5, None), attended=(6, None), residual=(7, None)))
-    assert [(gap.result, gap.first[1], gap.second[1]) for gap in found] == [("residual", 5, 6), ("residual", 5, 7)]
+    assert [(clash.result, clash.first[1], clash.second[1]) for clash in found] == [
+        ("residual", 5, 6),
+        ("residual", 5, 7),
+    ]
 
 
 def test_a_narrow_output_cannot_be_added_to_the_input() -> None:
@@ -129,17 +133,20 @@ def test_a_narrow_output_cannot_be_added_to_the_input() -> None:
     "topic", ["single-head", "bidirectional-head", "attention-layer", "decode-step", "windowed-decode-step"]
 )
 def test_output_and_input_are_compared_side_by_side(topic: str) -> None:
-    """Rows with rows, columns with columns; one number in the other's blank is a gap twice."""
+    """Rows with rows, columns with columns; one number in the other's blank is a mismatch twice."""
     found = mismatches(TABLES[topic], typed(input=(5, 7), output=(7, 5)))
-    assert [(gap.first[1], gap.second[1], gap.added) for gap in found] == [(5, 7, True), (7, 5, True)]
+    assert [(clash.first[1], clash.second[1], clash.added) for clash in found] == [
+        (5, 7, True),
+        (7, 5, True),
+    ]
 
 
 def test_what_leaves_a_decoder_s_head_is_added_to_the_decoder_s_tokens() -> None:
-    """Twelve tokens ask thirty: an output of 12 rows fits the input and not the encoder; one of 30 rows is a gap."""
+    """Twelve tokens ask thirty: an output of 12 rows fits the input and not the encoder; 30 rows clash."""
     sheet = typed(input=(12, 512), encoded=(30, 512), output=(12, 512))
     assert mismatches(TABLES["cross-attention"], sheet) == []
     found = mismatches(TABLES["cross-attention"], sheet | typed(output=(30, 512)))
-    assert [(str(gap.first[0]), gap.second[1]) for gap in found] == [("input.rows", 30)]
+    assert [(str(clash.first[0]), clash.second[1]) for clash in found] == [("input.rows", 30)]
 
 
 def test_the_sum_at_the_end_makes_no_side_of_the_output() -> None:
