@@ -26,7 +26,7 @@ def test_a_sample_course_is_taken_home_put_away_and_deleted(browser: Browser, ow
     page.get_by_role("link", name="Take the results home").click()
     assert_accessible_in_all_looks(page)
     with page.expect_download() as waiting:
-        page.get_by_role("link", name="Every try").click()
+        page.get_by_role("link", name="Every attempt").click()
     with waiting.value.path().open(encoding="utf-8-sig", newline="") as file:
         assert len(list(csv.DictReader(file))) > 100
     with page.expect_download() as waiting:
