@@ -143,7 +143,10 @@ class LiveSnapshots:
         self._entries: OrderedDict[int, _CacheEntry] = OrderedDict()
 
     def get(self, library: Library, store: Store, activity: Activity) -> LiveSnapshot:
-        """The activity as it was at most SNAPSHOT_TTL_S ago, or MIN_IDLE_FACTOR times as long as counting takes."""
+        """The snapshot of an activity: the cached one, or a new one where that is too old.
+
+        It is too old after SNAPSHOT_TTL_S, or after MIN_IDLE_FACTOR times as long as it took to count if that is more.
+        """
         entry = self._entry(activity.id)
         with entry.lock:
             begin = self._clock()
