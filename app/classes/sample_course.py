@@ -64,13 +64,14 @@ def _students_yesterday(
     """Everybody attempts each sheet, two in three put it right in a second attempt, and all hand in."""
     for student in range(len(words["names"])):
         attempts = list[SimulatedAttempt]()
-        for item, worksheet in enumerate(SHEETS_YESTERDAY):
-            variant, at = library.variant(worksheet), begin + timedelta(minutes=6 + 15 * item, seconds=11 * student)
-            first, corrects = _answers(variant, student + item), student % 3 != 0
-            attempts.append(_attempt(variant, item, first, at, handed_in=not corrects))
+        for number, worksheet in enumerate(SHEETS_YESTERDAY, start=1):
+            variant = library.variant(worksheet)
+            at = begin + timedelta(minutes=15 * number - 9, seconds=11 * student)
+            first, corrects = _answers(variant, student + number - 1), student % 3 != 0
+            attempts.append(_attempt(variant, number, first, at, handed_in=not corrects))
             if corrects:
                 again = at + timedelta(minutes=4)
-                attempts.append(_attempt(variant, item, _answers(variant, None), again, handed_in=True))
+                attempts.append(_attempt(variant, number, _answers(variant, None), again, handed_in=True))
         ticket = _ticket_answers(words["tickets"], student) if student < TICKETS_YESTERDAY else {}
         yield SimulatedStudent(student, activity, begin + timedelta(seconds=5 * student), attempts, (), ticket)
 
@@ -85,7 +86,7 @@ def _students_today(library: Library, activity: Activity, begin: datetime) -> It
         if student < ATTEMPTED_TODAY:
             at, handed_in = arrived + timedelta(minutes=7), student % 2 == 0
             yield SimulatedStudent(
-                student, activity, arrived, (_attempt(variant, 0, answers, at, handed_in=handed_in),)
+                student, activity, arrived, (_attempt(variant, 1, answers, at, handed_in=handed_in),)
             )
         else:
             typed = dict(list(answers.items())[: len(answers) * (student - ATTEMPTED_TODAY + 2) // 10])
@@ -113,11 +114,12 @@ def _misconception(variant: Variant, student: int) -> Mapping[Any, int]:
     return {}
 
 
-def _attempt(variant: Variant, item: int, answers: Answers, at: datetime, *, handed_in: bool) -> SimulatedAttempt:
-    """An attempt with the marks that the answers really get."""
-    return SimulatedAttempt(
-        item + 1, own_sizes(variant.worksheet), answers, stored_marks(grade(variant, answers)), at, handed_in
-    )
+def _attempt(
+    variant: Variant, sheet_number: int, answers: Answers, at: datetime, *, handed_in: bool
+) -> SimulatedAttempt:
+    """An attempt on the sheet of that number, from 1, with the marks that the answers really get."""
+    marks = stored_marks(grade(variant, answers))
+    return SimulatedAttempt(sheet_number, own_sizes(variant.worksheet), answers, marks, at, handed_in)
 
 
 def _ticket_answers(texts: Mapping[str, Sequence[str]], student: int) -> dict[str, str]:
