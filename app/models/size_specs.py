@@ -190,9 +190,7 @@ class SizeReader:
         return size
 
     def _not_stated(self, symbol: str) -> ConfigError:
-        """The error that says which size is missing and names the field to add, or the symbol if no field can state
-        it.
-        """
+        """The error that says which size is missing and which field to add, or the symbol if no field states it."""
         spec = self._spec(symbol)
         field = spec.fields[0] if spec and spec.fields else symbol
         return ConfigError(

@@ -346,18 +346,18 @@ def test_no_shape_contradicts_the_equation_that_makes_it(case: Case, tokens: int
     changed = {name: data.draw(st.sampled_from(values)) for name, values in case.settings.items()}
     architecture = build_architecture(case.config(changed))
     sizes = {**architecture.decoder_sizes, "N": tokens, "M": 3, "W": 5, "pairs": 2}
-    for topic in TABLES.values():
-        needed = {symbol for t in topic.tensors for side in t.shape for symbol in side.symbols}
+    for table in TABLES.values():
+        needed = {symbol for t in table.tensors for dim in t.shape for symbol in dim.symbols}
         if needed <= sizes.keys():
-            assert_letters_agree(topic, sizes)
+            assert_letters_agree(table, sizes)
 
 
-def assert_letters_agree(topic: TensorTable, sizes: dict[str, int]) -> None:
-    for tensor in topic.tensors:
+def assert_letters_agree(table: TensorTable, sizes: dict[str, int]) -> None:
+    for tensor in table.tensors:
         if tensor.equation is not None:
-            for places in tensor.equation.blanks(tensor.key).values():
-                lengths = {topic[place.tensor].expression(place.field).size(sizes) for place in places}
-                assert len(lengths) == 1, (topic.key, tensor.key)
+            for blanks in tensor.equation.blanks(tensor.key).values():
+                lengths = {table[blank.tensor].expression(blank.field).size(sizes) for blank in blanks}
+                assert len(lengths) == 1, (table.key, tensor.key)
 
 
 def test_a_key_value_head_for_each_query_head_is_the_simplification_of_courses() -> None:
