@@ -1,7 +1,4 @@
-"""The layout of the project: which package imports which, what each holds, how long things are, which names are shared.
-
-Rules that do not hold everywhere yet have a list of exceptions named KNOWN_…, which only ever gets shorter.
-"""
+"""The layout of the project: which package imports which, what each holds, how long things are, and shared names."""
 
 from __future__ import annotations
 
@@ -64,18 +61,6 @@ LONG_CLASS_REASON = "Long because "  # starts the comment above a longer class, 
 PAGES_WITHOUT_TEMPLATE = {
     "next_sheet_page": "leads to a sheet, which sheet_page shows",
     "sample_course_page": "leads to the course, which course_page shows",
-}
-
-# Exceptions, to be emptied.
-KNOWN_IMPORTS: set[tuple[str, str]] = set()
-KNOWN_CYCLES: set[str] = set()
-KNOWN_CLASS_NAMES: set[str] = set()
-KNOWN_CONSTANT_NAMES: set[str] = {
-    "AT_ONCE",
-}
-KNOWN_LONG_CLASSES: set[str] = {
-    "app.store.classwork.Classwork",
-    "app.store.courses.Courses",
 }
 
 LOAD_THE_CORE = f"""
@@ -143,12 +128,12 @@ def _has_reason(module: str, node: ast.ClassDef) -> bool:
 def test_packages_import_only_what_lies_below_them() -> None:
     """In functions and under TYPE_CHECKING, too."""
     assert set(MAY_IMPORT) == {package_of(name) for name in import_graph()} - {""}
-    assert forbidden_imports() <= KNOWN_IMPORTS
+    assert forbidden_imports() == set()
 
 
 def test_no_module_imports_itself_by_way_of_others() -> None:
     """There is no import cycle in app/, also none hidden in a function or under TYPE_CHECKING."""
-    assert modules_in_cycles() <= KNOWN_CYCLES
+    assert modules_in_cycles() == set()
 
 
 def test_page_modules_never_import_each_other() -> None:
@@ -226,12 +211,12 @@ def test_no_folder_holds_too_many_modules() -> None:
 
 def test_no_two_public_classes_share_a_name() -> None:
     """A search for a class finds one."""
-    assert duplicates(public_classes()) <= KNOWN_CLASS_NAMES
+    assert duplicates(public_classes()) == set()
 
 
 def test_no_public_constant_is_defined_twice() -> None:
     """A constant's name says what it limits, so that the same name never means two things."""
-    assert duplicates(public_constants()) <= KNOWN_CONSTANT_NAMES
+    assert duplicates(public_constants()) == set()
 
 
 def test_functions_are_short() -> None:
@@ -243,7 +228,7 @@ def test_functions_are_short() -> None:
 
 def test_a_long_class_says_why() -> None:
     """Over 150 lines, a comment above the class or a line of its docstring begins with "Long because"."""
-    assert long_classes_without_reason() <= KNOWN_LONG_CLASSES
+    assert long_classes_without_reason() == set()
 
 
 # Pages, templates and tests
