@@ -65,7 +65,7 @@ class TensorLine:
     symbols: str
     shape: str
     stored: str
-    turned: bool
+    transposed: bool  # whether the checkpoint stores it the other way round
     count: int
     times: int
 
@@ -103,54 +103,57 @@ def show_model(services: ServicesDep, key: str) -> Response:
 
 def _model_page(library: Library, model: Model) -> ModelPage:
     """The page of a model; `library` also holds the model if it was imported."""
-    words, architecture = library.wording, model.architecture
+    wording, architecture = library.wording, model.architecture
     counts, total = parameter_counts(architecture), parameter_formula(architecture)
     return ModelPage(
         model=model,
-        sizes=tuple(_size_lines(words, architecture)),
-        kinds=tuple(_kinds(words, architecture)),
+        sizes=tuple(_size_lines(wording, architecture)),
+        kinds=tuple(_kinds(wording, architecture)),
         sheets=tuple(_sheets(library, model)),
         counts=counts,
         total=total,
-        summands=tuple(_summand(words, part, total) for part in total.summands),
-        remarks=tuple(_remarks(words, architecture, counts, total)),
-        heading=words.say("parameters", "title", total=f"{counts.total:,}"),
+        summands=tuple(_summand(wording, part, total) for part in total.summands),
+        remarks=tuple(_remarks(wording, architecture, counts, total)),
+        heading=wording.say("parameters", "title", total=f"{counts.total:,}"),
         tensors=tuple(_tensors(architecture)),
     )
 
 
-def _size_lines(words: Wording, architecture: Architecture) -> Iterator[SizeLine]:
+def _size_lines(wording: Wording, architecture: Architecture) -> Iterator[SizeLine]:
     """The nine sizes every model is asked for, then those that only this family has."""
     readings = {reading.symbol: reading for reading in architecture.size_sources}
     sizes = {**{symbol: reading.value for symbol, reading in readings.items()}, **architecture.all_sizes}
     for symbol in (*NINE, *(symbol for symbol in readings if symbol not in NINE)):
-        meaning = words.say("sizes", symbol)
+        meaning = wording.say("sizes", symbol)
         if symbol in readings:
             reading = readings[symbol]
-            how = _how(words, architecture, reading, sizes)
+            how = _how(wording, architecture, reading, sizes)
             yield SizeLine(symbol, meaning, format_number(reading.value), reading.field or "", how)
         else:
-            yield SizeLine(symbol, meaning, "–", "", words.say("readings", f"none-{symbol}"))
+            yield SizeLine(symbol, meaning, "–", "", wording.say("readings", f"none-{symbol}"))
 
 
-def _how(words: Wording, architecture: Architecture, reading: SizeSource, sizes: Mapping[str, int]) -> str:
-    """Why a size has its value where no field states it; nothing where one does."""
+def _how(wording: Wording, architecture: Architecture, reading: SizeSource, sizes: Mapping[str, int]) -> str:
+    """Why a size has its value where no field of the config states it; empty where one does."""
     if reading.field:
         return ""
     rule = reading.rule.removeprefix("null: ")
-    told = {"family": architecture.family, "value": format_number(reading.value), "rule": rule.replace("*", "·")}
+    values = {"family": architecture.family, "value": format_number(reading.value), "rule": rule.replace("*", "·")}
     numbers = "" if rule.startswith("default") else in_numbers(rule, sizes)
-    why = words.say("why", _why(words, reading.symbol, rule), numbers=numbers, **told)
+    why = wording.say("why", _why(wording, reading.symbol, rule), numbers=numbers, **values)
     if not reading.fields:
-        return words.say("readings", "follows", why=why)
+        return wording.say("readings", "follows", why=why)
     key = "null" if reading.rule.startswith("null: ") else "missing"
-    return words.say("readings", key, field=reading.fields[0], why=why)
+    return wording.say("readings", key, field=reading.fields[0], why=why)
 
 
-def _why(words: Wording, symbol: str, rule: str) -> str:
-    """Which sentence tells a rule: one of its own where the symbol has it, else one for its kind."""
+def _why(wording: Wording, symbol: str, rule: str) -> str:
+    """The key of the sentence on a rule in wording [why]: one for this symbol if there is one, else one for its kind.
+
+    Example: 'd // H' for d_h gives 'd_h-d // H' or 'rounded', '32' gives 'number', 'H' gives 'same'.
+    """
     own = f"{symbol}-share" if "/" in rule else f"{symbol}-{rule}"
-    if own in words.sections["why"]:
+    if own in wording.sections["why"]:
         return own
     if rule.startswith("default"):
         return "default"
@@ -161,22 +164,22 @@ def _why(words: Wording, symbol: str, rule: str) -> str:
     return "same" if re.fullmatch(r"\w+", rule) else "sum"
 
 
-def _kinds(words: Wording, architecture: Architecture) -> Iterator[str]:
+def _kinds(wording: Wording, architecture: Architecture) -> Iterator[str]:
     """What kind of attention it is, one sentence a property; then what was read otherwise than the file says."""
     sizes = {symbol: format_number(size) for symbol, size in architecture.all_sizes.items()}
-    for key, more in _properties(words, architecture):
-        yield words.say("kinds", key, **{**sizes, **more})
+    for key, more in _properties(wording, architecture):
+        yield wording.say("kinds", key, **{**sizes, **more})
     yield from architecture.notes
 
 
-def _properties(words: Wording, a: Architecture) -> Iterator[tuple[str, Mapping[str, object]]]:
-    """The keys of the sentences in wording [kinds] that hold for this model, each with the values it needs."""
+def _properties(wording: Wording, a: Architecture) -> Iterator[tuple[str, Mapping[str, object]]]:
+    """The keys in wording [kinds] of the sentences that hold for this model, each with the values it needs."""
     masked = "causal" if a.causal else "bidirectional"
     yield "encoder-decoder" if a.encoder_decoder else masked, {}
     yield _heads(a), {"share": a.query_heads_per_kv_head}
     yield _windows(a)
     yield _positions(a)
-    which = ", ".join(words.say("projections", letter) for letter in a.biases)
+    which = ", ".join(wording.say("projections", letter) for letter in a.biases)
     yield ("biases" if a.biases else "biases-none"), {"which": which}
     yield from ((flag.replace("_", "-"), {}) for flag in ("qk_norm", "sinks") if flag in a.flags)
     yield ("gated" if a.gated else "ungated"), {}
@@ -201,9 +204,9 @@ def _windows(a: Architecture) -> tuple[str, Mapping[str, object]]:
     windows = {run.window for run in runs if run.window is not None}
     if not windows:
         return "window-none", {}
-    seen, layers = sum(run.count for run in runs if run.window), sum(run.count for run in runs)
-    told = {"W": format_number(max(windows)), "n": seen, "L": layers}
-    return ("window-all" if seen == layers else "window-some"), told
+    windowed, layers = sum(run.count for run in runs if run.window), sum(run.count for run in runs)
+    values = {"W": format_number(max(windows)), "n": windowed, "L": layers}
+    return ("window-all" if windowed == layers else "window-some"), values
 
 
 def _positions(a: Architecture) -> tuple[str, Mapping[str, object]]:
@@ -224,21 +227,26 @@ def _output_head(a: Architecture) -> str:
 
 
 def _sheets(library: Library, model: Model) -> Iterator[SheetChoice]:
-    """One sheet a table that this model has, as long as the worksheet's own or as the model allows."""
-    found = dict[str, list[Variant]]()
+    """One sheet for each table that this model has: that of the worksheet that fits the model best.
+
+    Its length is the worksheet's, or the longest that the model takes.
+    """
+    by_table = dict[str, list[Variant]]()
     for sheet in library.worksheets.values():
         try:
             variant = library.variant(sheet.key, model.key, min(sheet.tokens, model.architecture.max_tokens))
         except (WorksheetError, TokensError, TopicError):  # this model has no such thing
             continue
-        found.setdefault(variant.table.key, []).append(variant)
-    for variants in found.values():
+        by_table.setdefault(variant.table.key, []).append(variant)
+    for variants in by_table.values():
         variant = min(variants, key=lambda variant: _distance(library, variant))
         yield SheetChoice(library.wording.say("topics", variant.worksheet.topic), sheet_link(variant))
 
 
 def _distance(library: Library, variant: Variant) -> tuple[bool, ...]:
-    """Least for the model's own sheet, then for those written for models like it; most for one out of the ordinary."""
+    """How badly a worksheet fits the model, for comparison: ordinary worksheets first, then the model's own, then those
+    written for a model with the same table, then for one of its family.
+    """
     sheet, written_for = variant.worksheet, library.variant(variant.worksheet.key)
     return (
         sheet.kv_head_per_query_head or sheet.answers != "numbers" or sheet.tokens_are != "rows",
@@ -248,15 +256,17 @@ def _distance(library: Library, variant: Variant) -> tuple[bool, ...]:
     )
 
 
-def _summand(words: Wording, part: Summand, total: ParameterFormula) -> SummandLine:
+def _summand(wording: Wording, part: Summand, total: ParameterFormula) -> SummandLine:
+    """A summand of the number of parameters: the layers it counts, and its buckets by name."""
     names = {"other": "decoder-other" if part.decoder else "layer-other"} if part.layers else {}
     pieces = tuple(
-        PieceLine(words.say("buckets", names.get(piece.bucket, piece.bucket)), piece) for piece in part.buckets
+        PieceLine(wording.say("buckets", names.get(piece.bucket, piece.bucket)), piece) for piece in part.buckets
     )
-    return SummandLine(part, _where(words, part, total), pieces)
+    return SummandLine(part, _where(wording, part, total), pieces)
 
 
-def _where(words: Wording, part: Summand, total: ParameterFormula) -> str:
+def _where(wording: Wording, part: Summand, total: ParameterFormula) -> str:
+    """Which layers a summand counts, in words; empty for one outside the layers, such as the embeddings."""
     if not part.layers:
         return ""
     stacks = [other for other in total.summands if other.layers]
@@ -267,21 +277,24 @@ def _where(words: Wording, part: Summand, total: ParameterFormula) -> str:
         key = "all"
     else:
         key = "one" if part.layers == 1 else "some"
-    return words.say("parameters", f"layers-{key}", n=part.layers)
+    return wording.say("parameters", f"layers-{key}", n=part.layers)
 
 
-def _remarks(words: Wording, a: Architecture, counts: ParameterCounts, total: ParameterFormula) -> Iterator[str]:
+def _remarks(wording: Wording, a: Architecture, counts: ParameterCounts, total: ParameterFormula) -> Iterator[str]:
+    """Sentences on sizes that happen to be equal, on parameters active for one token, and on the context length."""
     if total.equalities:
-        found = ", ".join(f"{each.first} = {each.second} = {format_number(each.size)}" for each in total.equalities)
-        yield words.say("parameters", "equalities", list=found)
+        equalities = ", ".join(
+            f"{each.first} = {each.second} = {format_number(each.size)}" for each in total.equalities
+        )
+        yield wording.say("parameters", "equalities", list=equalities)
     if counts.active != counts.total:
         sizes = {symbol: format_number(a.all_sizes[symbol]) for symbol in ("k", "E")}
-        yield words.say("parameters", "active", active=f"{counts.active:,}", **sizes)
+        yield wording.say("parameters", "active", active=f"{counts.active:,}", **sizes)
     if total.position_products:
         key = "length-counted" if a.C else "length-counted-unstated"
     else:
         key = "length-free" if a.C else "length-unstated"
-    yield words.say("parameters", key, C=format_number(a.C or 0), products=", ".join(total.position_products))
+    yield wording.say("parameters", key, C=format_number(a.C or 0), products=", ".join(total.position_products))
 
 
 def _tensors(architecture: Architecture) -> Iterator[TensorLine]:

@@ -113,12 +113,14 @@ def _too_many(request: Request, error: Exception) -> Response:
 
 
 def _busy(request: Request, error: Exception) -> Response:
+    """503 while too many passwords are being hashed."""
     return _error_response(
         request, 503, services_of(request).library.wording.say("class", "busy"), {"Retry-After": "3"}
     )
 
 
 def _no_config(request: Request, error: Exception) -> Response:
+    """The status and the sentence of a HubError: no such model, not allowed, too large, or the Hub does not answer."""
     assert isinstance(error, HubError)  # noqa: S101 - registered for this class alone
     return _error_response(request, error.status, str(error))
 

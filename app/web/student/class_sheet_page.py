@@ -178,9 +178,9 @@ def _class_sheet_page(
     policies, phase = asked.activity.policies, asked.activity.phase()
     # Attempts: how many were made, which one counts, how many are left.
     progress = student_progress(services.store, access)
-    made = progress[key.sheet_key].attempts if key.sheet_key in progress else 0
-    last = services.store.classwork.last_attempt(key) if made else None
-    left = max(policies.max_attempts - made, 0) if policies.max_attempts else None
+    attempts = progress[key.sheet_key].attempts if key.sheet_key in progress else 0
+    last = services.store.classwork.last_attempt(key) if attempts else None
+    left = max(policies.max_attempts - attempts, 0) if policies.max_attempts else None
     handed_in = last is not None and last.handed_in
     locked = phase != "open" or left == 0
     # Marks: those of the last attempt, with the version of the sheet that they belong to.
@@ -213,7 +213,7 @@ def _class_sheet_page(
         notice=notice or _notice(services, asked, last, marked),
         form_id=secrets.token_urlsafe(16),
         saved_version=asked.draft.version,
-        run_button=run_button(variant) if policies.run == "before" or made else "",
+        run_button=run_button(variant) if policies.run == "before" or attempts else "",
     )
 
 

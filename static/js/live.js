@@ -1,6 +1,6 @@
 // Says so when the live view could not be brought up to date, so that nobody takes old numbers for new ones.
 (() => {
-  const floor = document.querySelector("[data-room]");
+  const floor = document.querySelector("[data-live-view]");
   if (!floor) return;
   const sign = document.getElementById("stale");
   const show = (ctx, stale) => { if (ctx?.sourceElement === floor) sign.hidden = !stale; };
