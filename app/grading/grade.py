@@ -57,7 +57,11 @@ class FirstMismatch:
 
 @dataclass(frozen=True)
 class SheetDiagnosis:
-    """The misconception that explains a sheet, its nudge, the blanks it explains, and `also` a second one held too."""
+    """The misconception that explains a sheet, by its key in the catalogue.
+
+    message: its nudge, which points without telling. explains: the boxes it explains, as the sheet names them. also:
+    the key of a second misconception held at the same time, or empty.
+    """
 
     key: str
     message: str
@@ -65,7 +69,7 @@ class SheetDiagnosis:
     also: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, object]:
-        """The diagnosis as API and terminal print it."""
+        """The diagnosis as the API and the terminal give it; boxes by their names."""
         explains = [str(blank) for blank in self.explains]
         return {"key": self.key, "message": self.message, "explains": explains, "also": list(self.also)}
 
@@ -124,7 +128,10 @@ class Report:
         return sum(mark.kind == kind for mark in self.marks.values())
 
     def as_json(self) -> dict[str, object]:
-        """The report as the API and the terminal give it; boxes by their names, such as 'queries.rows'."""
+        """The report as the API and the terminal give it; boxes by their names, such as 'queries.rows'.
+
+        The first mismatch has the key "first_break", None if there is none.
+        """
         marks = {
             str(blank): {"mark": mark.kind, "read_as": mark.read_as, "message": mark.message}
             for blank, mark in self.marks.items()

@@ -52,9 +52,9 @@ def write_hint(variant: Variant, report: Report, level: HintLevel) -> Hint | Non
 
 
 def next_hint_level(report: Report | None, given: Hint | None) -> HintLevel | None:
-    """The level of the next hint; None if there is none further, or nothing is left to put right.
+    """The level of the next hint; None after level 3, on a complete sheet, and without any readable answer or report.
 
-    Without a hint so far it is level 2, because the marks of a check already show what level 1 would say.
+    If no hint was given so far it is level 2, because the marks of a check already show what level 1 would say.
     """
     if report is None or report.complete or not report.tried:
         return None
