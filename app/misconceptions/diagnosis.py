@@ -80,13 +80,13 @@ def _fits_alone(problem: Problem, values: Values, wrong: Values) -> Iterator[_Fi
 def _fits_of_two(problem: Problem, values: Values, wrong: Values) -> Iterator[_Fit]:
     """Two misconceptions at once, each with a blank that the other doesn't explain, and more explained than not."""
     candidates = [(e, explained) for e in expectations(problem) if (explained := _confirmed(e, wrong))]
-    for (one, by_one), (other, by_other) in combinations(candidates, 2):
-        if one.misconception == other.misconception or by_one <= by_other or by_other <= by_one:
+    for (first, by_first), (second, by_second) in combinations(candidates, 2):
+        if first.misconception == second.misconception or by_first <= by_second or by_second <= by_first:
             continue
-        explained = by_one.union(by_other, _worked_out_with_both(problem, wrong, one, other))
-        unexplained = [sum(b in wrong and b not in explained for b in e.wrong_answers) for e in (one, other)]
-        if 2 * unexplained[0] < len(one.wrong_answers) and 2 * unexplained[1] < len(other.wrong_answers):
-            yield from _fit(problem, values, wrong, (one, other), explained)
+        explained = by_first.union(by_second, _worked_out_with_both(problem, wrong, first, second))
+        unexplained = [sum(b in wrong and b not in explained for b in e.wrong_answers) for e in (first, second)]
+        if 2 * unexplained[0] < len(first.wrong_answers) and 2 * unexplained[1] < len(second.wrong_answers):
+            yield from _fit(problem, values, wrong, (first, second), explained)
 
 
 def _fits_transposed(problem: Problem, values: Values) -> Iterator[_Fit]:
@@ -117,14 +117,14 @@ def _confirmed(expectation: Expectation, wrong: Values) -> frozenset[Blank]:
     return frozenset(blank for blank, number in expectation.wrong_answers.items() if wrong.get(blank) == number)
 
 
-def _worked_out_with_both(problem: Problem, wrong: Values, one: Expectation, other: Expectation) -> Iterator[Blank]:
+def _worked_out_with_both(problem: Problem, wrong: Values, first: Expectation, second: Expectation) -> Iterator[Blank]:
     """Counts worked out with both misconceptions: the errors of a sum added, or the factors of a product multiplied.
 
     Example: where the truth is 10, and alone they write 20 and 30, both together write 40 or 60.
     """
-    for blank in one.wrong_answers.keys() & other.wrong_answers.keys() & wrong.keys():
-        right, first, second = problem.key[blank], one.wrong_answers[blank], other.wrong_answers[blank]
-        if blank.field == "count" and wrong[blank] in (first + second - right, first * second // right):
+    for blank in first.wrong_answers.keys() & second.wrong_answers.keys() & wrong.keys():
+        right, by_first, by_second = problem.key[blank], first.wrong_answers[blank], second.wrong_answers[blank]
+        if blank.field == "count" and wrong[blank] in (by_first + by_second - right, by_first * by_second // right):
             yield blank
 
 

@@ -27,6 +27,7 @@ class Blank(NamedTuple):
     field: BlankField
 
     def __str__(self) -> str:
+        """The name in files and API: 'queries.rows'."""
         return f"{self.tensor}.{self.field}"
 
     @property

@@ -139,10 +139,12 @@ def whole_model_table(architecture: Architecture) -> TensorTable:
 
 
 def _has_latent_attention(architecture: Architecture) -> bool:
+    """Whether keys and values are made from a latent of r_kv numbers (DeepSeek)."""
     return "r_kv" in architecture.all_sizes
 
 
 def _head_table(architecture: Architecture, _tokens: int) -> TensorTable:
+    """One head, with a mask if the model is causal, else without."""
     return SINGLE_HEAD if architecture.causal else BIDIRECTIONAL_HEAD
 
 
@@ -154,12 +156,14 @@ def _layer_table(architecture: Architecture, _tokens: int) -> TensorTable:
 
 
 def _decode_table(architecture: Architecture, tokens: int) -> TensorTable:
+    """A decode step after `tokens` cached tokens; `requires` has refused models that have none."""
     table = decode_step_table(architecture, tokens)
-    assert table is not None  # noqa: S101 - `requires` has refused the model
+    assert table is not None  # noqa: S101 - see above
     return table
 
 
 def _layer_parameters_table(architecture: Architecture, _tokens: int) -> TensorTable:
+    """The matrices of one layer, W_gate among them if the feed-forward block is gated."""
     return LAYER_PARAMETERS if architecture.gated else PLAIN_LAYER_PARAMETERS
 
 
@@ -171,10 +175,12 @@ def _whole_model_with_angles(architecture: Architecture, _tokens: int) -> Tensor
 
 
 def _parameter_count_table(architecture: Architecture, _tokens: int) -> TensorTable:
+    """The parameters of the whole model as counts; no matrices."""
     return TensorTable("parameter-count", counts=parameter_rows(architecture))
 
 
 def _costs_table(architecture: Architecture, _tokens: int) -> TensorTable:
+    """FLOPs of one layer, then bytes of parameters and KV cache, as counts; no matrices."""
     return TensorTable("costs", counts=(*layer_costs(architecture.gated), *memory_costs()))
 
 
@@ -219,6 +225,7 @@ def _requires_layers_alike(architecture: Architecture, _tokens: int) -> None:
 
 
 def _total_parameters(architecture: Architecture) -> Mapping[str, int]:
+    """The symbol `params`: the number of all parameters of the model."""
     return {"params": parameter_counts(architecture).total}
 
 

@@ -138,6 +138,7 @@ class Library:
 
     @cached_property
     def _example_code(self) -> str:
+        """The code of the first worksheet as it was written, to show what a code looks like."""
         return self.variant(next(iter(self.worksheets))).code
 
     def _variant_if_code_fits(self, code: Code, worksheet: str, model: str) -> Variant | None:

@@ -37,8 +37,12 @@ def findings(library: Library) -> Iterator[Finding]:
     """Every finding about every worksheet, worksheet by worksheet, as it was written: its own model and length."""
     for key in library.worksheets:
         variant = library.variant(key)
-        found = (*_hidden_misconceptions(library, variant), *_equal_sizes(variant), *_foreign_words(library, variant))
-        for kind, message in found:
+        messages = (
+            *_hidden_misconceptions(library, variant),
+            *_equal_sizes(variant),
+            *_foreign_words(library, variant),
+        )
+        for kind, message in messages:
             yield Finding(key, kind, message)
 
 

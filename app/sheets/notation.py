@@ -1,7 +1,7 @@
-"""How sheets write tensors, symbols and numbers.
+"""How sheets write tensors and symbols: one Notation for each kind of course.
 
->>> NOTATIONS["classic"].write(Expression.parse("H*d_h")), format_number(4096), format_number(131072)
-('H·d_head', '4096', '131,072')
+>>> [notation.write(Expression.parse("H*d_h")) for notation in NOTATIONS.values()]
+['H·d_head', 'h·d_h', 'n_heads·head_dim']
 """
 
 from __future__ import annotations

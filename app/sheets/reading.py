@@ -55,10 +55,12 @@ class AnswerReader:
         written = {self.notation.symbols.get(symbol, symbol): symbol for symbol in reversed([*self.problem.sizes])}
         return {symbol: symbol for symbol in self.problem.sizes} | written
 
-    def are_identical(self, one: str, other: str) -> bool:
+    def are_identical(self, first: str, second: str) -> bool:
         """Whether two symbols are one by the making of this model, as G and H are without grouped queries."""
-        first, second = (Expression.symbol(symbol).substitute(self._model_identities) for symbol in (one, other))
-        return first == second
+        first_meaning, second_meaning = (
+            Expression.symbol(symbol).substitute(self._model_identities) for symbol in (first, second)
+        )
+        return first_meaning == second_meaning
 
     @cached_property
     def _model_identities(self) -> Mapping[str, Expression]:

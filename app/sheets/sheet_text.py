@@ -66,6 +66,7 @@ class SheetText:
 
     @property
     def _tokens(self) -> int:
+        """N, the number of (encoder) tokens."""
         return self.problem.sizes["N"]
 
     def _description_keys(self) -> Iterator[str]:
@@ -97,4 +98,5 @@ def _words(model: Model, architecture: Architecture, tokens: int) -> dict[str, o
 
 
 def _numbers(sizes: Mapping[str, int]) -> dict[str, str]:
+    """The sizes as sheets write them: 131,072 for 131072."""
     return {symbol: format_number(size) for symbol, size in sizes.items()}

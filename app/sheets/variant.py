@@ -91,6 +91,7 @@ class Variant:
         return tuple(self._row(key) for key in self.problem.rows)
 
     def _row(self, key: str) -> Row:
+        """The row of a tensor or count, with its words from the wording and its letter in the sheet's notation."""
         words, asked = self.wording.sections["rows"][self.worksheet.topic][key], self.table.asked[key]
         return Row(key, self.notation.letter(key, asked.letter), words["name"], words.get("note", ""), asked.fields)
 

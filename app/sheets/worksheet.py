@@ -26,11 +26,12 @@ class Model:
 class Worksheet:
     """What an instructor wrote: which model, topic and number of tokens, and which rows are asked.
 
-    `kv_head_per_query_head` simplifies grouped queries away (G = H), and a footnote says so. `decoder_tokens` is the
-    length M of the decoder's text in cross attention, N where it is not given. `models` are those a seed may draw
-    from, the worksheet's own among them or not. `answers` are asked as "numbers" or in
-    "letters"; `tokens_are` "rows" of every matrix or, as some courses have it, "columns". `follow_share` is what a box
-    is worth that is right given the student's own earlier answers, as a share of a right one.
+    kv_head_per_query_head: simplify grouped queries away (G = H); a footnote then says so.
+    decoder_tokens: M, the length of the decoder's text in cross-attention; N if None.
+    models: those that a seed may draw; the worksheet's own need not be among them. Empty: the worksheet's own alone.
+    answers: "numbers" or "letters", that is expressions in the notation's symbols.
+    tokens_are: "rows" of every matrix or, as some courses have it, "columns".
+    follow_share: what a follow-through answer is worth, as a share of a right one.
     """
 
     key: str
