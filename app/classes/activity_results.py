@@ -115,7 +115,7 @@ def _sheet_results(
     current: bool,
     attempts: Iterable[ClassAttempt],
 ) -> SheetResults:
-    """One sheet with those of the activity's attempts that were made on it."""
+    """One sheet with its own sizes, and with those of the attempts that were made on it, by student and in order."""
     by_student = dict[int, list[ClassAttempt]]()
     for attempt in attempts:
         if attempt.sheet_key == item.sheet_key:

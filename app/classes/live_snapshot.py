@@ -205,6 +205,7 @@ def _version(
     """Sixteen characters that change with anything that a snapshot is counted from.
 
     They are a hash of revision, attendance and the ids and versions of all work, so that processes agree on them.
+    `drafts` are those that count: of students without an attempt on that sheet.
     """
     attempts = sorted((*whose, attempt.id, attempt.handed_in) for whose, attempt in last.items())
     typed = sorted((*whose, version) for whose, version in drafts.items())

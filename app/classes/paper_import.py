@@ -131,7 +131,10 @@ class PaperImport:
         return self._coded[code]
 
     def _sheet(self, parsed: ParsedLine, line_number: int) -> StudentSheet:
-        """The sheet that a line is about, with the sizes of its code, else those that the student has on the screen."""
+        """The sheet that a line is about, with the sizes of its code, else those that the student has on the screen.
+
+        A code in the line goes before the code of all lines. Raises PaperLineError for a code of no sheet here.
+        """
         number, sizes = self.sheet_number, None
         if code := parsed.code or self.code:
             try:

@@ -135,7 +135,10 @@ def _state(library: Library, store: Store, activity: Activity) -> _State:
 
 
 def _preview(library: Library, store: Store, activity: Activity) -> RegradePreview:
-    """Mark every attempt of the activity again and compare; an attempt whose frozen sheet is gone keeps its marks."""
+    """Mark every attempt of the activity again; the changes are those that get other marks, in order of their ids.
+
+    An attempt whose frozen sheet is gone keeps its marks.
+    """
     attempts = store.classwork.attempts_of_activity(activity.id)
     revisions = store.activities.revisions(activity)
     last = {(attempt.student_id, attempt.sheet_key): attempt.id for attempt in attempts}

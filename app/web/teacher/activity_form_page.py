@@ -100,7 +100,7 @@ def change_activity(services: ServicesDep, access: EditableActivity, form: FormD
 
 
 def _texts(form: FormReader) -> ActivityTexts:
-    """The fields of the form as texts."""
+    """The fields of a form as single lines, without a per cent sign, and the keys of the worksheets ticked."""
     fields = {name: form.single_line(name) for name in FIELD_NAMES}
     fields["follow_share"] = fields["follow_share"].removesuffix("%").strip()
     return ActivityTexts(fields, tuple(key for key in form.all("worksheet") if key))

@@ -128,7 +128,7 @@ def show_live_now(request: Request, services: ServicesDep, view: LiveViewDep, se
 def explain_to_class(
     request: Request, services: ServicesDep, access: EditableActivity, view: LiveViewDep, form: FormDep
 ) -> Response:
-    """Explain a misconception on every live view of the activity; no misconception takes the explanation away.
+    """Explain a misconception on every live view of the activity; an empty one takes the explanation away.
 
     422 for a misconception that does not exist or an activity without a sheet.
     """
