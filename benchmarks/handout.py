@@ -102,6 +102,7 @@ def _others(one: float, many: float) -> Iterator[str]:
 
 
 def _seconds(command: Callable[[Path, list[HandoutSheet]], list[str]], sheets: list[HandoutSheet]) -> float:
+    """Wall time of the command that `command` writes files for and returns, without writing them."""
     with tempfile.TemporaryDirectory() as folder:
         arguments = command(Path(folder), sheets)
         start = time.perf_counter()

@@ -28,7 +28,9 @@ class ClassInBrowsers:
 
 
 def open_browsers(browser: Browser, app: Server, *names: str) -> ClassInBrowsers:
-    def context(width: int) -> BrowserContext:
+    """Open a wide window for the instructor, and a phone for each name, each a browser profile of its own."""
+
+    def profile(width: int) -> BrowserContext:
         size = {"width": width, "height": 780}
         return browser.new_context(
             base_url=app.url,
@@ -37,8 +39,10 @@ def open_browsers(browser: Browser, app: Server, *names: str) -> ClassInBrowsers
             timezone_id="Europe/Berlin",
         )
 
-    contexts = {name: context(360) for name in names}
-    return ClassInBrowsers(context(1280).new_page(), {name: (made, made.new_page()) for name, made in contexts.items()})
+    contexts = {name: profile(360) for name in names}
+    return ClassInBrowsers(
+        profile(1280).new_page(), {name: (context, context.new_page()) for name, context in contexts.items()}
+    )
 
 
 def make_lesson(desk: Page, app: Server) -> str:
@@ -102,6 +106,7 @@ def fill_by_keyboard(page: Page, answers: dict[str, str]) -> None:
 
 
 def hand_in_by_keyboard(page: Page) -> None:
+    """Reach the button by Tab, press Enter, and wait until the page says that the sheet is in."""
     press_until(page, "#hand-in", 200)
     page.keyboard.press("Enter")
     expect(page.get_by_role("status").first).to_contain_text("Handed in.")
@@ -109,6 +114,7 @@ def hand_in_by_keyboard(page: Page) -> None:
 
 
 def leave_a_ticket(page: Page, text: str) -> None:
+    """Go on from the sheet to the exit ticket, answer one question, and hand in."""
     page.get_by_role("link", name="On to the exit ticket").click()
     assert_accessible(page)
     page.get_by_label("muddiest").fill(text)

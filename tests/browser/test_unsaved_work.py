@@ -72,6 +72,7 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture
 def lesson(browser: Browser, app: Server, request: pytest.FixtureRequest) -> Iterator[Phones]:
+    """A new course with the activity, for one test, on the server of all."""
     policies = Policies(ticket_anonymous=True)
     opened = open_lesson(app, f"Week {abs(hash(request.node.name))}", policies)
     store = Store(app.database)

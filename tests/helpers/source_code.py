@@ -77,6 +77,7 @@ def modules_in_cycles() -> set[str]:
     graph = import_graph()
 
     def reachable(start: str) -> set[str]:
+        """Every module that this one imports, directly or by way of others."""
         reached, waiting = set[str](), [start]
         while waiting:
             new = graph[waiting.pop()] - reached
