@@ -76,7 +76,7 @@ class AuditLog(QueryBase):
     """What was done, written for good."""
 
     def record(self, actor: Actor, action: AuditAction, about: AuditObject | None = None, detail: str = "") -> None:
-        """Write one entry, dated utc_now; `detail` is cut after 40 characters."""
+        """Write one entry, with the current time; `detail` is cut after 40 characters."""
         self._execute(
             sa.insert(audit_log).values(
                 at=utc_now(),

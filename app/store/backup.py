@@ -1,6 +1,7 @@
-"""The whole database as one file, which SQLite and PostgreSQL write and read alike, safe while the app runs.
+"""Backups: the whole database as one file, the same for SQLite and PostgreSQL, written while the app runs.
 
-A ZIP: `backup.json` says what is in it, `tables/NAME.jsonl` holds a line with the columns and one line a row.
+The file is a ZIP. `backup.json` lists its contents; `tables/NAME.jsonl` has a line with the column names, then a line
+for each row.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ from .queries import utc_now
 from .tables import FORMER_TABLES, metadata
 
 FORMAT = "attention-shapes backup 1"
-AT_ONCE = 500
-VERSIONS = "alembic_version"
-# What is written before anybody has done anything: the first link, and that it was made.
-BEFORE_ANYBODY = frozenset({"account_links", "audit_log", "links", "log"})
+ROWS_PER_BATCH = 500
+REVISION_TABLE = "alembic_version"
+# A database with rows in these tables alone counts as empty: the first start writes a set-up link and logs it.
+SETUP_TABLES = frozenset({"account_links", "audit_log", "links", "log"})
 
 
 class BackupError(ValueError):
-    """Why nothing was written or restored."""
+    """Why nothing was written or restored, as a key: `reason`."""
 
     def __init__(self, reason: Literal["empty", "newer", "no-backup", "damaged", "not-empty", "misfit"]) -> None:
         super().__init__(reason)
@@ -43,7 +44,7 @@ class BackupError(ValueError):
 
 @dataclass(frozen=True)
 class TableCount:
-    """How many rows of a table are in a backup, and the hash of its file."""
+    """The number of rows of a table in a backup, and the SHA-256 of its file."""
 
     rows: int
     sha256: str
@@ -51,7 +52,7 @@ class TableCount:
 
 @dataclass(frozen=True)
 class Contents:
-    """What is in a backup: the migration its tables are at, and each table."""
+    """What is in a backup: the revision of the tables, when it was made, and every table by name."""
 
     revision: str
     made_at: str
@@ -63,50 +64,52 @@ class Contents:
 
 
 def write_backup(engine: sa.Engine, path: Path) -> Contents:
-    """Write everything as it is at this moment; whole or not at all, and for the owner's eyes alone.
+    """Write the database as it is at this moment to a file that only its owner can read.
 
-    Raises BackupError("empty") for a database without tables, "newer" for one of a newer program, OSError.
+    The file gets its name when it is complete; an older backup of that name stays until then. Raises OSError, and
+    BackupError: "empty" for a database without tables, "newer" for one that newer code has migrated.
     """
-    with _snapshot(engine) as connection, _written_whole(path) as file:
+    with _snapshot(engine) as connection, _atomic_file(path) as file:
         revision = revision_of(connection)
         if revision is None:
             raise BackupError("empty")
         if not is_known(revision):
             raise BackupError("newer")
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-            tables = {table.name: _write_table(connection, archive, table) for table in _there(connection)}
+            tables = {table.name: _write_table(connection, archive, table) for table in _our_tables(connection)}
             contents = Contents(revision, utc_now().isoformat(), tables)
             archive.writestr("backup.json", json.dumps({"format": FORMAT, **asdict(contents)}, indent=1))
     return contents
 
 
 def check_backup(path: Path) -> Contents:
-    """What is in a backup, after all of it was read; raises BackupError, OSError."""
-    with _opened(path) as archive:
-        contents = _contents(archive)
+    """Read all of a backup and return its contents; raises OSError, and BackupError if anything in it is damaged."""
+    with _open_archive(path) as archive:
+        contents = _read_contents(archive)
         for name, table in contents.tables.items():
-            with archive.open(_member(name)) as file:
-                lines, seen = -1, hashlib.sha256()
+            with archive.open(_member_name(name)) as file:
+                rows, digest = -1, hashlib.sha256()  # the first line has the column names
                 for line in file:
-                    seen.update(line)
-                    lines += 1
-            if (lines, seen.hexdigest()) != (table.rows, table.sha256):
+                    digest.update(line)
+                    rows += 1
+            if (rows, digest.hexdigest()) != (table.rows, table.sha256):
                 raise BackupError("damaged")
     return contents
 
 
 def restore_backup(engine: sa.Engine, path: Path, *, replace: bool = False) -> Contents:
-    """Put a backup in the place of everything, in one transaction, and bring its tables to the newest migration.
+    """Replace the whole database by a backup and migrate its tables, in one transaction; return what was restored.
 
-    Raises BackupError, "not-empty" where there is data and `replace` is not said; then nothing was changed.
+    A backup of any earlier version can be restored. Raises OSError and BackupError, and then nothing has changed:
+    "not-empty" if the database has data and `replace` is False, "misfit" if tables, columns or references do not fit.
     """
     contents = check_backup(path)
-    with _opened(path) as archive, migration_transaction(engine) as connection:
+    with _open_archive(path) as archive, migration_transaction(engine) as connection:
         if not replace and _has_data(connection):
             raise BackupError("not-empty")
-        _drop(connection)
+        _drop_tables(connection)
         upgrade(connection, contents.revision)
-        for table in _there(connection):
+        for table in _our_tables(connection):
             _read_table(connection, archive, table, contents)
         upgrade(connection)
         if engine.dialect.name == "sqlite" and connection.exec_driver_sql("PRAGMA foreign_key_check").first():
@@ -117,67 +120,72 @@ def restore_backup(engine: sa.Engine, path: Path, *, replace: bool = False) -> C
 # Tables
 
 
-def _there(connection: sa.Connection) -> list[sa.Table]:
-    """Our tables as the database has them, of whatever migration, those first that others refer to."""
-    found = sa.MetaData()
-    found.reflect(connection, only=lambda name, _: name in metadata.tables or name in FORMER_TABLES)
-    for table in found.tables.values():
+def _our_tables(connection: sa.Connection) -> list[sa.Table]:
+    """Our tables as they are in the database, whatever its revision; a table comes after those that it refers to."""
+    reflected = sa.MetaData()
+    reflected.reflect(connection, only=lambda name, _: name in metadata.tables or name in FORMER_TABLES)
+    for table in reflected.tables.values():
         for column in table.columns:
             if isinstance(column.type, sa.JSON):
                 column.type = sa.JSON(none_as_null=True)
-    return found.sorted_tables
+    return reflected.sorted_tables
 
 
 def _has_data(connection: sa.Connection) -> bool:
-    telling = (table for table in _there(connection) if table.name not in BEFORE_ANYBODY)
-    return any(connection.execute(sa.select(sa.literal(1)).select_from(table).limit(1)).first() for table in telling)
+    """Whether any table other than SETUP_TABLES has a row."""
+    tables = (table for table in _our_tables(connection) if table.name not in SETUP_TABLES)
+    return any(connection.execute(sa.select(sa.literal(1)).select_from(table).limit(1)).first() for table in tables)
 
 
-def _drop(connection: sa.Connection) -> None:
-    for table in reversed(_there(connection)):
+def _drop_tables(connection: sa.Connection) -> None:
+    """Drop our tables and the revision; other tables of the database stay."""
+    for table in reversed(_our_tables(connection)):
         table.drop(connection)
-    connection.exec_driver_sql(f"DROP TABLE IF EXISTS {VERSIONS}")
+    connection.exec_driver_sql(f"DROP TABLE IF EXISTS {REVISION_TABLE}")
 
 
 def _write_table(connection: sa.Connection, archive: zipfile.ZipFile, table: sa.Table) -> TableCount:
-    seen, count = hashlib.sha256(), 0
-    query = sa.select(table).order_by(*table.primary_key.columns).execution_options(yield_per=AT_ONCE)
+    """Write a table to the archive, by primary key, reading ROWS_PER_BATCH rows at a time."""
+    digest, lines = hashlib.sha256(), 0
+    query = sa.select(table).order_by(*table.primary_key.columns).execution_options(yield_per=ROWS_PER_BATCH)
     rows = connection.execute(query)
-    with archive.open(_member(table.name), "w", force_zip64=True) as file:
-        for line in _lines(table, rows):
+    with archive.open(_member_name(table.name), "w", force_zip64=True) as file:
+        for line in _table_lines(table, rows):
             file.write(line)
-            seen.update(line)
-            count += 1
-    return TableCount(count - 1, seen.hexdigest())
+            digest.update(line)
+            lines += 1
+    return TableCount(lines - 1, digest.hexdigest())
 
 
-def _lines(table: sa.Table, rows: sa.CursorResult[Any]) -> Iterator[bytes]:
-    yield _line([column.name for column in table.columns])
+def _table_lines(table: sa.Table, rows: sa.CursorResult[Any]) -> Iterator[bytes]:
+    """The lines of a table's file: the column names, then each row."""
+    yield _json_line([column.name for column in table.columns])
     for row in rows:
-        yield _line([_plain(value) for value in row])
+        yield _json_line([_json_value(value) for value in row])
 
 
-def _line(values: list[Any]) -> bytes:
+def _json_line(values: list[Any]) -> bytes:
     return json.dumps(values, separators=(",", ":")).encode() + b"\n"
 
 
 def _read_table(connection: sa.Connection, archive: zipfile.ZipFile, table: sa.Table, contents: Contents) -> None:
+    """Insert a table's rows from the archive; raises BackupError("misfit") if it is missing or has other columns."""
     if table.name not in contents.tables:
         raise BackupError("misfit")
-    with archive.open(_member(table.name)) as file:
+    with archive.open(_member_name(table.name)) as file:
         names = json.loads(next(file))
         if set(names) != {column.name for column in table.columns}:
             raise BackupError("misfit")
-        kinds = [table.c[name].type for name in names]
-        while lines := list(islice(file, AT_ONCE)):
-            read = [json.loads(line) for line in lines]
-            rows = [{n: _typed(v, k) for n, v, k in zip(names, row, kinds, strict=True)} for row in read]
+        types = [table.c[name].type for name in names]
+        while lines := list(islice(file, ROWS_PER_BATCH)):
+            values = [json.loads(line) for line in lines]
+            rows = [{n: _column_value(v, k) for n, v, k in zip(names, row, types, strict=True)} for row in values]
             connection.execute(sa.insert(table), rows)
-    _count_on(connection, table)
+    _advance_sequence(connection, table)
 
 
-def _count_on(connection: sa.Connection, table: sa.Table) -> None:
-    """Let PostgreSQL give out the number after the highest one; SQLite does so by itself."""
+def _advance_sequence(connection: sa.Connection, table: sa.Table) -> None:
+    """Set a table's sequence, so that PostgreSQL's next id is above the highest one; SQLite does so by itself."""
     if connection.dialect.name != "postgresql" or "id" not in table.c:
         return
     sequence = connection.scalar(sa.select(sa.func.pg_get_serial_sequence(table.name, "id")))
@@ -186,8 +194,8 @@ def _count_on(connection: sa.Connection, table: sa.Table) -> None:
         connection.execute(sa.select(sa.func.setval(sequence, highest, False)))
 
 
-def _plain(value: Any) -> Any:
-    """A value as JSON has it; times in UTC, which SQLite keeps without saying so."""
+def _json_value(value: Any) -> Any:
+    """A column's value for JSON: times in UTC, dates as ISO text, bytes in Base64, everything else unchanged."""
     if isinstance(value, datetime):
         return (value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)).isoformat()
     if isinstance(value, date):
@@ -195,8 +203,8 @@ def _plain(value: Any) -> Any:
     return base64.b64encode(value).decode() if isinstance(value, bytes) else value
 
 
-def _typed(value: Any, kind: Any) -> Any:
-    """The value of a column that JSON has in its own way."""
+def _column_value(value: Any, kind: Any) -> Any:
+    """The value of a column of that type from what `_json_value` made of it."""
     if value is None or isinstance(kind, sa.JSON):
         return value
     if isinstance(kind, sa.DateTime):
@@ -211,7 +219,7 @@ def _typed(value: Any, kind: Any) -> Any:
 
 @contextmanager
 def _snapshot(engine: sa.Engine) -> Iterator[sa.Connection]:
-    """A connection that sees everything as it was at one moment, while others go on writing."""
+    """A connection that reads the database as it was at one moment, while others go on writing."""
     with engine.connect() as connection:
         if engine.dialect.name == "postgresql":
             connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
@@ -221,8 +229,8 @@ def _snapshot(engine: sa.Engine) -> Iterator[sa.Connection]:
 
 
 @contextmanager
-def _written_whole(path: Path) -> Iterator[IO[bytes]]:
-    """A file that takes its name once all of it is on disk; nobody but its owner can read it."""
+def _atomic_file(path: Path) -> Iterator[IO[bytes]]:
+    """A file that only its owner can read, and that gets its name once all of it is on disk; else it is deleted."""
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -235,7 +243,8 @@ def _written_whole(path: Path) -> Iterator[IO[bytes]]:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
+def _open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
+    """The archive, open for reading; raises BackupError "no-backup" for no ZIP, "damaged" where it breaks off."""
     try:
         with zipfile.ZipFile(path) as archive:
             yield archive
@@ -243,12 +252,13 @@ def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
         raise BackupError("damaged" if zipfile.is_zipfile(path) else "no-backup") from error
 
 
-def _contents(archive: zipfile.ZipFile) -> Contents:
+def _read_contents(archive: zipfile.ZipFile) -> Contents:
+    """What backup.json says; raises BackupError "no-backup" if it makes no sense, "newer" for an unknown revision."""
     try:
-        said = json.loads(archive.read("backup.json"))
-        tables = {name: TableCount(table["rows"], table["sha256"]) for name, table in said["tables"].items()}
-        contents = Contents(said["revision"], said["made_at"], tables)
-        if said["format"] != FORMAT or not {_member(name) for name in tables} <= set(archive.namelist()):
+        listing = json.loads(archive.read("backup.json"))
+        tables = {name: TableCount(table["rows"], table["sha256"]) for name, table in listing["tables"].items()}
+        contents = Contents(listing["revision"], listing["made_at"], tables)
+        if listing["format"] != FORMAT or not {_member_name(name) for name in tables} <= set(archive.namelist()):
             raise BackupError("no-backup")
     except (KeyError, TypeError, AttributeError, UnicodeDecodeError, json.JSONDecodeError):
         raise BackupError("no-backup") from None
@@ -257,5 +267,6 @@ def _contents(archive: zipfile.ZipFile) -> Contents:
     return contents
 
 
-def _member(table: str) -> str:
+def _member_name(table: str) -> str:
+    """The name of a table's file in the archive. Example: "tables/visitors.jsonl"."""
     return f"tables/{table}.jsonl"

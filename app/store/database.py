@@ -1,4 +1,4 @@
-"""A database opened, and its tables brought from one migration to another by one process at a time."""
+"""Opens a database and runs its migrations, in one process at a time."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy.engine import make_url
 
-# Several processes may start at once: one of them migrates, the others wait until it is done.
-LOCKS = {"postgresql": "SELECT pg_advisory_xact_lock(7302)", "sqlite": "BEGIN IMMEDIATE"}
+# Several processes may start at the same time: one of them migrates while the others wait for this lock.
+MIGRATION_LOCKS = {"postgresql": "SELECT pg_advisory_xact_lock(7302)", "sqlite": "BEGIN IMMEDIATE"}
 
 
-# None beyond those that are kept: to open one for a moment costs more than to wait for another's. Four workers stay
-# below PostgreSQL's usual hundred.
+# No overflow connections: opening one costs more than waiting for a pooled one. Four workers with 20 each stay below
+# PostgreSQL's usual limit of 100.
 _POOL = {"pool_size": 20, "max_overflow": 0, "pool_recycle": 1800}
 
 
 def open_engine(url: str) -> sa.Engine:
-    """The database of that address as it is; of SQLite, the folder is made if it is missing."""
+    """An engine for a database URL; nothing is migrated. The folder of an SQLite file is created if it is missing."""
     _make_folder(url)
-    # What people typed stands in parameters, and those in no error message.
-    # A connection that the server has dropped is found out by its first use: that request is told to try again, and all
-    # connections are renewed. To ask before each use would cost as much as most questions do.
+    # hide_parameters: what people typed is in the parameters, and must not get into error messages.
+    # No pre-ping: it would cost as much as most queries. The first query on a connection that the server has dropped
+    # fails, its request asks the user to try again, and SQLAlchemy then renews every connection.
     engine = sa.create_engine(url, hide_parameters=True, **_POOL)
     if engine.dialect.name == "sqlite":
         sa.event.listen(engine, "connect", _set_up_sqlite)
@@ -39,13 +39,15 @@ def open_engine(url: str) -> sa.Engine:
 
 @contextmanager
 def migration_transaction(engine: sa.Engine) -> Iterator[sa.Connection]:
-    """One transaction in which tables may change, and which stays if nothing is raised; one process at a time."""
+    """A transaction in which tables may change, one process at a time; committed at the end, or rolled
+    back by an exception.
+    """
     sqlite = engine.dialect.name == "sqlite"
     with engine.connect() as connection:
-        if sqlite:  # a table that is made anew under its old name must not take along the rows that refer to it
+        if sqlite:  # recreating a table, which drops the old one, must not delete the rows that refer to it
             connection.exec_driver_sql("PRAGMA foreign_keys=OFF")
         try:
-            connection.exec_driver_sql(LOCKS[engine.dialect.name])
+            connection.exec_driver_sql(MIGRATION_LOCKS[engine.dialect.name])
             yield connection
             connection.commit()
         finally:
@@ -55,49 +57,52 @@ def migration_transaction(engine: sa.Engine) -> Iterator[sa.Connection]:
 
 
 def upgrade(connection: sa.Connection, revision: str = "head") -> None:
-    """Bring the tables to a migration; raises CommandError where they are newer than this program."""
+    """Run the migrations up to a revision, such as "0004"; raises CommandError where the tables are newer."""
     config = _scripts()
     config.attributes["connection"] = connection
     command.upgrade(config, revision)
 
 
 def revision_of(connection: sa.Connection) -> str | None:
-    """The migration that a database is at, None for one without tables."""
+    """The revision of a database, such as "0004"; None if it has no tables."""
     return MigrationContext.configure(connection).get_current_revision()
 
 
 def is_known(revision: str) -> bool:
-    """Whether this program has that migration."""
+    """Whether this code has a migration with that revision."""
     return revision in {script.revision for script in ScriptDirectory.from_config(_scripts()).walk_revisions()}
 
 
 def _scripts() -> Config:
+    """The configuration with which Alembic finds the migrations of this package."""
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
     return config
 
 
 def _make_folder(url: str) -> None:
+    """Create the folder of an SQLite file; other databases need none."""
     database = make_url(url)
     if database.get_backend_name() == "sqlite" and database.database and database.database != ":memory:":
         Path(database.database).parent.mkdir(parents=True, exist_ok=True)
 
 
 def _set_up_sqlite(connection: Any, _record: object) -> None:
-    # FULL: an answer that was acknowledged survives a power cut, at the price of one flush a commit.
+    """Set a new connection up: wait 5 s for locks, enforce foreign keys, use the write-ahead log."""
+    # FULL: an acknowledged answer survives a power cut, at the price of one flush for each commit.
     for pragma in ("busy_timeout=5000", "synchronous=FULL", "foreign_keys=ON"):
         connection.execute(f"PRAGMA {pragma}")
     _use_wal(connection)
 
 
 def _use_wal(connection: Any) -> None:
-    """WriteLock the write-ahead log on; of several who open a new file at once, SQLite lets only one, and none wait."""
-    for wait in (*[0.05] * 100, None):
+    """Turn the write-ahead log on, trying again for 5 s: while another connection does so, SQLite refuses at once."""
+    for pause_s in (*[0.05] * 100, None):
         try:
             connection.execute("PRAGMA journal_mode=WAL")
         except sqlite3.OperationalError:
-            if wait is None:
+            if pause_s is None:
                 raise
-            time.sleep(wait)
+            time.sleep(pause_s)
         else:
             return

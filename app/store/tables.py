@@ -1,4 +1,4 @@
-"""The tables as they are after the newest migration."""
+"""The tables, as they are after the newest migration."""
 
 from __future__ import annotations
 
@@ -26,15 +26,17 @@ from sqlalchemy.types import TypeDecorator
 
 
 class UtcDateTime(TypeDecorator[datetime]):
-    """A time that comes back in UTC with its zone; SQLite alone would drop the zone."""
+    """A column of times that are read as UTC with their zone; SQLite would drop the zone."""
 
     impl = DateTime(timezone=True)
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, dialect: Any) -> datetime | None:
+        """What is stored: the time in UTC. A time without a zone counts as local time."""
         return None if value is None else value.astimezone(UTC)
 
     def process_result_value(self, value: datetime | None, dialect: Any) -> datetime | None:
+        """What is read: the time with UTC as its zone, which SQLite has dropped."""
         return value if value is None or value.tzinfo else value.replace(tzinfo=UTC)
 
 
@@ -43,7 +45,7 @@ metadata = MetaData(
                        "uq": "uq_%(table_name)s_%(column_0_N_name)s", "pk": "pk_%(table_name)s"}
 )  # fmt: skip
 
-# What tables were called before migration 0005: a backup may be older.
+# The names of tables before migration 0005, which older backups have.
 FORMER_TABLES = frozenset({"attempts", "drafts", "learners", "links", "log", "seats", "tries", "work"})
 
 visitors = Table(
@@ -59,8 +61,8 @@ practice_drafts = Table(
     metadata,
     Column("visitor_id", ForeignKey("visitors.id", ondelete="CASCADE"), primary_key=True),
     Column("sheet_key", String(200), primary_key=True),
-    Column("answers", JSON, nullable=False),  # texts as typed, by place
-    Column("version", BigInteger, nullable=False),  # the browser's clock: a late save never covers a newer one
+    Column("answers", JSON, nullable=False),  # texts as typed, by blank
+    Column("version", BigInteger, nullable=False),  # the browser's clock: an older save never overwrites a newer one
     Column("saved_at", DateTime(timezone=True), nullable=False),
 )
 
@@ -82,18 +84,18 @@ runs = Table(
     metadata,
     Column("id", String(32), primary_key=True),
     Column("sheet_key", String(200), nullable=False),
-    Column("answers", JSON, nullable=False),  # what stood on the sheet when the head was run
-    Column("result", JSON),  # null until it is there
-    Column("problem", String(500)),  # the sentence shown where there is no result
+    Column("answers", JSON, nullable=False),  # as they were when the head was run
+    Column("result", JSON),  # null until the run has finished
+    Column("problem", String(500)),  # the sentence shown in place of a result
     Column("created_at", DateTime(timezone=True), nullable=False),
 )
 
 models = Table(
     "models",
     metadata,
-    Column("key", String(32), primary_key=True),  # the beginning of the config's hash: one config, one key
+    Column("key", String(32), primary_key=True),  # cfg- and the beginning of the config's hash: one key for each config
     Column("name", String(100), nullable=False),
-    Column("config", Text, nullable=False),  # JSON in one order of keys and in ASCII, as it was hash_secret
+    Column("config", Text, nullable=False),  # JSON with sorted keys and in ASCII, as it was hashed
     Column("source", String(200), nullable=False),  # pasted, file, or the model's name on the Hub
     Column("created_at", DateTime(timezone=True), nullable=False),
 )
@@ -106,7 +108,7 @@ teachers = Table(
     Column("id", Integer, primary_key=True),
     Column("email", String(254), nullable=False, unique=True),  # in lower case
     Column("name", String(100), nullable=False),
-    Column("password_hash", String(200)),  # null until a password was set through a link
+    Column("password_hash", String(200)),  # null until a password is set through an account link
     Column("created_at", UtcDateTime, nullable=False),
 )
 
@@ -161,7 +163,7 @@ account_links = Table(
     Column("id", Integer, primary_key=True),
     Column("kind", String(10), nullable=False),  # setup, invite or reset
     Column("token_hash", String(64), nullable=False, unique=True),
-    Column("email", String(254), nullable=False),  # empty where whoever has the link may choose
+    Column("email", String(254), nullable=False),  # empty where the follower may choose one
     Column("course_id", ForeignKey("courses.id", ondelete="CASCADE")),
     Column("role", String(10)),
     Column("expires_at", UtcDateTime, nullable=False),
@@ -174,9 +176,9 @@ students = Table(
     Column("id", Integer, primary_key=True),
     Column("course_id", ForeignKey("courses.id", ondelete="CASCADE"), nullable=False, index=True),
     Column("name", String(100), nullable=False),
-    Column("roster_key", String(100)),  # the number the roster has for them, if any
+    Column("roster_key", String(100)),  # the number that the roster gives, if it gives one
     Column("resume_hash", String(64), unique=True),
-    Column("joined_at", UtcDateTime),  # null while nobody has taken this name of the roster
+    Column("joined_at", UtcDateTime),  # null until somebody has claimed the name
     Column("created_at", UtcDateTime, nullable=False),
     UniqueConstraint("course_id", "roster_key"),
 )
@@ -185,7 +187,7 @@ enrolments = Table(
     "enrolments",
     metadata,
     Column("visitor_id", ForeignKey("visitors.id", ondelete="CASCADE"), primary_key=True),
-    Column("course_id", ForeignKey("courses.id", ondelete="CASCADE"), primary_key=True),  # one student a browser
+    Column("course_id", ForeignKey("courses.id", ondelete="CASCADE"), primary_key=True),  # one student for each browser
     Column("student_id", ForeignKey("students.id", ondelete="CASCADE"), nullable=False, index=True),
     Column("created_at", UtcDateTime, nullable=False),
 )
@@ -232,7 +234,7 @@ class_drafts = Table(
     metadata,
     Column("student_id", ForeignKey("students.id", ondelete="CASCADE"), primary_key=True),
     Column("activity_id", ForeignKey("activities.id", ondelete="CASCADE"), primary_key=True),
-    Column("sheet_key", String(120), primary_key=True),  # see activities.Item: changes where the questions change
+    Column("sheet_key", String(120), primary_key=True),  # see FrozenWorksheet.sheet_key: changes with the questions
     Column("answers", JSON, nullable=False),
     Column("version", BigInteger, nullable=False),
     Column("variant", JSON, nullable=False),  # model, tokens, decoder_tokens
@@ -248,10 +250,10 @@ class_attempts = Table(
     Column("revision", Integer, nullable=False),  # number of the revision that was answered
     Column("sheet_number", Integer, nullable=False),  # which worksheet of that revision, from 1
     Column("sheet_key", String(120), nullable=False),
-    Column("client_id", String(80), nullable=False),  # made by the browser: a request that is sent again counts once
+    Column("client_id", String(80), nullable=False),  # made by the browser: a repeated request is stored once
     Column("variant", JSON, nullable=False),
     Column("answers", JSON, nullable=False),
-    Column("marks", JSON, nullable=False),  # kind of mark by place
+    Column("marks", JSON, nullable=False),  # kind of mark by blank
     Column("misconceptions", JSON, nullable=False),  # keys, the diagnosis first
     Column("score", Float, nullable=False),
     Column("out_of", Integer, nullable=False),
@@ -265,27 +267,27 @@ Index(None, class_attempts.c.activity_id, class_attempts.c.student_id)
 ticket_answers = Table(
     "ticket_answers",
     metadata,
-    Column("id", String(64), primary_key=True),  # random, so that no order of rows tells who wrote when
+    Column("id", String(64), primary_key=True),  # random, so that the order of rows tells nothing
     Column("activity_id", ForeignKey("activities.id", ondelete="CASCADE"), nullable=False, index=True),
     Column("question", String(80), nullable=False),
     Column("text", Text, nullable=False),
     Column("student_id", ForeignKey("students.id", ondelete="CASCADE")),  # null where anonymous
-    Column("day", Date, nullable=False),  # and no finer time
+    Column("day", Date, nullable=False),  # not the time, which could identify the student
     Column("starred", Boolean, nullable=False),
     Column("follow_up", Boolean, nullable=False),
     Column("hidden", Boolean, nullable=False),
-    sqlite_with_rowid=False,  # a hidden row number would keep the order after all
+    sqlite_with_rowid=False,  # a hidden row number would keep the order
 )
 
-# What the class is shown, and marks that were put right
+# What the class is shown, and regrades
 
 spotlights = Table(
     "spotlights",
     metadata,
-    Column("activity_id", ForeignKey("activities.id", ondelete="CASCADE"), primary_key=True),  # one at a time
+    Column("activity_id", ForeignKey("activities.id", ondelete="CASCADE"), primary_key=True),  # one for each activity
     Column("sheet_number", Integer, nullable=False),  # which worksheet of the newest revision, from 1
     Column("misconception", String(80), nullable=False),
-    Column("shows_drawing", Boolean, nullable=False),  # beside the true one, which tells answers
+    Column("shows_drawing", Boolean, nullable=False),  # beside the true shapes, which reveals answers
 )
 
 regrades = Table(

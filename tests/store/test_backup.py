@@ -241,7 +241,9 @@ def test_a_restore_that_breaks_in_the_middle_leaves_what_was_there(
     def breaks(*_: Any) -> None:
         raise OSError("disk full")
 
-    monkeypatch.setattr("app.store.backup._count_on", lambda _, table: breaks() if table.name == "audit_log" else None)
+    monkeypatch.setattr(
+        "app.store.backup._advance_sequence", lambda _, table: breaks() if table.name == "audit_log" else None
+    )
     with pytest.raises(OSError, match="disk full"):
         restore_backup(store.engine, tmp_path / "kept", replace=True)
     assert everything(store) == before

@@ -372,7 +372,7 @@ def test_a_try_that_is_sent_again_counts_once(store: Store) -> None:
     assert kept.variant == LLAMA
 
 
-def test_tries_are_not_more_than_allowed(store: Store) -> None:
+def test_attempts_are_not_more_than_allowed(store: Store) -> None:
     """Six threads check with six ids where two attempts are allowed: two are kept, four refused, none half kept."""
     activity, kim = opened(store)
     here = key(kim, activity)

@@ -1,4 +1,4 @@
-"""What is kept, asked of SQLite and of a real PostgreSQL alike."""
+"""Visitors, practice, runs, models and migrations, on SQLite and on a real PostgreSQL."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_the_store_stands_on_the_database_it_was_given(store: Store, database_ur
     store.ping()
 
 
-def test_a_learner_is_found_by_their_token_alone(store: Store) -> None:
+def test_a_visitor_is_found_by_their_token_alone(store: Store) -> None:
     """Two visitors have two tokens of 43 characters (256 bits), and no other token finds anybody."""
     first, second = store.add_visitor(), store.add_visitor()
     assert first.id != second.id
@@ -93,7 +93,7 @@ def test_saves_at_the_same_time_leave_the_newest(store: Store) -> None:
 
 
 def test_the_last_attempt_is_the_last_one_recorded(store: Store) -> None:
-    """Every try is kept; the last of this visitor on this sheet is given back."""
+    """Every attempt is stored; the newest of this visitor on this sheet is returned."""
     visitor, other = store.add_visitor(), store.add_visitor()
     assert store.last_attempt(visitor, SHEET) is None
     for score in (14, 3):
@@ -156,7 +156,7 @@ def test_runs_have_ids_that_cannot_be_guessed(store: Store) -> None:
 
 
 def test_what_was_kept_is_there_after_a_restart(store: Store, database_url: str) -> None:
-    """A second store on the same address finds what the first one kept."""
+    """A second store on the same database finds what the first one stored."""
     visitor = store.add_visitor()
     store.save_draft(visitor, SHEET, PracticeDraft({"queries.rows": "100"}, 1))
     store.close()
@@ -167,7 +167,7 @@ def test_what_was_kept_is_there_after_a_restart(store: Store, database_url: str)
     again.close()
 
 
-def test_a_learner_that_goes_takes_their_work_along(store: Store) -> None:
+def test_a_deleted_visitor_takes_their_work_along(store: Store) -> None:
     """Deleting a visitor's row deletes drafts and attempts: foreign keys are kept on both databases."""
     visitor = store.add_visitor()
     store.save_draft(visitor, SHEET, PracticeDraft({}, 1))
@@ -187,7 +187,7 @@ def test_the_migrations_lead_to_the_tables_of_the_code(store: Store) -> None:
 
 
 def test_a_difference_would_be_seen(store: Store) -> None:
-    """The comparison above is no empty one: with a column taken away it finds the difference."""
+    """The comparison above is not vacuous: with a column taken away it finds the difference."""
     with store.engine.begin() as connection:
         connection.execute(sa.text("ALTER TABLE runs DROP COLUMN problem"))
     with store.engine.connect() as connection:
@@ -243,7 +243,7 @@ def test_the_folder_of_a_new_database_is_made(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("url", ["postgres://u:p@h/d", "postgresql://u:p@h/d", "postgresql+psycopg://u:p@h/d"])
-def test_a_postgresql_address_is_read_as_hosters_write_it(url: str) -> None:
+def test_a_postgresql_url_is_read_as_hosters_write_it(url: str) -> None:
     """postgres:// and postgresql:// both mean the driver that is installed."""
     assert Settings(database_url=url).database == "postgresql+psycopg://u:p@h/d"
 
