@@ -94,7 +94,7 @@ class AuditLog(QueryBase):
 
         Example: entries({"course": [7], "student": [12, 13]}, since, 200).
         """
-        found = list[tuple[int, AuditEntry]]()
+        entries = list[tuple[int, AuditEntry]]()
         for kind, ids in about.items():
             for some in batches(sorted(ids), 500):  # a statement takes a limited number of values
                 query = (
@@ -103,5 +103,5 @@ class AuditLog(QueryBase):
                     .order_by(audit_log.c.id.desc())
                     .limit(limit)
                 )
-                found += [(row[0], AuditEntry(*row[1:])) for row in self._fetch_all(query)]
-        return [entry for _, entry in sorted(found, key=lambda line: line[0], reverse=True)[:limit]]
+                entries += [(row[0], AuditEntry(*row[1:])) for row in self._fetch_all(query)]
+        return [entry for _, entry in sorted(entries, key=lambda line: line[0], reverse=True)[:limit]]

@@ -209,8 +209,8 @@ class Roster(QueryBase):
 
 def _by_name(rows: Iterable[Any]) -> tuple[Student, ...]:
     """Students from rows, sorted by name without regard to case, then by id."""
-    found = (from_row(Student, row) for row in rows)
-    return tuple(sorted(found, key=lambda student: (student.name.casefold(), student.id)))
+    students_of_rows = (from_row(Student, row) for row in rows)
+    return tuple(sorted(students_of_rows, key=lambda student: (student.name.casefold(), student.id)))
 
 
 def new_code(length: int = CODE_LENGTH) -> str:

@@ -351,7 +351,7 @@ def test_the_newest_draft_wins_and_its_variant_stays(store: Store) -> None:
     assert store.classwork.draft(here) == ClassDraft({"queries.rows": "2"}, 6, LLAMA)
 
 
-def test_a_try_that_is_sent_again_counts_once(store: Store) -> None:
+def test_an_attempt_that_is_sent_again_counts_once(store: Store) -> None:
     """Eight threads hand in the same try; it is there once, and each is given that one."""
     activity, kim = opened(store)
     here, got = key(kim, activity), list[int]()

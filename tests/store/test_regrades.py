@@ -64,7 +64,7 @@ def test_old_marks_outlive_the_teacher_and_go_with_the_student(store: Store) -> 
 
 
 def test_what_was_there_before_regrades_stays(database_url: str) -> None:
-    """A database at the third migration with a try in it is brought to the newest, keeps it, and can be regraded."""
+    """A database at the third migration with an attempt in it keeps it, and can be regraded."""
     store = Store(database_url)
     activity, kim, owner = activity_of(store)
     one = store.classwork.record(key(kim, activity), "a", ClassDraft({}, 1, LLAMA), HALF, handed_in=True)
