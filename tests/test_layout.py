@@ -157,7 +157,9 @@ def test_the_core_loads_nothing_but_the_standard_library_and_pydantic() -> None:
 
 
 @pytest.mark.parametrize(
-    ("library", "modules"), [("torch", TORCH_MODULES), ("numpy", set()), ("transformers", set())], ids=lambda x: str(x)
+    ("library", "modules"),
+    [("torch", TORCH_MODULES), ("numpy", set()), ("transformers", set())],
+    ids=["torch", "numpy", "transformers"],
 )
 def test_torch_is_imported_only_where_a_head_is_run(library: str, modules: set[str]) -> None:
     """Everything else is quick to start and needs no gigabyte of memory."""
