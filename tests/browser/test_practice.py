@@ -41,12 +41,12 @@ def go_on(page: Page, library: Library, misconception: str = "") -> Variant:
     return variant
 
 
-def state(page: Page, idea: str) -> str | None:
-    return page.locator(".ideas li", has_text=idea).get_attribute("data-state")
+def state(page: Page, group: str) -> str | None:
+    return page.locator(".misconception-groups li", has_text=group).get_attribute("data-state")
 
 
 def test_three_sheets_in_a_row_and_the_record_survives_a_reload(page: Page, library: Library) -> None:
-    """Missed, made good, and a step further; the same sheet and the same ideas after a reload and from the menu."""
+    """Missed, made good, and a step further; the same sheet and group states after a reload and from the menu."""
     page.get_by_role("link", name="Practice").click()
     first = go_on(page, library, "softmax-collapses")
     expect(page.locator(".why")).to_have_text("This one comes back to: What the scores compare.")

@@ -1,4 +1,4 @@
-"""The ideas that a learner sees are the catalogue, grouped."""
+"""The misconception groups that a student sees are the catalogue, grouped."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from app.misconceptions.catalogue import MISCONCEPTION_GROUPS, MISCONCEPTIONS, g
 from app.sheets.library import Library
 
 
-def test_every_misconception_belongs_to_exactly_one_idea() -> None:
+def test_every_misconception_belongs_to_exactly_one_group() -> None:
     """All thirty, each once, and nothing else."""
     grouped = Counter(
         misconception for misconceptions in MISCONCEPTION_GROUPS.values() for misconception in misconceptions
@@ -17,14 +17,14 @@ def test_every_misconception_belongs_to_exactly_one_idea() -> None:
     assert {group_of(misconception) for misconception in grouped} == set(MISCONCEPTION_GROUPS)
 
 
-def test_every_idea_can_show_on_some_sheet() -> None:
+def test_every_group_can_show_on_some_sheet() -> None:
     """Each has a misconception that changes a box somewhere, so that it can be met at all."""
     shown = {misconception.key for misconception in MISCONCEPTIONS if misconception.predictions}
     assert all(shown & set(misconceptions) for misconceptions in MISCONCEPTION_GROUPS.values())
 
 
-def test_every_idea_has_a_name(library: Library) -> None:
+def test_every_group_has_a_name(library: Library) -> None:
     """In the wording, without a digit."""
-    names = library.wording.sections["ideas"]
+    names = library.wording.sections["misconception-groups"]
     assert list(names) == list(MISCONCEPTION_GROUPS)
     assert not any(character.isdigit() for name in names.values() for character in name)

@@ -180,7 +180,7 @@ def test_a_learner_who_is_right_climbs_to_the_last_level(start: int) -> None:
     assert len(set(codes[: RIGHT_SHEETS_TO_STEP_UP * len(LEVELS)])) == RIGHT_SHEETS_TO_STEP_UP * len(LEVELS)
 
 
-def test_a_learner_who_is_right_makes_every_idea_solid() -> None:
+def test_a_student_who_is_right_makes_every_group_solid() -> None:
     """Not met at first, then growing, then solid, and never to be looked at again."""
     stages = [group_states(LIBRARY, record) for _, _, record in practise(PracticeRecord(5), learned, 40)]
     assert set(group_states(LIBRARY, PracticeRecord(5)).values()) == {"new"}
@@ -275,7 +275,7 @@ def test_a_miss_begins_the_row_of_right_sheets_anew() -> None:
     assert levels == ["single-head", "single-head", "single-head", "single-head-letters"]
 
 
-def test_what_was_answered_says_which_ideas_held() -> None:
+def test_what_was_answered_says_which_groups_are_open() -> None:
     """Right boxes clear a group, wrong ones leave it open, a named misconception is held, nothing readable is no
     result.
     """

@@ -40,8 +40,8 @@ class LevelChoice:
 
 
 @dataclass(frozen=True)
-class IdeaView:
-    """An idea that sheets practise, and how well the record says it is understood."""
+class MisconceptionGroupView:
+    """The name of a misconception group, and its state by the record: new, growing, solid or again."""
 
     name: str
     state: GroupState
@@ -50,11 +50,11 @@ class IdeaView:
 
 @dataclass(frozen=True)
 class PracticePanel:
-    """What stands around a sheet of practice: the levels, why this sheet comes, and the state of each idea."""
+    """What stands around a sheet of practice: levels, why this sheet comes, and every misconception group's state."""
 
     levels: tuple[LevelChoice, ...]
     why: str  # empty where there is nothing to say, or the sheet is not the one that the record asks for
-    ideas: tuple[IdeaView, ...]
+    groups: tuple[MisconceptionGroupView, ...]
     sheets_to_solid: int = SHEETS_TO_SOLID
 
 
@@ -91,9 +91,12 @@ def practice_panel(request: Request, library: Library, variant: Variant | None) 
         LevelChoice(each.key, _level_name(library.wording, each), each == current) for each in practice_levels(library)
     )
     states = group_states(library, record).items()
-    ideas = (IdeaView(say("ideas", idea), state, say("idea-states", state)) for idea, state in states)
+    groups = (
+        MisconceptionGroupView(say("misconception-groups", group), state, say("misconception-group-states", state))
+        for group, state in states
+    )
     why = _why(library.wording, coming) if coming.variant == variant else ""
-    return PracticePanel(tuple(levels), why, tuple(ideas))
+    return PracticePanel(tuple(levels), why, tuple(groups))
 
 
 def _level_name(wording: Wording, level: PracticeLevel) -> str:
@@ -106,5 +109,5 @@ def _why(wording: Wording, coming: NextSheet) -> str:
     """The sentence on why this sheet comes; empty for a reason that the wording has no sentence for."""
     if coming.reason not in wording.sections["practice"]:
         return ""
-    ideas = ", ".join(wording.say("ideas", idea) for idea in coming.groups)
-    return wording.say("practice", coming.reason, ideas=ideas, level=_level_name(wording, coming.level))
+    groups = ", ".join(wording.say("misconception-groups", group) for group in coming.groups)
+    return wording.say("practice", coming.reason, groups=groups, level=_level_name(wording, coming.level))

@@ -49,7 +49,7 @@ def record_of(client: TestClient) -> PracticeRecord:
     return read_record(base64.urlsafe_b64decode(client.cookies[PRACTICE_COOKIE]).decode())
 
 
-def idea(page: httpx2.Response, name: str) -> str:
+def group_state(page: httpx2.Response, name: str) -> str:
     found = re.search(rf'<li data-state="(\w+)">{name} ', page.text)
     assert found
     return found[1]
@@ -61,11 +61,11 @@ def request_with(cookie: str) -> Request:
 
 
 def test_practice_opens_with_a_sheet_and_comes_back_to_it(client: TestClient, library: Library) -> None:
-    """At the address of an ordinary sheet, with its levels and ideas; the same one until another is asked for."""
+    """At an ordinary sheet's URL, with its levels and group states; the same sheet until the next is asked for."""
     first = client.get("/practice")
     assert urlsplit(str(first.url)).path == "/sheet"
     assert "Skip this one" in first.text
-    assert idea(first, "What the scores compare") == "new"
+    assert group_state(first, "What the scores compare") == "new"
     assert "Two right sheets in a row lead a level up" in first.text
     assert first.text.count("<option ") == 10
     assert client.get("/practice").url == first.url
@@ -94,7 +94,7 @@ def test_two_right_sheets_lead_a_level_up(client: TestClient, library: Library) 
     assert sheet_on(page, library).worksheet.key == "letters-llama-7b"
     assert "A step up: One head, in letters." in page.text
     assert [result.right for result in record_of(client).results] == [True, True]
-    assert idea(page, "What the scores compare") == "growing"
+    assert group_state(page, "What the scores compare") == "growing"
 
 
 def test_what_was_missed_first_comes_back_though_it_was_put_right(client: TestClient, library: Library) -> None:
@@ -105,10 +105,11 @@ def test_what_was_missed_first_comes_back_though_it_was_put_right(client: TestCl
     page = client.post("/practice", data=form(variant, truth(variant)))
     assert record_of(client).results == (SheetResult(variant.code, False, ("softmax-collapses",)),)
     assert "This one comes back to: What the scores compare." in page.text
-    assert idea(page, "What the scores compare") == "again"
+    assert group_state(page, "What the scores compare") == "again"
     variant = sheet_on(page, library)
     client.post("/sheet/check", data=form(variant, truth(variant)))
-    assert idea(client.post("/practice", data=form(variant, truth(variant))), "What the scores compare") == "growing"
+    answered = client.post("/practice", data=form(variant, truth(variant)))
+    assert group_state(answered, "What the scores compare") == "growing"
 
 
 def test_a_sheet_checked_row_by_row_counts_as_a_whole(client: TestClient, library: Library) -> None:
@@ -165,7 +166,7 @@ def test_a_cookie_that_is_no_record_begins_a_new_one(client: TestClient, cookie:
 
 
 def test_with_script_the_check_gives_the_sheet_alone_with_its_way_on(client: TestClient, library: Library) -> None:
-    """The fragment has the button, and no second list of ideas."""
+    """The fragment has the button, and no second list of misconception groups."""
     variant = sheet_on(client.get("/practice"), library)
     checked = client.post("/sheet/check", data=form(variant, truth(variant)), headers={"hx-request": "true"})
     assert "Another one" in checked.text

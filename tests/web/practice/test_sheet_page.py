@@ -330,7 +330,9 @@ def test_the_first_broken_link_is_said_once(client: TestClient) -> None:
     assert [" leave a gap" in text for _, text in page.find("p", class_="diagnosis")] == [False, True]
 
 
-def test_the_idea_behind_an_earlier_try_is_explained_once_all_is_right(client: TestClient, library: Library) -> None:
+def test_the_misconception_behind_an_earlier_attempt_is_explained_at_the_end(
+    client: TestClient, library: Library
+) -> None:
     """Not before: the newest try with a diagnosis counts, its figures stand as believed and as they are."""
     explanation = library.wording.misconception("no-output-projection", "explanation")
     client.post("/sheet/check", data=filled(**WIDE))
