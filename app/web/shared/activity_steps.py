@@ -25,14 +25,17 @@ class Step:
 
 
 def activity_steps(access: StudentAccess, progress: Mapping[str, SheetProgress], current: int = 0) -> tuple[Step, ...]:
-    """Every sheet of the activity in order; `current` is the number, from 1, of the one on this page, 0 for none."""
+    """Every sheet of the activity in order, with its link, title and state; one that `progress` lacks is "new".
+
+    `progress` is by sheet key; `current` is the number, from 1, of the sheet on this page, 0 for none.
+    """
     activity = access.activity
     sheets = zip(activity.content.items, worksheet_titles(activity.content), strict=True)
     return tuple(
         Step(
             link=url_for("show_class_sheet", activity_id=activity.id, number=number),
             title=title,
-            state=_state(progress.get(item.sheet_key)),
+            state=_step_state(progress.get(item.sheet_key)),
             here=number == current,
         )
         for number, (item, title) in enumerate(sheets, start=1)
@@ -44,8 +47,11 @@ def student_progress(store: Store, access: StudentAccess) -> Mapping[str, SheetP
     return store.classwork.progress(access.activity.id, access.student.id)
 
 
-def _state(progress: SheetProgress | None) -> StepState:
-    """The state of a sheet: handed in outranks checked, which outranks begun; None is a sheet nobody typed on."""
+def _step_state(progress: SheetProgress | None) -> StepState:
+    """The first that holds of "handed-in" (any attempt), "checked" (one attempt or more), and "begun" (only typed on).
+
+    "new" for None: a sheet that the student has typed nothing on.
+    """
     if progress is None:
         return "new"
     if progress.handed_in:

@@ -61,22 +61,29 @@ def status_of(error: Exception) -> int:
 
 
 def register_exception_handlers(app: FastAPI) -> None:
-    """Answer every error with its status and one sentence: JSON below /api/, a page everywhere else."""
+    """Answer every error with its status and one sentence: JSON below /api/, a page everywhere else.
+
+    The errors of STATUS have their status there. Any exception without a handler of its own is a 500 whose sentence
+    says nothing about it.
+    """
     for kind in STATUS:
         app.add_exception_handler(kind, _core_error)
-    app.add_exception_handler(HubError, _no_config)
+    app.add_exception_handler(HubError, _hub_error)
     app.add_exception_handler(NotSignedInError, _not_signed_in)
-    app.add_exception_handler(TooManyGuessesError, _too_many)
-    app.add_exception_handler(PasswordsBusyError, _busy)
-    app.add_exception_handler(HTTPException, _http)
-    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(TooManyGuessesError, _too_many_guesses)
+    app.add_exception_handler(PasswordsBusyError, _passwords_busy)
+    app.add_exception_handler(HTTPException, _http_exception)
+    app.add_exception_handler(RequestValidationError, _invalid_request)
     app.add_exception_handler(SQLAlchemyError, _no_database)
     app.add_exception_handler(ClientDisconnect, _client_disconnected)
-    app.add_exception_handler(Exception, _unexpected)
+    app.add_exception_handler(Exception, _unexpected_error)
 
 
 def _error_response(request: Request, status: int, sentence: str, headers: dict[str, str] | None = None) -> Response:
-    """The sentence as {"detail": ...} below /api/, on the error page everywhere else."""
+    """The sentence as {"detail": ...} below /api/, on the error page everywhere else, with these headers too.
+
+    A character that cannot be sent becomes a question mark.
+    """
     sentence = sentence.encode(errors="replace").decode()  # half a character from a JSON escape cannot be sent
     if request.url.path.startswith("/api/"):
         return JSONResponse({"detail": sentence}, status, headers)
@@ -89,8 +96,8 @@ def _core_error(request: Request, error: Exception) -> Response:
     return _error_response(request, status_of(error), str(error))
 
 
-def _http(request: Request, error: Exception) -> Response:
-    """An HTTPException with its own sentence; 404 and 405 of the framework get one of ours."""
+def _http_exception(request: Request, error: Exception) -> Response:
+    """The status, headers and sentence of an HTTPException; a 404 or 405 without a sentence of its own gets ours."""
     assert isinstance(error, HTTPException)  # noqa: S101 - registered for this class alone
     sentences = {404: "There is no such page here.", 405: "This address does not take that kind of request."}
     plain = isinstance(error.detail, str) and error.detail not in ("Not Found", "Method Not Allowed")
@@ -99,34 +106,37 @@ def _http(request: Request, error: Exception) -> Response:
 
 
 def _not_signed_in(request: Request, error: Exception) -> Response:
-    """Redirect to the sign-in form, and back afterwards; 401 with a sentence for a form or a script."""
+    """Redirect a page view (GET, HEAD) to the sign-in form, and back afterwards; 401 for a form or an htmx request."""
     if request.method in ("GET", "HEAD") and not is_htmx(request):
         return RedirectResponse(url_for("show_sign_in", next=request.url.path), 303)
     return _error_response(request, 401, services_of(request).library.wording.say("class", "signed-out"))
 
 
-def _too_many(request: Request, error: Exception) -> Response:
+def _too_many_guesses(request: Request, error: Exception) -> Response:
     """429 with the seconds to wait, in words and as Retry-After."""
     assert isinstance(error, TooManyGuessesError)  # noqa: S101 - registered for this class alone
     sentence = services_of(request).library.wording.say("class", "too-many", seconds=error.seconds)
     return _error_response(request, 429, sentence, {"Retry-After": str(error.seconds)})
 
 
-def _busy(request: Request, error: Exception) -> Response:
-    """503 while too many passwords are being hashed."""
+def _passwords_busy(request: Request, error: Exception) -> Response:
+    """503, to be tried again after 3 s, while too many passwords are being hashed."""
     return _error_response(
         request, 503, services_of(request).library.wording.say("class", "busy"), {"Retry-After": "3"}
     )
 
 
-def _no_config(request: Request, error: Exception) -> Response:
+def _hub_error(request: Request, error: Exception) -> Response:
     """The status and the sentence of a HubError: no such model, not allowed, too large, or the Hub does not answer."""
     assert isinstance(error, HubError)  # noqa: S101 - registered for this class alone
     return _error_response(request, error.status, str(error))
 
 
-def _invalid(request: Request, error: Exception) -> Response:
-    """422 with the first field that is wrong: 'answers.keys.rows: Input should be a valid string.'"""
+def _invalid_request(request: Request, error: Exception) -> Response:
+    """422 with the first invalid field and its problem; a body that is no JSON has a sentence of its own.
+
+    Example: 'answers.keys.rows: Input should be a valid string.'
+    """
     assert isinstance(error, RequestValidationError)  # noqa: S101 - registered for this class alone
     first = error.errors()[0]
     if first["type"] == "json_invalid":
@@ -146,6 +156,6 @@ def _client_disconnected(request: Request, error: Exception) -> Response:
     return Response(status_code=400)  # nobody reads it: the connection ended in the middle of a form
 
 
-def _unexpected(request: Request, error: Exception) -> Response:
+def _unexpected_error(request: Request, error: Exception) -> Response:
     # Starlette answers this outside of every middleware, the guard too.
     return _error_response(request, 500, "Something went wrong on our side. Nothing typed is lost: try again.", HEADERS)

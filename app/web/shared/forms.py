@@ -57,11 +57,14 @@ FormDep = Annotated[FormReader, Depends(read_form)]
 
 
 def whole_number(text: str, highest: int, *, lowest: int = 0) -> int | None:
-    """The number that a text of ASCII digits writes; None for any other text, or a number out of range.
+    """The number that a text of ASCII digits writes, from `lowest` to `highest`, both included; None for anything else.
+
+    A text with more digits than `highest` has is None too, so that nothing long is ever converted.
 
     Example:
         whole_number("12", 99)    12
         whole_number("120", 99)   None
+        whole_number("012", 99)   None
         whole_number("+1", 99)    None
     """
     if not (text.isascii() and text.isdigit() and len(text) <= len(str(highest))):

@@ -28,7 +28,7 @@ class Passwords:
 
     def hash(self, password: str) -> str:
         """The hash to store for a password; raises PasswordsBusyError."""
-        with self._turn():
+        with self._wait_for_turn():
             return self._hasher.hash(password)
 
     def verify(self, password: str, stored: str | None) -> bool:
@@ -36,7 +36,7 @@ class Passwords:
 
         Both take equally long, so that the time tells nobody whether an account exists.
         """
-        with self._turn():
+        with self._wait_for_turn():
             right = self._hasher.verify(password[:MAX_PASSWORD], stored or self._dummy_hash)
         return right and stored is not None
 
@@ -46,8 +46,8 @@ class Passwords:
         return self._hasher.hash("nobody signs in with this")
 
     @contextmanager
-    def _turn(self) -> Iterator[None]:
-        """Wait until fewer than two passwords are being hashed; raises PasswordsBusyError where eight wait already."""
+    def _wait_for_turn(self) -> Iterator[None]:
+        """Run the block once fewer than two others are running; raises PasswordsBusyError where eight wait already."""
         if not self._room.acquire(blocking=False):
             raise PasswordsBusyError
         try:

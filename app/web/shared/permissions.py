@@ -108,7 +108,10 @@ EditableCourse = Annotated[CourseAccess, Depends(editable_course)]
 
 
 def editable_student(services: ServicesDep, access: EditableCourse, student_id: int) -> RosterStudentAccess:
-    """A student on the roster of a course, for its instructors, to change it; 404 for a student of another course."""
+    """A student on the roster of a course, for its instructors, to change it; 404 for one of another course or none.
+
+    Before that, 404 for teachers who are not on its staff, 403 for assistants, 409 for an archived course.
+    """
     student = services.store.roster.find_student(_valid_id(student_id))
     if student is None or student.course_id != access.course.id:
         raise HTTPException(404)
@@ -119,7 +122,10 @@ EditableStudent = Annotated[RosterStudentAccess, Depends(editable_student)]
 
 
 def staff_activity(services: ServicesDep, teacher: SignedIn, activity_id: int) -> ActivityAccess:
-    """An activity for the staff of its course; others get 404, as for an activity that does not exist."""
+    """An activity, also a draft, for the instructors and assistants of its course; others get 404, as for no activity.
+
+    NotSignedInError comes first where nobody is signed in.
+    """
     activity = services.store.activities.find(_valid_id(activity_id))
     if activity is None:
         raise HTTPException(404)
@@ -139,7 +145,7 @@ class StudentResultsAccess:
 
 
 def staff_student_results(services: ServicesDep, access: StaffActivity, student_id: int) -> StudentResultsAccess:
-    """A student's results in an activity, for the staff of its course; 404 for a student of another course."""
+    """A student and an activity of one course, for the staff of that course; 404 for a student of another course."""
     student = services.store.roster.find_student(_valid_id(student_id))
     if student is None or student.course_id != access.course.id:
         raise HTTPException(404)
@@ -160,9 +166,10 @@ EditableActivity = Annotated[ActivityAccess, Depends(editable_activity)]
 
 
 def require_student(request: Request, services: ServicesDep, activity_id: int) -> StudentAccess:
-    """An activity for a browser that is enrolled in its course; others get 404, and everybody for a draft.
+    """An activity with the student that this browser is in its course, by the visitor's cookie.
 
-    In an archived course the activity counts as closed.
+    404 with a sentence for browsers that are not enrolled in the course, and for everybody where the activity is a
+    draft or does not exist. In an archived course the activity counts as closed.
     """
     token = request.cookies.get(VISITOR_COOKIE)
     valid = token is not None and 0 < activity_id <= LARGEST_ID
@@ -197,7 +204,10 @@ OwnEnrolment = Annotated[EnrolmentAccess, Depends(own_enrolment)]
 
 
 def _require_staff(services: Services, course_id: int, teacher: Teacher) -> tuple[Role, Course]:
-    """A teacher's role in a course, and the course; raises 404 for no such course or one that they do not teach."""
+    """A teacher's role in a course, instructor or assistant, and the course; raises 404 where they have no role in it.
+
+    404 too for an id that no course has.
+    """
     role = services.store.courses.role(_valid_id(course_id), teacher)
     course = services.store.courses.find(course_id) if role else None
     if role is None or course is None:

@@ -60,14 +60,20 @@ class RateLimits:
         self._lock = threading.Lock()
 
     def check(self, limit: Limit, key: str) -> None:
-        """Raise TooManyGuessesError where less than one token is left; takes none."""
+        """Raise TooManyGuessesError, with the seconds until there is a whole token, where less than one is left.
+
+        Takes no token.
+        """
         with self._lock:
             tokens = self._tokens_now(limit, key)
         if tokens < 1:
             raise TooManyGuessesError(int((1 - tokens) * self._buckets[limit].refill_s) + 1)
 
     def record_failure(self, limit: Limit, key: str) -> None:
-        """Take one token, or what is left of one; never raises."""
+        """Take one token, or what is left of one; never raises.
+
+        Beyond MAX_BUCKETS keys, those whose last failure is longest ago are forgotten, and so have full buckets again.
+        """
         with self._lock:
             self._tokens[limit, key] = (max(self._tokens_now(limit, key) - 1, 0), self._clock())
             self._tokens.move_to_end((limit, key))

@@ -36,13 +36,15 @@ class Guard:
             return
         send = _with_headers(send)
         if scope["method"] not in ("GET", "HEAD", "OPTIONS") and _is_cross_site(Headers(scope=scope)):
-            await _refusal(scope, "This form was sent from another site.", 403)(scope, receive, send)
+            await _refusal_response(scope, "This form was sent from another site.", 403)(scope, receive, send)
             return
         await self._with_size_limit(scope, receive, send)
 
     async def _with_size_limit(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Run the app; answer 413 for a body over MAX_BODY, by its stated length or as soon as too much has come."""
-        refusal = _refusal(scope, f"A request may be at most {MAX_BODY:,} bytes long.", 413)
+        """Run the app; 413 for a body over MAX_BODY: without running it where the stated length is over it already,
+        else as soon as too much has come.
+        """
+        refusal = _refusal_response(scope, f"A request may be at most {MAX_BODY:,} bytes long.", 413)
         length = Headers(scope=scope).get("content-length", "")
         if length.isdigit() and int(length) > MAX_BODY:
             await refusal(scope, receive, send)
@@ -50,6 +52,7 @@ class Guard:
         received = 0  # bytes
 
         async def count_received() -> Message:
+            """The next message of the request; raises _TooLargeError once more than MAX_BODY bytes have come."""
             nonlocal received
             message = await receive()
             received += len(message.get("body", b""))
@@ -58,6 +61,7 @@ class Guard:
             return message
 
         async def refuse_truncated(message: Message) -> None:
+            """Send a message of the app; raise _TooLargeError where it begins to answer a body that is too large."""
             if received > MAX_BODY and message["type"] == "http.response.start":  # the app took it for a broken body
                 raise _TooLargeError
             await send(message)
@@ -68,7 +72,7 @@ class Guard:
             await refusal(scope, receive, send)
 
 
-def _refusal(scope: Scope, sentence: str, status: int) -> Response:
+def _refusal_response(scope: Scope, sentence: str, status: int) -> Response:
     """A response with one sentence: JSON below /api/, plain text everywhere else."""
     if scope["path"].startswith("/api/"):
         return JSONResponse({"detail": sentence}, status)
@@ -76,7 +80,10 @@ def _refusal(scope: Scope, sentence: str, status: int) -> Response:
 
 
 def _is_cross_site(headers: Headers) -> bool:
-    """Whether a browser says that another site sent this; programs that are no browsers send neither header."""
+    """Whether a browser says, by Sec-Fetch-Site or Origin, that another site sent this; a sister subdomain is another.
+
+    False without either header, because only browsers send them.
+    """
     if headers.get("sec-fetch-site") in ("cross-site", "same-site"):
         return True
     origin = headers.get("origin")
@@ -86,11 +93,12 @@ def _is_cross_site(headers: Headers) -> bool:
 def _with_headers(send: Send) -> Send:
     """A `send` that adds HEADERS to a response, except those that the response has set itself."""
 
-    async def wrapped(message: Message) -> None:
+    async def send_with_headers(message: Message) -> None:
+        """Send a message, with HEADERS where it is the start of a response."""
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
             for name, value in HEADERS.items():
                 headers.setdefault(name, value)
         await send(message)
 
-    return wrapped
+    return send_with_headers

@@ -73,18 +73,19 @@ def row_views(
 ) -> tuple[RowView, ...]:
     """Every row of a sheet, top to bottom, with the texts in its blanks; a mark stands only beside the text it is for.
 
-    `truth` is the sheet whose answers are shown, None while none may be; a row that it does not have shows none.
-    `pointed_at` are the blanks that a hint points to.
+    `report` has the marks, None before the first; a blank whose text has changed since then has none. `truth` is the
+    sheet whose answers are shown, None while none may be; a row that it does not have shows none. `pointed_at` are the
+    blanks that a hint points to.
     """
     answered = {row.key for row in truth.rows} if truth else ()
     return tuple(
         RowView(
             row,
             tuple(
-                replace(_box(variant, row, blank, answers.get(str(blank), ""), report), hinted=blank in pointed_at)
+                replace(_box_view(variant, row, blank, answers.get(str(blank), ""), report), hinted=blank in pointed_at)
                 for blank in row.blanks
             ),
-            _answer(truth, row) if truth and row.key in answered else None,
+            _answer_view(truth, row) if truth and row.key in answered else None,
         )
         for row in variant.rows
     )
@@ -120,8 +121,11 @@ def run_button(variant: Variant) -> str:
     return str(variant.wording.sections["run-buttons"].get(variant.table.key, ""))
 
 
-def _box(variant: Variant, row: Row, blank: Blank, text: str, report: Report | None) -> BoxView:
-    """A blank with its text, and the mark of the report if that was given for this very text."""
+def _box_view(variant: Variant, row: Row, blank: Blank, text: str, report: Report | None) -> BoxView:
+    """A blank with its label and text, and the report's mark if that was given for this very text.
+
+    It counts as explained where the diagnosis explains this blank and at least one other.
+    """
     mark = report.marks.get(blank) if report else None
     label = f"{row.name}, {variant.wording.say('axes', blank.field)}"
     explains = report.diagnosis.explains if report and report.diagnosis else ()
@@ -129,8 +133,12 @@ def _box(variant: Variant, row: Row, blank: Blank, text: str, report: Report | N
     return BoxView(blank, label, text, mark if mark and mark.text == text else None, explained)
 
 
-def _answer(variant: Variant, row: Row) -> AnswerView:
-    """The answer of a row; the equation is left out on sheets with tokens as columns, where it would be transposed."""
+def _answer_view(variant: Variant, row: Row) -> AnswerView:
+    """The number and the symbols of each blank of a row, with the equation of a matrix or the formula of a count.
+
+    The equation is left out where the matrix has none, such as the input, and on sheets with tokens as columns, where
+    it would be transposed.
+    """
     definition = variant.table.asked[row.key]
     fields = tuple(
         (format_number(variant.answer(blank)), variant.notation.write(variant.expression(blank)))

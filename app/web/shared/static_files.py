@@ -47,7 +47,10 @@ class HashedStaticFiles(StaticFiles):
 
 
 def _is_current(path: str, scope: Scope) -> bool:
-    """Whether what stands at this address can never change."""
+    """Whether what stands at this address can never change: a file in vendor/, or one asked for by its present hash.
+
+    False without a hash in the query, with an outdated one, and for a file that does not exist.
+    """
     if _has_version_in_name(path):
         return True
     version = parse_qs(scope["query_string"].decode("latin-1")).get("v", [""])[0]

@@ -16,7 +16,10 @@ SESSION_COOKIE_MAX_AGE_S = 30 * 24 * 3600
 
 
 def start_session(request: Request, store: Store, teacher: Teacher, path: str) -> Response:
-    """Sign the teacher in in this browser, where any session it had ends, and go to that path of this site."""
+    """Sign the teacher in in this browser, where any session it had ends, and redirect (303) to that path of this site.
+
+    The browser gets a cookie for 30 days. The audit log records it. The path is not checked here: `path_on_this_site`.
+    """
     if token := request.cookies.get(TEACHER_COOKIE):
         store.people.end_session(token)
     response = RedirectResponse(path, 303)
@@ -27,7 +30,10 @@ def start_session(request: Request, store: Store, teacher: Teacher, path: str) -
 
 
 def end_session(request: Request, store: Store, teacher: Teacher, *, everywhere: bool) -> Response:
-    """Sign the teacher out in this browser, or in every browser, and go to the sign-in page."""
+    """Sign the teacher out in this browser alone, or in every browser, and redirect (303) to the sign-in page.
+
+    This browser's cookie is deleted, and the audit log records it.
+    """
     if everywhere:
         store.people.end_sessions(teacher)
     else:

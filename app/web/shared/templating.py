@@ -23,7 +23,10 @@ from app.web.shared.urls import url_for
 
 @cache
 def template_environment() -> Environment:
-    """The environment of every template, made once: a template that is missing a variable raises UndefinedError."""
+    """The Jinja environment of every template, with url_for, static_url and the filters below, made once.
+
+    Text is escaped, a missing variable raises UndefinedError, and a template that changes is not read again.
+    """
     environment = Environment(
         loader=FileSystemLoader(PROJECT / "templates"),
         autoescape=True,
@@ -109,7 +112,10 @@ def _equation_word(word: str, letters: Mapping[str, str]) -> Markup:
 
 
 def _symbol(text: str) -> Markup:
-    """A symbol in italics with its subscript; a text that does not begin with letters is only escaped."""
+    """A symbol in italics with its subscript: 'd_h' becomes <i>d</i><sub>h</sub>.
+
+    A text whose part before the first underscore is not letters alone, primes aside, is only escaped: '128', 'W2'.
+    """
     base, _, below = text.partition("_")
     if not base.replace("'", "").isalpha():
         return escape(text)
