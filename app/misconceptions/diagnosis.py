@@ -48,9 +48,11 @@ class _Fit:
 
 
 def diagnose(problem: Problem, values: Values) -> Diagnosis | None:
-    """The misconception, or the two, that explain the most wrong blanks and contradict the fewest right ones.
+    """The misconception, or the two held at once, that explain the typed `values` best; None if none explains them.
 
-    None if nothing is wrong, if only one blank slipped by a digit, or if nothing explains the sheet.
+    Best is the lowest cost: wrong blanks left unexplained, right blanks where a wrong number was predicted, a slip, and
+    a second misconception each add to it. Two at once are only tried if no single one fits at no cost. None as well if
+    nothing is wrong, or if the only wrong blank is a slip of one digit. Blanks missing from `values` don't count.
     """
     wrong = {blank: number for blank, number in values.items() if number != problem.key[blank]}
     if not wrong or is_single_slip(problem.key, wrong):
@@ -64,7 +66,7 @@ def diagnose(problem: Problem, values: Values) -> Diagnosis | None:
 
 
 def _diagnosis_of(problem: Problem, fit: _Fit) -> Diagnosis:
-    """The fit's misconceptions as a Diagnosis: the one that explains more blanks is its key."""
+    """The fit's misconceptions as a Diagnosis: the one that explains more blanks is its key, the other its `also`."""
     explains = tuple(blank for blank in problem.blanks if blank in fit.explained)
     first, *others = sorted(fit.held, key=lambda e: -sum(blank in fit.explained for blank in e.wrong_answers))
     return Diagnosis(first.misconception, explains, tuple(other.misconception for other in others))
@@ -78,7 +80,11 @@ def _fits_alone(problem: Problem, values: Values, wrong: Values) -> Iterator[_Fi
 
 
 def _fits_of_two(problem: Problem, values: Values, wrong: Values) -> Iterator[_Fit]:
-    """Two misconceptions at once, each with a blank that the other doesn't explain, and more explained than not."""
+    """Fits of two different misconceptions at once, each of which explains a wrong blank that the other doesn't.
+
+    A pair is left out if half or more of the blanks that one of the two predicts hold a wrong number that neither
+    explains.
+    """
     candidates = [(e, explained) for e in expectations(problem) if (explained := _confirmed(e, wrong))]
     for (first, by_first), (second, by_second) in combinations(candidates, 2):
         if first.misconception == second.misconception or by_first <= by_second or by_second <= by_first:
@@ -90,7 +96,11 @@ def _fits_of_two(problem: Problem, values: Values, wrong: Values) -> Iterator[_F
 
 
 def _fits_transposed(problem: Problem, values: Values) -> Iterator[_Fit]:
-    """A misconception that transposes matrices, and another that explains the sheet once they are transposed back."""
+    """Fits of a misconception that transposes, with another one that explains the sheet once it is transposed back.
+
+    Transposed back, each number stands in the blank it was meant for. A pair is left out if half or more of the numbers
+    moved this way are still neither right nor explained, or if the other one alone explains as much.
+    """
     for transposing in (e for e in expectations(problem) if e.transposed):
         # The blank that each number was meant for, and the sheet with every number put there.
         meant = {blank: blank.transposed if _transposes(transposing, blank) else blank for blank in values}
@@ -118,9 +128,9 @@ def _confirmed(expectation: Expectation, wrong: Values) -> frozenset[Blank]:
 
 
 def _worked_out_with_both(problem: Problem, wrong: Values, first: Expectation, second: Expectation) -> Iterator[Blank]:
-    """Counts worked out with both misconceptions: the errors of a sum added, or the factors of a product multiplied.
+    """The wrong counts whose number follows from both misconceptions at once: errors added, or factors multiplied.
 
-    Example: where the truth is 10, and alone they write 20 and 30, both together write 40 or 60.
+    Example: where 10 is right, and alone they predict 20 and 30, the number is 40 or 60.
     """
     for blank in first.wrong_answers.keys() & second.wrong_answers.keys() & wrong.keys():
         right, by_first, by_second = problem.key[blank], first.wrong_answers[blank], second.wrong_answers[blank]
@@ -131,10 +141,11 @@ def _worked_out_with_both(problem: Problem, wrong: Values, first: Expectation, s
 def _fit(
     problem: Problem, values: Values, wrong: Values, held: tuple[Expectation, ...], explained: frozenset[Blank]
 ) -> Iterator[_Fit]:
-    """The fit of these expectations, or nothing if they leave too much unexplained or contradict too much.
+    """The fit of expectations `held` at once, or nothing if they explain too little or contradict too much.
 
-    Too much is: more unexplained wrong blanks than a third of the explained ones and one slip, or more right blanks
-    that should be wrong than half of the explained ones. A single slip of the right number explains nothing.
+    `explained` are those of the `wrong` blanks that they account for. Of the other wrong blanks one may be a slip of a
+    digit; the rest may be at most a third as many as the explained ones. Right blanks in which they predict a wrong
+    number may be at most half as many. Nothing either if all that is explained is one slip of a right number.
     """
     if len(explained) == 1 and is_single_slip(problem.key, {blank: wrong[blank] for blank in explained}):
         return

@@ -42,7 +42,11 @@ def expectations(problem: Problem) -> tuple[Expectation, ...]:
 
 
 def _expectations_of(misconception: Misconception, problem: Problem, sizes: Mapping[str, int]) -> list[Expectation]:
-    """One expectation for each prediction that changes something, and changes it otherwise than those before."""
+    """One Expectation for each way in which a misconception fills in the problem, in the order of its predictions.
+
+    Predictions that change no blank, or the same blanks to the same numbers as an earlier one, have none. `sizes` are
+    the sizes of all symbols, the model's included.
+    """
     expected = list[Expectation]()
     for prediction in misconception.predictions[problem.topic]:
         wrong_answers = _wrong_answers(prediction, problem, sizes)
@@ -52,20 +56,27 @@ def _expectations_of(misconception: Misconception, problem: Problem, sizes: Mapp
 
 
 def _wrong_answers(prediction: Prediction, problem: Problem, sizes: Mapping[str, int]) -> dict[Blank, int]:
-    """The predicted numbers that are not the right ones; empty if the model lacks a size, or one is not whole."""
+    """The wrong numbers that a prediction writes, by blank; blanks in which it writes the right number are left out.
+
+    Empty if one of its symbols has no size in this model, such as d_per_head where H does not divide d.
+    """
     try:
         substituted = {**sizes, **{symbol: sizes[other] for symbol, other in prediction.substitutions.items()}}
         written = {
             blank: _predicted_number(prediction, problem, blank, substituted)
-            for blank in _concerned(prediction, problem)
+            for blank in _affected_blanks(prediction, problem)
         }
     except (ExpressionError, KeyError):
         return {}
     return {blank: number for blank, number in written.items() if number != problem.key[blank]}
 
 
-def _concerned(prediction: Prediction, problem: Problem) -> Iterable[Blank]:
-    """The blanks that a prediction may change; some of them may be named twice."""
+def _affected_blanks(prediction: Prediction, problem: Problem) -> Iterable[Blank]:
+    """The blanks of the sheet that a prediction may change; some of them may be named twice.
+
+    They are all blanks if it transposes "*"; else those of the tensors it transposes, those with a symbol it
+    substitutes, and those it overrides.
+    """
     if "*" in prediction.transposed:
         return problem.blanks
     transposed = [blank for blank in problem.blanks if blank.tensor in prediction.transposed]
@@ -76,7 +87,11 @@ def _concerned(prediction: Prediction, problem: Problem) -> Iterable[Blank]:
 
 
 def _predicted_number(prediction: Prediction, problem: Problem, blank: Blank, sizes: Mapping[str, int]) -> int:
-    """What a prediction writes into one blank: its override, the other side's number, or its own size substituted."""
+    """The number that a prediction writes into one blank, which may be the right one.
+
+    An override of the blank comes first; else, if the prediction transposes, the right number of the other side; else
+    the blank's own expression at `sizes`, in which the substituted symbols have their new size.
+    """
     if override := prediction.overrides.get(str(blank)):
         size = Expression.parse(override)
         own = {symbol: BLANK_SYMBOLS[symbol](problem, blank) for symbol in size.symbols & BLANK_SYMBOLS.keys()}
@@ -93,9 +108,10 @@ def _model_sizes(architecture: Architecture) -> dict[str, int]:
 
 
 def cannot_tell_apart(problem: Problem) -> tuple[tuple[str, str], ...]:
-    """Pairs of misconceptions that fill in this sheet alike; ("…", "right") for one that does not show on it.
+    """Pairs of keys of misconceptions that this sheet can't tell apart; (key, "right") for one that doesn't show on it.
 
-    One that changes a single blank by no more than a slip of a digit counts as not showing.
+    The latter come first: those of the topic that don't apply to the model, change nothing, or change a single blank by
+    no more than a slip of a digit. Two others are a pair if they fill in the whole sheet alike in one of their ways.
     """
     expected = expectations(problem)
     shown = {e.misconception for e in expected if not is_single_slip(problem.key, e.wrong_answers)}

@@ -36,7 +36,7 @@ def mismatches(table: TensorTable, values: Values) -> list[DimensionMismatch]:
     """Every pair of sides that an equation makes equal and `values` doesn't, in the order of computation.
 
     In a group of equal sides, each that differs is paired with the first known one; sides without a value are skipped.
-    The sum of input and output comes last.
+    Last come the rows and columns in which the output differs from the input it is added to.
     """
     clashes = []
     for result, groups in table.equal_sides.items():
@@ -76,10 +76,11 @@ def infer_unasked_lengths(table: TensorTable, values: Values, asked: frozenset[s
 
 
 def typed_source_of(table: TensorTable, values: Values, asked: frozenset[str]) -> dict[Blank, Blank]:
-    """Map every side whose length is known to the side in `values` that the length was typed in.
+    """Map every side whose length is typed or follows from a typed one to the side in `values` that it comes from.
 
-    A side in `values` maps to itself; a side of a tensor that is not asked maps to the first known side that an
-    equation makes equal to it. Example: with queries.columns typed, W_Q.columns maps to queries.columns.
+    A side in `values` maps to itself; a side of a tensor that is not asked maps to the source of the first known side
+    that an equation makes equal to it; any other side is left out. Example: with queries.columns typed, W_Q.columns
+    maps to queries.columns.
     """
     source_of = {blank: blank for blank in values}
     for groups in table.equal_sides.values():
@@ -95,7 +96,7 @@ def upstream_blanks(table: TensorTable, asked: frozenset[str]) -> dict[Blank, fr
     """For each side that an equation makes, in the order of computation, the asked sides it gets its length from.
 
     Tensors that are not asked are replaced by their own inputs: without a row for the context, the output's rows come
-    from the rows of the weights. Empty if nothing asked leads to a side.
+    from the rows of the weights. The set of a side that comes from nothing asked is empty.
     """
     upstream: dict[Blank, frozenset[Blank]] = {}
     for key, groups in table.equal_sides.items():

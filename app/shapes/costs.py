@@ -23,7 +23,7 @@ HALF_OF = PARTS_SUM * Fraction(1, 2)
 
 
 def product_flops(table: TensorTable, key: str) -> Expression:
-    """The operations of the product that makes a tensor: 2 · the length of each axis label of its equation.
+    """The operations of the product that makes a tensor: 2 · the length of each axis label of its equation, multiplied.
 
     Example: a head's scores, 'n h, m h -> n m', cost 2·N·N·d_h. Raises KeyError if no equation makes the tensor.
     """
@@ -37,9 +37,11 @@ def product_flops(table: TensorTable, key: str) -> Expression:
 
 
 def layer_costs(gated: bool) -> tuple[Count, ...]:
-    """The FLOPs of each product of one layer for N tokens, over all heads, then of its whole feed-forward block.
+    """Counts of the FLOPs of one layer for N tokens: of each attention product, then of the feed-forward block as one.
 
-    Masked scores are computed as well, so the mask saves nothing. `gated` adds the matrix of the gate.
+    The products are queries, keys, values, scores, context and output, each over all heads that compute it: H query
+    heads, or G key/value heads for keys and values. Masked scores cost as much as others. The feed-forward block has
+    W_up and W_down, and W_gate if `gated`.
     """
     in_all_heads = [
         Count(f"{key}_flops", Expression.parse(heads) * product_flops(SINGLE_HEAD, key), _flops_formula(key))
@@ -60,10 +62,11 @@ def _flops_formula(key: str) -> str:
 
 
 def memory_costs() -> tuple[Count, ...]:
-    """The bytes of all parameters at 16, 8 and 4 bits a number, and of the KV cache after N tokens at 16 and 8.
+    """Counts of bytes: of all parameters at 16, 8 and 4 bits a number, then of the KV cache at 16 and 8 bits.
 
-    `params` is the number of parameters. The cache keeps a key and a value for every token, layer and key/value head
-    (Pope et al., arXiv:2211.05102). Half the bits take half the bytes.
+    The cache keeps a key and a value for every one of N tokens, layer and key/value head (Pope et al.,
+    arXiv:2211.05102). `params` stands for the number of parameters. A count is worked out as half of the one with twice
+    the bits, if there is one.
     """
     weights = [
         _memory_count("weights", bits, Expression.parse("params"), f"{size} bytes · parameters")

@@ -13,9 +13,10 @@ LAYER_PARTS = ("attention", "feed_forward", "norms")
 
 
 def parameter_rows(architecture: Architecture) -> tuple[Count, ...]:
-    """Parts of the model, then parts of one layer, then the total; a part without parameters has no row.
+    """Counts of parameters: embedding, all layers, final norm, output head; attention, feed-forward, norms; the total.
 
-    For models whose layers are all alike: all layers together are L times the one that is counted here.
+    Attention, feed-forward and norms are those of one layer, and all layers are L times their sum: right only for
+    models whose layers are alike. A part without parameters has no row.
     """
     in_layer, outside = architecture.stacks[0].runs[-1].parameters, architecture.outside_parameters
     all_layers = _sum(in_layer) * Expression.parse("L")

@@ -28,8 +28,9 @@ def shapes(architecture: Architecture, tokens: int, decoder_tokens: int | None =
     """Every shape for N tokens as [rows, columns]: one head, its layer, a decode step, the whole model.
 
     An encoder-decoder encodes N tokens and decodes M = `decoder_tokens`; if that is None, N of them, but no more than
-    the decoder has positions. Its head and layer are the encoder's, its decode step is the decoder's, and "causal" has
-    one answer for each of its three kinds of attention. Raises TokensError.
+    the decoder has positions. Its head and layer are the encoder's, its decode step is the decoder's, "causal" has one
+    answer for each of its three kinds of attention, and "cross" is one head of its cross-attention. Raises TokensError
+    for a length that the model cannot take.
     """
     sizes = {**architecture.all_sizes, "N": architecture.check_tokens(tokens)}
     checked_decoder_tokens = check_decoder_tokens(architecture, tokens, decoder_tokens)
@@ -55,7 +56,11 @@ def causal_parts(architecture: Architecture) -> dict[str, bool]:
 
 
 def decode_step_shapes(architecture: Architecture, tokens: int) -> dict[str, Shape] | None:
-    """The shapes of one more token after `tokens` cached ones, in one head of the first layer; None without a step."""
+    """[rows, columns] by tensor of one head's step for one more token after `tokens` cached ones; None without a step.
+
+    A model has no step without a KV cache, without a position for the new token, or if it is bidirectional and has no
+    decoder. A full sliding window drops the oldest key.
+    """
     table = decode_step_table(architecture, tokens)
     if table is None:
         return None
@@ -64,9 +69,11 @@ def decode_step_shapes(architecture: Architecture, tokens: int) -> dict[str, Sha
 
 
 def model_shapes(architecture: Architecture, tokens: int, decoder_tokens: int) -> dict[str, Shape | None]:
-    """From embedded tokens to logits; of an encoder-decoder, through its decoder. "logits" is None without a task head.
+    """[rows, columns] of each activation from embedded tokens to logits, with one layer for all, by tensor.
 
-    Parameters and the token numbers themselves are left out.
+    Those of an encoder-decoder are its decoder's, for M = `decoder_tokens`; of other models, for N = `tokens`. "logits"
+    are those of the model's task head, None if it has none. Parameters, token numbers and the last token's logits are
+    left out.
     """
     table, logits = whole_model_table(architecture), architecture.task_head.logits
     length = decoder_tokens if architecture.encoder_decoder else tokens

@@ -185,7 +185,7 @@ CROSS_ATTENTION = TensorTable(
 # Latent attention (DeepSeek-AI, arXiv:2405.04434): the cache holds r_kv + d_rope numbers a token, for all heads
 # together, and keys (d_h = d_nope + d_rope wide) and values are made from them. u, k and c are H heads side by side.
 def _latent_attention(key: str, *queries: Tensor) -> TensorTable:
-    """A layer with latent attention, whose queries are made from the input as these tensors say."""
+    """The table of a layer with latent attention, as in DeepSeek; the given tensors make its queries from the input."""
     return TensorTable(
         key,
         (
@@ -237,7 +237,10 @@ DIRECT_LATENT_ATTENTION = _latent_attention(
 
 
 def _whole_model(key: str, *feed_forward: Tensor) -> TensorTable:
-    """A model from tokens to logits with this feed-forward block; of its L layers one stands in the table."""
+    """The table of a model from tokens to logits, in which one layer stands for all L.
+
+    `feed_forward` are the tensors of the layer's feed-forward block, from normed_residual to fed_forward.
+    """
     return TensorTable(
         key,
         (

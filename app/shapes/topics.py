@@ -94,7 +94,8 @@ def sizes_for(key: str, architecture: Architecture, tokens: int, decoder_tokens:
     """A size for every symbol that the topic's table may use.
 
     N is `tokens`, M is `decoder_tokens`, W the window (tokens + 1 for a model without one), `pairs` half the numbers
-    that RoPE rotates; the rest are the model's own: the decoder's if the topic uses the decoder, else the encoder's.
+    that RoPE rotates (none without RoPE); to these come the topic's extra sizes, and the model's own: the decoder's if
+    the topic uses the decoder, else the encoder's.
     """
     topic = TOPICS[key]
     model_sizes = architecture.decoder_sizes if topic.uses_decoder else architecture.all_sizes
@@ -105,9 +106,10 @@ def sizes_for(key: str, architecture: Architecture, tokens: int, decoder_tokens:
 
 
 def check_decoder_tokens(architecture: Architecture, tokens: int, decoder_tokens: int | None) -> int:
-    """The number of decoder tokens; if None is given, `tokens`, but never more than the decoder has positions.
+    """The number of decoder tokens, checked; if None, `tokens`, but no more than the decoder has positions.
 
-    Raises TokensError for a number out of range, and for any number if the model has no encoder and decoder.
+    Raises TokensError for a number below 1 or above those positions, and for any number, though not for None, if the
+    model is no encoder-decoder.
     """
     longest = architecture.max_decoder_tokens
     if decoder_tokens is None:
@@ -122,9 +124,10 @@ def check_decoder_tokens(architecture: Architecture, tokens: int, decoder_tokens
 
 
 def decode_step_table(architecture: Architecture, tokens: int) -> TensorTable | None:
-    """The table of one more token after `tokens` cached ones; None if there is no KV cache or no position left.
+    """The table of one more token after `tokens` cached ones; None without a KV cache or a position for the new token.
 
-    With a sliding window that the cache fills, it is the table in which the oldest key is dropped.
+    None too for a bidirectional model without a decoder. If the new token no longer fits into a sliding window beside
+    the cached ones, it is the table in which the oldest key is dropped.
     """
     decodes = architecture.has_kv_cache and (architecture.causal or architecture.encoder_decoder)
     if not decodes or tokens + 1 > architecture.max_decoder_tokens:
@@ -185,13 +188,13 @@ def _costs_table(architecture: Architecture, _tokens: int) -> TensorTable:
 
 
 def _requires_no_mask(architecture: Architecture, _tokens: int) -> None:
-    """Refuse causal models."""
+    """Raise TopicError for a causal model."""
     if architecture.causal:
         raise TopicError(f"{architecture.name} hides later tokens; take a model that looks both ways, such as BERT.")
 
 
 def _requires_a_decode_step(architecture: Architecture, tokens: int) -> None:
-    """Refuse models without a KV cache, and lengths after which no position is left."""
+    """Raise TopicError for a model that has no decode step, or no position for one more token after `tokens`."""
     if decode_step_table(architecture, tokens) is None:
         raise TopicError(
             f"{architecture.name} has no decode step after {tokens:,} tokens: no cache, or no position left."
@@ -199,25 +202,25 @@ def _requires_a_decode_step(architecture: Architecture, tokens: int) -> None:
 
 
 def _requires_encoder_and_decoder(architecture: Architecture, _tokens: int) -> None:
-    """Refuse models of one stack."""
+    """Raise TopicError for a model that is no encoder-decoder."""
     if not architecture.encoder_decoder:
         raise TopicError(f"{architecture.name} has no cross attention: choose an encoder-decoder such as T5.")
 
 
 def _requires_plain_layers(architecture: Architecture, _tokens: int) -> None:
-    """Refuse latent attention and mixtures of experts."""
+    """Raise TopicError for a model with latent attention or a mixture of experts."""
     if _has_latent_attention(architecture) or "E" in architecture.all_sizes:
         raise TopicError(f"{architecture.name} has latent attention or experts; take a model with plain layers here.")
 
 
 def _requires_next_token(architecture: Architecture, _tokens: int) -> None:
-    """Refuse encoder-decoders and models without logits."""
+    """Raise TopicError for an encoder-decoder, and for a model without logits."""
     if architecture.encoder_decoder or architecture.task_head.logits is None:
         raise TopicError(f"{architecture.name} does not predict a next token; take a model that does here.")
 
 
 def _requires_layers_alike(architecture: Architecture, _tokens: int) -> None:
-    """Refuse models with several stacks, or with layers of different parameter counts in one stack."""
+    """Raise TopicError for a model with several stacks of layers, or with layers of different parameter counts."""
     if len(architecture.stacks) != 1 or len(parameter_counts(architecture).layers) != 1:
         raise TopicError(
             f"The layers of {architecture.name} differ from each other; take a model with layers all alike."

@@ -35,7 +35,9 @@ class Code:
 
 
 def read_code(text: str) -> Code | None:
-    """A code as typed, in any case, with its hyphens or without; None if the text is not a code.
+    """A typed code taken apart, in any case, with or without hyphens and spaces; None if the text has no code's form.
+
+    Only the form is checked, not that a sheet has this code; characters after the 60th are ignored.
 
     >>> read_code("vtm zn bw") == read_code("VTM-ZN-BW") != None
     True
@@ -63,9 +65,10 @@ def write_code(
     *,
     own_model: bool,
 ) -> str:
-    """The code of a sheet, from the keys of its worksheet and model, its tokens and its answer key.
+    """The code of a sheet, such as KTR-FB-CD, from the keys of its worksheet and model, its tokens and its answer key.
 
-    The model has letters only if it is not the worksheet's own, decoder tokens only if they are given.
+    Its parts: the worksheet, the tokens, Y and the decoder tokens unless they are None, X and the model unless it is
+    the worksheet's own (`own_model`), and two letters that check all of these and every number of the answer key.
     """
     parts = [short_hash(worksheet, 3), _letters_of(tokens, 2)]
     if decoder_tokens is not None:
@@ -99,7 +102,10 @@ def imported_key_prefix(letters: str) -> str:
 
 
 def _letters_of(number: int, min_length: int) -> str:
-    """A number written with the code's letters as digits, padded with B, the zero: 20 is 'CC', as 1·19 + 1."""
+    """A number written in base 19 with the code's letters as digits: 20 is 'CC', as 1·19 + 1.
+
+    Shorter ones are padded in front with B, the zero.
+    """
     digits = ""
     while number or len(digits) < min_length:
         number, digit = divmod(number, len(CODE_LETTERS))
@@ -108,7 +114,7 @@ def _letters_of(number: int, min_length: int) -> str:
 
 
 def _number_of(letters: str) -> int:
-    """The number that these letters are the digits of: 20 for 'CC'."""
+    """The number written by these letters in base 19, with B as zero: 20 for 'CC'; the inverse of `_letters_of`."""
     number = 0
     for letter in letters:
         number = number * len(CODE_LETTERS) + CODE_LETTERS.index(letter)

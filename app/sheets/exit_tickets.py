@@ -47,7 +47,10 @@ def load_tickets(folder: Path) -> Mapping[str, Ticket]:
 
 
 def _read_ticket(path: Path) -> Ticket:
-    """The Ticket of a file, whose name is its key; raises WorksheetError."""
+    """The Ticket of a TOML file, whose name without .toml is its key; titles and texts that are numbers become texts.
+
+    Raises WorksheetError that names the file if it cannot be read, is not TOML, or lacks a setting.
+    """
     try:
         file = TicketFile.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError):

@@ -74,7 +74,12 @@ class Library:
     def _make_variant(
         self, worksheet: str, model: str | None, tokens: int | None, decoder_tokens: int | None
     ) -> Variant:
-        """The uncached `variant`."""
+        """Make a sheet without looking into the cache; None stands for the worksheet's own model, or its own tokens.
+
+        Raises WorksheetError for an unknown key, TokensError for a length that the model cannot take, and TopicError if
+        the model has no such topic or none of the worksheet's rows. Decoder tokens that equal the worksheet's own are
+        kept as None, so that they add nothing to the sheet's code.
+        """
         sheet = self.worksheet(worksheet)
         chosen = self.model(model or sheet.model)
         count = chosen.architecture.check_tokens(sheet.tokens if tokens is None else tokens)
@@ -96,7 +101,7 @@ class Library:
     def _make_variant_with_sizes(
         self, sheet: Worksheet, model: str, tokens: int, decoder_tokens: int | None
     ) -> Variant:
-        """The uncached `variant_with_sizes`."""
+        """Make the sheet of `variant_with_sizes` without looking into the cache."""
         return Variant(sheet, self.model(model), tokens, self.wording, decoder_tokens)
 
     def seeded(self, worksheet: str, seed: int, model: str | None = None) -> Variant:
@@ -108,7 +113,7 @@ class Library:
         return self._seeded(sheet.key, (model,) if model else sheet.models or (sheet.model,), check_seed(seed))
 
     def _draw_seeded(self, worksheet: str, models: tuple[str, ...], seed: int) -> Variant:
-        """The uncached `seeded`, with the models that may be drawn."""
+        """Draw the sheet of `seeded` without looking into the cache; `models` are the keys that may be drawn."""
         unavoidable = partial(self.unavoidable_confusions, worksheet)
         return draw_variant(worksheet, models, partial(self.variant, worksheet), unavoidable, seed)
 
@@ -117,11 +122,15 @@ class Library:
         return self._unavoidable_confusions(worksheet, model)
 
     def _find_unavoidable_confusions(self, worksheet: str, model: str) -> ConfusedPairs:
-        """The uncached `unavoidable_confusions`."""
+        """Work out the pairs of `unavoidable_confusions` without looking into the cache."""
         return unavoidable_confusions(model, partial(self.variant, worksheet))
 
     def variant_from_code(self, text: str) -> Variant:
-        """The sheet that a code names; raises WorksheetError for a code that is mistyped or no longer holds."""
+        """The sheet of today's library that has this code, typed in any case and with or without hyphens.
+
+        Raises WorksheetError if the text is no code, or if no sheet has it: a letter is mistyped, or the worksheet was
+        changed since the code was printed.
+        """
         code = read_code(text)
         if code is None:
             raise WorksheetError(
@@ -142,7 +151,11 @@ class Library:
         return self.variant(next(iter(self.worksheets))).code
 
     def _variant_if_code_fits(self, code: Code, worksheet: str, model: str) -> Variant | None:
-        """The sheet of this worksheet and model with the code's lengths; None if the code is of another sheet."""
+        """The sheet of this worksheet and model with the code's lengths, if it has exactly this code; else None.
+
+        None if the code names another model, if the model cannot take the lengths, or if the check letters differ,
+        which depend on every number of the answer key.
+        """
         if code.model not in (None, model_letters(model)):
             return None
         try:

@@ -34,7 +34,11 @@ class Finding:
 
 
 def findings(library: Library) -> Iterator[Finding]:
-    """Every finding about every worksheet, worksheet by worksheet, as it was written: its own model and length."""
+    """Every finding about every worksheet, worksheet by worksheet, each with its own model and length.
+
+    For each worksheet: misconceptions that it cannot show or tell apart, symbols of equal size, then words about other
+    models or sizes.
+    """
     for key in library.worksheets:
         variant = library.variant(key)
         messages = (
@@ -47,7 +51,11 @@ def findings(library: Library) -> Iterator[Finding]:
 
 
 def _hidden_misconceptions(library: Library, variant: Variant) -> Iterator[tuple[FindingKind, str]]:
-    """Misconceptions that the sheet cannot tell apart: "must-hide" if no other length helps, else "hides"."""
+    """(kind, sentence) for the misconceptions that the sheet cannot show or tell apart from each other.
+
+    The kind is "hides" for those that another number of tokens would show, which come first, and "must-hide" for those
+    that this model hides whatever the tokens.
+    """
     here = confusable_misconceptions(variant)
     unavoidable = library.unavoidable_confusions(variant.worksheet.key, variant.model.key)
     yield from (("hides", sentence) for sentence in _confusion_sentences(variant, "hides", sorted(here - unavoidable)))
@@ -57,7 +65,11 @@ def _hidden_misconceptions(library: Library, variant: Variant) -> Iterator[tuple
 
 
 def _confusion_sentences(variant: Variant, kind: FindingKind, pairs: list[tuple[str, str]]) -> Iterator[str]:
-    """One sentence for all misconceptions that leave the sheet right, then one for each pair that fills it in alike."""
+    """Sentences of that kind: one about all misconceptions that leave the sheet right, then one for each other pair.
+
+    A misconception that leaves the sheet right stands in `pairs` as (key, "right"); those of another pair fill it in
+    alike.
+    """
     words = {"model": variant.model.name, "tokens": variant.tokens}
     unseen = [f"“{first}”" for first, second in pairs if second == "right"]
     if unseen:
@@ -68,10 +80,10 @@ def _confusion_sentences(variant: Variant, kind: FindingKind, pairs: list[tuple[
 
 
 def _equal_sizes(variant: Variant) -> Iterator[tuple[FindingKind, str]]:
-    """Symbols of the answers with equal sizes, so that a wrong symbol would give a right number.
+    """(kind, sentence) for every two symbols in the sheet's answers with equal sizes: the wrong one counts as right.
 
-    Symbols that are equal by the making of the model, such as G and H without grouped queries, count as one. Equal
-    sizes of which one is a length coincide here only; others coincide on every sheet of the model.
+    The kind is "coincides" if one of the two is N or M, since other tokens would mend it, else "must-coincide". Symbols
+    that are equal by the making of the model, such as G and H without grouped queries, count as one.
     """
     asked = sorted(frozenset[str]().union(*(variant.expression(blank).symbols for blank in variant.blanks)))
     is_same = variant.reader.are_identical
@@ -85,7 +97,11 @@ def _equal_sizes(variant: Variant) -> Iterator[tuple[FindingKind, str]]:
 
 
 def _foreign_words(library: Library, variant: Variant) -> Iterator[tuple[FindingKind, str]]:
-    """Other models' names, and numbers that are no size of the sheet, in its title, description and footnote."""
+    """("wording", sentence) for each other model that the sheet's words name, and each number that is no size of it.
+
+    The words are its title, description and footnote. A name within the own model's name is no mention of another; the
+    sizes are those of the sheet and of the unsimplified model, and the query heads of a key/value head.
+    """
     say = variant.wording.say
     text = " ".join((variant.worksheet.title, variant.text.description, variant.text.footnote or ""))
     # Longest names first, each cut out once it is checked: “GPT-2” is no mention of a model within “GPT-2 medium”.

@@ -28,7 +28,7 @@ class Notation:
         return self.letters.get(key, own)
 
     def write(self, expression: Expression) -> str:
-        """A symbolic length in this notation: 'H·d_head' for H*d_h in the classic one.
+        """An expression as text in this notation's names, with a dot for times: 'H·d_head' for H*d_h in the classic.
 
         Terms that become alike are added up: with d_h and d_v both written d_head, d_h + d_v is '2·d_head'.
         """

@@ -28,19 +28,24 @@ _SIGNS = frozenset("+-*/()=")
 def read_answer(text: str) -> int | Unreadable | None:
     """The whole number above zero that a text stands for; None for an empty box, Unreadable with a reason otherwise.
 
-    Sums, products, quotients and brackets of whole numbers are read, with digits of any script and thousands set
-    apart by comma, space, apostrophe or underscore; "4096/32 = 128" too, if both sides agree. Refused are more than
-    100 characters, numbers above 10^18, letters, decimal points, fractions that remain, zero and numbers below it.
-    Nothing is evaluated as code: the text is cut into numbers and signs, and these are read by the rules of arithmetic.
+    Sums, products, quotients and brackets of whole numbers are read, with x for times, digits of any script, and
+    thousands set apart by comma, space, apostrophe or underscore; "4096/32 = 128" too, if both sides agree. Refused are
+    more than 100 characters, numbers above 10^18, letters, decimal points, fractions that remain, zero and numbers
+    below it. Nothing is evaluated as code: the text is cut into numbers and signs, and these are read by the rules of
+    arithmetic.
     """
     try:
-        return _read(text)
+        return _read_number(text)
     except CannotReadError as error:
         return error.unreadable
 
 
-def _read(text: str) -> int | None:
-    """The number of a text, None for an empty one; raises CannotReadError where `read_answer` returns Unreadable."""
+def _read_number(text: str) -> int | None:
+    """The whole number above zero that a typed number or calculation comes to; None for a blank text.
+
+    Raises CannotReadError for a text that is too long, other characters, sides of "=" that differ, broken arithmetic, a
+    value above 10^18 at any step, and a result that is below 1 or not whole.
+    """
     if not text.strip():
         return None
     if len(text) > MAX_ANSWER_CHARACTERS:
@@ -57,7 +62,7 @@ def _read(text: str) -> int | None:
 def _tokens(text: str) -> list[str]:
     """The numbers and signs of a text in order, spaces left out; raises CannotReadError at any other character.
 
-    Example: "4 096/(2*16)" becomes "4 096", "/", "(", "2", "*", "16", ")".
+    A number keeps its thousands separators: "4 096/(2*16)" becomes "4 096", "/", "(", "2", "*", "16", ")".
     """
     tokens, at = list[str](), 0
     while at < len(text):
@@ -75,7 +80,10 @@ def _tokens(text: str) -> list[str]:
 
 
 def _refusal_at(text: str, at: int) -> CannotReadError:
-    """Why no number or sign begins at a character: it is a word, a decimal point or comma, or an unknown sign."""
+    """The error for a character with which no number or sign begins, to be raised by the caller.
+
+    Its reason is "letters" with the whole word, "decimal" with the point or comma, or "sign" with any other character.
+    """
     if word := re.match(r"[^\W\d_]+", text[at:]):
         return CannotReadError("letters", word.group())
     if text[at] in ".,":
@@ -108,7 +116,7 @@ def _bounded(value: Fraction) -> Fraction:
 
 
 def _whole_size(value: Fraction) -> int:
-    """The value as a whole number from 1 up; raises CannotReadError for any other."""
+    """The value as an int; raises CannotReadError if it is a fraction (with its decimals) or below 1."""
     if value.denominator != 1:
         raise CannotReadError("not-whole", f"{float(value):,.2f}")
     if value < 1:

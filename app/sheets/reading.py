@@ -30,7 +30,11 @@ class AnswerReader:
     in_letters: bool
 
     def read(self, text: str) -> Typed | Unreadable | None:
-        """What a text means; None for an empty one, Unreadable with a reason for one that is no length."""
+        """What a text means on this sheet; None for an empty one, Unreadable with a reason for one that is no length.
+
+        On a sheet in numbers it is a number without a meaning in symbols; in letters, an expression and its size on
+        this sheet, which must come to a whole number from 1 up.
+        """
         if not self.in_letters:
             number = read_answer(text)
             return Typed(number) if isinstance(number, int) else number
@@ -43,7 +47,10 @@ class AnswerReader:
         return Typed(int(value), meaning)
 
     def means(self, typed: Typed, length: Expression) -> bool:
-        """Whether an answer in letters is this length in this model: H·d_h is d where every head has d/H numbers."""
+        """Whether an answer equals a length: one in numbers by its size, one in letters by its meaning in this model.
+
+        By meaning, H·d_h is d where every head has d/H numbers, but N is not d_h even where both are 64.
+        """
         if typed.meaning is None:
             return typed.value == length.size(self.problem.sizes)
         identities = self._model_identities
@@ -51,7 +58,7 @@ class AnswerReader:
 
     @cached_property
     def symbol_by_name(self) -> dict[str, str]:
-        """The symbol of every name that may be written: the symbols themselves, and the notation's names"""
+        """The symbol of every name that may be written: the symbols themselves, and the notation's names, which win."""
         written = {self.notation.symbols.get(symbol, symbol): symbol for symbol in reversed([*self.problem.sizes])}
         return {symbol: symbol for symbol in self.problem.sizes} | written
 
@@ -64,7 +71,7 @@ class AnswerReader:
 
     @cached_property
     def _model_identities(self) -> Mapping[str, Expression]:
-        """What is equal in this model by its making: d = H·d_h, G = H and d_v = d_h, each if it holds."""
+        """Replacements for symbols that are redundant in this model: d by H·d_h, G by H, d_v by d_h, if equal."""
         a, symbol = self.problem.architecture, Expression.symbol
         identities = {
             "d": (a.d == a.H * a.d_h, symbol("H") * symbol("d_h")),

@@ -45,7 +45,8 @@ def draw_variant(
 ) -> Variant:
     """The sheet of a seed: of up to 64 draws the first that hides no more than is `unavoidable` for its model.
 
-    If every draw hides more, the first of those that hide the least.
+    If every draw hides more pairs of misconceptions, the first of those that hide the fewest. The draws depend only on
+    the seed, the worksheet's key and `models`, the keys that may be drawn; `make` makes the worksheet's sheets.
     """
     best: tuple[int, Variant] | None = None
     for draw in range(MAX_DRAWS):
@@ -62,7 +63,7 @@ def draw_variant(
 def unavoidable_confusions(model: str, make: MakeVariant) -> ConfusedPairs:
     """The pairs of misconceptions that sheets of this model cannot tell apart whatever the tokens.
 
-    They are the pairs that a sample of about sixteen lengths all confuse.
+    They are the pairs that a sample of about sixteen lengths, from short to the longest that may be drawn, all confuse.
     """
     shortest = make(model, 1, None)
     lengths, decoder_lengths = _possible_lengths(shortest), _possible_decoder_lengths(shortest)
@@ -80,7 +81,10 @@ def confusable_misconceptions(variant: Variant) -> ConfusedPairs:
 
 
 def _draw_once(models: tuple[str, ...], make: MakeVariant, numbers: Iterator[int]) -> Variant:
-    """The sheet of three random numbers: they choose the model, the tokens and the decoder tokens, if it needs any."""
+    """The sheet with a model of `models`, tokens and decoder tokens, chosen in this order by the next random numbers.
+
+    Tokens are chosen among the lengths that a seed may use; decoder tokens only if a blank depends on them, else None.
+    """
     model = models[next(numbers) % len(models)]
     shortest = make(model, 1, None)
     lengths, decoder_lengths = _possible_lengths(shortest), _possible_decoder_lengths(shortest)

@@ -10,9 +10,9 @@ from app.sheets.variant import Row, Variant
 
 
 def variant_json(variant: Variant) -> dict[str, Any]:
-    """A sheet without its answers: code, sizes, prose, rows, and the misconceptions that it cannot tell apart.
+    """A sheet without its answers: code, keys, tokens, prose, rows, and misconceptions that it cannot tell apart.
 
-    "decoder_tokens" is None unless the topic reads two texts.
+    "decoder_tokens" is None unless the topic reads two texts; "cannot_tell_apart" holds pairs of keys.
     """
     sheet = variant.worksheet
     return {

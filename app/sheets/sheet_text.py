@@ -37,7 +37,10 @@ class SheetText:
 
     @property
     def task(self) -> str:
-        """What is to be written, and how: tokens as rows or columns, and in letters if the sheet asks for them."""
+        """The sentences on what to write: the topic's, then tokens as rows or columns, then the symbols to answer in.
+
+        The second is left out on sheets of parameters and counts, the third unless the sheet asks for letters.
+        """
         sheet, say = self.worksheet, self.wording.say
         sentences = [say("tasks", sheet.topic)]
         if self.problem.table.activations:  # parameters and counts have no token in either direction
@@ -54,7 +57,10 @@ class SheetText:
 
     @property
     def footnote(self) -> str | None:
-        """What the sheet leaves out of the model's truth; None if it leaves nothing out."""
+        """A sentence that the sheet gives every query head a key/value head of its own, though the model shares them.
+
+        None on every other sheet.
+        """
         real = self.model.architecture
         if self.problem.architecture.G == real.G:
             return None
@@ -70,7 +76,11 @@ class SheetText:
         return self.problem.sizes["N"]
 
     def _description_keys(self) -> Iterator[str]:
-        """The keys of the description's sentences, in order; a part that doesn't concern this model has none."""
+        """The keys of the description's sentences, in the order of the topic's parts.
+
+        A part with several forms, such as a gated or plain feed-forward block, gives the one that fits the model; a
+        part that doesn't concern the model, such as RoPE, is left out; every other part is itself the key.
+        """
         a = self.problem.architecture
         even = "head-width-derived" if a.d_h * a.H == a.d else "head-width-stated"
         # A part that is not listed here is the key of its only sentence.

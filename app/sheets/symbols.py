@@ -22,21 +22,23 @@ _ONE = Expression.number(1)
 
 
 def read_symbols(text: str, names: Mapping[str, str]) -> Expression | Unreadable | None:
-    """What a typed text means; None for an empty box, Unreadable for a text that is no length in symbols.
+    """The expression that a typed text means; None for an empty box, Unreadable if it is no length in symbols.
 
-    `names` gives the symbol that each name stands for on this sheet: {"T": "N"}. Refused are other names, texts of more
-    than MAX_CHARACTERS, sums of more than MAX_TERMS products, and numbers without a symbol, except 1.
+    `names` gives the symbol that each name stands for on this sheet: {"T": "N"}. Refused are other names, other
+    characters than arithmetic has, texts of more than MAX_CHARACTERS, sums of more than MAX_TERMS products, division by
+    a sum, and numbers without a symbol, except 1.
     """
     try:
-        return _read(text, names)
+        return _read_expression(text, names)
     except CannotReadError as error:
         return error.unreadable
 
 
-def _read(text: str, names: Mapping[str, str]) -> Expression | None:
-    """The expression that a typed text means, None for an empty one; raises CannotReadError for what is refused.
+def _read_expression(text: str, names: Mapping[str, str]) -> Expression | None:
+    """The expression that a typed text means, with `names` as the symbol of each name; None for a blank text.
 
-    What is refused stands in `read_symbols`.
+    Raises CannotReadError for other names or characters, broken arithmetic, division by a sum, a text or sum that is
+    too long, and a number without a symbol, except 1.
     """
     if not text.strip():
         return None
@@ -65,7 +67,10 @@ def _tokens(text: str) -> list[str]:
 
 
 def _atom(token: str, names: Mapping[str, str]) -> Expression | None:
-    """The meaning of one number or name, None for an operator or bracket; an unknown name raises CannotReadError."""
+    """The expression of one number or name; None for an operator or bracket.
+
+    `names` gives the symbol that each name stands for; a name that isn't among them raises CannotReadError.
+    """
     if token.isdigit():
         return Expression.number(int(token))
     if not token[:1].isalpha():

@@ -39,8 +39,8 @@ class Row:
 class Variant:
     """A worksheet whose sizes are fixed: what a page shows, what a key holds, what answers are graded by.
 
-    `decoder_tokens` are None if they are the worksheet's own. Blanks, `key` and `dim` are in the orientation of the
-    sheet, rows and columns swapped if its tokens are columns; `problem` always has tokens as rows.
+    `decoder_tokens` are None if they are the worksheet's own. `key`, `expression` and `answer` are in the orientation
+    of the sheet, rows and columns swapped if its tokens are columns; `problem` always has tokens as rows.
     """
 
     worksheet: Worksheet
@@ -51,7 +51,10 @@ class Variant:
 
     @cached_property
     def code(self) -> str:
-        """The letters that open this very sheet."""
+        """The code that opens this very sheet, such as KTR-FB-CD.
+
+        It includes the model only if it isn't the worksheet's own, and decoder tokens only if they aren't None.
+        """
         own_model = self.model.key == self.worksheet.model
         return write_code(
             self.worksheet.key, self.model.key, self.tokens, self.decoder_tokens, self.key, own_model=own_model

@@ -21,9 +21,10 @@ class Wording:
         return str(self.sections[section][key]).format(**words)
 
     def nudge(self, topic: str, blank: Blank, tokens_are: str = "rows") -> str:
-        """What is said beside a wrong blank: the sentence for this blank, or else the one for every such field.
+        """The sentence shown beside a wrong blank: the blank's own in this topic, or else the topic's for its field.
 
-        On a sheet whose tokens are columns there is one sentence for all rows, and one for all columns.
+        On a sheet whose tokens are columns, whatever the topic, there is one sentence for all rows and one for all
+        columns.
         """
         if tokens_are == "columns":
             return self.say("nudges-tokens-as-columns", blank.field)

@@ -62,9 +62,10 @@ class ModelFile(BaseModel):
 
 
 def load_library(folder: Path) -> Library:
-    """Read a folder of worksheets; raises WorksheetError that names the file that cannot be used and what to change.
+    """Read the worksheets of a folder (*.toml), its models (models/*.json) and its wording (wording/en.toml).
 
-    Worksheets stand in the order in which their topics are taught, those of one topic by key.
+    Worksheets stand in the order in which their topics are taught, those of one topic by key. Raises WorksheetError
+    that names a file that cannot be used and what to change.
     """
     wording = Wording(_read_toml(folder / "wording" / "en.toml"))
     models = {path.stem: _read_model(path) for path in sorted(folder.glob("models/*.json"))}
@@ -82,7 +83,10 @@ def _read_toml(path: Path) -> dict[str, Any]:
 
 
 def _read_model(path: Path) -> Model:
-    """The Model of a file of models/; raises WorksheetError, with the reason if its config is what cannot be used."""
+    """The Model of a JSON file of models/, whose name without .json is its key; raises WorksheetError naming the file.
+
+    The error gives the reason if the config.json in it cannot be used; else it says what the file must hold.
+    """
     try:
         entry = ModelFile.model_validate(json.loads(path.read_text(encoding="utf-8")))
         return Model(path.stem, entry.name, entry.about, entry.card, build_architecture(entry.config, entry.name))
@@ -93,7 +97,11 @@ def _read_model(path: Path) -> Model:
 
 
 def _read_worksheet(path: Path, models: Mapping[str, Model], wording: Wording) -> Worksheet:
-    """The Worksheet of a file; raises WorksheetError for a setting that is unknown, missing or cannot be used."""
+    """The Worksheet of a TOML file, whose name without .toml is its key; raises WorksheetError naming the file.
+
+    Refused are settings that are unknown, missing, of the wrong type or name something unknown, rows that its topic
+    does not have, and a topic or length that one of its models cannot take.
+    """
     try:
         sheet = WorksheetFile.model_validate(_read_toml(path)).as_worksheet(path.stem)
     except ValidationError as error:
@@ -107,7 +115,10 @@ def _read_worksheet(path: Path, models: Mapping[str, Model], wording: Wording) -
 
 
 def _setting_message(file: str, error: ValidationError) -> str:
-    """One sentence about the first setting that is wrong; missing settings are only named if no other is wrong."""
+    """One sentence about the first setting that is unknown or of a wrong type.
+
+    Only if there is none does it name the settings that every worksheet needs, as one of them is missing.
+    """
     problems = [problem for problem in error.errors() if problem["type"] != "missing"]
     if not problems:
         return f"{file} needs title, model, topic, tokens and rows."
@@ -118,7 +129,7 @@ def _setting_message(file: str, error: ValidationError) -> str:
 
 
 def _check_names(sheet: Worksheet, models: Mapping[str, Model]) -> None:
-    """Raise WorksheetError for the first setting that names something there is not; it lists what there is."""
+    """Raise WorksheetError, which lists the known names, for the first setting with an unknown name."""
     _require("topic", TOPICS, sheet.topic)
     _require("model", models, sheet.model)
     _require("notation", NOTATIONS, sheet.notation)
@@ -136,9 +147,10 @@ def _require(what: str, known: Iterable[str], name: str) -> None:
 
 
 def _check_rows(sheet: Worksheet, models: Mapping[str, Model], wording: Wording) -> None:
-    """Check that every model has the topic at the sheet's lengths, and that the rows are some of its table, each once.
+    """Check that each of the sheet's models can take its topic and tokens, and that its rows are some, each once.
 
-    A row without a name in the wording cannot be asked. Raises TopicError, TokensError or WorksheetError.
+    The topic's table for the sheet's own model decides which rows there are; a row without a name in the wording cannot
+    be asked. Raises TopicError, TokensError (for decoder tokens that the own model cannot take, too) or WorksheetError.
     """
     own = models[sheet.model].architecture
     asked = topic_for(sheet.topic, own, sheet.tokens).asked
