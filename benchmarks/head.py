@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from app.forward.devices import bytes_since, start_counting
+from app.forward.devices import peak_bytes_since, start_memory_count
 from app.forward.memory import bytes_needed
 from app.forward.program import program
 from app.forward.run import execute
@@ -105,9 +105,9 @@ def _pair(ours: Callable[[], float], theirs: Callable[[], float], ours_first: bo
 
 def _bytes_by_hand(given: dict[str, Any], tables: tuple[Any, Any], device: str) -> int | None:
     """Peak bytes of the version by hand, plus those of its inputs, as ours makes them itself; None if not counted."""
-    start = start_counting(device)
+    start = start_memory_count(device)
     kept = by_hand(given, *tables)
-    took = bytes_since(device, start)
+    took = peak_bytes_since(device, start)
     del kept
     return None if took is None else took + sum(t.numel() * t.element_size() for t in (*given.values(), *tables))
 
@@ -118,7 +118,7 @@ def _ratio(ours: int | None, theirs: int | None) -> str:
 
 def _milliseconds(work: Callable[[], object], device: str) -> float:
     """Wall time of some work, the GPU waited for, without the time to free its result."""
-    start_counting(device)  # both versions begin with the allocator's spare memory given back
+    start_memory_count(device)  # both versions begin with the allocator's spare memory given back
     if device == "cuda":
         torch.cuda.synchronize()
     began = time.perf_counter()

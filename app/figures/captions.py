@@ -19,9 +19,11 @@ def edge_label(shapes: TypedShapes, blank: Blank) -> str:
 
 
 def edge_kind(shapes: TypedShapes, blank: Blank) -> EdgeKind:
-    """What the colour of a side says. It follows the number that was typed, not the box it was typed into.
+    """What the colour of a side says: "unknown" without a length, "mismatch" if it does not fit an earlier side.
 
-    So a 128 has the colour of the head dimension wherever it stands, right or wrong, and gives no answer away.
+    Else it follows the number that was typed, not the box it was typed into: "tokens", "model" or "head" if it is one
+    of these sizes (the first that it equals), or "other". So a 128 has the colour of the head dimension wherever it
+    stands, right or wrong, and gives no answer away.
     """
     length = shapes.lengths.get(blank)
     if length is None:
@@ -29,7 +31,7 @@ def edge_kind(shapes: TypedShapes, blank: Blank) -> EdgeKind:
     if any(mismatch.second[0] == blank for mismatch in shapes.mismatches):
         return "mismatch"
     architecture = shapes.variant.architecture
-    # Where two of these are equal, the later one decides.
+    # Where two of these are equal, the later entry decides.
     kinds: dict[int, EdgeKind] = {architecture.d_h: "head", architecture.d: "model", shapes.variant.tokens: "tokens"}
     return kinds.get(length, "other")
 
@@ -58,7 +60,10 @@ def captions(shapes: TypedShapes, plan: FigurePlan) -> Iterator[str]:
 
 
 def _mismatch_caption(shapes: TypedShapes, mismatch: DimensionMismatch) -> str:
-    """Which two lengths do not fit: '128 and 4096 do not meet: columns of Q, columns of K.'"""
+    """Which two lengths do not fit: '128 and 4096 do not meet: columns of Q, columns of K.'
+
+    Matrices that are added have a sentence of their own. Fields are named as on the sheet.
+    """
     say = shapes.variant.wording.say
     words = dict[str, str]()
     for name, (blank, length) in (("first", mismatch.first), ("second", mismatch.second)):

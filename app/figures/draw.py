@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from app.figures.figure_layout import FigureLayout
 from app.figures.figures import Figure
-from app.figures.mirror import mirrored
+from app.figures.mirror import mirror_figure
 from app.figures.scale import MatrixSizes, Scale, ScaleName
 from app.figures.typed_shapes import TypedShapes
 from app.shapes.consistency import Values
@@ -16,9 +16,10 @@ from app.sheets.variant import Variant
 
 
 def draw_figures(variant: Variant, values: Values, scale: ScaleName = "root") -> tuple[Figure, ...]:
-    """The figures of a sheet, in order, with `values` as the numbers in its boxes; empty boxes are left out of it.
+    """The figures of a sheet, in order, drawn from `values`, the numbers typed into its boxes, without empty ones.
 
-    A sheet without products of matrices, such as a parameter count, has none.
+    On a sheet whose tokens are columns they are mirror images. A sheet without products of matrices, such as a
+    parameter count, has none.
     """
     shapes, plans = TypedShapes.of(variant, values), _plans(variant)
     return _lay_out(shapes, plans, Scale.fitting(scale, shapes, plans))
@@ -46,4 +47,4 @@ def _plans(variant: Variant) -> tuple[FigurePlan, ...]:
 def _lay_out(shapes: TypedShapes, plans: tuple[FigurePlan, ...], scale: Scale) -> tuple[Figure, ...]:
     """One figure for each plan; mirrored on a sheet whose tokens are columns."""
     figures = map(FigureLayout(shapes, MatrixSizes(shapes, scale)).figure, plans)
-    return tuple(map(mirrored, figures) if shapes.variant.worksheet.tokens_are == "columns" else figures)
+    return tuple(map(mirror_figure, figures) if shapes.variant.worksheet.tokens_are == "columns" else figures)

@@ -38,7 +38,10 @@ class FigureLayout:
     sizes: MatrixSizes
 
     def figure(self, plan: FigurePlan) -> Figure:
-        """The figure of a plan: the left operand, then one column for each result, side by side on one base line."""
+        """The figure of a plan: the left operand, then one column for each result, side by side on one base line.
+
+        Each result stands below its right operand. The figure has its labels, arcs, outlines, captions and alt text.
+        """
         base_y = TOP_PX + max(self.sizes.size_above(key)[1] for key in plan.results) + CORNER_PX
         left = self._box(plan.left, LEFT_PX, base_y)
         boxes, edges = [left], self._edges(left, "left", "under")
@@ -67,7 +70,10 @@ class FigureLayout:
         )
 
     def _box(self, tensor: str, x: float, y: float, transposed: bool = False) -> Box:
-        """A matrix at a place, drawn transposed or not."""
+        """A matrix with its upper left corner at (x, y), width and height exchanged if it is drawn transposed.
+
+        Parameters are hatched. Only the attention weights are masked, on a masked topic and in a causal model.
+        """
         variant, entry = self.shapes.variant, self.shapes.variant.table[tensor]
         width, height = self.sizes.size(tensor)
         return Box(
@@ -95,7 +101,8 @@ class FigureLayout:
     def _edges(self, box: Box, vertical_side: EdgeSide, horizontal_side: EdgeSide) -> list[Edge]:
         """The labelled vertical side and the labelled horizontal side of a box.
 
-        The vertical one has its number of rows, of a transposed box its number of columns.
+        The vertical one has the number of rows, of a transposed box the number of columns. The horizontal one also has
+        the matrix's letter if the box is too small to hold it.
         """
         rows, columns = Blank(box.tensor, "rows"), Blank(box.tensor, "columns")
         vertical, horizontal = (columns, rows) if box.transposed else (rows, columns)
@@ -120,9 +127,10 @@ class FigureLayout:
                 yield Outline(box.x, box.y, width, height)
 
     def _arcs(self, plan: FigurePlan, boxes: list[Box]) -> Iterator[Arc]:
-        """The arc or arcs at the corner of the figure's first product; none if one of the inner lengths is unknown.
+        """One arc at the corner of the figure's first product if the inner lengths are equal, two that miss if not.
 
-        Later right operands either are made to fit or stand behind other boxes.
+        None if one of the two lengths is unknown, or the first result is no product of two matrices. Later right
+        operands either are made to fit or stand behind other boxes.
         """
         equation = self.shapes.variant.table[plan.results[0]].equation
         if equation is None or len(equation.operands) != 2:
@@ -147,7 +155,10 @@ class FigureLayout:
 
 
 def _arc(pivot: Point, radius: float, start_angle: float, end_angle: float, *, mismatch: bool) -> Arc:
-    """An arc around a point between two angles, in degrees anticlockwise from the right."""
+    """An arc around a point from one angle to another, in degrees anticlockwise from the right.
+
+    It runs clockwise if the second angle is the smaller one.
+    """
 
     def at(angle: float) -> Point:
         """The point of the circle at an angle; y grows downwards."""

@@ -18,7 +18,7 @@ MIRRORED_SIDES: Mapping[EdgeSide, EdgeSide] = {
 }
 
 
-def mirrored(figure: Figure) -> Figure:
+def mirror_figure(figure: Figure) -> Figure:
     """The figure of the transposed product, (A·B)ᵀ = Bᵀ·Aᵀ: its mirror image, with rows and columns exchanged.
 
     It is what a sheet shows whose tokens are columns.

@@ -85,7 +85,10 @@ class MatrixSizes:
         return (height, width) if self.stands_transposed(result) else (width, height)
 
     def size_needed(self, result: str) -> Size:
-        """Width and height a result would need to be added to what came in; (0, 0) if nothing is known to differ."""
+        """Width and height a result would need to be added to what came in; (0, 0) if nothing is known to differ.
+
+        A field that does not differ keeps the result's own length.
+        """
         needed = {
             mismatch.second[0].field: mismatch.first[0]
             for mismatch in self.shapes.mismatches

@@ -23,7 +23,10 @@ class TypedShapes:
 
     @classmethod
     def of(cls, variant: Variant, typed: Values) -> TypedShapes:
-        """The shapes of a sheet from the numbers typed into its boxes, as the sheet names them."""
+        """The lengths typed into a sheet's boxes, those that follow for rows it does not ask for, and the mismatches.
+
+        `typed` is by the sheet's own boxes.
+        """
         asked = frozenset(variant.worksheet.rows)
         lengths = {variant.in_table_orientation(blank): value for blank, value in typed.items()}
         lengths |= infer_unasked_lengths(variant.table, lengths, asked)

@@ -40,15 +40,15 @@ def _cpu_name() -> str:
 
 
 def warm_up(device: str) -> None:
-    """Run a small product and softmax, so that threads and libraries are loaded before anything is measured."""
+    """Run a small product and softmax on a device, so that its threads and libraries are loaded before measuring."""
     import torch
 
     ones = torch.ones(256, 256, device=device)
     torch.softmax(ones @ ones, dim=1)
 
 
-def finish(device: str) -> None:
-    """Wait until the device has computed everything it was given: a GPU returns from a call before that."""
+def wait_for_device(device: str) -> None:
+    """Block until a GPU (cuda or mps) has computed everything it was given; do nothing for any other device."""
     import torch
 
     if device == "cuda":
@@ -87,10 +87,11 @@ def _available_to_cpu() -> int:
     return max(free, 0)
 
 
-def start_counting(device: str) -> tuple[int, int] | None:
-    """Reset the device's high-water mark of memory, and return (bytes in use now, bytes of them that mirror files).
+def start_memory_count(device: str) -> tuple[int, int] | None:
+    """Reset the device's high-water mark of memory; return the start that `peak_bytes_since` measures from.
 
-    None if the device keeps no such mark: meta, mps, and the CPU on systems other than Linux. `bytes_since` takes it.
+    That is (bytes in use now, bytes of them that mirror files). On the CPU, freed memory goes back to the system
+    first. None if the device keeps no such mark: meta, mps, and the CPU on systems other than Linux.
     """
     if device == "cuda":
         import torch
@@ -107,8 +108,11 @@ def start_counting(device: str) -> tuple[int, int] | None:
         return None
 
 
-def bytes_since(device: str, start: tuple[int, int] | None) -> int | None:
-    """The most bytes in use since `start_counting` returned `start`, less those in use then; None without a start."""
+def peak_bytes_since(device: str, start: tuple[int, int] | None) -> int | None:
+    """The most bytes in use at once since `start_memory_count`, less those in use then; None without a `start`.
+
+    On the CPU, pages of library files that were read in since are not counted.
+    """
     if start is None:
         return None
     in_use, files = start

@@ -52,7 +52,8 @@ def run_architecture(
 ) -> dict[str, Any]:
     """Run one head or layer of an architecture, and return the run as JSON data. Blocks; raises HeadNotRun.
 
-    `options` are those of `run_head`: head, device, dtype, seed, topic.
+    `options` are those of `run_head`: head, device, dtype, seed, topic. A ForwardError becomes HeadNotRun with its own
+    sentence and "refused", a failure of the runner one with the wording's sentence and "busy", "too-long" or "stopped".
     """
     try:
         return runner.run(architecture, tokens, **options)

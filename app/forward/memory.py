@@ -20,7 +20,7 @@ BYTES_OF_POSITION = 8  # also of an angle
 
 
 def bytes_needed(architecture: Architecture, tokens: int, dtype: str = "float32", topic: str = SINGLE_HEAD.key) -> int:
-    """The most bytes alive at once while the program of this topic runs: its tensors and RoPE's angles.
+    """The most bytes alive at once while the program of this topic runs: its tensors, the positions and RoPE's angles.
 
     The mask is left out: it takes one byte a score, is gone before the weights are made, and never decides.
     """
@@ -34,7 +34,10 @@ def bytes_needed(architecture: Architecture, tokens: int, dtype: str = "float32"
 
 
 def _head_peak(architecture: Architecture, cells: Mapping[str, int], element: int) -> int:
-    """The most bytes one head's tensors take; `cells` are numbers by the table's key, `element` the bytes of one."""
+    """The most bytes one head's tensors take at once: at the end, or while the keys are rotated or normed.
+
+    `cells` is how many numbers each tensor holds, by the table's key; `element` the bytes of one number.
+    """
     rotates, norms = rotated_pairs(architecture) > 0, architecture.qk_norm_eps is not None
     # Everything in the table; and the halves Q1, Q2, K1, K2 keep the unrotated queries and keys alive.
     at_the_end = sum(cells.values()) + rotates * (cells["queries"] + cells["keys"])
@@ -48,7 +51,11 @@ def _head_peak(architecture: Architecture, cells: Mapping[str, int], element: in
 
 
 def _layer_peak(architecture: Architecture, cells: Mapping[str, int], element: int) -> int:
-    """The most bytes a whole layer's tensors take. Scores and weights are there H times, in the table only once."""
+    """The most bytes a whole layer's tensors take at once: at the end, or while queries or keys are rotated or normed.
+
+    `cells` is how many numbers each tensor of the table holds, by its key, with one head's scores and weights where the
+    layer has them H times; `element` is the bytes of one number.
+    """
     rotates, norms = rotated_pairs(architecture) > 0, architecture.qk_norm_eps is not None
     queries, keys = cells["queries"], cells["keys"]
     # The context is kept twice, head by head (c) and side by side (C).

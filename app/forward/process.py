@@ -63,7 +63,8 @@ class HeadRunner:
     def run(self, architecture: Architecture, tokens: int, **options: Any) -> dict[str, Any]:
         """Run `run_head` with these arguments in the child, and return `HeadRun.as_dict()`; blocks.
 
-        Raises ForwardError if the head was refused, RunnerBusy, RunTooLong or RunnerFailed.
+        Starts a child if none lives, and afterwards the timer that kills it when idle. Raises ForwardError if the head
+        was refused, RunnerBusy, RunTooLong or RunnerFailed.
         """
         with self._queue_slot(), self._child_lock:
             if self._idle_timer:
@@ -83,7 +84,10 @@ class HeadRunner:
         self._end_child()
 
     def _end_child(self) -> None:
-        """Kill the child once no call uses it; the idle timer calls this, and so does `close`."""
+        """Wait until no call uses the child, then kill it and cancel the idle timer.
+
+        The idle timer calls this, and so does `close`.
+        """
         with self._child_lock:
             if self._idle_timer:
                 self._idle_timer.cancel()
@@ -91,7 +95,7 @@ class HeadRunner:
 
     @contextmanager
     def _queue_slot(self) -> Iterator[None]:
-        """Count a call while it runs or waits; raises RunnerBusy if `max_waiting` others wait already."""
+        """Count a call while it runs or waits; raises RunnerBusy at once if one runs and `max_waiting` others wait."""
         with self._count_lock:
             if self._calls > self.max_waiting:
                 raise RunnerBusy
@@ -103,7 +107,11 @@ class HeadRunner:
                 self._calls -= 1
 
     def _run_in_child(self, job: tuple[Architecture, int, dict[str, Any]]) -> dict[str, Any]:
-        """Send a job to the child and return its result; ForwardError or RunnerFailed as the child reports them."""
+        """Send a job to the child and return its result.
+
+        Raises ForwardError with the child's sentence if it refused, RunnerFailed if it failed or died, and RunTooLong
+        after `time_limit_s`.
+        """
         kind, answer = self._exchange(self._ready_child(), self.time_limit_s, job)
         if kind == "refused":
             raise ForwardError(answer)
@@ -112,7 +120,10 @@ class HeadRunner:
         return dict(answer)
 
     def _ready_child(self) -> _Child:
-        """The living child, or a new one that has loaded torch; raises RunnerFailed after `close`."""
+        """The living child, or a new one that has loaded torch; raises RunnerFailed after `close`.
+
+        A new one that has not loaded torch after START_LIMIT_S is killed, with RunTooLong.
+        """
         if self._closed:
             raise RunnerFailed
         if self._child is None or not self._child.process.is_alive():
@@ -149,16 +160,16 @@ class HeadRunner:
 
 
 def _start_child() -> _Child:
-    """Start a child process; its first message says that torch is loaded."""
+    """Start a child process that serves jobs, without waiting; its first message says that torch is loaded."""
     context = multiprocessing.get_context("spawn")  # a fork would take the app's threads and locks with it
     ours, theirs = context.Pipe()
-    process = context.Process(target=_serve, args=(theirs,), name="head-runner", daemon=True)
+    process = context.Process(target=_serve_jobs, args=(theirs,), name="head-runner", daemon=True)
     process.start()
     theirs.close()  # so that the pipe ends when the child does
     return _Child(process, ours)
 
 
-def _serve(pipe: Connection) -> None:
+def _serve_jobs(pipe: Connection) -> None:
     """The child's main loop: one answer for every job, until the app closes its end of the pipe."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in the terminal is the app's to answer
     import torch  # noqa: F401 - loading it belongs to the start, not to the first head's time

@@ -93,7 +93,7 @@ def program(
     _check_arguments(architecture, tokens, head, dtype, device, seed)
     if topic not in RUNNABLE:
         raise ForwardError(f"The topic must be one of {', '.join(RUNNABLE)}.")
-    prepare, compute = (_layer_inputs, _layer) if is_layer(topic) else (_head_inputs, _head)
+    prepare, compute = (_layer_input_lines, _layer_lines) if is_layer(topic) else (_head_input_lines, _head_lines)
     return (
         ProgramLine("import torch"),
         *prepare(architecture, tokens, head, dtype, device, seed),
@@ -117,7 +117,10 @@ def variable_names(lines: tuple[ProgramLine, ...], topic: str) -> dict[str, str]
 
 
 def _check_arguments(architecture: Architecture, tokens: int, head: int, dtype: str, device: str, seed: int) -> None:
-    """Raise ForwardError for the first argument that is no whole number, out of its range or not a known name."""
+    """Raise ForwardError for the first argument that is no whole number, out of its range or not a known name.
+
+    Checked in turn: tokens (a length the model can take), head (0 to H - 1), seed (0 to MAX_SEED), dtype, device.
+    """
     if not _is_whole(tokens):
         raise ForwardError("The number of tokens must be a whole number.")
     try:
@@ -139,7 +142,7 @@ def _is_whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _head_inputs(
+def _head_input_lines(
     architecture: Architecture, tokens: int, head: int, dtype: str, device: str, seed: int
 ) -> Iterator[ProgramLine]:
     """Lines that set the sizes, draw X at random, and draw W_Q, W_O, W_K and W_V of one query head.
@@ -157,21 +160,21 @@ def _head_inputs(
     weights = "this head's weights as before training (biases start at 0: left out)"
     yield ProgramLine("", comment=f"A random input, and {weights}")
     yield ProgramLine(f"seed, head, kv_head = {seed:d}, {head:d}, {kv_head:d}")
-    yield from _random_input()
+    yield from _random_input_lines()
     yield ProgramLine("torch.manual_seed(seed + 1 + 2 * head)", comment=f"query head {head:d}")
-    yield _parameter(architecture, "W_Q", "d, d_h")
-    yield _parameter(architecture, "W_O", "d_v, d")
+    yield _parameter_line(architecture, "W_Q", "d, d_h")
+    yield _parameter_line(architecture, "W_O", "d_v, d")
     yield ProgramLine("torch.manual_seed(seed + 2 + 2 * kv_head)", comment=kv_comment)
-    yield _parameter(architecture, "W_K", "d, d_h")
-    yield _parameter(architecture, "W_V", "d, d_v")
+    yield _parameter_line(architecture, "W_K", "d, d_h")
+    yield _parameter_line(architecture, "W_V", "d, d_v")
 
 
-def _layer_inputs(
+def _layer_input_lines(
     architecture: Architecture, tokens: int, head: int, dtype: str, device: str, seed: int
 ) -> Iterator[ProgramLine]:
     """Lines that set the sizes, draw X at random, and draw the parameters of all heads of a layer, side by side.
 
-    Each head's block is drawn with that head's own seed, exactly as `_head_inputs` draws it.
+    Each head's block is drawn with that head's own seed, exactly as `_head_input_lines` draws it.
     """
     a = architecture
     yield ProgramLine(
@@ -181,7 +184,7 @@ def _layer_inputs(
     weights = "weights as before training (biases start at 0: left out), as each head's own program draws them"
     yield ProgramLine("", comment=f"A random input; {weights}")
     yield ProgramLine(f"seed, head = {seed:d}, {head:d}")
-    yield from _random_input()
+    yield from _random_input_lines()
     yield ProgramLine(
         "W_Q, W_O = X.new_empty(d, H * d_h), X.new_empty(H * d_v, d)\n"
         "for h in range(H):\n"
@@ -201,20 +204,20 @@ def _layer_inputs(
 
 
 def _size_lines(symbols: str, sizes: tuple[int, ...], dtype: str, device: str) -> Iterator[ProgramLine]:
-    """Lines that give each symbol its size and name the device and number format: 'N, d, d_h, d_v = 100, 768, …'."""
+    """Three lines: each symbol gets its size ('N, d, d_h, d_v = 100, 768, …'), then `device`, then `dtype`."""
     # The format "d" lets whole numbers through and refuses everything else.
     yield ProgramLine(f"{symbols} = {', '.join(f'{size:d}' for size in sizes)}")
     yield ProgramLine(f'device = "{device}"')
     yield ProgramLine(f"dtype = torch.{dtype}")
 
 
-def _random_input() -> Iterator[ProgramLine]:
+def _random_input_lines() -> Iterator[ProgramLine]:
     """Lines that seed torch and draw the input X, N × d, from a standard normal distribution."""
     yield ProgramLine("torch.manual_seed(seed)")
     yield ProgramLine("X = torch.randn(N, d, device=device, dtype=dtype)", "input", ("X",))
 
 
-def _parameter(architecture: Architecture, name: str, shape: str) -> ProgramLine:
+def _parameter_line(architecture: Architecture, name: str, shape: str) -> ProgramLine:
     """The line that draws one parameter at random, in the shape given in symbols ('d, d_h')."""
     return ProgramLine(f"{name} = {_random_normal(architecture, shape)}", name, (name,))
 
@@ -232,12 +235,15 @@ def _position_lines(architecture: Architecture, device: str) -> Iterator[Program
     yield from angle_lines(architecture, device)
 
 
-def _head(architecture: Architecture, tokens: int) -> Iterator[ProgramLine]:
-    """The timed lines of one head, from the projections Q, K and V to its output O; all matrices are 2-D."""
+def _head_lines(architecture: Architecture, tokens: int) -> Iterator[ProgramLine]:
+    """The timed lines of one head: Q, K and V, norm, RoPE, scores, mask, softmax, context C, output O; all 2-D.
+
+    Norm, RoPE and mask are there only if the model has them.
+    """
     yield ProgramLine("", comment="The head itself")
-    yield from _projections()
-    yield from _qk_norm(architecture, "Q", "queries")
-    yield from _qk_norm(architecture, "K", "keys")
+    yield from _projection_lines()
+    yield from _qk_norm_line(architecture, "Q", "queries")
+    yield from _qk_norm_line(architecture, "K", "keys")
     yield from apply_rope(architecture, "Q", 1, "queries")
     yield from apply_rope(architecture, "K", 1, "keys")
     yield _tensor_line("S = Q @ K.T", "scores")
@@ -248,19 +254,20 @@ def _head(architecture: Architecture, tokens: int) -> Iterator[ProgramLine]:
     yield _tensor_line("O = C @ W_O", "output")
 
 
-def _layer(architecture: Architecture, tokens: int) -> Iterator[ProgramLine]:
-    """The timed lines of a whole layer; q, k, v, S, A and c are 3-D, heads first.
+def _layer_lines(architecture: Architecture, tokens: int) -> Iterator[ProgramLine]:
+    """The timed lines of a whole layer, from Q, K and V of all heads to its output O; q, k, v, S, A and c are 3-D.
 
-    The last two lines take one head's scores and weights out of S and A, because that is what the table asks for.
+    In these, heads come first. The last two lines take one head's scores and weights out of S and A, because that is
+    what the table asks for.
     """
     yield ProgramLine("", comment="The layer itself: queries, keys and values of all heads, side by side")
-    yield from _projections()
+    yield from _projection_lines()
     yield ProgramLine("", comment="Head by head")
     yield _helper_line("q = Q.view(N, H, d_h).transpose(0, 1)")
     yield _helper_line("k = K.view(N, G, d_h).transpose(0, 1)")
     yield _helper_line("v = V.view(N, G, d_v).transpose(0, 1)")
-    yield from _qk_norm(architecture, "q")
-    yield from _qk_norm(architecture, "k")
+    yield from _qk_norm_line(architecture, "q")
+    yield from _qk_norm_line(architecture, "k")
     yield from apply_rope(architecture, "q", 2)
     yield from apply_rope(architecture, "k", 2)
     yield from _scores_to_context(architecture, tokens)
@@ -291,14 +298,14 @@ def _scores_to_context(architecture: Architecture, tokens: int) -> Iterator[Prog
     yield _helper_line("c = (A.view(G, -1, N) @ v).view(H, N, d_v)" if group > 1 else "c = A @ v")
 
 
-def _projections() -> Iterator[ProgramLine]:
+def _projection_lines() -> Iterator[ProgramLine]:
     """The three lines that make Q, K and V from X."""
     yield _tensor_line("Q = X @ W_Q", "queries")
     yield _tensor_line("K = X @ W_K", "keys")
     yield _tensor_line("V = X @ W_V", "values")
 
 
-def _qk_norm(architecture: Architecture, name: str, makes: str | None = None) -> Iterator[ProgramLine]:
+def _qk_norm_line(architecture: Architecture, name: str, makes: str | None = None) -> Iterator[ProgramLine]:
     """The line that applies RMSNorm to queries or keys; none if the model has no norm there."""
     if architecture.qk_norm_eps is not None:
         code = f"{name} = torch.rms_norm({name}, (d_h,), eps={float(architecture.qk_norm_eps)!r})"
@@ -306,9 +313,10 @@ def _qk_norm(architecture: Architecture, name: str, makes: str | None = None) ->
 
 
 def _mask_lines(architecture: Architecture, tokens: int) -> Iterator[ProgramLine]:
-    """Lines that set hidden scores in S to -inf: later tokens, and tokens before the window; none without a mask.
+    """Lines that set hidden scores in S to -inf: one for later tokens, one for tokens before the window.
 
-    They fit S as one N × N matrix and as one for each head.
+    None for a model without a causal mask; the second only if the window is shorter than `tokens`. They fit S as one N
+    × N matrix and as one for each head.
     """
     if not architecture.causal:
         return
@@ -338,7 +346,8 @@ def _helper_line(code: str, comment: str = "") -> ProgramLine:
 def notes(architecture: Architecture, tokens: int) -> tuple[str, ...]:
     """Keys of what a reader should know about this run, such as "biases-left-out"; templates have the sentences.
 
-    Two of them name the scaling type after a colon: "rope-scaling-not-applied:yarn".
+    In order, those that apply: biases left out, a norm on queries and keys, shared keys, a window that hides tokens,
+    RoPE scaling applied or not (with its type after a colon: "rope-scaling-not-applied:yarn"), an odd rotary width.
     """
     rotary = architecture.rotary
     scaling = scaling_type(rotary) if rotary else None

@@ -33,7 +33,8 @@ def scaling_type(rotary: Rotary) -> str | None:
 def angle_lines(architecture: Architecture, device: str) -> Iterator[ProgramLine]:
     """Lines that compute `cos` and `sin`, one row a token and one column a pair; none without RoPE.
 
-    Raises ForwardError if the config's rope_scaling lacks a number that its type needs.
+    Angles are in float64, on mps in float32. Raises ForwardError if the config's rope_scaling is "linear" or "llama3"
+    and lacks a number that this type needs.
     """
     pairs, rotary = rotated_pairs(architecture), architecture.rotary
     if rotary is None or not pairs:
@@ -48,7 +49,11 @@ def angle_lines(architecture: Architecture, device: str) -> Iterator[ProgramLine
 
 
 def _scaling_lines(architecture: Architecture, rotary: Rotary) -> Iterator[ProgramLine]:
-    """Lines that scale `frequency` for the types "linear" and "llama3"; none for any other type."""
+    """Lines that scale `frequency` for the types "linear" and "llama3"; none for any other type.
+
+    Raises ForwardError if a number that the type needs is missing or out of range, or "low_freq_factor" is not below
+    "high_freq_factor".
+    """
     scaling = scaling_type(rotary)
     if scaling not in APPLIED_SCALINGS:
         return
@@ -69,7 +74,10 @@ def _scaling_lines(architecture: Architecture, rotary: Rotary) -> Iterator[Progr
 
 
 def _scaling_number(rotary: Rotary, field: str, default: int | None = None) -> float:
-    """A number of the config's rope_scaling; raises ForwardError unless it is above zero and below 1e12."""
+    """A number of the config's rope_scaling, or `default` if the field is missing.
+
+    Raises ForwardError unless it is a number above zero and below MAX_SCALING_NUMBER.
+    """
     value = rotary.scaling.get(field, default)
     if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < MAX_SCALING_NUMBER:
         return float(value)

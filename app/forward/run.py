@@ -15,11 +15,11 @@ from typing import Any
 from app.forward.devices import (
     DEVICES,
     available_bytes,
-    bytes_since,
     device_name,
     devices_here,
-    finish,
-    start_counting,
+    peak_bytes_since,
+    start_memory_count,
+    wait_for_device,
     warm_up,
 )
 from app.forward.lines import ForwardError, ProgramLine
@@ -179,15 +179,15 @@ def execute(
     timed = [_compile(line) for line in lines if line.timed]
     warm_up(device)
     if rehearsed:
-        _run_all(timed, _prepare(preparing, replaced))
-    start = start_counting(device)
-    variables = _prepare(preparing, replaced)
-    finish(device)
+        _run_all(timed, _prepare_variables(preparing, replaced))
+    start = start_memory_count(device)
+    variables = _prepare_variables(preparing, replaced)
+    wait_for_device(device)
     began = time.perf_counter()
     _run_all(timed, variables)
-    finish(device)
+    wait_for_device(device)
     seconds = time.perf_counter() - began
-    return Executed(variables, None if device == "meta" else seconds * 1000, bytes_since(device, start))
+    return Executed(variables, None if device == "meta" else seconds * 1000, peak_bytes_since(device, start))
 
 
 def _compile(line: ProgramLine) -> Any:
@@ -200,10 +200,11 @@ def _fully_replaced(line: ProgramLine, replaced: Mapping[str, Any]) -> bool:
     return bool(line.names) and set(line.names) <= replaced.keys()
 
 
-def _prepare(codes: list[Any], replaced: dict[str, Any]) -> dict[str, Any]:
-    """The variables before the timed lines: those the codes make, with replaced ones put back over them.
+def _prepare_variables(codes: list[Any], replaced: dict[str, Any]) -> dict[str, Any]:
+    """The variables before the timed lines: those that the compiled `codes` make, except that given ones win.
 
-    They are put back because one line may make two tensors of which only one is replaced (W_Q, W_O of a layer).
+    `replaced` are the given ones. They are put back after the codes because one line may make two tensors of which
+    only one is replaced (W_Q, W_O of a layer).
     """
     variables = dict(replaced)
     _run_all(codes, variables)
@@ -219,13 +220,16 @@ def _run_all(codes: list[Any], variables: dict[str, Any]) -> None:
 def _execute_within_memory(
     lines: tuple[ProgramLine, ...], device: str, needed: int, topic: str, rehearsed: bool
 ) -> Executed:
-    """Execute the lines; raises ForwardError with the bytes needed if torch runs out of memory all the same."""
+    """`execute` the lines; if torch runs out of memory all the same, raises ForwardError that states `needed` bytes.
+
+    `needed` and `topic` are only for that error's message.
+    """
     import torch
 
     try:
         return execute(lines, device=device, rehearsed=rehearsed)
     except torch.OutOfMemoryError:
-        raise _too_large(needed, available_bytes(device) or 0, device, topic) from None
+        raise _too_large_error(needed, available_bytes(device) or 0, device, topic) from None
 
 
 def _with_shapes(line: ProgramLine, variables: Mapping[str, Any]) -> ProgramLine:
@@ -256,7 +260,10 @@ def _summarize_weights(
 
 
 def _available_device(asked: str | None) -> str:
-    """The device asked for, or the fastest one here; raises ForwardError if this machine does not have it."""
+    """The device asked for, with None the fastest one here; raises ForwardError if this machine does not have it.
+
+    A name that is no device at all is returned as it is: `program` refuses it.
+    """
     here = devices_here()
     if asked is None:
         return here[0]
@@ -269,12 +276,12 @@ def _bytes_that_fit(architecture: Architecture, tokens: int, dtype: str, device:
     """The bytes the program needs; raises ForwardError if they are more than 90 % of what the device has free."""
     needed, free = bytes_needed(architecture, tokens, dtype, topic), available_bytes(device)
     if free is not None and needed > USABLE_SHARE * free:
-        raise _too_large(needed, free, device, topic)
+        raise _too_large_error(needed, free, device, topic)
     return needed
 
 
-def _too_large(needed: int, free: int, device: str, topic: str) -> ForwardError:
-    """The error that says how many bytes are needed, how many are free, and what to do."""
+def _too_large_error(needed: int, free: int, device: str, topic: str) -> ForwardError:
+    """The error, for the caller to raise, that says how many bytes are needed, how many are free, and what to do."""
     what = "layer" if is_layer(topic) else "head"
     return ForwardError(
         f"This {what} needs {needed:,} bytes and {device} has {free:,} free, of which {USABLE_SHARE:.0%} may be used: "

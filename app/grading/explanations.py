@@ -30,9 +30,9 @@ class Explanation:
 
 
 def explain_diagnosis(variant: Variant, report: Report, scale: ScaleName = "root") -> Explanation | None:
-    """The explanation of a report's diagnosis; None if it has none.
+    """The text and figures that explain the report's diagnosed misconception; None if it has no diagnosis.
 
-    A misconception that can be held in several ways is drawn in the way nearest to these answers.
+    If that misconception can be held in several ways, it is drawn in the way nearest to the answers that could be read.
     """
     if report.diagnosis is None:
         return None
@@ -45,9 +45,9 @@ def explain_diagnosis(variant: Variant, report: Report, scale: ScaleName = "root
 
 
 def explain_misconception(variant: Variant, misconception: str, scale: ScaleName = "root") -> Explanation:
-    """The explanation of any misconception of the catalogue, drawn in the first way in which it can be held.
+    """The text that explains any misconception of the catalogue, with figures if it would change this sheet's answers.
 
-    Without figures if this sheet cannot show it.
+    If it can be held in several ways, the first is drawn. On a sheet that cannot show it there is only the text.
     """
     if any(entry.misconception == misconception for entry in expectations(variant.problem)):
         return _explanation(variant, misconception, {}, scale)
@@ -55,17 +55,20 @@ def explain_misconception(variant: Variant, misconception: str, scale: ScaleName
 
 
 def _explanation(variant: Variant, misconception: str, values: Mapping[Blank, int], scale: ScaleName) -> Explanation:
-    """The explanation with its figures; `values` are the numbers typed, in the table's orientation."""
+    """The misconception's text, and each figure that differs, as the misconception has it and by the key.
+
+    `values`, the numbers typed in the table's orientation, decide which of several ways of holding it is drawn.
+    """
     as_believed = predicted_sheet(variant.problem, misconception, values)
     mistaken = {variant.in_table_orientation(blank): value for blank, value in as_believed.items()}
     pairs = draw_side_by_side(variant, mistaken, variant.key, scale)
     return Explanation(
-        misconception, variant.text.misconception(misconception, "explanation"), tuple(map(_framed_alike, pairs))
+        misconception, variant.text.misconception(misconception, "explanation"), tuple(map(_frame_alike, pairs))
     )
 
 
-def _framed_alike(pair: tuple[Figure, Figure]) -> tuple[Figure, Figure]:
-    """The two figures with one width, and captions only where shapes clash: the message says the rest."""
+def _frame_alike(pair: tuple[Figure, Figure]) -> tuple[Figure, Figure]:
+    """The two figures, both as wide as the wider one; only a left figure with a mismatch keeps its captions."""
     left, right = pair
     width = max(left.width, right.width)
     captions = left.captions if left.has_mismatch else ()

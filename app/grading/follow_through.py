@@ -27,19 +27,20 @@ def follow_through(problem: Problem, values: Values) -> set[Blank]:
     wrong = {blank: value for blank, value in values.items() if value != problem.key[blank]}
     right_numbers = {value for blank, value in values.items() if blank not in wrong}
     follows = {
-        *_carried_along(problem.upstream_blanks, values, wrong),
+        *_repeated_lengths(problem.upstream_blanks, values, wrong),
         *_rows_times_columns(values, wrong),
         *_totals_of_parts(problem, values, wrong),
     }
     return {blank for blank in follows if right_numbers - {wrong[blank]}}
 
 
-def _carried_along(upstream: Mapping[Blank, frozenset[Blank]], values: Values, wrong: Values) -> Iterator[Blank]:
-    """Wrong sides that repeat the wrong number of a side they are computed from, or of a sibling's first mistake.
+def _repeated_lengths(upstream: Mapping[Blank, frozenset[Blank]], values: Values, wrong: Values) -> Iterator[Blank]:
+    """Wrong blanks that repeat the wrong number of a blank they are computed from, or of a sibling's first mistake.
 
-    Siblings are computed from the same right side. They count because repairing an answer must not cost marks: with
-    queries and keys of 90 rows after an input of 90, both follow; with the input put right, the queries are the first
-    mistake and the keys still repeat it rather than making it again.
+    `upstream` has for each blank those it is computed from, in the order of computation. Siblings are computed from
+    the same right side. They count because repairing an answer must not cost marks: with queries and keys of 90 rows
+    after an input of 90, both follow; with the input put right, the queries are the first mistake and the keys still
+    repeat it rather than making it again.
     """
     first_mistakes = list[Blank]()  # wrong, and following from nothing
     for blank, sources in upstream.items():  # in the order of computation
@@ -63,14 +64,17 @@ def _rows_times_columns(values: Values, wrong: Values) -> Iterator[Blank]:
 
 
 def _totals_of_parts(problem: Problem, values: Values, wrong: Values) -> Iterator[Blank]:
-    """Wrong totals that are the sum of their parts as typed."""
+    """Wrong totals that their formula gives for the sum of their parts as typed; none if a part is empty."""
     for blank, value in wrong.items():
         if value == _total_as_typed(problem, values, blank):
             yield blank
 
 
 def _total_as_typed(problem: Problem, values: Values, blank: Blank) -> int | None:
-    """What a count made from others comes to with these as typed; None for any other blank, or if a part is empty."""
+    """What the formula of a count that is made from other counts gives for these as typed.
+
+    None for a blank that is no such count, and if a part is empty.
+    """
     count = problem.table.asked[blank.tensor]
     if not isinstance(count, Count) or count.made_from is None:
         return None

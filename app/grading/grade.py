@@ -128,9 +128,10 @@ class Report:
         return sum(mark.kind == kind for mark in self.marks.values())
 
     def as_json(self) -> dict[str, object]:
-        """The report as the API and the terminal give it; boxes by their names, such as 'queries.rows'.
+        """The report as the API and the terminal give it: score, out_of, marks, first_break and diagnosis.
 
-        The first mismatch has the key "first_break", None if there is none.
+        "marks" has mark, read_as and message of each box by its name, such as 'queries.rows'. "first_break" is the
+        first mismatch; it and "diagnosis" are None if there is none.
         """
         marks = {
             str(blank): {"mark": mark.kind, "read_as": mark.read_as, "message": mark.message}
@@ -147,9 +148,10 @@ class Report:
 
 
 def grade(variant: Variant, answers: Mapping[str, str]) -> Report:
-    """Mark every box of the sheet; answers are texts by the box's name, such as {'queries.rows': '100'}.
+    """Mark every box of the sheet, and find its first mismatch and the misconception that explains it.
 
-    A box left out counts as empty. Raises AnswersError for a name that is no box of this sheet.
+    answers: texts by the box's name, such as {'queries.rows': '100'}; a box left out counts as empty. Raises
+    AnswersError for a name that is no box of this sheet.
     """
     blanks = variant.blanks_by_name
     if unknown := sorted(answers.keys() - blanks.keys()):
@@ -171,8 +173,9 @@ def grade(variant: Variant, answers: Mapping[str, str]) -> Report:
 def with_kept_marks(variant: Variant, report: Report, kinds: Mapping[str, str]) -> Report:
     """The report with earlier marks kept, even where today's differ; `kinds` are the earlier ones by box name.
 
-    The very same report if all kinds are alike. Otherwise a box without an earlier mark is left out, and there is
-    neither a first mismatch nor a diagnosis, because today's may not be what gave the earlier marks.
+    The very same report if all kinds are alike. Otherwise each box gets its earlier kind with the message of that
+    kind, a box without an earlier mark is left out, and there is neither a first mismatch nor a diagnosis, because
+    today's may not be what gave the earlier marks.
     """
     kept = {blank: kind for blank in report.marks for kind in MARK_KINDS if kinds.get(str(blank)) == kind}
     if kept == {blank: mark.kind for blank, mark in report.marks.items()}:
@@ -187,7 +190,10 @@ def with_kind(variant: Variant, blank: Blank, mark: Mark, kind: MarkKind) -> Mar
 
 
 def _mark(variant: Variant, blank: Blank, text: str, typed: Typed | Unreadable | None, follows: bool) -> Mark:
-    """The mark of one box from its text and what that was read as (None: empty); the key comes before `follows`."""
+    """The mark of one box from its text and what that was read as (None: empty).
+
+    A readable answer is right if the key says so, else a follow-through if `follows`, else wrong.
+    """
     if typed is None:
         return Mark("empty", text, None, "")
     if isinstance(typed, Unreadable):
@@ -244,7 +250,10 @@ def find_first_mismatch(variant: Variant, values: Values) -> FirstMismatch | Non
 
 
 def _side_words(variant: Variant, name: str, blank: Blank, length: int) -> dict[str, str]:
-    """The words for one side of a mismatch: {"left": "Queries", "left_length": "128 columns"}."""
+    """The words for one side of a mismatch, keyed by its name: {"left": "Queries", "left_length": "128 columns"}.
+
+    A length of 1 is in the singular.
+    """
     row = variant.wording.sections["rows"][variant.worksheet.topic][blank.tensor]["name"]
     plural = "lengths" if length > 1 else "length-one"
     return {name: row, f"{name}_length": variant.wording.say(plural, blank.field, length=format_number(length))}

@@ -40,7 +40,8 @@ class Hint:
 def write_hint(variant: Variant, report: Report, level: HintLevel) -> Hint | None:
     """The hint of a level on a marked sheet; None if nothing readable was answered, or no box is left to put right.
 
-    Left to put right are wrong boxes, else unreadable ones, else empty ones; the hint is about the first.
+    It is about the diagnosed misconception; without one, about the first box left to put right: a wrong one, else an
+    unreadable one, else an empty one. Follow-throughs are not left to put right.
     """
     unsolved = [blank for kind in ("wrong", "unreadable", "empty") for blank in _marked(report, kind)]
     if not report.tried or not unsolved:
@@ -52,9 +53,10 @@ def write_hint(variant: Variant, report: Report, level: HintLevel) -> Hint | Non
 
 
 def next_hint_level(report: Report | None, given: Hint | None) -> HintLevel | None:
-    """The level of the next hint; None after level 3, on a complete sheet, and without any readable answer or report.
+    """The level after the last given hint's, None after level 3; 2 if no hint was given so far.
 
-    If no hint was given so far it is level 2, because the marks of a check already show what level 1 would say.
+    None also without a report, on a complete sheet, and without any readable answer. It begins at 2 because the marks
+    of a check already show what level 1 would say.
     """
     if report is None or report.complete or not report.tried:
         return None
@@ -74,7 +76,10 @@ class HintWriter:
     report: Report
 
     def misconception_hint(self, misconception: str, explains: tuple[Blank, ...], level: HintLevel) -> Hint:
-        """The misconception's nudge at level 1, its hint at level 2; at level 3 the wrong boxes it explains."""
+        """The misconception's nudge at level 1, its hint at level 2; at level 3 which boxes to look at again.
+
+        These are the wrong ones among the boxes it explains, or all it explains if none of them is wrong.
+        """
         if level < 3:
             return Hint(level, self.variant.text.misconception(misconception, "nudge" if level == 1 else "hint"))
         # Boxes that follow from the mistake are right again once the wrong ones are.
@@ -82,14 +87,20 @@ class HintWriter:
         return self.boxes_to_check(wrong or explains)
 
     def box_hint(self, blank: Blank, wrong: tuple[Blank, ...], level: HintLevel) -> Hint:
-        """The nudge of a box at level 1, how it is made at level 2, and all wrong boxes at level 3."""
+        """The hint without a diagnosis: the nudge of `blank` at level 1, `relation_hint` at 2, boxes to check at 3.
+
+        `wrong` are the boxes to check.
+        """
         if level == 1:
             message = self._say("nudge", box=self._box(blank), nudge=nudge(self.variant, blank))
             return Hint(1, message, (blank,))
         return self.relation_hint(blank) if level == 2 else self.boxes_to_check(wrong)
 
     def relation_hint(self, blank: Blank) -> Hint:
-        """Level 2: which two lengths have to be equal at the first mismatch; if there is none, how a box is made."""
+        """Level 2: which two lengths have to be equal at the report's first mismatch, and why; it points to both boxes.
+
+        Without a mismatch: how the matrix or count of `blank` is made, pointing to `blank`.
+        """
         mismatch = self.report.first_mismatch
         if mismatch is None:
             message = self._say("related", box=self._box(blank), relation=self.relation_sentence(blank))
@@ -133,7 +144,12 @@ class HintWriter:
         return (to_table(other) for other in candidates if other in key and other != own)
 
     def relation_sentence(self, blank: Blank) -> str:
-        """How the matrix or count of a box is made, without any number."""
+        """How the matrix or count of a box is made, without any number.
+
+        A count has its formula in words, or, if a number stands in that, the advice to write a product of sizes. A
+        matrix without an equation is said to be an input or a parameter. Any other has its equation in this sheet's
+        letters, or, where tokens are columns, the advice that products are reversed.
+        """
         key = blank.tensor
         entry = self.variant.table.asked.get(key) or self.variant.table[key]
         if isinstance(entry, Count):
@@ -174,7 +190,10 @@ class HintWriter:
         return str(self.variant.wording.sections["rows"][self.variant.worksheet.topic][key]["name"])
 
     def _boxes(self, blanks: Iterable[Blank]) -> str:
-        """Boxes in a list, row by row: “Queries” (columns), “Keys” (rows and columns) and “Values” (columns)."""
+        """Boxes in a list, row by row: “Queries” (columns), “Keys” (rows and columns) and “Values” (columns).
+
+        Of more than MAX_NAMED_ROWS rows, only so many are named, with "and the boxes that go with them" behind.
+        """
         rows = [list(group) for _, group in groupby(blanks, key=lambda blank: blank.tensor)]
         names = [self._box(row[0]) if len(row) == 1 else self._several_of_a_row(row) for row in rows]
         if len(names) > MAX_NAMED_ROWS:

@@ -63,9 +63,11 @@ def row_state(marks: MarksByBox, boxes: Sequence[str]) -> RowState:
 def row_statistics(
     rows: Mapping[str, Sequence[str]], first: Sequence[MarksByBox], last: Sequence[MarksByBox]
 ) -> tuple[RowStatistics, ...]:
-    """The statistics of every row of a sheet, in order; `rows` maps each row's key to the names of its boxes.
+    """How many students had each row right at first and now, and the row's discrimination, in the order of `rows`.
 
-    first, last: the marks of each student's first and latest attempt, one entry a student.
+    `rows` maps each row's key to the names of its boxes; a row is right if all are right, and a follow-through is not.
+    The discrimination compares first attempts with how many of the other rows were right. first, last: the marks of
+    each student's first and latest attempt, one entry a student.
     """
     right = {row: [row_state(marks, boxes) == "right" for marks in first] for row, boxes in rows.items()}
     result = list[RowStatistics]()

@@ -56,9 +56,10 @@ def split_name(line: str) -> tuple[str, str]:
 
 
 def mark_line(variant: Variant, name: str, answers: str, line_number: int) -> MarkedPaper:
-    """The answers of one line, set apart by spaces, marked; blanks that no answer is left for count as empty.
+    """The answers of one line, set apart by spaces, marked in the order of the sheet's blanks.
 
-    Raises AnswersError, which names the line by its number, for more answers than blanks and for too long a line.
+    A dash or underscore alone is an empty answer, and blanks after the last answer are empty too. Raises AnswersError
+    for more answers than blanks, a line of more than MAX_PAPER_LINE_LENGTH characters, and too long a name.
     """
     if len(name) + len(answers) > MAX_PAPER_LINE_LENGTH:
         raise AnswersError(f"Line {line_number} is longer than any sheet: one student stands on one line.")
@@ -70,7 +71,7 @@ def mark_line(variant: Variant, name: str, answers: str, line_number: int) -> Ma
         )
     filled = texts + ("",) * (len(variant.blanks) - len(texts))
     by_blank = dict(zip(map(str, variant.blanks), texts, strict=False))
-    return MarkedPaper(_printable(name), filled, grade(variant, by_blank))
+    return MarkedPaper(_printable_name(name), filled, grade(variant, by_blank))
 
 
 def blank_order(variant: Variant) -> tuple[Mapping[str, str], ...]:
@@ -81,8 +82,11 @@ def blank_order(variant: Variant) -> tuple[Mapping[str, str], ...]:
     return tuple({"row": row.letter or row.name, "field": blank.field} for row in variant.rows for blank in row.blanks)
 
 
-def _printable(name: str) -> str:
-    """A name as one line of characters that can be shown; raises AnswersError where it is too long for one."""
+def _printable_name(name: str) -> str:
+    """A name with runs of spaces and characters that cannot be shown as one space each, and none at its ends.
+
+    Raises AnswersError if more than MAX_TYPED_NAME_LENGTH characters are left.
+    """
     shown = " ".join("".join(char if char.isprintable() or char in _JOINERS else " " for char in name).split())
     if len(shown) > MAX_TYPED_NAME_LENGTH:
         raise AnswersError(

@@ -15,19 +15,25 @@ MAX_WRONG_SHAPES = 7  # of one row; the most telling come first
 
 
 def key_rows(variant: Variant) -> list[dict[str, Any]]:
-    """Return one entry for each row of the sheet.
+    """Return one entry for each row of the sheet, from top to bottom: its filled-in boxes and its likely mistakes.
 
     "blanks" has number and working of each box by its field (rows, columns or count); "wrong" has the likely wrong
     shapes with the misconceptions that lead to them.
     """
     return [
-        {"blanks": {blank.field: _answer(variant, blank) for blank in row.blanks}, "wrong": _wrong_shapes(variant, row)}
+        {
+            "blanks": {blank.field: _filled_box(variant, blank) for blank in row.blanks},
+            "wrong": _wrong_shapes(variant, row),
+        }
         for row in variant.rows
     ]
 
 
 def used_sizes(variant: Variant) -> list[dict[str, Any]]:
-    """Return symbol and number of every size that an answer is made of, and always those of d and H."""
+    """Return symbol and number of every size of the sheet that an answer is made of, and always of d and H.
+
+    They come in the order of the sheet's sizes, symbols in its notation.
+    """
     used = {symbol for blank in variant.blanks for symbol in variant.expression(blank).symbols} | {"d", "H"}
     splitter = SymbolSplitter(variant.worksheet.notation)
     written = {variant.notation.symbols.get(s, s): format_number(n) for s, n in variant.sizes.items() if s in used}
@@ -41,8 +47,11 @@ def answer_text(variant: Variant, blank: Blank) -> str:
     return format_number(variant.key[blank])
 
 
-def _answer(variant: Variant, blank: Blank) -> dict[str, Any]:
-    """Return a box filled in, with the working: of a number its symbols, of symbols their number."""
+def _filled_box(variant: Variant, blank: Blank) -> dict[str, Any]:
+    """Return a box's right answer ("number") and "working": a number with its symbols; symbols with their number.
+
+    Both are pieces to typeset. The answer is symbols on a sheet that is answered in symbols.
+    """
     entry, dim = variant.table.asked[blank.tensor], variant.expression(blank)
     if variant.worksheet.answers == "letters":
         symbols = SymbolSplitter(variant.worksheet.notation).expression(variant.notation.write(dim))
@@ -52,7 +61,11 @@ def _answer(variant: Variant, blank: Blank) -> dict[str, Any]:
 
 
 def _wrong_shapes(variant: Variant, row: Row) -> list[dict[str, str]]:
-    """Return at most MAX_WRONG_SHAPES wrong shapes of a row, each with every misconception that leads to it."""
+    """Return at most MAX_WRONG_SHAPES wrong shapes of a row, each with all misconceptions that lead to it, by name.
+
+    Boxes that a misconception does not change hold their right number; shapes come in the order in which misconceptions
+    are expected.
+    """
     misconceptions: dict[tuple[int, ...], list[str]] = {}
     in_table = [variant.in_table_orientation(blank) for blank in row.blanks]
     truth = [variant.key[blank] for blank in row.blanks]
@@ -68,6 +81,6 @@ def _wrong_shapes(variant: Variant, row: Row) -> list[dict[str, str]]:
 
 
 def _shape_text(numbers: tuple[int, ...]) -> str:
-    """Return rows, columns and count as text: (4096, 128, 524288) is "4,096 × 128 = 524,288"."""
+    """Return up to three numbers as text: (4096, 128, 524288) is "4,096 × 128 = 524,288", (7,) is "7"."""
     joints = ("", " × ", " = ")
     return "".join(joint + format_number(number) for joint, number in zip(joints, numbers, strict=False))

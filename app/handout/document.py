@@ -52,7 +52,10 @@ def handout_documents(
 
 
 def font_check_document(names: Sequence[str], course: str) -> TypstData:
-    """Return a document of these texts alone: typesetting it fails where a letter has no font."""
+    """Return a document of these names and the course alone: typesetting it fails where a letter has no font.
+
+    Empty texts are left out, equal ones stand there once.
+    """
     texts = [_name_data(text) for text in dict.fromkeys((*names, course)) if text]
     header = {"lang": "en", "title": "–", "course": "", "date": "", "layout": "full", "paper": "a4", "large": False}
     nothing: TypstData = {"figures": "none", "back": None, "variants": [], "sheets": [], "table": None, "keys": []}
@@ -66,7 +69,10 @@ def _chunks(items: Sequence[T]) -> list[Sequence[T]]:
 
 
 def _header(options: HandoutOptions, first: Variant, tickets: Mapping[str, Ticket]) -> TypstData:
-    """Return what every document of a handout shares; raises HandoutError for too long a course or date."""
+    """Return what every document of a handout shares: title of its first variant, course, date, layout, exit ticket.
+
+    Raises HandoutError for too long a course or date. Without a ticket of the key `options.back` the back is None.
+    """
     ticket = tickets.get(options.back)
     return {
         "lang": "en",
@@ -95,7 +101,10 @@ def _document(
     keys: Sequence[Variant] = (),
     names: _NamesByCode = MappingProxyType({}),
 ) -> TypstData:
-    """Return one document with what is given of sheets, table and keys. Sheets name their variant by its index."""
+    """Return one document with what is given of sheets, table and keys; the others stay empty.
+
+    Every variant of the sheets is there once, and sheets name theirs by its index. `names` are for table and keys.
+    """
     variants = {sheet.variant.code: sheet.variant for sheet in sheets}
     indexes = {code: index for index, code in enumerate(variants)}
     return {
@@ -106,7 +115,7 @@ def _document(
             for sheet in sheets
         ],
         "table": _answer_table(table, names) if table else None,
-        "keys": [_key(variant, names) for variant in keys],
+        "keys": [_key_page(variant, names) for variant in keys],
         "font-check": [],
     }
 
@@ -115,7 +124,7 @@ def _with_panel_models(variants: list[TypstData]) -> list[TypstData]:
     """Add to each variant the index of the one whose split into panels it takes, under "panel-model".
 
     To find where a sheet breaks takes most of the time of typesetting it. Variants that differ only in their numbers
-    break at the same rows, so it is done once for all of them: for the one with the longest text.
+    break at the same rows, so it is done once for all of them: for the one with the longest description and link.
     """
     model: dict[str, int] = {}
     kinds = [json.dumps([v["title"], v["about"], v["footnote"], v["rows"], v["figures"]]) for v in variants]
@@ -127,7 +136,7 @@ def _with_panel_models(variants: list[TypstData]) -> list[TypstData]:
 
 
 def _names_by_code(sheets: Sequence[HandoutSheet]) -> _NamesByCode:
-    """Return the names of the students who have each variant, by its code; sheets without a name are left out."""
+    """Return for each variant's code the names on its sheets, in order; sheets without a name are left out."""
     names: dict[str, list[_NameData]] = {}
     for sheet in sheets:
         if sheet.name:
@@ -142,7 +151,11 @@ def _name_data(name: str) -> _NameData:
 
 
 def _variant(variant: Variant, options: HandoutOptions, base_url: str) -> TypstData:
-    """Return everything printed on the sheets of a variant, without any answer."""
+    """Return everything printed on the sheets of a variant, without any answer: texts, rows, figures, link, QR code.
+
+    Without a `base_url` there is no link or QR code. Figures have the lengths of the key and no numbers; there are none
+    if the options say so.
+    """
     splitter = SymbolSplitter(variant.worksheet.notation)
     link = f"{base_url.rstrip('/')}/v/{variant.code}" if base_url else ""
     figures = [] if options.figures == "none" else draw_figures(variant, variant.key)
@@ -175,7 +188,7 @@ def _row(row: Row, splitter: SymbolSplitter) -> TypstData:
 
 
 def _task(variant: Variant, splitter: SymbolSplitter) -> list[Piece]:
-    """Return the sentence that says what to fill in; a sheet that is answered in symbols shows them as symbols."""
+    """Return the sentence that says what to fill in; on a sheet answered in symbols with the symbols set as such."""
     if variant.worksheet.answers != "letters":
         return [variant.text.task]
     symbols = frozenset(variant.notation.symbols.get(s, s) for s in variant.sizes) - {"a"}  # "a" is the article
@@ -198,7 +211,7 @@ def _qr_svg(link: str) -> str:
 
 
 def _figure(figure: Figure, splitter: SymbolSplitter) -> TypstData:
-    """Return a drawing: its size, its matrices, the edges to label and the arcs between equal edges."""
+    """Return a drawing: its alt text as title, its size, its matrices, the edges to label, the arcs between them."""
     return {
         "title": figure.alt_text,
         "width": figure.width,
@@ -233,8 +246,11 @@ def _arc(arc: Arc) -> dict[str, float]:
     return {"x1": x1, "y1": y1, "x2": x2, "y2": y2, "cx": corner[0], "cy": corner[1]}
 
 
-def _key(variant: Variant, names: _NamesByCode) -> TypstData:
-    """Return the page of the key for one variant, with the names of the students who have it."""
+def _key_page(variant: Variant, names: _NamesByCode) -> TypstData:
+    """Return the key's page for one variant: code, title, rows, students' names, sizes used, answers, likely mistakes.
+
+    Without names for its code the names are empty.
+    """
     splitter = SymbolSplitter(variant.worksheet.notation)
     return {
         "code": variant.code,
@@ -250,7 +266,8 @@ def _key(variant: Variant, names: _NamesByCode) -> TypstData:
 def _answer_table(variants: Sequence[Variant], names: _NamesByCode) -> TypstData:
     """Return the table for marking by hand: one line for each variant, one column for each box, only the answers.
 
-    The variants are of one worksheet, so the columns of the first one hold for all.
+    A line begins with the variant's code and the names of its students. The variants are of one worksheet, so the
+    columns of the first one hold for all.
     """
     splitter = SymbolSplitter(variants[0].worksheet.notation)
     columns = [

@@ -10,9 +10,10 @@ from app.sheets.variant import Variant
 
 
 def marks_csv(variant: Variant, papers: Sequence[MarkedPaper]) -> str:
-    """Return a header and one row for each paper: name, code, every answer, every mark, score and misconception.
+    """Return a header and one row for each paper: name, code, answers, marks, score, best score, misconception.
 
-    Texts that a spreadsheet would run as formulas are escaped. The misconception is empty without a diagnosis.
+    There is one answer and one mark, such as "follows", for each box. Texts that a spreadsheet would run as formulas
+    are escaped. The misconception is empty without a diagnosis.
     """
     boxes = [str(blank) for blank in variant.blanks]
     rows: list[Sequence[Cell]] = [

@@ -58,7 +58,8 @@ class HandoutOptions:
     def check(self, tickets: Mapping[str, object]) -> HandoutOptions:
         """Return these options; raises HandoutError about the first that cannot be used.
 
-        `tickets` are the exit tickets that `back` may name. Worksheet, model and lengths are checked by the library.
+        Checked in turn: layout, paper, figures, key, back (NO_BACK or one of `tickets`), sheets, seed, and that a
+        fixed length is not asked for together with variants. Worksheet, model and lengths are checked by the library.
         """
         for name, chosen, choices in (
             ("layout", self.layout, LAYOUTS),
@@ -81,7 +82,9 @@ class HandoutOptions:
 
 
 def printable_line(text: str, max_length: int = MAX_PRINTED_LINE_LENGTH) -> str:
-    """Return the text on one line without characters that cannot be printed; raises HandoutError if it is too long.
+    """Return the text on one line: each run of spaces and of characters that cannot be printed becomes one space.
+
+    None are left at its ends. Raises HandoutError if more than `max_length` characters remain.
 
     Example:
         printable_line("COS\\n597\\x07G")  # "COS 597 G"

@@ -38,10 +38,10 @@ class PdfBinder:
             self._whole = opened
             return
         with opened:  # its memory is free again once it is copied
-            _append(self._whole, opened)
+            _append_pdf(self._whole, opened)
 
     def to_bytes(self) -> bytes:
-        """Return the whole compressed PDF; the same documents give the same bytes. At least one must be added."""
+        """Return the whole PDF, compressed; the same documents give the same bytes. At least one must be added."""
         from pikepdf import ObjectStreamMode
 
         assert self._whole is not None  # noqa: S101 - every handout has a document
@@ -55,8 +55,12 @@ def _with_cell_letter(pdf: bytes, letter: int) -> bytes:
     return _HEADER_CELL.sub(b"(" + bytes([letter]) + rb"\1)", pdf)
 
 
-def _append(target: Pdf, source: Pdf) -> None:
-    """Append pages and tags of `source`, its tags as one Part beside those that the target has."""
+def _append_pdf(target: Pdf, source: Pdf) -> None:
+    """Append the pages and tags of `source` to `target`, its tags as one Part after those that the target has.
+
+    The numbers by which pages and links point to their tags are shifted behind the target's, which changes
+    `source`.
+    """
     from pikepdf import Name
 
     tree = target.Root.StructTreeRoot

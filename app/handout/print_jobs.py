@@ -71,18 +71,19 @@ class PrintJobFolder:
 
     def save(self, job: PrintJob) -> None:
         """Write down the state of a job, in place of what was written before."""
-        self._write(f"{job.key}.json", json.dumps(asdict(job)).encode())
+        self._write_file(f"{job.key}.json", json.dumps(asdict(job)).encode())
 
     def save_pdf(self, job: PrintJob, pdf: bytes) -> None:
         """Keep the PDF of a job, and mark the job as ready."""
-        self._write(f"{job.key}.pdf", pdf)
+        self._write_file(f"{job.key}.pdf", pdf)
         job.is_ready = True
         self.save(job)
 
     def find(self, key: str) -> PrintJob | None:
-        """Return the job as it was last saved; None for an unknown key.
+        """Return the job as it was last saved; None for an unknown or malformed key or a job of another app version.
 
-        A job that is not ready and was not saved for ABANDONED_AFTER_S has a problem: its process is gone.
+        A job that is neither ready nor failed and was not saved for ABANDONED_AFTER_S gets a problem in what is
+        returned, not in its file: its process is gone.
         """
         if not _JOB_KEY.fullmatch(key):
             return None
@@ -96,21 +97,21 @@ class PrintJobFolder:
         return job
 
     def read_pdf(self, job: PrintJob) -> bytes | None:
-        """Return the PDF of a job; None while it is not ready, and once it is deleted."""
+        """Return the PDF of a job; None while `job` is not ready, and once the file is deleted."""
         try:
             return (self._folder / f"{job.key}.pdf").read_bytes() if job.is_ready else None
         except FileNotFoundError:
             return None
 
     def delete_expired(self) -> None:
-        """Delete every file that was not written to for PRINT_JOB_TTL_S."""
+        """Delete every file in the folder, job or PDF, that was not written to for PRINT_JOB_TTL_S."""
         for path in self._folder.glob("*") if self._folder.is_dir() else ():
             with suppress(FileNotFoundError):  # another process deletes too
                 if time.time() - path.stat().st_mtime > PRINT_JOB_TTL_S:
                     path.unlink()
 
-    def _write(self, name: str, content: bytes) -> None:
-        """Write a file as a whole, so that no other process reads half of it."""
+    def _write_file(self, name: str, content: bytes) -> None:
+        """Write or replace a file as a whole, so that no other process reads half of it; only its owner may read it."""
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         unfinished = self._folder / f"{name}.{secrets.token_hex(4)}.part"
         unfinished.touch(mode=0o600)
@@ -133,14 +134,17 @@ class HandoutPrinter:
         self._cached_preview = lru_cache(CACHED_PREVIEWS)(self._render_preview)
 
     def preview(self, library: Library, options: HandoutOptions, base_url: str) -> tuple[bytes, ...]:
-        """Return the first PREVIEW_PAGES pages as SVG; raises HandoutError and what Library raises."""
+        """Return the first PREVIEW_PAGES pages of at most PREVIEW_SHEETS sheets without names, as SVG.
+
+        The last CACHED_PREVIEWS previews are kept. Raises HandoutError, PrinterBusyError and what Library raises.
+        """
         few_sheets = replace(options, sheets=min(options.sheets, PREVIEW_SHEETS))
         return self._cached_preview(_PreviewCacheKey(library, options.model), few_sheets, base_url)
 
     def render_small(self, library: Library, options: HandoutOptions, base_url: str) -> bytes:
-        """Return the PDF of a handout while the browser waits; raises HandoutError and what Library raises.
+        """Return the PDF of a handout without names, made while the browser waits.
 
-        Refuses more than MAX_DOWNLOAD_SHEETS.
+        Raises HandoutError for more than MAX_DOWNLOAD_SHEETS, PrinterBusyError, and what Library raises.
         """
         if options.sheets > MAX_DOWNLOAD_SHEETS:
             raise HandoutError(
@@ -159,9 +163,12 @@ class HandoutPrinter:
         make_sheets: MakeSheets,
         teacher_id: int | None = None,
     ) -> PrintJob:
-        """Start a print job in a thread and return it; `make_sheets` is called there.
+        """Check the letters, then start a print job in a thread and return it, saved; `make_sheets` is called in the
+        thread.
 
-        Raises HandoutError for a name or course with letters that no font has, PrinterBusyError beyond MAX_PRINT_JOBS.
+        `title` is shown with the job; only the teacher `teacher_id` may see it, with None everybody who has its key.
+        Expired jobs are deleted. `names` are those that the sheets will carry. Raises HandoutError for a name or
+        course with letters that no font has, PrinterBusyError beyond MAX_PRINT_JOBS.
         """
         font_check = partial(font_check_document, names, printable_line(options.course))
         self._preview_renderer.render_pdf(font_check)
@@ -172,7 +179,7 @@ class HandoutPrinter:
             self._running_jobs += 1
         self._folder.delete_expired()
         self._folder.save(job)
-        threading.Thread(target=self._run, args=(job, options, base_url, make_sheets), daemon=True).start()
+        threading.Thread(target=self._run_job, args=(job, options, base_url, make_sheets), daemon=True).start()
         return job
 
     def find_job(self, key: str, teacher_id: int | None) -> PrintJob | None:
@@ -188,7 +195,10 @@ class HandoutPrinter:
         return self._folder.read_pdf(job)
 
     def _render_preview(self, key: _PreviewCacheKey, options: HandoutOptions, base_url: str) -> tuple[bytes, ...]:
-        """Typeset documents until there are PREVIEW_PAGES pages; raises PrinterBusyError where too many wait."""
+        """Typeset documents until there are PREVIEW_PAGES pages, and return no more; SVG, one picture a page.
+
+        Raises PrinterBusyError where too many requests wait.
+        """
         documents = handout_documents(options, plan_sheets(key.library, options), self._tickets, base_url)
         pages = list[bytes]()
         with self._waiting_slot():
@@ -199,7 +209,7 @@ class HandoutPrinter:
 
     @contextmanager
     def _waiting_slot(self) -> Iterator[None]:
-        """Hold one of MAX_WAITING_REQUESTS; raises PrinterBusyError where all are taken."""
+        """Hold one of MAX_WAITING_REQUESTS places for this `with`; raises PrinterBusyError at once if all are taken."""
         if not self._waiting_slots.acquire(blocking=False):
             raise PrinterBusyError
         try:
@@ -207,8 +217,12 @@ class HandoutPrinter:
         finally:
             self._waiting_slots.release()
 
-    def _run(self, job: PrintJob, options: HandoutOptions, base_url: str, make_sheets: MakeSheets) -> None:
-        """Make the PDF of a job, saving the job after each document; an error becomes its problem."""
+    def _run_job(self, job: PrintJob, options: HandoutOptions, base_url: str, make_sheets: MakeSheets) -> None:
+        """Make the PDF of a job, saving the job after each document, and count the job as no longer running.
+
+        A ValueError, as all errors of ours are, becomes the job's problem. Any other is raised again and leaves a
+        general sentence.
+        """
 
         def save_progress(done: int, total: int) -> None:
             """Save the job after each document."""

@@ -36,16 +36,19 @@ def plan_sheets(
     """
     if options.variants and not options.has_fixed_length:
         return tuple(
-            _named_variants(library, options, names, progress) if names else _variants(library, options, progress)
+            _named_sheets(library, options, names, progress) if names else _differing_sheets(library, options, progress)
         )
     same = library.variant(options.worksheet, options.model or None, options.tokens, options.decoder_tokens)
     return tuple(HandoutSheet(same, name) for name in names) or (HandoutSheet(same),) * options.sheets
 
 
-def _named_variants(
+def _named_sheets(
     library: Library, options: HandoutOptions, names: Sequence[str], progress: ReportProgress | None
 ) -> list[HandoutSheet]:
-    """Return a sheet for each name, its seed made of the name and how often the name came before."""
+    """Return a sheet for each name, in order, its variant's seed made of the name and how often the name came before.
+
+    `progress` is called after each.
+    """
     occurrences = Counter[str]()
     sheets = list[HandoutSheet]()
     for name in names:
@@ -57,8 +60,11 @@ def _named_variants(
     return sheets
 
 
-def _variants(library: Library, options: HandoutOptions, progress: ReportProgress | None) -> list[HandoutSheet]:
-    """Return `options.sheets` sheets, no two alike; raises HandoutError where the worksheet has fewer variants."""
+def _differing_sheets(library: Library, options: HandoutOptions, progress: ReportProgress | None) -> list[HandoutSheet]:
+    """Return `options.sheets` sheets without names, no two alike; `progress` is called as they are found.
+
+    Seeds are tried in turn. Raises HandoutError once too many in a row gave no new variant.
+    """
     sheets: dict[str, HandoutSheet] = {}
     repeats = seed_number = 0
     while len(sheets) < options.sheets:

@@ -44,7 +44,7 @@ class SymbolSplitter:
 
 
 def write_working(variant: Variant, dim: Expression, formula: str = "") -> list[Piece]:
-    """Return how the number of a dim comes about: its symbols, then the same in numbers if that says more.
+    """Return how the number of a dim comes about, as pieces: its symbols, then the same in numbers if that says more.
 
     A sum of more than two terms is not written out; its `formula` in words stands there instead, if it has one.
 
@@ -59,7 +59,11 @@ def write_working(variant: Variant, dim: Expression, formula: str = "") -> list[
 
 
 def _in_numbers(variant: Variant, dim: Expression) -> str:
-    """Return the dim with its sizes as numbers, such as "32 · 128 + 1"; "" for a single symbol that is no quotient."""
+    """Return the dim with its sizes as numbers, such as "32 · 128 + 1".
+
+    A single symbol becomes "4,096/32 = 128" if it is a head dimension that is such a quotient, else "", as does a dim
+    that is only the number 1.
+    """
     [*terms] = dim.terms
     if len(terms) == 1 and terms[0].factor == 1 and len(terms[0].symbols) < 2:
         return _head_width_as_quotient(variant, terms[0].symbols[0]) if terms[0].symbols else ""

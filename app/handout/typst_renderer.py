@@ -81,7 +81,10 @@ class TypstRenderer:
         return bytes(self._compile(data, format="pdf", pdf_standards=["ua-1"], timestamp=0))
 
     def _compile(self, data: TypstData, **options: Any) -> Any:
-        """Typeset one document, waiting for a free compiler; raises HandoutError naming letters without a font."""
+        """Typeset one document, waiting for a free compiler; `options` go to Typst's `compile` (format and so on).
+
+        Raises HandoutError naming letters without a font, and any other error of Typst as it is.
+        """
         from typst import Compiler, TypstError  # not at the top of the file, so that the app starts without it
 
         text = json.dumps({**data, "fonts": self._font_families}, ensure_ascii=False)

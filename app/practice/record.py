@@ -88,7 +88,11 @@ def first_readable_answers(variant: Variant, attempts: Iterable[Mapping[str, str
 
 
 def sheet_result(variant: Variant, answers: Mapping[str, str]) -> SheetResult | None:
-    """What these answers show about misconceptions; None if none of them could be read."""
+    """What these answers show: the sheet right, or the diagnosed misconceptions and the groups left in doubt.
+
+    A group is in doubt if the sheet tests a misconception of it that the answers do not avoid, and none of the group
+    was diagnosed. None if no answer could be read.
+    """
     report = grade(variant, answers)
     if not report.tried:
         return None
@@ -148,7 +152,8 @@ _MISCONCEPTION_KEYS = frozenset(misconception.key for misconception in MISCONCEP
 def read_record(text: str) -> PracticeRecord:
     """The record that `write_record` wrote; raises RecordError if the text is too long or has another form.
 
-    Of the results the last MAX_RESULTS are kept, and in them only misconceptions and groups that still exist.
+    Of the results the last MAX_RESULTS are kept, and in them only misconceptions and groups that still exist. A code
+    has to be well formed, and may be one that opens no sheet.
     """
     if len(text) > MAX_RECORD_CHARACTERS:
         raise RecordError("This record of practice is too long.")
@@ -156,10 +161,10 @@ def read_record(text: str) -> PracticeRecord:
         start, drawn, level, streak, entries = _RECORD_JSON.validate_json(text)
     except ValidationError:
         raise RecordError("This is no record of practice: begin a new one.") from None
-    return PracticeRecord(start, drawn, level, streak, tuple(map(_result, entries[-MAX_RESULTS:])))
+    return PracticeRecord(start, drawn, level, streak, tuple(map(_read_result, entries[-MAX_RESULTS:])))
 
 
-def _result(entry: str | tuple[str, list[str], list[str]]) -> SheetResult:
+def _read_result(entry: str | tuple[str, list[str], list[str]]) -> SheetResult:
     """The result that an entry stands for: a code alone is a right sheet. Unknown keys and repetitions are left out."""
     if isinstance(entry, str):
         return SheetResult(entry, True)

@@ -81,7 +81,8 @@ def level_key(worksheet: Worksheet) -> str:
 def practice_levels(library: Library) -> tuple[PracticeLevel, ...]:
     """The levels the library has worksheets for, lowest first: topics as taught, each in numbers before symbols.
 
-    Worksheets whose tokens are columns are left out: they are for courses that choose that convention.
+    A level's worksheets come by their number of rows, fewest first, equal ones in the library's order. Worksheets
+    whose tokens are columns are left out: they are for courses that choose that convention.
     """
     by_level = dict[str, list[Worksheet]]()
     for worksheet in library.worksheets.values():
@@ -101,10 +102,11 @@ def current_level(library: Library, record: PracticeRecord) -> PracticeLevel:
 
 
 def record_result(library: Library, record: PracticeRecord, result: SheetResult) -> PracticeRecord:
-    """The record with one more result.
+    """The record with one more result and its draw counted; only the last MAX_RESULTS results are kept.
 
-    A right sheet of the record's own level lengthens the streak; two in a row lead a level up, where it begins at 0. A
-    right sheet of another level leaves the streak as it is, and a wrong one of any level ends it.
+    A right sheet of the record's own level lengthens the streak; two in a row lead a level up, where it begins at 0; on
+    the highest level it stays at two. A right sheet of another level leaves the streak as it is, and a wrong one of any
+    level ends it.
     """
     levels, level = practice_levels(library), current_level(library, record)
     on_level = _level_with(levels, _worksheet_key(library, result)) == level
@@ -118,8 +120,8 @@ def record_result(library: Library, record: PracticeRecord, result: SheetResult)
 def next_sheet(library: Library, record: PracticeRecord) -> NextSheet:
     """The sheet that comes next; raises RecordError if the library has no worksheet to practise on.
 
-    A sheet that comes back to a held misconception goes before a new one of the record's level. Above the last level,
-    each sheet is of a random one.
+    A sheet that comes back to a held misconception goes before a new one of the record's level. After two right sheets
+    in a row on the highest level, every new sheet is of a random level.
     """
     levels = practice_levels(library)
     if not levels:
@@ -139,12 +141,13 @@ def next_sheet(library: Library, record: PracticeRecord) -> NextSheet:
 
 
 def misconceptions_to_repeat(past: Sequence[PastSheet]) -> dict[str, int]:
-    """The misconceptions that were held and not avoided since, longest waiting first, each with a number of sheets.
+    """For each misconception that was held and not avoided since, how many sheets it has waited; longest first.
 
-    That number is how many sheets ago a sheet last could show it: 1 for the last sheet.
+    It has waited since the last sheet that could show it, or since it was held if none could: 1 is the last sheet.
+    Ties go to those that this sheet was diagnosed with.
     """
-    # For each, the turn of the last sheet that could show it, and whether that sheet left it in doubt without being
-    # diagnosed. Ties go to those that were diagnosed.
+    # For each, the turn of the last sheet that could show it, and whether that sheet left it in doubt without its being
+    # diagnosed.
     waiting = dict[str, tuple[int, bool]]()
     for turn, sheet in enumerate(past):
         for misconception in list(waiting):
@@ -162,7 +165,10 @@ def misconceptions_to_repeat(past: Sequence[PastSheet]) -> dict[str, int]:
 
 
 def group_states(library: Library, record: PracticeRecord) -> dict[str, GroupState]:
-    """The state of every misconception group, in catalogue order; "again" while one of its misconceptions waits."""
+    """The state of every misconception group, in catalogue order.
+
+    "again" while one of its misconceptions was held and not avoided since; else "new", "growing" or "solid".
+    """
     past = _past_sheets(library, record)
     again = {group_of(misconception) for misconception in misconceptions_to_repeat(past)}
     return {group: "again" if group in again else _group_state(group, past) for group in MISCONCEPTION_GROUPS}
@@ -191,7 +197,8 @@ def distinguishable_misconceptions(variant: Variant) -> frozenset[str]:
 def _new_sheet(library: Library, record: PracticeRecord, level: PracticeLevel, past: Sequence[PastSheet]) -> Variant:
     """The next sheet of a level; if its only sheet was the last one, of the next level that has another.
 
-    Higher levels are tried first, then lower ones from the nearest on.
+    Higher levels are tried first, then lower ones from the nearest on. The last sheet comes again only if the library
+    has no other.
     """
     levels = practice_levels(library)
     at = levels.index(level)
@@ -259,9 +266,9 @@ def _sheets_of_level(
 
 
 def _worksheet_order(library: Library, record: PracticeRecord, level: PracticeLevel, last: str) -> list[str]:
-    """The level's worksheets from a random one on, round the circle; the worksheet of the last sheet goes last.
+    """The keys of the level's worksheets from a random one on, round the circle; `last`, the last sheet's, goes last.
 
-    Until a sheet of this level was right, worksheets with the fewest rows go before the others.
+    While the record's streak is 0, worksheets with the fewest rows go before the others.
     """
     begin = _random_number(record, "sheet") % len(level.worksheets)
     circle = (*level.worksheets[begin:], *level.worksheets[:begin])
