@@ -42,15 +42,19 @@ class ActivityTexts:
     worksheets: tuple[str, ...]
 
 
-def _parsed(parse: Callable[[str], T], error: str) -> BeforeValidator:
-    """A validator that parses a text, '' being None, and fails with the sentence `error` where that raises."""
+def _text_parser(parse: Callable[[str], T], error_key: str) -> BeforeValidator:
+    """A validator that turns a text into `parse(text)`, and an empty one into None.
+
+    Where `parse` raises ValueError or OverflowError, the field is refused; `error_key` is the key of the sentence about
+    it in the wording's section [class].
+    """
 
     def validate(text: str) -> T | None:
-        """The parsed text, or None for an empty one."""
+        """The parsed text, or None for an empty one; refuses a text that `parse` cannot parse."""
         try:
             return parse(text) if text else None
         except (ValueError, OverflowError):
-            raise PydanticCustomError("sentence", error) from None
+            raise PydanticCustomError("sentence", error_key) from None
 
     return BeforeValidator(validate)
 
@@ -83,11 +87,11 @@ class ActivityForm(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     title: Annotated[str, Field(min_length=1)]
-    opens: Annotated[datetime | None, _parsed(datetime.fromisoformat, "no-time")]  # typed on the course's clocks
-    closes: Annotated[datetime | None, _parsed(datetime.fromisoformat, "no-time")]
-    day: Annotated[date | None, _parsed(date.fromisoformat, "no-day")]
+    opens: Annotated[datetime | None, _text_parser(datetime.fromisoformat, "no-time")]  # typed on the course's clocks
+    closes: Annotated[datetime | None, _text_parser(datetime.fromisoformat, "no-time")]
+    day: Annotated[date | None, _text_parser(date.fromisoformat, "no-day")]
     max_attempts: Annotated[
-        Annotated[int, Field(ge=1, le=MAX_ATTEMPTS_ALLOWED)] | None, _parsed(_whole_number, "max-attempts-range")
+        Annotated[int, Field(ge=1, le=MAX_ATTEMPTS_ALLOWED)] | None, _text_parser(_whole_number, "max-attempts-range")
     ]
     follow_share: Annotated[int, BeforeValidator(_whole_number), Field(le=100)]  # per cent
     variants: Variants
@@ -101,7 +105,10 @@ class ActivityForm(BaseModel):
     @field_validator("opens", "closes")
     @classmethod
     def _as_utc(cls, time: datetime | None, info: ValidationInfo) -> datetime | None:
-        """A time that the course's clocks show, as UTC."""
+        """The UTC moment at which the course's clocks show this time; None stays None.
+
+        A UTC offset typed with the time is ignored. A time beyond the calendar's end is refused.
+        """
         try:
             return time and time.replace(tzinfo=_context(info)["zone"]).astimezone(UTC)
         except OverflowError:
@@ -109,8 +116,8 @@ class ActivityForm(BaseModel):
 
     @field_validator("closes")
     @classmethod
-    def _after_opening(cls, closes: datetime | None, info: ValidationInfo) -> datetime | None:
-        """A closing time later than the opening time, where there are both."""
+    def _check_closing_time(cls, closes: datetime | None, info: ValidationInfo) -> datetime | None:
+        """The closing time, unchanged; refused unless it is later than the opening time, where both are set."""
         opens = info.data.get("opens")
         if opens and closes and closes <= opens:
             raise PydanticCustomError("sentence", "closes-early")
@@ -124,8 +131,12 @@ class ActivityForm(BaseModel):
 
     @field_validator("worksheet")
     @classmethod
-    def _known_worksheets(cls, keys: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
-        """Keys of worksheets that the library has, each once; none only where there is an exit ticket instead."""
+    def _check_worksheets(cls, keys: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        """The chosen worksheets' keys, unchanged.
+
+        Refused are a key chosen twice, a key that the library lacks, and no key at all where no exit ticket is chosen
+        either.
+        """
         if not keys and not info.data.get("ticket"):
             raise PydanticCustomError("sentence", "nothing-in-it")
         if len(keys) != len(set(keys)):
@@ -135,7 +146,10 @@ class ActivityForm(BaseModel):
         return keys
 
     def plan(self) -> Plan:
-        """What an instructor decides about an activity but for its content."""
+        """The title, day, times and policies that the form sets, but not its worksheets and exit ticket.
+
+        No limit of attempts is stored as 0, and the follow-through share as a fraction: 50 per cent as 0.5.
+        """
         policies = Policies(
             variants=self.variants,
             feedback=self.feedback,
@@ -158,8 +172,8 @@ def read_activity_form(
 ) -> tuple[Plan, Content]:
     """The plan that the texts of a form describe, and its content, frozen from the library as it is now.
 
-    Times are those that the clocks of `time_zone` show. Raises ActivityFormError about the first field that cannot be
-    used.
+    Times are those that the clocks of `time_zone` show. An exit ticket that does not exist counts as none. Raises
+    ActivityFormError about the first field, in the order of ActivityForm, that cannot be used.
     """
     context = {"zone": ZoneInfo(time_zone), "tickets": tickets, "worksheets": library.worksheets}
     try:
@@ -172,7 +186,11 @@ def read_activity_form(
 def _form_error(
     wording: Wording, worksheets: Mapping[str, object], texts: ActivityTexts, error: Mapping[str, Any]
 ) -> ActivityFormError:
-    """Pydantic's first error as the name of its field and a sentence of the wording."""
+    """The ActivityFormError for one of pydantic's errors: the field's name, and a sentence about what to write.
+
+    The sentence is the one that the field's validator names, else the field's in SENTENCES, else 'no-policy'. It can
+    repeat the typed text, and the first chosen key that is not among `worksheets`.
+    """
     field = str(error["loc"][0])
     key = error["msg"] if error["type"] == "sentence" else SENTENCES.get(field, "no-policy")
     missing = next((sheet for sheet in texts.worksheets if sheet not in worksheets), "")
@@ -181,7 +199,11 @@ def _form_error(
 
 
 def texts_of(plan: Plan, content: Content, time_zone: str) -> ActivityTexts:
-    """The texts that fill the form in with a plan and its content."""
+    """The texts that show this plan and content in the form; `read_activity_form` reads them back.
+
+    Times are as the clocks of `time_zone` show them, the follow-through share is in per cent. What is not set, such as
+    a time, a limit of attempts or an exit ticket, is an empty text.
+    """
     policies = plan.policies
     fields = {
         "title": plan.title,

@@ -87,7 +87,11 @@ class MisconceptionTotal:
 
 
 def activity_results(library: Library, store: Store, activity: Activity) -> tuple[SheetResults, ...]:
-    """Every sheet of an activity: those of the newest revision in order, then earlier ones that have attempts."""
+    """Every sheet of an activity with all attempts on it, whether they were handed in or not.
+
+    The sheets of the newest revision come first, in their order, also without attempts. Then come sheets of earlier
+    revisions that have attempts, in the order of their first one.
+    """
     attempts = store.classwork.attempts_of_activity(activity.id)
     current = {item.sheet_key: item for item in activity.content.items}
     items = dict(current)
@@ -115,7 +119,10 @@ def _sheet_results(
     current: bool,
     attempts: Iterable[ClassAttempt],
 ) -> SheetResults:
-    """One sheet with its own sizes, and with those of the attempts that were made on it, by student and in order."""
+    """The results of one sheet: of these attempts, which may be on any sheet, those on this one, by student.
+
+    Each student's attempts stay in the order given. `current` tells whether the newest revision has the sheet.
+    """
     by_student = dict[int, list[ClassAttempt]]()
     for attempt in attempts:
         if attempt.sheet_key == item.sheet_key:
@@ -135,11 +142,12 @@ def participants(
 
 
 def misconception_totals(wording: Wording, results: Sequence[SheetResults]) -> tuple[MisconceptionTotal, ...]:
-    """How many students showed each misconception on any of these sheets; those that nobody showed are left out.
+    """How many students showed each misconception on these sheets, in first attempts and in last attempts.
 
-    The most frequent at the last attempts comes first, then at the first attempts, then by name.
+    A student counts once, on however many sheets they showed it. Misconceptions that nobody showed in either are left
+    out. The most frequent at the last attempts comes first, then at the first attempts, then by name.
     """
-    first, last = (dict(misconception_counts(_by_student(results, which))) for which in (0, -1))
+    first, last = (dict(misconception_counts(_misconceptions_by_student(results, index))) for index in (0, -1))
     totals = [
         MisconceptionTotal(key, misconception_name(wording, key), first.get(key, 0), last.get(key, 0))
         for key in {**last, **first}
@@ -152,29 +160,35 @@ def misconception_name(wording: Wording, key: str) -> str:
     return str(wording.sections["misconception-names"].get(key, key))
 
 
-def _by_student(results: Sequence[SheetResults], which: int) -> list[list[str]]:
-    """The misconceptions of each student over all sheets, in their first (0) or last (-1) attempt on each."""
+def _misconceptions_by_student(results: Sequence[SheetResults], attempt_index: int) -> list[list[str]]:
+    """The misconceptions of each student, one list a student, over all sheets and with repeats.
+
+    They are those of the student's first (`attempt_index` 0) or last (-1) attempt on each sheet.
+    """
     shown = dict[int, list[str]]()
     for sheet in results:
         for student_id, attempts in sheet.attempts.items():
-            shown.setdefault(student_id, []).extend(attempts[which].misconceptions)
+            shown.setdefault(student_id, []).extend(attempts[attempt_index].misconceptions)
     return list(shown.values())
 
 
 def common_wrong_answers(
     library: Library, store: Store, activity: Activity, results: SheetResults
 ) -> dict[str, WrongAnswer]:
-    """The commonest wrong answer of each row among first attempts, by the row's key; a row without any is left out.
+    """The commonest wrong answer of each row among students' first attempts, by the row's key.
 
-    Where students have numbers of their own, the answers are compared by their symbols.
+    Only blanks marked wrong count, not follow-through, empty or unreadable ones; a row without any is left out. Of
+    equally common answers the first by field and text is taken. Where first attempts have different sizes, answers are
+    compared by their symbols.
     """
     worksheet = frozen_worksheet(results.item, activity.policies)
     variants = {sizes: variant_of(library, store, worksheet, sizes) for sizes in {a.variant for a in results.first}}
+    symbol_alone = len(variants) > 1
     given = dict[str, list[tuple[str, str]]]()
     for attempt in results.first:
         variant = variants[attempt.variant]
         for blank, kind in attempt.marks.items():
-            if kind == "wrong" and (text := _as_symbol(variant, attempt.answers.get(blank, ""), len(variants) > 1)):
+            if kind == "wrong" and (text := _wrong_answer_text(variant, attempt.answers.get(blank, ""), symbol_alone)):
                 row, _, field = blank.rpartition(".")
                 given.setdefault(row, []).append((field, text))
     say = library.wording.say
@@ -182,10 +196,11 @@ def common_wrong_answers(
     return {row: WrongAnswer(say("axes", field), text, count) for row, ((field, text), count) in top.items()}
 
 
-def _as_symbol(variant: Variant, text: str, symbol_alone: bool) -> str:
-    """A wrong answer with the symbol that has its value, such as '4096 (d_model)', or the symbol alone.
+def _wrong_answer_text(variant: Variant, text: str, symbol_alone: bool) -> str:
+    """A typed answer as the results show it: '4096 (d_model)', or 'd_model' where `symbol_alone` is set.
 
-    An answer typed in symbols stays as it is; one that no symbol fits is the number; unreadable text gives ''.
+    Several symbols of that size are joined by 'or'; a number that is no symbol's size stands alone. An answer typed in
+    symbols stays as it is; an empty or unreadable one gives ''.
     """
     read = variant.read(text)
     if not isinstance(read, Typed):
@@ -202,11 +217,11 @@ def _as_symbol(variant: Variant, text: str, symbol_alone: bool) -> str:
 def corrected_variant(
     library: Library, store: Store, activity: Activity, item: FrozenWorksheet, sizes: VariantSizes
 ) -> Variant:
-    """A frozen worksheet as the library defines it now, for marking its attempts again.
+    """A frozen worksheet as the library defines it now, with these sizes, for marking its attempts again.
 
-    The sizes stay those the student had, rows that the frozen worksheet did not ask are left out, and the share for
-    follow-through is the activity's of now. A worksheet that is gone, has another topic or shares no row with the
-    frozen one comes back as it was frozen.
+    It keeps only the rows that both definitions ask, and the share for follow-through is the activity's of now. A
+    worksheet that the library has no longer, that has another topic now, or that shares no row with the frozen one
+    comes back as it was frozen.
     """
     frozen = frozen_worksheet(item, activity.policies)
     current = library.worksheets.get(frozen.key, frozen)
@@ -221,9 +236,9 @@ def report_as_stored(
 ) -> tuple[Variant, Report]:
     """An attempt's report with the marks that are stored, and the sheet that gave them.
 
-    That is the sheet as it was frozen, or after a regrade the sheet as it was corrected, with the rows that have marks.
-    The stored marks stand even where the sheet would now give others, since the library has changed again; then no
-    misconception is named.
+    That is `frozen`, the sheet as it was frozen, or, after a regrade by a corrected definition, the sheet as it is
+    corrected now, with the rows that have marks. The stored marks stand even where the sheet would now give others,
+    since the library has changed again; then no misconception is named.
     """
     if attempt.marked_by in (item.sheet_key, None):
         return frozen, with_kept_marks(frozen, grade(frozen, attempt.answers), attempt.marks)

@@ -67,9 +67,10 @@ class RowBar:
 
     @property
     def segments(self) -> tuple[BarSegment, ...]:
-        """The bar: right, then follow-through, then wrong; nothing is drawn for open. Empty segments are left out.
+        """The pieces of the bar from left to right: right, follow-through, wrong; those that nobody has are left out.
 
-        Each segment is lower than the one before, so that nobody needs to tell their colours apart.
+        Widths are shares of all students counted in the row, so open ones leave the end of the bar empty. Each piece is
+        lower than the one before, so that nobody needs to tell their colours apart.
         """
         total, start, segments = max(self.right + self.follows + self.wrong + self.open, 1), 0.0, list[BarSegment]()
         heights: tuple[tuple[RowState, int, float], ...] = (
@@ -143,25 +144,29 @@ class LiveSnapshots:
         self._entries: OrderedDict[int, _CacheEntry] = OrderedDict()
 
     def get(self, library: Library, store: Store, activity: Activity) -> LiveSnapshot:
-        """The snapshot of an activity: the cached one, or a new one where that is too old.
+        """The snapshot of an activity: the cached one, or a new one where that has expired.
 
-        It is too old after SNAPSHOT_TTL_S, or after MIN_IDLE_FACTOR times as long as it took to count if that is more.
+        It expires SNAPSHOT_TTL_S after it was taken, or MIN_IDLE_FACTOR times as long as that took, if this is longer.
+        Only one is taken at a time; others who ask wait for it.
         """
-        entry = self._entry(activity.id)
+        entry = self._cache_entry(activity.id)
         with entry.lock:
             begin = self._clock()
             if entry.snapshot is None or begin >= entry.expires_at:
-                entry.snapshot = _take(library, store, activity, entry)
+                entry.snapshot = _take_snapshot(library, store, activity, entry)
                 end = self._clock()
                 entry.expires_at = end + max(SNAPSHOT_TTL_S, MIN_IDLE_FACTOR * (end - begin))
             return entry.snapshot
 
     def expire(self, activity_id: int) -> None:
         """Count this activity anew at the next look, however recent its snapshot is."""
-        self._entry(activity_id).expires_at = float("-inf")
+        self._cache_entry(activity_id).expires_at = float("-inf")
 
-    def _entry(self, activity_id: int) -> _CacheEntry:
-        """The cache entry of an activity, made if missing; the one looked at longest ago makes room."""
+    def _cache_entry(self, activity_id: int) -> _CacheEntry:
+        """The cache entry of an activity, an empty one the first time.
+
+        Beyond MAX_CACHED_ACTIVITIES, the entry that was used longest ago is dropped.
+        """
         with self._lock:
             entry = self._entries.setdefault(activity_id, _CacheEntry())
             self._entries.move_to_end(activity_id)
@@ -170,8 +175,12 @@ class LiveSnapshots:
         return entry
 
 
-def _take(library: Library, store: Store, activity: Activity, entry: _CacheEntry) -> LiveSnapshot:
-    """A new snapshot; reads and grades only what has changed since the last one and updates `entry` with it."""
+def _take_snapshot(library: Library, store: Store, activity: Activity, entry: _CacheEntry) -> LiveSnapshot:
+    """A new snapshot of an activity; reads and grades only what has changed since the last one, which `entry` holds.
+
+    It also updates `entry`. After a regrade every attempt is read again. A student's last attempt on a sheet counts,
+    else their draft; sheets of earlier revisions are left out.
+    """
     attendance = store.classwork.attendance(activity.id)
     regrade = store.live.last_regrade(activity.id)
     if regrade != entry.regrade:
@@ -185,7 +194,7 @@ def _take(library: Library, store: Store, activity: Activity, entry: _CacheEntry
     came = [student.student_id for student in attendance]
     student_ids = tuple(dict.fromkeys(came + [student_id for student_id, _ in (*last, *drafts)]))
     return LiveSnapshot(
-        _version(activity, regrade, attendance, last, graded_drafts),
+        _snapshot_version(activity, regrade, attendance, last, graded_drafts),
         student_ids,
         sum(student.ticket_in for student in attendance),
         tuple(
@@ -195,7 +204,7 @@ def _take(library: Library, store: Store, activity: Activity, entry: _CacheEntry
     )
 
 
-def _version(
+def _snapshot_version(
     activity: Activity,
     regrade: int,
     attendance: Sequence[Attendance],
@@ -204,8 +213,9 @@ def _version(
 ) -> str:
     """Sixteen characters that change with anything that a snapshot is counted from.
 
-    They are a hash of revision, attendance and the ids and versions of all work, so that processes agree on them.
-    `drafts` are those that count: of students without an attempt on that sheet.
+    They are a hash of the revision, the last regrade, attendance, exit tickets handed in, and the ids of attempts and
+    versions of drafts, so that all processes agree on them. `drafts` are those that count: of students without an
+    attempt on that sheet.
     """
     attempts = sorted((*whose, attempt.id, attempt.handed_in) for whose, attempt in last.items())
     typed = sorted((*whose, version) for whose, version in drafts.items())
@@ -215,7 +225,7 @@ def _version(
 
 
 def _read_attempts(store: Store, entry: _CacheEntry, attempt_ids: Collection[int]) -> None:
-    """Read the marks of these attempts into the cache where they are missing, and drop all others from it."""
+    """Read the marks of these attempts into the cache unless they are there; drop all other attempts from it."""
     marks = store.live.stored_marks([attempt_id for attempt_id in attempt_ids if attempt_id not in entry.attempts])
     for attempt_id, stored in marks.items():
         entry.attempts[attempt_id] = LiveProgress("checked", _row_states(stored.marks), stored.misconceptions)
@@ -226,7 +236,10 @@ def _read_attempts(store: Store, entry: _CacheEntry, attempt_ids: Collection[int
 def _grade_drafts(
     library: Library, store: Store, activity: Activity, entry: _CacheEntry, versions: Mapping[StudentSheetKey, int]
 ) -> None:
-    """Grade these drafts into the cache where they are newer than there, and drop all others from it."""
+    """Grade the drafts whose version is not the cached one into the cache; drop those not in `versions` from it.
+
+    What is typed for blanks that the sheet lacks is ignored.
+    """
     changed = {whose for whose, version in versions.items() if entry.drafts.get(whose, (-1,))[0] != version}
     texts = store.live.draft_texts(activity.id, {student_id for student_id, _ in changed})
     worksheets = {item.sheet_key: frozen_worksheet(item, activity.policies) for item in activity.content.items}
@@ -245,7 +258,9 @@ def _grade_drafts(
 
 
 def _row_states(marks: Mapping[str, str]) -> dict[str, RowState]:
-    """The state of each row that has marks, by its key, from kinds of mark by blank.
+    """The state of each row that has marks, by the row's key, from the kind of mark of each blank.
+
+    A wrong or unreadable blank makes its row wrong, else an empty one open, else a follow-through one follow-through.
 
     Example: {'keys.rows': 'right', 'keys.columns': 'wrong'} gives {'keys': 'wrong'}.
     """
@@ -264,9 +279,13 @@ def _sheet_snapshot(
     student_ids: Sequence[int],
     last: Mapping[StudentSheetKey, LastAttempt],
 ) -> SheetSnapshot:
-    """The sheet of that number, from 1, counted from the cached progress of these students."""
+    """The snapshot of the sheet of that number, from 1, in the newest revision, counted from cached progress.
+
+    It has the progress of every one of these students; rows and misconceptions count those who have begun. `last` are
+    the last attempts of the whole activity.
+    """
     sheet = activity.content.items[sheet_number - 1].sheet_key
-    progress = {student_id: _progress(entry, (student_id, sheet), last) for student_id in student_ids}
+    progress = {student_id: _sheet_progress(entry, (student_id, sheet), last) for student_id in student_ids}
     begun = [student for student in progress.values() if student.stage != "nothing"]
     rows = own_variant(library, store, activity, sheet_number).rows
     return SheetSnapshot(
@@ -276,11 +295,16 @@ def _sheet_snapshot(
     )
 
 
-def _progress(entry: _CacheEntry, whose: StudentSheetKey, last: Mapping[StudentSheetKey, LastAttempt]) -> LiveProgress:
-    """One student's progress on one sheet: of the last attempt, else of the draft, else nothing."""
-    attempt = last.get(whose)
+def _sheet_progress(
+    entry: _CacheEntry, key: StudentSheetKey, last: Mapping[StudentSheetKey, LastAttempt]
+) -> LiveProgress:
+    """One student's progress on one sheet, from the cache: of the last attempt, else of the draft, else nothing.
+
+    The stage is 'handed-in' once any of their attempts was handed in, even if they checked again later.
+    """
+    attempt = last.get(key)
     if attempt is None or attempt.id not in entry.attempts:
-        return entry.drafts[whose][1] if whose in entry.drafts else LiveProgress()
+        return entry.drafts[key][1] if key in entry.drafts else LiveProgress()
     checked = entry.attempts[attempt.id]
     return LiveProgress("handed-in" if attempt.handed_in else "checked", checked.rows, checked.misconceptions)
 

@@ -94,7 +94,7 @@ class PaperImport:
     _coded: dict[str, tuple[int, VariantSizes]] = field(default_factory=dict)
 
     def store_lines(self, lines: Iterable[str]) -> tuple[tuple[StoredLine, ...], tuple[RejectedLine, ...]]:
-        """Store every line that is clear; the others come back in their order.
+        """Store every line that can be stored, and return those lines and the rejected ones, each in their order.
 
         Sentences number the rejected lines from 1 as they come back, since only these are left to correct.
         """
@@ -109,13 +109,14 @@ class PaperImport:
         return tuple(stored), tuple(rejected)
 
     def store_line(self, line: str, line_number: int) -> StoredLine:
-        """Store one line as an attempt that was handed in; the sentences of errors use that number for it.
+        """Store one line as an attempt that its student handed in; a line stored before is not stored again.
 
-        Raises PaperLineError where student or sheet are not clear or no answer is there, and AnswersError for answers
-        that do not fit the sheet.
+        Blanks at the end may be missing. Raises PaperLineError where the student or the sheet is not clear or no answer
+        is there, and AnswersError for too many answers or too long a line; their sentences call the line by
+        `line_number`.
         """
-        parsed = self._parse(line, line_number)
-        sheet = self._sheet(parsed, line_number)
+        parsed = self._parse_line(line, line_number)
+        sheet = self._sheet_of(parsed, line_number)
         if not parsed.answers.split():
             raise PaperLineError(self._say("no-answers", at=line_number, name=parsed.student.name))
         paper = mark_line(sheet.variant, parsed.student.name, parsed.answers, line_number)
@@ -130,10 +131,11 @@ class PaperImport:
             self._coded[code] = _sheet_by_code(self.library, self.store, self.activity, code)
         return self._coded[code]
 
-    def _sheet(self, parsed: ParsedLine, line_number: int) -> StudentSheet:
-        """The sheet that a line is about, with the sizes of its code, else those that the student has on the screen.
+    def _sheet_of(self, parsed: ParsedLine, line_number: int) -> StudentSheet:
+        """The sheet that a line is about: of its own code, else of the code of all lines, else of `sheet_number`.
 
-        A code in the line goes before the code of all lines. Raises PaperLineError for a code of no sheet here.
+        With a code it has the code's sizes, without one those that the student has on the screen. Raises PaperLineError
+        for a code that names no sheet of this activity.
         """
         number, sizes = self.sheet_number, None
         if code := parsed.code or self.code:
@@ -147,13 +149,17 @@ class PaperImport:
         worksheet = frozen_worksheet(self.activity.content.items[number - 1], self.activity.policies)
         return StudentSheet(sheet.key, sizes, variant_of(self.library, self.store, worksheet, sizes), sheet.draft)
 
-    def _parse(self, line: str, line_number: int) -> ParsedLine:
-        """Whose line this is, and its answers; raises PaperLineError where nobody or several students may be meant."""
+    def _parse_line(self, line: str, line_number: int) -> ParsedLine:
+        """Split a line into its student, sheet code and answers, at the colon or, without one, by counting answers.
+
+        Where a choice was made for the line's label, that student is taken. Raises PaperLineError where nobody fits the
+        label, with the whole roster to choose from, or several do, with these.
+        """
         label, answers = split_name(line)
         label = " ".join(label.split())
         if not label:
             return self._parse_without_colon(line, line_number)
-        students, code = self._students(label)
+        students, code = self._find_students(label)
         picked = self._picked(label)
         if picked or len(students) == 1:
             return ParsedLine(picked or students[0], code, answers)
@@ -167,20 +173,25 @@ class PaperImport:
         raise PaperLineError(self._say("several", at=line_number, name=shown, people=people), label, students)
 
     def _parse_without_colon(self, line: str, line_number: int) -> ParsedLine:
-        """A line whose first words are one student's, followed by exactly as many answers as the sheet has blanks.
+        """Split a line that begins with one student's name or number and then has an answer for every blank of the
+        sheet.
 
-        The longest such beginning is taken; raises PaperLineError where there is none.
+        That is the sheet of number `sheet_number`. The longest beginning, of up to MAX_NAME_WORDS words, is taken;
+        raises PaperLineError where none fits exactly one student and number of answers.
         """
         words = line.split()
         variant = own_variant(self.library, self.store, self.activity, self.sheet_number)
         for count in range(min(MAX_NAME_WORDS, len(words)), 0, -1):
-            students, code = self._students(" ".join(words[:count]))
+            students, code = self._find_students(" ".join(words[:count]))
             if len(students) == 1 and len(words) - count == len(variant.blanks):
                 return ParsedLine(students[0], code, " ".join(words[count:]))
         raise PaperLineError(self._say("no-name", at=line_number))
 
-    def _students(self, label: str) -> tuple[tuple[Student, ...], str]:
-        """Every student who may be meant by a label, and the sheet code at its end ('' for none)."""
+    def _find_students(self, label: str) -> tuple[tuple[Student, ...], str]:
+        """Every student whom a label may mean, and the sheet code at its end ('' for none).
+
+        The last word is taken for a code only where nobody fits the whole label and the word can be read as one.
+        """
         if students := self.roster.find(label):
             return students, ""
         name, _, code = label.rpartition(" ")
@@ -206,7 +217,8 @@ def students_handed_in(store: Store, activity: Activity, sheet_number: int) -> f
 def _store_attempt(store: Store, sheet: StudentSheet, paper: MarkedPaper) -> bool:
     """Store a marked paper as an attempt that was handed in; returns whether the same one had been stored before.
 
-    It becomes the student's draft, too, unless they have one with other sizes: what they see on the screen stays.
+    The student counts as arrived. The paper becomes their draft too, unless they have typed one on the screen or have
+    one with other sizes.
     """
     work, key = store.classwork, sheet.key
     answers = dict(zip(map(str, sheet.variant.blanks), paper.texts, strict=True))
@@ -232,10 +244,10 @@ def _client_id(sheet: StudentSheet, answers: Mapping[str, str]) -> str:
 
 
 def _sheet_by_code(library: Library, store: Store, activity: Activity, code: str) -> tuple[int, VariantSizes]:
-    """The sheet of the activity, as it was frozen, that a code names: its number, from 1, and its sizes.
+    """The sheet of the activity, as it was frozen, that a code names: its number, from 1, and the code's sizes.
 
     A code names a version of a worksheet. Raises WrongSheetError where the activity lacks that worksheet or froze
-    another version of it, and WorksheetError for a code that names nothing at all.
+    another version of it, and WorksheetError for a code that names no sheet of the library either.
     """
     sheets = [frozen_worksheet(item, activity.policies) for item in activity.content.items]
     numbers = {sheet.key: number for number, sheet in enumerate(sheets, start=1)}

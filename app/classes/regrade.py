@@ -56,7 +56,10 @@ class RegradePreview:
 
     @cached_property
     def fingerprint(self) -> str:
-        """32 characters that tell these changes from any others, for a form to send back."""
+        """32 characters that tell these changes from any others; the form sends them back to `Regrading.apply`.
+
+        They are a hash of each changed attempt's id and old score, and of its new marks, score and misconceptions.
+        """
         text = repr([
             (change.attempt.id, change.attempt.score, sorted(change.new.graded.marks.items()), change.new.graded.score,
              change.new.graded.misconceptions)
@@ -89,37 +92,37 @@ class Regrading:
 
     def preview(self, library: Library, store: Store, activity: Activity) -> RegradePreview:
         """What marking every attempt by the worksheets of now, with the activity's credit of now, would change."""
-        return self._preview_of(_state(library, store, activity), library, store, activity)
+        return self._cached_preview(_state(library, store, activity), library, store, activity)
 
     def apply(
         self, library: Library, store: Store, activity: Activity, teacher: Teacher, fingerprint: str
     ) -> RegradePreview | None:
-        """Give attempts the marks of the preview with that fingerprint; the old marks are kept.
+        """Make the changes of the preview with this fingerprint, and return it; the old marks are kept beside the new.
 
-        None, and nothing changes, where these are no longer the changes to be made.
+        None, and nothing changes, where a regrade would now change something else than that preview said.
         """
         state = _state(library, store, activity)
-        preview = self._preview_of(state, library, store, activity)
+        preview = self._cached_preview(state, library, store, activity)
         if preview.fingerprint != fingerprint:
             return None
         if preview.changes:
             marks = {change.attempt.id: change.new for change in preview.changes}
             regrade_id = store.regrades.apply(activity.id, teacher.id, marks)
             # Marking twice by the same sheets changes nothing more: the next page need not do it to say so.
-            self._keep(state._replace(last_regrade=regrade_id), RegradePreview(preview.attempts))
+            self._cache_preview(state._replace(last_regrade=regrade_id), RegradePreview(preview.attempts))
         return preview
 
-    def _preview_of(self, state: _State, library: Library, store: Store, activity: Activity) -> RegradePreview:
-        """The cached preview of that state, made where there is none that is recent enough."""
+    def _cached_preview(self, state: _State, library: Library, store: Store, activity: Activity) -> RegradePreview:
+        """The cached preview of that state; where there is none, or it has expired, a new one, which is then cached."""
         with self._lock:
             expires_at, preview = self._previews.get(state, (0.0, None))
         if preview is None or self._clock() >= expires_at:
-            preview = _preview(library, store, activity)
-            self._keep(state, preview)
+            preview = _compute_preview(library, store, activity)
+            self._cache_preview(state, preview)
         return preview
 
-    def _keep(self, state: _State, preview: RegradePreview) -> None:
-        """Put a preview into the cache; the one made longest ago makes room."""
+    def _cache_preview(self, state: _State, preview: RegradePreview) -> None:
+        """Cache a preview for PREVIEW_TTL_S; beyond MAX_CACHED_PREVIEWS, the one cached longest ago is dropped."""
         with self._lock:
             self._previews[state] = (self._clock() + PREVIEW_TTL_S, preview)
             self._previews.move_to_end(state)
@@ -134,10 +137,11 @@ def _state(library: Library, store: Store, activity: Activity) -> _State:
     return _State(id(library), activity.id, activity.policies.follow_share, regrade, last)
 
 
-def _preview(library: Library, store: Store, activity: Activity) -> RegradePreview:
-    """Mark every attempt of the activity again; the changes are those that get other marks, in order of their ids.
+def _compute_preview(library: Library, store: Store, activity: Activity) -> RegradePreview:
+    """Grade every attempt of the activity again by the worksheets of now, and store nothing.
 
-    An attempt whose frozen sheet is gone keeps its marks.
+    The changes are the attempts, oldest first, that would get other marks, misconceptions or points. An attempt whose
+    frozen sheet is gone counts as an attempt without a change.
     """
     attempts = store.classwork.attempts_of_activity(activity.id)
     revisions = store.activities.revisions(activity)

@@ -22,8 +22,8 @@ class RosterLookup:
     def find(self, written: str) -> tuple[Student, ...]:
         """Every student who may be meant: none, exactly one, or several to choose from.
 
-        The first of these that fits anybody decides: the number, the full name, the name as 'Last, First', and any
-        words of the name in any order. Capitals and spaces make no difference.
+        The first of these that fits anybody decides: the number, the full name, the name as 'Last, First', and at last
+        names that contain every word written, as whole words in any order. Capitals and spaces make no difference.
 
         Example: on a roster with Kim Lee and Kim Fox, '1017' and 'lee, kim' find Kim Lee, and 'Kim' finds both.
         """

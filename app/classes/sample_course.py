@@ -29,7 +29,8 @@ CAME_TODAY, ATTEMPTED_TODAY, TICKETS_YESTERDAY = 26, 18, 24  # students
 def add_sample_course(library: Library, tickets: Mapping[str, Ticket], store: Store, teacher: Teacher) -> Course:
     """A course of simulated students with a lesson of yesterday, closed, and one of today, open.
 
-    A teacher who has a sample course already gets that one back, unchanged.
+    A teacher who has a sample course already, archived or not, gets that one back, unchanged. The time zone is that of
+    the teacher's newest course, else UTC.
     """
     existing = next((taught.course for taught in store.courses.taught_by(teacher) if taught.course.sample), None)
     if existing:
@@ -61,28 +62,33 @@ def _time_zone(store: Store, teacher: Teacher) -> str:
 def _students_yesterday(
     library: Library, words: Mapping[str, Any], activity: Activity, begin: datetime
 ) -> Iterator[SimulatedStudent]:
-    """Everybody attempts each sheet, two in three put it right in a second attempt, and all hand in."""
+    """What every student did yesterday: two in three got each sheet right in a second attempt, and all handed in.
+
+    Some hold a misconception, which their first attempts show. The first TICKETS_YESTERDAY wrote an exit ticket.
+    """
     for student in range(len(words["names"])):
         attempts = list[SimulatedAttempt]()
         for number, worksheet in enumerate(SHEETS_YESTERDAY, start=1):
             variant = library.variant(worksheet)
             at = begin + timedelta(minutes=15 * number - 9, seconds=11 * student)
-            first, corrects = _answers(variant, student + number - 1), student % 3 != 0
+            first, corrects = _typed_answers(variant, student + number - 1), student % 3 != 0
             attempts.append(_attempt(variant, number, first, at, handed_in=not corrects))
             if corrects:
                 again = at + timedelta(minutes=4)
-                attempts.append(_attempt(variant, number, _answers(variant, None), again, handed_in=True))
+                attempts.append(_attempt(variant, number, _typed_answers(variant, None), again, handed_in=True))
         ticket = _ticket_answers(words["tickets"], student) if student < TICKETS_YESTERDAY else {}
         yield SimulatedStudent(student, activity, begin + timedelta(seconds=5 * student), attempts, (), ticket)
 
 
 def _students_today(library: Library, activity: Activity, begin: datetime) -> Iterator[SimulatedStudent]:
-    """The first CAME_TODAY students: the first ATTEMPTED_TODAY have checked, every other one of them handed in, and
-    the others are still typing.
+    """What the first CAME_TODAY students did today; the others on the roster did not come.
+
+    The first ATTEMPTED_TODAY have checked, and every other one of these handed in; the rest are still typing, the later
+    in the list the further, from two to nine tenths of the blanks.
     """
     variant = library.variant(SHEETS_TODAY[0])
     for student in range(CAME_TODAY):
-        answers, arrived = _answers(variant, student), begin + timedelta(seconds=4 * student)
+        answers, arrived = _typed_answers(variant, student), begin + timedelta(seconds=4 * student)
         if student < ATTEMPTED_TODAY:
             at, handed_in = arrived + timedelta(minutes=7), student % 2 == 0
             yield SimulatedStudent(
@@ -93,16 +99,19 @@ def _students_today(library: Library, activity: Activity, begin: datetime) -> It
             yield SimulatedStudent(student, activity, arrived, (), ((1, own_sizes(variant.worksheet), typed),))
 
 
-def _answers(variant: Variant, student: int | None) -> dict[str, str]:
-    """The text in each blank: all right, but for the blanks that this student's misconception changes."""
+def _typed_answers(variant: Variant, student: int | None) -> dict[str, str]:
+    """The text in each blank, by the blank's name: all right, but for those that the student's misconception changes.
+
+    Without a student (None), all are right.
+    """
     numbers = dict(variant.key)
     if student is not None:
-        numbers |= _misconception(variant, student)
+        numbers |= _misconception_answers(variant, student)
     return {str(blank): str(number) for blank, number in numbers.items()}
 
 
-def _misconception(variant: Variant, student: int) -> Mapping[Any, int]:
-    """The blanks that the student's misconception fills differently from the key, with its numbers; {} for none.
+def _misconception_answers(variant: Variant, student: int) -> Mapping[Any, int]:
+    """The wrong numbers that the student's misconception gives on this sheet, by blank; {} for a student without one.
 
     HOLDERS says how many students hold the first misconception that shows on this sheet, the second, and so on.
     """

@@ -55,10 +55,10 @@ def freeze(library: Library, worksheets: Sequence[str], ticket: TicketFile | Non
 def student_sheet(
     library: Library, store: Store, activity: Activity, student: Student, sheet_number: int
 ) -> StudentSheet:
-    """The worksheet of that number, from 1, as this student has it, with their draft.
+    """The worksheet of that number, from 1, in the newest revision, as this student has it, with their draft.
 
     Its sizes are those of the student's first save. Before one, the activity's policy decides: the worksheet's own
-    sizes, or those of the student's own variant.
+    sizes, or those of the student's own variant. Raises WorksheetError where its model is no longer there.
     """
     item = activity.content.items[sheet_number - 1]
     key = SubmissionKey(student.id, activity.id, activity.revision, sheet_number, item.sheet_key)
@@ -90,7 +90,9 @@ def own_sizes(worksheet: Worksheet) -> VariantSizes:
 
 
 def stored_marks(report: Report) -> Graded:
-    """What of a report is stored with an attempt: mark kinds by blank, misconceptions with the diagnosis first, score.
+    """What of a report is stored with an attempt: mark kinds by blank, misconceptions, the score and its maximum.
+
+    The misconceptions begin with the diagnosis; there are none without one.
 
     Example: Graded({'keys.rows': 'right'}, ('head-as-wide-as-model',), 1, 1)
     """
@@ -134,7 +136,7 @@ def variant_seed(activity: Activity, student: Student) -> int:
 
 
 def _first_sizes(library: Library, activity: Activity, student: Student, worksheet: Worksheet) -> VariantSizes:
-    """The sizes a student begins with: their own under the policy `per_student`, else the worksheet's.
+    """The sizes a student begins with: drawn for this student under the policy `per_student`, else the worksheet's own.
 
     A worksheet that the library has no longer keeps its own sizes, since no variants of it can be drawn.
     """
