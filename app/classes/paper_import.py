@@ -173,8 +173,7 @@ class PaperImport:
         raise PaperLineError(self._say("several", at=line_number, name=shown, people=people), label, students)
 
     def _parse_without_colon(self, line: str, line_number: int) -> ParsedLine:
-        """Split a line that begins with one student's name or number and then has an answer for every blank of the
-        sheet.
+        """Split a line that begins with one student's name or number, then has one answer for each blank of the sheet.
 
         That is the sheet of number `sheet_number`. The longest beginning, of up to MAX_NAME_WORDS words, is taken;
         raises PaperLineError where none fits exactly one student and number of answers.

@@ -64,10 +64,10 @@ class HandoutForm(BaseModel):
         return urlencode({"worksheet": self.worksheet, **changed})
 
     def to_options(self, tickets: Iterable[str]) -> HandoutOptions:
-        """Return the options; raises HandoutError about the first field that cannot be used.
+        """Return the options that the texts mean; raises HandoutError about the first that cannot be used.
 
-        `tickets` are the keys of the exit tickets for the back. Where everyone gets a variant of their own, lengths
-        have no effect.
+        `tickets` are the keys of the exit tickets for the back. Empty lengths are the worksheet's own, and an empty
+        seed is 0. Where everyone gets a variant of their own, lengths have no effect.
         """
         variants = bool(self.variants)
         return HandoutOptions(
@@ -75,11 +75,11 @@ class HandoutForm(BaseModel):
             model=self.model,
             course=self.course,
             date=self.date,
-            sheets=_number(self.sheets, "number of sheets", MAX_SHEETS, lowest=1),
+            sheets=_parse_number(self.sheets, "number of sheets", MAX_SHEETS, lowest=1),
             variants=variants,
-            tokens=None if variants else _length(self.tokens, "number of tokens"),
-            decoder_tokens=None if variants else _length(self.decoder_tokens, "number of decoder tokens"),
-            seed=_number(self.seed or "0", "seed", MAX_HANDOUT_SEED),
+            tokens=None if variants else _parse_length(self.tokens, "number of tokens"),
+            decoder_tokens=None if variants else _parse_length(self.decoder_tokens, "number of decoder tokens"),
+            seed=_parse_number(self.seed or "0", "seed", MAX_HANDOUT_SEED),
             layout=self.layout,
             paper=self.paper,
             back=self.back,
@@ -92,7 +92,8 @@ class HandoutForm(BaseModel):
 def handout_base_url(request: Request, settings: Settings) -> str:
     """Return where students reach the app, for links and QR codes on paper; "" where no address would work for them.
 
-    It is the address that was set, else the one that this page was asked for, unless that is this machine alone.
+    It is the public URL that was set, else scheme and host of this request, unless that host is this machine alone or
+    has characters that a host cannot have.
     """
     if settings.address:
         return settings.address
@@ -108,13 +109,17 @@ def pdf_response(pdf: bytes, name: str) -> Response:
     return Response(pdf, media_type="application/pdf", headers=headers)
 
 
-def _length(text: str, label: str) -> int | None:
+def _parse_length(text: str, label: str) -> int | None:
     """Return a number of tokens, None for an empty field; raises HandoutError."""
-    return _number(text, label, MAX_TYPED_TOKENS) if text.strip() else None
+    return _parse_number(text, label, MAX_TYPED_TOKENS) if text.strip() else None
 
 
-def _number(text: str, label: str, highest: int, *, lowest: int = 0) -> int:
-    """Return the whole number of a field; raises HandoutError that calls the field by its label."""
+def _parse_number(text: str, label: str, highest: int, *, lowest: int = 0) -> int:
+    """Return the whole number in a field, with or without spaces around it.
+
+    Raises HandoutError, which calls the field by its label, for any other text and for a number outside of `lowest` to
+    `highest`.
+    """
     number = whole_number(text.strip(), highest, lowest=lowest)
     if number is None:
         typed = text.strip()[:30]

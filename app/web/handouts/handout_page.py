@@ -65,7 +65,10 @@ class ClassListForm:
 
 
 async def read_class_list_form(request: Request) -> ClassListForm:
-    """Read the form that starts a print job; of a file no more than makes it too large is read."""
+    """Read the form that starts a print job: options, typed names, and the file, b"" where none was sent.
+
+    Only the first MAX_ROSTER_BYTES + 1 bytes of a file are read, which is enough to refuse a larger one.
+    """
     async with request.form(max_part_size=MAX_ROSTER_BYTES + 1) as form:
         upload, names = form.get("roster"), form.get("names")
         file = await upload.read(MAX_ROSTER_BYTES + 1) if isinstance(upload, UploadFile) and upload.filename else b""
@@ -75,13 +78,16 @@ async def read_class_list_form(request: Request) -> ClassListForm:
 @router.get("/handout")
 def show_handout(request: Request, services: ServicesDep) -> Response:
     """Show the options and the first pages; to htmx only the pages, and what else changes with the options."""
-    page, status = _page(request, services, HandoutForm.read(request.query_params))
+    page, status = _handout_page(request, services, HandoutForm.read(request.query_params))
     return render_page_or_fragment(request, "handouts/handout.html", "handouts/_handout_pages.html", page, status)
 
 
 @router.get("/handout/pages/{page}.svg")
 def show_handout_preview(request: Request, services: ServicesDep, page: int) -> Response:
-    """Send one page of the preview as SVG."""
+    """Send one page of the preview as SVG, counted from 1; 404 for a page that it lacks.
+
+    The query has the options; one that cannot be used is an error page. Browsers may keep the page for ten minutes.
+    """
     options, library = _options_and_library(services, HandoutForm.read(request.query_params))
     pages = services.printer.preview(library, options, handout_base_url(request, services.settings))
     if not 0 < page <= len(pages):
@@ -101,9 +107,10 @@ def download_handout(request: Request, services: ServicesDep) -> Response:
 def print_for_class_list(
     request: Request, services: ServicesDep, form: Annotated[ClassListForm, Depends(read_class_list_form)]
 ) -> Response:
-    """Start a print job for a class list, or for many sheets without names, and go to its page.
+    """Start a print job for a class list, or for many sheets without names, and redirect to its page.
 
-    A file counts before typed names. What cannot be used is shown beside the names.
+    The names are those of the file, else those typed, one sheet each. What cannot be used is shown beside the names,
+    with the status of that error.
     """
     try:
         options, library = _options_and_library(services, form.options)
@@ -117,7 +124,7 @@ def print_for_class_list(
             partial(plan_sheets, library, options, names),
         )
     except FORM_ERRORS as error:
-        page, _ = _page(request, services, form.options)
+        page, _ = _handout_page(request, services, form.options)
         page = replace(page, names=form.names, names_problem=str(error))
         return render("handouts/handout.html", page, status_of(error))
     return RedirectResponse(url_for("show_print_job", key=job.key), 303)
@@ -128,8 +135,11 @@ def _options_and_library(services: Services, form: HandoutForm) -> tuple[Handout
     return form.to_options(services.tickets), library_with_model(services.library, services.store, form.model)
 
 
-def _page(request: Request, services: Services, form: HandoutForm) -> tuple[HandoutPage, int]:
-    """Return the page with its preview and 200, or with the sentence about what cannot be used and that status."""
+def _handout_page(request: Request, services: Services, form: HandoutForm) -> tuple[HandoutPage, int]:
+    """Return the page with its preview and 200, or, where an option cannot be used, without one.
+
+    Then it has the sentence about the first such option, and the status is that of the error.
+    """
     library = library_with_model(services.library, services.store, form.model)
     page = HandoutPage(
         form=form,
@@ -153,7 +163,7 @@ def _page(request: Request, services: Services, form: HandoutForm) -> tuple[Hand
 
 
 def _worksheets_by_topic(library: Library) -> dict[str, tuple[Worksheet, ...]]:
-    """Return the worksheets in groups, by the wording of their topic."""
+    """Return the worksheets by the name of their topic, topics in the order in which they are taught."""
     return {
         library.wording.say("topics", topic): tuple(s for s in library.worksheets.values() if s.topic == topic)
         for topic in library.topics

@@ -58,11 +58,14 @@ PaperFormDep = Annotated[PaperForm, Depends(read_paper_form)]
 
 @router.get("/marking")
 def show_marking(services: ServicesDep, code: str = "") -> Response:
-    """Show the form for a code, and for the lines once the code opens a sheet; 404 for a code that opens none."""
+    """Show the form for a code, and once the code opens a sheet the form for its lines.
+
+    404 with the code and a sentence for a code that opens none.
+    """
     if not code.strip():
         return render("handouts/mark_paper.html", MarkPaperPage())
     try:
-        page = _page(_variant(services, code))
+        page = _mark_paper_page(_variant(services, code))
     except WorksheetError as error:
         page = MarkPaperPage(code[:MAX_SHOWN_CODE_LENGTH], str(error))
         return render("handouts/mark_paper.html", page, 404)
@@ -71,9 +74,13 @@ def show_marking(services: ServicesDep, code: str = "") -> Response:
 
 @router.post("/marking")
 def show_marks(services: ServicesDep, form: PaperFormDep) -> Response:
-    """Show the marks of every line below what was typed, or 422 with the line that cannot be used."""
+    """Show the form with what was typed, and the marks of every line below it; nothing is stored.
+
+    422 with the form and a sentence about the first line that cannot be used; an error page with 404 for a code that
+    opens no sheet.
+    """
     variant = _variant(services, form.code)
-    page = replace(_page(variant), typed=form.typed)
+    page = replace(_mark_paper_page(variant), typed=form.typed)
     try:
         papers = mark_lines(variant, form.typed)
     except AnswersError as error:
@@ -83,7 +90,10 @@ def show_marks(services: ServicesDep, form: PaperFormDep) -> Response:
 
 @router.post("/marking.csv")
 def export_marked_papers(services: ServicesDep, form: PaperFormDep) -> Response:
-    """Send the marks of every line as CSV for a spreadsheet; a line that cannot be used is an error page."""
+    """Send the marks of every line as CSV for a spreadsheet, named after the sheet's code.
+
+    An error page with 422 for a line that cannot be used, and with 404 for a code that opens no sheet.
+    """
     variant = _variant(services, form.code)
     headers = {"Content-Disposition": f'attachment; filename="{variant.code}.csv"', "Cache-Control": "no-store"}
     content = BOM + marks_csv(variant, mark_lines(variant, form.typed))
@@ -95,6 +105,6 @@ def _variant(services: Services, code: str) -> Variant:
     return variant_coded(services.library, services.store, code)
 
 
-def _page(variant: Variant) -> MarkPaperPage:
+def _mark_paper_page(variant: Variant) -> MarkPaperPage:
     """Return the page of a sheet, with the form for its lines."""
     return MarkPaperPage(variant.code, variant=variant, boxes=blank_order(variant))

@@ -32,24 +32,30 @@ class PrintJobPage:
 
 @router.get("/handout/jobs/{key}.pdf")
 def download_print_job(services: ServicesDep, teacher: MaybeTeacher, key: str) -> Response:
-    """Send the PDF of a print job; leads to the job's page while it is not ready."""
-    job = _job(services.printer, key, teacher)
+    """Send the PDF of a print job; redirects to the job's page while it is not ready."""
+    job = _find_job(services.printer, key, teacher)
     pdf = services.printer.read_pdf(job)
     return RedirectResponse(url_for("show_print_job", key=key), 303) if pdf is None else pdf_response(pdf, "handout")
 
 
 @router.get("/handout/jobs/{key}")
 def show_print_job(request: Request, services: ServicesDep, teacher: MaybeTeacher, key: str) -> Response:
-    """Show the progress of a print job; a browser without script loads the page again by itself until it is ready."""
-    page = PrintJobPage(_job(services.printer, key, teacher))
+    """Show the progress of a print job; to htmx, which asks again by itself, only that part of the page.
+
+    A browser without script loads the page again every REFRESH_S seconds until the job is ready or has failed.
+    """
+    page = PrintJobPage(_find_job(services.printer, key, teacher))
     response = render_page_or_fragment(request, "handouts/print_job.html", "handouts/_print_job.html", page)
     if not (is_htmx(request) or page.job.is_ready or page.job.problem):
         response.headers["Refresh"] = str(REFRESH_S)
     return response
 
 
-def _job(printer: HandoutPrinter, key: str, teacher: Teacher | None) -> PrintJob:
-    """Return a job that may be seen; raises 404 for one that is expired, unknown or another teacher's."""
+def _find_job(printer: HandoutPrinter, key: str, teacher: Teacher | None) -> PrintJob:
+    """Return the print job with this key; raises 404 for one that is expired, unknown or another teacher's.
+
+    A job that belongs to no teacher is for everybody who has its key; `teacher` is None for a visitor.
+    """
     job = printer.find_job(key, teacher.id if teacher else None)
     if job is None:
         raise HTTPException(404, "This handout is no longer kept: make it again from its page.")

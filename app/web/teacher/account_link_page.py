@@ -50,7 +50,7 @@ class _NewAccount:
 @router.get("/links/{token}")
 def show_account_link(services: ServicesDep, teacher: MaybeTeacher, token: str) -> Response:
     """What the link is for, with its form; looking does not use it up. 404 for a link that is used up or too old."""
-    page = _page(services.store, teacher, _find_link(services, token), token)
+    page = _account_link_page(services.store, teacher, _find_link(services, token), token)
     return render("teacher/account_link.html", page)
 
 
@@ -58,10 +58,11 @@ def show_account_link(services: ServicesDep, teacher: MaybeTeacher, token: str) 
 def follow_account_link(
     request: Request, services: ServicesDep, teacher: MaybeTeacher, form: FormDep, token: str
 ) -> Response:
-    """Use the link: set a password, make an account or accept an invitation, and be signed in.
+    """Use the link up: set a password, make an account or accept an invitation, then sign the teacher in.
 
-    A teacher who is signed in accepts an invitation with one press. 422 with the form for what cannot be used, 404 for
-    a link that is used up or too old.
+    A teacher who is signed in accepts an invitation with that account and types nothing. Leads to the course of an
+    invitation, else to the courses. 422 with the form for what cannot be used, 404 for a link that is used up or too
+    old.
     """
     store, link = services.store, _find_link(services, token)
     path = url_for("show_course", course_id=link.course_id) if link.course_id else url_for("list_courses")
@@ -71,8 +72,8 @@ def follow_account_link(
         return RedirectResponse(path, 303)
     email = link.email or form.single_line("email", MAX_EMAIL_INPUT)
     typed = _NewAccount(email, form.single_line("name", MAX_TEACHER_NAME), form.raw("password"))
-    if problem := _problem(services, link, typed):
-        page = _page(store, teacher, link, token, typed, problem)
+    if problem := _account_problem(services, link, typed):
+        page = _account_link_page(store, teacher, link, token, typed, problem)
         return render("teacher/account_link.html", page, 422)
     account = store.people.follow_link(link, typed.email, typed.name, services.passwords.hash(typed.password))
     if account is None:  # somebody else was faster
@@ -82,8 +83,12 @@ def follow_account_link(
     return start_session(request, store, account, path)
 
 
-def _problem(services: Services, link: AccountLink, typed: _NewAccount) -> str:
-    """The sentence about the first thing typed that cannot be used; empty where all of it can."""
+def _account_problem(services: Services, link: AccountLink, typed: _NewAccount) -> str:
+    """The sentence about the first thing typed that cannot be used; empty where all of it can.
+
+    In this order: an e-mail address with wrong syntax, no name (which a new password does not need), an account that
+    has a password already, and a password that is too short or too long.
+    """
     say = services.library.wording.say
     if not parse_email(typed.email):
         return say("class", "no-email")
@@ -102,7 +107,7 @@ def _has_account(store: Store, link: AccountLink, email: str) -> bool:
     return account is not None and account.password_hash is not None
 
 
-def _page(
+def _account_link_page(
     store: Store,
     teacher: Teacher | None,
     link: AccountLink,
@@ -110,7 +115,7 @@ def _page(
     typed: _NewAccount | None = None,
     problem: str = "",
 ) -> AccountLinkPage:
-    """The page of a link, with what was typed into its form."""
+    """The page of a link, with its course, if it invites to one, and what was typed, but for the password."""
     course = store.courses.find(link.course_id) if link.course_id else None
     has_account = _has_account(store, link, link.email)
     email, name = (typed.email, typed.name) if typed else ("", "")

@@ -55,17 +55,20 @@ class ActivityFormPage:
 def show_new_activity_form(services: ServicesDep, access: EditableCourse) -> Response:
     """The form with the default policies and no worksheet."""
     texts = empty_texts(tuple(services.tickets), access.course.time_zone)
-    return render("teacher/activity_form.html", _page(services, access.course, None, texts))
+    return render("teacher/activity_form.html", _activity_form_page(services, access.course, None, texts))
 
 
 @router.post("/courses/{course_id:int}/activities")
 def add_activity(services: ServicesDep, access: EditableCourse, form: FormDep) -> Response:
-    """Add a draft, which only the staff sees; 422 with the form as typed for what cannot be used."""
-    texts, course = _texts(form), access.course
+    """Add an activity as a draft, which only the staff sees, and go to it.
+
+    422 with the form as typed, and a sentence beside the first field that cannot be used.
+    """
+    texts, course = _form_texts(form), access.course
     try:
         plan, content = read_activity_form(services.library, services.tickets, course.time_zone, texts)
     except ActivityFormError as error:
-        return _refused(services, course, None, texts, error)
+        return _refuse_form(services, course, None, texts, error)
     activity = services.store.activities.add(course, plan, content)
     services.store.audit_log.record(access.teacher, AuditAction.ACTIVITY_CREATED, activity)
     return RedirectResponse(url_for("show_activity", activity_id=activity.id), 303)
@@ -75,21 +78,21 @@ def add_activity(services: ServicesDep, access: EditableCourse, form: FormDep) -
 def show_activity_form(services: ServicesDep, access: EditableActivity) -> Response:
     """The form filled in with the activity as it is."""
     texts = texts_of(access.activity.plan, access.activity.content, access.course.time_zone)
-    return render("teacher/activity_form.html", _page(services, access.course, access.activity, texts))
+    return render("teacher/activity_form.html", _activity_form_page(services, access.course, access.activity, texts))
 
 
 @router.post("/activities/{activity_id:int}")
 def change_activity(services: ServicesDep, access: EditableActivity, form: FormDep) -> Response:
-    """Save the form; 422 with the form as typed for what cannot be used.
+    """Save the form and go to the activity; 422 with the form as typed where a field cannot be used.
 
     Other worksheets or another exit ticket make a new revision, unless the activity is still a draft. What students
     answered before stays with the revision they saw.
     """
-    texts, activity, store = _texts(form), access.activity, services.store
+    texts, activity, store = _form_texts(form), access.activity, services.store
     try:
         plan, content = read_activity_form(services.library, services.tickets, access.course.time_zone, texts)
     except ActivityFormError as error:
-        return _refused(services, access.course, activity, texts, error)
+        return _refuse_form(services, access.course, activity, texts, error)
     store.activities.change(activity, plan)
     revision = store.activities.revise(activity, _unless_alike(activity, content))
     is_new = revision != activity.revision
@@ -99,7 +102,7 @@ def change_activity(services: ServicesDep, access: EditableActivity, form: FormD
     return RedirectResponse(url_for("show_activity", activity_id=activity.id, done=done), 303)
 
 
-def _texts(form: FormReader) -> ActivityTexts:
+def _form_texts(form: FormReader) -> ActivityTexts:
     """The fields of a form as single lines, without a per cent sign, and the keys of the worksheets ticked."""
     fields = {name: form.single_line(name) for name in FIELD_NAMES}
     fields["follow_share"] = fields["follow_share"].removesuffix("%").strip()
@@ -112,16 +115,21 @@ def _unless_alike(activity: Activity, content: Content) -> Content:
     return activity.content if is_alike else content
 
 
-def _refused(
+def _refuse_form(
     services: Services, course: Course, activity: Activity | None, texts: ActivityTexts, error: ActivityFormError
 ) -> Response:
-    """The form once more, with everything typed still in it, and the sentence beside its field."""
-    page = replace(_page(services, course, activity, texts), problem=str(error), field=error.field)
+    """The form with 422: everything typed still in it, and the error's sentence beside its field."""
+    page = replace(_activity_form_page(services, course, activity, texts), problem=str(error), field=error.field)
     return render("teacher/activity_form.html", page, 422)
 
 
-def _page(services: Services, course: Course, activity: Activity | None, texts: ActivityTexts) -> ActivityFormPage:
-    """The form filled in with these texts, and everything there is to choose from."""
+def _activity_form_page(
+    services: Services, course: Course, activity: Activity | None, texts: ActivityTexts
+) -> ActivityFormPage:
+    """The form filled in with these texts, with every worksheet, by topic, and every exit ticket to choose from.
+
+    Those that the texts name are marked as chosen. `activity` is None for a new one.
+    """
     library, chosen = services.library, frozenset(texts.worksheets)
     worksheets = {
         library.wording.say("topics", topic): tuple(

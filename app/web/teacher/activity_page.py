@@ -37,7 +37,10 @@ class ActivityPage:
 
 @router.get("/activities/{activity_id:int}")
 def show_activity(request: Request, services: ServicesDep, access: StaffActivity, done: str = "") -> Response:
-    """The overview; `done` is 'saved' or 'revised' after the form was saved, and any other text is ignored."""
+    """The overview; `done` is 'saved' or 'revised' where the form was just saved, for a sentence about that.
+
+    Any other text in `done` is ignored.
+    """
     activity, words = access.activity, services.library.wording
     page = ActivityPage(
         access,
@@ -52,7 +55,11 @@ def show_activity(request: Request, services: ServicesDep, access: StaffActivity
 
 @router.post("/activities/{activity_id:int}/open")
 def open_activity(services: ServicesDep, access: EditableActivity) -> Response:
-    """Let students in. A draft is frozen from the library first; a closing time in the past is dropped."""
+    """Set an activity to open, for students to come in from its opening time on, and go to its overview.
+
+    A draft is frozen again first, from the library as it is now, without an exit ticket that no longer exists. A
+    closing time in the past is dropped.
+    """
     store, activity = services.store, access.activity
     if activity.state == "draft":
         keys = [str(item.worksheet["key"]) for item in activity.content.items]
@@ -67,7 +74,10 @@ def open_activity(services: ServicesDep, access: EditableActivity) -> Response:
 
 @router.post("/activities/{activity_id:int}/close")
 def close_activity(store: StoreDep, access: EditableActivity) -> Response:
-    """Accept no more work; all work stays, and the activity can be opened again. A draft stays a draft."""
+    """Close an open activity: no more work is accepted, all work stays, and it can be opened again.
+
+    A draft or a closed activity stays as it is.
+    """
     if access.activity.state == "open":
         store.activities.set_state(access.activity, "closed")
         store.audit_log.record(access.teacher, AuditAction.ACTIVITY_CLOSED, access.activity)
@@ -76,7 +86,7 @@ def close_activity(store: StoreDep, access: EditableActivity) -> Response:
 
 @router.get("/activities/{activity_id:int}/qr.svg")
 def draw_qr_code(request: Request, services: ServicesDep, access: StaffActivity) -> Response:
-    """The QR code of the join link, as SVG."""
+    """The QR code of the join link, as SVG that browsers may keep for five minutes."""
     svg = io.BytesIO()
     code = segno.make(_join_link(request, services, access.activity), error="m", micro=False)
     code.save(svg, kind="svg", border=2, dark="#000", light="#fff", omitsize=True)

@@ -41,7 +41,10 @@ def list_courses(store: StoreDep, teacher: SignedIn) -> Response:
 
 @router.post("/courses")
 def add_course(store: StoreDep, wording: WordingDep, teacher: SignedIn, form: FormDep) -> Response:
-    """Add a course with this teacher as its instructor; 422 with the form for a title or time zone that is none."""
+    """Add a course with this teacher as its instructor, and go to it.
+
+    422 with the form as typed for an empty title or an unknown time zone.
+    """
     title, zone = form.single_line("title"), form.single_line("zone", MAX_TIME_ZONE_LENGTH)
     if problem := settings_problem(wording, title, zone):
         page = CourseListPage(teacher, store.courses.taught_by(teacher), time_zone_names(), title, zone, problem)

@@ -47,34 +47,35 @@ class CoursePage:
 @router.get("/courses/{course_id:int}")
 def show_course(store: StoreDep, access: StaffCourse) -> Response:
     """The page of a course, for its staff."""
-    return render("teacher/course.html", _page(store, access))
+    return render("teacher/course.html", _course_page(store, access))
 
 
 @router.post("/courses/{course_id:int}")
 def change_course(store: StoreDep, wording: WordingDep, access: EditableCourse, form: FormDep) -> Response:
-    """Change title and time zone; 422 with the page where one of them cannot be used."""
+    """Change title and time zone; 422 with the page for an empty title or an unknown time zone."""
     title, zone = form.single_line("title"), form.single_line("zone", MAX_TIME_ZONE_LENGTH)
     if problem := settings_problem(wording, title, zone):
-        return render("teacher/course.html", _page(store, access, problem=problem, problem_form="settings"), 422)
+        return render("teacher/course.html", _course_page(store, access, problem=problem, problem_form="settings"), 422)
     store.courses.change(access.course, title, zone)
     return RedirectResponse(url_for("show_course", course_id=access.course.id), 303)
 
 
 @router.post("/courses/{course_id:int}/students")
 def add_students(store: StoreDep, wording: WordingDep, access: EditableCourse, form: FormDep) -> Response:
-    """Add students from a file, else from the pasted text; those on the roster already are left as they are.
+    """Add the students of an uploaded class list, else of the pasted one, and show how many were new.
 
-    422 with the page for a roster that cannot be read.
+    Those on the roster already are left as they are. 422 with the page, where nobody is added, for a list that cannot
+    be read or has more than MAX_ROSTER_STUDENTS names.
     """
     try:
         entries = read_roster(form.file or form.raw("roster"), MAX_ROSTER_STUDENTS)
     except RosterError as error:
-        page = _page(store, access, problem=str(error), problem_form="roster", roster=form.raw("roster"))
+        page = _course_page(store, access, problem=str(error), problem_form="roster", roster=form.raw("roster"))
         return render("teacher/course.html", page, 422)
     added = store.roster.add_students(access.course, entries)
     known = len(entries) - added
     notice = wording.say("class", "roster-added-some" if known else "roster-added", added=added, there=known)
-    return render("teacher/course.html", _page(store, access, notice=notice))
+    return render("teacher/course.html", _course_page(store, access, notice=notice))
 
 
 @router.post("/courses/{course_id:int}/students/{student_id:int}/remove")
@@ -95,35 +96,41 @@ def release_student(store: StoreDep, access: EditableStudent) -> Response:
 
 @router.post("/courses/{course_id:int}/staff")
 def invite_to_staff(request: Request, services: ServicesDep, access: EditableCourse, form: FormDep) -> Response:
-    """Make an invitation to the staff and show its link, once; 422 with the page for what is no e-mail address."""
+    """Make an invitation to the staff and show its link, this once; no e-mail is sent.
+
+    It is for an assistant unless the form says instructor. 422 with the page for what is no e-mail address.
+    """
     store, typed = services.store, form.single_line("email", MAX_EMAIL_INPUT)
     email = parse_email(typed)
     if email is None:
         problem = services.library.wording.say("class", "no-email")
-        page = _page(store, access, problem=problem, problem_form="staff", email=typed)
+        page = _course_page(store, access, problem=problem, problem_form="staff", email=typed)
         return render("teacher/course.html", page, 422)
     role: Role = "instructor" if form.raw("role") == "instructor" else "assistant"
     token = store.people.add_link("invite", email, access.course.id, role)
     store.audit_log.record(access.teacher, AuditAction.STAFF_INVITED, access.course, role)
     link = public_url(request, services.settings) + url_for("show_account_link", token=token)
-    return render("teacher/course.html", _page(store, access, invitation=link, invited=email))
+    return render("teacher/course.html", _course_page(store, access, invitation=link, invited=email))
 
 
 @router.post("/courses/{course_id:int}/staff/{teacher_id:int}/remove")
 def remove_from_staff(store: StoreDep, wording: WordingDep, access: EditableCourse, teacher_id: int) -> Response:
-    """Take a teacher off the staff; 409 with the page for the last instructor, who stays, and 404 for a stranger."""
+    """Take a teacher off the staff; 409 with the page for the last instructor, who stays.
+
+    404 for somebody who is not on the staff. Teachers who take themselves off are led to their other courses.
+    """
     if teacher_id not in {member.teacher_id for member in store.courses.staff(access.course)}:
         raise HTTPException(404)
     if not store.courses.remove_from_staff(access.course, teacher_id):
         problem = wording.say("class", "last-instructor")
-        return render("teacher/course.html", _page(store, access, problem=problem, problem_form="staff"), 409)
+        return render("teacher/course.html", _course_page(store, access, problem=problem, problem_form="staff"), 409)
     store.audit_log.record(access.teacher, AuditAction.STAFF_REMOVED, access.course)
     if teacher_id == access.teacher.id:
         return RedirectResponse(url_for("list_courses"), 303)
     return RedirectResponse(url_for("show_course", course_id=access.course.id) + "#staff", 303)
 
 
-def _page(store: Store, access: permissions.CourseAccess, **texts: str) -> CoursePage:
+def _course_page(store: Store, access: permissions.CourseAccess, **texts: str) -> CoursePage:
     """The page of a course as it is now, with these texts in its other fields."""
     course = access.course
     activities, students = store.activities.of_course(course), store.roster.students(course)

@@ -49,19 +49,19 @@ class EnterPaperPage:
 def show_paper_form(services: ServicesDep, access: EditableActivity, sheet: str = "") -> Response:
     """The form for the worksheet of that number, from 1; the nearest one where there is none with it."""
     number = clamped_number(sheet, len(access.activity.content.items))
-    return render("teacher/enter_paper.html", _page(services, access, number))
+    return render("teacher/enter_paper.html", _enter_paper_page(services, access, number))
 
 
 @router.post("/activities/{activity_id:int}/paper")
 def enter_paper_answers(services: ServicesDep, access: EditableActivity, form: FormDep) -> Response:
     """Store every line that is clear, once however often it is sent, and show the others with what they lack.
 
-    422 where any line was not stored, and where none can be: in a draft, without a worksheet, without lines, for too
-    many lines, and for a code that names no sheet of the activity.
+    422 where any line was not stored. No line is stored, and 422, in a draft, without a worksheet, without lines, for
+    too many lines, and for a code that names no sheet of the activity.
     """
     paper_import = _paper_import(services, access, form)
     code, typed = paper_import.code, form.raw("typed")
-    page = replace(_page(services, access, paper_import.sheet_number, code), typed=typed)
+    page = replace(_enter_paper_page(services, access, paper_import.sheet_number, code), typed=typed)
     try:
         lines = numbered_lines(typed)
         if code and page.sheets:
@@ -77,13 +77,16 @@ def enter_paper_answers(services: ServicesDep, access: EditableActivity, form: F
     if not all(line.already_stored for line in stored):
         services.store.audit_log.record(access.teacher, AuditAction.PAPER_ANSWERS_ENTERED, access.activity)
     # Read again: who has handed in has changed.
-    page = _page(services, access, paper_import.sheet_number, code)
+    page = _enter_paper_page(services, access, paper_import.sheet_number, code)
     page = replace(page, typed="\n".join(line.line for line in rejected), rejected=rejected, stored=stored)
     return render("teacher/enter_paper.html", page, 422 if rejected else 200)
 
 
 def _paper_import(services: Services, access: permissions.ActivityAccess, form: FormReader) -> PaperImport:
-    """The import that a form asks for, with the students that were picked for lines that came back."""
+    """The import that a form asks for, with the students that were picked for lines that came back.
+
+    It is about the worksheet whose number, from 1, is nearest to the one sent.
+    """
     chosen = dict[str, list[str]]()
     for label, student_id in zip(form.all("label"), form.all("who"), strict=False):
         chosen.setdefault(label, []).append(student_id)
@@ -93,8 +96,13 @@ def _paper_import(services: Services, access: permissions.ActivityAccess, form: 
     return PaperImport(services.library, services.store, access.activity, roster, number, code, chosen)
 
 
-def _page(services: Services, access: permissions.ActivityAccess, number: int, code: str = "") -> EnterPaperPage:
-    """The form for one worksheet, and who has handed it in; `number` is 0 for an activity without worksheets."""
+def _enter_paper_page(
+    services: Services, access: permissions.ActivityAccess, number: int, code: str = ""
+) -> EnterPaperPage:
+    """The form for one worksheet, and for each student of the course whether they have handed it in.
+
+    `number` counts from 1; it is 0 for an activity without worksheets.
+    """
     activity, store = access.activity, services.store
     handed_in = students_handed_in(store, activity, number) if number else frozenset[int]()
     return EnterPaperPage(

@@ -88,7 +88,7 @@ TicketFilterDep = Annotated[TicketFilter, Depends(ticket_filter)]
 @router.get("/activities/{activity_id:int}/tickets")
 def show_exit_tickets(services: ServicesDep, access: StaffActivity, wanted: TicketFilterDep) -> Response:
     """The answers that the filter asks for, by question, starred ones first."""
-    return render("teacher/exit_tickets.html", _page(services, access, wanted))
+    return render("teacher/exit_tickets.html", _exit_tickets_page(services, access, wanted))
 
 
 @router.post("/activities/{activity_id:int}/tickets/{answer_id}")
@@ -100,7 +100,10 @@ def mark_exit_ticket(
     form: FormDep,
     answer_id: str,
 ) -> Response:
-    """Set or clear one mark of one answer; 404 for an unknown mark, or an answer that this activity lacks."""
+    """Set one mark of one answer, or clear it unless the form's `on` is 'yes', and show the list again.
+
+    404 for an unknown mark, or an answer that this activity lacks.
+    """
     mark, is_set = TICKET_MARKS.get(form.raw("mark")), form.raw("on") == "yes"
     can_be_id = answer_id.isascii() and answer_id.isalnum()
     if mark is None or not can_be_id:
@@ -108,12 +111,16 @@ def mark_exit_ticket(
     if not services.store.exit_tickets.mark(access.activity.id, answer_id, **{mark: is_set}):
         raise HTTPException(404)
     if is_htmx(request):
-        return render("teacher/_exit_tickets.html", _page(services, access, wanted))
+        return render("teacher/_exit_tickets.html", _exit_tickets_page(services, access, wanted))
     return RedirectResponse(url_for("show_exit_tickets", activity_id=access.activity.id, **wanted.query), 303)
 
 
-def _page(services: Services, access: permissions.ActivityAccess, wanted: TicketFilter) -> ExitTicketsPage:
-    """The page with the answers that match, and the misconceptions of the same session beside them."""
+def _exit_tickets_page(services: Services, access: permissions.ActivityAccess, wanted: TicketFilter) -> ExitTicketsPage:
+    """The page with the answers that the filter asks for, by question, starred ones first.
+
+    Beside them are the misconceptions that students' last attempts show. Questions of earlier revisions stand by their
+    key after this one's. Names are left out where the ticket is anonymous.
+    """
     activity, store = access.activity, services.store
     answers = store.exit_tickets.answers(activity.id)
     names = {student.id: student.name for student in store.roster.students(access.course)}

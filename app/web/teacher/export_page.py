@@ -67,12 +67,15 @@ class ExportPage:
 @router.get("/courses/{course_id:int}/exports")
 def show_exports(store: StoreDep, access: InstructorCourse) -> Response:
     """The files to export, the ways to archive and delete the course, and its log."""
-    return render("teacher/export.html", _page(store, access))
+    return render("teacher/export.html", _export_page(store, access))
 
 
 @router.get("/courses/{course_id:int}/exports/{file_name}")
 def export_file(services: ServicesDep, access: InstructorCourse, file_name: str) -> Response:
-    """One file, made while it is sent; 404 for a name that is none of CSV_FILES and ZIP_FILE."""
+    """Send one file about the course, a CSV file or the ZIP of everything, as the course is now.
+
+    404 for a name that is neither in CSV_FILES nor ZIP_FILE. The audit log records the export.
+    """
     if file_name not in CSV_FILES and file_name != ZIP_FILE:
         raise HTTPException(404)
     store, course = services.store, access.course
@@ -108,25 +111,31 @@ def restore_course(store: StoreDep, access: InstructorCourse) -> Response:
 
 @router.post("/courses/{course_id:int}/delete")
 def delete_course(store: StoreDep, wording: WordingDep, access: InstructorCourse, form: FormDep) -> Response:
-    """Delete the course for good; 422 with the page unless its title was typed, up to spaces."""
+    """Delete the course for good, with everything in it, and go to the list of courses.
+
+    422 with the page, and nothing is deleted, unless its title was typed; only the number of spaces may differ.
+    """
     typed = form.single_line("title")
     if typed != " ".join(access.course.title.split()):
-        return render("teacher/export.html", _page(store, access, typed, wording.say("class", "other-title")), 422)
+        return render(
+            "teacher/export.html", _export_page(store, access, typed, wording.say("class", "other-title")), 422
+        )
     store.courses.delete(access.course)
     store.audit_log.record(access.teacher, AuditAction.COURSE_DELETED, access.course)
     return RedirectResponse(url_for("list_courses"), 303)
 
 
-def _page(store: Store, access: permissions.CourseAccess, typed: str = "", problem: str = "") -> ExportPage:
+def _export_page(store: Store, access: permissions.CourseAccess, typed: str = "", problem: str = "") -> ExportPage:
     """The page of a course as it is now."""
     without_number = sum(not student.roster_key for student in store.roster.students(access.course))
     return ExportPage(access, without_number, _log_lines(store, access.course), typed, problem)
 
 
 def _log_lines(store: Store, course: Course) -> tuple[LogLine, ...]:
-    """The newest entries about the course and about those of its activities and students that still exist.
+    """The newest MAX_LOG_LINES entries about the course and its present activities and students, newest first.
 
-    Entries from before the course was made are left out: they are about an earlier course that had the same id.
+    Times are on the course's clocks. Entries from before the course was made are left out: they are about an earlier
+    course that had the same id.
     """
     names: dict[ObjectKind, dict[int, str]] = {
         "course": {course.id: ""},
@@ -152,7 +161,10 @@ def _actor(entry: AuditEntry, staff: dict[int, str]) -> str:
 
 
 def _zip_pieces(services: Services, files: CourseFiles) -> Iterator[bytes]:
-    """The ZIP of all files of a course, in pieces."""
+    """The ZIP of all files of a course, with a README, in pieces of at most ZIP_PIECE bytes.
+
+    It is made as a whole first, in memory up to MAX_ZIP_IN_MEMORY bytes, then on disk.
+    """
     readme = services.library.wording.say("exports", "readme", course=files.course.title, zone=files.course.time_zone)
     with tempfile.SpooledTemporaryFile(MAX_ZIP_IN_MEMORY) as file:
         files.write_zip(file, readme)

@@ -56,36 +56,37 @@ def mail_password_link(request: Request, services: ServicesDep, form: FormDep) -
         return render("teacher/forgotten_password.html", ForgottenPasswordPage(sends_mail=False), 404)
     email = parse_email(typed)
     if email is None:
-        return _refused(services, typed, "no-email", 422)
+        return _refuse_form(services, typed, "no-email", 422)
     try:
         services.limits.check("mail", network)
     except TooManyGuessesError as error:
-        return _refused(services, typed, "too-many-links", 429, seconds=error.seconds)
+        return _refuse_form(services, typed, "too-many-links", 429, seconds=error.seconds)
     services.limits.record_failure("mail", network)  # every request counts, whether right or wrong
     # Never the host that a request names: that host would get the token.
     prefix = services.settings.address or ""
     if not mail.outbox.put(partial(_mail_link, services.store, services.library.wording, mail, prefix, email)):
-        return _refused(services, typed, "mail-busy", 503)
+        return _refuse_form(services, typed, "mail-busy", 503)
     return render("teacher/forgotten_password.html", ForgottenPasswordPage(sends_mail=True, email=email, asked=True))
 
 
-def _refused(services: Services, typed: str, key: str, status: int, **numbers: int) -> Response:
-    """The form again with what was typed and the sentence of that key."""
+def _refuse_form(services: Services, typed: str, key: str, status: int, **numbers: int) -> Response:
+    """The form again with this status, what was typed, and the sentence of that key, filled in with the numbers."""
     problem = services.library.wording.say("class", key, **numbers)
     page = ForgottenPasswordPage(sends_mail=True, email=typed, problem=problem)
     return render("teacher/forgotten_password.html", page, status)
 
 
-def _mail_link(store: Store, wording: Wording, mail: Mail, public_address: str, email: str) -> None:
-    """Send a link for a new password to the teacher with that e-mail address; nothing happens where there is none.
+def _mail_link(store: Store, wording: Wording, mail: Mail, public_url: str, email: str) -> None:
+    """Mail a link for a new password to the teacher with that e-mail address.
 
-    A link that could not be sent is deleted again.
+    Nothing happens where there is no such teacher, or they have had too many links in the last hour. Where the mail
+    cannot be sent, the link is deleted again and the error logged. The audit log records both outcomes.
     """
     teacher = store.people.find_teacher(email)
     token = store.people.add_mailed_link(teacher) if teacher else None
     if teacher is None or token is None:
         return
-    link = public_address + url_for("show_account_link", token=token)
+    link = public_url + url_for("show_account_link", token=token)
     try:
         mail.send(teacher.email, wording.say("mail", "reset-subject"), wording.say("mail", "reset", link=link))
     except MailError as error:

@@ -114,13 +114,13 @@ LiveViewDep = Annotated[LiveView, Depends(live_view)]
 @router.get("/activities/{activity_id:int}/live")
 def show_live(request: Request, services: ServicesDep, view: LiveViewDep) -> Response:
     """The whole page."""
-    return render("teacher/live.html", _page(request, services, view))
+    return render("teacher/live.html", _live_page(request, services, view))
 
 
 @router.get("/activities/{activity_id:int}/live/now")
 def show_live_now(request: Request, services: ServicesDep, view: LiveViewDep, seen: str = "") -> Response:
     """The fragment that changes, asked for every second; 204 where `seen` is the version of what it shows now."""
-    page = _page(request, services, view)
+    page = _live_page(request, services, view)
     return Response(status_code=204) if page.version == seen else render("teacher/_live.html", page)
 
 
@@ -128,9 +128,10 @@ def show_live_now(request: Request, services: ServicesDep, view: LiveViewDep, se
 def explain_to_class(
     request: Request, services: ServicesDep, access: EditableActivity, view: LiveViewDep, form: FormDep
 ) -> Response:
-    """Explain a misconception on every live view of the activity; an empty one takes the explanation away.
+    """Explain a misconception, in place of any other, on every live view of the activity.
 
-    422 for a misconception that does not exist or an activity without a sheet.
+    An empty one takes the explanation away; `drawn` is 'yes' to show its drawing too. 422 for a misconception that does
+    not exist or an activity without a sheet.
     """
     misconception, spotlight = form.single_line("misconception", MAX_MISCONCEPTION_KEY), None
     if misconception:
@@ -139,12 +140,15 @@ def explain_to_class(
         spotlight = Spotlight(view.number, misconception, form.raw("drawn") == "yes")
     services.store.live.show(access.activity.id, spotlight)
     if is_htmx(request):
-        return render("teacher/_live.html", _page(request, services, view))
+        return render("teacher/_live.html", _live_page(request, services, view))
     return RedirectResponse(view.path, 303)
 
 
-def _page(request: Request, services: Services, view: LiveView) -> LivePage:
-    """The page of a view, from a snapshot that is at most about a second old."""
+def _live_page(request: Request, services: Services, view: LiveView) -> LivePage:
+    """The page of a view, from a snapshot that is a second old, or a little older where taking one is slow.
+
+    Students are listed only where names were asked for, and only those who came.
+    """
     access, activity, wording = view.access, view.access.activity, services.library.wording
     snapshot = services.live_snapshots.get(services.library, services.store, activity)
     sheet = snapshot.sheets[view.number - 1] if 0 < view.number <= len(snapshot.sheets) else None
@@ -165,18 +169,21 @@ def _page(request: Request, services: Services, view: LiveView) -> LivePage:
         named=view.named,
         students=tuple(_student_progress(wording, student, sheet) for student in students if student.id in came),
         reloads=view.reloads,
-        version=_version(snapshot, activity.phase(), spotlight),
+        version=_page_version(snapshot, activity.phase(), spotlight),
     )
 
 
-def _version(snapshot: LiveSnapshot, phase: Phase, spotlight: Spotlight | None) -> str:
+def _page_version(snapshot: LiveSnapshot, phase: Phase, spotlight: Spotlight | None) -> str:
     """A text that changes with everything that the fragment shows; the browser sends it back to ask for changes."""
     shown = (spotlight.sheet_number, spotlight.misconception, spotlight.shows_drawing) if spotlight else ()
     return "-".join(map(str, (snapshot.version, phase, *shown)))
 
 
 def _misconception_bars(wording: Wording, sheet: SheetSnapshot) -> tuple[MisconceptionBar, ...]:
-    """The misconceptions that the sheet's students show, the commonest first."""
+    """The misconceptions that the sheet's students show, the commonest first.
+
+    A bar's width is the percentage of those who show it among all who have begun the sheet.
+    """
     return tuple(
         MisconceptionBar(key, misconception_name(wording, key), count, round(100 * count / sheet.begun, 2))
         for key, count in sheet.misconceptions
@@ -193,7 +200,10 @@ def _student_progress(wording: Wording, student: Student, sheet: SheetSnapshot |
 def _spotlight_view(
     services: Services, access: permissions.ActivityAccess, spotlight: Spotlight
 ) -> SpotlightView | None:
-    """The explanation of a spotlight; None where its sheet or its misconception is no longer there."""
+    """What the class is shown about a misconception; None where its sheet or the misconception no longer exists.
+
+    The drawing is included only where the spotlight shows it.
+    """
     wording, key = services.library.wording, spotlight.misconception
     if spotlight.sheet_number > len(access.activity.content.items) or key not in wording.sections["misconceptions"]:
         return None

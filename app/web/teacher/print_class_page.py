@@ -45,7 +45,10 @@ class PrintClassPage:
 
 @router.get("/activities/{activity_id:int}/handout")
 def show_class_handout(services: ServicesDep, access: StaffActivity) -> Response:
-    """Show the options, with the course, the day and the exit ticket of the activity already chosen."""
+    """Show the options, with the course, the day and the exit ticket of the activity already chosen.
+
+    An exit ticket that no longer exists is left out.
+    """
     ticket, day = access.activity.content.ticket, access.activity.plan.day
     form = HandoutForm(
         course=access.course.title[:MAX_PRINTED_LINE_LENGTH],
@@ -53,16 +56,20 @@ def show_class_handout(services: ServicesDep, access: StaffActivity) -> Response
         back=ticket.key if ticket and ticket.key in services.tickets else NO_BACK,
     )
     students = services.store.roster.students(access.course)
-    return render("teacher/print_class.html", _page(services, access, students, "1", form))
+    return render("teacher/print_class.html", _print_class_page(services, access, students, "1", form))
 
 
 @router.post("/activities/{activity_id:int}/handout")
 def print_for_class(request: Request, services: ServicesDep, access: StaffActivity, sent: FormDep) -> Response:
-    """Start a print job that only this teacher may see, and go to its page; or show what cannot be used."""
+    """Start a print job that only this teacher may see, and go to its page.
+
+    It has a sheet for each student of the course. Where something cannot be used, or there are no students, the form
+    comes back with a sentence and the status of that error.
+    """
     number, form = sent.single_line("sheet", 9) or "1", _read_form(sent)
     students = services.store.roster.students(access.course)
     try:
-        sheet_number = _sheet_number(access.activity, number)
+        sheet_number = _parse_sheet_number(access.activity, number)
         if not students:
             raise HandoutError(services.library.wording.say("paper", "no-students"))
         job = services.printer.start_job(
@@ -70,20 +77,20 @@ def print_for_class(request: Request, services: ServicesDep, access: StaffActivi
             _options(services, access.activity, sheet_number, form),
             [student.name for student in students],
             handout_base_url(request, services.settings),
-            partial(_sheets, services, access.activity, students, sheet_number),
+            partial(_student_sheets, services, access.activity, students, sheet_number),
             access.teacher.id,
         )
     except HandoutError as error:
-        page = replace(_page(services, access, students, number, form), problem=str(error))
+        page = replace(_print_class_page(services, access, students, number, form), problem=str(error))
         return render("teacher/print_class.html", page, status_of(error))
     services.store.audit_log.record(access.teacher, AuditAction.HANDOUT_CREATED, access.activity)
     return RedirectResponse(url_for("show_print_job", key=job.key), 303)
 
 
-def _sheets(
+def _student_sheets(
     services: Services, activity: Activity, students: Sequence[Student], sheet_number: int
 ) -> list[HandoutSheet]:
-    """Return a sheet for each student, with the very numbers that they have on the screen."""
+    """Return a sheet for each student, in the order given, with the very numbers that they have on the screen."""
     return [
         HandoutSheet(
             student_sheet(services.library, services.store, activity, student, sheet_number).variant, student.name
@@ -103,18 +110,18 @@ def _options(services: Services, activity: Activity, sheet_number: int, form: Ha
     return form.model_copy(update={"worksheet": key}).to_options(services.tickets)
 
 
-def _sheet_number(activity: Activity, text: str) -> int:
-    """Return which worksheet is printed, from 1; raises HandoutError where the activity has no such sheet."""
+def _parse_sheet_number(activity: Activity, text: str) -> int:
+    """Return the number, from 1, of the worksheet that a form names; HandoutError where there is no such sheet."""
     number = whole_number(text, len(activity.content.items), lowest=1)
     if number is None:
         raise HandoutError(f"There is no sheet “{text}” in this activity: choose one of its worksheets.")
     return number
 
 
-def _page(
+def _print_class_page(
     services: Services, access: ActivityAccess, students: Sequence[Student], number: str, form: HandoutForm
 ) -> PrintClassPage:
-    """The form with these options; `number` is the worksheet as it was sent, from 1."""
+    """The form with these options, and how many students it prints for; `number` is the worksheet as sent, from 1."""
     return PrintClassPage(
         access=access,
         sheets=worksheet_titles(access.activity.content),

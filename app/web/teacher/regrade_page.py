@@ -57,8 +57,11 @@ class RegradePage:
 
 @router.get("/activities/{activity_id:int}/regrade")
 def show_regrade(services: ServicesDep, access: StaffActivity, changed: str = "") -> Response:
-    """What a regrade would change; nothing changes. `changed` is how many attempts the last regrade changed."""
-    page = _page(services, access)
+    """What a regrade would change; nothing changes.
+
+    `changed` is how many attempts the regrade just made has changed, for a sentence about that; other text is ignored.
+    """
+    page = _regrade_page(services, access)
     count = whole_number(changed, page.attempts)
     if count is not None:
         notice = services.library.wording.say("live", "regraded", changed=count, attempts=page.attempts)
@@ -68,20 +71,23 @@ def show_regrade(services: ServicesDep, access: StaffActivity, changed: str = ""
 
 @router.post("/activities/{activity_id:int}/regrade")
 def apply_regrade(services: ServicesDep, access: EditableActivity, form: FormDep) -> Response:
-    """Make exactly the changes that were shown; 409 with the page where these are no longer what would change."""
+    """Make exactly the changes that were shown, and show what is left to change.
+
+    409 with the page, and nothing changes, where a regrade would now change something else.
+    """
     fingerprint, activity = form.raw("changes"), access.activity
     applied = services.regrading.apply(services.library, services.store, activity, access.teacher, fingerprint)
     if applied is None:
         notice = services.library.wording.say("live", "regrade-moved")
-        return render("teacher/regrade.html", replace(_page(services, access), notice=notice), 409)
+        return render("teacher/regrade.html", replace(_regrade_page(services, access), notice=notice), 409)
     count = len(applied.changes)
     if count:
         services.store.audit_log.record(access.teacher, AuditAction.ATTEMPTS_REGRADED, activity, str(count))
     return RedirectResponse(url_for("show_regrade", activity_id=activity.id, changed=count), 303)
 
 
-def _page(services: Services, access: permissions.ActivityAccess) -> RegradePage:
-    """The changes that a regrade would make now, and the regrades made before."""
+def _regrade_page(services: Services, access: permissions.ActivityAccess) -> RegradePage:
+    """The counted scores that a regrade would change now, by the student's name, and the regrades made before."""
     store, activity = services.store, access.activity
     preview = services.regrading.preview(services.library, store, activity)
     names = {student.id: student.name for student in store.roster.students(access.course)}
@@ -95,7 +101,7 @@ def _page(services: Services, access: permissions.ActivityAccess) -> RegradePage
 
 
 def _score_change(change: MarkChange, name: str) -> ScoreChange:
-    """One change as the table writes it."""
+    """One change as the table writes it: the scores as '12.5 of 14', the difference as '−0.5' or '+1'."""
     old, new = change.attempt, change.new.graded
     return ScoreChange(
         old.student_id,

@@ -66,7 +66,11 @@ class ResultsPage:
 
 @router.get("/activities/{activity_id:int}/results")
 def show_results(services: ServicesDep, access: StaffActivity, sheet: str = "") -> Response:
-    """The results of the sheet of that number, from 1; of the nearest one where no sheet has it."""
+    """The results of the sheet of that number, from 1; of the nearest one where no sheet has it.
+
+    Text that is no number counts as 1. All students who took part are listed, also those without an attempt on the
+    sheet.
+    """
     library, store, activity = services.library, services.store, access.activity
     sheets = activity_results(library, store, activity)
     number = clamped_number(sheet, len(sheets))
@@ -85,7 +89,10 @@ def show_results(services: ServicesDep, access: StaffActivity, sheet: str = "") 
 
 
 def _student_line(sheet: SheetResults | None, student: Student) -> StudentLine:
-    """The last attempt of one student on the sheet, and whether any of theirs was handed in."""
+    """A student's attempts on the sheet: how many, whether any was handed in, and the last one's score and row states.
+
+    Without a sheet or an attempt the score is empty and every state None.
+    """
     attempts = sheet.attempts.get(student.id, ()) if sheet else ()
     if sheet is None or not attempts:
         return StudentLine(student, 0, "", False, (None,) * len(sheet.rows if sheet else ()))
@@ -96,7 +103,10 @@ def _student_line(sheet: SheetResults | None, student: Student) -> StudentLine:
 
 
 def _row_lines(services: Services, activity: Activity, sheet: SheetResults) -> tuple[RowLine, ...]:
-    """Every row of the sheet with its statistics, from top to bottom."""
+    """Every row of the sheet, from top to bottom, with its statistics and its commonest wrong answer at first.
+
+    Percentages are of the students who attempted the sheet, rounded.
+    """
     wrong = common_wrong_answers(services.library, services.store, activity, sheet)
     return tuple(
         RowLine(

@@ -24,7 +24,7 @@ def add_sample(services: ServicesDep, teacher: SignedIn) -> Response:
 
 @router.post("/courses/{course_id:int}/remove-sample")
 def delete_sample(store: StoreDep, access: InstructorCourse) -> Response:
-    """Delete a sample course, archived or not; 404 for a course of real students."""
+    """Delete a sample course, archived or not, and go to the list of courses; 404 for a course of real students."""
     if not access.course.sample:
         raise HTTPException(404)
     store.courses.delete(access.course)

@@ -41,10 +41,11 @@ def show_sign_in(teacher: MaybeTeacher, next: str = "") -> Response:  # noqa: A0
 
 @router.post("/sign-in")
 def sign_in(request: Request, services: ServicesDep, form: FormDep) -> Response:
-    """Check e-mail and password and start a session.
+    """Check e-mail and password, start a session, and go to the form's `next`; 422 with the form where they are wrong.
 
     An unknown e-mail address gets the same answer as a wrong password, after the same work: nobody learns who has an
-    account. Raises TooManyGuessesError, before the password is looked at, after many failures.
+    account. Raises TooManyGuessesError, before the password is looked at, after many failures for that account or from
+    that network.
     """
     email, path = form.single_line("email", MAX_EMAIL_INPUT), path_on_this_site(form.raw("next"))
     guesses: tuple[tuple[Limit, str], ...] = (("account", email.lower()), ("sign-in", client_network(request)))

@@ -52,7 +52,10 @@ class StudentResultsPage:
 
 @router.get("/activities/{activity_id:int}/results/{student_id:int}")
 def show_student_results(services: ServicesDep, access: StaffStudentResults) -> Response:
-    """Every attempt of this student, sheet by sheet, earlier versions too; sheets without an attempt are left out."""
+    """Every attempt of this student, sheet by sheet, also on sheets of earlier revisions.
+
+    Sheets without an attempt of theirs are left out.
+    """
     store, activity, student = services.store, access.at.activity, access.student
     wording, time_zone = services.library.wording, access.at.course.time_zone
     old_marks = store.regrades.old_marks(activity.id, student.id)
@@ -60,7 +63,7 @@ def show_student_results(services: ServicesDep, access: StaffStudentResults) -> 
         SheetHistory(
             sheet,
             tuple(
-                _column(wording, sheet, attempt, old_marks.get(attempt.id, ()), time_zone)
+                _attempt_column(wording, sheet, attempt, old_marks.get(attempt.id, ()), time_zone)
                 for attempt in sheet.attempts[student.id]
             ),
         )
@@ -70,10 +73,13 @@ def show_student_results(services: ServicesDep, access: StaffStudentResults) -> 
     return render("teacher/student_results.html", StudentResultsPage(access.at, student, histories))
 
 
-def _column(
+def _attempt_column(
     wording: Wording, sheet: SheetResults, attempt: ClassAttempt, old_marks: Sequence[OldMarks], time_zone: str
 ) -> AttemptColumn:
-    """One attempt with what it got, and what it had before each regrade."""
+    """One attempt as a column: its time, score, misconceptions and row states, and the score before each regrade.
+
+    `old_marks` are those of this attempt, oldest first; times are on the clocks of `time_zone`.
+    """
     before = tuple(
         f"{old.graded.score:g} of {old.graded.out_of} until {local_time(old.until, time_zone)}" for old in old_marks
     )

@@ -65,7 +65,11 @@ class SummaryPage:
 
 @router.get("/activities/{activity_id:int}/summary")
 def show_summary(services: ServicesDep, access: StaffActivity) -> Response:
-    """The misconceptions that are left, the hardest rows, and the starred exit tickets that are not hidden."""
+    """The misconceptions that last attempts still show, the hardest rows, and starred exit-ticket answers.
+
+    Of each only the first few: MAX_MISCONCEPTIONS_SHOWN, MAX_ROWS_SHOWN and MAX_SENTENCES_SHOWN. Hidden answers are
+    left out.
+    """
     store, wording, activity = services.store, services.library.wording, access.activity
     sheets = activity_results(services.library, store, activity)
     left = [total for total in misconception_totals(wording, sheets) if total.at_last]
@@ -87,7 +91,10 @@ def show_summary(services: ServicesDep, access: StaffActivity) -> Response:
 
 
 def _hard_rows(sheets: Sequence[SheetResults]) -> tuple[HardRow, ...]:
-    """Every row that somebody attempted and not everybody had right at first, the lowest share first."""
+    """Every row that not all students who attempted its sheet had right at first, the lowest share first.
+
+    Rows with equal shares stay in the order of the sheets.
+    """
     rows = [
         HardRow(sheet.title, row, statistics.share_at_first)
         for sheet in sheets
