@@ -27,7 +27,7 @@ def is_slip(typed: int, meant: int) -> bool:
 
 
 def _differ_by_one_digit(first: str, second: str) -> bool:
-    """Whether two texts of one length differ in exactly one character, or only by swapping two neighbours."""
+    """Whether two texts of one length differ in exactly one character, or only in two neighbours that are swapped."""
     differ = [at for at, (a, b) in enumerate(zip(first, second, strict=True)) if a != b]
     if len(differ) == 2 and differ[1] == differ[0] + 1:
         return first[differ[0]] == second[differ[1]] and first[differ[1]] == second[differ[0]]
