@@ -214,7 +214,7 @@ def list_models(services: ServicesDep) -> list[ModelEntry]:
 def import_model(services: ServicesDep, body: ImportRequest) -> ModelDetail:
     """Import a config.json, or a model of the Hub by its name; the same config always gets the same key.
 
-    422 where both are given, or neither.
+    422 where both are given, or neither, and for a config that cannot be read; else the status of the Hub's refusal.
     """
     if body.hub is not None and body.config is None:
         return _model_detail(
@@ -264,7 +264,10 @@ def show_worksheet(
 
 @router.post("/variants")
 def draw_variant(services: ServicesDep, body: VariantRequest) -> VariantEntry:
-    """The sheet that a seed draws, without answers; the same seed always draws the same sheet."""
+    """The sheet that a seed draws from a worksheet, for one of its models or for the given one, without answers.
+
+    The same seed always draws the same sheet. 404 for an unknown worksheet or model, 422 for a seed out of range.
+    """
     variant = library_with_model(services.library, services.store, body.model).seeded(
         body.worksheet, body.seed, body.model
     )
@@ -273,7 +276,7 @@ def draw_variant(services: ServicesDep, body: VariantRequest) -> VariantEntry:
 
 @router.get("/misconceptions")
 def list_misconceptions(services: ServicesDep) -> list[MisconceptionEntry]:
-    """Every misconception that sheets are diagnosed by."""
+    """Every misconception that sheets are diagnosed by, in catalogue order, with its topics and its first hint."""
     say = services.library.wording.misconception
     return [
         MisconceptionEntry(key=each.key, topics=list(each.topics), nudge=say(each.key, "nudge"))
@@ -283,7 +286,10 @@ def list_misconceptions(services: ServicesDep) -> list[MisconceptionEntry]:
 
 @router.post("/grade", response_model_exclude_unset=True)
 def grade_answers(services: ServicesDep, body: GradeRequest) -> GradeReport:
-    """Mark answers, by blank; nothing is stored. With `hint`, the report holds a hint of that level."""
+    """Mark answers, by blank, on the sheet of a worksheet or a code; nothing is stored.
+
+    Only with `hint` does the report hold one, of that level; it is null if all is right or nothing could be read.
+    """
     variant = _requested_variant(services, body)
     report = grade(variant, body.answers)
     if body.hint is None:
@@ -295,7 +301,8 @@ def grade_answers(services: ServicesDep, body: GradeRequest) -> GradeReport:
 def _requested_variant(services: Services, body: GradeRequest) -> Variant:
     """The sheet to grade: that of a code; else a worksheet, drawn by a seed or with the model and tokens given.
 
-    Raises 422 for contradictory fields, and WorksheetError for what does not exist.
+    Raises 422 for contradictory fields (worksheet and code, code and any size, seed and tokens) or neither worksheet
+    nor code, and WorksheetError for what does not exist.
     """
     if (body.worksheet is None) == (body.code is None):
         raise HTTPException(422, "Give either a worksheet (its key) or the code of a sheet.")
@@ -315,7 +322,8 @@ def _requested_variant(services: Services, body: GradeRequest) -> Variant:
 def run_forward(services: ServicesDep, body: ForwardRequest) -> dict[str, Any]:
     """Run one head or layer in torch and report the shapes, time and memory observed; weights and input are random.
 
-    422 where it cannot be run, 503 while too many wait, 504 where it took too long.
+    422 where it cannot be run, or where not exactly one of `model` and `config` is given; 404 for an unknown model;
+    503 while too many wait or after the process died; 504 where it took too long.
     """
     if (body.model is None) == (body.config is None):
         raise HTTPException(422, "Give either a model (its key) or a config (the object of a config.json).")
@@ -339,7 +347,7 @@ def _model_entry(model: Model) -> dict[str, Any]:
 
 
 def _model_detail(model: Model) -> ModelDetail:
-    """A model with where each of its sizes was read."""
+    """The entry of a model with where each of its sizes was read, and what was left out of its config."""
     readings = [
         ReadingEntry(symbol=r.symbol, value=r.value, field=r.field, rule=r.rule)
         for r in model.architecture.size_sources
@@ -348,7 +356,7 @@ def _model_detail(model: Model) -> ModelDetail:
 
 
 def _sheet_text(variant: Variant) -> dict[str, Any]:
-    """What a sheet says and asks, without its answers: description, task, assumptions, footnote, rows, ..."""
+    """What a sheet says and asks, without its answers: the fields that a WorksheetDetail adds to its entry."""
     sheet = variant_json(variant)
     return {key: sheet[key] for key in ("description", "task", "assumptions", "footnote", "rows", "cannot_tell_apart")}
 

@@ -60,7 +60,10 @@ class ModelsPage:
 
 
 async def read_import_form(request: Request) -> ImportForm:
-    """The import form as sent, with the content of its file; a pasted config may be as long as the whole request."""
+    """The import form as sent, with name and content of its file; a field that was not sent is empty.
+
+    A pasted config may be as long as the whole request (MAX_BODY).
+    """
     async with request.form(max_part_size=MAX_BODY) as form:
         upload = form.get("file")
         chosen = upload if isinstance(upload, UploadFile) and upload.filename else None
@@ -82,13 +85,14 @@ def list_models(services: ServicesDep) -> Response:
 
 @router.post("/models")
 def import_model(services: ServicesDep, typed: Annotated[ImportForm, Depends(read_import_form)]) -> Response:
-    """Import one model and redirect to its page; otherwise show the form again.
+    """Import one model and redirect to its page; where that fails, show the form again with a sentence by the field.
 
-    Everything typed is still there, with a sentence beside the field: 422, or the status of a HubError.
+    Everything typed is still there, but for the file. 422 for an empty field or an unreadable config, else the status
+    of the HubError.
     """
-    way = _way(typed)
+    way = _import_way(typed)
     problem, status = services.library.wording.say("import", f"{way}-empty"), 422
-    if _filled(typed, way):
+    if _is_filled(typed, way):
         try:
             return RedirectResponse(url_for("show_model", key=_import_model(services, typed, way).key), 303)
         except hub.HubError as error:
@@ -105,24 +109,28 @@ def _text(form: FormData, field: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _filled(typed: ImportForm, way: str) -> bool:
+def _is_filled(typed: ImportForm, way: str) -> bool:
     """Whether the field of a way to import, 'hub', 'file' or 'text', holds anything."""
     return bool(typed.file_name if way == "file" else getattr(typed, way).strip())
 
 
-def _way(typed: ImportForm) -> str:
-    """The way to import: 'hub', 'file' or 'text', by the button that was pressed.
+def _import_way(typed: ImportForm) -> str:
+    """The way to import: 'file' or 'text' where that button was pressed; else that of the one field that is filled.
 
-    Enter in any field presses the first button, 'hub'. Where one field alone is filled, that one is meant.
+    'hub' where no field or several are filled. Its button says little, because Enter in any field presses it too.
     """
     if typed.way in WAYS[1:]:
         return typed.way
-    filled = [way for way in WAYS if _filled(typed, way)]
+    filled = [way for way in WAYS if _is_filled(typed, way)]
     return filled[0] if len(filled) == 1 else WAYS[0]
 
 
 def _import_model(services: Services, typed: ImportForm, way: str) -> Model:
-    """Import the model of the form by that way; raises HubError or ConfigError with a sentence for people."""
+    """Import the model of the form by that way: 'hub', 'file', or else the pasted text.
+
+    It is called by the name that was typed, else by that of the file, the Hub or the config. Raises HubError or
+    ConfigError with a sentence for people.
+    """
     if way == "hub":
         return import_from_hub(services.store, services.library.wording, services.settings, typed.hub, typed.name)
     if way == "file":
@@ -137,7 +145,10 @@ def _import_model(services: Services, typed: ImportForm, way: str) -> Model:
 
 
 def _models_page(services: Services, typed: ImportForm, problems: Mapping[str, str]) -> ModelsPage:
-    """The page with the form as typed, without its file; `problems` holds sentences by way of import."""
+    """The page with every model of the library and the form as typed, without its file.
+
+    `problems` holds sentences by way of import, 'hub', 'file' or 'text'; the others have none.
+    """
     return ModelsPage(
         lines=tuple(_model_line(model) for model in services.library.models.values()),
         typed=replace(typed, file=b""),

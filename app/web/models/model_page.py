@@ -102,52 +102,66 @@ def show_model(services: ServicesDep, key: str) -> Response:
 
 
 def _model_page(library: Library, model: Model) -> ModelPage:
-    """The page of a model; `library` also holds the model if it was imported."""
+    """The page of a model: sizes and their sources, kind of attention, sheets, and parameters as sum and as tensors.
+
+    `library` must hold the model, imported or not.
+    """
     wording, architecture = library.wording, model.architecture
     counts, total = parameter_counts(architecture), parameter_formula(architecture)
     return ModelPage(
         model=model,
         sizes=tuple(_size_lines(wording, architecture)),
-        kinds=tuple(_kinds(wording, architecture)),
-        sheets=tuple(_sheets(library, model)),
+        kinds=tuple(_kind_sentences(wording, architecture)),
+        sheets=tuple(_sheet_choices(library, model)),
         counts=counts,
         total=total,
-        summands=tuple(_summand(wording, part, total) for part in total.summands),
-        remarks=tuple(_remarks(wording, architecture, counts, total)),
+        summands=tuple(_summand_line(wording, part, total) for part in total.summands),
+        remarks=tuple(_count_remarks(wording, architecture, counts, total)),
         heading=wording.say("parameters", "title", total=f"{counts.total:,}"),
-        tensors=tuple(_tensors(architecture)),
+        tensors=tuple(_tensor_lines(architecture)),
     )
 
 
 def _size_lines(wording: Wording, architecture: Architecture) -> Iterator[SizeLine]:
-    """The nine sizes every model is asked for, then those that only this family has."""
+    """The nine sizes every model is asked for, then those that only this family has, each with its source.
+
+    One of the nine that the model lacks has a dash and a sentence on why.
+    """
     readings = {reading.symbol: reading for reading in architecture.size_sources}
     sizes = {**{symbol: reading.value for symbol, reading in readings.items()}, **architecture.all_sizes}
     for symbol in (*NINE, *(symbol for symbol in readings if symbol not in NINE)):
         meaning = wording.say("sizes", symbol)
         if symbol in readings:
             reading = readings[symbol]
-            how = _how(wording, architecture, reading, sizes)
+            how = _unstated_reason(wording, architecture, reading, sizes)
             yield SizeLine(symbol, meaning, format_number(reading.value), reading.field or "", how)
         else:
             yield SizeLine(symbol, meaning, "–", "", wording.say("readings", f"none-{symbol}"))
 
 
-def _how(wording: Wording, architecture: Architecture, reading: SizeSource, sizes: Mapping[str, int]) -> str:
-    """Why a size has its value where no field of the config states it; empty where one does."""
+def _unstated_reason(
+    wording: Wording, architecture: Architecture, reading: SizeSource, sizes: Mapping[str, int]
+) -> str:
+    """The sentence on why a size has its value where no field of the config states it; empty where one does.
+
+    It names the field that is missing or null, if there is one for this size, and writes the rule out in numbers, which
+    it takes from `sizes` by symbol.
+
+    Example: '“head_dim” is not stated, so an even share of the width, d/H = 4096/32.'
+    """
     if reading.field:
         return ""
     rule = reading.rule.removeprefix("null: ")
     values = {"family": architecture.family, "value": format_number(reading.value), "rule": rule.replace("*", "·")}
     numbers = "" if rule.startswith("default") else in_numbers(rule, sizes)
-    why = wording.say("why", _why(wording, reading.symbol, rule), numbers=numbers, **values)
+    why = wording.say("why", _why_key(wording, reading.symbol, rule), numbers=numbers, **values)
     if not reading.fields:
         return wording.say("readings", "follows", why=why)
     key = "null" if reading.rule.startswith("null: ") else "missing"
     return wording.say("readings", key, field=reading.fields[0], why=why)
 
 
-def _why(wording: Wording, symbol: str, rule: str) -> str:
+def _why_key(wording: Wording, symbol: str, rule: str) -> str:
     """The key of the sentence on a rule in wording [why]: one for this symbol if there is one, else one for its kind.
 
     Example: 'd // H' for d_h gives 'd_h-d // H' or 'rounded', '32' gives 'number', 'H' gives 'same'.
@@ -164,33 +178,37 @@ def _why(wording: Wording, symbol: str, rule: str) -> str:
     return "same" if re.fullmatch(r"\w+", rule) else "sum"
 
 
-def _kinds(wording: Wording, architecture: Architecture) -> Iterator[str]:
-    """What kind of attention it is, one sentence a property; then what was read otherwise than the file says."""
+def _kind_sentences(wording: Wording, architecture: Architecture) -> Iterator[str]:
+    """What kind of attention it is, one sentence a property; then the notes on what was read otherwise than stated."""
     sizes = {symbol: format_number(size) for symbol, size in architecture.all_sizes.items()}
-    for key, more in _properties(wording, architecture):
+    for key, more in _property_keys(wording, architecture):
         yield wording.say("kinds", key, **{**sizes, **more})
     yield from architecture.notes
 
 
-def _properties(wording: Wording, a: Architecture) -> Iterator[tuple[str, Mapping[str, object]]]:
-    """The keys in wording [kinds] of the sentences that hold for this model, each with the values it needs."""
+def _property_keys(wording: Wording, a: Architecture) -> Iterator[tuple[str, Mapping[str, object]]]:
+    """The keys in wording [kinds] of the sentences that hold for this model, each with the values it needs.
+
+    In this order: mask, key/value heads, window, positions, biases, QK norm, sinks, gate, experts, LM head, model
+    class. QK norm, sinks and experts are left out where the model has none.
+    """
     masked = "causal" if a.causal else "bidirectional"
     yield "encoder-decoder" if a.encoder_decoder else masked, {}
-    yield _heads(a), {"share": a.query_heads_per_kv_head}
-    yield _windows(a)
-    yield _positions(a)
+    yield _kv_heads_key(a), {"share": a.query_heads_per_kv_head}
+    yield _window_key(a)
+    yield _position_key(a)
     which = ", ".join(wording.say("projections", letter) for letter in a.biases)
     yield ("biases" if a.biases else "biases-none"), {"which": which}
     yield from ((flag.replace("_", "-"), {}) for flag in ("qk_norm", "sinks") if flag in a.flags)
     yield ("gated" if a.gated else "ungated"), {}
     if "E" in a.all_sizes and "k" in a.all_sizes:
         yield "experts", {}
-    yield _output_head(a), {}
+    yield _lm_head_key(a), {}
     yield "counted-as", {"model_class": a.model_class}
 
 
-def _heads(a: Architecture) -> str:
-    """The sentence on key/value heads: latent, one per query head, one in all, or one for a group."""
+def _kv_heads_key(a: Architecture) -> str:
+    """The key of the sentence on key/value heads: latent, one per query head, one in all, or one for a group."""
     if "mla" in a.flags:
         return "latent"
     if a.H == a.G:
@@ -198,8 +216,11 @@ def _heads(a: Architecture) -> str:
     return "heads-one" if a.G == 1 else "heads-grouped"
 
 
-def _windows(a: Architecture) -> tuple[str, Mapping[str, object]]:
-    """The sentence on sliding windows: in no layer, in some or in all; with several windows, the widest."""
+def _window_key(a: Architecture) -> tuple[str, Mapping[str, object]]:
+    """The key of the sentence on sliding windows, in no layer, in some or in all, and its values.
+
+    They are the window, the widest of several; how many layers have one; and how many layers there are.
+    """
     runs = [run for part in a.stacks for run in part.runs]
     windows = {run.window for run in runs if run.window is not None}
     if not windows:
@@ -209,8 +230,8 @@ def _windows(a: Architecture) -> tuple[str, Mapping[str, object]]:
     return ("window-all" if windowed == layers else "window-some"), values
 
 
-def _positions(a: Architecture) -> tuple[str, Mapping[str, object]]:
-    """The sentence on positions: RoPE, a table of embeddings, or neither."""
+def _position_key(a: Architecture) -> tuple[str, Mapping[str, object]]:
+    """The key of the sentence on positions, and its values: RoPE, else a table that limits the input, else neither."""
     if a.rotary:
         return "rotary", {"width": format_number(a.rotary.width), "theta": f"{a.rotary.theta:,.0f}"}
     if a.has_position_table and a.max_tokens < MAX_TOKENS:
@@ -218,18 +239,19 @@ def _positions(a: Architecture) -> tuple[str, Mapping[str, object]]:
     return "positions-other", {}
 
 
-def _output_head(a: Architecture) -> str:
-    """The sentence on the LM head: none, tied to the embeddings, or a matrix of its own."""
+def _lm_head_key(a: Architecture) -> str:
+    """The key of the sentence on the LM head: none over the vocabulary, tied to the embeddings, or its own matrix."""
     on_top = {symbol for dim in a.task_head.logits or () for symbol in dim.symbols}
     if "V" not in on_top:
         return "no-output"
     return "tied" if a.tied_embeddings else "untied"
 
 
-def _sheets(library: Library, model: Model) -> Iterator[SheetChoice]:
-    """One sheet for each table that this model has: that of the worksheet that fits the model best.
+def _sheet_choices(library: Library, model: Model) -> Iterator[SheetChoice]:
+    """One sheet for each table that this model has: that of the worksheet that fits the model best (`_misfit`).
 
-    Its length is the worksheet's, or the longest that the model takes.
+    Among equals, the first in the library. Its length is the worksheet's, or the longest that the model takes if that
+    is shorter. Worksheets that cannot be made from this model are left out.
     """
     by_table = dict[str, list[Variant]]()
     for sheet in library.worksheets.values():
@@ -239,13 +261,15 @@ def _sheets(library: Library, model: Model) -> Iterator[SheetChoice]:
             continue
         by_table.setdefault(variant.table.key, []).append(variant)
     for variants in by_table.values():
-        variant = min(variants, key=lambda variant: _distance(library, variant))
+        variant = min(variants, key=lambda variant: _misfit(library, variant))
         yield SheetChoice(library.wording.say("topics", variant.worksheet.topic), sheet_link(variant))
 
 
-def _distance(library: Library, variant: Variant) -> tuple[bool, ...]:
-    """How badly a worksheet fits the model, for comparison: ordinary worksheets first, then the model's own, then those
-    written for a model with the same table, then for one of its family.
+def _misfit(library: Library, variant: Variant) -> tuple[bool, ...]:
+    """How badly a sheet's worksheet fits its model: of two, the one with the smaller tuple fits better.
+
+    A worksheet with special conventions fits worst: symbols, tokens as columns, or G = H. After that it fits better if
+    it was written for this model, then for one with the same table, then for one of the same family.
     """
     sheet, written_for = variant.worksheet, library.variant(variant.worksheet.key)
     return (
@@ -256,17 +280,23 @@ def _distance(library: Library, variant: Variant) -> tuple[bool, ...]:
     )
 
 
-def _summand(wording: Wording, part: Summand, total: ParameterFormula) -> SummandLine:
-    """A summand of the number of parameters: the layers it counts, and its buckets by name."""
+def _summand_line(wording: Wording, part: Summand, total: ParameterFormula) -> SummandLine:
+    """A summand of the number of parameters: the layers it counts in words, and its buckets by name, in its order.
+
+    The bucket "other" is named after where it is: in a layer, in a layer of a decoder, or outside the layers.
+    """
     names = {"other": "decoder-other" if part.decoder else "layer-other"} if part.layers else {}
     pieces = tuple(
         PieceLine(wording.say("buckets", names.get(piece.bucket, piece.bucket)), piece) for piece in part.buckets
     )
-    return SummandLine(part, _where(wording, part, total), pieces)
+    return SummandLine(part, _layers_text(wording, part, total), pieces)
 
 
-def _where(wording: Wording, part: Summand, total: ParameterFormula) -> str:
-    """Which layers a summand counts, in words; empty for one outside the layers, such as the embeddings."""
+def _layers_text(wording: Wording, part: Summand, total: ParameterFormula) -> str:
+    """Which layers a summand counts, and how many, in words; empty for one outside the layers, such as the embeddings.
+
+    They are the encoder's or decoder's where the model has both; else all layers, or some where they differ.
+    """
     if not part.layers:
         return ""
     stacks = [other for other in total.summands if other.layers]
@@ -280,8 +310,13 @@ def _where(wording: Wording, part: Summand, total: ParameterFormula) -> str:
     return wording.say("parameters", f"layers-{key}", n=part.layers)
 
 
-def _remarks(wording: Wording, a: Architecture, counts: ParameterCounts, total: ParameterFormula) -> Iterator[str]:
-    """Sentences on sizes that happen to be equal, on parameters active for one token, and on the context length."""
+def _count_remarks(
+    wording: Wording, a: Architecture, counts: ParameterCounts, total: ParameterFormula
+) -> Iterator[str]:
+    """Sentences on the number of parameters: sizes that happen to be equal, those active for one token, the length.
+
+    The first two stand only where there are such; the last, on whether the longest input counts in the sum, always.
+    """
     if total.equalities:
         equalities = ", ".join(
             f"{each.first} = {each.second} = {format_number(each.size)}" for each in total.equalities
@@ -297,7 +332,7 @@ def _remarks(wording: Wording, a: Architecture, counts: ParameterCounts, total: 
     yield wording.say("parameters", key, C=format_number(a.C or 0), products=", ".join(total.position_products))
 
 
-def _tensors(architecture: Architecture) -> Iterator[TensorLine]:
+def _tensor_lines(architecture: Architecture) -> Iterator[TensorLine]:
     """Every parameter tensor in the order of the model: its name, symbols, shape, stored shape, count and times."""
     for parameter in parameter_tensors(architecture):
         spec = parameter.spec

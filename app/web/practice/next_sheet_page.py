@@ -32,9 +32,10 @@ def continue_practice(request: Request, library: LibraryDep) -> Response:
 def finish_practice_sheet(
     request: Request, library: LibraryDep, store: StoreDep, visitor: MaybeVisitor, asked: PostedSheet
 ) -> Response:
-    """Save what stands in the boxes, take the result of the sheet into the record, and redirect to the next one.
+    """Save what stands in the boxes, take the result of the sheet's attempts into the record, and redirect to the next.
 
-    A sheet that is not the one the record asks for, such as an earlier one, leaves the record as it is.
+    A sheet that is not the one the record asks for, such as an earlier one, leaves the record as it is. A browser
+    without a visitor saves nothing.
     """
     if visitor:
         store.save_draft(visitor, sheet_key(asked.variant), asked.draft)
@@ -67,9 +68,10 @@ def reset_practice_record(request: Request, library: LibraryDep) -> Response:
 def _record_result(
     library: Library, store: Store, visitor: Visitor | None, record: PracticeRecord, variant: Variant
 ) -> PracticeRecord:
-    """The record with the result of the first answers to each blank; as skipped where nothing was answered.
+    """The record with the result of the first readable answer to each blank, out of the last 50 attempts on the sheet.
 
-    For a sheet that is in the record already, and so comes again, the last attempt counts alone.
+    For a sheet that is in the record already, and so comes again, the last attempt counts alone. Without any readable
+    answer, the record after skipping the sheet.
     """
     attempts = store.latest_attempts(visitor, sheet_key(variant), MAX_ATTEMPTS_READ) if visitor else []
     if any(result.code == variant.code for result in record.results):

@@ -59,7 +59,7 @@ class PracticePanel:
 
 
 def read_record_cookie(request: Request) -> PracticeRecord:
-    """The record in this browser; a new one where there is none or it cannot be read."""
+    """The record in this browser's cookie; a new one where there is none or it cannot be read."""
     text = request.cookies.get(PRACTICE_COOKIE, "")
     try:
         return read_record(base64.urlsafe_b64decode(text[:MAX_COOKIE].encode("ascii")).decode())
@@ -84,7 +84,10 @@ def _encode(record: PracticeRecord) -> str:
 
 
 def practice_panel(request: Request, library: Library, variant: Variant | None) -> PracticePanel:
-    """The panel around this sheet, from the record in this browser."""
+    """The panel around this sheet, from the record in this browser: every level, and the state of every idea.
+
+    It says why this sheet comes only if it is the one that the record asks for.
+    """
     record, say = read_record_cookie(request), library.wording.say
     coming, current = next_sheet(library, record), current_level(library, record)
     levels = (
@@ -95,7 +98,7 @@ def practice_panel(request: Request, library: Library, variant: Variant | None) 
         MisconceptionGroupView(say("misconception-groups", group), state, say("misconception-group-states", state))
         for group, state in states
     )
-    why = _why(library.wording, coming) if coming.variant == variant else ""
+    why = _why_this_sheet(library.wording, coming) if coming.variant == variant else ""
     return PracticePanel(tuple(levels), why, tuple(groups))
 
 
@@ -105,8 +108,11 @@ def _level_name(wording: Wording, level: PracticeLevel) -> str:
     return wording.say("practice", "in-letters", level=name) if level.in_letters else name
 
 
-def _why(wording: Wording, coming: NextSheet) -> str:
-    """The sentence on why this sheet comes; empty for a reason that the wording has no sentence for."""
+def _why_this_sheet(wording: Wording, coming: NextSheet) -> str:
+    """The sentence of wording [practice] on the reason, ideas and level for which this sheet comes.
+
+    Empty for a reason that has no sentence there.
+    """
     if coming.reason not in wording.sections["practice"]:
         return ""
     groups = ", ".join(wording.say("misconception-groups", group) for group in coming.groups)

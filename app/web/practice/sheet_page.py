@@ -116,7 +116,8 @@ def show_sheet(
 ) -> Response:
     """The sheet as this browser left it: the texts of the last save, and the marks of texts unchanged since a check.
 
-    A choice that cannot be used is shown again with a sentence (404 or 422).
+    A check that got all of it right also shows the explanation of an earlier misconception. `practice` adds the panel
+    of practice. A choice that cannot be used is shown again with a sentence (404 or 422).
     """
     library, store = library_with_model(services.library, services.store, model), services.store
     try:
@@ -151,7 +152,7 @@ def find_sheet_code(library: LibraryDep, store: StoreDep, code: str = "") -> Res
 
 @router.post("/sheet/save")
 def save_sheet(request: Request, store: StoreDep, owner: OwnerDep, asked: PostedSheet) -> Response:
-    """Store what was typed, and answer with its drawing."""
+    """Store what was typed, unless a newer save is stored, and answer with its drawing and the visitor's cookie."""
     store.save_draft(owner, sheet_key(asked.variant), asked.draft)
     figures = FiguresFragment(draw_typed(asked.variant, asked.answers, asked.scale))
     response = render("shared/_figures.html", figures)
@@ -171,7 +172,10 @@ def check_sheet(request: Request, services: ServicesDep, owner: OwnerDep, asked:
 def show_sheet_hint(
     request: Request, services: ServicesDep, owner: OwnerDep, asked: PostedSheet, form: FormDep
 ) -> Response:
-    """Mark the sheet as a check does, with a hint; answers that were just checked are stored as no second attempt."""
+    """Mark the sheet and store an attempt as a check does, and show a hint of the level that the form asks for.
+
+    Answers equal to those of the last attempt are stored as no second one.
+    """
     report = grade(asked.variant, asked.answers)
     last = services.store.last_attempt(owner, sheet_key(asked.variant))
     if last is None or dict(last.answers) != dict(asked.answers):
@@ -182,7 +186,10 @@ def show_sheet_hint(
 
 @router.post("/sheet/answers")
 def show_sheet_answers(request: Request, services: ServicesDep, owner: OwnerDep, asked: PostedSheet) -> Response:
-    """The answers under the boxes, with the marks of the last attempt; without one, only the advice to make one."""
+    """Save the draft, and show the answers under the boxes with the marks of the last attempt.
+
+    Without an attempt no answers are shown, only the advice to make one.
+    """
     key = sheet_key(asked.variant)
     services.store.save_draft(owner, key, asked.draft)
     attempt = services.store.last_attempt(owner, key)
@@ -212,7 +219,8 @@ def _with_practice_panel(request: Request, library: Library, page: SheetPage) ->
 def _with_explanation(store: Store, owner: Visitor, page: SheetPage) -> SheetPage:
     """The page with the latest explainable misconception in the visitor's attempts, once the sheet is done.
 
-    A sheet is done when all of it is right or its answers are shown.
+    A sheet is done when all of it is right or its answers are shown; before that, and without such a misconception in
+    the last 20 attempts, the page stays as it is.
     """
     variant, report = page.variant, page.report
     if variant is None or not (page.answers_shown or (report and report.complete)):
@@ -231,7 +239,10 @@ def _sheet_page(
     notice: str = "",
     hinted: Hint | None = None,
 ) -> SheetPage:
-    """The page of a sheet as asked for, with the marks of the report beside the texts that they were given for."""
+    """The page of a sheet as asked for, with the report's marks, and the answers only where `answers_shown`.
+
+    A mark stands only beside the text that it was given for. The next hint is offered until the answers are shown.
+    """
     variant, answers = asked.variant, asked.answers
     library = library_with_model(services.library, services.store, variant.model.key)
     pointed_at = hinted.boxes if hinted else ()
@@ -274,7 +285,10 @@ def _topic_choices(library: Library, topic: str, chosen: str) -> TopicChoices:
 
 
 def _chooser(library: Library, worksheet: str, model: str, tokens: str | None, problem: str = "") -> Chooser:
-    """The lists above the sheet with this choice; model and tokens are the worksheet's own where they are left out."""
+    """The lists above the sheet, worksheets by topic and models, with this choice, and why it cannot be used.
+
+    An empty model, and tokens of None, are the worksheet's own. Nothing is chosen for a key that the library lacks.
+    """
     chosen = library.worksheets.get(worksheet)
     model = model or (chosen.model if chosen else "")
     return Chooser(

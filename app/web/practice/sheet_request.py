@@ -41,7 +41,8 @@ class SheetRequest:
 def read_sheet_form(library: LibraryDep, store: StoreDep, form: FormDep) -> SheetRequest:
     """The sheet that a form was sent from, with its boxes as typed.
 
-    Raises WorksheetError, TokensError or TopicError for a sheet that does not exist.
+    Fields that are missing or empty mean FIRST_WORKSHEET, and the worksheet's own model and lengths. Raises
+    WorksheetError, TokensError or TopicError for a sheet that does not exist.
     """
     model = form.raw("model")
     models = library_with_model(library, store, model)
@@ -97,6 +98,8 @@ def variant_of_key(library: Library, store: Store, key: str) -> Variant:
 
 def sheet_link(variant: Variant, route: str = "show_sheet", **more: object) -> str:
     """The address of this sheet on a page that takes worksheet, model, tokens and decoded from the query.
+
+    `decoded` is there only for a sheet with a decoder; `more` is added to the query.
 
     Example: '/sheet?worksheet=llama-7b&model=llama-7b&tokens=100'
     """

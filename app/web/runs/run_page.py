@@ -130,7 +130,8 @@ def start_run(
 ) -> Response:
     """Store the answers as an attempt, and start a run beside them.
 
-    Without any readable answer, now or in an earlier attempt, nothing is run, since its shapes are the answers.
+    Without any readable answer, now or in an earlier attempt, nothing is run, since its shapes are the answers; the
+    response then says so. It sets the visitor's cookie.
     """
     report = grade(asked.variant, asked.answers)
     store_attempt(services.store, owner, asked, report)
@@ -145,10 +146,10 @@ def start_run(
 def start_class_run(
     request: Request, services: ServicesDep, asked: PostedClassSheet, options: RunOptionsDep
 ) -> Response:
-    """Start a run beside the answers on a sheet of an activity, which are saved and cost no attempt.
+    """Start a run beside the answers on a sheet of an activity, at no cost of an attempt; also after it has closed.
 
-    409 before the activity opens, and before the first attempt where its policy says so. Without any readable answer,
-    now or in an earlier attempt, nothing is run.
+    While the activity is open, the answers are saved. 409 before it opens, and before the first attempt where its
+    policy says so. Without any readable answer, now or in an earlier attempt, nothing is run.
     """
     activity, variant, classwork = asked.activity, asked.variant, services.store.classwork
     last, phase = classwork.last_attempt(asked.sheet.key), activity.phase()
@@ -165,7 +166,10 @@ def start_class_run(
 def run_again(
     request: Request, services: ServicesDep, run_id: str, options: RunOptionsDep, origin: OriginDep
 ) -> Response:
-    """Start another run beside the same answers; they are stored as no new attempt."""
+    """Start another run of a run's sheet beside the same answers, which are stored as no new attempt.
+
+    The device, number format and head are those of this form. 404 for an unknown run.
+    """
     run = _find_run(services.store, run_id)
     variant = variant_of_key(services.library, services.store, run.sheet_key)
     run = _start(services, variant, run.answers, options)
@@ -182,16 +186,22 @@ def show_run(request: Request, library: LibraryDep, store: StoreDep, run_id: str
 
 @router.get("/runs/{run_id}/weights.png")
 def show_attention_weights(store: StoreDep, run_id: str) -> Response:
-    """The attention weights as a picture: the stronger the tone, the larger its share of a row's largest weight."""
+    """The attention weights of a run as a PNG: the stronger the tone, the larger the share of a row's largest weight.
+
+    404 for an unknown run, and for one without a picture: not finished, failed, or without weights.
+    """
     result = _find_run(store, run_id).result
     if not result or not result["picture"]:
         raise HTTPException(404, "This run has no picture of weights.")
     headers = {"Cache-Control": "private, max-age=31536000, immutable"}
-    return Response(_png(result["picture"]["cells"]), media_type="image/png", headers=headers)
+    return Response(_weights_png(result["picture"]["cells"]), media_type="image/png", headers=headers)
 
 
 def _run_page(wording: Wording, run: Run, variant: Variant, origin: Origin) -> RunPage:
-    """The page of a run: waiting, finished with a result or a problem, or abandoned by the process that ran it."""
+    """The page of a run: waiting, finished with a result or a problem, or abandoned by the process that ran it.
+
+    A run without an end after RUN_ABANDONED_AFTER_S counts as abandoned, which is shown as a problem.
+    """
     abandoned = not run.finished and run.seconds_waiting > RUN_ABANDONED_AFTER_S
     page = RunPage(
         run=run,
@@ -208,28 +218,31 @@ def _run_page(wording: Wording, run: Run, variant: Variant, origin: Origin) -> R
 
 
 def _with_result(page: RunPage, wording: Wording, result: dict[str, Any]) -> RunPage:
-    """The page of a finished run: its shapes beside the answers, its facts and remarks."""
+    """The page with a result: shapes beside the answers, seed, whether torch and the table agree, facts, remarks."""
     differ = ", ".join(result["disagreements"])
     return replace(
         page,
-        rows=_compare(page.variant, page.run.answers, result["shapes"]),
+        rows=_compared_rows(page.variant, page.run.answers, result["shapes"]),
         summary=wording.say("run", "random", seed=result["seed"]),
         agreement=wording.say("run", "agree") if result["agrees"] else wording.say("run", "differ", keys=differ),
-        facts=tuple(_facts(wording, result)),
-        remarks=(*_transposed_note(wording, page.variant), *_remarks(wording, result)),
+        facts=tuple(_fact_lines(wording, result)),
+        remarks=(*_transposed_note(wording, page.variant), *_remark_sentences(wording, result)),
         picture_text=_picture_text(wording, result, page.variant),
     )
 
 
-def _facts(wording: Wording, result: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Name and value of each fact that was measured: device, number format, time, memory, sums of the weights' rows."""
+def _fact_lines(wording: Wording, result: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Name and value of each fact: device, number format, time, peak of memory, memory needed, sums of weight rows.
+
+    Time, peak and sums (the least and the largest) are left out where they were not measured.
+    """
     yield wording.say("run-facts", "device"), f"{result['device_name']} ({result['device']})"
     yield wording.say("run-facts", "dtype"), result["dtype"]
     if result["milliseconds"] is not None:
         yield wording.say("run-facts", "time"), f"{result['milliseconds']:.3g} ms"
     if result["peak_bytes"] is not None:
-        yield wording.say("run-facts", "peak"), _bytes(result["peak_bytes"])
-    yield wording.say("run-facts", "needed"), _bytes(result["needed_bytes"])
+        yield wording.say("run-facts", "peak"), _bytes_text(result["peak_bytes"])
+    yield wording.say("run-facts", "needed"), _bytes_text(result["needed_bytes"])
     if result["row_sums"]:
         least, most = (f"{end:.6f}" for end in result["row_sums"])
         yield wording.say("run-facts", "sums"), f"{least} – {most}"
@@ -241,8 +254,11 @@ def _transposed_note(wording: Wording, variant: Variant) -> Iterator[str]:
         yield wording.say("run", "tokens-as-columns")
 
 
-def _remarks(wording: Wording, result: dict[str, Any]) -> Iterator[str]:
-    """Sentences on which head ran, on shapes without memory, and on what the run left out."""
+def _remark_sentences(wording: Wording, result: dict[str, Any]) -> Iterator[str]:
+    """Sentences on which query head ran and its key/value head (for one head alone), on device "meta", and the notes.
+
+    A note of the result is 'key' or 'key:detail' of wording [run-notes], such as 'biases-left-out'.
+    """
     if result["head"] is not None:
         yield wording.say("run", "heads", head=result["head"], kv_head=result["kv_head"])
     if result["device"] == "meta":
@@ -253,7 +269,10 @@ def _remarks(wording: Wording, result: dict[str, Any]) -> Iterator[str]:
 
 
 def _picture_text(wording: Wording, result: dict[str, Any], variant: Variant) -> str:
-    """What the picture of the attention weights shows, for its caption; empty without a picture."""
+    """What the picture of the attention weights shows, for its caption; empty without a picture.
+
+    It names the head of a layer, says why a causal picture has an empty corner, and how many weights a pixel averages.
+    """
     if not result["picture"]:
         return ""
     side = result["picture"]["side"]
@@ -267,8 +286,8 @@ def _picture_text(wording: Wording, result: dict[str, Any], variant: Variant) ->
     )
 
 
-def _bytes(count: int) -> str:
-    """A number of bytes in decimal units: '5.6 MB', '900 bytes'."""
+def _bytes_text(count: int) -> str:
+    """A number of bytes in the largest of GB, MB and kB (powers of 1000) that it fills: '5.6 MB', '900 bytes'."""
     for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
         if count >= size:
             return f"{count / size:,.1f} {unit}"
@@ -283,7 +302,7 @@ def _start(services: Services, variant: Variant, answers: Answers, options: RunO
 
 
 def _run_and_store(services: Services, run: Run, variant: Variant, options: RunOptions) -> None:
-    """Run the head and store its result, or a sentence on why there is none; never raises."""
+    """Run the head and store its result, or a sentence on why there is none; anything unexpected is logged."""
     try:
         result = run_sheet(services.runner, services.library.wording, variant, **asdict(options))
     except HeadNotRun as problem:
@@ -306,15 +325,18 @@ def _respond(request: Request, wording: Wording, variant: Variant, run: Run | No
 
 
 def _find_run(store: Store, run_id: str) -> Run:
-    """The run with that id; raises 404 with a sentence."""
+    """The run with that id, finished or not; raises 404 with a sentence where there is none."""
     run = store.find_run(run_id)
     if run is None:
         raise HTTPException(404, "There is no such run here; run the head again from its sheet.")
     return run
 
 
-def _compare(variant: Variant, answers: Answers, shapes: dict[str, list[int]]) -> tuple[ComparedRow, ...]:
-    """Every row of the sheet with its blanks beside the shape that torch reported, by the row's key."""
+def _compared_rows(variant: Variant, answers: Answers, shapes: dict[str, list[int]]) -> tuple[ComparedRow, ...]:
+    """Every row of the sheet, top to bottom, with what was typed in its blanks and the shape that torch reported.
+
+    `shapes` are those of torch by the row's key, with tokens as rows whatever the sheet has.
+    """
     return tuple(
         ComparedRow(
             row, tuple(_compare_field(variant, answers, blank, shapes) for blank in row.blanks), tuple(shapes[row.key])
@@ -324,15 +346,21 @@ def _compare(variant: Variant, answers: Answers, shapes: dict[str, list[int]]) -
 
 
 def _compare_field(variant: Variant, answers: Answers, blank: Blank, shapes: dict[str, list[int]]) -> ComparedField:
-    """One blank beside its number in torch, which holds tokens as rows whatever the sheet does."""
+    """The text of a blank, and whether it reads as the number that torch reports there.
+
+    Torch has tokens as rows, so rows and columns are swapped for a sheet that has them as columns.
+    """
     typed, in_torch = answers.get(str(blank), ""), variant.in_table_orientation(blank)
     observed = shapes[in_torch.tensor][MATRIX_FIELDS.index(in_torch.field)]
     read = variant.read(typed)
     return ComparedField(typed, isinstance(read, Typed) and read.value == observed)
 
 
-def _png(cells: list[list[float]]) -> bytes:
-    """Grey of one tone, opaque by weight, so that it stands on light and dark paper; each row by its own largest."""
+def _weights_png(cells: list[list[float]]) -> bytes:
+    """A PNG with one pixel a weight: one grey, so that it stands on light and dark paper, its opacity the weight.
+
+    The opacity is the square root of the weight's share of the largest in its row; a row of zeros is transparent.
+    """
     image = Image.new("LA", (len(cells[0]), len(cells)))
     opacity = (round(255 * (cell / (max(row) or 1)) ** 0.5) for row in cells for cell in row)
     image.putdata([(128, alpha) for alpha in opacity])

@@ -32,9 +32,9 @@ class OverviewPage:
 
 @router.get("/class/{activity_id:int}")
 def show_class_activity(store: StoreDep, access: StudentAccessDep) -> Response:
-    """The sheets and the exit ticket of an activity; while it is open and has only one thing to do, that thing.
+    """The sheets and the exit ticket of an activity; while it is open and holds one thing alone, a redirect to that.
 
-    The student is counted as present from now on.
+    One thing alone is one sheet without an exit ticket, or no sheets. The student counts as present from now on.
     """
     activity, phase = access.activity, access.activity.phase()
     ticket_in = store.classwork.arrive(activity.id, access.student.id)

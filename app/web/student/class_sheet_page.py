@@ -17,7 +17,7 @@ from app.figures.scale import ScaleName
 from app.grading.grade import Report, grade
 from app.grading.hints import Hint, HintLevel, next_hint_level, write_hint
 from app.sheets.variant import Variant
-from app.store import ClassAttempt, NoAttemptsLeftError
+from app.store import ClassAttempt, NoAttemptsLeftError, Store
 from app.web.shared.activity_steps import Step, activity_steps, student_progress
 from app.web.shared.forms import FormDep
 from app.web.shared.permissions import StudentAccess, require_student
@@ -67,7 +67,10 @@ class ClassSheetPage:
 
 @router.get("/class/{activity_id:int}/{number:int}")
 def show_class_sheet(services: ServicesDep, asked: SavedClassSheet) -> Response:
-    """The sheet as it was last saved, on whatever device; before the activity opens, the activity's own page."""
+    """The sheet as it was last saved, on whatever device; the student counts as present from now on.
+
+    Before the activity opens, a redirect to the activity's own page.
+    """
     activity = asked.activity
     if activity.phase() == "waiting":
         return RedirectResponse(url_for("show_class_activity", activity_id=activity.id), 303)
@@ -77,7 +80,10 @@ def show_class_sheet(services: ServicesDep, asked: SavedClassSheet) -> Response:
 
 @router.post("/class/{activity_id:int}/{number:int}/save")
 def save_class_sheet(request: Request, services: ServicesDep, form: FormDep, activity_id: int, number: int) -> Response:
-    """Store what was typed, and answer with its drawing; 409 where the activity has closed."""
+    """Store what was typed, unless a newer save is stored, and answer with its drawing; 409 unless it is open.
+
+    Nothing is marked.
+    """
     # The hot path: a class sends this every second. FastAPI would run each of these two dependencies in a thread of
     # its own, one after the other; called directly, a save takes one thread, once.
     access = require_student(request, services, activity_id)
@@ -89,9 +95,10 @@ def save_class_sheet(request: Request, services: ServicesDep, form: FormDep, act
 
 @router.post("/class/{activity_id:int}/{number:int}/check")
 def check_class_sheet(request: Request, services: ServicesDep, asked: PostedClassSheet, form: FormDep) -> Response:
-    """Mark the sheet and store an attempt; what holds no readable answer is saved and costs no attempt.
+    """Mark the sheet and store an attempt; what holds no readable answer is only saved, and costs no attempt.
 
-    409 where the activity has closed or shows no marks before the sheet is handed in.
+    With no attempt left, nothing is stored and the page says so. 409 unless the activity is open and its feedback is
+    immediate.
     """
     wording, activity = services.library.wording, asked.activity
     require_open(wording, activity)
@@ -110,9 +117,9 @@ def check_class_sheet(request: Request, services: ServicesDep, asked: PostedClas
 
 @router.post("/class/{activity_id:int}/{number:int}/hint")
 def show_class_sheet_hint(request: Request, services: ServicesDep, asked: PostedClassSheet, form: FormDep) -> Response:
-    """A hint on the last attempt; it costs none.
+    """Save what was typed, and show a hint on the last attempt, of the level that the form asks for; it costs none.
 
-    409 where the activity has closed or gives no hints, and where no attempt has marks that this page may show.
+    409 unless the activity is open and gives hints, and where the last attempt has no marks that this page may show.
     """
     wording, activity = services.library.wording, asked.activity
     require_open(wording, activity)
@@ -126,10 +133,10 @@ def show_class_sheet_hint(request: Request, services: ServicesDep, asked: Posted
 
 @router.post("/class/{activity_id:int}/{number:int}/hand-in")
 def hand_in_class_sheet(request: Request, services: ServicesDep, asked: PostedClassSheet, form: FormDep) -> Response:
-    """Hand the sheet in.
+    """Hand the sheet in, empty boxes and all.
 
-    Where the last attempt has these very answers, that attempt is handed in; otherwise a new one is made. With no
-    attempt left, the last one is handed in as it is. 409 where the activity has closed.
+    Where the last attempt has these very answers and was not handed in, that attempt is handed in; otherwise a new one
+    is made. With no attempt left, the last one is handed in as it is. 409 unless the activity is open.
     """
     wording, activity, classwork = services.library.wording, asked.activity, services.store.classwork
     require_open(wording, activity)
@@ -150,9 +157,9 @@ def hand_in_class_sheet(request: Request, services: ServicesDep, asked: PostedCl
 def _store_attempt(
     services: Services, asked: ClassSheetRequest, report: Report, client_id: str, *, handed_in: bool
 ) -> None:
-    """Store the answers with their marks as one more attempt, once for each client_id.
+    """Store the draft, and its answers with their marks as one more attempt; nothing for a client_id stored before.
 
-    Raises NoAttemptsLeftError where the activity allows no more.
+    Raises NoAttemptsLeftError where the activity allows no more attempts; then nothing is stored.
     """
     allowed = asked.activity.policies.max_attempts
     services.store.classwork.record(
@@ -163,29 +170,55 @@ def _store_attempt(
 def _respond(
     request: Request, services: Services, asked: ClassSheetRequest, notice: str = "", hinted: Hint | None = None
 ) -> Response:
-    """The sheet after a button was pressed: its form alone for htmx, the whole page otherwise."""
+    """The sheet after a button was pressed, with a notice and a hint: its form alone for htmx, else the whole page."""
     access = asked.access
     ticket_in = services.store.exit_tickets.is_handed_in(access.activity.id, access.student.id)
     page = _class_sheet_page(services, asked, ticket_in, notice, hinted)
     return render_page_or_fragment(request, "student/class_sheet.html", "student/_class_sheet_form.html", page)
 
 
+@dataclass(frozen=True)
+class _SheetStatus:
+    """What a student's attempts on a sheet, the policies and the time of the activity let them do now."""
+
+    last: ClassAttempt | None
+    attempts_left: int | None  # None where any number is allowed
+    locked: bool
+    can_hand_in: bool
+
+
+def _sheet_status(store: Store, asked: ClassSheetRequest, attempts: int, *, is_open: bool) -> _SheetStatus:
+    """The last of this many attempts on the sheet, how many are left, and what is still allowed.
+
+    The sheet is locked unless the activity is open and an attempt is left. It can be handed in while the activity is
+    open, but not again once no attempt is left.
+    """
+    allowed = asked.activity.policies.max_attempts
+    last = store.classwork.last_attempt(asked.sheet.key) if attempts else None
+    left = max(allowed - attempts, 0) if allowed else None
+    handed_in = last is not None and last.handed_in
+    return _SheetStatus(
+        last, left, locked=not is_open or left == 0, can_hand_in=is_open and not (handed_in and left == 0)
+    )
+
+
 def _class_sheet_page(
     services: Services, asked: ClassSheetRequest, ticket_in: bool, notice: str = "", hinted: Hint | None = None
 ) -> ClassSheetPage:
-    """The sheet with what the activity lets the student see and do at this moment."""
+    """The sheet with what the activity lets the student see and do at this moment.
+
+    Marks are those of the last attempt, where they may be seen; answers are shown once the activity has closed.
+    """
     access, variant, answers, key = asked.access, asked.variant, asked.answers, asked.sheet.key
     policies, phase = asked.activity.policies, asked.activity.phase()
-    # Attempts: how many were made, which one counts, how many are left.
     progress = student_progress(services.store, access)
     attempts = progress[key.sheet_key].attempts if key.sheet_key in progress else 0
-    last = services.store.classwork.last_attempt(key) if attempts else None
-    left = max(policies.max_attempts - attempts, 0) if policies.max_attempts else None
-    handed_in = last is not None and last.handed_in
-    locked = phase != "open" or left == 0
-    # Marks: those of the last attempt, with the version of the sheet that they belong to.
+    status = _sheet_status(services.store, asked, attempts, is_open=phase == "open")
+    last, locked = status.last, status.locked
+    # The marks belong to a version of the sheet, which a regrade may have corrected.
     visible = last is not None and _marks_visible(services, asked, last)
     marked, report = _stored_report(services, asked, last) if last and visible else (variant, None)
+    truth, pointed_at = marked if phase == "closed" else None, hinted.boxes if hinted else ()
     return ClassSheetPage(
         access=access,
         steps=activity_steps(access, progress, asked.number),
@@ -193,13 +226,7 @@ def _class_sheet_page(
         number=asked.number,
         keep=f"{_address(asked)} {access.student.id} {key.sheet_key}",
         variant=variant,
-        rows=row_views(
-            variant,
-            answers,
-            report,
-            truth=marked if phase == "closed" else None,
-            pointed_at=hinted.boxes if hinted else (),
-        ),
+        rows=row_views(variant, answers, report, truth=truth, pointed_at=pointed_at),
         figures=draw_typed(marked if locked else variant, answers, asked.scale),
         scale=asked.scale,
         report=report,
@@ -207,9 +234,9 @@ def _class_sheet_page(
         next_hint=next_hint_level(report, hinted) if policies.hints and not locked else None,
         parameters=hint_letters(variant),
         last=last,
-        attempts_left=left,
+        attempts_left=status.attempts_left,
         locked=locked,
-        can_hand_in=phase == "open" and not (handed_in and left == 0),
+        can_hand_in=status.can_hand_in,
         notice=notice or _notice(services, asked, last, marked),
         form_id=secrets.token_urlsafe(16),
         saved_version=asked.draft.version,
@@ -240,7 +267,10 @@ def _stored_report(services: Services, asked: ClassSheetRequest, last: ClassAtte
 
 
 def _has_other_numbers(services: Services, asked: ClassSheetRequest, last: ClassAttempt) -> bool:
-    """Whether an attempt was made on a sheet with other sizes, on paper, so that its marks are not for these boxes."""
+    """Whether an attempt answers a sheet with other sizes, as one on paper may, so that its marks are not for this one.
+
+    Stored sizes that are equal mean no; for others, the codes of the two sheets are compared.
+    """
     if last.variant == asked.sheet.sizes:
         return False
     variant = variant_of(services.library, services.store, asked.variant.worksheet, last.variant)

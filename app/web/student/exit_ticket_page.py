@@ -40,7 +40,10 @@ class TicketPage:
 
 @router.get("/class/{activity_id:int}/ticket")
 def show_exit_ticket(store: StoreDep, access: StudentAccessDep) -> Response:
-    """The exit ticket, or that it has been handed in; before the activity opens, the activity's own page."""
+    """The exit ticket, or that it has been handed in; the student counts as present from now on.
+
+    Before the activity opens, a redirect to the activity's own page; 404 where it has no exit ticket.
+    """
     if access.activity.phase() == "waiting":
         return RedirectResponse(url_for("show_class_activity", activity_id=access.activity.id), 303)
     ticket_in = store.classwork.arrive(access.activity.id, access.student.id)
@@ -49,7 +52,11 @@ def show_exit_ticket(store: StoreDep, access: StudentAccessDep) -> Response:
 
 @router.post("/class/{activity_id:int}/ticket")
 def hand_in_exit_ticket(store: StoreDep, wording: WordingDep, access: StudentAccessDep, form: FormDep) -> Response:
-    """Store the answers, once; a ticket without any answer comes back with a sentence, as does one that is too late."""
+    """Store the answers that are not blank, and redirect to the ticket; a second one of a student changes nothing.
+
+    A ticket without any answer comes back as typed with a sentence (422), as does one while the activity is not open
+    (409). Answers are stored without the student where the activity's tickets are anonymous.
+    """
     activity, form_id = access.activity, read_form_id(form)
     ticket_in = store.exit_tickets.is_handed_in(activity.id, access.student.id)
     page = _ticket_page(store, access, form_id, ticket_in)
@@ -69,7 +76,7 @@ def hand_in_exit_ticket(store: StoreDep, wording: WordingDep, access: StudentAcc
 
 
 def _ticket_page(store: Store, access: StudentAccess, form_id: str, ticket_in: bool) -> TicketPage:
-    """The page with nothing typed; raises 404 where the activity has no exit ticket."""
+    """The page with the questions and the activity's sheets, nothing typed; raises 404 without an exit ticket."""
     ticket = access.activity.content.ticket
     if ticket is None:
         raise HTTPException(404)

@@ -75,7 +75,10 @@ def show_join_form() -> Response:
 
 @router.post("/join")
 def enter_join_code(request: Request, services: ServicesDep, form: FormDep) -> Response:
-    """Redirect to the names of the activity with that code, or show the form again with what was typed (404)."""
+    """Redirect to the names of the activity with that code; an unknown one comes back with a sentence (404).
+
+    An unknown code counts as a failure of the network; after too many, 429.
+    """
     typed = form.single_line("code", MAX_CODE)
     joinable = _find_by_code(request, services.store, services.limits, typed)
     if joinable is None:
@@ -85,7 +88,10 @@ def enter_join_code(request: Request, services: ServicesDep, form: FormDep) -> R
 
 @router.get("/join/{code}")
 def show_name_form(request: Request, services: ServicesDep, visitor: MaybeVisitor, code: str) -> Response:
-    """The names on the roster that nobody has taken, and a field for any other; for everybody who has the code."""
+    """The names on the roster that nobody has taken, and a field for any other; for everybody who has the code.
+
+    An unknown code leads to the form for the code (404) and counts as a failure of the network.
+    """
     joinable = _find_by_code(request, services.store, services.limits, code)
     if joinable is None:
         return _no_such_code(services.library.wording, code)
@@ -96,7 +102,8 @@ def show_name_form(request: Request, services: ServicesDep, visitor: MaybeVisito
 def join_activity(request: Request, services: ServicesDep, visitor: MaybeVisitor, form: FormDep, code: str) -> Response:
     """Enrol this browser under the name that was picked or typed, and show the resume code if there is a new one.
 
-    The same form sent twice enrols one student. A name that cannot be used comes back with a sentence (422).
+    Without a new code, redirect to the activity. The same form sent twice enrols one student. A name that cannot be
+    used comes back with a sentence (422), an unknown join code leads to the form for the code (404).
     """
     joinable = _find_by_code(request, services.store, services.limits, code)
     if joinable is None:
@@ -124,8 +131,11 @@ def show_resume_form() -> Response:
 
 
 @router.post("/resume")
-def resume(request: Request, services: ServicesDep, visitor: MaybeVisitor, form: FormDep) -> Response:
-    """Enrol this browser as the student with that resume code; an unknown code counts as a failure (422)."""
+def resume_enrolment(request: Request, services: ServicesDep, visitor: MaybeVisitor, form: FormDep) -> Response:
+    """Enrol this browser as the student with that resume code, and redirect to the page of all their courses.
+
+    An unknown code comes back with a sentence (422) and counts as a failure of the network; after too many, 429.
+    """
     network, typed = client_network(request), form.single_line("code", MAX_CODE)
     services.limits.check("resume", network)
     owner = visitor or services.store.add_visitor()
@@ -139,9 +149,10 @@ def resume(request: Request, services: ServicesDep, visitor: MaybeVisitor, form:
 
 
 def _find_by_code(request: Request, store: Store, limits: RateLimits, typed: str) -> tuple[Activity, Course] | None:
-    """The activity with that join code and its course; None for an unknown code, which counts as a failure.
+    """The activity with that join code, however it is typed, and its course; None for an unknown code.
 
-    Raises TooManyGuessesError after too many failures from one network.
+    Drafts and archived courses count as unknown. An unknown code counts as a failure of the client's network; raises
+    TooManyGuessesError after too many.
     """
     network = client_network(request)
     limits.check("join", network)
@@ -172,28 +183,31 @@ def _enrol(
     form: FormReader,
     secret: FormSecret,
 ) -> tuple[Visitor, Student, str]:
-    """Enrol this browser and count the student as present: the visitor, the student, and a resume code if it is new.
+    """Enrol this browser under the name of the form, and count the student as present in the activity.
 
-    One transaction: all of it is stored, or nothing, where _NameRefusedError is raised.
+    Returns the visitor, who is added if None is given; the student; and their resume code, empty if they keep the one
+    they have. The secret decides the new visitor's token and the code. One transaction: all of it is stored, or
+    nothing, where _NameRefusedError is raised.
     """
     typed = f"{form.single_line('student', MAX_ID)} {form.single_line('name', MAX_NAME)}"
     with services.store.transaction():
         services.store.roster.lock_name(course, typed)  # the same form sent twice waits here for its first time
         owner = visitor or services.store.add_visitor(secret.token)
         page = _name_page(services.store, activity, course, owner)
-        student, code = _take_name(services, page, form, owner, secret.code(typed))
+        student, code = _join_under_name(services, page, form, owner, secret.code(typed))
         services.store.classwork.arrive(activity.id, student.id)
         return owner, student, code
 
 
-def _take_name(
+def _join_under_name(
     services: Services, page: NamePage, form: FormReader, visitor: Visitor, code: str
 ) -> tuple[Student, str]:
-    """The student under the name of the form, and their resume code; no code where they keep the one they have.
+    """Enrol the visitor under the name of the form: the student, and their resume code, empty if it stays as it was.
 
     In this order: the student that this browser works as already, if asked to stay or if the same form was sent
-    before; a free name of the roster, picked or typed; a new name. Raises _NameRefusedError where the name is taken
-    or missing.
+    before; a free name of the roster, typed in whatever case or picked with nothing typed; a new student. `code`
+    becomes the resume code, except where they were asked to stay. Raises _NameRefusedError where the name is taken or
+    missing.
     """
     roster, wording = services.store.roster, services.library.wording
     name, picked = form.single_line("name", MAX_NAME), form.single_line("student", MAX_ID)

@@ -67,7 +67,10 @@ def show_my_work(store: StoreDep, visitor: MaybeVisitor) -> Response:
 
 @router.post("/mine/{student_id:int}/code")
 def renew_resume_code(store: StoreDep, access: OwnEnrolment) -> Response:
-    """A new resume code, shown once on the page of all courses; the old code no longer works."""
+    """Give the student a new resume code, shown once beside its course on the page of all courses; the old one is void.
+
+    It is shown in two halves: 'ABCDE-FGHJK'.
+    """
     code = store.roster.renew_code(access.enrolment.student)
     shown = {access.enrolment.student.id: f"{code[:5]}-{code[5:]}"}
     enrolments = store.roster.enrolments(access.visitor.id)
@@ -83,7 +86,10 @@ def leave_course(store: StoreDep, access: OwnEnrolment) -> Response:
 
 
 def _course_section(store: Store, enrolment: Enrolment, code: str = "") -> CourseSection:
-    """A course with its activities, drafts left out; those the student has not been to only while they can go there."""
+    """A course with its activities, newest first: those the student has opened, and those they have not.
+
+    Drafts are left out, and so are closed ones that they never opened. `code` is a new resume code to show.
+    """
     student = enrolment.student
     attended = dict(store.classwork.attended(student.id))  # by activity: whether the exit ticket was handed in
     last = {
@@ -100,7 +106,10 @@ def _course_section(store: Store, enrolment: Enrolment, code: str = "") -> Cours
 
 
 def _activity_line(activity: Activity, last: Mapping[tuple[int, str], ClassAttempt], ticket_in: bool) -> ActivityLine:
-    """An activity with its sheets in order; `last` is the student's last attempt by activity and sheet."""
+    """An activity with its phase and its sheets in order, each with the student's last attempt and its score.
+
+    `last` holds those attempts by activity id and sheet key.
+    """
     phase = activity.phase()
     sheets = zip(activity.content.items, worksheet_titles(activity.content), strict=True)
     lines = (_sheet_line(activity, phase, title, last.get((activity.id, item.sheet_key))) for item, title in sheets)
@@ -108,6 +117,6 @@ def _activity_line(activity: Activity, last: Mapping[tuple[int, str], ClassAttem
 
 
 def _sheet_line(activity: Activity, phase: Phase, title: str, last: ClassAttempt | None) -> SheetLine:
-    """A sheet with the score of its last attempt where the policies show marks by now."""
+    """A sheet with its last attempt, and that attempt's score where the activity's policies show marks by now."""
     visible = last is not None and activity.policies.marks_visible(phase, last.handed_in)
     return SheetLine(title, last, f"{last.score:g} of {last.out_of}" if last and visible else "")
