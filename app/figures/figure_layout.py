@@ -91,7 +91,10 @@ class FigureLayout:
         )
 
     def _box_above(self, result: str, x: float, base_y: float) -> Box | None:
-        """The right operand with its lower edge one corner above the base line; None if the result has none."""
+        """The right operand of a result, its lower edge CORNER_PX above the base line; None if the result has none.
+
+        It is drawn transposed if the product reads it so, as Kᵀ in Q·Kᵀ.
+        """
         operand = self.sizes.operand_above(result)
         if operand is None:
             return None
@@ -120,7 +123,7 @@ class FigureLayout:
         return Edge(blank, side, *start, *end, edge_label(self.shapes, blank), edge_kind(self.shapes, blank), letter)
 
     def _outlines(self, boxes: list[Box]) -> Iterator[Outline]:
-        """For each box that cannot be added to what came in: the size it would need, from its own corner."""
+        """For each box that cannot be added to what came in, the size it would need, from its own corner."""
         for box in boxes:
             width, height = self.sizes.size_needed(box.tensor)
             if width:

@@ -99,7 +99,10 @@ class Edge:
 
     @property
     def label_at(self) -> Point:
-        """Where the label stands: at the middle of its side; a label too wide, at the end away from the corner."""
+        """Where the label stands: at the middle of its side; a label too wide, at the end away from the corner.
+
+        Either way it is moved off the line by the LABEL_OFFSETS_PX of its side.
+        """
         x, y = (self.x1 + self.x2) / 2, (self.y1 + self.y2) / 2
         if self.label_too_wide:
             x = self.x2 if self.side == "under" else self.x1

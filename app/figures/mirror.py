@@ -21,7 +21,7 @@ MIRRORED_SIDES: Mapping[EdgeSide, EdgeSide] = {
 def mirror_figure(figure: Figure) -> Figure:
     """The figure of the transposed product, (A·B)ᵀ = Bᵀ·Aᵀ: its mirror image, with rows and columns exchanged.
 
-    It is what a sheet shows whose tokens are columns.
+    It is what a sheet shows whose tokens are columns. On the left there is MIRROR_LEFT_PX of room for labels.
     """
 
     def point(x: float, y: float) -> Point:

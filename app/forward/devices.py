@@ -58,7 +58,10 @@ def wait_for_device(device: str) -> None:
 
 
 def available_bytes(device: str) -> int | None:
-    """Bytes that a run can still take on this device; None for meta, which takes none."""
+    """Bytes that a run can still take on this device; None for meta, which takes none.
+
+    On cuda, memory that torch has reserved and does not use counts as free.
+    """
     if device == "meta":
         return None
     if device == "cpu":
@@ -72,7 +75,10 @@ def available_bytes(device: str) -> int | None:
 
 
 def _available_to_cpu() -> int:
-    """Bytes of main memory that this process can still take: the machine's, or fewer in a container with a limit."""
+    """Bytes of main memory that this process can still take: those free on the machine, or fewer in a container.
+
+    There its limit (cgroup v2) counts, less what is used except file cache. Never below 0.
+    """
     import psutil
 
     free = int(psutil.virtual_memory().available)
@@ -131,7 +137,10 @@ def _status_bytes(name: str) -> int:
 
 
 def _give_back_freed_memory() -> None:
-    """Return freed memory to the system, because a run that reused it would not show in the high-water mark."""
+    """Return freed memory to the system, because a run that reused it would not show in the high-water mark.
+
+    Does nothing where the C library is not glibc.
+    """
     import ctypes
 
     with suppress(OSError, AttributeError, TypeError):  # glibc alone has malloc_trim

@@ -36,7 +36,10 @@ class ProgramLine:
 
     @property
     def text(self) -> str:
-        """The line with shapes and comment behind its first row of code: 'Q = X @ W_Q  # (100, 128)'."""
+        """The line with shapes, then comment, behind its first row of code: 'Q = X @ W_Q  # (100, 128)'.
+
+        The body of a loop follows as it is; a heading is only its comment.
+        """
         remarks = " ".join(remark for remark in (*map(str, self.shapes), self.comment) if remark)
         first_row, *loop_body = self.code.split("\n")
         commented = "  ".join(part for part in (first_row, remarks and f"# {remarks}") if part)

@@ -170,8 +170,11 @@ def _start_child() -> _Child:
 
 
 def _serve_jobs(pipe: Connection) -> None:
-    """The child's main loop: one answer for every job, until the app closes its end of the pipe."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in the terminal is the app's to answer
+    """The child's main loop: load torch, say "ready", then one answer for every job until the app closes the pipe.
+
+    Ctrl-C is ignored: it is the app's to answer.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     import torch  # noqa: F401 - loading it belongs to the start, not to the first head's time
 
     pipe.send(("ready", None))

@@ -88,7 +88,8 @@ def program(
     """Write the torch program of a topic: of one query head, or for "attention-layer" of all heads of a layer.
 
     `head` counts from 0; of a layer it is the head whose scores and weights the program looks at in the end. Nothing a
-    person typed goes into the text, not even the model's name. Raises ForwardError if an argument is out of range.
+    person typed goes into the text, not even the model's name. Raises ForwardError if an argument is out of range, or
+    no program exists for the topic.
     """
     _check_arguments(architecture, tokens, head, dtype, device, seed)
     if topic not in RUNNABLE:

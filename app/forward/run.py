@@ -167,10 +167,13 @@ def execute(
     device: str = "cpu",
     rehearsed: bool = False,
 ) -> Executed:
-    """Run the lines as they stand, first those that prepare, then the timed ones; measure the timed ones.
+    """Run the lines as they stand, first those that prepare, then the timed ones.
+
+    The time is that of the timed lines (None on meta), the most bytes taken those of both.
 
     lines: a program for this very `device`. It seeds torch's own generator.
-    given: tensors by the table's key ("input", "W_Q") that replace what the program would draw at random.
+    given: tensors by the table's key ("input", "W_Q") that replace what the program would draw at random. A line that
+    would only make given ones does not run.
     rehearsed: run everything once before measuring, because at the first use of a shape libraries choose kernels and
     take workspaces that are not the head's.
     """
@@ -242,7 +245,8 @@ def _summarize_weights(
 ) -> tuple[tuple[float, float] | None, WeightsPicture | None]:
     """The least and greatest sum of a row of `weights` (…, N, N), and a picture of `head_weights` (N, N).
 
-    Both are None if a sum is not finite. Everything is done band by band: no second N × N matrix is made.
+    A cell of the picture is the mean of a square of weights, so that there are at most MAX_PICTURE_CELLS rows and
+    columns. Both are None if a sum is not finite. Everything is done band by band: no second N × N matrix is made.
     """
     import torch
 

@@ -215,7 +215,7 @@ def nudge(variant: Variant, blank: Blank) -> str:
 
 
 def _diagnosis(variant: Variant, values: Values) -> SheetDiagnosis | None:
-    """The misconception that explains the sheet, with its boxes as the sheet names them; None if none does.
+    """The misconception that explains the sheet, its nudge, and its boxes as the sheet names them; None if none does.
 
     The values are in the table's orientation.
     """

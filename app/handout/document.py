@@ -34,7 +34,8 @@ def handout_documents(
 ) -> list[MakeDocument]:
     """Return the documents of a handout in their order: sheets, then one table of all answers, then the keys.
 
-    Each is a function that makes its data when its turn comes. `options.key` decides whether there are only sheets,
+    Each is a function that makes its data when its turn comes; sheets and keys are split into documents of
+    SHEETS_PER_DOCUMENT, or of more if these were too many to bind. `options.key` decides whether there are only sheets,
     sheets and keys, or only keys; a single variant has no table. `base_url` is where students reach the app, for links
     and QR codes; with "" sheets carry only their code.
     """
@@ -121,7 +122,7 @@ def _document(
 
 
 def _with_panel_models(variants: list[TypstData]) -> list[TypstData]:
-    """Add to each variant the index of the one whose split into panels it takes, under "panel-model".
+    """Return the variants, each with "panel-model": the index of the one whose split into panels it takes.
 
     To find where a sheet breaks takes most of the time of typesetting it. Variants that differ only in their numbers
     break at the same rows, so it is done once for all of them: for the one with the longest description and link.
@@ -223,7 +224,10 @@ def _figure(figure: Figure, splitter: SymbolSplitter) -> TypstData:
 
 
 def _box(box: Box, splitter: SymbolSplitter) -> TypstData:
-    """Return a matrix as drawn: its letter if there is room for it, and the triangle that a mask hides, if any."""
+    """Return a matrix as drawn: place and size, hatching, its letter, and the triangle that a mask hides, if any.
+
+    The letter is None if there is no room for it, and has a ᵀ if the matrix is drawn transposed.
+    """
     letter = splitter.expression(box.letter) if box.letter_fits else None
     if letter and box.transposed:
         letter = [*letter, {"base": "", "below": "", "above": "T"}]

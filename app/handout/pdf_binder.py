@@ -27,7 +27,10 @@ class PdfBinder:
         self._count = 0
 
     def add(self, pdf: bytes) -> None:
-        """Append the pages of one more PDF; raises ValueError after MAX_DOCUMENTS."""
+        """Append the pages and tags of one more PDF, its table header cells renamed so that no two are named alike.
+
+        Raises ValueError after MAX_DOCUMENTS.
+        """
         from pikepdf import Pdf  # not at the top of the file, so that the app starts without it
 
         if self._count == MAX_DOCUMENTS:

@@ -163,12 +163,12 @@ class HandoutPrinter:
         make_sheets: MakeSheets,
         teacher_id: int | None = None,
     ) -> PrintJob:
-        """Check the letters, then start a print job in a thread and return it, saved; `make_sheets` is called in the
-        thread.
+        """Check that fonts have all letters, start a print job in a thread, and return it without waiting for it.
 
-        `title` is shown with the job; only the teacher `teacher_id` may see it, with None everybody who has its key.
-        Expired jobs are deleted. `names` are those that the sheets will carry. Raises HandoutError for a name or
-        course with letters that no font has, PrinterBusyError beyond MAX_PRINT_JOBS.
+        `make_sheets` is called in that thread. `title` is shown with the job; only the teacher `teacher_id`
+        may see it, with None everybody who has its key. Expired jobs are deleted. `names` are those that the sheets
+        will carry. Raises HandoutError for a name or course with letters that no font has, PrinterBusyError beyond
+        MAX_PRINT_JOBS.
         """
         font_check = partial(font_check_document, names, printable_line(options.course))
         self._preview_renderer.render_pdf(font_check)

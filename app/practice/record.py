@@ -75,9 +75,9 @@ class PracticeRecord:
 
 
 def first_readable_answers(variant: Variant, attempts: Iterable[Mapping[str, str]]) -> dict[str, str]:
-    """For each box the first text that could be read, over all attempts, oldest first; a box never filled is left out.
+    """For each box the first text that could be read; `attempts` come oldest first.
 
-    So it is what somebody thought before seeing any mark on that box.
+    A box that never held such a text is left out. So it is what somebody thought before seeing any mark on that box.
     """
     first = dict[str, str]()
     for answers in attempts:
@@ -122,7 +122,7 @@ def _is_avoided(expectation: Expectation, values: Mapping[Blank, int | None], ri
 
 
 def write_record(record: PracticeRecord) -> str:
-    """The record as one line of JSON; a right sheet is its code alone.
+    """The record as one line of JSON: start, drawn, level, streak, and the results; a right sheet is its code alone.
 
     Example: [7,2,"single-head",0,["KHT-LC",["BCD-FG",["input-sliced"],[]]]]
     """

@@ -121,7 +121,8 @@ def next_sheet(library: Library, record: PracticeRecord) -> NextSheet:
     """The sheet that comes next; raises RecordError if the library has no worksheet to practise on.
 
     A sheet that comes back to a held misconception goes before a new one of the record's level. After two right sheets
-    in a row on the highest level, every new sheet is of a random level.
+    in a row on the highest level, every new sheet is of a random level. Its reason is "back" or "mixed" in these cases,
+    else "first" without past sheets, "step" right after a step up, or "more".
     """
     levels = practice_levels(library)
     if not levels:
