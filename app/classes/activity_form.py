@@ -107,7 +107,7 @@ class ActivityForm(BaseModel):
     def _as_utc(cls, time: datetime | None, info: ValidationInfo) -> datetime | None:
         """The UTC moment at which the course's clocks show this time; None stays None.
 
-        A UTC offset typed with the time is ignored. A time beyond the calendar's end is refused.
+        A UTC offset typed with the time is ignored. A time that in UTC falls outside of the years 1 to 9999 is refused.
         """
         try:
             return time and time.replace(tzinfo=_context(info)["zone"]).astimezone(UTC)

@@ -234,11 +234,11 @@ def corrected_variant(
 def report_as_stored(
     library: Library, store: Store, activity: Activity, item: FrozenWorksheet, frozen: Variant, attempt: ClassAttempt
 ) -> tuple[Variant, Report]:
-    """An attempt's report with the marks that are stored, and the sheet that gave them.
+    """The sheet that gave the stored marks of an attempt, and its report with these marks.
 
-    That is `frozen`, the sheet as it was frozen, or, after a regrade by a corrected definition, the sheet as it is
-    corrected now, with the rows that have marks. The stored marks stand even where the sheet would now give others,
-    since the library has changed again; then no misconception is named.
+    The sheet is `frozen`, as it was frozen, or, after a regrade by a corrected definition, as it is corrected now, with
+    the rows that have marks. The stored marks stand even where the sheet would now give others, since the library has
+    changed again; then no misconception is named.
     """
     if attempt.marked_by in (item.sheet_key, None):
         return frozen, with_kept_marks(frozen, grade(frozen, attempt.answers), attempt.marks)

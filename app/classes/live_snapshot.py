@@ -178,8 +178,8 @@ class LiveSnapshots:
 def _take_snapshot(library: Library, store: Store, activity: Activity, entry: _CacheEntry) -> LiveSnapshot:
     """A new snapshot of an activity; reads and grades only what has changed since the last one, which `entry` holds.
 
-    It also updates `entry`. After a regrade every attempt is read again. A student's last attempt on a sheet counts,
-    else their draft; sheets of earlier revisions are left out.
+    It also updates `entry`. After a regrade every attempt is read again. The students are those who came, then others
+    who have work. On each sheet of the newest revision a student's last attempt counts, else their draft.
     """
     attendance = store.classwork.attendance(activity.id)
     regrade = store.live.last_regrade(activity.id)
@@ -236,7 +236,7 @@ def _read_attempts(store: Store, entry: _CacheEntry, attempt_ids: Collection[int
 def _grade_drafts(
     library: Library, store: Store, activity: Activity, entry: _CacheEntry, versions: Mapping[StudentSheetKey, int]
 ) -> None:
-    """Grade the drafts whose version is not the cached one into the cache; drop those not in `versions` from it.
+    """Grade into the cache each draft whose version in `versions` is not the cached one; drop those not in `versions`.
 
     What is typed for blanks that the sheet lacks is ignored.
     """

@@ -113,7 +113,8 @@ def _typed_answers(variant: Variant, student: int | None) -> dict[str, str]:
 def _misconception_answers(variant: Variant, student: int) -> Mapping[Any, int]:
     """The wrong numbers that the student's misconception gives on this sheet, by blank; {} for a student without one.
 
-    HOLDERS says how many students hold the first misconception that shows on this sheet, the second, and so on.
+    HOLDERS says how many students hold the first misconception that shows on this sheet, the second, and so on; the
+    others hold none.
     """
     shown = list({e.misconception: e.wrong_answers for e in reversed(expectations(variant.problem))}.values())[::-1]
     holders = [number for number, count in enumerate(HOLDERS) for _ in range(count)]

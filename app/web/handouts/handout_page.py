@@ -136,9 +136,10 @@ def _options_and_library(services: Services, form: HandoutForm) -> tuple[Handout
 
 
 def _handout_page(request: Request, services: Services, form: HandoutForm) -> tuple[HandoutPage, int]:
-    """Return the page with its preview and 200, or, where an option cannot be used, without one.
+    """Return the page with its preview, and 200.
 
-    Then it has the sentence about the first such option, and the status is that of the error.
+    Where an option cannot be used, the page has a sentence about the first such one instead of a preview, and the
+    status is that of the error.
     """
     library = library_with_model(services.library, services.store, form.model)
     page = HandoutPage(

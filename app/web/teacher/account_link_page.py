@@ -115,7 +115,10 @@ def _account_link_page(
     typed: _NewAccount | None = None,
     problem: str = "",
 ) -> AccountLinkPage:
-    """The page of a link, with its course, if it invites to one, and what was typed, but for the password."""
+    """The page of a link: the course that it invites to, and what was typed, but for the password.
+
+    It also tells whether the link's e-mail address has an account with a password already.
+    """
     course = store.courses.find(link.course_id) if link.course_id else None
     has_account = _has_account(store, link, link.email)
     email, name = (typed.email, typed.name) if typed else ("", "")

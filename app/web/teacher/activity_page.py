@@ -57,8 +57,8 @@ def show_activity(request: Request, services: ServicesDep, access: StaffActivity
 def open_activity(services: ServicesDep, access: EditableActivity) -> Response:
     """Set an activity to open, for students to come in from its opening time on, and go to its overview.
 
-    A draft is frozen again first, from the library as it is now, without an exit ticket that no longer exists. A
-    closing time in the past is dropped.
+    A draft is frozen again first, from the library as it is now, without an exit ticket that no longer exists; 404
+    where one of its worksheets is gone. A closing time in the past is dropped.
     """
     store, activity = services.store, access.activity
     if activity.state == "draft":

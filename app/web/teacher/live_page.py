@@ -145,9 +145,9 @@ def explain_to_class(
 
 
 def _live_page(request: Request, services: Services, view: LiveView) -> LivePage:
-    """The page of a view, from a snapshot that is a second old, or a little older where taking one is slow.
+    """The page of a view, from a snapshot at most about a second old, or somewhat older where taking one is slow.
 
-    Students are listed only where names were asked for, and only those who came.
+    Students are listed only where names were asked for, and only those who came or have work in it.
     """
     access, activity, wording = view.access, view.access.activity, services.library.wording
     snapshot = services.live_snapshots.get(services.library, services.store, activity)

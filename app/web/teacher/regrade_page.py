@@ -87,7 +87,10 @@ def apply_regrade(services: ServicesDep, access: EditableActivity, form: FormDep
 
 
 def _regrade_page(services: Services, access: permissions.ActivityAccess) -> RegradePage:
-    """The counted scores that a regrade would change now, by the student's name, and the regrades made before."""
+    """The counted scores that a regrade would change now, by the student's name, and the regrades made before.
+
+    It also says how many attempts there are, and how many would get other marks, with or without another score.
+    """
     store, activity = services.store, access.activity
     preview = services.regrading.preview(services.library, store, activity)
     names = {student.id: student.name for student in store.roster.students(access.course)}

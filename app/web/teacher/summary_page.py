@@ -91,9 +91,9 @@ def show_summary(services: ServicesDep, access: StaffActivity) -> Response:
 
 
 def _hard_rows(sheets: Sequence[SheetResults]) -> tuple[HardRow, ...]:
-    """Every row that not all students who attempted its sheet had right at first, the lowest share first.
+    """Every row that some student did not have right at the first attempt, the lowest share of right ones first.
 
-    Rows with equal shares stay in the order of the sheets.
+    Rows with equal shares stay in the order of the sheets; follow-through is not right.
     """
     rows = [
         HardRow(sheet.title, row, statistics.share_at_first)
