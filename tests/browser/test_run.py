@@ -14,7 +14,7 @@ def start(page: Page, answers: dict[str, str]) -> None:
 
 
 def test_an_untried_sheet_is_not_given_away(page: Page) -> None:
-    """With nothing filled in the button asks for a try first, and shows no shape."""
+    """With nothing filled in the button asks for an attempt first, and shows no shape."""
     start(page, {})
     expect(page.locator("#run")).to_contain_text("Write what you expect")
     expect(page.locator("table.compared")).to_have_count(0)

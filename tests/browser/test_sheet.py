@@ -131,7 +131,7 @@ def test_lengths_follow_the_scale(page: Page) -> None:
     assert ratio() == pytest.approx(40.96, rel=0.05)
 
 
-def test_answers_come_only_after_a_try(page: Page) -> None:
+def test_answers_come_only_after_an_attempt(page: Page) -> None:
     """There is no button before a check, and after one it shows every answer with its symbols."""
     expect(page.get_by_role("button", name="Show the answers")).to_have_count(0)
     fill(page, {"queries.rows": "90"})

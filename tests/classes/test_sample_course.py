@@ -20,7 +20,7 @@ def sample(school: School) -> Course:
 
 
 def test_simulated_students_write_what_their_misconception_makes_them_write(new_app: FastAPI) -> None:
-    """Each first try is the sheet of a believer made by hand, or right; marks, score and diagnosis are the grader's."""
+    """Each first attempt is the sheet of a misconception made by hand, or right; marks, score and diagnosis are the grader's."""
     school = School(new_app)
     course, library = sample(school), school.library
     [going_on, past] = school.store.activities.of_course(course)

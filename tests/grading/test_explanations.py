@@ -81,7 +81,7 @@ def test_the_way_a_misconception_was_held_is_the_way_it_is_drawn(library: Librar
         assert labels((explanation.figures[0][0],))["scores.rows"] == side
 
 
-def test_a_try_that_shows_no_misconception_is_not_explained(library: Library) -> None:
+def test_an_attempt_that_shows_no_misconception_is_not_explained(library: Library) -> None:
     """Nor is a right one."""
     variant = library.variant("llama-7b")
     answers = {box: str(n) for box, n in LLAMA.items()}

@@ -69,13 +69,13 @@ def test_each_kind_of_mark(library: Library, text: str, kind: str, read_as: int 
 
 
 def test_a_box_left_out_is_empty(library: Library) -> None:
-    """No answers at all are fourteen empty boxes, and no try."""
+    """No answers at all are fourteen empty boxes, and no attempt."""
     report = grade(library.variant("llama-7b"), {})
     assert (report.score, report.out_of, report.empty, report.tried) == (0, 14, 14, False)
 
 
-def test_what_cannot_be_read_is_no_try(library: Library) -> None:
-    """A sheet full of letters was not tried; one number makes it a try."""
+def test_what_cannot_be_read_is_no_attempt(library: Library) -> None:
+    """A sheet full of letters was not tried; one number makes it an attempt."""
     variant = library.variant("llama-7b")
     assert not grade(variant, {"queries.rows": "N", "keys.rows": "?"}).tried
     assert grade(variant, {"queries.rows": "N", "keys.rows": "3"}).tried

@@ -58,7 +58,7 @@ def test_a_row_is_as_good_as_its_boxes() -> None:
     assert row_state({}, boxes) == "open"
 
 
-def test_shares_count_first_tries_and_last_ones_apart() -> None:
+def test_shares_count_first_and_last_attempts_apart() -> None:
     """Of four students, two had the queries right at first and three have now; the keys went the other way round."""
     first = [sheet("right", "right", "wrong"), sheet("right", "wrong", "wrong"), sheet("follows", "wrong", "empty"),
              sheet("wrong", "wrong", "wrong")]  # fmt: skip

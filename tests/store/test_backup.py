@@ -267,7 +267,7 @@ def test_a_backup_of_older_tables_is_brought_to_the_newest(tmp_path: Path, store
 
 
 def test_a_table_made_anew_by_a_migration_keeps_what_refers_to_it(store: Store) -> None:
-    """Changing a column of courses, which SQLite can only do by way of a new table, takes no student and no try."""
+    """Changing a column of courses, which SQLite can only do by way of a new table, takes no student and no attempt."""
     fill(store, 5)
     before = everything(store)
     with migration_transaction(store.engine) as connection:

@@ -352,7 +352,7 @@ def test_the_newest_draft_wins_and_its_variant_stays(store: Store) -> None:
 
 
 def test_an_attempt_that_is_sent_again_counts_once(store: Store) -> None:
-    """Eight threads hand in the same try; it is there once, and each is given that one."""
+    """Eight threads hand in the same attempt; it is there once, and each is given that one."""
     activity, kim = opened(store)
     here, got = key(kim, activity), list[int]()
     draft = ClassDraft({"queries.rows": "100"}, 1, LLAMA)
@@ -379,7 +379,7 @@ def test_attempts_are_not_more_than_allowed(store: Store) -> None:
 
     def check(number: int) -> None:
         draft = ClassDraft({"queries.rows": str(number)}, number, LLAMA)
-        store.classwork.record(here, f"try {number}", draft, HALF, handed_in=False, allowed=2)
+        store.classwork.record(here, f"attempt {number}", draft, HALF, handed_in=False, allowed=2)
 
     problems = all_at_once(6, check)
     assert [type(problem) for problem in problems] == [NoAttemptsLeftError] * 4

@@ -69,7 +69,7 @@ def test_nothing_acknowledged_is_lost_and_nothing_is_doubled_by_kills(
 def test_a_hand_in_whose_answer_was_lost_is_sent_again_and_kept_once(
     lesson: Lesson, class_: list[ClassStudent]
 ) -> None:
-    """The server took it and died before anybody heard: the same request to the next server makes no second try."""
+    """The server took it and died before anybody heard: the same request to the next server makes no second attempt."""
     student = class_[0]
 
     async def died() -> None:
@@ -86,7 +86,7 @@ def test_a_hand_in_whose_answer_was_lost_is_sent_again_and_kept_once(
 
 
 def test_the_check_finds_what_is_lost_doubled_or_changed(lesson: Lesson, class_: list[ClassStudent]) -> None:
-    """An older draft, a second try and another text put into the database by hand are each reported."""
+    """An older draft, a second attempt and another text put into the database by hand are each reported."""
 
     async def handed_in() -> None:
         await join_all(class_[:3])

@@ -23,7 +23,7 @@ def activity_of(store: Store) -> tuple[Activity, Student, Teacher]:
 
 
 def test_the_room_is_asked_alike_on_both_databases(store: Store) -> None:
-    """The newest try counts and handing in sticks; drafts have versions; one misconception is shown at a time."""
+    """The newest attempt counts and handing in sticks; drafts have versions; one misconception is shown at a time."""
     activity, kim, _ = activity_of(store)
     here = key(kim, activity)
     store.classwork.save(here, ClassDraft({"queries.rows": "1"}, 5, LLAMA))
@@ -46,7 +46,7 @@ def test_the_room_is_asked_alike_on_both_databases(store: Store) -> None:
 
 
 def test_old_marks_outlive_the_teacher_and_go_with_the_student(store: Store) -> None:
-    """A regrade of another activity's try changes nothing; without the teacher it has no name."""
+    """A regrade of another activity's attempt changes nothing; without the teacher it has no name."""
     activity, kim, owner = activity_of(store)
     one = store.classwork.record(key(kim, activity), "a", ClassDraft({}, 1, LLAMA), HALF, handed_in=True)
     new = replace(HALF, score=2)

@@ -122,7 +122,7 @@ def test_a_sheet_checked_row_by_row_counts_as_a_whole(client: TestClient, librar
     assert record_of(client).results == (SheetResult(variant.code, True),)
 
 
-def test_a_sheet_without_a_try_is_skipped_and_what_was_typed_is_kept(client: TestClient, library: Library) -> None:
+def test_a_sheet_without_an_attempt_is_skipped_and_what_was_typed_is_kept(client: TestClient, library: Library) -> None:
     """Nothing is held against anyone, and the draft is there when the sheet is opened again."""
     opened = client.get("/practice")
     variant = sheet_on(opened, library)

@@ -31,7 +31,7 @@ def kim(client: TestClient) -> tuple[School, TestClient, Student]:
 def test_a_head_is_run_from_class_as_the_rules_say_and_is_no_practice(
     kim: tuple[School, TestClient, Student], runner: FakeRunner
 ) -> None:
-    """After a try there: a run beside what is typed, which is kept as a draft of the class; it leads back there."""
+    """After an attempt there: a run beside what is typed, which is kept as a draft of the class; it leads back there."""
     school, browser, student = kim
     course = school.store.courses.find(student.course_id)
     assert course
@@ -58,7 +58,7 @@ def test_a_head_is_run_from_class_as_the_rules_say_and_is_no_practice(
             assert connection.scalar(sa.select(sa.func.count()).select_from(table)) == 0
 
 
-def test_where_a_head_may_be_run_before_a_try_something_must_be_written(
+def test_where_a_head_may_be_run_before_an_attempt_something_must_be_written(
     kim: tuple[School, TestClient, Student], runner: FakeRunner
 ) -> None:
     """An empty sheet is not given away, and neither is one that has not opened; a first number is enough."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def test_nothing_is_run_for_an_empty_sheet(client: TestClient, runner: FakeRunner) -> None:
-    """The true shapes are answers: without a try of one's own there is a sentence, with and without script."""
+    """The true shapes are answers: without an attempt of one's own there is a sentence, with and without script."""
     for headers in ({}, SCRIPT):
         response = client.post("/runs", data=LLAMA_FORM, headers=headers)
         assert response.status_code == 200
@@ -104,7 +104,7 @@ def test_a_table_that_torch_contradicts_is_reported(client: TestClient, runner: 
 def test_a_run_that_ends_without_result_says_why(
     client: TestClient, runner: FakeRunner, problem: Exception, sentence: str
 ) -> None:
-    """One sentence, and a form to run it another way, beside the same answers, which are no try once more."""
+    """One sentence, and a form to run it another way, beside the same answers, which are not another attempt."""
     runner.problem = problem
     page = Page(run_and_wait(client, {**LLAMA_FORM, "queries.rows": "100"}))
     assert page.text("p", class_="problem").startswith(sentence)

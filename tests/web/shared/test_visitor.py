@@ -22,7 +22,7 @@ def test_the_cookie_is_closed_to_scripts_and_other_sites(client: TestClient) -> 
 
 
 def test_what_a_new_browser_sends_at_once_is_one_persons(client: TestClient) -> None:
-    """A save and a check are under way before either brought a cookie: whichever is last, the try is kept."""
+    """A save and a check are under way before either brought a cookie: whichever is last, the attempt is kept."""
     newcomer = Page(client.get("/").text).find("input", name="form_secret")[0][0]["value"]
     assert Page(client.get("/").text).find("input", name="form_secret")[0][0]["value"] != newcomer
     sent = {"check": filled(queries__columns="4096"), "save": filled(queries__columns="4096")}

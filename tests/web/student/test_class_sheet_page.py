@@ -16,7 +16,7 @@ from tests.helpers.school import Classroom
 
 
 def test_a_sheet_is_saved_checked_and_handed_in(classroom: Classroom) -> None:
-    """Save keeps what was typed; check marks it; hand in of the same answers makes that try the one handed in."""
+    """Save keeps what was typed; check marks it; hand in of the same answers makes that attempt the one handed in."""
     activity = classroom.open()
     kim, browser = classroom.join()
     assert "<svg" in press(browser, activity, "save", HALF).text
@@ -35,7 +35,7 @@ def test_a_sheet_is_saved_checked_and_handed_in(classroom: Classroom) -> None:
     assert (first.variant.model, first.variant.tokens) == ("llama-7b", 100)
 
 
-def test_misconceptions_are_kept_with_the_try(classroom: Classroom) -> None:
+def test_misconceptions_are_kept_with_the_attempt(classroom: Classroom) -> None:
     """Queries, keys and values as wide as the model: the misconception that explains the sheet is stored by its key."""
     activity = classroom.open()
     _, browser = classroom.join()
@@ -48,7 +48,7 @@ def test_misconceptions_are_kept_with_the_try(classroom: Classroom) -> None:
 
 @pytest.mark.parametrize("what", ["check", "hand-in"])
 def test_a_request_that_is_sent_again_stores_once(classroom: Classroom, what: str) -> None:
-    """The same form three times is one try; the same form with other answers is another."""
+    """The same form three times is one attempt; the same form with other answers is another."""
     activity = classroom.open(max_attempts=2)
     _, browser = classroom.join()
     for _ in range(3):
@@ -58,7 +58,7 @@ def test_a_request_that_is_sent_again_stores_once(classroom: Classroom, what: st
     assert len(attempts_in(classroom, activity)) == 2
 
 
-def test_tries_are_limited(classroom: Classroom) -> None:
+def test_attempts_are_limited(classroom: Classroom) -> None:
     """Of two attempts the third is refused with a sentence, the boxes are locked, and the last can be handed in."""
     activity = classroom.open(max_attempts=2)
     _, browser = classroom.join()
@@ -73,7 +73,7 @@ def test_tries_are_limited(classroom: Classroom) -> None:
 
 
 def test_hints_are_given_where_the_activity_has_them(classroom: Classroom) -> None:
-    """On what was checked, without costing a try; 409 before a check, and where there are none."""
+    """On what was checked, without costing an attempt; 409 before a check, and where there are none."""
     _, browser = classroom.join()
     wide = {**KEY, "queries.columns": "4096", "keys.columns": "4096", "values.columns": "4096"}
     activity, without = classroom.open(max_attempts=3), classroom.open(hints=False)
@@ -88,7 +88,7 @@ def test_hints_are_given_where_the_activity_has_them(classroom: Classroom) -> No
     assert len(attempts_in(classroom, activity)) == 1
 
 
-def test_nothing_typed_is_no_try(classroom: Classroom) -> None:
+def test_nothing_typed_is_no_attempt(classroom: Classroom) -> None:
     """Check of an empty sheet says so and costs nothing."""
     activity = classroom.open(max_attempts=1)
     _, browser = classroom.join()

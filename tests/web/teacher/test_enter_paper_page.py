@@ -1,4 +1,4 @@
-"""Answers on paper, typed in for an activity: each line is a try of one student, stored once, or a sentence."""
+"""Answers on paper, typed in for an activity: each line is an attempt of one student, stored once, or a sentence."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def said(page: Page) -> str:
     return " ".join(" ".join("".join(texts).split()) for _, attributes, texts in page.elements)
 
 
-def test_a_line_becomes_a_try_that_was_handed_in_once(app_on_each_database: FastAPI) -> None:
+def test_a_line_becomes_an_attempt_that_was_handed_in_once(app_on_each_database: FastAPI) -> None:
     """On both databases: answers, marks, sizes and arrival are there, and sending the same again adds nothing."""
     classroom = PaperClassroom(app_on_each_database)
     for _ in range(2):
@@ -70,7 +70,7 @@ def test_a_line_becomes_a_try_that_was_handed_in_once(app_on_each_database: Fast
     assert [one.score for one in classroom.attempts("Kim Lee")] == [14, 11]
 
 
-def test_the_try_is_in_the_results_and_in_the_exports(app: FastAPI) -> None:
+def test_the_attempt_is_in_the_results_and_in_the_exports(app: FastAPI) -> None:
     """In the table of students, on the student's page, in the CSV of attempts, and in the gradebook for Moodle."""
     classroom = PaperClassroom(app)
     classroom.enter(f"1017: {WIDE_TEXT}")

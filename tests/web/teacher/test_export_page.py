@@ -108,7 +108,7 @@ def test_an_export_holds_while_somebody_joins(app_on_each_database: FastAPI) -> 
 
 
 def test_every_box_of_every_try_has_a_row(app_on_each_database: FastAPI) -> None:
-    """Three attempts of fourteen boxes are 42 rows; what was typed and its mark stand in them, and which try counts."""
+    """Three attempts of fourteen boxes are 42 rows; what was typed and its mark stand in them, and which attempt counts."""
     taught = Taught(app_on_each_database)
     got = taught.get("answers.csv")
     assert got.headers["content-disposition"] == 'attachment; filename="transformers-1-answers.csv"'
@@ -131,7 +131,7 @@ def test_every_box_of_every_try_has_a_row(app_on_each_database: FastAPI) -> None
     assert typed["values.rows"] == ("", "empty")
 
 
-def test_the_gradebooks_count_the_last_try_on_each_sheet(taught: Taught) -> None:
+def test_the_gradebooks_count_the_last_attempt_on_each_sheet(taught: Taught) -> None:
     """Two boxes right of the 28 of both sheets; the activity without a sheet is no column."""
     rows = read(taught.get("gradebook-canvas.csv").text)
     assert list(rows[0])[5:] == ["Week 3"]
@@ -181,7 +181,7 @@ def test_anonymous_tickets_come_in_a_new_order_each_time(taught: Taught) -> None
 
 
 def test_the_zip_holds_the_course_and_nothing_that_lets_people_in(taught: Taught) -> None:
-    """Each file the README names is there; every try and revision is in the JSON; no code and no hash is."""
+    """Each file the README names is there; every attempt and revision is in the JSON; no code and no hash is."""
     archive = zipfile.ZipFile(io.BytesIO(taught.get("course.zip").content))
     readme = archive.read("README.txt").decode()
     for name in set(archive.namelist()) - {"README.txt"}:

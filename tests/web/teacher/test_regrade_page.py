@@ -59,7 +59,7 @@ def test_a_changed_share_is_shown_first_then_applied_with_the_old_marks_kept(app
     assert classroom.regrade({"changes": changes(dry)}) == 409
 
 
-def test_a_corrected_worksheet_is_what_tries_are_marked_by_again(app: FastAPI) -> None:
+def test_a_corrected_worksheet_is_what_attempts_are_marked_by_again(app: FastAPI) -> None:
     """Frozen with tokens as columns by mistake: answers with tokens as rows become right, and a dropped row goes."""
     classroom = MarkedClassroom(app)
     classroom.freeze_mistaken_sheet()

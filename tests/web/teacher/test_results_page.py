@@ -12,7 +12,7 @@ from tests.helpers.marked_classroom import MarkedClassroom, table_rows
 FOLLOWING = {**KEY, "input.rows": "99", "queries.rows": "99"}
 
 
-def test_the_table_shows_last_tries_and_the_rows_first_ones(app: FastAPI) -> None:
+def test_the_table_shows_last_attempts_and_the_rows_first_ones(app: FastAPI) -> None:
     """Kim put a misconception right, Lou kept one, Ned's rows follow, Mo did nothing: marks of last attempts, shares of
     first.
     """

@@ -8,7 +8,7 @@ from tests.helpers.answer_keys import KEY, WIDE
 from tests.helpers.marked_classroom import MarkedClassroom, table_rows
 
 
-def test_a_students_page_shows_every_try(app: FastAPI) -> None:
+def test_a_students_page_shows_every_attempt(app: FastAPI) -> None:
     """In their order, with what was typed and how it was marked; another student's are elsewhere."""
     classroom = MarkedClassroom(app)
     kim, lou = classroom.student("Kim"), classroom.student("Lou")
