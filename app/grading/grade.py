@@ -119,7 +119,7 @@ class Report:
         return self.right == self.out_of
 
     @property
-    def tried(self) -> bool:
+    def has_readable_answer(self) -> bool:
         """Whether at least one box holds something that could be read."""
         return any(mark.read_as is not None for mark in self.marks.values())
 

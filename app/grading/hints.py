@@ -44,7 +44,7 @@ def write_hint(variant: Variant, report: Report, level: HintLevel) -> Hint | Non
     unreadable one, else an empty one. Follow-throughs are not left to put right.
     """
     unsolved = [blank for kind in ("wrong", "unreadable", "empty") for blank in _marked(report, kind)]
-    if not report.tried or not unsolved:
+    if not report.has_readable_answer or not unsolved:
         return None
     writer = HintWriter(variant, report)
     if report.diagnosis:
@@ -58,7 +58,7 @@ def next_hint_level(report: Report | None, given: Hint | None) -> HintLevel | No
     None also without a report, on a complete sheet, and without any readable answer. It begins at 2 because the marks
     of a check already show what level 1 would say.
     """
-    if report is None or report.complete or not report.tried:
+    if report is None or report.complete or not report.has_readable_answer:
         return None
     return next((level for level in HINT_LEVELS if level > (given.level if given else 1)), None)
 

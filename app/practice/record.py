@@ -94,7 +94,7 @@ def sheet_result(variant: Variant, answers: Mapping[str, str]) -> SheetResult | 
     was diagnosed. None if no answer could be read.
     """
     report = grade(variant, answers)
-    if not report.tried:
+    if not report.has_readable_answer:
         return None
     if report.complete:
         return SheetResult(variant.code, True)
@@ -117,8 +117,8 @@ def sheet_result(variant: Variant, answers: Mapping[str, str]) -> SheetResult | 
 def _is_avoided(expectation: Expectation, values: Mapping[Blank, int | None], right: Collection[Blank]) -> bool:
     """Whether no box is as the misconception would have it, and at least half of those it would change are right."""
     predicted = expectation.wrong_answers
-    as_believed = any(values.get(blank) == number for blank, number in predicted.items())
-    return not as_believed and 2 * sum(blank in right for blank in predicted) >= len(predicted)
+    as_predicted = any(values.get(blank) == number for blank, number in predicted.items())
+    return not as_predicted and 2 * sum(blank in right for blank in predicted) >= len(predicted)
 
 
 def write_record(record: PracticeRecord) -> str:

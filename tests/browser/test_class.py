@@ -21,9 +21,9 @@ RIGHT = {str(blank): str(SHEET.answer(blank)) for blank in SHEET.blanks}
 
 @dataclass
 class ClassInBrowsers:
-    """The instructor at a desk, and for each name a student with a phone 360 px wide."""
+    """The instructor in a wide window, and for each name a student with a phone 360 px wide."""
 
-    desk: Page
+    teacher: Page
     phones: dict[str, tuple[BrowserContext, Page]]
 
 
@@ -45,24 +45,24 @@ def open_browsers(browser: Browser, app: Server, *names: str) -> ClassInBrowsers
     )
 
 
-def make_lesson(desk: Page, app: Server) -> str:
+def make_lesson(teacher: Page, app: Server) -> str:
     """From the set-up link to an open activity, and its join code."""
-    desk.goto(set_up_link(app))
+    teacher.goto(set_up_link(app))
     for label, text in (("E-mail", "ada@example.org"), ("Your name", "Ada"), ("Password", "a long password")):
-        desk.get_by_label(label).fill(text)
-    desk.get_by_role("button", name="Make the account").click()
-    desk.get_by_label("Title").fill("Transformers")
-    expect(desk.get_by_label("Time zone")).to_have_value("Europe/Berlin")  # the browser's own
-    desk.get_by_role("button", name="Make the course").click()
-    desk.get_by_label("Names, one a line").fill("Kim Lee, 17\nLou Ray, 18\nMo Not Here, 19")
-    desk.get_by_role("button", name="Add", exact=True).click()
-    desk.get_by_role("link", name="A new activity").click()
-    desk.get_by_label("Title").fill("Week 3")
-    desk.locator("input[value='llama-7b']").check()
-    desk.get_by_role("button", name="Save").click()
-    assert_accessible(desk)
-    desk.get_by_role("button", name="Open it").click()
-    return desk.locator(".entry .code").inner_text()
+        teacher.get_by_label(label).fill(text)
+    teacher.get_by_role("button", name="Make the account").click()
+    teacher.get_by_label("Title").fill("Transformers")
+    expect(teacher.get_by_label("Time zone")).to_have_value("Europe/Berlin")  # the browser's own
+    teacher.get_by_role("button", name="Make the course").click()
+    teacher.get_by_label("Names, one a line").fill("Kim Lee, 17\nLou Ray, 18\nMo Not Here, 19")
+    teacher.get_by_role("button", name="Add", exact=True).click()
+    teacher.get_by_role("link", name="A new activity").click()
+    teacher.get_by_label("Title").fill("Week 3")
+    teacher.locator("input[value='llama-7b']").check()
+    teacher.get_by_role("button", name="Save").click()
+    assert_accessible(teacher)
+    teacher.get_by_role("button", name="Open it").click()
+    return teacher.locator(".entry .code").inner_text()
 
 
 def come_in_by_keyboard(page: Page, code: str, name: str) -> None:
@@ -125,15 +125,15 @@ def leave_a_ticket(page: Page, text: str) -> None:
 def test_a_class_of_three_from_join_to_export(browser: Browser, own_app: Server, tmp_path: Path) -> None:
     """One student works by keyboard alone, one loses the connection; live view and gradebook have both right."""
     lesson = open_browsers(browser, own_app, "Kim Lee", "Lou Ray")
-    desk, (_, kim), (lous, lou) = lesson.desk, *lesson.phones.values()
-    code = make_lesson(desk, own_app)
-    activity = desk.url.partition("?")[0]
+    teacher, (_, kim), (lous, lou) = lesson.teacher, *lesson.phones.values()
+    code = make_lesson(teacher, own_app)
+    activity = teacher.url.partition("?")[0]
     for name, (_, page) in lesson.phones.items():
         come_in_by_keyboard(page, code, name)
         assert_accessible(page)
-    desk.goto(f"{activity}/live")
-    expect(desk.locator(".tally dd").first).to_have_text("2")
-    assert_accessible(desk)
+    teacher.goto(f"{activity}/live")
+    expect(teacher.locator(".tally dd").first).to_have_text("2")
+    assert_accessible(teacher)
 
     lou.fill("input[name='input.rows']", RIGHT["input.rows"])
     expect(lou.locator("output.saved")).to_have_text("Saved")
@@ -156,17 +156,17 @@ def test_a_class_of_three_from_join_to_export(browser: Browser, own_app: Server,
     expect(lou.get_by_role("status").first).to_contain_text("Handed in.")
     leave_a_ticket(lou, "Nothing.")
 
-    expect(desk.locator(".tally div", has_text="handed in").locator("dd")).to_have_text("2")
-    desk.goto(f"{activity}/results")
-    expect(desk.get_by_role("main")).to_contain_text("Kim Lee")
-    assert_accessible(desk)
-    desk.goto(f"{activity}/tickets")
-    expect(desk.get_by_role("main")).to_contain_text("Why seven of eight heads matter.")
-    assert_accessible(desk)
-    desk.goto("/courses/1/exports")
-    assert_accessible(desk)
-    with desk.expect_download() as downloading:
-        desk.get_by_role("link", name="Gradebook for Canvas").click()
+    expect(teacher.locator(".tally div", has_text="handed in").locator("dd")).to_have_text("2")
+    teacher.goto(f"{activity}/results")
+    expect(teacher.get_by_role("main")).to_contain_text("Kim Lee")
+    assert_accessible(teacher)
+    teacher.goto(f"{activity}/tickets")
+    expect(teacher.get_by_role("main")).to_contain_text("Why seven of eight heads matter.")
+    assert_accessible(teacher)
+    teacher.goto("/courses/1/exports")
+    assert_accessible(teacher)
+    with teacher.expect_download() as downloading:
+        teacher.get_by_role("link", name="Gradebook for Canvas").click()
     downloading.value.save_as(tmp_path / "gradebook.csv")
     rows = {row[0].strip(): row for row in csv.reader(io.StringIO((tmp_path / "gradebook.csv").read_text("utf-8-sig")))}
     week = rows["Student"].index("Week 3")
@@ -174,5 +174,5 @@ def test_a_class_of_three_from_join_to_export(browser: Browser, own_app: Server,
     assert [float(rows[name][week]) for name in ("Kim Lee", "Lou Ray")] == [14, 7]
     assert rows["Mo Not Here"][week] == ""
     assert rows["Kim Lee"][2] == "17"
-    for context in (desk.context, *(context for context, _ in lesson.phones.values())):
+    for context in (teacher.context, *(context for context, _ in lesson.phones.values())):
         context.close()

@@ -54,32 +54,32 @@ def taught(shared_app: Server) -> Iterator[SampleCourse]:
     store.close()
 
 
-def test_the_room_changes_by_itself_and_a_misconception_is_explained_by_keyboard(
+def test_the_live_view_changes_by_itself_and_a_misconception_is_explained_by_keyboard(
     browser: Browser, taught: SampleCourse
 ) -> None:
     """Somebody comes in and the number grows; a press explains a misconception on two screens, another takes it
     away.
     """
     context = browser.new_context(base_url=taught.url)
-    projector, desk = taught.sign_in(context), context.new_page()
-    for page in (projector, desk):
+    projector, laptop = taught.sign_in(context), context.new_page()
+    for page in (projector, laptop):
         page.goto(f"{taught.path}/live")
     before = taught.store.classwork.attendance(taught.activity.id)
     expect(projector.locator(".tally dd").first).to_have_text(str(len(before)))
     course = taught.store.courses.find(taught.activity.course_id)
     assert course
     student, _ = taught.store.roster.enrol_new_student(course, "Late", taught.store.add_visitor().id)
-    button = desk.locator("[id^=explain-]").first
+    button = laptop.locator("[id^=explain-]").first
     button.focus()
     taught.store.classwork.arrive(taught.activity.id, student.id)
     expect(projector.locator(".tally dd").first).to_have_text(str(len(before) + 1))
-    expect(desk.locator(".tally dd").first).to_have_text(str(len(before) + 1))
+    expect(laptop.locator(".tally dd").first).to_have_text(str(len(before) + 1))
     expect(button).to_be_focused()
-    desk.keyboard.press("Enter")
+    laptop.keyboard.press("Enter")
     expect(projector.locator(".explained")).to_be_visible()
     expect(button).to_have_attribute("aria-pressed", "true")
     expect(button).to_be_focused()
-    desk.keyboard.press("Enter")
+    laptop.keyboard.press("Enter")
     expect(projector.locator(".explained")).to_have_count(0)
     context.close()
 

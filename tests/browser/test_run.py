@@ -101,7 +101,7 @@ def test_a_grouped_head_reads_its_own_key_value_head(page: Page) -> None:
     expect(page.locator("#run")).to_contain_text("Query head 9 reads key/value head 1", timeout=60_000)
 
 
-def test_a_turned_sheet_stands_beside_torchs_own_shapes(page: Page) -> None:
+def test_a_transposed_sheet_stands_beside_torchs_own_shapes(page: Page) -> None:
     """Tokens are columns on the sheet and rows in the code: torch's (45, 128) agrees with 128 × 45, as is said."""
     page.goto("/sheet?worksheet=columns-qwen3-0.6b")
     start(page, {"queries.rows": "128", "queries.columns": "45", "keys.rows": "45"})

@@ -21,7 +21,7 @@ from tests.helpers.running_activity import RunningActivity
 RIGHT = " ".join(KEY.values())
 
 
-class PaperDesk(RunningActivity):
+class PaperActivity(RunningActivity):
     """An activity of two sheets with three students on the roster."""
 
     def __init__(self, library: Library, store: Store) -> None:
@@ -40,87 +40,89 @@ class PaperDesk(RunningActivity):
 
 
 @pytest.fixture
-def desk(library: Library, store: Store) -> PaperDesk:
-    return PaperDesk(library, store)
+def paper_activity(library: Library, store: Store) -> PaperActivity:
+    return PaperActivity(library, store)
 
 
 @pytest.mark.parametrize("start", ["1017:", "kim lee:", "Lee, Kim:", "Kim Lee", "1017"])
-def test_a_line_becomes_an_attempt_once(desk: PaperDesk, start: str) -> None:
+def test_a_line_becomes_an_attempt_once(paper_activity: PaperActivity, start: str) -> None:
     """By number or name, with a colon or without; the same line again is the same attempt."""
-    line = desk.paper_import().store_line(f"{start} {RIGHT}", 1)
+    line = paper_activity.paper_import().store_line(f"{start} {RIGHT}", 1)
     assert (line.student.name, line.paper.report.score, line.already_stored) == ("Kim Lee", 14, False)
-    assert desk.paper_import().store_line(f"1017: {RIGHT}", 1).already_stored
-    [attempt] = desk.store.classwork.attempts_of_activity(desk.activity.id)
+    assert paper_activity.paper_import().store_line(f"1017: {RIGHT}", 1).already_stored
+    [attempt] = paper_activity.store.classwork.attempts_of_activity(paper_activity.activity.id)
     assert (attempt.student_id, attempt.sheet_number, attempt.handed_in) == (line.student.id, 1, True)
-    assert students_handed_in(desk.store, desk.activity, 1) == {line.student.id}
-    assert students_handed_in(desk.store, desk.activity, 2) == set()
+    assert students_handed_in(paper_activity.store, paper_activity.activity, 1) == {line.student.id}
+    assert students_handed_in(paper_activity.store, paper_activity.activity, 2) == set()
 
 
-def test_lines_that_are_not_clear_come_back_with_who_may_be_meant(desk: PaperDesk) -> None:
+def test_lines_that_are_not_clear_come_back_with_who_may_be_meant(paper_activity: PaperActivity) -> None:
     """Each with its own sentence, numbered among those that come back; the clear one between them is stored."""
-    stored, rejected = desk.paper_import().store_lines([f"Kim: {RIGHT}", f"Lou: {RIGHT}", "Eve: 1", "Lou:", "1 2 3"])
+    stored, rejected = paper_activity.paper_import().store_lines(
+        [f"Kim: {RIGHT}", f"Lou: {RIGHT}", "Eve: 1", "Lou:", "1 2 3"]
+    )
     assert [line.student.name for line in stored] == ["Lou Ray"]
     assert [line.line for line in rejected] == [f"Kim: {RIGHT}", "Eve: 1", "Lou:", "1 2 3"]
     assert {student.name for student in rejected[0].students} == {"Kim Lee", "Kim Fox"}
     assert (rejected[0].label, len(rejected[1].students)) == ("Kim", 3)
     assert [f"{number}" in line.problem for number, line in enumerate(rejected, start=1)] == [True] * 4
-    assert desk.attempts() == 1
+    assert paper_activity.attempts() == 1
 
 
-def test_a_picked_student_is_used_for_one_line(desk: PaperDesk) -> None:
+def test_a_picked_student_is_used_for_one_line(paper_activity: PaperActivity) -> None:
     """Two lines with the same label get the two students that were picked, in order; a stranger's id is none."""
-    ids = [str(desk.listed(name).id) for name in ("Kim Fox", "Kim Lee")]
-    paper_import = desk.paper_import(chosen={"Kim": [*ids, "999999"]})
+    ids = [str(paper_activity.listed(name).id) for name in ("Kim Fox", "Kim Lee")]
+    paper_import = paper_activity.paper_import(chosen={"Kim": [*ids, "999999"]})
     stored, rejected = paper_import.store_lines([f"Kim: {RIGHT}"] * 3)
     assert [line.student.name for line in stored] == ["Kim Fox", "Kim Lee"]
     assert len(rejected) == 1
 
 
-def test_a_code_says_which_sheet_and_which_sizes(desk: PaperDesk, library: Library) -> None:
+def test_a_code_says_which_sheet_and_which_sizes(paper_activity: PaperActivity, library: Library) -> None:
     """Behind the name, or for all lines; its sizes are those of the paper, whatever the screen has."""
     other = library.variant("qwen2.5-0.5b", None, 64)
     answers = " ".join(map(str, other.key.values()))
     for line, code in ((f"1017 {other.code}: {answers}", ""), (f"1018: {answers}", other.code)):
-        stored = desk.paper_import(code=code).store_line(line, 1)
+        stored = paper_activity.paper_import(code=code).store_line(line, 1)
         assert (stored.variant.code, stored.paper.report.complete) == (other.code, True)
-    attempts = desk.store.classwork.attempts_of_activity(desk.activity.id)
+    attempts = paper_activity.store.classwork.attempts_of_activity(paper_activity.activity.id)
     assert {(attempt.sheet_number, attempt.variant.tokens) for attempt in attempts} == {(2, 64)}
 
 
-def test_a_code_of_no_sheet_of_the_activity_is_refused(desk: PaperDesk, library: Library) -> None:
+def test_a_code_of_no_sheet_of_the_activity_is_refused(paper_activity: PaperActivity, library: Library) -> None:
     """Another worksheet's, an earlier version's, and what is no code."""
     with pytest.raises(WrongSheetError):
-        desk.paper_import().sheet_by_code(library.variant("walk-gpt2").code)
+        paper_activity.paper_import().sheet_by_code(library.variant("walk-gpt2").code)
     with pytest.raises(WorksheetError):
-        desk.paper_import().sheet_by_code("nonsense")
+        paper_activity.paper_import().sheet_by_code("nonsense")
     with pytest.raises(PaperLineError):
-        desk.paper_import(code="nonsense").store_line(f"1017: {RIGHT}", 1)
-    [first, second] = desk.activity.content.items
+        paper_activity.paper_import(code="nonsense").store_line(f"1017: {RIGHT}", 1)
+    [first, second] = paper_activity.activity.content.items
     shorter = replace(first, worksheet={**first.worksheet, "rows": ["input"]})
-    content = replace(desk.activity.content, items=(shorter, second))
-    desk.store.activities.revise(desk.activity, content)
+    content = replace(paper_activity.activity.content, items=(shorter, second))
+    paper_activity.store.activities.revise(paper_activity.activity, content)
     with pytest.raises(WrongSheetError):
-        desk.paper_import().sheet_by_code(library.variant("llama-7b").code)
+        paper_activity.paper_import().sheet_by_code(library.variant("llama-7b").code)
 
 
-def test_too_many_answers_are_refused(desk: PaperDesk) -> None:
+def test_too_many_answers_are_refused(paper_activity: PaperActivity) -> None:
     """More than the sheet has blanks; nothing is stored."""
     with pytest.raises(AnswersError, match="Line 3"):
-        desk.paper_import().store_line(f"1017: {RIGHT} 1", 3)
-    assert desk.attempts() == 0
+        paper_activity.paper_import().store_line(f"1017: {RIGHT} 1", 3)
+    assert paper_activity.attempts() == 0
 
 
-def test_a_draft_with_other_sizes_stays(desk: PaperDesk, library: Library) -> None:
+def test_a_draft_with_other_sizes_stays(paper_activity: PaperActivity, library: Library) -> None:
     """Paper with the sizes of the screen becomes the draft; with others it leaves what is typed there alone."""
-    kim = desk.listed("Kim Lee")
-    sheet = student_sheet(library, desk.store, desk.activity, kim, 1)
-    desk.store.classwork.save(sheet.key, ClassDraft({"input.rows": "1"}, 0, sheet.sizes))
+    kim = paper_activity.listed("Kim Lee")
+    sheet = student_sheet(library, paper_activity.store, paper_activity.activity, kim, 1)
+    paper_activity.store.classwork.save(sheet.key, ClassDraft({"input.rows": "1"}, 0, sheet.sizes))
     other = library.variant("llama-7b", None, 77)
-    desk.paper_import(code=other.code).store_line(f"1017: {' '.join(map(str, other.key.values()))}", 1)
-    draft = desk.store.classwork.draft(sheet.key)
+    paper_activity.paper_import(code=other.code).store_line(f"1017: {' '.join(map(str, other.key.values()))}", 1)
+    draft = paper_activity.store.classwork.draft(sheet.key)
     assert draft
     assert (dict(draft.answers), draft.variant.tokens) == ({"input.rows": "1"}, 100)
-    desk.paper_import().store_line(f"1017: {RIGHT}", 1)
-    draft = desk.store.classwork.draft(sheet.key)
+    paper_activity.paper_import().store_line(f"1017: {RIGHT}", 1)
+    draft = paper_activity.store.classwork.draft(sheet.key)
     assert draft
     assert dict(draft.answers) == KEY

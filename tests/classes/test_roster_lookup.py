@@ -16,7 +16,7 @@ PEOPLE = [
 ]
 
 
-ROLL = RosterLookup(PEOPLE)
+ROSTER = RosterLookup(PEOPLE)
 
 
 @pytest.mark.parametrize(
@@ -26,11 +26,11 @@ ROLL = RosterLookup(PEOPLE)
 )  # fmt: skip
 def test_people_are_found_as_they_are_written(written: str, ids: list[int]) -> None:
     """By number, by name in any case and order, by one word of it; never by half a word."""
-    assert [student.id for student in ROLL.find(written)] == ids
+    assert [student.id for student in ROSTER.find(written)] == ids
 
 
 @given(st.text(max_size=30))
 def test_any_text_finds_people_of_the_roster_or_nobody(written: str) -> None:
     """Whatever stands there: nobody is made up, and a whole name in any case finds its own."""
-    assert set(ROLL.find(written)) <= set(PEOPLE)
-    assert ROLL.find(f" {PEOPLE[0].name.upper()} ") == (PEOPLE[0],)
+    assert set(ROSTER.find(written)) <= set(PEOPLE)
+    assert ROSTER.find(f" {PEOPLE[0].name.upper()} ") == (PEOPLE[0],)

@@ -1,4 +1,4 @@
-"""The sample course: simulated students of whom the results show what they were made to believe."""
+"""The sample course: simulated students of whom the results show the misconceptions they were given."""
 
 from __future__ import annotations
 
@@ -20,37 +20,41 @@ def sample(school: School) -> Course:
 
 
 def test_simulated_students_write_what_their_misconception_makes_them_write(new_app: FastAPI) -> None:
-    """Each first attempt is the sheet of a misconception made by hand, or right; marks, score and diagnosis are the grader's."""
+    """Each first attempt is the sheet of a misconception made by hand, or right; marks, score and diagnosis are the
+    grader's.
+    """
     school = School(new_app)
     course, library = sample(school), school.library
     [going_on, past] = school.store.activities.of_course(course)
     misconceptions = Counter[str]()
     for activity in (going_on, past):
-        for tried in school.store.classwork.attempts_of_activity(activity.id):
-            variant = library.variant(str(activity.content.items[tried.sheet_number - 1].worksheet["key"]))
+        for attempt in school.store.classwork.attempts_of_activity(activity.id):
+            variant = library.variant(str(activity.content.items[attempt.sheet_number - 1].worksheet["key"]))
             by_hand = [{box: str(n) for box, n in boxes.items()} for _, boxes in misconception_sheets(variant)]
             right = {str(blank): str(n) for blank, n in variant.key.items()}
-            assert tried.answers in [right, *by_hand]
-            report = grade(variant, tried.answers)
-            assert tried.marks == {str(blank): mark.kind for blank, mark in report.marks.items()}
-            assert (tried.score, tried.out_of) == (report.score, report.out_of)
-            assert tried.misconceptions[:1] == ((report.diagnosis.key,) if report.diagnosis else ())
-            misconceptions.update(tried.misconceptions)
+            assert attempt.answers in [right, *by_hand]
+            report = grade(variant, attempt.answers)
+            assert attempt.marks == {str(blank): mark.kind for blank, mark in report.marks.items()}
+            assert (attempt.score, attempt.out_of) == (report.score, report.out_of)
+            assert attempt.misconceptions[:1] == ((report.diagnosis.key,) if report.diagnosis else ())
+            misconceptions.update(attempt.misconceptions)
     assert len(misconceptions) >= 6
     assert max(misconceptions.values()) >= 7
 
 
 def test_there_is_something_to_see_at_once(new_app: FastAPI) -> None:
-    """Of the lesson that goes on, some have handed in, some have tried, some type and some are missing; tickets too."""
+    """Of the lesson that goes on, some have handed in, some have attempted it, some type and some are missing; tickets
+    too.
+    """
     school = School(new_app)
     course = sample(school)
     [going_on, past] = school.store.activities.of_course(course)
     work = school.store.classwork
     attempts = work.attempts_of_activity(going_on.id)
-    handed_in = {tried.student_id for tried in attempts if tried.handed_in}
-    tried = {tried.student_id for tried in attempts}
+    handed_in = {attempt.student_id for attempt in attempts if attempt.handed_in}
+    attempted = {attempt.student_id for attempt in attempts}
     typing = {draft.student_id for draft in work.drafts_of_activity(going_on.id)}
-    assert 0 < len(handed_in) < len(tried) < len(typing) < 30
+    assert 0 < len(handed_in) < len(attempted) < len(typing) < 30
     assert (going_on.phase(), past.phase()) == ("open", "closed")
     answers = school.store.exit_tickets.answers(past.id)
     assert len(answers) > 40

@@ -48,8 +48,8 @@ def test_each_misconception_is_drawn_as_it_has_the_sheet_and_as_it_is(sheet: Var
         mistaken = labels(tuple(left for left, _ in explanation.figures))
         true = labels(tuple(right for _, right in explanation.figures))
         drawn = mistaken.keys() & truth.keys()
-        believed = {box: format_number(boxes[box]) for box in drawn if format_number(boxes[box]) != truth[box]}
-        assert {box: mistaken[box] for box in believed} == believed
+        wrong = {box: format_number(boxes[box]) for box in drawn if format_number(boxes[box]) != truth[box]}
+        assert {box: mistaken[box] for box in wrong} == wrong
         assert {box: true[box] for box in drawn} == {box: truth[box] for box in drawn}
         assert all(labels((left,)) != labels((right,)) for left, right in explanation.figures)
 

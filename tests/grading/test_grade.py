@@ -20,7 +20,7 @@ LIBRARY = load_library(PROJECT / "worksheets")  # hypothesis draws many examples
 def test_the_key_worked_out_by_hand_is_all_right(library: Library, sheet: str) -> None:
     """Fourteen of fourteen, and nothing is said."""
     report = grade(library.variant(sheet), {box: str(size) for box, size in boxes(sheet).items()})
-    assert (report.score, report.out_of, report.empty, report.tried) == (14, 14, 0, True)
+    assert (report.score, report.out_of, report.empty, report.has_readable_answer) == (14, 14, 0, True)
     assert {mark.kind for mark in report.marks.values()} == {"right"}
     assert {mark.message for mark in report.marks.values()} == {""}
 
@@ -71,14 +71,14 @@ def test_each_kind_of_mark(library: Library, text: str, kind: str, read_as: int 
 def test_a_box_left_out_is_empty(library: Library) -> None:
     """No answers at all are fourteen empty boxes, and no attempt."""
     report = grade(library.variant("llama-7b"), {})
-    assert (report.score, report.out_of, report.empty, report.tried) == (0, 14, 14, False)
+    assert (report.score, report.out_of, report.empty, report.has_readable_answer) == (0, 14, 14, False)
 
 
 def test_what_cannot_be_read_is_no_attempt(library: Library) -> None:
     """A sheet full of letters was not tried; one number makes it an attempt."""
     variant = library.variant("llama-7b")
-    assert not grade(variant, {"queries.rows": "N", "keys.rows": "?"}).tried
-    assert grade(variant, {"queries.rows": "N", "keys.rows": "3"}).tried
+    assert not grade(variant, {"queries.rows": "N", "keys.rows": "?"}).has_readable_answer
+    assert grade(variant, {"queries.rows": "N", "keys.rows": "3"}).has_readable_answer
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,9 @@ def hinted(variant: Variant, report: Report) -> list[Hint]:
 
 @ON_EACH_SHEET
 def test_no_hint_and_no_nudge_tells_a_right_number(sheet: Variant) -> None:
-    """Whatever is believed: nothing said before the answers has a right number of the sheet; hints have none at all."""
+    """Whatever the misconception: nothing said before the answers has a right number of the sheet; hints have none at
+    all.
+    """
     reports = list(held(sheet))
     assert {misconception.key for misconception in MISCONCEPTIONS if sheet.worksheet.topic in misconception.topics} >= {
         key for key, _ in reports
@@ -214,6 +216,6 @@ def test_whatever_is_typed_no_hint_tells(data: st.DataObject) -> None:
         variant, data.draw(st.fixed_dictionaries({}, optional=dict.fromkeys(map(str, variant.blanks), sizes)))
     )
     for found in (write_hint(variant, report, level) for level in HINT_LEVELS):
-        assert (found is None) == (not report.tried or report.right == report.out_of)
+        assert (found is None) == (not report.has_readable_answer or report.right == report.out_of)
         assert found is None or not re.search(r"\d", found.message)
         assert found is None or set(found.boxes) <= set(variant.blanks)

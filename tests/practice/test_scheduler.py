@@ -58,23 +58,23 @@ def typed(variant: Variant, boxes: Boxes) -> dict[str, str]:
     return {box: written[box] if letters and size == truth[box] else str(size) for box, size in boxes.items()}
 
 
-def believing(misconception: str) -> Callable[[Variant], dict[str, str]]:
-    """A learner who fills in every sheet by one misconception, where it shows."""
+def with_misconception(misconception: str) -> Callable[[Variant], dict[str, str]]:
+    """A student who fills in every sheet by one misconception, where it shows."""
     return lambda variant: typed(variant, dict(misconception_sheets(variant)).get(misconception, right_sheet(variant)))
 
 
-def learned(variant: Variant) -> dict[str, str]:
-    """A learner who is always right."""
+def answer_right(variant: Variant) -> dict[str, str]:
+    """A student who is always right."""
     return typed(variant, right_sheet(variant))
 
 
 def practise(
-    record: PracticeRecord, learner: Callable[[Variant], dict[str, str]], sheets: int
+    record: PracticeRecord, student: Callable[[Variant], dict[str, str]], sheets: int
 ) -> Iterator[tuple[NextSheet, SheetResult, PracticeRecord]]:
     """So many sheets in a row: each with what it came to and the record after it."""
     for _ in range(sheets):
         coming = next_sheet(LIBRARY, record)
-        result = sheet_result(coming.variant, learner(coming.variant))
+        result = sheet_result(coming.variant, student(coming.variant))
         assert result is not None
         record = record_result(LIBRARY, record, result)
         yield coming, result, record
@@ -167,9 +167,9 @@ def test_a_record_beyond_all_bounds_is_refused(text: str) -> None:
 
 @given(STARTS)
 @settings(max_examples=10)
-def test_a_learner_who_is_right_climbs_to_the_last_level(start: int) -> None:
+def test_a_student_who_is_right_climbs_to_the_last_level(start: int) -> None:
     """Two sheets a level, no sheet twice, no level downwards; then a mixture of all levels."""
-    steps = list(practise(PracticeRecord(start), learned, RIGHT_SHEETS_TO_STEP_UP * len(LEVELS) + 12))
+    steps = list(practise(PracticeRecord(start), answer_right, RIGHT_SHEETS_TO_STEP_UP * len(LEVELS) + 12))
     climbed = [coming.level.key for coming, _, _ in steps[: RIGHT_SHEETS_TO_STEP_UP * len(LEVELS)]]
     assert climbed == [key for key in LEVELS for _ in range(RIGHT_SHEETS_TO_STEP_UP)]
     rest = [coming for coming, _, _ in steps[RIGHT_SHEETS_TO_STEP_UP * len(LEVELS) :]]
@@ -182,7 +182,7 @@ def test_a_learner_who_is_right_climbs_to_the_last_level(start: int) -> None:
 
 def test_a_student_who_is_right_makes_every_group_solid() -> None:
     """Not met at first, then growing, then solid, and never to be looked at again."""
-    stages = [group_states(LIBRARY, record) for _, _, record in practise(PracticeRecord(5), learned, 40)]
+    stages = [group_states(LIBRARY, record) for _, _, record in practise(PracticeRecord(5), answer_right, 40)]
     assert set(group_states(LIBRARY, PracticeRecord(5)).values()) == {"new"}
     assert not any("again" in stage.values() for stage in stages)
     assert stages[0]["scores"] == "growing"
@@ -193,7 +193,9 @@ def test_a_student_who_is_right_makes_every_group_solid() -> None:
 @pytest.mark.parametrize("misconception", SHOWN)
 def test_who_always_holds_a_misconception_meets_it_again_and_climbs_no_further(misconception: str) -> None:
     """From the first diagnosis on it shows in each two sheets that follow, its group is not solid, the level stays."""
-    steps = list(practise(PracticeRecord(11), believing(misconception), RIGHT_SHEETS_TO_STEP_UP * len(LEVELS) + 8))
+    steps = list(
+        practise(PracticeRecord(11), with_misconception(misconception), RIGHT_SHEETS_TO_STEP_UP * len(LEVELS) + 8)
+    )
     named = [at for at, (_, result, _) in enumerate(steps) if misconception in result.held]
     assert named, "the ladder shows every misconception"
     for at in named[:-2]:
@@ -210,10 +212,10 @@ def test_a_misconception_comes_back_within_two_sheets_and_is_made_good(
     start: int, misconception: str, level: str
 ) -> None:
     """Whoever drops it after the first diagnosis is shown it once more, and then goes on."""
-    first, result, record = next(practise(PracticeRecord(start, level=level), believing(misconception), 1))
+    first, result, record = next(practise(PracticeRecord(start, level=level), with_misconception(misconception), 1))
     if misconception not in result.held:
         return
-    following = list(practise(record, learned, 3))
+    following = list(practise(record, answer_right, 3))
     shown = [misconception in distinguishable_misconceptions(coming.variant) for coming, _, _ in following[:2]]
     assert any(shown)
     assert following[shown.index(True)][0].reason == "back"
@@ -230,7 +232,7 @@ def test_whatever_is_missed_comes_back_soon(start: int, level: str, held: list[s
     """
     record, steps = PracticeRecord(start, level=level), list[tuple[NextSheet, SheetResult, int]]()
     for misconception in held:
-        coming, result, record = next(practise(record, believing(misconception), 1))
+        coming, result, record = next(practise(record, with_misconception(misconception), 1))
         waiting = misconceptions_to_repeat(_past_sheets(LIBRARY, record))
         steps.append((coming, result, len(waiting.keys() - set(result.held))))
     for at, (_, result, others) in enumerate(steps):
@@ -244,12 +246,12 @@ def test_whatever_is_missed_comes_back_soon(start: int, level: str, held: list[s
 def test_a_level_that_was_chosen_is_what_comes_even_before_what_was_missed() -> None:
     """A decode step cannot be missed in costs: costs come first, then the step comes back."""
     record = PracticeRecord(3, level="decode-step")
-    *_, (_, result, record) = practise(record, believing("decode-step-square"), 1)
+    *_, (_, result, record) = practise(record, with_misconception("decode-step-square"), 1)
     assert result.held == ("decode-step-square",)
     record = record.at_level("costs")
-    coming, _, record = next(practise(record, learned, 1))
+    coming, _, record = next(practise(record, answer_right, 1))
     assert coming.level.key == "costs"
-    coming, _, record = next(practise(record, learned, 1))
+    coming, _, record = next(practise(record, answer_right, 1))
     assert (coming.level.key, coming.reason, coming.groups) == ("decode-step", "back", ("cache",))
     assert next_sheet(LIBRARY, record).level.key == "costs"
 
@@ -267,10 +269,10 @@ def test_a_sheet_that_was_skipped_counts_for_nothing() -> None:
 def test_a_miss_begins_the_row_of_right_sheets_anew() -> None:
     """Right, wrong, right is still the same level; one more right sheet leads up."""
     record = PracticeRecord(8)
-    learners = (learned, believing("softmax-collapses"), learned, learned)
+    students = (answer_right, with_misconception("softmax-collapses"), answer_right, answer_right)
     levels = []
-    for learner in learners:
-        *_, (_, _, record) = practise(record, learner, 1)
+    for student in students:
+        *_, (_, _, record) = practise(record, student, 1)
         levels.append(record.level)
     assert levels == ["single-head", "single-head", "single-head", "single-head-letters"]
 
@@ -284,8 +286,8 @@ def test_what_was_answered_says_which_groups_are_open() -> None:
     assert sheet_result(variant, {}) is None
     assert sheet_result(variant, {"queries.rows": "?"}) is None
     assert sheet_result(variant, truth) == SheetResult(variant.code, True)
-    believed = sheet_result(variant, {**truth, "weights.columns": "1"})
-    assert believed == SheetResult(variant.code, False, ("softmax-collapses",), ())
+    mistaken = sheet_result(variant, {**truth, "weights.columns": "1"})
+    assert mistaken == SheetResult(variant.code, False, ("softmax-collapses",), ())
     strange = sheet_result(variant, {**truth, "output.rows": "77", "output.columns": "5"})
     assert strange == SheetResult(variant.code, False, (), ("back",))
     begun = sheet_result(variant, {"input.rows": "100", "input.columns": "4096"})

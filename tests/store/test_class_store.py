@@ -250,7 +250,7 @@ def test_a_resume_code_is_read_as_it_was_typed(store: Store) -> None:
     other = store.add_visitor()
     found = store.roster.resume(f" {code[:5].lower()}-{code[5:]} ", other.id)
     assert found == kim
-    assert [seat.student for seat in store.roster.enrolments(other.id)] == [kim]
+    assert [enrolment.student for enrolment in store.roster.enrolments(other.id)] == [kim]
     fresh = store.roster.renew_code(kim)
     for wrong in (code, "", "\x00", "A" * 500, "é"):
         assert store.roster.resume(wrong, other.id) is None

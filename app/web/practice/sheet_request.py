@@ -60,7 +60,7 @@ def store_attempt(store: Store, owner: Visitor, asked: SheetRequest, report: Rep
     """Store the draft, and an attempt with the score of the report unless nothing on the sheet could be read."""
     key = sheet_key(asked.variant)
     store.save_draft(owner, key, asked.draft)
-    if report.tried:
+    if report.has_readable_answer:
         store.record_attempt(owner, key, PracticeAttempt(asked.answers, report.score, report.out_of))
 
 

@@ -135,8 +135,8 @@ def start_run(
     """
     report = grade(asked.variant, asked.answers)
     store_attempt(services.store, owner, asked, report)
-    tried = report.tried or services.store.last_attempt(owner, sheet_key(asked.variant)) is not None
-    run = _start(services, asked.variant, asked.answers, options) if tried else None
+    attempted = report.has_readable_answer or services.store.last_attempt(owner, sheet_key(asked.variant)) is not None
+    run = _start(services, asked.variant, asked.answers, options) if attempted else None
     response = _respond(request, services.library.wording, asked.variant, run, Origin())
     remember_visitor(request, response, owner)
     return response
@@ -157,8 +157,8 @@ def start_class_run(
         raise HTTPException(409, services.library.wording.say("class", "no-run-yet"))
     if phase == "open":
         classwork.save(asked.sheet.key, asked.draft)
-    tried = last is not None or has_readable_answer(variant, asked.answers)
-    run = _start(services, variant, asked.answers, options) if tried else None
+    attempted = last is not None or has_readable_answer(variant, asked.answers)
+    run = _start(services, variant, asked.answers, options) if attempted else None
     return _respond(request, services.library.wording, variant, run, Origin(activity.id, asked.number))
 
 

@@ -107,7 +107,7 @@ def draw_typed(variant: Variant, answers: Mapping[str, str], scale: ScaleName) -
 
 
 def has_readable_answer(variant: Variant, answers: Mapping[str, str]) -> bool:
-    """Whether the text of at least one blank can be read; `grade(variant, answers).tried` without the grading."""
+    """Whether the text of at least one blank can be read: `Report.has_readable_answer` without the grading."""
     return any(isinstance(variant.read(answers.get(str(blank), "")), Typed) for blank in variant.blanks)
 
 

@@ -105,7 +105,7 @@ def check_class_sheet(request: Request, services: ServicesDep, asked: PostedClas
     if activity.policies.feedback != "immediate":
         raise HTTPException(409, wording.say("class", "no-checking"))
     report = grade(asked.variant, asked.answers)
-    if not report.tried:
+    if not report.has_readable_answer:
         services.store.classwork.save(asked.sheet.key, asked.draft)
         return _respond(request, services, asked, wording.say("class", "nothing-read"))
     try:

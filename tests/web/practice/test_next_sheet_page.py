@@ -41,7 +41,7 @@ def truth(variant: Variant) -> Answers:
     return {box: str(size) for box, size in right_sheet(variant).items()}
 
 
-def believed(variant: Variant, misconception: str) -> Answers:
+def with_misconception(variant: Variant, misconception: str) -> Answers:
     return {box: str(size) for box, size in dict(misconception_sheets(variant))[misconception].items()}
 
 
@@ -100,7 +100,7 @@ def test_two_right_sheets_lead_a_level_up(client: TestClient, library: Library) 
 def test_what_was_missed_first_comes_back_though_it_was_put_right(client: TestClient, library: Library) -> None:
     """The first answers count, not those after the marks were seen; the next sheet says what it comes back to."""
     variant = sheet_on(client.get("/practice"), library)
-    client.post("/sheet/check", data=form(variant, believed(variant, "softmax-collapses")))
+    client.post("/sheet/check", data=form(variant, with_misconception(variant, "softmax-collapses")))
     client.post("/sheet/check", data=form(variant, truth(variant)))
     page = client.post("/practice", data=form(variant, truth(variant)))
     assert record_of(client).results == (SheetResult(variant.code, False, ("softmax-collapses",)),)

@@ -31,7 +31,9 @@ def kim(client: TestClient) -> tuple[School, TestClient, Student]:
 def test_a_head_is_run_from_class_as_the_rules_say_and_is_no_practice(
     kim: tuple[School, TestClient, Student], runner: FakeRunner
 ) -> None:
-    """After an attempt there: a run beside what is typed, which is kept as a draft of the class; it leads back there."""
+    """After an attempt there: a run beside what is typed, which is kept as a draft of the class; it leads back
+    there.
+    """
     school, browser, student = kim
     course = school.store.courses.find(student.course_id)
     assert course

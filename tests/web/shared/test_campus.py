@@ -176,12 +176,12 @@ def test_the_image_has_what_it_starts() -> None:
 
 
 def test_what_is_of_no_more_use_goes_and_everything_else_stays(store: Store) -> None:
-    """Old runs, dead sessions and links, practice of two years ago; never what is recent, nor whoever has a seat."""
+    """Old runs, dead sessions and links, practice of two years ago; never what is recent, nor whoever is enrolled."""
     teacher = store.people.add_teacher("ada@example.org", "Ada")
     assert teacher
     course = store.courses.add("C", "UTC", teacher)
-    forgotten, seated, active, fresh = (store.add_visitor() for _ in range(4))
-    store.roster.enrol_new_student(course, "Kim", seated.id)
+    forgotten, enrolled, active, fresh = (store.add_visitor() for _ in range(4))
+    store.roster.enrol_new_student(course, "Kim", enrolled.id)
     for visitor in (forgotten, active):
         store.record_attempt(visitor, "s", PracticeAttempt({}, 0, 1))
     old_run, new_run = store.add_run("s", {}), store.add_run("s", {})
@@ -199,7 +199,7 @@ def test_what_is_of_no_more_use_goes_and_everything_else_stays(store: Store) -> 
     assert delete_expired(store.engine) == 4
     assert delete_expired(store.engine) == 0
     assert store.find_visitor(forgotten.token) is None
-    assert all(store.find_visitor(kept.token) for kept in (seated, active, fresh))
+    assert all(store.find_visitor(kept.token) for kept in (enrolled, active, fresh))
     assert store.find_run(old_run.id) is None
     assert store.find_run(new_run.id)
     with store.engine.connect() as connection:

@@ -40,7 +40,7 @@ def test_what_a_new_browser_sends_at_once_is_one_persons(client: TestClient) -> 
     assert Page(TestClient(client.app).get("/").text).marks() == {}
 
 
-def test_a_cookie_nobody_gave_out_is_a_new_learner(client: TestClient) -> None:
+def test_a_cookie_nobody_gave_out_is_a_new_visitor(client: TestClient) -> None:
     """A made-up token finds no work, and saving gives another."""
     client.cookies.set(VISITOR_COOKIE, "made-up")
     assert client.get("/").status_code == 200

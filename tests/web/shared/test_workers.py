@@ -1,4 +1,4 @@
-"""Several workers on PostgreSQL: whichever of them answers, it is one class, and each shows the same room."""
+"""Several workers on PostgreSQL: whichever of them answers, it is one class, and each shows the same live view."""
 
 from __future__ import annotations
 
@@ -71,12 +71,12 @@ def work(lesson: Lesson, number: int) -> None:
             assert phone.post(f"{lesson.sheet_path}/hand-in", data=form).status_code == 200
 
 
-def room(desk: httpx.Client, lesson: Lesson, joined: int, working: int, handed_in: int) -> None:
+def wait_for_live_view(teacher: httpx.Client, lesson: Lesson, joined: int, working: int, handed_in: int) -> None:
     """Wait until the live view says so; fails with what it says instead."""
     until, shown = time.monotonic() + 20, list[str]()
     while shown[:3] != [str(joined), str(working), str(handed_in)]:
         assert time.monotonic() < until, shown
-        answer = desk.get(f"/activities/{lesson.activity.id}/live/now?sheet=1", headers={"HX-Request": "true"})
+        answer = teacher.get(f"/activities/{lesson.activity.id}/live/now?sheet=1", headers={"HX-Request": "true"})
         shown = re.findall(r"<dd>(\d+)</dd>", answer.text) or shown
         time.sleep(0.1)
 
@@ -87,20 +87,20 @@ def test_whichever_worker_answers_it_is_one_class(lesson: Lesson) -> None:
     store = Store(lesson.server.database)
     reset = store.people.add_link("reset", "lesson@example.org")
     store.close()
-    with browser(lesson) as desk, ThreadPoolExecutor(CLASS) as class_:
+    with browser(lesson) as teacher, ThreadPoolExecutor(CLASS) as class_:
         with alone(one, workers):
-            assert desk.post(f"/links/{reset}", data={"password": PASSWORD}).url.path == "/courses"
+            assert teacher.post(f"/links/{reset}", data={"password": PASSWORD}).url.path == "/courses"
             kim, code = join(lesson, "Kim")
         list(class_.map(lambda number: work(lesson, number), range(CLASS)))
         with alone(two, workers), closing(kim):
-            room(desk, lesson, CLASS + 1, CLASS // 2, CLASS // 2)
+            wait_for_live_view(teacher, lesson, CLASS + 1, CLASS // 2, CLASS // 2)
             form = {"queries.rows": "4711", "version": "1"}
             assert kim.post(f"{lesson.sheet_path}/save", data=form).status_code == 200
-            room(desk, lesson, CLASS + 1, CLASS // 2 + 1, CLASS // 2)
+            wait_for_live_view(teacher, lesson, CLASS + 1, CLASS // 2 + 1, CLASS // 2)
         with alone(one, workers), browser(lesson) as tablet:
-            room(desk, lesson, CLASS + 1, CLASS // 2 + 1, CLASS // 2)
+            wait_for_live_view(teacher, lesson, CLASS + 1, CLASS // 2 + 1, CLASS // 2)
             assert tablet.post("/resume", data={"code": code}).status_code == 200
             assert 'value="4711"' in tablet.get(lesson.sheet_path).text
-            desk.post("/sign-out")
+            teacher.post("/sign-out")
         with alone(two, workers):
-            assert desk.get("/courses").url.path == "/sign-in"
+            assert teacher.get("/courses").url.path == "/sign-in"

@@ -52,7 +52,7 @@ def test_named_tickets_say_whose_they_are(app: FastAPI) -> None:
     assert "Why √d? Kim" in said(classroom_with_tickets(app, anonymous=False).page("/tickets"))
 
 
-def test_muddy_points_stand_beside_what_was_believed(app: FastAPI) -> None:
+def test_muddy_points_stand_beside_misconceptions(app: FastAPI) -> None:
     """The same page counts the misconceptions of the same session."""
     classroom = classroom_with_tickets(app, anonymous=True)
     classroom.hand_in(classroom.student("Ned"), WIDE)

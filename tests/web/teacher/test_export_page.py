@@ -108,7 +108,9 @@ def test_an_export_holds_while_somebody_joins(app_on_each_database: FastAPI) -> 
 
 
 def test_every_box_of_every_try_has_a_row(app_on_each_database: FastAPI) -> None:
-    """Three attempts of fourteen boxes are 42 rows; what was typed and its mark stand in them, and which attempt counts."""
+    """Three attempts of fourteen boxes are 42 rows; what was typed and its mark stand in them, and which attempt
+    counts.
+    """
     taught = Taught(app_on_each_database)
     got = taught.get("answers.csv")
     assert got.headers["content-disposition"] == 'attachment; filename="transformers-1-answers.csv"'
@@ -189,7 +191,10 @@ def test_the_zip_holds_the_course_and_nothing_that_lets_people_in(taught: Taught
     course = json.loads(archive.read("course.json"))
     assert [s["name"] for s in course["students"]] == [EVIL, "Kim Secretname"]
     kept = json.loads(archive.read(f"activities/{taught.activity.id}.json"))
-    assert [tried["answers"] for tried in kept["attempts"]][1] == {"queries.rows": "100", "queries.columns": "4096/32"}
+    assert [attempt["answers"] for attempt in kept["attempts"]][1] == {
+        "queries.rows": "100",
+        "queries.columns": "4096/32",
+    }
     assert kept["revisions"][0]["items"][0]["key"] == "llama-7b"
     assert {draft["student_id"] for draft in kept["drafts"]} == {taught.kim.id, taught.lou.id}
     everything = " ".join(archive.read(name).decode() for name in archive.namelist())

@@ -1,4 +1,4 @@
-"""An activity while it goes on: what the room's page shows at the next look, how little it costs, and what it hides."""
+"""An activity while it goes on: what the live view shows at the next look, how little it costs, and what it hides."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_what_a_student_does_shows_at_the_next_look(app_on_each_database: FastAP
 
 
 def test_a_misconception_in_a_draft_shows_before_any_check(app: FastAPI) -> None:
-    """Where marks come late, the room's misconceptions are read off what stands in the boxes."""
+    """Where marks come late, the class's misconceptions are read off what stands in the boxes."""
     classroom = WatchedClassroom(app, Policies(feedback="after_close"))
     kim = classroom.student("Kim")
     classroom.send(kim, "save", WIDE)
@@ -193,7 +193,7 @@ def test_a_misconception_is_explained_to_the_class_and_taken_away(app: FastAPI, 
         assert "Take it away" not in theirs
         drawn = ada.post(action, data={"misconception": "head-as-wide-as-model", "drawn": "yes"}, headers=SCRIPT).text
         assert drawn.count("<figure") == 2
-        assert "As this idea has it" in drawn
+        assert "As this misconception has it" in drawn
         ada.post(action, data={"misconception": ""})
         assert explanation not in assistant.get(f"{classroom.path}/live").text
         assert ada.post(action, data={"misconception": "the-earth-is-flat"}).status_code == 422
