@@ -171,8 +171,8 @@ def test_marks_come_back_with_the_texts_they_were_given_for(client: TestClient) 
     assert marks["queries.rows"] == "right"
 
 
-def test_answers_are_shown_only_after_a_try(client: TestClient) -> None:
-    """Asked at once, the page advises a try; after one the shapes stand there with their symbols and equations."""
+def test_answers_are_shown_only_after_an_attempt(client: TestClient) -> None:
+    """Asked at once, the page advises an attempt; after one the shapes stand there with their symbols and equations."""
     assert "Show the answers" not in client.get("/").text
     page = Page(client.post("/sheet/answers", data=LLAMA_FORM).text)
     assert page.find("tr", class_="answer") == []
@@ -188,8 +188,8 @@ def test_answers_are_shown_only_after_a_try(client: TestClient) -> None:
     assert re.search(r"100\s?N × 128\s?d", answers[1])
 
 
-def test_a_try_on_one_sheet_opens_the_answers_of_no_other(client: TestClient) -> None:
-    """Another model, length or worksheet wants a try of its own."""
+def test_an_attempt_on_one_sheet_opens_the_answers_of_no_other(client: TestClient) -> None:
+    """Another model, length or worksheet wants an attempt of its own."""
     client.post("/sheet/check", data={**LLAMA_FORM, "queries.rows": "7"})
     for change in ({"tokens": "101"}, {"model": "gpt2"}, {"worksheet": "qwen2.5-0.5b"}):
         page = Page(client.post("/sheet/answers", data={**LLAMA_FORM, **change}).text)
@@ -290,7 +290,7 @@ def test_a_hint_of_no_level_is_the_first(client: TestClient, library: Library, l
 
 
 def test_a_hint_is_a_check_of_what_has_changed_alone(client: TestClient, tmp_path: Path) -> None:
-    """Marked and kept as a try like a check: the same texts, checked before or hinted at before, are no new try."""
+    """Marked and kept as an attempt, like a check; the same texts, checked or hinted at before, are no new one."""
 
     def attempts() -> list[float]:
         with sqlite3.connect(tmp_path / "data" / "attention-shapes.sqlite3") as connection:
