@@ -17,6 +17,7 @@ from app.sheets.wording import Wording
 from app.sheets.worksheet import Worksheet
 from app.store import (
     Activity,
+    ClassSheetKey,
     Content,
     FrozenTicket,
     FrozenWorksheet,
@@ -24,7 +25,6 @@ from app.store import (
     Policies,
     Store,
     Student,
-    SubmissionKey,
     VariantSizes,
 )
 from app.store.classwork import ClassDraft
@@ -36,7 +36,7 @@ _FIELDS = frozenset(field.name for field in fields(Worksheet))
 class StudentSheet:
     """One worksheet of an activity as one student has it."""
 
-    key: SubmissionKey  # what their draft and attempts are stored under
+    key: ClassSheetKey  # what their draft and attempts are stored under
     sizes: VariantSizes
     variant: Variant
     draft: ClassDraft | None  # None before the first save
@@ -61,7 +61,7 @@ def student_sheet(
     sizes, or those of the student's own variant. Raises WorksheetError where its model is no longer there.
     """
     item = activity.content.items[sheet_number - 1]
-    key = SubmissionKey(student.id, activity.id, activity.revision, sheet_number, item.sheet_key)
+    key = ClassSheetKey(student.id, activity.id, activity.revision, sheet_number, item.sheet_key)
     draft = store.classwork.draft(key)
     worksheet = frozen_worksheet(item, activity.policies)
     sizes = draft.variant if draft else _first_sizes(library, activity, student, worksheet)

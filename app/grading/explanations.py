@@ -59,8 +59,8 @@ def _explanation(variant: Variant, misconception: str, values: Mapping[Blank, in
 
     `values`, the numbers typed in the table's orientation, decide which of several ways of holding it is drawn.
     """
-    as_believed = predicted_sheet(variant.problem, misconception, values)
-    mistaken = {variant.in_table_orientation(blank): value for blank, value in as_believed.items()}
+    as_predicted = predicted_sheet(variant.problem, misconception, values)
+    mistaken = {variant.in_table_orientation(blank): value for blank, value in as_predicted.items()}
     pairs = draw_side_by_side(variant, mistaken, variant.key, scale)
     return Explanation(
         misconception, variant.text.misconception(misconception, "explanation"), tuple(map(_frame_alike, pairs))

@@ -27,8 +27,8 @@ class VariantSizes:
 
 
 @dataclass(frozen=True)
-class SubmissionKey:
-    """One student's work on one sheet of an activity: the sheet with number `sheet_number`, from 1, of that revision.
+class ClassSheetKey:
+    """One sheet of one student in an activity: the sheet with number `sheet_number`, from 1, of that revision.
 
     Drafts and attempts are stored under `sheet_key` (see FrozenWorksheet), which survives revisions that leave the
     questions as they are.
@@ -170,7 +170,7 @@ class Classwork(QueryBase):
 
     # Drafts
 
-    def save(self, key: SubmissionKey, draft: ClassDraft) -> None:
+    def save(self, key: ClassSheetKey, draft: ClassDraft) -> None:
         """Store a draft, unless one with a higher version is stored; durable once this returns.
 
         The variant of the first save stays, whatever later ones say: a student's numbers never change.
@@ -186,7 +186,7 @@ class Classwork(QueryBase):
         not_older = class_drafts.c.version <= insert.excluded.version
         return insert.on_conflict_do_update(index_elements=key, set_=values, where=not_older)
 
-    def draft(self, key: SubmissionKey) -> ClassDraft | None:
+    def draft(self, key: ClassSheetKey) -> ClassDraft | None:
         """What a student has typed on a sheet; None before the first save."""
         row = self._fetch_one(_DRAFT, student_id=key.student_id, activity_id=key.activity_id, sheet_key=key.sheet_key)
         return ClassDraft(row.answers, row.version, VariantSizes(**row.variant)) if row else None
@@ -201,7 +201,7 @@ class Classwork(QueryBase):
 
     def record(
         self,
-        key: SubmissionKey,
+        key: ClassSheetKey,
         client_id: str,
         draft: ClassDraft,
         graded: Graded,
@@ -240,7 +240,7 @@ class Classwork(QueryBase):
         insert = self._insert_into(class_attempts).on_conflict_do_nothing(index_elements=key)
         return insert.returning(*columns(class_attempts, ClassAttempt))
 
-    def hand_in_last(self, key: SubmissionKey) -> ClassAttempt | None:
+    def hand_in_last(self, key: ClassSheetKey) -> ClassAttempt | None:
         """Hand in a student's last attempt on a sheet as it is, and return it; None if there is none."""
         last = self.last_attempt(key)
         if last and not last.handed_in:
@@ -248,11 +248,11 @@ class Classwork(QueryBase):
             return self.last_attempt(key)
         return last
 
-    def attempts(self, key: SubmissionKey) -> tuple[ClassAttempt, ...]:
+    def attempts(self, key: ClassSheetKey) -> tuple[ClassAttempt, ...]:
         """Every attempt of a student on a sheet, oldest first."""
         return self._select_attempts(*_on_sheet(key))
 
-    def last_attempt(self, key: SubmissionKey) -> ClassAttempt | None:
+    def last_attempt(self, key: ClassSheetKey) -> ClassAttempt | None:
         """The newest attempt of a student on a sheet, which is the one that counts; None if there is none."""
         query = sa.select(*columns(class_attempts, ClassAttempt)).where(*_on_sheet(key))
         row = self._fetch_one(query.order_by(class_attempts.c.id.desc()).limit(1))
@@ -277,7 +277,7 @@ class Classwork(QueryBase):
         return tuple(_attempt(row) for row in self._fetch_all(query))
 
 
-def _on_sheet(key: SubmissionKey) -> tuple[sa.ColumnElement[bool], ...]:
+def _on_sheet(key: ClassSheetKey) -> tuple[sa.ColumnElement[bool], ...]:
     """The attempts of one student on one sheet, of whatever revision."""
     return (
         class_attempts.c.student_id == key.student_id,
@@ -286,7 +286,7 @@ def _on_sheet(key: SubmissionKey) -> tuple[sa.ColumnElement[bool], ...]:
     )
 
 
-def _draft_row(key: SubmissionKey, draft: ClassDraft) -> dict[str, Any]:
+def _draft_row(key: ClassSheetKey, draft: ClassDraft) -> dict[str, Any]:
     """The row of class_drafts that holds a draft, saved now."""
     return {"student_id": key.student_id, "activity_id": key.activity_id, "sheet_key": key.sheet_key,
             "answers": dict(draft.answers), "version": draft.version, "variant": asdict(draft.variant),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from app.store import (
     Activity,
+    ClassSheetKey,
     Content,
     Course,
     FrozenTicket,
@@ -11,7 +12,6 @@ from app.store import (
     Graded,
     Store,
     Student,
-    SubmissionKey,
     Teacher,
     VariantSizes,
     Visitor,
@@ -42,6 +42,6 @@ def enrol_student(store: Store, course: Course, name: str = "Kim") -> tuple[Stud
     return student, visitor, code
 
 
-def key(student: Student, activity: Activity) -> SubmissionKey:
+def key(student: Student, activity: Activity) -> ClassSheetKey:
     """Under what the work of a student on the activity's first sheet is stored."""
-    return SubmissionKey(student.id, activity.id, activity.revision, 1, activity.content.items[0].sheet_key)
+    return ClassSheetKey(student.id, activity.id, activity.revision, 1, activity.content.items[0].sheet_key)

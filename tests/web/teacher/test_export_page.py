@@ -17,7 +17,7 @@ from fastapi import FastAPI
 
 from app.exchange.course_files import CourseFiles
 from app.grading.grade import grade
-from app.store import Graded, Plan, Policies, Student, SubmissionKey, Teacher, VariantSizes
+from app.store import ClassSheetKey, Graded, Plan, Policies, Student, Teacher, VariantSizes
 from app.store.classwork import ClassDraft
 from app.store.tables import audit_log, metadata
 from tests.helpers.school import School
@@ -66,7 +66,7 @@ class Taught:
         variant = self.school.library.variant(sheet)
         report = grade(variant, answers)
         marks = {str(blank): mark.kind for blank, mark in report.marks.items()}
-        key = SubmissionKey(who.id, self.activity.id, 1, item + 1, self.activity.content.items[item].sheet_key)
+        key = ClassSheetKey(who.id, self.activity.id, 1, item + 1, self.activity.content.items[item].sheet_key)
         sizes = VariantSizes(variant.model.key, variant.tokens)
         graded = Graded(marks, (), report.score, report.out_of)
         self.work.record(key, client, ClassDraft(answers, 1, sizes), graded, handed_in=True)
