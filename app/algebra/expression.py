@@ -91,7 +91,10 @@ class Expression:
         return term.symbols[0] if alone else None
 
     def size(self, sizes: Mapping[str, int]) -> int:
-        """The number it comes to, rounded up to a whole one; raises ExpressionError naming symbols without a size."""
+        """The number that this expression comes to, rounded up to a whole one.
+
+        Raises ExpressionError naming the symbols without a size.
+        """
         try:
             if self._only_symbol:
                 return sizes[self._only_symbol]
@@ -100,7 +103,7 @@ class Expression:
             raise self._without_size(sizes) from None
 
     def value(self, sizes: Mapping[str, int]) -> Fraction:
-        """The exact number it comes to; raises ExpressionError naming symbols without a size."""
+        """The exact number that this expression comes to; raises ExpressionError naming symbols without a size."""
         try:
             return Fraction(self._evaluate(sizes))
         except KeyError:
@@ -151,7 +154,7 @@ class Expression:
         return " + ".join(map(str, self.terms))
 
     def _evaluate(self, sizes: Mapping[str, int]) -> int | Fraction:
-        """The exact number it comes to; raises KeyError for a symbol without a size."""
+        """The exact number that this expression comes to; raises KeyError for a symbol without a size."""
         total: int | Fraction = 0
         for product, symbols, divisors in self.terms:
             for symbol in symbols:
@@ -167,7 +170,10 @@ class Expression:
 
 
 def _parse_term(text: str, whole: str) -> Term:
-    """Read one product such as "2*G*d_h"; raises ExpressionError, which shows the text `whole`, for anything else."""
+    """Read one product of whole numbers and symbols: "2*d_h*G" is Term(2, ("G", "d_h")).
+
+    Raises ExpressionError for anything else; `whole` is only the text that its message shows.
+    """
     factor, symbols = 1, list[str]()
     for piece in (piece.strip() for piece in text.split("*")):
         if piece.isascii() and piece.isdigit():
@@ -180,7 +186,7 @@ def _parse_term(text: str, whole: str) -> Term:
 
 
 def _multiply(a: Term, b: Term) -> Term:
-    """The product of two terms, a symbol of one cancelled against a divisor of the other: d/H times H is d."""
+    """The product of two terms as one term, a symbol of one cancelled against a divisor of the other: d/H·H is d."""
     if not a.divisors and not b.divisors:
         return Term(a.factor * b.factor, tuple(sorted(a.symbols + b.symbols)))
     symbols, divisors = sorted(a.symbols + b.symbols), sorted(a.divisors + b.divisors)
@@ -225,7 +231,10 @@ def _substitute(term: Term, meanings: Mapping[str, Expression]) -> Expression:
 
 
 def _fold(term: Term, product: tuple[str, ...], symbol: str) -> Term:
-    """One term with `symbol` written for each time that its symbols include all of `product`; divisors stay."""
+    """One term with `symbol` written for each time that its symbols include all of `product`; divisors stay.
+
+    Example: 2·H·H·N·d_h with the product ("H", "d_h") as "d" -> 2·H·N·d
+    """
     symbols = list(term.symbols)
     while all(symbols.count(part) >= product.count(part) for part in product):
         for part in product:

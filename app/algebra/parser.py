@@ -79,8 +79,8 @@ class ExpressionParser(Generic[Value]):
     def value(self) -> Value:
         """The value of all tokens; raises CannotReadError if they are no sum, or if any are left over.
 
-        The reasons of its CannotReadError are "division-by-zero", "incomplete" where something is missing, and
-        "two-numbers" where two values follow each other without an operator.
+        Its reasons are "division-by-zero", "two-numbers" where a number or name is left over, as in "3 4", and
+        "incomplete" where something is missing or another token is left over.
         """
         try:
             value = self.sum()
@@ -100,23 +100,29 @@ class ExpressionParser(Generic[Value]):
         return self.tokens[self.position - 1]
 
     def sum(self) -> Value:
-        """Read products with + or - between them, and add or subtract them from left to right."""
+        """Read products with + or - between them from the current token on, and add or subtract from left to right.
+
+        `check` gets every intermediate value, and may raise.
+        """
         value = self.product()
         while self.peek() in ("+", "-"):
             value = self.check(value + self.product() if self.take() == "+" else value - self.product())
         return value
 
     def product(self) -> Value:
-        """Read factors with * or / between them, and multiply or divide from left to right: 8/2*4 is 16."""
+        """Read factors with * or / between them from the current token on; multiply or divide from left to right.
+
+        So 8/2*4 is 16. `check` gets every intermediate value, and may raise.
+        """
         value = self.factor()
         while self.peek() in ("*", "/"):
             value = self.check(value * self.factor() if self.take() == "*" else value / self.factor())
         return value
 
     def factor(self) -> Value:
-        """Read a sum in brackets, a minus sign and a factor, or one number or name.
+        """Read one of: a sum in brackets; a minus sign and a factor, which it negates; a number or name by `atom`.
 
-        Raises CannotReadError("incomplete") for anything else, and for a bracket that is not closed.
+        Raises CannotReadError("incomplete") for anything else, for no token, and for a bracket that is not closed.
         """
         if self.peek() == "(":
             self.take()

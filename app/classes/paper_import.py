@@ -20,7 +20,7 @@ from app.classes.student_sheet import (
     student_sheet,
     variant_of,
 )
-from app.exchange.imported_models import variant_coded
+from app.exchange.imported_models import variant_from_code
 from app.grading.grade import AnswersError
 from app.grading.paper_lines import MarkedPaper, mark_line, split_name
 from app.sheets.codes import read_code
@@ -252,9 +252,9 @@ def _sheet_by_code(library: Library, store: Store, activity: Activity, code: str
     numbers = {sheet.key: number for number, sheet in enumerate(sheets, start=1)}
     frozen = Library({sheet.key: sheet for sheet in sheets}, library.models, library.wording)
     try:
-        variant = variant_coded(frozen, store, code)
+        variant = variant_from_code(frozen, store, code)
     except WorksheetError:
-        other = variant_coded(library, store, code)  # raises the sentence about a code that names nothing
+        other = variant_from_code(library, store, code)  # raises the sentence about a code that names nothing
         problem = "other-version" if other.worksheet.key in numbers else "other-sheet"
         words = {"code": other.code, "title": other.worksheet.title}
         raise WrongSheetError(library.wording.say("paper", problem, **words)) from None

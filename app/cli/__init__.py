@@ -52,7 +52,8 @@ INPUT_ERRORS = (
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command of `arguments`, by default those of the process.
 
-    Input that cannot be used ends the process with status 2 and one line on standard error, Ctrl-C with 130.
+    Input that cannot be used ends the process with status 2 and one line on standard error, Ctrl-C with 130 and
+    nothing printed. A reader that closes the pipe early, such as `head`, is no error.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -70,7 +71,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _parser(arguments: Sequence[str]) -> Parser:
-    """Return a parser with the commands of the module that the first argument belongs to, else with all commands."""
+    """Return the program's parser with the commands of the one module that the first argument belongs to.
+
+    Other modules are not imported. Where the first argument is no command, or missing, it has all commands.
+    """
     parser = Parser(prog="attention-shapes", description="Worksheets on the shapes inside attention.")
     parser.add_argument("--version", action="version", version=__version__)
     commands = Commands(parser.add_subparsers(required=True, metavar="COMMAND", parser_class=Parser))

@@ -26,7 +26,7 @@ BACKUP_PROBLEMS = {
 
 
 def add_to(commands: Commands) -> None:
-    """Add the commands of this module, with their options."""
+    """Add `backup FILE` and `restore FILE [--replace]`."""
     backup = commands.add(
         "backup", _backup, "Write everything in the database into one file; safe while running.", printable=False
     )
@@ -39,7 +39,11 @@ def add_to(commands: Commands) -> None:
 
 
 def _backup(parsed: argparse.Namespace) -> None:
-    """Write the file, and print how many rows it has; raises InputError."""
+    """Write the whole database into the file that was named, and print how many rows of how many tables it has.
+
+    Tables without rows are not counted. Raises InputError for a database that is empty or cannot be opened, and for a
+    file that cannot be written.
+    """
     with _open_database() as engine, _as_input_error(parsed.file):
         try:
             contents = write_backup(engine, parsed.file)
@@ -50,7 +54,11 @@ def _backup(parsed: argparse.Namespace) -> None:
 
 
 def _restore(parsed: argparse.Namespace) -> None:
-    """Check the file before the database is touched, then replace everything in it; raises InputError."""
+    """Replace everything in the database by the backup, and print how many rows are back and when it was made.
+
+    The file is checked first, and the database not touched if it is bad. Raises InputError for such a file, and for a
+    database with data in it unless --replace was typed.
+    """
     with _as_input_error(parsed.file):
         try:
             check_backup(parsed.file)  # before a database is created
@@ -63,7 +71,7 @@ def _restore(parsed: argparse.Namespace) -> None:
 
 @contextmanager
 def _as_input_error(file: Path) -> Iterator[None]:
-    """Turn a BackupError into an InputError with the sentence for its reason, which names the file."""
+    """In its `with` block, turn a BackupError into an InputError: the sentence for its reason, naming `file`."""
     try:
         yield
     except BackupError as error:
@@ -72,7 +80,10 @@ def _as_input_error(file: Path) -> Iterator[None]:
 
 @contextmanager
 def _open_database() -> Iterator[Engine]:
-    """Open the database without creating or migrating tables, and close it at the end; raises InputError."""
+    """Open the database of the settings for a `with` block, without creating or migrating tables; then close it.
+
+    Raises InputError for bad settings and for database errors, those inside the block included.
+    """
     settings = read_settings()
     with report_database_errors(settings):
         engine = open_engine(settings.database)

@@ -16,7 +16,10 @@ from .terminal import InputError
 
 @contextmanager
 def open_store(settings: Settings) -> Iterator[Store]:
-    """Open the store, its tables brought up to date, and close it at the end; raises InputError."""
+    """Open the store for a `with` block, its tables created or migrated to the newest version; then close it.
+
+    Raises InputError where it cannot be opened; errors inside the block are let through.
+    """
     with report_database_errors(settings):
         store = Store(settings.database)
     try:
@@ -27,7 +30,10 @@ def open_store(settings: Settings) -> Iterator[Store]:
 
 @contextmanager
 def report_database_errors(settings: Settings) -> Iterator[None]:
-    """Turn the errors of opening a database into an InputError of one line."""
+    """In its `with` block, turn database and file errors into an InputError of one line.
+
+    They are: tables made by a newer version of the program, what SQLAlchemy raises, and an unusable data folder.
+    """
     try:
         yield
     except CommandError:
@@ -39,7 +45,9 @@ def report_database_errors(settings: Settings) -> Iterator[None]:
 
 
 def link_to(settings: Settings, token: str, host: str = "", port: int = 0) -> str:
-    """Return the URL of an account link, at the address that was set, else at the host and port that are served.
+    """Return the URL of an account link: under the public URL of the settings, else at `host` and `port` over http.
+
+    An empty host and a port of 0 stand for those of the settings.
 
     Example:
         link_to(settings, "abc")  # "http://127.0.0.1:8000/links/abc"

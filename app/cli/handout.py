@@ -18,7 +18,7 @@ from .terminal import Commands, InputError, open_library, optional_whole_number,
 
 
 def add_to(commands: Commands) -> None:
-    """Add the command of this module, with its options."""
+    """Add `handout WORKSHEET -o FILE.pdf` with its options; those for how many sheets exclude each other."""
     command = commands.add("handout", _write_handout, "Make a PDF to pass round, or its key.", printable=False)
     command.add_argument("worksheet", metavar="WORKSHEET", help="key of a worksheet")
     command.add_argument(
@@ -46,21 +46,26 @@ def add_to(commands: Commands) -> None:
 
 
 def _write_handout(parsed: argparse.Namespace) -> None:
-    """Plan the sheets, typeset them and write the PDF; raises InputError, HandoutError, and what Library raises."""
+    """Plan the sheets of a handout, typeset them and write the PDF to the --output that was typed.
+
+    Raises InputError and RosterError for what was typed, HandoutError for options that do not fit, and WorksheetError
+    or TokensError for a worksheet, model or length that cannot be used.
+    """
     settings = read_settings()
     tickets = load_tickets(PROJECT / "worksheets")
     options = _options(parsed).check(tickets)
     names = _roster(parsed.roster) if parsed.roster else ()
-    sheets = plan_sheets(open_library(), options, names, _progress_line("sheets"))
+    sheets = plan_sheets(open_library(), options, names, _progress_writer("sheets"))
     documents = handout_documents(options, sheets, tickets, settings.address)
     renderer = TypstRenderer(settings.data_dir / "fonts")
-    _write_pdf(parsed.output, renderer.render_handout(documents, _progress_line("parts set")))
+    _write_pdf(parsed.output, renderer.render_handout(documents, _progress_writer("parts set")))
 
 
 def _options(parsed: argparse.Namespace) -> HandoutOptions:
-    """Return the options that were typed; raises InputError for a number that is none.
+    """Return the options that were typed; raises InputError where a number is not in digits.
 
-    A class list gives everyone a variant of their own, unless --same or a length asks for one sheet.
+    The number of sheets is that of --variants, else of --copies, else 2. --variants asks for variants, and so does a
+    class list unless --same or a length is typed, which ask for one sheet for all.
     """
     tokens = optional_whole_number(parsed.tokens, "--tokens")
     decoder_tokens = optional_whole_number(parsed.decoder_tokens, "--decoder-tokens")
@@ -90,8 +95,12 @@ def _roster(path: str) -> tuple[str, ...]:
     return read_names(sys.stdin.buffer.read(MAX_ROSTER_BYTES + 1) if path == "-" else read_file(Path(path)))
 
 
-def _progress_line(unit: str) -> ReportProgress | None:
-    """Return a function that writes "50 of 200 sheets" over the last line; None where nobody watches a terminal."""
+def _progress_writer(unit: str) -> ReportProgress | None:
+    """Return a function that writes "50 of 200 sheets", with `unit` as "sheets", over the last line on standard error.
+
+    It writes at every 50th step and at the last, or at every step of fewer than 50; nothing for a single one. None
+    where standard error is no terminal.
+    """
     if not sys.stderr.isatty():
         return None
 
@@ -104,7 +113,7 @@ def _progress_line(unit: str) -> ReportProgress | None:
 
 
 def _write_pdf(path: str, pdf: bytes) -> None:
-    """Write the PDF to a file, or with "-" to standard output; raises InputError."""
+    """Write the PDF to a file, or to standard output for "-"; raises InputError for a file that cannot be written."""
     if path == "-":
         sys.stdout.buffer.write(pdf)
         return

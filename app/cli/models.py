@@ -39,7 +39,7 @@ MODEL_HELP = "key of a model, path of a config.json, or org/name on the Hugging 
 
 
 def add_to(commands: Commands) -> None:
-    """Add the commands of this module, with their options."""
+    """Add the commands `models`, `shapes`, `parameters` and `run`, with their options."""
     commands.add("models", _list_models, "List the models that worksheets can be made from.")
     shapes_command = commands.add("shapes", _show_shapes, "Print every shape of one head and of its layer.")
     parameters = commands.add("parameters", _show_parameters, "Count every parameter tensor of a model.")
@@ -61,7 +61,7 @@ def add_to(commands: Commands) -> None:
 
 
 def _list_models(parsed: argparse.Namespace) -> None:
-    """Print key, name, family and model card of every model of the library."""
+    """Print key, name, family and model card of every model of the library, as a table or with --json as a list."""
     models = open_library().models.values()
     if parsed.json:
         print_json([{"key": m.key, "name": m.name, "family": m.architecture.family, "card": m.card} for m in models])
@@ -70,7 +70,7 @@ def _list_models(parsed: argparse.Namespace) -> None:
 
 
 def _show_shapes(parsed: argparse.Namespace) -> None:
-    """Print the shapes of each model that was named, as tables or one line of JSON each."""
+    """Print the shapes of each model that was named for inputs of --tokens: as tables, or one line of JSON a model."""
     decoder_tokens = optional_whole_number(parsed.decoder_tokens, "--decoder-tokens")
     for name in parsed.models:
         architecture = _architecture(name)
@@ -82,7 +82,11 @@ def _show_shapes(parsed: argparse.Namespace) -> None:
 
 
 def _print_shapes(architecture: Architecture, described: dict[str, Any]) -> None:
-    """Print the sizes, then a table of shapes for each part that the model has, such as a decode step."""
+    """Print a heading, the sizes that the model has, then one titled table of shapes for each part that it has.
+
+    `described` is the result of `shapes_json.shapes`. The parts are one head, one layer, a decode step, cross attention
+    and the whole model, in this order.
+    """
     print(f"{architecture.name} ({described['family']}), {described['tokens']} tokens")
     print("  ".join(f"{symbol}={size}" for symbol, size in described["sizes"].items() if size is not None))
     for part, title in PART_TITLES.items():
@@ -93,7 +97,7 @@ def _print_shapes(architecture: Architecture, described: dict[str, Any]) -> None
 
 
 def _show_parameters(parsed: argparse.Namespace) -> None:
-    """Print the parameter tensors of each model that was named, as tables or one line of JSON each."""
+    """Print the parameter tensors and their sums for each model that was named: as tables, or one line of JSON each."""
     for name in parsed.models:
         architecture = _architecture(name)
         if parsed.json:
@@ -103,7 +107,10 @@ def _show_parameters(parsed: argparse.Namespace) -> None:
 
 
 def _print_parameters(architecture: Architecture, count: dict[str, Any]) -> None:
-    """Print a table of the parameter tensors, then the sums by run of equal layers and in all."""
+    """Print a table of the parameter tensors, then a line of sums for each run of equal layers, then the model's sums.
+
+    `count` is the result of `parameters_json`. The model's sums are embedding, output head, other, active and total.
+    """
     print(f"{architecture.name} ({architecture.family}), count as {architecture.model_class}\n")
     print_table(
         [("tensor", "symbols", "shape", "numbers", "times")]
@@ -122,7 +129,11 @@ def _print_parameters(architecture: Architecture, count: dict[str, Any]) -> None
 
 
 def _run_head(parsed: argparse.Namespace) -> None:
-    """Run one head or layer in torch, and print its shapes and whether they are those of the table of tensors."""
+    """Run one head or layer in torch, as --topic says, and print its shapes and whether the table of tensors agrees.
+
+    With --json everything that `run_head` reports is one line instead. Raises InputError for a --head or --tokens that
+    is no whole number, and ForwardError for what cannot be run.
+    """
     head = whole_number(parsed.head, "--head")
     options = {"topic": parsed.topic, "head": head, "device": parsed.device, "dtype": parsed.dtype}
     result = run_head(_architecture(parsed.model), _tokens(parsed), **options).as_dict()
@@ -140,14 +151,15 @@ def _shape_row(key: str, shape: list[int]) -> tuple[str, str]:
 
 
 def _tokens(parsed: argparse.Namespace) -> int:
-    """Return the number of tokens that was typed; raises InputError."""
+    """Return the number that --tokens has; raises InputError where it is no whole number in digits."""
     return whole_number(parsed.tokens, "--tokens")
 
 
 def _architecture(name: str) -> Architecture:
-    """Return the model with this key, else of this config.json, else of this name on the Hub.
+    """Return the library's model with this key, else that of the config.json at this path, else of this Hub name.
 
-    Raises InputError where there is none of them, ConfigError and HubError.
+    A model of a file is called after it, or after its folder if it is a config.json. Only org/name without ".json" at
+    its end is looked up on the Hub. Raises InputError for any other name without a file, ConfigError and HubError.
     """
     library = open_library()
     if name in library.models:
@@ -161,7 +173,7 @@ def _architecture(name: str) -> Architecture:
 
 
 def _is_file(path: Path) -> bool:
-    """Tell whether there is a file; False also for what cannot be a path."""
+    """Tell whether the path leads to a file; False also for a text that cannot be a path, such as a very long one."""
     try:
         return path.is_file()
     except OSError:  # such as a name that is too long for any file

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def add_to(commands: Commands) -> None:
-    """Add the command of this module; its help explains every setting."""
+    """Add the command `serve`, which has no options; its help explains every setting."""
     commands.add("serve", _serve, _serve_help(), printable=False)
 
 
@@ -29,7 +29,10 @@ def _serve_help() -> str:
 
 
 def _serve(_parsed: argparse.Namespace) -> None:
-    """Serve until the process ends; raises InputError where the address is taken or the database cannot be opened."""
+    """Bind the address, open the database, delete what has expired, print where the app is, and serve until the end.
+
+    Raises InputError for bad settings, an address that cannot be bound, and a database that cannot be opened.
+    """
     from app.main import create_app  # not at the top of the file, so that `serve --help` starts without it
 
     settings = read_settings()
@@ -49,7 +52,10 @@ def _serve(_parsed: argparse.Namespace) -> None:
 
 
 def _greet(settings: Settings, store: Store, host: str, port: int) -> None:
-    """Print where the app is, what keeps mail from being sent, and while nobody has an account the link for one."""
+    """Print where the app is; also that no mail is sent, if a mail server is set without the public URL.
+
+    While no teacher has an account, also make and print a link that makes the first one.
+    """
     print(f"Attention Shapes is at http://{host}:{port} (Ctrl-C ends it)", flush=True)
     if settings.smtp and not settings.address:
         print("No mail is sent: links need ATTENTION_SHAPES_ADDRESS, such as https://shapes.example.org", flush=True)
@@ -59,7 +65,10 @@ def _greet(settings: Settings, store: Store, host: str, port: int) -> None:
 
 
 def _serve_at(listening: socket.socket, app: FastAPI, settings: Settings) -> None:
-    """Serve until the process ends: in this process, or with several workers in as many, each with its own app."""
+    """Serve on the bound socket until the process ends: `app` in this process if the settings ask for one worker.
+
+    Several workers are processes that each make an app of their own; then the store of `app` is closed first.
+    """
     import uvicorn
     from uvicorn.supervisors import Multiprocess
 

@@ -15,7 +15,7 @@ from .terminal import Commands, InputError, open_library, read_settings
 
 
 def add_to(commands: Commands) -> None:
-    """Add the commands of this module, with their options."""
+    """Add `teacher add|reset EMAIL` and `sample-course [EMAIL] [--remove]`."""
     teacher = commands.add("teacher", _print_password_link, "Make accounts for those who teach.", printable=False)
     teacher.add_argument("action", choices=("add", "reset"), help="add one, or make a link that sets a new password")
     teacher.add_argument("email", metavar="EMAIL")
@@ -31,7 +31,11 @@ def add_to(commands: Commands) -> None:
 
 
 def _print_password_link(parsed: argparse.Namespace) -> None:
-    """Make an account, or only look for it, and print the link that sets its password; raises InputError."""
+    """Make an account (`add`) or find one (`reset`), and print a link that sets its password; noted in the audit log.
+
+    Raises InputError for what is no e-mail address, an `add` where there is an account, and a `reset` where there is
+    none.
+    """
     email, settings = parse_email(parsed.email), read_settings()
     if email is None:
         raise InputError(f"“{parsed.email[:60]}” is no e-mail address.")
@@ -48,7 +52,10 @@ def _print_password_link(parsed: argparse.Namespace) -> None:
 
 
 def _add_or_remove_sample(parsed: argparse.Namespace) -> None:
-    """Make a sample course for a teacher, or with --remove delete all of theirs; raises InputError."""
+    """Make a sample course for a teacher, or with --remove delete all of theirs; noted in the audit log.
+
+    The teacher is the one with the e-mail that was typed, else the only one there is; raises InputError for none.
+    """
     with open_store(read_settings()) as store:
         teacher = _find_teacher(store, parsed.email)
         if parsed.remove:
@@ -60,7 +67,7 @@ def _add_or_remove_sample(parsed: argparse.Namespace) -> None:
 
 
 def _remove_samples(store: Store, teacher: Teacher) -> None:
-    """Delete every sample course of a teacher, with all that its simulated students did."""
+    """Delete every sample course on whose staff a teacher is, noted in the audit log; print whether there was any."""
     samples = [taught.course for taught in store.courses.taught_by(teacher) if taught.course.sample]
     for course in samples:
         store.courses.delete(course)
@@ -69,7 +76,10 @@ def _remove_samples(store: Store, teacher: Teacher) -> None:
 
 
 def _find_teacher(store: Store, email: str | None) -> Teacher:
-    """Return the teacher with this e-mail, without one the only teacher; raises InputError for none or several."""
+    """Return the teacher with this e-mail, or the only teacher there is if it is None or "".
+
+    Raises InputError if nobody has the e-mail, or if there is not exactly one teacher.
+    """
     teacher = store.people.find_teacher(email) if email else store.people.only_teacher()
     if teacher is None:
         raise InputError("Say whose it is: sample-course EMAIL, of somebody with an account (teacher add makes one).")

@@ -44,7 +44,10 @@ class Commands:
     def add(
         self, name: str, run: Callable[[argparse.Namespace], None], help_: str, *, printable: bool = True
     ) -> argparse.ArgumentParser:
-        """Add a command and return its parser; a `printable` one has --json, for a line of JSON in place of a table."""
+        """Add a command that `main` carries out with `run`, and return its parser for further options.
+
+        A `printable` one has --json, for a line of JSON in place of a table. `help_` is its one-line help.
+        """
         added = self._subparsers.add_parser(name, help=help_, description=help_)
         added.set_defaults(run=run)
         if printable:
@@ -75,9 +78,9 @@ def optional_whole_number(text: str | None, option: str) -> int | None:
 
 
 def read_file(path: Path) -> bytes:
-    """Return the content of a file, at most one byte more than the longest config; raises InputError.
+    """Return the first MAX_CONFIG_BYTES + 1 bytes of a file; raises InputError for one that cannot be read.
 
-    The byte more lets the caller see that the file is too long.
+    The byte more than a config may have lets the caller see that the file is too long.
     """
     try:
         with path.open("rb") as file:
@@ -93,7 +96,10 @@ def print_json(value: object) -> None:
 
 
 def print_table(rows: Sequence[Sequence[object]]) -> None:
-    """Print rows of equal length as columns, each as wide as its widest cell; there must be a row."""
+    """Print rows of equal length as left-aligned columns, two spaces apart, each as wide as its widest cell.
+
+    There must be at least one row.
+    """
     texts = [[str(cell) for cell in row] for row in rows]
     widths = [max(len(row[column]) for row in texts) for column in range(len(texts[0]))]
     for row in texts:

@@ -21,7 +21,7 @@ from .terminal import Commands, InputError, open_library, print_json, print_tabl
 
 
 def add_to(commands: Commands) -> None:
-    """Add the commands of this module, with their options."""
+    """Add the commands `worksheets`, `variant`, `grade` and `check-worksheets`, with their options."""
     commands.add("worksheets", _list_worksheets, "List the worksheets.")
     sheet = commands.add("variant", _show_variant, "Print the sheet that a seed draws: the same seed, the same sheet.")
     sheet.add_argument("--key", action="store_true", help="print the answers too")
@@ -44,7 +44,7 @@ def add_to(commands: Commands) -> None:
 
 
 def _list_worksheets(parsed: argparse.Namespace) -> None:
-    """Print key, title, model, topic and tokens of every worksheet."""
+    """Print key, title, model, topic and tokens of every worksheet, as a table or with --json as a list."""
     sheets = open_library().worksheets.values()
     if parsed.json:
         keys = ("key", "title", "model", "topic", "tokens")
@@ -54,9 +54,10 @@ def _list_worksheets(parsed: argparse.Namespace) -> None:
 
 
 def _sheet(parsed: argparse.Namespace) -> Variant:
-    """Return the sheet of a code, or of a worksheet with its own sizes or, with --seed, drawn ones.
+    """Return the sheet of the worksheet key or sheet code that was typed; a key wins where a text could be both.
 
-    Raises InputError for a seed beside a code, WorksheetError for an unknown worksheet or code.
+    A worksheet has its own sizes, or with --seed drawn ones. Raises InputError for a seed beside a code, WorksheetError
+    for an unknown worksheet or code.
     """
     library, name = open_library(), parsed.worksheet
     if name not in library.worksheets and read_code(name):
@@ -67,7 +68,7 @@ def _sheet(parsed: argparse.Namespace) -> Variant:
 
 
 def _show_variant(parsed: argparse.Namespace) -> None:
-    """Print a sheet, with --key with its answers."""
+    """Print the sheet that was named, as text or with --json as one line; its answers only with --key."""
     variant = _sheet(parsed)
     if parsed.json:
         answers = {"key": {str(blank): size for blank, size in variant.key.items()}} if parsed.key else {}
@@ -78,7 +79,10 @@ def _show_variant(parsed: argparse.Namespace) -> None:
 
 
 def _print_variant(variant: Variant, key: bool) -> None:
-    """Print the sheet as text, its boxes empty or with `key` filled in, and the misconceptions it cannot tell apart."""
+    """Print the sheet as text, its boxes as "____" or, if `key`, with size and symbols: "100 = N".
+
+    Then a line for each pair of misconceptions that it cannot tell apart.
+    """
     print(f"{variant.title}   {variant.code}\n\n{variant.text.description}\n{variant.text.task}\n")
     rows = [("", *variant.fields)]
     for row in variant.rows:
@@ -96,7 +100,11 @@ def _print_variant(variant: Variant, key: bool) -> None:
 
 
 def _grade_answers(parsed: argparse.Namespace) -> None:
-    """Print the marks of answers from a file or standard input, with --hint with a hint."""
+    """Mark answers from a file, or standard input for "-", and print marks, score, diagnosis and, with --hint, a hint.
+
+    With --json the report is one line. Raises InputError for answers that cannot be read, and AnswersError for an
+    answer to a box that the sheet lacks.
+    """
     variant = _sheet(parsed)
     report = grade(variant, _answers(parsed.answers))
     hint = write_hint(variant, report, parsed.hint) if parsed.hint else None
@@ -108,7 +116,10 @@ def _grade_answers(parsed: argparse.Namespace) -> None:
 
 
 def _answers(name: str) -> dict[str, str]:
-    """Return the texts by blank of a JSON file, with "-" of standard input; raises InputError for any other content."""
+    """Return the answers in a JSON file, or in standard input for "-": one object of texts by blank.
+
+    Raises InputError for any other content, for more than MAX_CONFIG_BYTES, and for a file that cannot be read.
+    """
     text = sys.stdin.buffer.read(MAX_CONFIG_BYTES + 1) if name == "-" else read_file(Path(name))
     if len(text) > MAX_CONFIG_BYTES:
         raise InputError(f"{name} is longer than {MAX_CONFIG_BYTES:,} bytes: answers are short texts.")
@@ -122,7 +133,7 @@ def _answers(name: str) -> dict[str, str]:
 
 
 def _print_report(report: Report, hint: Hint | None) -> None:
-    """Print a line for each mark, the score, the diagnosis, and the hint unless it says the same."""
+    """Print a line for each mark, the score, the diagnosis if any, and the hint unless it repeats the diagnosis."""
     print_table([(blank, mark.kind, mark.text[:40], mark.message) for blank, mark in report.marks.items()])
     print(f"{report.score} of {report.out_of}")
     if report.diagnosis:
@@ -132,8 +143,9 @@ def _print_report(report: Report, hint: Hint | None) -> None:
 
 
 def _check_worksheets(parsed: argparse.Namespace) -> None:
-    """Print every finding about the worksheets of a folder; exit with 1 if an author should mend one of them.
+    """Print every finding about the worksheets of a folder, by default the app's own; then how many need mending.
 
+    With --json only the findings, as one line. Exits with status 1 if an author should mend any of them.
     Raises InputError for a folder without worksheets, WorksheetError for a file that cannot be read.
     """
     library = open_library(Path(parsed.folder)) if parsed.folder else open_library()

@@ -50,7 +50,7 @@ def canvas_csv(students: Sequence[Student], columns: Sequence[GradebookColumn]) 
     Canvas finds a student by its own ID (unknown here), then by SIS ID, by login and last by name. The number on the
     roster may be SIS ID or login, so it is written in both columns.
     """
-    titles = _unique(_CANVAS_ID.sub(r"[\1]", _CANVAS_TITLE.sub(r"\1-", column.title)) for column in columns)
+    titles = _unique_titles(_CANVAS_ID.sub(r"[\1]", _CANVAS_TITLE.sub(r"\1-", column.title)) for column in columns)
     rows: list[Sequence[Cell]] = [("Student", "ID", "SIS User ID", "SIS Login ID", "Section", *titles)]
     rows.append(("    Points Possible", "", "", "", "", *(column.points for column in columns)))
     rows += [
@@ -67,7 +67,7 @@ def moodle_csv(students: Sequence[Student], columns: Sequence[GradebookColumn]) 
     """
     numbered = [student for student in students if student.roster_key]
     by_email = bool(numbered) and all("@" in str(student.roster_key) for student in numbered)
-    titles = _unique(f"{column.title} (%)" for column in columns)
+    titles = _unique_titles(f"{column.title} (%)" for column in columns)
     rows: list[Sequence[Cell]] = [("Email address" if by_email else "ID number", "Full name", *titles)]
     rows += [(s.roster_key, s.name, *(_percent(column, s) for column in columns)) for s in numbered]
     return plain_csv(rows)
@@ -91,7 +91,7 @@ def _sheet_index(activity: Activity, attempt: ClassAttempt) -> int | None:
     return attempt.sheet_number - 1 if earlier else None
 
 
-def _unique(titles: Iterable[str]) -> Iterator[str]:
+def _unique_titles(titles: Iterable[str]) -> Iterator[str]:
     """Yield the titles, a repeated one with its count, since gradebooks merge columns of one title: "A", "A [2]"."""
     counts = dict[str, int]()
     for title in titles:

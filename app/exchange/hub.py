@@ -198,7 +198,7 @@ async def _read_bounded(response: httpx.Response, name: str) -> bytes:
     Also raises it as soon as the stated or the true length is over MAX_CONFIG_BYTES, without reading the rest.
     """
     if response.status_code != 200:
-        raise _refusal(response, name)
+        raise _refusal_error(response, name)
     stated = response.headers.get("Content-Length", "")
     body = bytearray()
     if not (stated.isdigit() and int(stated) > MAX_CONFIG_BYTES):
@@ -211,7 +211,7 @@ async def _read_bounded(response: httpx.Response, name: str) -> bytes:
     raise HubError("too-large", name=name)
 
 
-def _refusal(response: httpx.Response, name: str) -> HubError:
+def _refusal_error(response: httpx.Response, name: str) -> HubError:
     """Return the error for a hub's refusal. Without an error code, 401 and 404 mean missing or private, 403 gated."""
     status, code = response.status_code, response.headers.get("X-Error-Code", "")
     if code == "EntryNotFound":

@@ -45,7 +45,7 @@ def library_with_model(library: Library, store: Store, key: str | None) -> Libra
     return replace(library, models={**library.models, key: _model(stored, library.wording)})
 
 
-def variant_coded(library: Library, store: Store, text: str) -> Variant:
+def variant_from_code(library: Library, store: Store, text: str) -> Variant:
     """Return the sheet that a sheet code names, also one of an imported model.
 
     Raises WorksheetError for a code that names no sheet.

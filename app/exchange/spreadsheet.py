@@ -48,12 +48,12 @@ def plain_csv(rows: Iterable[Sequence[Cell]]) -> str:
 def _line(row: Sequence[Cell], quoting: Literal[0, 2]) -> str:
     """Return one line with its CRLF, formulas escaped; `quoting` is csv.QUOTE_MINIMAL or csv.QUOTE_NONNUMERIC."""
     file = io.StringIO()
-    cells = (_written(escape_formula(cell)) for cell in row)
+    cells = (_cell_value(escape_formula(cell)) for cell in row)
     csv.writer(file, quoting=quoting, lineterminator="\r\n").writerow(cells)
     return file.getvalue()
 
 
-def _written(cell: Cell) -> Cell:
+def _cell_value(cell: Cell) -> Cell:
     """Return a cell as it is written: True as "yes", False as "no", 14.0 as 14, None as an empty cell."""
     if isinstance(cell, bool):
         return "yes" if cell else "no"

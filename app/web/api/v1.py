@@ -7,7 +7,7 @@ from typing import Any, Literal
 from fastapi import APIRouter, HTTPException
 from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
-from app.exchange.imported_models import import_config, import_from_hub, library_with_model, variant_coded
+from app.exchange.imported_models import import_config, import_from_hub, library_with_model, variant_from_code
 from app.forward.head_run import HeadNotRun, NotRunReason, run_architecture
 from app.grading.grade import grade
 from app.grading.hints import write_hint
@@ -309,7 +309,7 @@ def _requested_variant(services: Services, body: GradeRequest) -> Variant:
     if body.code is not None:
         if (body.seed, body.model, body.tokens) != (None, None, None):
             raise HTTPException(422, "A code says all sizes of its sheet: leave out seed, model and tokens.")
-        return variant_coded(services.library, services.store, body.code)
+        return variant_from_code(services.library, services.store, body.code)
     worksheet, library = body.worksheet or "", library_with_model(services.library, services.store, body.model)
     if body.seed is None:
         return library.variant(worksheet, body.model, body.tokens)

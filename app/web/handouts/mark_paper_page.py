@@ -9,7 +9,7 @@ from typing import Annotated
 from annotated_doc import Doc
 from fastapi import APIRouter, Depends, Request, Response
 
-from app.exchange.imported_models import variant_coded
+from app.exchange.imported_models import variant_from_code
 from app.exchange.spreadsheet import BOM
 from app.grading.grade import AnswersError
 from app.grading.paper_lines import MarkedPaper, blank_order, mark_lines
@@ -102,7 +102,7 @@ def export_marked_papers(services: ServicesDep, form: PaperFormDep) -> Response:
 
 def _variant(services: Services, code: str) -> Variant:
     """Return the sheet of a code, also of an imported model; raises WorksheetError."""
-    return variant_coded(services.library, services.store, code)
+    return variant_from_code(services.library, services.store, code)
 
 
 def _mark_paper_page(variant: Variant) -> MarkPaperPage:

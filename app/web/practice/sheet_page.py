@@ -9,7 +9,7 @@ from annotated_doc import Doc
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 
-from app.exchange.imported_models import library_with_model, variant_coded
+from app.exchange.imported_models import library_with_model, variant_from_code
 from app.figures.figures import Figure
 from app.figures.scale import ScaleName
 from app.grading.explanations import Explanation, explain_diagnosis
@@ -137,14 +137,14 @@ def show_sheet(
 @router.get("/v/{code}")
 def open_sheet_code(library: LibraryDep, store: StoreDep, code: str) -> Response:
     """Redirect to the sheet with this code; raises WorksheetError for a code of no sheet."""
-    return RedirectResponse(sheet_link(variant_coded(library, store, code)), 303)
+    return RedirectResponse(sheet_link(variant_from_code(library, store, code)), 303)
 
 
 @router.get("/v")
 def find_sheet_code(library: LibraryDep, store: StoreDep, code: str = "") -> Response:
     """Redirect to the sheet with the code that was typed; a code of no sheet comes back with a sentence (404)."""
     try:
-        return RedirectResponse(sheet_link(variant_coded(library, store, code)), 303)
+        return RedirectResponse(sheet_link(variant_from_code(library, store, code)), 303)
     except WorksheetError as error:
         chooser = replace(_chooser(library, FIRST_WORKSHEET, "", None), code=code[:60], code_problem=str(error))
         return render("practice/sheet.html", SheetPage(chooser), 404)
