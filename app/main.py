@@ -64,7 +64,10 @@ PAGES = (
 
 
 def create_app(settings: Settings | None = None) -> FastAPI:
-    """The whole app: settings from the environment if none are given; raises WorksheetError for a broken worksheet."""
+    """The whole app, its services made and every page registered; settings from the environment if none are given.
+
+    Opens the database, and closes it when the app ends. Raises WorksheetError for a worksheet that cannot be read.
+    """
     settings = settings or Settings()
     library = load_library(PROJECT / "worksheets")
     tickets = load_tickets(PROJECT / "worksheets")
@@ -74,6 +77,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        """Do nothing when the app starts; when it ends, close outbox (if there is mail), runner and store in turn."""
         yield
         if services.mail:
             services.mail.outbox.close()

@@ -97,7 +97,10 @@ class Settings(BaseSettings):
 
     @property
     def database(self) -> str:
-        """The URL of the database as SQLAlchemy takes it; without `database_url` a file in `data_dir`."""
+        """The URL of the database as SQLAlchemy takes it, with psycopg as the driver of PostgreSQL.
+
+        Without `database_url` it is an SQLite file in `data_dir`.
+        """
         if not self.database_url:
             return f"sqlite:///{self.data_dir / 'attention-shapes.sqlite3'}"
         scheme, _, rest = self.database_url.partition("://")

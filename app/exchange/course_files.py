@@ -58,7 +58,7 @@ class CourseFiles:
         )
 
     def answer_rows(self) -> Iterator[CsvRow]:
-        """Yield a header, then one row for each box of each attempt."""
+        """Yield ANSWERS_HEADER, then one row for each box of each attempt, with the typed answer and its mark."""
         yield ANSWERS_HEADER
         for described, attempt in self._described_attempts():
             for box, mark in attempt.marks.items():
@@ -71,7 +71,10 @@ class CourseFiles:
             yield (*described, attempt.score, attempt.out_of, ", ".join(attempt.misconceptions))
 
     def ticket_rows(self) -> Iterator[CsvRow]:
-        """Yield a header, then one row for each exit-ticket answer; anonymous answers come in a random order."""
+        """Yield TICKETS_HEADER, then one row for each exit-ticket answer, with its question in the latest wording.
+
+        They come by activity, the anonymous ones of each first, without name and number and in a random order.
+        """
         yield TICKETS_HEADER
         for activity in self.activities:
             answers = self._ticket_answers_of(activity)
@@ -99,7 +102,11 @@ class CourseFiles:
         return moodle_csv(tuple(self.students.values()), self.gradebook_columns)
 
     def write_zip(self, file: IO[bytes], readme: str) -> None:
-        """Write everything about the course into one ZIP, except what grants access: join codes, tokens and hashes."""
+        """Write everything about the course into one ZIP, except what grants access: join codes, tokens and hashes.
+
+        It holds README.txt with the text `readme`, the four tables and both gradebooks as CSV, course.json, and a JSON
+        file for each activity.
+        """
         tables = {"answers": self.answer_rows(), "attempts": self.attempt_rows(), "exit-tickets": self.ticket_rows(),
                   "students": self.student_rows()}  # fmt: skip
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -115,7 +122,7 @@ class CourseFiles:
                 archive.writestr(f"activities/{activity.id}.json", _json(self._activity_json(activity)))
 
     def _course_json(self) -> dict[str, Any]:
-        """Return course.json: the course, its staff, its students and the titles of its activities."""
+        """Return course.json: the course, its staff, its students, and id, title and state of its activities."""
         staff = [{"name": m.name, "email": m.email, "role": m.role} for m in self.store.courses.staff(self.course)]
         students = [
             {"id": s.id, "name": s.name, "number": s.roster_key, "joined_at": s.joined_at}
@@ -125,7 +132,11 @@ class CourseFiles:
         return {**asdict(self.course), "staff": staff, "students": students, "activities": activities}
 
     def _activity_json(self, activity: Activity) -> dict[str, Any]:
-        """Return activities/N.json: the plan, every revision, and all that the students did."""
+        """Return activities/N.json: the plan, every revision, and all that the students on the roster did.
+
+        That is attendance, drafts, attempts and exit-ticket answers, without ids that would tell whose an anonymous
+        answer is.
+        """
         work = self.store.classwork
         attempts = [_without_client_id(attempt) for attempt in self._attempts_of(activity)]
         tickets = [
@@ -148,7 +159,10 @@ class CourseFiles:
         return [attempt for attempt in attempts if attempt.student_id in self.students]
 
     def _ticket_answers_of(self, activity: Activity) -> list[TicketAnswer]:
-        """Return the exit-ticket answers, anonymous ones first in a new random order, the others by student."""
+        """Return the exit-ticket answers, anonymous ones first in a new random order, the others by student id.
+
+        Left out are those of students who were not on the roster when it was read.
+        """
         answers = [
             answer
             for answer in self.store.exit_tickets.answers(activity.id)
@@ -158,7 +172,10 @@ class CourseFiles:
         return sorted(answers, key=lambda answer: answer.student_id or 0)
 
     def _described_attempts(self) -> Iterator[tuple[CsvRow, ClassAttempt]]:
-        """Yield each attempt with its first columns, by activity, then by the student's name, sheet and time."""
+        """Yield each attempt with its columns of ATTEMPT_HEADER, by activity, then student's name, sheet and time.
+
+        A student's attempts on one sheet are numbered from 1, and only the last of them counts.
+        """
         name_order = {student_id: place for place, student_id in enumerate(self.students)}
         for activity in self.activities:
             attempts = self._attempts_of(activity)
@@ -172,7 +189,10 @@ class CourseFiles:
                 yield self._description(activity, title, attempt, counts[key], attempt.id == last[key]), attempt
 
     def _description(self, activity: Activity, title: str, attempt: ClassAttempt, number: int, counts: bool) -> CsvRow:
-        """Return the columns of ATTEMPT_HEADER, with the time in the time zone of the course."""
+        """Return the columns of ATTEMPT_HEADER for one attempt, with the time in the time zone of the course.
+
+        `title` is that of its worksheet, `number` and `counts` go into the columns "attempt" and "counts".
+        """
         student, plan = self.students[attempt.student_id], activity.plan
         local = attempt.created_at.astimezone(ZoneInfo(self.course.time_zone))
         return (

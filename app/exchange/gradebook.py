@@ -29,7 +29,8 @@ def gradebook_column(activity: Activity, points: Sequence[int], attempts: Iterab
     """Return the column of an activity: each student's last attempt on each sheet counts, a sheet not tried is worth 0.
 
     `points` are those of each sheet of the activity as it is now. An attempt earns its share of them, score / out_of,
-    since a student's own numbers may have led to more or fewer boxes.
+    since a student's own numbers may have led to more or fewer boxes. Scores are rounded to 2 decimals; students
+    without an attempt have none.
     """
     last: dict[tuple[int, int], ClassAttempt] = {}
     for attempt in sorted(attempts, key=lambda attempt: attempt.id):
@@ -47,6 +48,9 @@ def gradebook_column(activity: Activity, points: Sequence[int], attempts: Iterab
 def canvas_csv(students: Sequence[Student], columns: Sequence[GradebookColumn]) -> str:
     """Return a gradebook as Canvas exports and imports it, with the row of possible points below the header.
 
+    Every student has a row, with an empty cell for an activity not tried. Titles are changed where Canvas would take
+    them for columns of its own.
+
     Canvas finds a student by its own ID (unknown here), then by SIS ID, by login and last by name. The number on the
     roster may be SIS ID or login, so it is written in both columns.
     """
@@ -60,10 +64,11 @@ def canvas_csv(students: Sequence[Student], columns: Sequence[GradebookColumn]) 
 
 
 def moodle_csv(students: Sequence[Student], columns: Sequence[GradebookColumn]) -> str:
-    """Return grades in per cent, the scale of the grade items that Moodle makes on import.
+    """Return a CSV file of grades in per cent of each column's points, the scale of grade items that Moodle makes.
 
-    Students without a number on the roster are left out: Moodle would give their grades to the student in the row
-    above. The key column is the e-mail address where every number is one, else the ID number.
+    The cell of an activity not tried is empty. Students without a number on the roster are left out: Moodle would give
+    their grades to the student in the row above. The key column is the e-mail address where every number is one, else
+    the ID number.
     """
     numbered = [student for student in students if student.roster_key]
     by_email = bool(numbered) and all("@" in str(student.roster_key) for student in numbered)
@@ -92,7 +97,10 @@ def _sheet_index(activity: Activity, attempt: ClassAttempt) -> int | None:
 
 
 def _unique_titles(titles: Iterable[str]) -> Iterator[str]:
-    """Yield the titles, a repeated one with its count, since gradebooks merge columns of one title: "A", "A [2]"."""
+    """Yield the titles in their order, a repeated one with its count: "A", "B", "A" become "A", "B", "A [2]".
+
+    Gradebooks merge columns of one title.
+    """
     counts = dict[str, int]()
     for title in titles:
         counts[title] = counts.get(title, 0) + 1

@@ -68,7 +68,7 @@ def hub_host() -> str:
 
 
 def repository_name(text: str) -> str | None:
-    """Return the org/name in `text`, which may also be the URL of the model's page; None where it is neither.
+    """Return the org/name in `text`, stripped, which may also be the URL of a page of the model; None for other texts.
 
     Example:
         repository_name("https://huggingface.co/org/name/tree/main")  # "org/name"
@@ -85,7 +85,8 @@ def fetch_config(name_or_url: str, cache_dir: Path, *, allowed: bool) -> object:
 
     The hub is asked each time; the copy in `cache_dir` is used where the file has not changed, where the hub cannot be
     reached and where it answers with an error of its own. Waits for at most FETCH_TIMEOUT_S. Raises HubError for every
-    other case, also without `allowed`, which is the operator's setting. Call it from a thread without an event loop.
+    other case: without `allowed`, the operator's setting; for no name or URL of a model; while MAX_FETCHES others run;
+    for a model that is missing or gated; for text that is not JSON. Call it from a thread without an event loop.
     """
     if not allowed:
         raise HubError("off")
@@ -113,7 +114,7 @@ class _CachedFile:
 
     @staticmethod
     def read(path: Path) -> _CachedFile | None:
-        """Return the cached file; None where there is none that can be read."""
+        """Return the cached file at `path`; None where there is none, or none that can be read."""
         try:
             etag, _, content = path.read_bytes().partition(b"\n")
             return _CachedFile(etag.decode("ascii"), content)
@@ -121,7 +122,7 @@ class _CachedFile:
             return None
 
     def write(self, path: Path) -> None:
-        """Replace the file at once, so that no other process reads half of it; raises OSError."""
+        """Write the file to `path`, making its folder; an older one is replaced in one step. Raises OSError."""
         path.parent.mkdir(parents=True, exist_ok=True)
         unfinished = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
         unfinished.write_bytes(self.etag.encode("ascii", errors="ignore") + b"\n" + self.content)
@@ -134,7 +135,11 @@ def _endpoint() -> str:
 
 
 def _fetch_or_cached(name: str, path: Path) -> bytes:
-    """Return the file's bytes; those in the cache where the hub cannot give any; raises HubError."""
+    """Return the bytes of a model's config.json from the hub, and keep them at `path`, the file of the cache.
+
+    The bytes kept earlier are returned where the file is unchanged, the hub cannot be reached in time, or it answers
+    with an error of its own; without any, and for every refusal such as a missing or gated model, raises HubError.
+    """
     import httpx  # not at the top of the file, so that the app and the other commands start without it
 
     cached = _CachedFile.read(path)
@@ -158,10 +163,11 @@ def _fetch_or_cached(name: str, path: Path) -> bytes:
 
 
 async def _fetch(name: str, cached: _CachedFile | None) -> _CachedFile:
-    """Return the file as the hub has it, `cached` itself if it has not changed; raises HubError, httpx.HTTPError.
+    """Return the config.json as the hub has it now, or `cached` itself if the hub says that it has not changed.
 
     Redirects, such as those of renamed models, are followed only to hosts of the hub, so that no hub can make this
-    server ask an address in the operator's own network.
+    server ask an address in the operator's own network. Another host, a refusal and MAX_REDIRECTS redirects raise
+    HubError; a hub that cannot be reached raises httpx.HTTPError.
     """
     import httpx
 
@@ -193,7 +199,7 @@ def _is_hub_url(url: httpx.URL) -> bool:
 
 
 async def _read_bounded(response: httpx.Response, name: str) -> bytes:
-    """Return the body of an answer with status 200; raises HubError for any other status.
+    """Return the body of an answer with status 200; raises HubError, which shows the model's `name`, for any other.
 
     Also raises it as soon as the stated or the true length is over MAX_CONFIG_BYTES, without reading the rest.
     """
@@ -212,7 +218,10 @@ async def _read_bounded(response: httpx.Response, name: str) -> bytes:
 
 
 def _refusal_error(response: httpx.Response, name: str) -> HubError:
-    """Return the error for a hub's refusal. Without an error code, 401 and 404 mean missing or private, 403 gated."""
+    """Return the HubError for a hub's refusal: no config.json, gated, missing or private, else "failed".
+
+    The hub's own error code decides; without one, 401 and 404 mean missing or private, and 403 gated.
+    """
     status, code = response.status_code, response.headers.get("X-Error-Code", "")
     if code == "EntryNotFound":
         return HubError("no-config", name=name)

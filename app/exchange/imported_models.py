@@ -46,9 +46,10 @@ def library_with_model(library: Library, store: Store, key: str | None) -> Libra
 
 
 def variant_from_code(library: Library, store: Store, text: str) -> Variant:
-    """Return the sheet that a sheet code names, also one of an imported model.
+    """Return the sheet that the sheet code `text` names, of a model of the library or an imported one.
 
-    Raises WorksheetError for a code that names no sheet.
+    Raises WorksheetError for a text that is no code of a sheet, ConfigError for a kept config that can no longer be
+    read.
     """
     code = read_code(text)
     keys = store.model_keys(imported_key_prefix(code.model)) if code and code.model else ()
@@ -58,7 +59,7 @@ def variant_from_code(library: Library, store: Store, text: str) -> Variant:
 
 
 def import_config(store: Store, wording: Wording, config: object, source: str, name: str = "") -> Model:
-    """Keep a parsed config.json and return its model; the same config always gets the same key.
+    """Keep a parsed config.json in the database and return its model; the same config always gets the same key.
 
     The model is called `name`, else what the config calls itself, else after its family and sizes. `source` is "file",
     "pasted" or the name of a repository on the Hub. Raises ConfigError for a config that cannot be read as a model.
@@ -75,7 +76,10 @@ def import_text(store: Store, wording: Wording, text: str | bytes, source: str, 
 
 
 def import_from_hub(store: Store, wording: Wording, settings: HubSettings, name_or_url: str, name: str = "") -> Model:
-    """Fetch a model's config from the Hub and keep it, called `name` or else org/name; raises HubError, ConfigError."""
+    """Fetch a model's config from the Hub and keep it in the database; its model is called `name`, or else org/name.
+
+    Raises HubError for a config that cannot be fetched, ConfigError for one that cannot be read as a model.
+    """
     config = fetch_config(name_or_url, settings.data_dir / "hub", allowed=settings.hub)
     source = repository_name(name_or_url) or name_or_url
     return import_config(store, wording, config, source, name or source)
@@ -105,7 +109,9 @@ def _architecture(config: str, name: str) -> Architecture:
 
 
 def _name_in_config(config: object) -> str:
-    """Return the config's "_name_or_path", without the folders of the machine it was saved on; "" if it has none.
+    """Return the config's "_name_or_path", cleaned and without the folders of the machine it was saved on.
+
+    "" where it is no text, or the config no object.
 
     Example:
         "org/name" stays; "/home/kim/models/llama" becomes "llama".

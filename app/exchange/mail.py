@@ -52,8 +52,9 @@ class MailServer:
 def read_server(url: str) -> MailServer:
     """Return the server of a URL such as smtps://user:password@host:465.
 
-    smtp:// means STARTTLS, except with ?tls=none and for this machine itself, such as smtp://localhost. Without a port
-    the usual one of PORTS is taken. Raises ValueError with what to write instead, and nothing of the password.
+    smtps:// means TLS from the start. smtp:// means STARTTLS, except with ?tls=none and for this machine itself, such
+    as smtp://localhost. Without a port the usual one of PORTS is taken. Raises ValueError for any other URL, and for a
+    user without a password; it says what to write instead, and nothing of the password.
     """
     try:
         parts = urlsplit(url)
@@ -70,7 +71,10 @@ def read_server(url: str) -> MailServer:
 
 
 def _security(scheme: str, query: Mapping[str, str], host: str) -> Security:
-    """Return how the connection is secured, by scheme and ?tls=; raises ValueError for any other query."""
+    """Return how the connection is secured: "tls" for smtps, and for smtp what ?tls= says, "starttls" or "none".
+
+    Without ?tls= it is "starttls", but "none" if the host is this machine. Raises ValueError for any other query.
+    """
     if scheme == "smtps" and not query:
         return "tls"
     security = query.get("tls", "none" if _is_loopback(host) else "starttls")
@@ -117,7 +121,10 @@ class Outbox:
         self._thread: threading.Thread | None = None
 
     def put(self, work: Callable[[], None]) -> bool:
-        """Queue `work`; False, and it is dropped, where `capacity` pieces wait already."""
+        """Queue `work` for the thread, which starts with the first piece, and return True without waiting for it.
+
+        False, and it is dropped, where `capacity` pieces wait already.
+        """
         with self._starting:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="mail", daemon=True)
@@ -129,7 +136,10 @@ class Outbox:
         return True
 
     def close(self) -> None:
-        """Wait until everything queued is done, but no longer than twice CLOSE_TIMEOUT_S."""
+        """Wait until everything queued is done and end the thread, but wait no longer than twice CLOSE_TIMEOUT_S.
+
+        Nothing to wait for where nothing was ever queued.
+        """
         if self._thread is None:
             return
         with suppress(Full):
@@ -137,7 +147,10 @@ class Outbox:
         self._thread.join(CLOSE_TIMEOUT_S)
 
     def _run(self) -> None:
-        """Do what is queued until None comes. An error is logged by its kind alone, since its text may hold names."""
+        """Do what is queued, piece by piece, until None comes; a piece that raises does not stop the next.
+
+        Its error is logged by its kind alone, since the text may hold names.
+        """
         while work := self._waiting.get():
             try:
                 work()
@@ -154,7 +167,10 @@ class Mail:
     outbox: Outbox = field(default_factory=Outbox)
 
     def send(self, email: str, subject: str, text: str) -> None:
-        """Send one message in plain text, waiting for the server; raises MailError. Call it through the outbox."""
+        """Send one message in plain text to `email` from `sender`, with a login if the server has a user.
+
+        Waits for the server; raises MailError if it fails in any way. Call it through the outbox.
+        """
         try:
             smtp = _connect(self.server)
             try:
@@ -168,7 +184,10 @@ class Mail:
             raise MailError(f"{type(error).__name__} {_server_code(error)}".strip()) from None
 
     def _message(self, email: str, subject: str, text: str) -> EmailMessage:
-        """Return the message with all its headers; raises ValueError or MessageError for an odd address."""
+        """Return the message in plain text with all its headers, marked as sent by a program so that nobody replies.
+
+        Raises ValueError or MessageError for an address that no header can hold.
+        """
         message = EmailMessage()
         message["From"], message["Subject"] = self.sender, subject
         message["To"] = Address(addr_spec=_with_ascii_domain(email))
@@ -179,7 +198,10 @@ class Mail:
 
 
 def _connect(server: MailServer) -> smtplib.SMTP:
-    """Connect to the server and secure the connection; nothing is left open when that fails. Raises OSError."""
+    """Connect to the server, secured as its `security` says, without a login; certificates are checked.
+
+    Raises OSError, and leaves nothing open, where connecting or securing fails.
+    """
     trusted = ssl.create_default_context()
     if server.security == "tls":
         return smtplib.SMTP_SSL(server.host, server.port, timeout=SERVER_TIMEOUT_S, context=trusted)

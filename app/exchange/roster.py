@@ -48,7 +48,8 @@ def read_roster(roster: bytes | str, max_names: int = MAX_ROSTER_NAMES) -> tuple
     """Return the names of a class list in its order, each with the student's number or None.
 
     With a header the columns are found by their titles. Without one, the first cell of a row with a digit and no space
-    is the number, e-mail addresses are left out, and the rest of the row is the name. Rows without a name are left out.
+    is the number, e-mail addresses are left out, and the rest of the row is the name. "Lee, Kim" becomes "Kim Lee".
+    Rows without a name are left out.
     Raises RosterError for a file that cannot be read, no names, more than `max_names`, and too long a name or number.
     """
     if len(roster) > MAX_ROSTER_BYTES:
@@ -69,7 +70,10 @@ def read_roster(roster: bytes | str, max_names: int = MAX_ROSTER_NAMES) -> tuple
 
 
 def _decode(roster: bytes) -> str:
-    """Return the text of a file in UTF-16 with its mark, UTF-8 or Windows-1252; raises RosterError for others."""
+    """Return the text of a file: UTF-16 if it begins with the byte order mark, else UTF-8, else Windows-1252.
+
+    Raises RosterError for bytes that are none of these.
+    """
     for encoding in ("utf-16",) if roster[:2] in (b"\xff\xfe", b"\xfe\xff") else ("utf-8-sig", "cp1252"):
         try:
             return roster.decode(encoding)
@@ -79,9 +83,10 @@ def _decode(roster: bytes) -> str:
 
 
 def _cells(text: str) -> list[list[str]]:
-    """Return the cleaned cells of each line, parted by tab, semicolon or comma: the one that occurs most.
+    """Return the cleaned cells of each line that is not blank, parted by tab, semicolon or comma: the most frequent.
 
-    Where every line reads "Lee, Kim", the comma belongs to the name and each line is one cell.
+    Where every line reads "Lee, Kim", the comma belongs to the name and each line is one cell. Raises RosterError for
+    text that is no CSV.
     """
     lines = [line for line in text.removeprefix("\ufeff").replace("\0", " ").splitlines() if line.strip()]
     if _family_name_first(lines):
@@ -101,7 +106,10 @@ def _family_name_first(lines: Sequence[str]) -> bool:
 
 
 def _header_columns(row: Sequence[str]) -> dict[_ColumnKind, int]:
-    """Return the index of each kind of column in a header, the first of its kind; {} if no title is one for names."""
+    """Return the index of each kind of column by the titles in a header, whatever their case, the first of each kind.
+
+    {}, for a row that is no header, if none of its cells is a title for names.
+    """
     columns = {
         kind: index
         for kind, titles in _TITLES.items()
@@ -112,7 +120,10 @@ def _header_columns(row: Sequence[str]) -> dict[_ColumnKind, int]:
 
 
 def _entry_by_header(row: Sequence[str], columns: Mapping[_ColumnKind, int]) -> tuple[str, str]:
-    """Return name and number from the columns of a header, "" where the row has none."""
+    """Return name and number of a row from its `columns`, "" where it has none.
+
+    Without a full name, first and last name are joined; "Lee, Kim" becomes "Kim Lee".
+    """
     cells = {kind: row[index] if index < len(row) else "" for kind, index in columns.items()}
     name = cells.get("name") or f"{cells.get('first', '')} {cells.get('last', '')}"
     return _first_name_first(_clean(name)), cells.get("number", "")
@@ -122,7 +133,7 @@ def _entry_by_look(row: Sequence[str]) -> tuple[str, str]:
     """Return name and number of a row without a header, the number "" if there is none.
 
     Of several cells the first with a digit and no space is the number, cells with @ are left out, and the others are
-    the name. A cell that stands alone is always the name.
+    the name. A cell that stands alone is always the name. "Lee, Kim" becomes "Kim Lee".
     """
     if len(row) == 1:
         return _first_name_first(row[0]), ""

@@ -83,7 +83,8 @@ def with_rotary(config: Config, layers: int) -> list[bool]:
     """The pattern of the layers with rotary positions: Llama 4 has its chunks there.
 
     The config's "no_rope_layers" has a 1 for a layer with rotary positions and a 0 for one without, despite its name.
-    Without that list, all layers have them but every n-th, where n is "no_rope_layer_interval" or else 4.
+    Without that list, or with an empty one, all layers have them but every n-th, where n is "no_rope_layer_interval" or
+    else 4. Raises ConfigError for anything but a list with one item for each layer.
     """
     stated = config.get("no_rope_layers")
     if stated:
@@ -141,7 +142,8 @@ class WindowRule:
 def window_per_layer(rule: WindowRule | None, config: Config, layers: int) -> tuple[int | None, ...]:
     """The window of each layer, first to last: how many keys a query sees, itself included; None for all of them.
 
-    The config's "layer_types" overrides the rule's pattern. Raises ConfigError if it names layers without attention.
+    The config's "layer_types" overrides the rule's pattern, but not the length of the windows. All are None where the
+    family has no rule, or the config no length. Raises ConfigError if "layer_types" names layers without attention.
 
     Example: windows of 4 in all layers but every third, 5 layers -> (4, 4, None, 4, 4)
     """
@@ -167,9 +169,10 @@ def _window_length(rule: WindowRule, config: Config) -> int | None:
 
 
 def _listed_windows(config: Config, layers: int) -> list[bool] | None:
-    """Which layers "layer_types" gives a window; None where the config has no such list.
+    """For each layer, whether the config's "layer_types" gives it a window; None where the config has no such list.
 
-    Raises ConfigError for a list of another length, and for a type that is not attention with N×N scores.
+    Windows are "sliding_attention" and "chunked_attention", "full_attention" is none. Raises ConfigError for any other
+    type, and for a list without exactly one entry for each layer.
     """
     types = config.get("layer_types")
     if types is None:
@@ -183,7 +186,7 @@ def _listed_windows(config: Config, layers: int) -> list[bool] | None:
 
 
 def _read_count(config: Config, field: str, default: int) -> int:
-    """The field as a whole number from 0 on; `default` where it is absent or null."""
+    """The field as a whole number from 0 on, `default` where it is absent or null; else raises ConfigError."""
     value = config.get(field)
     if value == 0 and not isinstance(value, bool):
         return 0

@@ -105,7 +105,10 @@ def parameter_tensors(architecture: Architecture) -> tuple[Parameter, ...]:
 
 
 def parameter_counts(architecture: Architecture) -> ParameterCounts:
-    """The parameters of a model by what they are for, all its layers and experts included; tied tensors count once."""
+    """The parameters of a model by what they are for, all its layers and experts included; tied tensors count once.
+
+    `active` counts the same, but of the experts only the k of E that one token meets.
+    """
     tensors = parameter_tensors(architecture)
     outside = Counter[str]()
     for tensor in tensors:
@@ -121,7 +124,10 @@ def parameter_counts(architecture: Architecture) -> ParameterCounts:
 
 
 def layer_counts(architecture: Architecture, stack: LayerStack) -> tuple[LayerCounts, ...]:
-    """The parameters of each layer of one stack, first to last; neighbours with equal counts share one entry."""
+    """The parameters of one layer by what they are for, for each layer of the stack, first to last.
+
+    Neighbours with equal counts share one entry, which says how many they are.
+    """
     sizes = architecture.all_sizes
     by_kind = {run.flags: _bucket_counts(run.parameters, sizes) for run in stack.runs}
     counted = [(by_kind[run.flags], run.count) for run in stack.runs]
@@ -132,10 +138,11 @@ def layer_counts(architecture: Architecture, stack: LayerStack) -> tuple[LayerCo
 
 
 def parameters_json(architecture: Architecture) -> dict[str, Any]:
-    """What `attention-shapes parameters --json` prints; shapes and symbols in their stored order.
+    """What `attention-shapes parameters --json` prints: totals by what they are for, the layers' and every tensor's.
 
-    For a tensor, "count" is the numbers in one, and "layers" how often it stands in the model, so that their products
-    add up to "total".
+    Neighbouring layers with equal counts share one entry. Shapes and symbols are in their stored order. For a tensor,
+    "count" is the numbers in one, and "layers" how often it stands in the model, so that their products add up to
+    "total".
     """
     counts = parameter_counts(architecture)
     return {
@@ -153,8 +160,9 @@ def parameters_json(architecture: Architecture) -> dict[str, Any]:
 
 
 def _tensor_json(parameter: Parameter) -> dict[str, Any]:
-    """One entry of "tensors" in `parameters_json`: its name, its stored shape in symbols and numbers, and its
-    counts.
+    """One tensor as JSON: its name, its stored shape in symbols and numbers, and how many numbers one of it holds.
+
+    "layers" is how often it stands in the model, counting its copies in a layer.
     """
     return {
         "name": parameter.name,
@@ -168,7 +176,8 @@ def _tensor_json(parameter: Parameter) -> dict[str, Any]:
 def _stack_tensors(stack: LayerStack, prefix: str, sizes: Mapping[str, int]) -> Iterator[Parameter]:
     """Each tensor that any layer of the stack has, once, in the order of the layout.
 
-    Its `instances` are the layers that have it, times its copies in each. `prefix` goes before its name.
+    Its `instances` are the layers that have it, times its copies in each. Its name is `prefix`, the layer's name and
+    its own.
     """
     layers_with = Counter[ParameterSpec]()
     for run in stack.runs:
@@ -181,7 +190,10 @@ def _stack_tensors(stack: LayerStack, prefix: str, sizes: Mapping[str, int]) -> 
 
 
 def _parameter(name: str, spec: ParameterSpec, instances: int, sizes: Mapping[str, int]) -> Parameter:
-    """A tensor with its sizes filled in. A token meets all its numbers, but k/E of them if it is routed to experts."""
+    """A tensor of the model, with `sizes` filled in for its symbols.
+
+    Of its numbers `active` are those that a token meets: all, but k/E of them if it is routed to experts.
+    """
     stored_shape = tuple(dim.size(sizes) for dim in spec.stored_shape)
     in_out_shape = tuple(dim.size(sizes) for dim in spec.in_out_shape)
     count = math.prod(stored_shape)

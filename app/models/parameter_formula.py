@@ -97,9 +97,10 @@ class ParameterFormula:
 
 
 def parameter_formula(architecture: Architecture) -> ParameterFormula:
-    """The parameters of a model, each tensor once, as V·d + L·(…) + d + V·d.
+    """The parameters of a model, each tensor once, as V·d + L·(…) + d + V·d in symbols and in numbers.
 
-    The order is: embedding, layers, other tensors outside the layers, output head.
+    The order is: embedding, layers, other tensors outside the layers, output head. Sizes that this model has equal are
+    written with one symbol; the equalities used are listed in the order of the formula.
     """
     writer = _Writer(architecture)
     outside = architecture.outside_parameters
@@ -176,7 +177,9 @@ class _Writer:
         return expression.substitute(self._renames)
 
     def _shorten_term(self, term: Term) -> Expression:
-        """One term with equal sizes under one name, then with d for all heads side by side; notes what it used.
+        """One term with equal sizes under one name, then with d for H·d_h if they are equal in this model.
+
+        Each equality used is noted in `equalities_used`.
 
         Example: 2·G·d·d_v -> 2·d·d where G = H, d_v = d_h and H·d_h = d
         """
@@ -197,9 +200,9 @@ class _Writer:
 
 
 def _outside_summand(writer: _Writer, parameters: ParameterSpecs, wanted: Bucket) -> Iterator[Summand]:
-    """The summand of all tensors outside the layers that are for one thing; nothing if there are none.
+    """Yield one summand of all these tensors outside the layers in the bucket `wanted`; nothing if there are none.
 
-    "other" stands for all that are neither embedding nor output head.
+    The bucket "other" stands for all that are neither embedding nor output head.
     """
     named: tuple[Bucket, ...] = ("embedding", "output_head")
     chosen = [spec for spec in parameters if spec.bucket == wanted or (wanted == "other" and spec.bucket not in named)]
@@ -224,7 +227,11 @@ def _layer_summands(writer: _Writer, stack: LayerStack) -> Iterator[Summand]:
 def _layer_summand(
     writer: _Writer, parameters: Sequence[ParameterSpec], layers: int, multiplier: str, decoder: bool
 ) -> Summand:
-    """The summand of `layers` layers with these tensors: multiplier·(the numbers of one layer), bucket by bucket."""
+    """The summand of `layers` layers that all have these tensors: multiplier·(the numbers of one layer).
+
+    The text has the sum of all tensors of a layer; `buckets` has it by what they are for, without empty ones.
+    `multiplier` stands before it in symbols, `layers` in numbers.
+    """
     by_bucket = {bucket: [spec for spec in parameters if spec.bucket == bucket] for bucket in LAYER_BUCKETS}
     buckets = tuple(writer.bucket_sum(bucket, specs) for bucket, specs in by_bucket.items() if specs)
     layer = sum((bucket.expression for bucket in buckets), ZERO)

@@ -141,7 +141,8 @@ def linear(
 ) -> ParameterSpecs:
     """The tensors of x·W + b: a matrix of rows × columns, stored as columns × rows unless it is a Conv1D.
 
-    `bias` is the condition under which there is a bias as well, of `columns` numbers; None for never.
+    They are called `name`.weight and `name`.bias. The matrix exists under the condition `when`, the bias, of `columns`
+    numbers, if `bias` is met as well; a `bias` of None is never met.
     """
     in_out_shape = parse_shape(rows, columns)
     matrix = ParameterSpec(f"{name}.weight", in_out_shape, in_out_shape if conv1d else in_out_shape[::-1], bucket, when)

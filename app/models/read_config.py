@@ -45,7 +45,8 @@ def parse_config(text: str | bytes) -> object:
 def build_architecture(config: object, name: str = "this model") -> Architecture:
     """Build the Architecture that an already parsed config.json describes; of a multimodal one, its text part.
 
-    `name` is what the model is called in messages. Raises ConfigError for anything that cannot be read.
+    `name` becomes the Architecture's name. Raises ConfigError for anything that cannot be read, such as a family that
+    is not known, a size that is missing, and query heads that cannot share the key/value heads evenly.
     """
     # Flags first: which layers and sizes there are depends on them.
     model = _recognize(config)
@@ -118,7 +119,8 @@ class _Recognized:
 def _recognize(config: object) -> _Recognized:
     """Find a config's text part, its family, the class to count and its flags, with notes on what is read otherwise.
 
-    Raises ConfigError for a config of no known family, and for fields that no layout has tensors for.
+    A list of labels is replaced by their number. Raises ConfigError for what is no JSON object, for a config of no
+    known family, and for fields that no layout has tensors for.
     """
     if not isinstance(config, dict):
         raise ConfigError("A config.json holds one JSON object: { … } with the model's sizes in it.")
@@ -143,9 +145,10 @@ def _stated_class(config: Config) -> str | None:
 
 
 def _counted_class(stated: str | None, family: Family) -> tuple[str, TaskHead]:
-    """The class whose parameters are counted, and its task head.
+    """The class whose parameters are counted, and its task head in the family's layout.
 
-    It is the stated class if its name ends in a task that the family's layout has, else the family's usual class.
+    It is the class that the config states if its name ends in a task that the layout has, else, also for None, the
+    family's usual class.
     """
     task_heads = family.layout.task_heads
     suffix = task_suffix(stated, task_heads) if stated else None
@@ -186,7 +189,8 @@ class _LayerKinds:
 def _layer_kinds(model: _Recognized) -> tuple[_LayerKinds, ...]:
     """The kind of every layer, stack by stack: whether it is the first, has experts or cross attention, its window.
 
-    The decoder's stack is left out where the task head uses the encoder alone.
+    The decoder's stack is left out where the task head uses the encoder alone. A stack without L layers has no windows,
+    for the config states those of L layers.
     """
     family, config = model.family, model.config
     # Read for their counts alone: the reader that the Architecture's sizes come from needs flags that follow from this.
@@ -214,9 +218,9 @@ def _layer_flags(first: bool, moe: bool, cross: bool) -> frozenset[str]:
 
 
 def _flags_of_sizes(model: _Recognized, first_layer: _LayerKind) -> frozenset[str]:
-    """The flags that no field states.
+    """The flags that follow from layers and sizes: those of these two that hold.
 
-    "first_moe": the first layer has experts. "narrow_embedding": the token embedding is narrower than the model.
+    "first_moe": the first layer has experts. "narrow_embedding": the token embedding is not as wide as the model.
     """
     reader = _size_reader(model, model.flags)
     narrow = "d_emb" in model.family.sizes and reader.required("d_emb") != reader.required("d")
@@ -230,9 +234,9 @@ def _existing(parameters: Iterable[ParameterSpec], flags: frozenset[str]) -> tup
 
 
 def _layer_stack(layers: _LayerKinds, flags: frozenset[str]) -> LayerStack:
-    """Gather neighbouring layers of one kind into runs, each with the parameters that its layers have.
+    """Gather neighbouring layers of one kind into runs, each with the parameters that exist in its layers.
 
-    `flags` are the model's; a layer's own flags are added to them.
+    Which exist is decided by the model's `flags` and the layer's own together.
     """
     parameters = {
         own_flags: _existing(layers.spec.parameters, flags | own_flags)
@@ -250,7 +254,8 @@ def _extra_sizes(
 ) -> dict[str, int]:
     """The sizes beyond the main nine that this model's tensors are written with, in the order of its family's row.
 
-    Experts add k, a decoder beside an encoder H_dec, d_h_dec, L_dec and P_dec. Raises ConfigError if k > E.
+    Experts add k, a decoder beside an encoder H_dec, d_h_dec, L_dec and P_dec. Raises ConfigError if one of them is
+    missing, and if k > E.
     """
     by_kind = [{run.flags: run.parameters for run in stack.runs} for stack in stacks]
     parameters = [*outside, *(p for kinds in by_kind for layer in kinds.values() for p in layer)]
@@ -280,9 +285,11 @@ def _usable_positions(family: Family, flags: frozenset[str], reader: SizeReader)
 
 
 def _rotary(config: Config, rule: RotaryRule | None, flags: frozenset[str], reader: SizeReader) -> Rotary | None:
-    """The model's rotary positions: the base from its config, and how many numbers of a head are rotated, at least 1.
+    """The model's rotary positions: the base and scaling from its config, and how many numbers of a head are rotated.
 
-    None where the family has none, or where the flags do not meet its condition.
+    These are the config's share of the rule's width, rounded down, from 1 to all of it. What the config lacks has the
+    rule's defaults. None without a rule, or where the flags do not meet its condition. Raises ConfigError for a scaling
+    that is no object, and for a base or share that is no number above 0.
     """
     if rule is None or not condition_met(rule.when, flags):
         return None

@@ -47,7 +47,10 @@ def find_text_part(config: Config) -> tuple[Config, tuple[str, ...]]:
 
 
 def find_family(config: Config) -> tuple[str, Family]:
-    """The config's model_type and its row; raises ConfigError where it states none, or a refused or unknown one."""
+    """The config's model_type and that family's row.
+
+    Raises ConfigError where it states none, one that is not known, or one without attention with N×N scores.
+    """
     model_type = config.get("model_type")
     known = f"{len(FAMILIES)} are known here, among them {', '.join(_FAMOUS)}"
     if not isinstance(model_type, str):
@@ -63,7 +66,10 @@ def find_family(config: Config) -> tuple[str, Family]:
 
 
 def check_supported_values(config: Config) -> None:
-    """Raise ConfigError if a field of SUPPORTED_VALUES has none of its values: it adds tensors that no layout has."""
+    """Raise ConfigError if a field of SUPPORTED_VALUES has none of the values listed there.
+
+    Other values add tensors that no layout has. True is not 1 here; an absent field counts as null.
+    """
     for name, supported in SUPPORTED_VALUES.items():
         value = config.get(name)
         if not any(value is known or (type(value) is type(known) and value == known) for known in supported):
@@ -73,7 +79,8 @@ def check_supported_values(config: Config) -> None:
 def find_flags(config: Config, family: Family) -> set[str]:
     """The names of all flags of the family's row that hold for this config, by its fields and their defaults.
 
-    Raises ConfigError for a field that cannot be read as yes or no.
+    They are found in the row's order, since a default may name an earlier flag. Raises ConfigError for a field that
+    cannot be read as yes or no.
     """
     flags = set[str]()
     for names, rule in family.flags.items():
@@ -85,7 +92,8 @@ def find_flags(config: Config, family: Family) -> set[str]:
 def _flag_holds(rule: Flag, config: Config, earlier: set[str]) -> bool:
     """Whether one flag holds: by the first of its fields that the config has, else by its default.
 
-    `earlier` are the flags of the row that hold so far, for a default that names one of them.
+    Where that field is null, by the rule for null if there is one, else by the default. `earlier` are the flags of the
+    row that hold so far, for a default that names one of them. Raises ConfigError for a value it cannot read.
     """
     default = rule.default in earlier if isinstance(rule.default, str) else rule.default
     field = next((field for field in rule.fields.split() if field in config), None)

@@ -78,7 +78,9 @@ class SizeSpec:
 
 @cache
 def parse_size_spec(text: str) -> SizeSpec:
-    """Parse '[condition?] [field ...] [= rule] [, null rule]'; the rule for null is the one for absence if not given.
+    """Parse '[condition?] [field ...] [= rule] [, null rule]'; a rule for null that is left out is the one for absence.
+
+    A rule for absence that is left out is None: then the config has to state the size.
 
     Example: "head_dim = 128, null d/H" -> fields ("head_dim",), if_absent 128, if_null d/H
     """
@@ -90,7 +92,10 @@ def parse_size_spec(text: str) -> SizeSpec:
 
 
 def _parse_rule(text: str) -> SizeRule | None:
-    """Parse a rule ("none", "128", "4*d + 2", "d/H", "I//p"); None for an empty text."""
+    """Parse a rule: "none", a sum of products ("128", "4*d + 2"), or such a sum divided by a size ("d/H", "I//p").
+
+    "//" rounds down, "/" must leave no remainder. None for an empty text.
+    """
     if not text:
         return None
     if text == "none":
@@ -190,7 +195,10 @@ class SizeReader:
         return size
 
     def _not_stated(self, symbol: str) -> ConfigError:
-        """The error that says which size is missing and which field to add, or the symbol if no field states it."""
+        """The ConfigError that says which size is missing and which field to add.
+
+        The field is the first that may state the size; the symbol stands for it where no field may.
+        """
         spec = self._spec(symbol)
         field = spec.fields[0] if spec and spec.fields else symbol
         return ConfigError(

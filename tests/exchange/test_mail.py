@@ -192,7 +192,7 @@ def test_a_link_is_good_for_an_hour(
     path = link_in(box.taken[0][1]).removeprefix(PUBLIC)
     for minutes, status in ((59, 200), (61, 404)):
         later = datetime.now(UTC) + timedelta(minutes=minutes)
-        monkeypatch.setattr(people_module, "now", lambda later=later: later)
+        monkeypatch.setattr(people_module, "utc_now", lambda later=later: later)
         assert browser.get(path).status_code == status
 
 

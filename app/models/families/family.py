@@ -111,7 +111,7 @@ def decoder(
 ) -> Family:
     """The row of a causal decoder with rotary positions, the most frequent kind; its class is `name` + ForCausalLM.
 
-    `sizes` are added to COMMON_SIZES and replace those of the same symbol.
+    `sizes` are added to COMMON_SIZES and replace those of the same symbol; everything else goes into the row as given.
     """
     return Family(
         layout,
@@ -155,15 +155,18 @@ def is_two(value: object, name: str) -> bool:
 
 
 def has_word(word: str) -> Callable[[object, str], bool]:
-    """A flag test: whether a list, or a text of words separated by "|", has this word.
+    """A flag's test: whether a config's list, or text of words separated by "|", has the lower-case `word`.
 
-    A text's case and the spaces around words are ignored. Anything else raises ConfigError.
+    A text's case and the spaces around words are ignored. Anything but a list or a text raises ConfigError.
 
     Example: has_word("c2p")("P2C|c2p", "pos_att_type") -> True
     """
 
     def test(value: object, name: str) -> bool:
-        """Whether `value`, the config's field `name`, has `word`; see `has_word`."""
+        """Whether `word` is among the items of the list `value`, or among its parts between "|" if it is a text.
+
+        A text is put into lower case; spaces around words are ignored. ConfigError, naming the field, for other values.
+        """
         words = value.lower().split("|") if isinstance(value, str) else value
         if not isinstance(words, list):
             raise ConfigError(f'"{name}" must be a list of words, and it is {quoted(value)}.')

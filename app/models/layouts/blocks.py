@@ -61,8 +61,9 @@ def projections(
 def fused_qkv(prefix: str, names: str, *, conv1d: bool = False) -> ParameterSpecs:
     """The projections of attention with queries, keys and values in one matrix, of H·d_h + G·d_h + G·d_v columns.
 
-    `names` are two: that of the fused matrix, with a bias under the flag q, and that of the output projection, with one
-    under the flag o. `conv1d` says that they are stored as rows × columns.
+    `names` are two, separated by a space, with `prefix` before each: that of the fused matrix, with a bias under the
+    flag q, and that of the output projection (H·d_v × d), with one under the flag o. With `conv1d` they are stored as
+    rows × columns.
     """
     qkv, o = (prefix + name for name in names.split())
     return concat(
@@ -76,7 +77,8 @@ def gated_mlp(
 ) -> ParameterSpecs:
     """The gated feed-forward block of three matrices: (act(x·gate) ∘ x·up)·down (Shazeer, arXiv:2002.05202).
 
-    Gate and up are d × width, down is width × d, each with a bias under the flag mlp_bias.
+    Gate and up are d × width, down is width × d, each with a bias under the flag mlp_bias. `names` are three, separated
+    by spaces, in the order gate, up, down; `prefix` goes before each.
     """
     gate, up, down = (prefix + name for name in names.split())
     return concat(
@@ -89,7 +91,8 @@ def gated_mlp(
 def mlp(names: str, width: str = "d_ff", *, conv1d: bool = False, when: str = ALWAYS) -> ParameterSpecs:
     """The feed-forward block of two matrices: act(x·up)·down (Vaswani et al., arXiv:1706.03762, section 3.3).
 
-    Up is d × width, down is width × d, each with a bias under the flag mlp_bias; `names` are these two.
+    Up is d × width, down is width × d, each with a bias under the flag mlp_bias. `names` are those of up and down,
+    separated by a space.
     """
     up, down = names.split()
     return concat(

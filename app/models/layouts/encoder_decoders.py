@@ -34,7 +34,10 @@ _DECODER_WIDTHS = ("H_dec*d_h_dec",) * 4
 
 
 def _t5_feed_forward(name: str) -> ParameterSpecs:
-    """T5's feed-forward block: wi and wo, or under the flag gated wi_0, wi_1 and wo, with `name` before each."""
+    """T5's feed-forward block without biases: `name`.wi and .wo, or under the flag gated .wi_0, .wi_1 and .wo.
+
+    Every wi is d × d_ff, wo is d_ff × d.
+    """
     return concat(
         linear(f"{name}.wi", "d", "d_ff", MLP, when="!gated"),
         linear(f"{name}.wi_0", "d", "d_ff", MLP, when="gated"),

@@ -32,7 +32,10 @@ POOLED = frozenset({"pooler"})
 
 
 def _transform(dense: str, last_norm: str, width: str = "d", *, when: str = ALWAYS) -> ParameterSpecs:
-    """What an encoder puts before its output head: one more layer, d × width, and a LayerNorm."""
+    """What an encoder puts before its output head: one more matrix, d × width, and a LayerNorm, both with biases.
+
+    `dense` and `last_norm` are their names.
+    """
     return concat(
         linear(dense, "d", width, OTHER, bias=ALWAYS, when=when),
         norm(last_norm, width, OTHER, bias=ALWAYS, when=when),
@@ -58,7 +61,7 @@ def _classifiers(
     """The task heads that classify whole texts, tokens and spans, by the ends of their class names.
 
     The first has the tensors `text_head`, sets `text_flags` and gives one row of logits; the other two have one matrix,
-    d × labels, and give N rows.
+    d × labels, with a bias, and give N rows.
     """
     return {
         "ForSequenceClassification": TaskHead(prefix, text_head, text_flags, logits=ONE_LABELS),
@@ -77,7 +80,7 @@ _CLASSIFIER = linear("classifier", "d", "labels", OTHER, bias=ALWAYS)
 def _embeddings(width: str, *, position_when: str = ALWAYS, type_when: str = ALWAYS) -> ParameterSpecs:
     """BERT's embeddings: tables of tokens, positions and token types, all of one width, and a LayerNorm.
 
-    The conditions are those for the table of positions and for that of types.
+    `position_when` and `type_when` are the conditions under which the tables of positions and of types exist.
     """
     return concat(
         embedding_table("embeddings.word_embeddings", "V", width),
@@ -97,9 +100,9 @@ _AFTER_PROJECTIONS = concat(
 
 
 def _bert_layer(names: str = "query key value") -> ParameterSpecs:
-    """A layer of BERT: attention, feed-forward block and their LayerNorms.
+    """A layer of BERT: projections of queries, keys, values and output, the feed-forward block and both LayerNorms.
 
-    `names` are those of the projections of queries, keys and values, which have biases under the flags q, k and v.
+    `names` are those of the first three, separated by spaces, which have biases under the flags q, k and v.
     """
     q, k, v = (f"attention.self.{name}" for name in names.split())
     return concat(

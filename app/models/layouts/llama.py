@@ -41,7 +41,7 @@ LLAMA_ATTENTION = projections(SELF, QKVO)
 def llama_like(
     *blocks: ParameterSpecs, norm_bias: str | None = None, final_norm: ParameterSpecs | None = None, gate: str = ALWAYS
 ) -> Layout:
-    """The layout of a causal decoder of L layers with these blocks, a token embedding and a final norm.
+    """The layout of a causal decoder: a token embedding, L layers with these blocks, a final norm, and causal heads.
 
     `final_norm` replaces the norm called "norm", `norm_bias` is the condition for that one's bias (None for never), and
     `gate` the condition under which the feed-forward block has a gate.
