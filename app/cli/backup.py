@@ -26,7 +26,7 @@ BACKUP_PROBLEMS = {
 
 
 def add_to(commands: Commands) -> None:
-    """Add `backup FILE` and `restore FILE [--replace]`."""
+    """Add the commands `backup FILE` and `restore FILE [--replace]`."""
     backup = commands.add(
         "backup", _backup, "Write everything in the database into one file; safe while running.", printable=False
     )

@@ -18,7 +18,7 @@ from .terminal import Commands, InputError, open_library, optional_whole_number,
 
 
 def add_to(commands: Commands) -> None:
-    """Add `handout WORKSHEET -o FILE.pdf` with its options; those for how many sheets exclude each other."""
+    """Add the command `handout WORKSHEET -o FILE.pdf`; of --roster, --variants and --copies only one may be typed."""
     command = commands.add("handout", _write_handout, "Make a PDF to pass round, or its key.", printable=False)
     command.add_argument("worksheet", metavar="WORKSHEET", help="key of a worksheet")
     command.add_argument(

@@ -15,7 +15,7 @@ from .terminal import Commands, InputError, open_library, read_settings
 
 
 def add_to(commands: Commands) -> None:
-    """Add `teacher add|reset EMAIL` and `sample-course [EMAIL] [--remove]`."""
+    """Add the commands `teacher add|reset EMAIL [--name NAME]` and `sample-course [EMAIL] [--remove]`."""
     teacher = commands.add("teacher", _print_password_link, "Make accounts for those who teach.", printable=False)
     teacher.add_argument("action", choices=("add", "reset"), help="add one, or make a link that sets a new password")
     teacher.add_argument("email", metavar="EMAIL")

@@ -81,11 +81,7 @@ class CourseFiles:
             questions = _questions(self.store.activities.revisions(activity).values())
             for answer in answers:
                 student = self.students.get(answer.student_id or 0)
-                yield (
-                    activity.plan.title, answer.day.isoformat(), questions.get(answer.question, answer.question),
-                    answer.text, student.name if student else "", student.roster_key if student else "",
-                    answer.starred, answer.follow_up, answer.hidden,
-                )  # fmt: skip
+                yield _ticket_row(activity, questions.get(answer.question, answer.question), answer, student)
 
     def student_rows(self) -> Iterator[CsvRow]:
         """Yield a header, then one row for each student on the roster, joined or not."""
@@ -134,15 +130,11 @@ class CourseFiles:
     def _activity_json(self, activity: Activity) -> dict[str, Any]:
         """Return activities/N.json: the plan, every revision, and all that the students on the roster did.
 
-        That is attendance, drafts, attempts and exit-ticket answers, without ids that would tell whose an anonymous
-        answer is.
+        That is attendance, drafts, attempts and exit-ticket answers, without the ids that students' browsers made.
         """
         work = self.store.classwork
         attempts = [_without_client_id(attempt) for attempt in self._attempts_of(activity)]
-        tickets = [
-            {name: value for name, value in asdict(answer).items() if name != "id"}  # made from the student's own form
-            for answer in self._ticket_answers_of(activity)
-        ]
+        tickets = [_without_id(answer) for answer in self._ticket_answers_of(activity)]
         revisions = self.store.activities.revisions(activity)
         return {
             "id": activity.id, "state": activity.state, **asdict(activity.plan),
@@ -176,35 +168,52 @@ class CourseFiles:
 
         A student's attempts on one sheet are numbered from 1, and only the last of them counts.
         """
-        name_order = {student_id: place for place, student_id in enumerate(self.students)}
+        name_order = {student_id: index for index, student_id in enumerate(self.students)}
+        zone = ZoneInfo(self.course.time_zone)
         for activity in self.activities:
             attempts = self._attempts_of(activity)
             revisions = self.store.activities.revisions(activity)  # read last, so that it has that of every attempt
             last = {(attempt.student_id, attempt.sheet_key): attempt.id for attempt in attempts}
-            counts = dict[tuple[int, str], int]()
+            numbers = dict[tuple[int, str], int]()
             for attempt in sorted(attempts, key=lambda a: (name_order[a.student_id], a.sheet_number, a.id)):
                 key = (attempt.student_id, attempt.sheet_key)
-                counts[key] = counts.get(key, 0) + 1
+                numbers[key] = numbers.get(key, 0) + 1
                 title = str(revisions[attempt.revision].items[attempt.sheet_number - 1].worksheet["title"])
-                yield self._description(activity, title, attempt, counts[key], attempt.id == last[key]), attempt
+                student, counts = self.students[attempt.student_id], attempt.id == last[key]
+                yield _attempt_columns(activity, title, student, attempt, numbers[key], counts, zone), attempt
 
-    def _description(self, activity: Activity, title: str, attempt: ClassAttempt, number: int, counts: bool) -> CsvRow:
-        """Return the columns of ATTEMPT_HEADER for one attempt, with the time in the time zone of the course.
 
-        `title` is that of its worksheet, `number` and `counts` go into the columns "attempt" and "counts".
-        """
-        student, plan = self.students[attempt.student_id], activity.plan
-        local = attempt.created_at.astimezone(ZoneInfo(self.course.time_zone))
-        return (
-            plan.title, plan.day.isoformat() if plan.day else "", title, student.name,
-            student.roster_key, number, attempt.handed_in, counts, f"{local:%Y-%m-%d %H:%M:%S}",
-            attempt.variant.model, attempt.variant.tokens,
-        )  # fmt: skip
+def _attempt_columns(
+    activity: Activity, title: str, student: Student, attempt: ClassAttempt, number: int, counts: bool, zone: ZoneInfo
+) -> CsvRow:
+    """Return the columns of ATTEMPT_HEADER for one attempt, with its time in the time zone `zone`, to the second.
+
+    `title` is that of its worksheet, `number` and `counts` go into the columns "attempt" and "counts".
+    """
+    plan, local = activity.plan, attempt.created_at.astimezone(zone)
+    return (
+        plan.title, plan.day.isoformat() if plan.day else "", title, student.name,
+        student.roster_key, number, attempt.handed_in, counts, f"{local:%Y-%m-%d %H:%M:%S}",
+        attempt.variant.model, attempt.variant.tokens,
+    )  # fmt: skip
+
+
+def _ticket_row(activity: Activity, question: str, answer: TicketAnswer, student: Student | None) -> CsvRow:
+    """Return the columns of TICKETS_HEADER for one answer; name and number are empty for an anonymous one."""
+    return (
+        activity.plan.title, answer.day.isoformat(), question, answer.text, student.name if student else "",
+        student.roster_key if student else "", answer.starred, answer.follow_up, answer.hidden,
+    )  # fmt: skip
 
 
 def _questions(revisions: Iterable[Content]) -> dict[str, str]:
     """Return every question that was ever on the activity's exit ticket, by its key; the latest wording wins."""
     return {key: text for content in revisions if content.ticket for key, text in content.ticket.questions}
+
+
+def _without_id(answer: TicketAnswer) -> dict[str, Any]:
+    """Return an exit-ticket answer as JSON without its id, which the student's own form made."""
+    return {name: value for name, value in asdict(answer).items() if name != "id"}
 
 
 def _without_client_id(attempt: ClassAttempt) -> dict[str, Any]:

@@ -87,7 +87,8 @@ def _percent(column: GradebookColumn, student: Student) -> float | None:
 def _sheet_index(activity: Activity, attempt: ClassAttempt) -> int | None:
     """Return which sheet of the activity as it is now, from 0, an attempt counts for.
 
-    An attempt on a sheet that was replaced counts for the sheet in its place. None for a sheet that was taken out.
+    An attempt of an earlier revision on a sheet that is gone counts for the sheet that has its number now, as if that
+    had replaced it. None where no sheet has that number.
     """
     sheets = [item.sheet_key for item in activity.content.items]
     if attempt.sheet_key in sheets:

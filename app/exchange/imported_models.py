@@ -104,7 +104,7 @@ def _model(stored: StoredModel, wording: Wording) -> Model:
 
 @lru_cache(maxsize=64)
 def _architecture(config: str, name: str) -> Architecture:
-    """Return the architecture of a config's text; the last 64 are kept. Raises ConfigError."""
+    """Return the architecture that the text of a config.json describes; the last 64 are kept. Raises ConfigError."""
     return read_config(config, name)
 
 

@@ -218,9 +218,9 @@ def _layer_flags(first: bool, moe: bool, cross: bool) -> frozenset[str]:
 
 
 def _flags_of_sizes(model: _Recognized, first_layer: _LayerKind) -> frozenset[str]:
-    """The flags that follow from layers and sizes: those of these two that hold.
+    """The flags that follow from layers and sizes instead of a field: "first_moe" and "narrow_embedding", if they hold.
 
-    "first_moe": the first layer has experts. "narrow_embedding": the token embedding is not as wide as the model.
+    The first says that the first layer has experts, the second that the token embedding is not as wide as the model.
     """
     reader = _size_reader(model, model.flags)
     narrow = "d_emb" in model.family.sizes and reader.required("d_emb") != reader.required("d")
