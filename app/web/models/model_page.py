@@ -102,7 +102,8 @@ def show_model(services: ServicesDep, key: str) -> Response:
 
 
 def _model_page(library: Library, model: Model) -> ModelPage:
-    """The page of a model: sizes and their sources, kind of attention, sheets, and parameters as sum and as tensors.
+    """The page of a model: sizes and their sources, kind of attention, sheets, parameters as a sum and tensor by
+    tensor.
 
     `library` must hold the model, imported or not.
     """
@@ -333,7 +334,11 @@ def _count_remarks(
 
 
 def _tensor_lines(architecture: Architecture) -> Iterator[TensorLine]:
-    """Every parameter tensor in the order of the model: its name, symbols, shape, stored shape, count and times."""
+    """Every parameter tensor in the order of the model, those of a layer once, with how many layers have them.
+
+    The symbols and the shape are those of x·W, 'd × (H·d_h + G·d_h)', beside the shape as stored and how many numbers
+    that is; a sum that is one of several axes stands in parentheses.
+    """
     for parameter in parameter_tensors(architecture):
         spec = parameter.spec
         flow = [str(dim).replace("*", "·") for dim in spec.in_out_shape]

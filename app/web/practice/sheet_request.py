@@ -57,7 +57,7 @@ PostedSheet = Annotated[SheetRequest, Depends(read_sheet_form)]
 
 
 def store_attempt(store: Store, owner: Visitor, asked: SheetRequest, report: Report) -> None:
-    """Store the draft, and an attempt with the score of the report unless nothing on the sheet could be read."""
+    """Store the draft, and also an attempt with the report's score, but that only if some text could be read."""
     key = sheet_key(asked.variant)
     store.save_draft(owner, key, asked.draft)
     if report.has_readable_answer:

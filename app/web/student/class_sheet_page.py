@@ -80,9 +80,9 @@ def show_class_sheet(services: ServicesDep, asked: SavedClassSheet) -> Response:
 
 @router.post("/class/{activity_id:int}/{number:int}/save")
 def save_class_sheet(request: Request, services: ServicesDep, form: FormDep, activity_id: int, number: int) -> Response:
-    """Store what was typed, unless a newer save is stored, and answer with its drawing; 409 unless it is open.
+    """Store what was typed, unless a newer save is stored, and answer with its drawing; nothing is marked.
 
-    Nothing is marked.
+    409 unless the activity is open, with 30 s of grace after it closes.
     """
     # The hot path: a class sends this every second. FastAPI would run each of these two dependencies in a thread of
     # its own, one after the other; called directly, a save takes one thread, once.
@@ -117,9 +117,10 @@ def check_class_sheet(request: Request, services: ServicesDep, asked: PostedClas
 
 @router.post("/class/{activity_id:int}/{number:int}/hint")
 def show_class_sheet_hint(request: Request, services: ServicesDep, asked: PostedClassSheet, form: FormDep) -> Response:
-    """Save what was typed, and show a hint on the last attempt, of the level that the form asks for; it costs none.
+    """Save what was typed, and show a hint on the last attempt, of the level that the form asks for.
 
-    409 unless the activity is open and gives hints, and where the last attempt has no marks that this page may show.
+    It costs no attempt. 409 unless the activity is open and gives hints, and where the last attempt has no marks that
+    this page may show.
     """
     wording, activity = services.library.wording, asked.activity
     require_open(wording, activity)
@@ -208,6 +209,7 @@ def _class_sheet_page(
     """The sheet with what the activity lets the student see and do at this moment.
 
     Marks are those of the last attempt, where they may be seen; answers are shown once the activity has closed.
+    An empty notice is replaced by what there is to know about the marks.
     """
     access, variant, answers, key = asked.access, asked.variant, asked.answers, asked.sheet.key
     policies, phase = asked.activity.policies, asked.activity.phase()

@@ -79,7 +79,7 @@ PostedClassSheet = Annotated[ClassSheetRequest, Depends(posted_class_sheet)]
 
 
 def require_open(wording: Wording, activity: Activity) -> None:
-    """Raise 409 with a sentence where the activity takes nothing in: before it opens, and 30 s after it has closed."""
+    """Raise 409 with a sentence where the activity takes nothing in: before it opens, and from 30 s after it closed."""
     if activity.phase() != "open" and activity.phase(datetime.now(UTC) - GRACE) != "open":
         raise HTTPException(409, wording.say("class", "not-open"))
 
