@@ -92,9 +92,10 @@ def _is_loopback(host: str) -> bool:
 
 
 def read_sender(text: str) -> Address:
-    """Return the sender of shapes@example.org or Attention Shapes <shapes@example.org>; raises ValueError.
+    """Return the mailbox that "shapes@example.org" or "Attention Shapes <shapes@example.org>" names, with its name.
 
-    Its syntax is checked and nothing is looked up; domains that exist only inside a network are fine.
+    Raises ValueError for anything but one mailbox. Only syntax is checked and nothing looked up; domains that exist
+    only inside a network are fine.
     """
     import email_validator  # not needed where no mail is sent
 

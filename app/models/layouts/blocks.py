@@ -131,7 +131,8 @@ def causal_heads(prefix: str, bias: str | None = None, width: str = "d") -> Mapp
     """The task heads of a causal language model, by the ends of their class names: LM head, classifier, none.
 
     The LM head is a matrix of `width` × V, or no matrix under the flag tied, with logits of N × V. `bias` is the
-    condition for its bias, None for never. The classifier is d × labels, with one row of logits.
+    condition for its bias, tied or not; None for never. The classifier is d × labels, with one row of logits. `prefix`
+    stands before the base model's tensors in classes with a head.
     """
     top = linear("lm_head", width, "V", OUTPUT_HEAD, when="!tied")
     if bias is not None:  # a tied LM head has the embedding's matrix, but a bias of its own
