@@ -153,7 +153,7 @@ def find_losses(lesson: Lesson, students: Iterable[ClassStudent]) -> Iterator[st
     for student in store.roster.students(course):
         ids.setdefault(student.name, []).append(student.id)
     drafts = {draft.student_id: draft for draft in store.classwork.drafts_of_activity(lesson.activity.id)}
-    versions = {key[0]: version for key, version in store.live.drafts(lesson.activity.id).items()}
+    versions = {key[0]: version for key, version in store.live.draft_versions(lesson.activity.id).items()}
     attempts = dict[int, list[dict[str, str]]]()
     for attempt in store.classwork.attempts_of_activity(lesson.activity.id):
         attempts.setdefault(attempt.student_id, []).append(dict(attempt.answers))

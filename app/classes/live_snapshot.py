@@ -185,7 +185,7 @@ def _take_snapshot(library: Library, store: Store, activity: Activity, entry: _C
     regrade = store.live.last_regrade(activity.id)
     if regrade != entry.regrade:
         entry.regrade, entry.attempts = regrade, {}
-    last, drafts = store.live.last_attempts(activity.id), store.live.drafts(activity.id)
+    last, drafts = store.live.last_attempts(activity.id), store.live.draft_versions(activity.id)
     sheets = {item.sheet_key for item in activity.content.items}
     # An attempt goes before the draft it was made from; work on sheets of earlier revisions is left out.
     graded_drafts = {whose: version for whose, version in drafts.items() if whose not in last and whose[1] in sheets}

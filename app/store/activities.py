@@ -56,21 +56,28 @@ class Policies:
 
     @classmethod
     def checked(cls, **values: Any) -> Policies:
-        """The policies with these values; raises PoliciesError with the name of the first field that is wrong."""
+        """The policies with these values, defaults for the rest; PoliciesError names the first field that is wrong.
+
+        No value is converted: "1" is no number. Names that are no fields are ignored.
+        """
         try:
             return cls(**values)
         except ValidationError as error:
             raise PoliciesError(str(error.errors()[0]["loc"][0])) from None
 
     def marks_visible(self, phase: Phase, handed_in: bool) -> bool:
-        """Whether a student may see the marks of an attempt: at once, or when handed in, or once it is closed."""
+        """Whether a student may see the marks of an attempt of theirs; `handed_in` says whether that attempt was.
+
+        "immediate" feedback: always. "after_hand_in": if it was handed in, or the activity is closed. "after_close":
+        only when the activity is closed.
+        """
         if self.feedback == "after_hand_in" and handed_in:
             return True
         return self.feedback == "immediate" or phase == "closed"
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Policies:
-        """Policies as they are stored; a field that an earlier version did not know gets its default."""
+        """The policies in stored JSON: a field that is missing gets its default, one that is unknown is ignored."""
         return cls.checked(**{known.name: stored[known.name] for known in fields(cls) if known.name in stored})
 
 
@@ -112,7 +119,7 @@ class Content:
     wording: str
 
     def as_json(self) -> dict[str, Any]:
-        """The content as it is stored; `from_json` reads it."""
+        """The content as JSON values, with the keys "items", "ticket" (None if there is none) and "wording"."""
         return {
             "items": [dict(item.worksheet) for item in self.items],
             "ticket": asdict(self.ticket) if self.ticket else None,
@@ -121,7 +128,7 @@ class Content:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Content:
-        """The content that `as_json` wrote."""
+        """The content that `as_json` turned into JSON values."""
         ticket = stored["ticket"]
         questions = tuple((key, text) for key, text in ticket["questions"]) if ticket else ()
         return cls(
@@ -159,7 +166,10 @@ class Activity:
         return self.plan.policies
 
     def phase(self, at: datetime | None = None) -> Phase:
-        """The phase at a time, by default now: `opens_at` and `closes_at` count only where the state is open."""
+        """The phase at a time, by default now: "draft" and "closed" activities are just that, whatever their times.
+
+        One in state "open" is "closed" from `closes_at` on, "waiting" before `opens_at`, and "open" otherwise.
+        """
         at, plan = at or utc_now(), self.plan
         if self.state != "open":
             return self.state
@@ -202,7 +212,7 @@ class Activities(QueryBase):
     """Queries on activities and their revisions."""
 
     def add(self, course: Course, plan: Plan, content: Content) -> Activity:
-        """Create an activity in state "draft", with a random join code and this content as revision 1."""
+        """Create an activity in state "draft", with a random unused join code and this content as revision 1."""
         while True:
             row = {"course_id": course.id, "join_code": new_code(JOIN_CODE_LENGTH), "state": "draft",
                    "created_at": utc_now(), **_plan_values(plan)}  # fmt: skip
@@ -219,7 +229,10 @@ class Activities(QueryBase):
         return next(iter(self._select(activities.c.id == activity_id)), None)
 
     def by_code(self, typed: str) -> tuple[Activity, Course] | None:
-        """The activity with this join code, however it is typed; None for drafts and in archived courses."""
+        """The activity with this join code, and its course; None for an unknown code, a draft or an archived course.
+
+        Lower case, spaces and hyphens in the typed code do not matter. Closed activities are found.
+        """
         joinable = (activities.c.state != "draft", courses.c.archived_at.is_(None))
         this = activities.c.join_code == normalised_code(typed)
         row = self._fetch_one(_SELECT_WITH_COURSE.where(this, *joinable))
@@ -228,7 +241,8 @@ class Activities(QueryBase):
     def of_visitor(self, token: str, activity_id: int) -> tuple[Activity, Course, Student] | None:
         """An activity, its course and the student that the browser with this token is enrolled as there.
 
-        None if there is no such activity or visitor, or if the visitor is not enrolled in the course.
+        None if there is no such activity or visitor, or if the visitor is not enrolled in the course. Drafts, closed
+        activities and those of archived courses are found: the caller refuses them.
         """
         row = self._fetch_one(_SELECT_OF_VISITOR, activity_id=activity_id, token_hash=hash_secret(token))
         if row is None:
@@ -244,14 +258,15 @@ class Activities(QueryBase):
         self._execute(sa.update(activities).where(activities.c.id == activity.id).values(_plan_values(plan)))
 
     def set_state(self, activity: Activity, state: State) -> None:
-        """Store another state."""
+        """Set an activity's state; nothing else changes, and the given Activity keeps its old one."""
         self._execute(sa.update(activities).where(activities.c.id == activity.id).values(state=state))
 
     def revise(self, activity: Activity, content: Content) -> int:
         """Store another content; return the number of the revision that holds it now.
 
-        A draft's only revision is overwritten, since no student has seen it. Later the content becomes a new revision,
-        and the old ones stay. Equal content changes nothing.
+        In state "draft" the newest revision is overwritten and keeps its number, since no student has seen it.
+        Otherwise the content becomes a new revision, and the old ones stay. Content equal to the activity's changes
+        nothing.
         """
         if content.as_json() == activity.content.as_json():
             return activity.revision
@@ -271,14 +286,14 @@ class Activities(QueryBase):
         return Content.from_json(row.content) if row else None
 
     def revisions(self, activity: Activity) -> dict[int, Content]:
-        """The content of every revision of an activity by number, in order."""
+        """The content of every revision of an activity by its number, in ascending order, the newest included."""
         query = sa.select(revisions.c.number, revisions.c.content).where(revisions.c.activity_id == activity.id)
         return {
             row.number: Content.from_json(row.content) for row in self._fetch_all(query.order_by(revisions.c.number))
         }
 
     def _insert_revision(self, connection: sa.Connection, activity_id: int, number: int, content: Content) -> None:
-        """Store a content as a new revision with that number."""
+        """Insert a content as the revision of an activity with that number, created now."""
         row = {"activity_id": activity_id, "number": number, "content": content.as_json(), "created_at": utc_now()}
         connection.execute(sa.insert(revisions).values(row))
 

@@ -76,7 +76,11 @@ class AuditLog(QueryBase):
     """What was done, written for good."""
 
     def record(self, actor: Actor, action: AuditAction, about: AuditObject | None = None, detail: str = "") -> None:
-        """Write one entry, with the current time; `detail` is cut after 40 characters."""
+        """Add an entry with the current time: who did what, and the kind and id of the object it was done to, if any.
+
+        Of a teacher only the id is stored, of "nobody" and "terminal" only the word. `detail` is cut after 40
+        characters.
+        """
         self._execute(
             sa.insert(audit_log).values(
                 at=utc_now(),
@@ -90,7 +94,9 @@ class AuditLog(QueryBase):
         )
 
     def entries(self, about: Mapping[ObjectKind, Collection[int]], since: datetime, limit: int) -> list[AuditEntry]:
-        """The newest entries since a time about any of these objects, given as ids by kind; newest first.
+        """The newest `limit` entries about any of these objects from `since` on, newest first.
+
+        `about` has the ids of the objects by kind; entries about no object are left out.
 
         Example: entries({"course": [7], "student": [12, 13]}, since, 200).
         """

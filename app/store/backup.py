@@ -83,7 +83,11 @@ def write_backup(engine: sa.Engine, path: Path) -> Contents:
 
 
 def check_backup(path: Path) -> Contents:
-    """Read all of a backup and return its contents; raises OSError, and BackupError if anything in it is damaged."""
+    """Read all of a backup and return its contents, without a database.
+
+    Raises OSError, and BackupError: "no-backup" if it is none, "newer" if newer code made it, "damaged" if a table has
+    another number of rows or another SHA-256 than backup.json says.
+    """
     with _open_archive(path) as archive:
         contents = _read_contents(archive)
         for name, table in contents.tables.items():
@@ -98,10 +102,11 @@ def check_backup(path: Path) -> Contents:
 
 
 def restore_backup(engine: sa.Engine, path: Path, *, replace: bool = False) -> Contents:
-    """Replace the whole database by a backup and migrate its tables, in one transaction; return what was restored.
+    """Replace the whole database by a backup, migrate its tables, and return what was restored: all or nothing.
 
-    A backup of any earlier version can be restored. Raises OSError and BackupError, and then nothing has changed:
-    "not-empty" if the database has data and `replace` is False, "misfit" if tables, columns or references do not fit.
+    A backup of any earlier version can be restored. Raises OSError, and BackupError: the reasons of `check_backup`,
+    "not-empty" if the database has data (other than in SETUP_TABLES) and `replace` is False, "misfit" if tables,
+    columns or references do not fit.
     """
     contents = check_backup(path)
     with _open_archive(path) as archive, migration_transaction(engine) as connection:
@@ -121,7 +126,10 @@ def restore_backup(engine: sa.Engine, path: Path, *, replace: bool = False) -> C
 
 
 def _our_tables(connection: sa.Connection) -> list[sa.Table]:
-    """Our tables as they are in the database, whatever its revision; a table comes after those that it refers to."""
+    """The app's tables as they are in the database, whatever its revision; each comes after those it refers to.
+
+    Tables in FORMER_TABLES are among them, REVISION_TABLE is not. None in a JSON column is stored as NULL.
+    """
     reflected = sa.MetaData()
     reflected.reflect(connection, only=lambda name, _: name in metadata.tables or name in FORMER_TABLES)
     for table in reflected.tables.values():
@@ -138,14 +146,17 @@ def _has_data(connection: sa.Connection) -> bool:
 
 
 def _drop_tables(connection: sa.Connection) -> None:
-    """Drop our tables and the revision; other tables of the database stay."""
+    """Drop the app's tables and REVISION_TABLE with all their rows; other tables of the database stay."""
     for table in reversed(_our_tables(connection)):
         table.drop(connection)
     connection.exec_driver_sql(f"DROP TABLE IF EXISTS {REVISION_TABLE}")
 
 
 def _write_table(connection: sa.Connection, archive: zipfile.ZipFile, table: sa.Table) -> TableCount:
-    """Write a table to the archive, by primary key, reading ROWS_PER_BATCH rows at a time."""
+    """Write a table's rows, ordered by primary key, to its file in the archive; return their number and its SHA-256.
+
+    Only ROWS_PER_BATCH rows are in memory at a time.
+    """
     digest, lines = hashlib.sha256(), 0
     query = sa.select(table).order_by(*table.primary_key.columns).execution_options(yield_per=ROWS_PER_BATCH)
     rows = connection.execute(query)
@@ -158,18 +169,23 @@ def _write_table(connection: sa.Connection, archive: zipfile.ZipFile, table: sa.
 
 
 def _table_lines(table: sa.Table, rows: sa.CursorResult[Any]) -> Iterator[bytes]:
-    """The lines of a table's file: the column names, then each row."""
+    """The lines of a table's file, each of them a JSON list: first the column names, then the values of each row."""
     yield _json_line([column.name for column in table.columns])
     for row in rows:
         yield _json_line([_json_value(value) for value in row])
 
 
 def _json_line(values: list[Any]) -> bytes:
+    """Values as one line with a compact JSON list in ASCII. Example: b'["id","name"]\\n'."""
     return json.dumps(values, separators=(",", ":")).encode() + b"\n"
 
 
 def _read_table(connection: sa.Connection, archive: zipfile.ZipFile, table: sa.Table, contents: Contents) -> None:
-    """Insert a table's rows from the archive; raises BackupError("misfit") if it is missing or has other columns."""
+    """Insert a table's rows from its file in the archive, so that new rows later get higher ids.
+
+    The file may have the columns in another order. Raises BackupError("misfit") if `contents` does not list the table
+    or if the names of the columns differ.
+    """
     if table.name not in contents.tables:
         raise BackupError("misfit")
     with archive.open(_member_name(table.name)) as file:
@@ -185,7 +201,10 @@ def _read_table(connection: sa.Connection, archive: zipfile.ZipFile, table: sa.T
 
 
 def _advance_sequence(connection: sa.Connection, table: sa.Table) -> None:
-    """Set a table's sequence, so that PostgreSQL's next id is above the highest one; SQLite does so by itself."""
+    """Make PostgreSQL's next id of a table one above the highest, or 1 in an empty table.
+
+    Does nothing for a table without a sequence for `id`, and on SQLite, which does so by itself.
+    """
     if connection.dialect.name != "postgresql" or "id" not in table.c:
         return
     sequence = connection.scalar(sa.select(sa.func.pg_get_serial_sequence(table.name, "id")))
@@ -195,7 +214,10 @@ def _advance_sequence(connection: sa.Connection, table: sa.Table) -> None:
 
 
 def _json_value(value: Any) -> Any:
-    """A column's value for JSON: times in UTC, dates as ISO text, bytes in Base64, everything else unchanged."""
+    """A column's value for JSON: times (in UTC) and dates as ISO text, bytes in Base64, everything else unchanged.
+
+    A time without a zone counts as UTC.
+    """
     if isinstance(value, datetime):
         return (value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)).isoformat()
     if isinstance(value, date):
@@ -203,15 +225,18 @@ def _json_value(value: Any) -> Any:
     return base64.b64encode(value).decode() if isinstance(value, bytes) else value
 
 
-def _column_value(value: Any, kind: Any) -> Any:
-    """The value of a column of that type from what `_json_value` made of it."""
-    if value is None or isinstance(kind, sa.JSON):
+def _column_value(value: Any, column_type: Any) -> Any:
+    """Reverse `_json_value` for a column of that type: ISO text becomes a time or date, Base64 becomes bytes.
+
+    None, JSON and every other type stay unchanged.
+    """
+    if value is None or isinstance(column_type, sa.JSON):
         return value
-    if isinstance(kind, sa.DateTime):
+    if isinstance(column_type, sa.DateTime):
         return datetime.fromisoformat(value)
-    if isinstance(kind, sa.Date):
+    if isinstance(column_type, sa.Date):
         return date.fromisoformat(value)
-    return base64.b64decode(value) if isinstance(kind, sa.LargeBinary) else value
+    return base64.b64decode(value) if isinstance(column_type, sa.LargeBinary) else value
 
 
 # Files
@@ -219,7 +244,7 @@ def _column_value(value: Any, kind: Any) -> Any:
 
 @contextmanager
 def _snapshot(engine: sa.Engine) -> Iterator[sa.Connection]:
-    """A connection that reads the database as it was at one moment, while others go on writing."""
+    """A connection whose reads all see the database as it was at one moment, while others go on writing."""
     with engine.connect() as connection:
         if engine.dialect.name == "postgresql":
             connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
@@ -230,7 +255,10 @@ def _snapshot(engine: sa.Engine) -> Iterator[sa.Connection]:
 
 @contextmanager
 def _atomic_file(path: Path) -> Iterator[IO[bytes]]:
-    """A file that only its owner can read, and that gets its name once all of it is on disk; else it is deleted."""
+    """A new file to write, readable by its owner only, that takes the name `path` once all of it is on disk.
+
+    Until then a file of that name stays as it is; an exception deletes the new file instead.
+    """
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -244,7 +272,11 @@ def _atomic_file(path: Path) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def _open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
-    """The archive, open for reading; raises BackupError "no-backup" for no ZIP, "damaged" where it breaks off."""
+    """The ZIP archive at `path`, open for reading.
+
+    When opening it or what the caller reads from it fails, raises BackupError: "no-backup" if the file is no ZIP,
+    "damaged" if it is one. A missing file raises OSError.
+    """
     try:
         with zipfile.ZipFile(path) as archive:
             yield archive
@@ -253,7 +285,11 @@ def _open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
 
 
 def _read_contents(archive: zipfile.ZipFile) -> Contents:
-    """What backup.json says; raises BackupError "no-backup" if it makes no sense, "newer" for an unknown revision."""
+    """What backup.json in the archive says, without reading the tables.
+
+    Raises BackupError: "no-backup" if it is missing, not JSON, of another FORMAT or without some of its values, or if
+    the file of a table is missing; "newer" for a revision that this code does not know.
+    """
     try:
         listing = json.loads(archive.read("backup.json"))
         tables = {name: TableCount(table["rows"], table["sha256"]) for name, table in listing["tables"].items()}

@@ -120,7 +120,7 @@ class NoAttemptsLeftError(Exception):
 
 
 def _of_student(table: sa.Table) -> tuple[sa.ColumnElement[bool], ...]:
-    """The rows of one student in one activity, both of them bind parameters."""
+    """The conditions for the rows of one student in one activity, bind parameters `activity_id` and `student_id`."""
     return table.c.activity_id == sa.bindparam("activity_id"), table.c.student_id == sa.bindparam("student_id")
 
 
@@ -163,7 +163,7 @@ class Classwork(QueryBase):
         return tuple(from_row(Attendance, row) for row in self._fetch_all(query.order_by(attendance.c.arrived_at)))
 
     def attended(self, student_id: int) -> dict[int, bool]:
-        """The ids of the activities that a student opened, newest first, each with whether the exit ticket is in."""
+        """The id of each activity that a student opened, newest activity first, and whether their exit ticket is in."""
         query = sa.select(attendance.c.activity_id, attendance.c.ticket_in).where(attendance.c.student_id == student_id)
         rows = self._fetch_all(query.order_by(attendance.c.activity_id.desc()))
         return {row.activity_id: row.ticket_in for row in rows}
@@ -179,7 +179,10 @@ class Classwork(QueryBase):
 
     @cached_property
     def _draft_upsert(self) -> sa.Insert:
-        """The statement of `save`, built once."""
+        """The INSERT of a draft that overwrites answers, version and time of a stored one, but never its variant.
+
+        A stored draft with a higher version stays as it is. Built once.
+        """
         insert = self._insert_into(class_drafts)
         values = {name: insert.excluded[name] for name in ("answers", "version", "saved_at")}
         key = [class_drafts.c.student_id, class_drafts.c.activity_id, class_drafts.c.sheet_key]
@@ -210,11 +213,11 @@ class Classwork(QueryBase):
         allowed: int = 0,
         keep_draft: bool = True,
     ) -> ClassAttempt:
-        """Store one attempt for good, and the draft it was made from unless `keep_draft` is off.
+        """Store one attempt, durable once this returns; and, as `save` does, its draft unless `keep_draft` is off.
 
-        It is durable once this returns. The same `client_id` again stores nothing and returns the attempt that has it.
-        Raises NoAttemptsLeftError where the sheet would have more than `allowed` attempts of this student (0 allows any
-        number); then nothing is stored. The marks count as given by the sheet's own definition (`marked_by`).
+        A `client_id` that this student has used before adds no attempt and returns the one that has it, even if no
+        attempts are left. Raises NoAttemptsLeftError, and stores nothing, where the student would have more than
+        `allowed` attempts on the sheet (0 allows any number). `marked_by` is the sheet's own key.
         """
         row = {**asdict(key), **asdict(graded), "client_id": client_id, "variant": asdict(draft.variant),
                "answers": dict(draft.answers), "handed_in": handed_in, "created_at": utc_now(),
@@ -235,13 +238,16 @@ class Classwork(QueryBase):
 
     @cached_property
     def _attempt_insert(self) -> ReturningInsert[Any]:
-        """The INSERT of `record`, built once; it returns no row where the client id is stored already."""
+        """The INSERT of an attempt, built once: it adds and returns no row where the student has used the client id."""
         key = [class_attempts.c.student_id, class_attempts.c.client_id]
         insert = self._insert_into(class_attempts).on_conflict_do_nothing(index_elements=key)
         return insert.returning(*columns(class_attempts, ClassAttempt))
 
     def hand_in_last(self, key: ClassSheetKey) -> ClassAttempt | None:
-        """Hand in a student's last attempt on a sheet as it is, and return it; None if there is none."""
+        """Turn a student's last attempt on a sheet into a submission, and return it; None if there is none.
+
+        Nothing else of it changes, and nothing at all if it was handed in before.
+        """
         last = self.last_attempt(key)
         if last and not last.handed_in:
             self._execute(sa.update(class_attempts).where(class_attempts.c.id == last.id).values(handed_in=True))
@@ -259,7 +265,10 @@ class Classwork(QueryBase):
         return _attempt(row) if row else None
 
     def progress(self, activity_id: int, student_id: int) -> dict[str, SheetProgress]:
-        """A student's progress in an activity by sheet key; sheets without a draft or an attempt are left out."""
+        """A student's progress in an activity by sheet key, in any order.
+
+        A sheet with only a draft has 0 attempts; one with neither draft nor attempt is left out.
+        """
         rows = self._fetch_all(_PROGRESS, activity_id=activity_id, student_id=student_id)
         return {sheet_key: SheetProgress(count, bool(handed_in)) for sheet_key, count, handed_in in rows}
 
@@ -278,7 +287,7 @@ class Classwork(QueryBase):
 
 
 def _on_sheet(key: ClassSheetKey) -> tuple[sa.ColumnElement[bool], ...]:
-    """The attempts of one student on one sheet, of whatever revision."""
+    """The conditions for the attempts of one student on one sheet, in whatever revision they were made."""
     return (
         class_attempts.c.student_id == key.student_id,
         class_attempts.c.activity_id == key.activity_id,
@@ -287,7 +296,7 @@ def _on_sheet(key: ClassSheetKey) -> tuple[sa.ColumnElement[bool], ...]:
 
 
 def _draft_row(key: ClassSheetKey, draft: ClassDraft) -> dict[str, Any]:
-    """The row of class_drafts that holds a draft, saved now."""
+    """The values of the row of class_drafts that holds a draft, with the current time."""
     return {"student_id": key.student_id, "activity_id": key.activity_id, "sheet_key": key.sheet_key,
             "answers": dict(draft.answers), "version": draft.version, "variant": asdict(draft.variant),
             "saved_at": utc_now()}  # fmt: skip

@@ -25,7 +25,7 @@ class Course:
 
 @dataclass(frozen=True)
 class TaughtCourse:
-    """A course in a teacher's list, with the teacher's role and the number of students."""
+    """A course in a teacher's list, with the teacher's role and the number of students on its roster."""
 
     course: Course
     role: Role
@@ -46,7 +46,7 @@ class Courses(QueryBase):
     """Queries on courses and their staff."""
 
     def add(self, title: str, time_zone: str, teacher: Teacher, sample: bool = False) -> Course:
-        """Create a course with the teacher as its instructor."""
+        """Create a course with the teacher, as instructor, as its only staff; in a sample, students are simulated."""
         row = {"title": title, "time_zone": time_zone, "sample": sample, "created_at": utc_now()}
         with self._write_transaction() as connection:
             course_id = insert_row(connection, courses, row)
@@ -77,7 +77,10 @@ class Courses(QueryBase):
         self._execute(sa.delete(courses).where(courses.c.id == course.id))
 
     def taught_by(self, teacher: Teacher) -> tuple[TaughtCourse, ...]:
-        """The courses where a teacher is instructor or assistant, archived ones included, newest first."""
+        """The courses where a teacher is instructor or assistant, archived ones included, newest first.
+
+        Students count whether they have joined or not.
+        """
         count = sa.select(sa.func.count()).where(students.c.course_id == courses.c.id).scalar_subquery()
         query = (
             sa.select(staff.c.role, count.label("students"), *columns(courses, Course))
@@ -104,7 +107,10 @@ class Courses(QueryBase):
         return tuple(from_row(StaffMember, row) for row in self._fetch_all(query))
 
     def remove_from_staff(self, course: Course, teacher_id: int) -> bool:
-        """Take a teacher off the staff; False, and nothing changes, if no other instructor would be left."""
+        """Take a teacher off the staff of a course; whether that was done.
+
+        False, and nothing changes, if there is no instructor besides this teacher, or if they are not on the staff.
+        """
         other_instructors = sa.select(staff.c.teacher_id).where(
             staff.c.course_id == course.id, staff.c.teacher_id != teacher_id, staff.c.role == "instructor"
         )

@@ -26,7 +26,10 @@ _POOL = {"pool_size": 20, "max_overflow": 0, "pool_recycle": 1800}
 
 
 def open_engine(url: str) -> sa.Engine:
-    """An engine for a database URL; nothing is migrated. The folder of an SQLite file is created if it is missing."""
+    """An engine for a database URL, with at most 20 connections; nothing is migrated.
+
+    The folder of an SQLite file is created if it is missing. Errors of the engine never contain query parameters.
+    """
     _make_folder(url)
     # hide_parameters: what people typed is in the parameters, and must not get into error messages.
     # No pre-ping: it would cost as much as most queries. The first query on a connection that the server has dropped
@@ -39,8 +42,10 @@ def open_engine(url: str) -> sa.Engine:
 
 @contextmanager
 def migration_transaction(engine: sa.Engine) -> Iterator[sa.Connection]:
-    """A transaction in which tables may change, one process at a time; committed at the end, or rolled
-    back by an exception.
+    """A transaction in which tables may change: committed at the end, rolled back by an exception.
+
+    It first waits until no other process is in one, on SQLite for 5 s at most: then OperationalError. SQLite does not
+    enforce foreign keys in it.
     """
     sqlite = engine.dialect.name == "sqlite"
     with engine.connect() as connection:
@@ -57,7 +62,10 @@ def migration_transaction(engine: sa.Engine) -> Iterator[sa.Connection]:
 
 
 def upgrade(connection: sa.Connection, revision: str = "head") -> None:
-    """Run the migrations up to a revision, such as "0004"; raises CommandError where the tables are newer."""
+    """Run the missing migrations up to a revision, such as "0004", without a commit.
+
+    Raises CommandError where the tables have a revision that this code does not know.
+    """
     config = _scripts()
     config.attributes["connection"] = connection
     command.upgrade(config, revision)
@@ -81,14 +89,14 @@ def _scripts() -> Config:
 
 
 def _make_folder(url: str) -> None:
-    """Create the folder of an SQLite file; other databases need none."""
+    """Create the folder of an SQLite file if it is missing; does nothing for SQLite in memory and other databases."""
     database = make_url(url)
     if database.get_backend_name() == "sqlite" and database.database and database.database != ":memory:":
         Path(database.database).parent.mkdir(parents=True, exist_ok=True)
 
 
 def _set_up_sqlite(connection: Any, _record: object) -> None:
-    """Set a new connection up: wait 5 s for locks, enforce foreign keys, use the write-ahead log."""
+    """Set a new connection up: wait 5 s for locks, flush each commit, enforce foreign keys, use the write-ahead log."""
     # FULL: an acknowledged answer survives a power cut, at the price of one flush for each commit.
     for pragma in ("busy_timeout=5000", "synchronous=FULL", "foreign_keys=ON"):
         connection.execute(f"PRAGMA {pragma}")
@@ -96,7 +104,10 @@ def _set_up_sqlite(connection: Any, _record: object) -> None:
 
 
 def _use_wal(connection: Any) -> None:
-    """Turn the write-ahead log on, trying again for 5 s: while another connection does so, SQLite refuses at once."""
+    """Turn the write-ahead log on; raises sqlite3.OperationalError if SQLite still refuses after 5 s of trying.
+
+    While another connection turns it on, SQLite refuses at once, without waiting for the lock.
+    """
     for pause_s in (*[0.05] * 100, None):
         try:
             connection.execute("PRAGMA journal_mode=WAL")

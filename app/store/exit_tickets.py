@@ -33,10 +33,11 @@ class ExitTickets(QueryBase):
     """Queries on exit tickets."""
 
     def hand_in(self, activity_id: int, student_id: int, client_id: str, answers: Answers, *, anonymous: bool) -> bool:
-        """Store a student's exit ticket, durable once this returns; False, and nothing changes, after the first one.
+        """Store a student's answers by question as their exit ticket, durable once this returns; whether that was done.
 
-        The student must have arrived. Nothing stored connects anonymous answers with their student: no key, no time of
-        day, no order of rows. That the student handed in a ticket is stored with their attendance.
+        False, and nothing changes, if they have handed one in already or never opened the activity. Nothing stored
+        connects anonymous answers with their student: no key, no time of day, no order of rows. That the student handed
+        in a ticket is stored with their attendance.
         """
         arrived = (attendance.c.activity_id == activity_id, attendance.c.student_id == student_id)
         first = sa.update(attendance).where(*arrived, attendance.c.ticket_in.is_(False)).values(ticket_in=True)
@@ -52,7 +53,7 @@ class ExitTickets(QueryBase):
         return True
 
     def is_handed_in(self, activity_id: int, student_id: int) -> bool:
-        """Whether a student has handed in the exit ticket of an activity."""
+        """Whether a student has handed in the exit ticket of an activity; False if they never opened it."""
         this = (attendance.c.activity_id == activity_id, attendance.c.student_id == student_id)
         row = self._fetch_one(sa.select(attendance.c.ticket_in).where(*this))
         return bool(row and row.ticket_in)

@@ -15,10 +15,11 @@ MAX_DELETED_ROWS = 5000  # of each table at one start, so that the start is neve
 
 
 def delete_expired(engine: sa.Engine) -> int:
-    """Delete old runs, sessions, account links and visitors; return how many rows, those that cascade not counted.
+    """Delete old runs, sessions, account links and visitors, at most MAX_DELETED_ROWS of each; return how many rows.
 
-    Runs go after a week, sessions when they are too old to be used, links 30 days after they expired. A visitor goes,
-    with drafts and attempts, after a year without practice, but never while enrolled in a course. The audit log stays.
+    Runs go after a week, sessions when they are older than MAX_SESSION_AGE, links 30 days after they expired. A visitor
+    goes, with practice drafts and attempts (which are not counted), after a year without either, but never while
+    enrolled in a course.
     """
     at = utc_now()
     recent = at - PRACTICE_RETENTION
@@ -34,10 +35,10 @@ def delete_expired(engine: sa.Engine) -> int:
         (visitors.c.id, [visitors.c.created_at < recent, *(visitors.c.id.not_in(ids) for ids in active_visitors)]),
     )
     with engine.begin() as connection:
-        return sum(_delete(connection, key, conditions) for key, conditions in expired)
+        return sum(_delete_matching(connection, key, conditions) for key, conditions in expired)
 
 
-def _delete(connection: sa.Connection, key: sa.Column[int], conditions: list[sa.ColumnElement[bool]]) -> int:
+def _delete_matching(connection: sa.Connection, key: sa.Column[int], conditions: list[sa.ColumnElement[bool]]) -> int:
     """Delete up to MAX_DELETED_ROWS rows of the key's table that meet every condition; return how many."""
     keys = sa.select(key).where(*conditions).limit(MAX_DELETED_ROWS)
     return connection.execute(sa.delete(key.table).where(key.in_(keys))).rowcount

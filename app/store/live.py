@@ -47,15 +47,15 @@ class StoredMarks:
 class Live(QueryBase):
     """Queries on an activity that is going on."""
 
-    def drafts(self, activity_id: int) -> dict[StudentSheetKey, int]:
-        """The version of every student's draft on every sheet of an activity."""
+    def draft_versions(self, activity_id: int) -> dict[StudentSheetKey, int]:
+        """The version of every student's draft on every sheet of an activity; sheets without one are left out."""
         query = sa.select(class_drafts.c.student_id, class_drafts.c.sheet_key, class_drafts.c.version).where(
             class_drafts.c.activity_id == activity_id
         )
         return {(row.student_id, row.sheet_key): row.version for row in self._fetch_all(query)}
 
     def draft_texts(self, activity_id: int, student_ids: Collection[int]) -> dict[StudentSheetKey, ClassDraft]:
-        """The drafts of these students in an activity."""
+        """The drafts of these students on every sheet of an activity; sheets without one are left out."""
         drafts = dict[StudentSheetKey, ClassDraft]()
         for some in batches(sorted(student_ids), MAX_VALUES):
             theirs = (class_drafts.c.activity_id == activity_id, class_drafts.c.student_id.in_(some))
@@ -65,7 +65,7 @@ class Live(QueryBase):
         return drafts
 
     def last_attempts(self, activity_id: int) -> dict[StudentSheetKey, LastAttempt]:
-        """Every student's newest attempt on each sheet of an activity; sheets without one are left out."""
+        """Every student's newest attempt on each sheet of an activity, handed in or not, where there is one."""
         key = (class_attempts.c.student_id, class_attempts.c.sheet_key)
         newest = sa.func.max(class_attempts.c.id)
         handed_in = sa.func.max(sa.case((class_attempts.c.handed_in, 1), else_=0))
@@ -99,7 +99,7 @@ class Live(QueryBase):
         return from_row(Spotlight, row) if row else None
 
     def show(self, activity_id: int, spotlight: Spotlight | None) -> None:
-        """Show the class this misconception in place of any other; None shows it none."""
+        """Store the misconception that the class is shown, in place of any other; None takes it away."""
         if spotlight is None:
             self._execute(sa.delete(spotlights).where(spotlights.c.activity_id == activity_id))
             return

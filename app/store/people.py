@@ -64,12 +64,15 @@ class People(QueryBase):
         return from_row(Teacher, row) if row else None
 
     def only_teacher(self) -> Teacher | None:
-        """The teacher, if there is exactly one; None otherwise."""
+        """The teacher if there is exactly one, with or without a password; None if there are none or several."""
         rows = self._fetch_all(sa.select(*columns(teachers, Teacher)).limit(2))
         return from_row(Teacher, rows[0]) if len(rows) == 1 else None
 
     def add_teacher(self, email: str, name: str) -> Teacher | None:
-        """Add a teacher without a password; None, and nothing changes, if somebody has that e-mail address."""
+        """Add a teacher without a password, with the e-mail address in lower case.
+
+        None, and nothing changes, if somebody has that address.
+        """
         values = {"email": email.lower(), "name": name, "created_at": utc_now()}
         insert = self._insert_into(teachers).values(values).on_conflict_do_nothing(index_elements=[teachers.c.email])
         with self._write_transaction() as connection:
@@ -79,7 +82,7 @@ class People(QueryBase):
     # Account links
 
     def add_link(self, kind: LinkKind, email: str = "", course_id: int | None = None, role: Role | None = None) -> str:
-        """Add an account link that expires after LINK_LIFETIME, and return its token.
+        """Add an account link that expires after the LINK_LIFETIME of its kind, and return its token, stored as a hash.
 
         A new "setup" or "reset" link voids the older unused ones of its kind and e-mail address; invitations stay.
         """
@@ -93,9 +96,10 @@ class People(QueryBase):
         return token
 
     def add_mailed_link(self, teacher: Teacher) -> str | None:
-        """Add a "reset" link that expires after an hour, and return its token; None after three in the last hour.
+        """Add a "reset" link for a teacher that expires after an hour, and return its token.
 
-        Anybody may ask for one, so it leaves the teacher's other links valid.
+        None, and nothing is added, if MAX_MAILED_LINKS of theirs, used or not, expire within the next hour. Anybody may
+        ask for such a link, so it leaves the teacher's other links valid.
         """
         token, expires_at = secrets.token_urlsafe(32), utc_now() + MAILED_LINK_LIFETIME
         values = {"kind": "reset", "token_hash": hash_secret(token), "email": teacher.email, "expires_at": expires_at}
@@ -127,9 +131,9 @@ class People(QueryBase):
     ) -> Teacher | None:
         """Use a link up and do what it is for; None, and nothing changes, if somebody else has just used it.
 
-        The teacher with that e-mail address is added if there is none. A password hash is stored, which signs them out
-        everywhere and voids other links for a new password and for the first account. A link with a course puts them on
-        its staff.
+        A teacher with that e-mail address and name is added if there is none. A password hash, if given, is stored with
+        the name (unless that is empty): then all their sessions end, and their other "reset" links and every "setup"
+        link are void. A link with a course puts them on its staff. Whether the link has expired is not checked again.
         """
         with self._write_transaction() as connection:
             unused = (account_links.c.id == link.id, account_links.c.used_at.is_(None))
@@ -155,7 +159,7 @@ class People(QueryBase):
         connection.execute(sa.update(sessions).where(*open_sessions).values(ended_at=utc_now()))
 
     def _void_links(self, connection: sa.Connection, kind: LinkKind, *conditions: sa.ColumnElement[bool]) -> None:
-        """Mark the unused links of a kind as used: all of them, or those that meet the conditions."""
+        """Mark the unused links of a kind as used: those that meet every condition, all of them without conditions."""
         unused = (account_links.c.kind == kind, account_links.c.used_at.is_(None), *conditions)
         connection.execute(sa.update(account_links).where(*unused).values(used_at=utc_now()))
 
@@ -176,9 +180,10 @@ class People(QueryBase):
         return token
 
     def find_session(self, token: str) -> Teacher | None:
-        """The teacher who is signed in with this token, and note that they were seen.
+        """The teacher who is signed in with this token; stores, at most once a minute, that the session is in use.
 
-        None if the session has ended, was not used for MAX_SESSION_IDLE, or is older than MAX_SESSION_AGE.
+        None if there is no such session, or if it has ended, was not used for MAX_SESSION_IDLE, or is older than
+        MAX_SESSION_AGE.
         """
         at = utc_now()
         query = (

@@ -101,7 +101,10 @@ class QueryBase:
         return current[1] if current and current[0] is self.engine else None
 
     def _fetch_one(self, query: sa.Select[Any], **values: Any) -> Any:
-        """The only row, None if there is none; `values` are those of its bind parameters. Two rows are an error."""
+        """The only row of a query, None if there is none; raises MultipleResultsFound for two.
+
+        `values` are those of the query's bind parameters.
+        """
         with self._read_connection() as connection:
             return connection.execute(query, values).one_or_none()
 
@@ -111,7 +114,10 @@ class QueryBase:
             return connection.execute(query, values).all()
 
     def _execute(self, statement: sa.UpdateBase, values: Mapping[str, Any] | None = None) -> int:
-        """Execute one INSERT, UPDATE or DELETE and commit it; the number of rows it changed."""
+        """Execute one INSERT, UPDATE or DELETE, and return the number of rows it changed.
+
+        It is committed at once, or inside `transaction()` when that ends.
+        """
         if current := self._current_connection():
             return current.execute(statement, values).rowcount
         with self._write_lock, self._single_engine.begin() as connection:

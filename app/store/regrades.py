@@ -49,9 +49,9 @@ class Regrades(QueryBase):
     """Queries on regrades."""
 
     def apply(self, activity_id: int, teacher_id: int, new: Mapping[int, NewMarks]) -> int:
-        """Give attempts of an activity new marks, by attempt id, store the old ones, and return the regrade's id.
+        """Store a regrade by this teacher, and return its id: attempts get the new marks, the old ones are kept.
 
-        Either all of them change or, on an error, none. Attempts of other activities are left alone.
+        `new` has the marks by attempt id; ids of other activities' attempts are ignored. On an error nothing changes.
         """
         with self._write_transaction() as connection:
             row = {"activity_id": activity_id, "teacher_id": teacher_id, "at": utc_now()}
@@ -67,7 +67,7 @@ class Regrades(QueryBase):
         return regrade_id
 
     def of_activity(self, activity_id: int) -> tuple[Regrade, ...]:
-        """Every regrade of an activity, newest first."""
+        """Every regrade of an activity, newest first, with the teacher's name and how many attempts it changed."""
         changed = sa.select(sa.func.count()).where(old_marks.c.regrade_id == regrades.c.id).scalar_subquery()
         query = (
             sa.select(regrades.c.id, regrades.c.at, sa.func.coalesce(teachers.c.name, ""), changed)
@@ -78,7 +78,10 @@ class Regrades(QueryBase):
         return tuple(Regrade(*row) for row in self._fetch_all(query))
 
     def old_marks(self, activity_id: int, student_id: int) -> dict[int, tuple[OldMarks, ...]]:
-        """The earlier marks of a student's attempts by attempt id, oldest first; none for those never regraded."""
+        """The marks that a student's attempts in an activity had before each regrade, oldest first, by attempt id.
+
+        Attempts that were never regraded are left out.
+        """
         query = (
             sa.select(old_marks, regrades.c.at)
             .join(regrades, regrades.c.id == old_marks.c.regrade_id)

@@ -49,8 +49,8 @@ class Roster(QueryBase):
     def add_students(self, course: Course, entries: Iterable[tuple[str, str | None]]) -> int:
         """Add the (name, roster number) pairs that are not on the roster yet; return how many that were.
 
-        A pair is on the roster if its number is, or, for a pair without a number, if a student without a number has the
-        name in any case.
+        A pair with a number is on the roster if the number is, whatever the names; one without a number, if a student
+        without a number has the name, in upper or lower case. Pairs earlier in `entries` count as on the roster.
         """
         on_roster = self.students(course)
         keys = {student.roster_key for student in on_roster if student.roster_key}
@@ -72,7 +72,7 @@ class Roster(QueryBase):
         return _by_name(self._fetch_all(query))
 
     def unclaimed_students(self, course: Course) -> tuple[Student, ...]:
-        """The students of a course that nobody has joined as yet, by name."""
+        """The students of a course whose name nobody has claimed yet, by name."""
         unclaimed = (students.c.course_id == course.id, students.c.joined_at.is_(None))
         return _by_name(self._fetch_all(sa.select(*columns(students, Student)).where(*unclaimed)))
 
@@ -93,7 +93,7 @@ class Roster(QueryBase):
     def release_student(self, student: Student) -> None:
         """Make a student's name unclaimed again: no browser is enrolled as them, and their resume code is void.
 
-        Their work stays.
+        Their drafts, attempts and exit tickets stay.
         """
         with self._write_transaction() as connection:
             connection.execute(sa.delete(enrolments).where(enrolments.c.student_id == student.id))
@@ -103,8 +103,9 @@ class Roster(QueryBase):
     # Enrolments
 
     def lock_name(self, course: Course, name: str) -> None:
-        """Inside `transaction()`, wait until no other transaction has locked this name in this course.
+        """Inside `transaction()`, lock this name, in upper or lower case, in this course until the transaction ends.
 
+        It waits until no other transaction has the lock.
         With it, one of two people who join under one name at the same moment finds the other's row. SQLite needs no
         lock, since `transaction()` lets one thread write at a time.
         """
@@ -135,9 +136,10 @@ class Roster(QueryBase):
         return student, code
 
     def claim_name(self, student: Student, visitor_id: int, code: str = "") -> str | None:
-        """Enrol a browser as a student whom nobody has joined as; their resume code, None if somebody was faster.
+        """Enrol a browser as a student whose name is unclaimed, and return their resume code.
 
-        The code is `code`, or a new random one where it is empty.
+        The code is `code`, or a new random one where it is empty. None, and nothing changes, if the name is claimed by
+        now.
         """
         code = code or new_code()
         unclaimed = (students.c.id == student.id, students.c.joined_at.is_(None))
@@ -149,7 +151,10 @@ class Roster(QueryBase):
         return code
 
     def resume(self, code: str, visitor_id: int) -> Student | None:
-        """Enrol a browser as the student with this resume code, however it is typed; None if nobody has it."""
+        """Enrol a browser as the student with this resume code, in whatever course; None if nobody has the code.
+
+        Lower case, spaces and hyphens in the typed code do not matter. Browsers enrolled before stay so.
+        """
         this = students.c.resume_hash == hash_secret(normalised_code(code))
         row = self._fetch_one(sa.select(*columns(students, Student)).where(this))
         if row is None:
@@ -160,7 +165,7 @@ class Roster(QueryBase):
         return student
 
     def is_resume_code(self, student: Student, code: str) -> bool:
-        """Whether this is the student's resume code, however it is typed."""
+        """Whether this is the student's resume code; lower case, spaces and hyphens do not matter."""
         this = (students.c.id == student.id, students.c.resume_hash == hash_secret(normalised_code(code)))
         return self._fetch_one(sa.select(students.c.id).where(*this)) is not None
 
@@ -198,7 +203,7 @@ class Roster(QueryBase):
         self._execute(sa.delete(enrolments).where(*this))
 
     def _enrol(self, connection: sa.Connection, student: Student, visitor_id: int) -> None:
-        """Enrol a browser as a student, in place of the one it may have been in that course until now."""
+        """Enrol a browser as a student, in place of the student it may have been in the same course until now."""
         row = {"visitor_id": visitor_id, "course_id": student.course_id, "student_id": student.id,
                "created_at": utc_now()}  # fmt: skip
         key = [enrolments.c.visitor_id, enrolments.c.course_id]
@@ -214,16 +219,19 @@ def _by_name(rows: Iterable[Any]) -> tuple[Student, ...]:
 
 
 def new_code(length: int = CODE_LENGTH) -> str:
-    """Random letters of UNAMBIGUOUS_LETTERS, which can be read aloud. Ten of them have 44 bits."""
+    """A random code of that many UNAMBIGUOUS_LETTERS; ten of them have 44 bits."""
     return "".join(secrets.choice(UNAMBIGUOUS_LETTERS) for _ in range(length))
 
 
 def resume_code_from(secret: bytes) -> str:
-    """A resume code that is always the same for one secret of 256 random bits, and looks like a random one."""
+    """A resume code that is always the same for one secret of 256 random bits, and looks like a random one.
+
+    It is the number's last CODE_LENGTH digits, lowest first, with UNAMBIGUOUS_LETTERS as the digits.
+    """
     number = int.from_bytes(secret)
     return "".join(
-        UNAMBIGUOUS_LETTERS[number // len(UNAMBIGUOUS_LETTERS) ** place % len(UNAMBIGUOUS_LETTERS)]
-        for place in range(CODE_LENGTH)
+        UNAMBIGUOUS_LETTERS[number // len(UNAMBIGUOUS_LETTERS) ** position % len(UNAMBIGUOUS_LETTERS)]
+        for position in range(CODE_LENGTH)
     )
 
 

@@ -49,16 +49,19 @@ class SampleData(QueryBase):
     """Fills sample courses."""
 
     def fill(self, course: Course, names: Sequence[str], simulated: Iterable[SimulatedStudent]) -> None:
-        """Add students of these names to a course, with everything they did; all of it or, on an error, nothing."""
+        """Add students of these names, joined now and without resume codes, to a course, with everything they did.
+
+        On an error nothing is added.
+        """
         at = utc_now()
         with self._write_transaction() as connection:
             rows = [{"course_id": course.id, "name": name, "joined_at": at, "created_at": at} for name in names]
             ids = [insert_row(connection, students, row) for row in rows]
             for student in simulated:
-                self._insert_work(connection, student, ids[student.student])
+                self._insert_classwork(connection, student, ids[student.student])
 
-    def _insert_work(self, connection: sa.Connection, student: SimulatedStudent, student_id: int) -> None:
-        """Insert a student's attendance, drafts, attempts and exit ticket."""
+    def _insert_classwork(self, connection: sa.Connection, student: SimulatedStudent, student_id: int) -> None:
+        """Insert what a student did in one activity: attendance, drafts, attempts and the exit ticket, if any."""
         owner = {"activity_id": student.activity.id, "student_id": student_id}
         arrival = {**owner, "arrived_at": student.arrived_at, "ticket_in": bool(student.ticket)}
         for table, rows in (
@@ -72,12 +75,16 @@ class SampleData(QueryBase):
 
 
 def _sheet_keys(student: SimulatedStudent) -> dict[int, str]:
-    """The sheet key of each sheet of the activity, by its number from 1."""
+    """The sheet key of each sheet of the student's activity, by the sheet's number from 1."""
     return {number: item.sheet_key for number, item in enumerate(student.activity.content.items, 1)}
 
 
 def _draft_rows(student: SimulatedStudent, owner: Mapping[str, int]) -> list[dict[str, Any]]:
-    """One draft for each sheet that was begun: the answers of its last attempt, else what is typed so far."""
+    """A row of class_drafts for each sheet that was begun: the last attempt on it, else what is typed so far.
+
+    `owner` has the columns activity_id and student_id of every row. The draft was saved with the attempt, or else on
+    arrival.
+    """
     keys = _sheet_keys(student)
     typed = {number: (sizes, answers, student.arrived_at) for number, sizes, answers in student.typed}
     attempted = {a.sheet_number: (a.sizes, a.answers, a.at) for a in student.attempts}
@@ -89,7 +96,10 @@ def _draft_rows(student: SimulatedStudent, owner: Mapping[str, int]) -> list[dic
 
 
 def _attempt_rows(student: SimulatedStudent, owner: Mapping[str, int]) -> list[dict[str, Any]]:
-    """One row for each attempt, with a random client id, and marked by the sheet that it was made on."""
+    """A row of class_attempts for each attempt, with a random client id, and marked by the sheet it was made on.
+
+    `owner` has the columns activity_id and student_id of every row.
+    """
     keys = _sheet_keys(student)
     return [
         {**owner, **asdict(attempt.graded), "revision": student.activity.revision,
@@ -101,7 +111,10 @@ def _attempt_rows(student: SimulatedStudent, owner: Mapping[str, int]) -> list[d
 
 
 def _ticket_rows(student: SimulatedStudent, student_id: int) -> list[dict[str, Any]]:
-    """One row for each answered question, without the student's id where the activity's tickets are anonymous."""
+    """A row of ticket_answers for each answered question, of the day of arrival, with a random id and no marks.
+
+    It has no student id where the activity's tickets are anonymous.
+    """
     anonymous = student.activity.policies.ticket_anonymous
     return [
         {"id": secrets.token_hex(32), "activity_id": student.activity.id, "question": question, "text": text,

@@ -136,7 +136,10 @@ class Store(QueryBase):
         return Visitor(row.id, token) if row else None
 
     def save_draft(self, visitor: Visitor, sheet_key: str, draft: PracticeDraft) -> None:
-        """Store a practice draft, unless one with a higher version is stored; durable once this returns."""
+        """Store a visitor's practice draft in place of an earlier one, unless that has a higher version.
+
+        It is durable once this returns.
+        """
         values = {"answers": dict(draft.answers), "version": draft.version, "saved_at": utc_now()}
         insert = self._insert_into(practice_drafts).values(visitor_id=visitor.id, sheet_key=sheet_key, **values)
         upsert = insert.on_conflict_do_update(
@@ -175,19 +178,19 @@ class Store(QueryBase):
     # Runs of a head
 
     def add_run(self, sheet_key: str, answers: Answers) -> Run:
-        """Store a run that has not finished; its id is 96 random bits, since whoever knows the id may see the run."""
+        """Store a run that has not finished; its id is 96 random bits, since knowing it is enough to see the run."""
         run = Run(secrets.token_urlsafe(12), sheet_key, answers, None, None, utc_now())
         row = {"id": run.id, "sheet_key": sheet_key, "answers": dict(answers), "created_at": run.created_at}
         self._execute(sa.insert(runs).values(row))
         return run
 
     def finish_run(self, run_id: str, result: Mapping[str, Any] | None, problem: str | None = None) -> None:
-        """Store what came of a run: a result, or None and the sentence that says why there is none."""
+        """Store that a run has finished: its result, or None and the sentence that says why there is none."""
         values = {"result": None if result is None else dict(result), "problem": problem}
         self._execute(sa.update(runs).where(runs.c.id == run_id).values(**values))
 
     def find_run(self, run_id: str) -> Run | None:
-        """The run with that id, finished or not; None if there is none."""
+        """The run with that id, finished or not, with its time in UTC; None if there is none."""
         if "\0" in run_id:  # no id has it, and PostgreSQL refuses the query
             return None
         row = self._fetch_one(sa.select(*columns(runs, Run)).where(runs.c.id == run_id))
@@ -202,7 +205,8 @@ class Store(QueryBase):
     def keep_model(self, name: str, config: Any, source: str) -> StoredModel:
         """Store a parsed config.json, and return the model with its key, a hash of the config.
 
-        A config that is stored already keeps the name and source of its first import.
+        A config that is stored already keeps the name and source of its first import. The name is cut after 100
+        characters, the source after 200.
         """
         text = json.dumps(config, sort_keys=True, separators=(",", ":"))
         key = f"cfg-{hash_secret(text)[:20]}"
@@ -211,7 +215,10 @@ class Store(QueryBase):
         return self.find_model(key) or StoredModel(key, name, text, source)
 
     def find_model(self, key: str) -> StoredModel | None:
-        """The imported model with that key; None if there is none, without a query if no import has such a key."""
+        """The imported model with that key; None if there is none.
+
+        A key that is not "cfg-" and 20 hexadecimal digits is not looked up.
+        """
         if not _MODEL_KEY.fullmatch(key):
             return None
         row = self._fetch_one(sa.select(*columns(models, StoredModel)).where(models.c.key == key))
