@@ -1,0 +1,97 @@
+"""Which definition of a worksheet an attempt's report stands on: the one that `marked_by` names."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import sqlalchemy as sa
+
+from app.classes.activity_results import report_as_stored
+from app.classes.regrade import Regrading
+from app.classes.student_sheet import definition_key, frozen_worksheet, own_sizes, variant_of
+from app.grading.grade import Report
+from app.sheets.library import Library
+from app.sheets.variant import Variant
+from app.store import ClassAttempt, FrozenWorksheet, Store
+from app.store.tables import class_attempts
+from tests.helpers.answer_keys import KEY
+from tests.helpers.running_activity import RunningActivity
+
+MISTAKEN = {"tokens_are": "columns"}
+
+
+class RegradedAttempt:
+    """One attempt with the answers of KEY on a sheet that was frozen with tokens as columns by mistake, then regraded.
+
+    The library has tokens as rows.
+    """
+
+    def __init__(self, library: Library, store: Store) -> None:
+        self.library, self.store = library, store
+        self.running = RunningActivity(library, store)
+        content = self.running.activity.content
+        self.item = FrozenWorksheet({**content.items[0].worksheet, **MISTAKEN})
+        store.activities.revise(self.running.activity, replace(content, items=(self.item,)))
+        self.before = self.running.attempt(self.running.student(), KEY)
+        regrading = Regrading()
+        preview = regrading.preview(library, store, self.running.activity)
+        assert regrading.apply(library, store, self.running.activity, self.running.teacher, preview.fingerprint)
+
+    @property
+    def after(self) -> ClassAttempt:
+        """The attempt as it is in the database."""
+        [attempt] = self.store.classwork.attempts_of_activity(self.running.activity.id)
+        return attempt
+
+    def report(self, attempt: ClassAttempt) -> tuple[bool, Variant, Report]:
+        """Whether the sheet of the attempt's report is the frozen one, that sheet, and the report."""
+        activity = self.running.activity
+        worksheet = frozen_worksheet(self.item, activity.policies)
+        frozen = variant_of(self.library, self.store, worksheet, own_sizes(worksheet))
+        sheet, report = report_as_stored(self.library, self.store, activity, self.item, frozen, attempt)
+        return sheet is frozen, sheet, report
+
+
+@pytest.fixture
+def regraded(library: Library, store: Store) -> RegradedAttempt:
+    return RegradedAttempt(library, store)
+
+
+def kinds(report: Report) -> dict[str, str]:
+    """The kind of mark of each blank of a report."""
+    return {str(blank): mark.kind for blank, mark in report.marks.items()}
+
+
+def test_before_a_regrade_it_is_the_frozen_definition(regraded: RegradedAttempt) -> None:
+    """Its marks are those that were stored when the sheet was handed in."""
+    is_frozen, _, report = regraded.report(regraded.before)
+    assert is_frozen
+    assert kinds(report) == regraded.before.marks
+
+
+def test_after_a_regrade_it_is_the_corrected_definition(regraded: RegradedAttempt) -> None:
+    """`marked_by` is its key, and it gives every stored mark."""
+    is_frozen, sheet, report = regraded.report(regraded.after)
+    assert not is_frozen
+    assert regraded.after.marked_by == definition_key(sheet.worksheet) != regraded.item.sheet_key
+    assert kinds(report) == regraded.after.marks == dict.fromkeys(KEY, "right")
+
+
+def test_what_names_the_definition_is_the_key_and_not_the_marks(regraded: RegradedAttempt) -> None:
+    """Marks that the corrected definition would give, stored as the frozen one's, are shown on the frozen sheet."""
+    is_frozen, _, report = regraded.report(replace(regraded.after, marked_by=regraded.item.sheet_key))
+    assert is_frozen
+    assert kinds(report) == regraded.after.marks
+    assert report.diagnosis is None
+
+
+def test_an_attempt_that_does_not_say_what_marked_it_keeps_its_marks_on_the_frozen_sheet(
+    regraded: RegradedAttempt, store: Store
+) -> None:
+    """So it is for attempts that were regraded before the database had `marked_by`."""
+    with store.engine.begin() as connection:
+        connection.execute(sa.update(class_attempts).values(marked_by=None))
+    is_frozen, _, report = regraded.report(regraded.after)
+    assert is_frozen
+    assert kinds(report) == regraded.after.marks
