@@ -72,12 +72,12 @@ def _rotate(x: Any, cos: Any, sin: Any) -> Any:
 def _row(architecture: Architecture, tokens: int, device: str, dtype: str, rounds: int) -> str:
     """One line: median times of both versions and of their ratio, and the peak memory; asserts equal outputs."""
     lines = program(architecture, tokens, dtype=dtype, device=device)
-    made = execute(lines, device=device, rehearsed=True)
-    needed, peak, variables = bytes_needed(architecture, tokens, dtype), made.peak_bytes, made.variables
+    run = execute(lines, device=device, rehearsed=True)
+    needed, peak, variables = bytes_needed(architecture, tokens, dtype), run.peak_bytes, run.variables
     given = {key: variables[letter] for key, letter in GIVEN.items()}
     tables = (variables["cos"], variables["sin"])
     assert torch.equal(variables["O"], by_hand(given, *tables)[-1])
-    del made, variables
+    del run, variables
 
     def mine() -> float:
         return execute(lines, given, device=device).milliseconds or 0.0
@@ -106,9 +106,9 @@ def _pair(ours: Callable[[], float], theirs: Callable[[], float], ours_first: bo
 def _bytes_by_hand(given: dict[str, Any], tables: tuple[Any, Any], device: str) -> int | None:
     """Peak bytes of the version by hand, plus those of its inputs, as ours makes them itself; None if not counted."""
     start = start_memory_count(device)
-    kept = by_hand(given, *tables)
+    tensors = by_hand(given, *tables)
     took = peak_bytes_since(device, start)
-    del kept
+    del tensors
     return None if took is None else took + sum(t.numel() * t.element_size() for t in (*given.values(), *tables))
 
 
@@ -122,11 +122,11 @@ def _milliseconds(work: Callable[[], object], device: str) -> float:
     if device == "cuda":
         torch.cuda.synchronize()
     began = time.perf_counter()
-    kept = work()
+    tensors = work()
     if device == "cuda":
         torch.cuda.synchronize()
     took = (time.perf_counter() - began) * 1000
-    del kept  # giving memory back is not part of the head, on neither side
+    del tensors  # giving memory back is not part of the head, on neither side
     return took
 
 

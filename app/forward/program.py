@@ -113,8 +113,8 @@ def variable_names(lines: tuple[ProgramLine, ...], topic: str) -> dict[str, str]
 
     It is the first name of the line that makes the tensor, else the tensor's letter: {"queries": "Q", "W_Q": "W_Q"}.
     """
-    made = {line.makes: line.names[0] for line in lines if line.makes}
-    return {tensor.key: made.get(tensor.key, tensor.letter) for tensor in RUNNABLE[topic].tensors}
+    first_names = {line.makes: line.names[0] for line in lines if line.makes}
+    return {tensor.key: first_names.get(tensor.key, tensor.letter) for tensor in RUNNABLE[topic].tensors}
 
 
 def _check_arguments(architecture: Architecture, tokens: int, head: int, dtype: str, device: str, seed: int) -> None:

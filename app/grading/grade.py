@@ -177,10 +177,10 @@ def with_kept_marks(variant: Variant, report: Report, kinds: Mapping[str, str]) 
     kind, a box without an earlier mark is left out, and there is neither a first mismatch nor a diagnosis, because
     today's may not be what gave the earlier marks.
     """
-    kept = {blank: kind for blank in report.marks for kind in MARK_KINDS if kinds.get(str(blank)) == kind}
-    if kept == {blank: mark.kind for blank, mark in report.marks.items()}:
+    earlier_kinds = {blank: kind for blank in report.marks for kind in MARK_KINDS if kinds.get(str(blank)) == kind}
+    if earlier_kinds == {blank: mark.kind for blank, mark in report.marks.items()}:
         return report
-    marks = {blank: with_kind(variant, blank, report.marks[blank], kind) for blank, kind in kept.items()}
+    marks = {blank: with_kind(variant, blank, report.marks[blank], kind) for blank, kind in earlier_kinds.items()}
     return Report(marks, report.follow_share)
 
 

@@ -124,7 +124,7 @@ def test_exit_tickets_are_searched_and_starred_without_a_reload(browser: Browser
     page = taught.sign_in(context)
     page.goto(f"/activities/{taught.closed.id}/tickets")
     page.evaluate("window.opened = 1")
-    answers = page.locator(".said li")
+    answers = page.locator(".ticket-answers li")
     text = answers.first.locator("p").inner_text()
     page.get_by_role("button", name="Star: ").first.click()
     expect(page.locator(".star")).to_have_count(1)

@@ -133,7 +133,7 @@ def test_drawing_never_looks_an_answer_up(monkeypatch: pytest.MonkeyPatch) -> No
     assert [draw_figures(LLAMA, sheet) for sheet in sheets] == before
 
 
-def test_right_answers_leave_no_gap(library: Library) -> None:
+def test_right_answers_leave_no_mismatch(library: Library) -> None:
     """Every sheet, filled in with its key, is whole.
 
     In a layer, where context is not asked, its width follows from no other matrix by an equation: it stays open.
@@ -161,7 +161,7 @@ def test_an_empty_sheet_is_drawn_open(library: Library) -> None:
     assert not any(figure.has_mismatch for figure in figures)
 
 
-def test_a_gap_is_drawn_and_named_by_what_was_typed(library: Library) -> None:
+def test_a_mismatch_is_drawn_and_named_by_what_was_typed(library: Library) -> None:
     """Queries 128 wide and keys 4096 wide: the scores break, and the sentence has these two numbers alone."""
     values = {Blank("queries", "columns"): 128, Blank("keys", "columns"): 4096}
     broken = [figure for figure in draw_figures(library.variant("llama-7b"), values) if figure.has_mismatch]

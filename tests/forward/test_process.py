@@ -32,16 +32,16 @@ LONG = 8192  # tokens whose N × N weights take long enough to be interrupted, a
 
 
 @pytest.fixture(scope="module")
-def kept() -> Iterator[HeadRunner]:
+def shared_runner() -> Iterator[HeadRunner]:
     runner = HeadRunner(max_waiting=0)
     yield runner
     runner.close()
 
 
 @pytest.fixture
-def runner(kept: HeadRunner) -> Iterator[HeadRunner]:
-    yield kept
-    kept.time_limit_s = 60
+def runner(shared_runner: HeadRunner) -> Iterator[HeadRunner]:
+    yield shared_runner
+    shared_runner.time_limit_s = 60
 
 
 def child() -> int | None:

@@ -1,4 +1,4 @@
-"""Hints go further with every level and never tell: students of tests/students.py, on every shipped worksheet."""
+"""Hints go further with every level and never tell: simulated students on every shipped worksheet."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def has_tokens_as_columns(variant: Variant) -> bool:
     return variant.worksheet.tokens_are == "columns"
 
 
-def held(variant: Variant) -> Iterator[tuple[str, Report]]:
+def misconception_reports(variant: Variant) -> Iterator[tuple[str, Report]]:
     """Each misconception that shows on the sheet, with the report on the sheet it fills in: by hand, then by the
     catalogue.
     """
@@ -78,7 +78,7 @@ def test_no_hint_and_no_nudge_tells_a_right_number(sheet: Variant) -> None:
     """Whatever the misconception: nothing said before the answers has a right number of the sheet; hints have none at
     all.
     """
-    reports = list(held(sheet))
+    reports = list(misconception_reports(sheet))
     assert {misconception.key for misconception in MISCONCEPTIONS if sheet.worksheet.topic in misconception.topics} >= {
         key for key, _ in reports
     }
@@ -102,7 +102,7 @@ def test_what_tells_is_found(library: Library) -> None:
 @ON_EACH_SHEET
 def test_each_level_says_something_else(sheet: Variant) -> None:
     """Three different sentences; the first is the diagnosis' own, the last names the boxes it explains."""
-    for _key, report in held(sheet):
+    for _key, report in misconception_reports(sheet):
         hints = hinted(sheet, report)
         assert [hint.level for hint in hints] == [1, 2, 3]
         assert len({hint.message for hint in hints}) == 3
@@ -123,7 +123,7 @@ def test_every_misconception_has_a_hint_of_its_own(library: Library) -> None:
     assert not [key for key, sentence in found.items() if sentence == library.wording.misconception(key, "nudge")]
 
 
-def said(variant: Variant, answers: Mapping[str, object]) -> list[str]:
+def hint_messages(variant: Variant, answers: Mapping[str, object]) -> list[str]:
     report = grade(variant, {box: str(size) for box, size in answers.items()})
     return [hint.message for hint in hinted(variant, report)]
 
@@ -131,7 +131,7 @@ def said(variant: Variant, answers: Mapping[str, object]) -> list[str]:
 def test_hints_on_a_misconception(library: Library) -> None:
     """Without the projection back: can it be added, what stands between, and which two sides must be equal."""
     variant = library.variant("llama-7b")
-    assert said(variant, LLAMA | {"output.columns": 128}) == [
+    assert hint_messages(variant, LLAMA | {"output.columns": 128}) == [
         library.wording.misconception("no-output-projection", "nudge"),
         library.wording.misconception("no-output-projection", "hint"),
         "Look again at “Output of this head” (columns). The columns of “Output of this head” have to be as many as the "
@@ -142,7 +142,7 @@ def test_hints_on_a_misconception(library: Library) -> None:
 def test_a_hint_leaves_out_what_follows(library: Library) -> None:
     """Scores as wide as a head, and weights after them: the scores are to be looked at, not the weights."""
     variant = library.variant("llama-7b")
-    assert said(variant, LLAMA | {"scores.columns": 128, "weights.columns": 128})[2] == (
+    assert hint_messages(variant, LLAMA | {"scores.columns": 128, "weights.columns": 128})[2] == (
         "Look again at “Self-attention scores” (columns). "
         "The columns of “Self-attention scores” have to be as many as the rows of “Keys”."
     )
@@ -151,7 +151,7 @@ def test_a_hint_leaves_out_what_follows(library: Library) -> None:
 def test_hints_where_nothing_explains_the_sheet(library: Library) -> None:
     """The first wrong box, then the first link that does not fit, then every wrong box and what the first must fit."""
     variant = library.variant("llama-7b")
-    assert said(variant, LLAMA | {"scores.columns": 77, "values.rows": 31}) == [
+    assert hint_messages(variant, LLAMA | {"scores.columns": 77, "values.rows": 31}) == [
         "“Values” (rows): Who offers a value? Count them.",
         "The rows of “Input to this head” and the rows of “Values” have to be equally many, and are not yet. "
         "“Values” is made as input · W_V: the sides that meet in it have to be equally long, and the others are left.",
@@ -189,13 +189,13 @@ def test_a_right_and_an_empty_sheet_get_no_hint(library: Library) -> None:
 def test_on_a_sheet_with_tokens_as_columns_the_other_convention_is_the_other_one(library: Library) -> None:
     """Tokens as rows, on a sheet that has them as columns: all that is said names the conventions so."""
     variant = library.variant("columns-qwen3-0.6b")
-    report = dict(held(variant))["columns-are-tokens"]
+    report = dict(misconception_reports(variant))["columns-are-tokens"]
     assert report.diagnosis is not None
     assert report.diagnosis.message.endswith("On this sheet tokens are columns.")
     assert "column of the input" in hinted(variant, report)[1].message
 
 
-def made() -> Iterator[Variant]:
+def all_sheets() -> Iterator[Variant]:
     """Every worksheet in numbers, made from every model that has its topic."""
     for sheet in SHEETS:
         for model in LIBRARY.models if sheet.worksheet.answers == "numbers" else ():
@@ -203,7 +203,7 @@ def made() -> Iterator[Variant]:
                 yield LIBRARY.variant(sheet.worksheet.key, model)
 
 
-MADE = list(made())
+MADE = list(all_sheets())
 
 
 @settings(max_examples=300, deadline=None)

@@ -36,7 +36,7 @@ SCRIPTS = [
 ]
 
 
-def made(options: HandoutOptions, names: Sequence[str] = (), address: str = ADDRESS) -> bytes:
+def handout_pdf(options: HandoutOptions, names: Sequence[str] = (), address: str = ADDRESS) -> bytes:
     """The PDF of these options."""
     options = options.check(TICKETS)
     return RENDERER.render_handout(handout_documents(options, plan_sheets(LIBRARY, options, names), TICKETS, address))
@@ -83,7 +83,7 @@ def test_every_worksheet_is_printed_whole(key: str, layout: str) -> None:
     """Every row with every box, inside the page and its half, no answer, and a code that a telephone opens."""
     variant = LIBRARY.variant(key)
     options = HandoutOptions(worksheet=key, sheets=1, layout=layout, course="COS 1", date="May")
-    pages = read_pdf(made(options, address=ADDRESS))
+    pages = read_pdf(handout_pdf(options, address=ADDRESS))
     text = " ".join(page.text for page in pages)
     for row in variant.rows:
         assert squeezed(row.name) in squeezed(text), row
@@ -118,7 +118,7 @@ def assert_inside_halves(page: Printed, layout: str) -> None:
 def test_versions_are_whole_whatever_their_numbers(key: str, layout: str) -> None:
     """Sheets with two digits and with three are set alike, and none runs over its half."""
     options = HandoutOptions(worksheet=key, variants=True, sheets=30, layout=layout)
-    pages = read_pdf(made(options))
+    pages = read_pdf(handout_pdf(options))
     assert sum(len(page.boxes) for page in pages) == sum(len(s.variant.blanks) for s in plan_sheets(LIBRARY, options))
     for page in pages:
         assert_inside_halves(page, layout)
@@ -130,7 +130,7 @@ def test_versions_are_whole_whatever_their_numbers(key: str, layout: str) -> Non
 def test_large_print_is_eighteen_points(key: str, paper: str) -> None:
     """What is to be read and filled in stands in 18 pt, on full pages, with every row there."""
     variant = LIBRARY.variant(key)
-    pages = read_pdf(made(HandoutOptions(worksheet=key, sheets=1, large=True, paper=paper)))
+    pages = read_pdf(handout_pdf(HandoutOptions(worksheet=key, sheets=1, large=True, paper=paper)))
     words = [g for page in pages for g in page.glyphs if g.size >= 15]
     assert len(words) > 0.8 * sum(len(page.glyphs) for page in pages)
     assert squeezed(variant.rows[-1].name) in squeezed(pages[-1].text)
@@ -143,7 +143,7 @@ def test_large_print_is_eighteen_points(key: str, paper: str) -> None:
 def test_front_and_back_of_a_student_lie_behind_each_other(layout: str, mirrored: bool) -> None:
     """After printing on both sides and cutting, the name on the back is the one on the front."""
     names = ["Ada Lovelace", "Emmy Noether", "Sofja Kowalewskaja"]
-    pages = read_pdf(made(HandoutOptions(variants=True, layout=layout, back="classic"), names))
+    pages = read_pdf(handout_pdf(HandoutOptions(variants=True, layout=layout, back="classic"), names))
     ticket = TICKETS["classic"]
     for front, back in zip(pages[::2], pages[1::2], strict=True):
         assert squeezed(ticket.questions[0][1]) in squeezed(back.text)
@@ -159,7 +159,7 @@ def test_front_and_back_of_a_student_lie_behind_each_other(layout: str, mirrored
 
 def test_a_long_sheet_goes_on_with_its_heading() -> None:
     """The second panel says whose and which sheet it is, and that it goes on."""
-    text = read_pdf(made(HandoutOptions(worksheet="walk-llama-3.2-1b"), ["Ada Lovelace"]))[0].text
+    text = read_pdf(handout_pdf(HandoutOptions(worksheet="walk-llama-3.2-1b"), ["Ada Lovelace"]))[0].text
     assert text.count("Llama 3.2 1B, from tokens to logits") == 2
     assert "(continued)" in text
     assert "page 2 of 2" in text
@@ -168,7 +168,7 @@ def test_a_long_sheet_goes_on_with_its_heading() -> None:
 
 def test_names_in_every_script_are_set() -> None:
     """Latin with accents, Greek, Cyrillic, Chinese, Japanese, Korean, Arabic and Hebrew letters leave their ink."""
-    pages = read_pdf(made(HandoutOptions(), SCRIPTS))
+    pages = read_pdf(handout_pdf(HandoutOptions(), SCRIPTS))
     letters = set("".join(page.text for page in pages))
     for name in SCRIPTS:
         assert set(name.replace(" ", "")) <= letters, name
@@ -177,7 +177,7 @@ def test_names_in_every_script_are_set() -> None:
 def test_a_letter_without_a_font_is_named() -> None:
     """No empty box is printed: a sentence says which letter and what to do."""
     with pytest.raises(HandoutError, match=r"No installed font has the letters “ᚠ.*U\+16A0.*put a font"):
-        made(HandoutOptions(), ["ᚠ"])
+        handout_pdf(HandoutOptions(), ["ᚠ"])
 
 
 def test_markup_and_formulas_are_printed_as_they_are() -> None:
@@ -185,7 +185,7 @@ def test_markup_and_formulas_are_printed_as_they_are() -> None:
     course = '#import "x": * $a$ *b* \\ @c'
     names = ["=cmd()|'/C calc'!A0", "#panic()", "Bell\x07 here\x00\x1b"]
     options = HandoutOptions(course=course, date="#{1+1}")
-    text = " ".join(page.text for page in read_pdf(made(options, ["x", *map(clean, names)])))
+    text = " ".join(page.text for page in read_pdf(handout_pdf(options, ["x", *map(clean, names)])))
     for said in (course, "#{1+1}", "=cmd()|'/C calc'!A0", "#panic()", "Bell here"):
         assert squeezed(said) in squeezed(text), said
 
@@ -200,9 +200,9 @@ def test_the_same_options_give_the_same_bytes() -> None:
     """Two renderers, one after the other, agree to the last byte; another seed makes another handout."""
     options = HandoutOptions(worksheet="head-of-a-model", variants=True, sheets=3, back="classic", key="with", seed=5)
     sheets = plan_sheets(LIBRARY, options)
-    first = made(options)
+    first = handout_pdf(options)
     assert first == TypstRenderer().render_handout(handout_documents(options, sheets, TICKETS, ADDRESS))
-    assert first != made(replace(options, seed=6))
+    assert first != handout_pdf(replace(options, seed=6))
 
 
 def test_a_name_keeps_its_version_when_the_list_is_put_in_another_order() -> None:
@@ -225,7 +225,7 @@ def test_versions_differ_and_run_out_with_a_sentence() -> None:
 
 def test_without_an_address_the_code_alone_is_printed() -> None:
     """No QR code and no link, but the letters."""
-    [page] = read_pdf(made(HandoutOptions(sheets=1), address=""))
+    [page] = read_pdf(handout_pdf(HandoutOptions(sheets=1), address=""))
     assert page.codes == []
     assert "/v/" not in page.text
     assert LIBRARY.variant("llama-7b").code in page.text
@@ -233,7 +233,7 @@ def test_without_an_address_the_code_alone_is_printed() -> None:
 
 def test_the_key_is_filled_in_with_working_and_misconceptions() -> None:
     """Every number by hand for LLaMA 7B, how 128 comes about, and what a wrong 4096 shows."""
-    [page] = read_pdf(made(HandoutOptions(key="only", sheets=1)))
+    [page] = read_pdf(handout_pdf(HandoutOptions(key="only", sheets=1)))
     assert "4096/32 = 128" in page.text
     for number in ("100", "4096", "128"):
         assert number in numbers(page.text)
@@ -246,7 +246,7 @@ def test_the_key_is_filled_in_with_working_and_misconceptions() -> None:
 def test_every_worksheet_has_a_key_with_every_answer(key: str) -> None:
     """Each right number, or on a sheet in letters each letter, stands in the key and within the page."""
     variant = LIBRARY.variant(key)
-    pages = read_pdf(made(HandoutOptions(worksheet=key, key="only", sheets=1)))
+    pages = read_pdf(handout_pdf(HandoutOptions(worksheet=key, key="only", sheets=1)))
     found = numbers(" ".join(page.text for page in pages))
     assert {str(size) for size in variant.key.values()} <= found
     for page in pages:
@@ -260,7 +260,7 @@ def test_every_worksheet_has_a_key_with_every_answer(key: str) -> None:
 def test_one_table_marks_a_class(key: str, count: int) -> None:
     """All versions stand in one table on one page, each with its code and its numbers in the order of the boxes."""
     options = HandoutOptions(worksheet=key, variants=True, sheets=count, key="only")
-    first = read_pdf(made(options))[0]
+    first = read_pdf(handout_pdf(options))[0]
     for sheet in plan_sheets(LIBRARY, options):
         line = " ".join(
             (sheet.variant.code, *(f"{n:,}" if n >= 10_000 else str(n) for n in sheet.variant.key.values()))
@@ -275,8 +275,8 @@ def test_one_table_marks_a_class(key: str, count: int) -> None:
 def test_drawings_tell_no_answer(key: str, figures: str) -> None:
     """The matrices are drawn, with their letters or without, and no number stands on them."""
     variant = LIBRARY.variant(key)
-    plain = made(HandoutOptions(worksheet=key, sheets=1, layout="full"))
-    pages = read_pdf(made(HandoutOptions(worksheet=key, sheets=1, layout="full", figures=figures)))
+    plain = handout_pdf(HandoutOptions(worksheet=key, sheets=1, layout="full"))
+    pages = read_pdf(handout_pdf(HandoutOptions(worksheet=key, sheets=1, layout="full", figures=figures)))
     own = {str(at) for at in range(1, 5)}
     assert numbers(" ".join(page.text for page in pages)) <= numbers(given(variant)) | own | numbers(variant.code)
     assert len(pages) >= len(read_pdf(plain))
@@ -286,7 +286,7 @@ def test_drawings_tell_no_answer(key: str, figures: str) -> None:
 
 def test_a_pdf_is_tagged_for_reading_machines() -> None:
     """PDF/UA-1 by its own word, with language, title, header cells and a text for each picture."""
-    with pikepdf.open(io.BytesIO(made(HandoutOptions(back="classic", key="with")))) as pdf:
+    with pikepdf.open(io.BytesIO(handout_pdf(HandoutOptions(back="classic", key="with")))) as pdf:
         assert pdf.Root.MarkInfo.Marked
         assert pdf.Root.Lang == "en"
         assert pdf.Root.ViewerPreferences.DisplayDocTitle
@@ -359,4 +359,4 @@ def test_options_that_cannot_be_used_are_told(change: dict[str, object], sentenc
 def test_a_course_that_is_too_long_is_told() -> None:
     """It would run over the page."""
     with pytest.raises(HandoutError, match="at most 120"):
-        made(HandoutOptions(course="x" * 121))
+        handout_pdf(HandoutOptions(course="x" * 121))

@@ -14,7 +14,7 @@ from app.sheets.lint import Finding, findings
 from app.sheets.worksheet_files import load_library
 
 
-def found(folder: Path, text: str) -> list[Finding]:
+def lint_findings(folder: Path, text: str) -> list[Finding]:
     """What is to be mended in a worksheet of this text, beside the shipped models and wording."""
     shutil.copytree(PROJECT / "worksheets" / "models", folder / "models")
     shutil.copytree(PROJECT / "worksheets" / "wording", folder / "wording")
@@ -35,7 +35,7 @@ def test_no_shipped_worksheet_has_anything_to_mend() -> None:
 
 def test_tokens_as_many_as_a_head_is_wide_are_reported(tmp_path: Path) -> None:
     """With N = d_h = 128 the untransposed product looks right, and the sizes coincide."""
-    told = found(tmp_path, sheet(tokens=128))
+    told = lint_findings(tmp_path, sheet(tokens=128))
     assert "“transposed-product”" in told[0].message
     assert told[0].kind == "hides"
     assert told[-1].message.startswith("N and d_h are both 128")
@@ -43,13 +43,13 @@ def test_tokens_as_many_as_a_head_is_wide_are_reported(tmp_path: Path) -> None:
 
 def test_tokens_a_digit_away_from_one_column_are_reported(tmp_path: Path) -> None:
     """A single 1 for 21 may be a slip, so a softmax that collapses hides."""
-    (hides,) = found(tmp_path, sheet(tokens=21))
+    (hides,) = lint_findings(tmp_path, sheet(tokens=21))
     assert "“softmax-collapses”" in hides.message
 
 
 def test_a_title_with_another_number_or_model_is_reported(tmp_path: Path) -> None:
     """120 tokens in the title of a sheet of 100, and a model that it is not about."""
-    messages = [f.message for f in found(tmp_path, sheet(title="One head of GPT-2 with 120 tokens"))]
+    messages = [f.message for f in lint_findings(tmp_path, sheet(title="One head of GPT-2 with 120 tokens"))]
     assert messages == [
         "The words name GPT-2, and the sheet is about LLaMA 7B.",
         "The words say 120, and no size of this sheet is 120.",
@@ -70,7 +70,7 @@ def test_the_command_reads_an_authors_folder_and_ends_with_1(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """So that a script notices; JSON says the same."""
-    found(tmp_path, sheet(tokens=128))
+    lint_findings(tmp_path, sheet(tokens=128))
     with pytest.raises(SystemExit) as ended:
         cli.main(["check-worksheets", str(tmp_path), "--json"])
     assert ended.value.code == 1

@@ -105,7 +105,7 @@ def test_tokens_as_columns_turn_every_matrix(library: Library) -> None:
 
 
 def test_a_sheet_with_tokens_as_columns_is_drawn_as_the_mirror_image(library: Library) -> None:
-    """Right answers leave no gap; an input typed with tokens as rows does; every box has its own size."""
+    """Right answers leave no mismatch; an input typed with tokens as rows does; every box has its own size."""
     variant = library.variant("columns-qwen3-0.6b")
     right = {blank: variant.answer(blank) for blank in variant.blanks}
     figures = draw_figures(variant, right)

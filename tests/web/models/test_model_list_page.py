@@ -91,8 +91,8 @@ def test_a_sheet_knows_how_long_an_imported_model_reads(client: TestClient) -> N
 def test_the_same_config_has_the_same_key(client: TestClient) -> None:
     """Whatever the order of its fields, the spaces, the way it came and the name it is given; the first name stays."""
     key = imported(client, LLAMA, name="First")
-    turned = dict(reversed(LLAMA.items()))
-    assert imported(client, json.dumps(turned, indent=4), name="Second") == key
+    reversed_config = dict(reversed(LLAMA.items()))
+    assert imported(client, json.dumps(reversed_config, indent=4), name="Second") == key
     upload = {"file": ("third.json", json.dumps(LLAMA).encode())}
     assert client.post("/models", data={"way": "file"}, files=upload).url.path == f"/models/{key}"
     assert "<h1>First</h1>" in client.get(f"/models/{key}").text

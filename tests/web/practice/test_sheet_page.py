@@ -333,7 +333,7 @@ def test_the_first_broken_link_is_said_once(client: TestClient) -> None:
 def test_the_misconception_behind_an_earlier_attempt_is_explained_at_the_end(
     client: TestClient, library: Library
 ) -> None:
-    """Not before all is right: the newest attempt with a diagnosis counts; figures as believed and as they are."""
+    """Not before all is right: the newest attempt with a diagnosis counts; two figures for each."""
     explanation = library.wording.misconception("no-output-projection", "explanation")
     client.post("/sheet/check", data=filled(**WIDE))
     text = client.post("/sheet/check", data=filled(output__columns="128")).text

@@ -121,17 +121,17 @@ def test_marks_are_shown_when_the_rules_say(
     activity = classroom.open(feedback=feedback)
     _, browser = classroom.join()
 
-    def seen() -> tuple[str | None, bool]:
+    def visible_marks() -> tuple[str | None, bool]:
         page = Page(browser.get(f"/class/{activity.id}/1").text)
         return page.marks().get("queries.columns"), "1 of 14" in browser.get("/mine").text
 
     refused = press(browser, activity, "check", HALF).status_code == 409
     assert refused == (feedback != "immediate")
-    assert seen() == (checked, checked is not None)
+    assert visible_marks() == (checked, checked is not None)
     press(browser, activity, "hand-in", HALF)
-    assert seen() == (handed_in, handed_in is not None)
+    assert visible_marks() == (handed_in, handed_in is not None)
     classroom.instructor.post(f"/activities/{activity.id}/close")
-    assert seen() == (closed, closed is not None)
+    assert visible_marks() == (closed, closed is not None)
 
 
 def test_answers_come_after_closing_and_not_before(classroom: Classroom) -> None:

@@ -28,7 +28,7 @@ class Sat:
     path: str
     file: Path
 
-    def kept(self) -> list[tuple[str, int]]:
+    def stored_drafts(self) -> list[tuple[str, int]]:
         """Answers and version of every draft in the file, looked up from outside."""
         with sqlite3.connect(self.file) as database:
             query = "SELECT json_extract(answers, '$.\"input.rows\"'), version FROM class_drafts"
@@ -64,10 +64,10 @@ def test_a_locked_database_is_told_and_the_same_request_works_later(sat: Sat, ve
     assert "Nothing typed is lost: try again" in refused.text
     other.execute("ROLLBACK")
     other.close()
-    assert (sat.kept(), sat.attempts()) == ([], 0)
+    assert (sat.stored_drafts(), sat.attempts()) == ([], 0)
     for _ in range(2):
         assert sat.browser.post(f"{sat.path}/{verb}", data=FORM).status_code == 200
-    assert sat.kept() == [("100", 7)]
+    assert sat.stored_drafts() == [("100", 7)]
     assert sat.attempts() == (verb != "save")
 
 
@@ -95,8 +95,8 @@ def test_a_full_disk_is_told_and_what_was_kept_stays(sat: Sat, verb: str) -> Non
     sa.event.listen(sat.school.store.engine, "checkout", full)
     refused = sat.browser.post(f"{sat.path}/{verb}", data=longer)
     assert (refused.status_code, refused.headers["retry-after"]) == (503, "2")
-    assert (sat.kept(), sat.attempts()) == ([("100", 7)], 0)
+    assert (sat.stored_drafts(), sat.attempts()) == ([("100", 7)], 0)
     sa.event.remove(sat.school.store.engine, "checkout", full)
     sa.event.listen(sat.school.store.engine, "checkout", lambda raw, *_: raw.execute("PRAGMA max_page_count=1000000"))
     assert sat.browser.post(f"{sat.path}/{verb}", data=longer).status_code == 200
-    assert sat.kept() == [("1" + " " * 9000, 8)]
+    assert sat.stored_drafts() == [("1" + " " * 9000, 8)]

@@ -49,7 +49,7 @@ def boxes(page: Page) -> str:
     return "".join(page.find("textarea", name="typed")[0][1]).strip()
 
 
-def said(page: Page) -> str:
+def all_text(page: Page) -> str:
     return " ".join(" ".join("".join(texts).split()) for _, attributes, texts in page.elements)
 
 
@@ -93,7 +93,7 @@ def test_the_page_shows_marks_and_who_is_in(app: FastAPI) -> None:
     classroom = PaperClassroom(app)
     assert "Type in paper" in classroom.get(classroom.path)
     page = classroom.enter(f"1017: {WIDE_TEXT}")
-    text = said(page)
+    text = all_text(page)
     assert "Stored: 1." in text
     assert "11 of 14" in text
     assert "How many numbers does one head work with" in text
@@ -101,7 +101,7 @@ def test_the_page_shows_marks_and_who_is_in(app: FastAPI) -> None:
              if "data-in" in attributes}  # fmt: skip
     assert [name for name, state in there.items() if state == "yes"] == ["✓ Kim Lee 1017, handed in"]
     assert len(there) == 3
-    assert "kept once: 1" in said(classroom.enter(f"1017: {WIDE_TEXT}"))
+    assert "kept once: 1" in all_text(classroom.enter(f"1017: {WIDE_TEXT}"))
 
 
 def test_numbers_without_a_colon_and_dashes_are_read(app: FastAPI) -> None:
@@ -110,7 +110,7 @@ def test_numbers_without_a_colon_and_dashes_are_read(app: FastAPI) -> None:
     classroom.enter(f"1018 {RIGHT}\nLou Ray {WIDE_TEXT}\nlee, kim: 100 -")
     assert [one.score for one in classroom.attempts("Lou Ray")] == [14, 11]
     assert [one.score for one in classroom.attempts("Kim Lee")] == [1]
-    assert "does not begin with a name" in said(classroom.enter("1018 100 4096", 422))
+    assert "does not begin with a name" in all_text(classroom.enter("1018 100 4096", 422))
 
 
 def test_lines_that_are_not_clear_come_back_and_the_others_are_stored(app: FastAPI) -> None:
@@ -118,7 +118,7 @@ def test_lines_that_are_not_clear_come_back_and_the_others_are_stored(app: FastA
     classroom = PaperClassroom(app)
     unclear = [f"Nobody: {RIGHT}", f"Kim: {RIGHT}", "1018:", f"1018: {RIGHT} 7", RIGHT]
     page = classroom.enter("\n".join([unclear[0], f"1017: {RIGHT}", *unclear[1:]]), 422)
-    text = said(page)
+    text = all_text(page)
     assert boxes(page) == " ".join(unclear)
     assert "Stored: 1." in text
     assert "Line 1: nobody on the roster has the name or number “Nobody”" in text
@@ -128,7 +128,7 @@ def test_lines_that_are_not_clear_come_back_and_the_others_are_stored(app: FastA
     assert "Line 5 does not begin with a name" in text
     assert len(classroom.attempts("Kim Lee")) == 1
     assert not classroom.attempts("Lou Ray")
-    assert "There is nothing to store" in said(classroom.enter(" \n", 422))
+    assert "There is nothing to store" in all_text(classroom.enter(" \n", 422))
 
 
 def test_who_is_meant_can_be_chosen(app: FastAPI) -> None:
@@ -157,12 +157,12 @@ def test_codes_that_fit_nothing_here_are_told(app: FastAPI) -> None:
     classroom = PaperClassroom(app)
     code, right = classroom.code_and_key("qwen2.5-0.5b", 33)
     page = classroom.enter(f"1017 {code}: {right}\n1018: {RIGHT}", 422)
-    assert f"Line 1: {code} is a code of “" in said(page)
-    assert "which is not in this activity" in said(page)
+    assert f"Line 1: {code} is a code of “" in all_text(page)
+    assert "which is not in this activity" in all_text(page)
     assert boxes(page).startswith(f"1017 {code}")
     for wrong, sentence in ((code, "not in this activity"), ("BBBBBBB", "No sheet has the code"), ("?", "is no code")):
         page = classroom.enter(f"1017: {right}", 422, code=wrong)
-        assert sentence in said(page)
+        assert sentence in all_text(page)
         assert right in boxes(page)
     assert not classroom.attempts("Kim Lee")
 
@@ -202,5 +202,5 @@ def test_a_draft_has_no_paper(app: FastAPI) -> None:
     classroom = PaperClassroom(app)
     classroom.store.activities.set_state(classroom.activity, "draft")
     page = classroom.enter(f"1017: {RIGHT}", 422)
-    assert "draft" in said(page)
+    assert "draft" in all_text(page)
     assert not classroom.attempts("Kim Lee")

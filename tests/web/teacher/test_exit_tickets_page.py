@@ -9,7 +9,7 @@ from tests.helpers.html_page import Page
 from tests.helpers.marked_classroom import MarkedClassroom, classroom_with_tickets, table_rows
 
 
-def said(page: Page) -> list[str]:
+def answer_texts(page: Page) -> list[str]:
     return sorted(text for _, text in page.find("p") if text.startswith(("Why", "The output", "a rude", "★", "Mo is")))
 
 
@@ -17,10 +17,10 @@ def test_exit_tickets_are_searched_starred_and_hidden(app: FastAPI) -> None:
     """Words in any case; a star comes first and shows on its own; what is hidden shows only among the hidden."""
     classroom = classroom_with_tickets(app, anonymous=True)
     page = classroom.page("/tickets")
-    assert said(page) == ["Mo is curious", "The output PROJECTION", "Why √d?", "a rude word"]
-    assert "Kim" not in str(said(page))
-    assert said(classroom.page("/tickets?q=projection+OUT")) == ["The output PROJECTION"]
-    assert said(classroom.page("/tickets?q=%25")) == []
+    assert answer_texts(page) == ["Mo is curious", "The output PROJECTION", "Why √d?", "a rude word"]
+    assert "Kim" not in str(answer_texts(page))
+    assert answer_texts(classroom.page("/tickets?q=projection+OUT")) == ["The output PROJECTION"]
+    assert answer_texts(classroom.page("/tickets?q=%25")) == []
     kept = {one.text: one.id for one in classroom.store.exit_tickets.answers(classroom.activity.id)}
     with classroom.instructor as browser:
         for text, mark in (("Why √d?", "starred"), ("a rude word", "hidden"), ("Why √d?", "follow_up")):
@@ -28,9 +28,15 @@ def test_exit_tickets_are_searched_starred_and_hidden(app: FastAPI) -> None:
             done = browser.post(f"{address}?q=x", data={"mark": mark, "on": "yes"})
             assert (done.status_code, done.headers["location"]) == (303, f"{classroom.path}/tickets?q=x")
             assert browser.post(address, data={"mark": "student_id", "on": "yes"}).status_code == 404
-    assert said(classroom.page("/tickets")) == ["Mo is curious", "The output PROJECTION", "★Starred: Why √d? follow up"]
-    assert said(classroom.page("/tickets?show=hidden")) == ["a rude word"]
-    assert said(classroom.page("/tickets?show=follow_up")) == said(classroom.page("/tickets?show=starred"))
+    assert answer_texts(classroom.page("/tickets")) == [
+        "Mo is curious",
+        "The output PROJECTION",
+        "★Starred: Why √d? follow up",
+    ]
+    assert answer_texts(classroom.page("/tickets?show=hidden")) == ["a rude word"]
+    assert answer_texts(classroom.page("/tickets?show=follow_up")) == answer_texts(
+        classroom.page("/tickets?show=starred")
+    )
     with classroom.instructor as browser:
         left = browser.post(f"{classroom.path}/tickets/{kept['Why √d?']}", data={"mark": "starred", "on": "no"},
                             headers={"HX-Request": "true"})  # fmt: skip
@@ -49,7 +55,7 @@ def test_another_activitys_answer_cannot_be_marked_through_ones_own(app: FastAPI
 
 def test_named_tickets_say_whose_they_are(app: FastAPI) -> None:
     """Where the activity asked for names, each answer has one."""
-    assert "Why √d? Kim" in said(classroom_with_tickets(app, anonymous=False).page("/tickets"))
+    assert "Why √d? Kim" in answer_texts(classroom_with_tickets(app, anonymous=False).page("/tickets"))
 
 
 def test_muddy_points_stand_beside_misconceptions(app: FastAPI) -> None:

@@ -45,7 +45,7 @@ def tally(page: Page) -> dict[str, str]:
     return dict(zip(names, [text for _, text in page.find("dd")], strict=True))
 
 
-def seen(page: Page) -> str:
+def seen_value(page: Page) -> str:
     return page.find("input", name="seen")[0][0]["value"]
 
 
@@ -68,13 +68,13 @@ def test_what_a_student_does_shows_at_the_next_look(app_on_each_database: FastAP
     classroom = WatchedClassroom(app_on_each_database)
     page = classroom.live()
     assert tally(page) == {"joined": "0", "working": "0", "handed in": "0", "exit tickets": "0"}
-    assert classroom.look(seen(page)).status_code == 204
+    assert classroom.look(seen_value(page)).status_code == 204
     kim = classroom.student("Kim")
     lou = classroom.student("Lou")
     page = classroom.live()
     assert tally(page)["joined"] == "2"
     classroom.send(kim, "save", {"input.rows": "100", "input.columns": "4096", "queries.rows": "7"})
-    changed = classroom.look(seen(page))
+    changed = classroom.look(seen_value(page))
     page = Page(changed.text)
     assert (changed.status_code, tally(page)["working"]) == (200, "1")
     assert {row: counts(page, "row")[row] for row in ("input", "queries", "keys")} == {
@@ -92,7 +92,7 @@ def test_what_a_student_does_shows_at_the_next_look(app_on_each_database: FastAP
     page = classroom.live()
     assert (tally(page)["handed in"], counts(page, "row")["queries"]) == ("2", "2")
     assert counts(page, "misconception") == {}
-    assert classroom.look(seen(page)).status_code == 204
+    assert classroom.look(seen_value(page)).status_code == 204
 
 
 def test_a_misconception_in_a_draft_shows_before_any_check(app: FastAPI) -> None:
@@ -138,7 +138,7 @@ def test_the_version_changes_with_whatever_is_shown_and_with_nothing_else(app: F
     kim = classroom.student("Kim")
     classroom.send(kim, "check", WIDE)
     store, activity = classroom.store, classroom.activity
-    version = seen(classroom.live())
+    version = seen_value(classroom.live())
     assert classroom.look(version).status_code == 204
     services = classroom.school.services
     app.state.services = replace(services, live_snapshots=LiveSnapshots())  # as another worker would have them
@@ -156,7 +156,7 @@ def test_the_version_changes_with_whatever_is_shown_and_with_nothing_else(app: F
         change()
         changed = classroom.look(version)
         assert changed.status_code == 200
-        version = seen(Page(changed.text))
+        version = seen_value(Page(changed.text))
         assert classroom.look(version).status_code == 204
 
 
