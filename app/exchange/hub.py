@@ -14,7 +14,8 @@ import os
 import re
 import secrets
 import threading
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -86,7 +87,7 @@ def fetch_config(name_or_url: str, cache_dir: Path, *, allowed: bool) -> object:
     The hub is asked each time; the copy in `cache_dir` is used where the file has not changed, where the hub cannot be
     reached and where it answers with an error of its own. Waits for at most FETCH_TIMEOUT_S. Raises HubError for every
     other case: without `allowed`, the operator's setting; for no name or URL of a model; while MAX_FETCHES others run;
-    for a model that is missing or gated; for text that is not JSON. Call it from a thread without an event loop.
+    for a model that is missing or gated; for text that is not JSON.
     """
     if not allowed:
         raise HubError("off")
@@ -144,7 +145,7 @@ def _fetch_or_cached(name: str, path: Path) -> bytes:
 
     cached = _CachedFile.read(path)
     try:
-        fetched = asyncio.run(asyncio.wait_for(_fetch(name, cached), FETCH_TIMEOUT_S))
+        fetched = _run_in_thread(asyncio.wait_for(_fetch(name, cached), FETCH_TIMEOUT_S))
     except HubError as error:
         if cached and error.problem == "failed":
             return cached.content
@@ -160,6 +161,12 @@ def _fetch_or_cached(name: str, path: Path) -> bytes:
         except OSError as error:
             raise HubError("no-room", name=name, reason=error.strerror) from None
     return fetched.content
+
+
+def _run_in_thread(fetching: Coroutine[None, None, _CachedFile]) -> _CachedFile:
+    """Run a coroutine to its end and return its result, in a thread of its own: the caller's may have an event loop."""
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        return thread.submit(asyncio.run, fetching).result()
 
 
 async def _fetch(name: str, cached: _CachedFile | None) -> _CachedFile:

@@ -69,7 +69,7 @@ def load_library(folder: Path) -> Library:
     """
     wording = Wording(_read_toml(folder / "wording" / "en.toml"))
     models = {path.stem: _read_model(path) for path in sorted(folder.glob("models/*.json"))}
-    sheets = [_read_worksheet(path, models, wording) for path in folder.glob("*.toml")]
+    sheets = [_read_worksheet(path, models, wording) for path in sorted(folder.glob("*.toml"))]
     sheets.sort(key=lambda sheet: (list(TOPICS).index(sheet.topic), sheet.key))
     return Library({sheet.key: sheet for sheet in sheets}, models, wording)
 
