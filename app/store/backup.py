@@ -69,7 +69,7 @@ def write_backup(engine: sa.Engine, path: Path) -> Contents:
     The file gets its name when it is complete; an older backup of that name stays until then. Raises OSError, and
     BackupError: "empty" for a database without tables, "newer" for one that newer code has migrated.
     """
-    with _snapshot(engine) as connection, _atomic_file(path) as file:
+    with _snapshot_connection(engine) as connection, _atomic_file(path) as file:
         revision = revision_of(connection)
         if revision is None:
             raise BackupError("empty")
@@ -115,7 +115,7 @@ def restore_backup(engine: sa.Engine, path: Path, *, replace: bool = False) -> C
         _drop_tables(connection)
         upgrade(connection, contents.revision)
         for table in _our_tables(connection):
-            _read_table(connection, archive, table, contents)
+            _restore_table(connection, archive, table, contents)
         upgrade(connection)
         if engine.dialect.name == "sqlite" and connection.exec_driver_sql("PRAGMA foreign_key_check").first():
             raise BackupError("misfit")
@@ -180,7 +180,7 @@ def _json_line(values: list[Any]) -> bytes:
     return json.dumps(values, separators=(",", ":")).encode() + b"\n"
 
 
-def _read_table(connection: sa.Connection, archive: zipfile.ZipFile, table: sa.Table, contents: Contents) -> None:
+def _restore_table(connection: sa.Connection, archive: zipfile.ZipFile, table: sa.Table, contents: Contents) -> None:
     """Insert a table's rows from its file in the archive, so that new rows later get higher ids.
 
     The file may have the columns in another order. Raises BackupError("misfit") if `contents` does not list the table
@@ -243,7 +243,7 @@ def _column_value(value: Any, column_type: Any) -> Any:
 
 
 @contextmanager
-def _snapshot(engine: sa.Engine) -> Iterator[sa.Connection]:
+def _snapshot_connection(engine: sa.Engine) -> Iterator[sa.Connection]:
     """A connection whose reads all see the database as it was at one moment, while others go on writing."""
     with engine.connect() as connection:
         if engine.dialect.name == "postgresql":

@@ -190,7 +190,7 @@ class Store(QueryBase):
         self._execute(sa.update(runs).where(runs.c.id == run_id).values(**values))
 
     def find_run(self, run_id: str) -> Run | None:
-        """The run with that id, finished or not, with its time in UTC; None if there is none."""
+        """The run with that id, finished or not, and its time has a zone; None if there is none."""
         if "\0" in run_id:  # no id has it, and PostgreSQL refuses the query
             return None
         row = self._fetch_one(sa.select(*columns(runs, Run)).where(runs.c.id == run_id))
