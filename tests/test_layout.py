@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import statistics
 import subprocess
 import sys
@@ -243,3 +244,17 @@ def test_a_page_its_template_and_its_test_share_a_name(page: Path) -> None:
     assert (PROJECT / "tests" / "web" / folder / f"test_{page.stem}.py").exists()
     template = (PROJECT / "templates" / folder / f"{name}.html").exists()
     assert template != (page.stem in PAGES_WITHOUT_TEMPLATE), "no template and no reason, or both"
+
+
+def test_the_architecture_names_every_page_and_no_missing_file() -> None:
+    """Its table has each page module once; every file that it names with a folder exists."""
+    text = (PROJECT / "ARCHITECTURE.md").read_text()
+    table = text.partition("## Where is the page?")[2].partition("## Words")[0]
+    listed = re.findall(r"^\|.*\| `([a-z_]+/[a-z0-9_]+\.py)` \|", table, re.MULTILINE)
+    web = PROJECT / "app" / "web"
+    pages = {path.relative_to(web).as_posix() for path in web.rglob("*_page.py")}
+    assert sorted(listed) == sorted(pages | {"api/v1.py", "api/health.py"})
+    named = re.findall(r"`((?:app|templates|tests|docs)/[a-z0-9_/]+\.[a-z]+)`", text)
+    assert [name for name in named if not (PROJECT / name).exists()] == []
+    in_templates = re.findall(r"`([a-z]+/[a-z_]+\.html)`", table)
+    assert [name for name in in_templates if not (PROJECT / "templates" / name).exists()] == []

@@ -1,16 +1,16 @@
 // Keeps what is written on an exit ticket in this browser alone, until it is handed in; nothing is sent before that.
 // Handing in is the form's own hx-post; this file remembers, tries again with back-off, and shows the state.
 (() => {
-  const paper = document.querySelector("[data-ticket]");
-  if (!paper) return;
-  const key = paper.dataset.ticket;
-  const form = paper.querySelector("form");
+  const ticket = document.querySelector("[data-ticket]");
+  if (!ticket) return;
+  const key = ticket.dataset.ticket;
+  const form = ticket.querySelector("form");
   const stored = () => {
     try { return JSON.parse(localStorage.getItem(key)) ?? {}; } catch { return {}; }
   };
 
   if (!form) {
-    const left = paper.querySelector("[data-left]");
+    const left = ticket.querySelector("[data-left]");
     if (!left) localStorage.removeItem(key); // the server has it
     const written = Object.values(stored()).filter(Boolean).join("\n\n");
     if (left && written) {
