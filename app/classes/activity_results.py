@@ -236,12 +236,12 @@ def report_as_stored(
 ) -> tuple[Variant, Report]:
     """The sheet that gave the stored marks of an attempt, and its report with these marks.
 
-    `marked_by` decides: the sheet is `frozen` where it names the frozen definition or nothing (attempts regraded before
-    it was stored), and otherwise the definition as it is corrected now, with the rows that have marks. The stored marks
-    stand even where the sheet would now give others, since the library has changed again; then no misconception is
-    named.
+    `marked_by` decides: the sheet is `frozen` where it names the frozen definition, and otherwise the definition as it
+    is corrected now, with the rows that have marks; None is an attempt that was regraded before the database stored
+    what by. The stored marks stand even where the sheet would now give others, since the library has changed again;
+    then no misconception is named.
     """
-    if attempt.marked_by in (item.sheet_key, None):
+    if attempt.marked_by == item.sheet_key:
         return frozen, with_kept_marks(frozen, grade(frozen, attempt.answers), attempt.marks)
     marked_rows = {blank.rpartition(".")[0] for blank in attempt.marks}
     sheet = corrected_variant(library, store, activity, item, attempt.variant)

@@ -86,12 +86,12 @@ def test_what_names_the_definition_is_the_key_and_not_the_marks(regraded: Regrad
     assert report.diagnosis is None
 
 
-def test_an_attempt_that_does_not_say_what_marked_it_keeps_its_marks_on_the_frozen_sheet(
+def test_an_attempt_regraded_before_the_database_stored_by_what_stands_on_the_corrected_sheet(
     regraded: RegradedAttempt, store: Store
 ) -> None:
-    """So it is for attempts that were regraded before the database had `marked_by`."""
+    """Only such attempts have no `marked_by`, and what marked them was a correction."""
     with store.engine.begin() as connection:
         connection.execute(sa.update(class_attempts).values(marked_by=None))
     is_frozen, _, report = regraded.report(regraded.after)
-    assert is_frozen
-    assert kinds(report) == regraded.after.marks
+    assert not is_frozen
+    assert kinds(report) == regraded.after.marks == dict.fromkeys(KEY, "right")
