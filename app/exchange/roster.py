@@ -130,10 +130,10 @@ def _entry_by_header(row: Sequence[str], columns: Mapping[_ColumnKind, int]) -> 
 
 
 def _entry_by_look(row: Sequence[str]) -> tuple[str, str]:
-    """Return name and number of a row without a header, the number "" if there is none.
+    """Return name and number of a row without a header, each "" if there is none.
 
-    Of several cells the first with a digit and no space is the number, cells with @ are left out, and the others are
-    the name. A cell that stands alone is always the name. "Lee, Kim" becomes "Kim Lee".
+    The only cell of a row is always the name, whatever it looks like. Of several cells the first with a digit and no
+    space is the number, those with @ are ignored, and the others are the name. "Lee, Kim" becomes "Kim Lee".
     """
     if len(row) == 1:
         return _first_name_first(row[0]), ""

@@ -25,7 +25,7 @@ class TypedShapes:
     def of(cls, variant: Variant, typed: Values) -> TypedShapes:
         """The lengths typed into a sheet's boxes, those that follow for rows it does not ask for, and the mismatches.
 
-        `typed` is by the sheet's own boxes.
+        `typed` is keyed by the sheet's own boxes, the result by the table's: they differ where tokens are columns.
         """
         asked = frozenset(variant.worksheet.rows)
         lengths = {variant.in_table_orientation(blank): value for blank, value in typed.items()}

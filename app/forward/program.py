@@ -271,7 +271,7 @@ def _layer_lines(architecture: Architecture, tokens: int) -> Iterator[ProgramLin
     yield from _qk_norm_line(architecture, "k")
     yield from apply_rope(architecture, "q", 2)
     yield from apply_rope(architecture, "k", 2)
-    yield from _scores_to_context(architecture, tokens)
+    yield from _queries_to_context(architecture, tokens)
     yield ProgramLine("", comment="All heads side by side again")
     yield _tensor_line("C = c.transpose(0, 1).reshape(N, H * d_v)", "context")
     yield _tensor_line("O = C @ W_O", "output")
@@ -280,8 +280,8 @@ def _layer_lines(architecture: Architecture, tokens: int) -> Iterator[ProgramLin
     yield ProgramLine("A_head = A[head]", "weights", ("A_head",), timed=True)
 
 
-def _scores_to_context(architecture: Architecture, tokens: int) -> Iterator[ProgramLine]:
-    """A layer's lines from the scores S (H, N, N) to the context c (H, N, d_v).
+def _queries_to_context(architecture: Architecture, tokens: int) -> Iterator[ProgramLine]:
+    """A layer's lines that compute the scores S (H, N, N), the weights A and the context c (H, N, d_v) from q, k and v.
 
     With grouped queries, the query heads of a group are put one below the other, so that they read their shared keys
     and values without copies of them.

@@ -165,7 +165,11 @@ def read_record(text: str) -> PracticeRecord:
 
 
 def _read_result(entry: str | tuple[str, list[str], list[str]]) -> SheetResult:
-    """The result that an entry stands for: a code alone is a right sheet. Unknown keys and repetitions are left out."""
+    """The result that an entry stands for; unknown and repeated keys are left out.
+
+    A code alone is a right sheet. Otherwise the code comes with the keys of the misconceptions that were held, and with
+    those of the misconception groups that the sheet leaves unexplained.
+    """
     if isinstance(entry, str):
         return SheetResult(entry, True)
     code, held, groups = entry

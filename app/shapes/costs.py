@@ -64,9 +64,9 @@ def _flops_formula(key: str) -> str:
 def memory_costs() -> tuple[Count, ...]:
     """Counts of bytes: of all parameters at 16, 8 and 4 bits a number, then of the KV cache at 16 and 8 bits.
 
-    The cache keeps a key and a value for every one of N tokens, layer and key/value head (Pope et al.,
-    arXiv:2211.05102). `params` stands for the number of parameters. A count is worked out as half of the one with twice
-    the bits, if there is one.
+    The cache keeps a key of d_h numbers and a value of d_v numbers for each of N tokens, in every layer and key/value
+    head (Pope et al., arXiv:2211.05102). `params` stands for the number of parameters. A count is worked out as half
+    of the one with twice the bits, if there is one.
     """
     weights = [
         _memory_count("weights", bits, Expression.parse("params"), f"{size} bytes · parameters")

@@ -65,7 +65,7 @@ class Live(QueryBase):
         return drafts
 
     def last_attempts(self, activity_id: int) -> dict[StudentSheetKey, LastAttempt]:
-        """Every student's newest attempt on each sheet of an activity, handed in or not, where there is one."""
+        """For each student and sheet with an attempt: the newest one's id, and whether any of them was handed in."""
         key = (class_attempts.c.student_id, class_attempts.c.sheet_key)
         newest = sa.func.max(class_attempts.c.id)
         handed_in = sa.func.max(sa.case((class_attempts.c.handed_in, 1), else_=0))

@@ -80,12 +80,16 @@ def public_url(request: Request, settings: Settings) -> str:
 def client_network(request: Request) -> str:
     """Where a request comes from: an IPv4 address, or the /64 network of an IPv6 address, which one customer has.
 
-    Example: '192.0.2.7', or '2001:db8:1:2::/64' for '2001:db8:1:2::9'. The client's own name where it is neither, such
-    as that of a test; empty where the server names none.
+    Example: '192.0.2.7', also for '::ffff:192.0.2.7', or '2001:db8:1:2::/64' for '2001:db8:1:2::9'. The client's own
+    name where it is neither, such as that of a test; empty where the server names none.
     """
     host = request.client.host if request.client else ""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
         return host
-    return str(ipaddress.ip_network(f"{address}/64", strict=False)) if address.version == 6 else host
+    if isinstance(address, ipaddress.IPv4Address):
+        return host
+    if address.ipv4_mapped:  # how a socket for both kinds names an IPv4 client; as IPv6, all of them are one network
+        return str(address.ipv4_mapped)
+    return str(ipaddress.ip_network(f"{address}/64", strict=False))

@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from fastapi import Request
 from starlette.routing import Route
 
 from app.main import create_app
 from app.settings import PROJECT, Settings
-from app.web.shared.urls import RouteNameError, register_routes, route_names, url_for
+from app.web.shared.urls import RouteNameError, client_network, register_routes, route_names, url_for
 
 # An address of the app in an attribute that a browser follows.
 ADDRESS = re.compile(r"""(?:href|action|src|formaction|hx-(?:get|post|put|patch|delete)|data-address)=["']/""")
@@ -83,3 +84,17 @@ def test_every_name_that_is_linked_to_exists(path: Path) -> None:
     if path.name == "urls.py":
         return
     assert set(NAME.findall(path.read_text(encoding="utf-8"))) <= route_names()
+
+
+@pytest.mark.parametrize(
+    ("host", "network"),
+    [
+        ("192.0.2.7", "192.0.2.7"),
+        ("::ffff:192.0.2.7", "192.0.2.7"),  # how a socket for both kinds names an IPv4 client
+        ("2001:db8:1:2::9", "2001:db8:1:2::/64"),
+        ("testclient", "testclient"),
+    ],
+)
+def test_the_network_of_a_client(host: str, network: str) -> None:
+    """One IPv4 address, or the /64 network of an IPv6 address."""
+    assert client_network(Request({"type": "http", "client": (host, 50000)})) == network
