@@ -51,7 +51,7 @@ def _sizes(url: str) -> Iterator[str]:
     """
     page = httpx.get(url).text
     linked = set(re.findall(r'(?:src|href)="(/static/[^"]+)"', page))
-    styles = " ".join(httpx.get(url + path).text for path in linked if path.endswith(".css"))
+    styles = " ".join(httpx.get(url + path).text for path in linked if "/css/" in path)
     fonts = {f"/static/vendor/{name}" for name in re.findall(r"vendor/([^\"]+\.woff2)", styles)}
     total = 0
     for path in ["/", *sorted(linked | fonts)]:

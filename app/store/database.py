@@ -16,6 +16,8 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy.engine import make_url
 
+from .tables import metadata
+
 # Several processes may start at the same time: one of them migrates while the others wait for this lock.
 MIGRATION_LOCKS = {"postgresql": "SELECT pg_advisory_xact_lock(7302)", "sqlite": "BEGIN IMMEDIATE"}
 
@@ -61,14 +63,24 @@ def migration_transaction(engine: sa.Engine) -> Iterator[sa.Connection]:
                 connection.exec_driver_sql("PRAGMA foreign_keys=ON")
 
 
+def prepare_tables(connection: sa.Connection) -> None:
+    """Create the newest tables in an empty database, or run the missing migrations of another, without a commit.
+
+    Raises CommandError where the tables have a revision that this code does not know.
+    """
+    if sa.inspect(connection).get_table_names():
+        upgrade(connection)
+    else:  # the same tables as by all migrations, in a third of the time
+        metadata.create_all(connection)
+        command.stamp(_scripts(connection), "head")
+
+
 def upgrade(connection: sa.Connection, revision: str = "head") -> None:
     """Run the missing migrations up to a revision, such as "0004", without a commit.
 
     Raises CommandError where the tables have a revision that this code does not know.
     """
-    config = _scripts()
-    config.attributes["connection"] = connection
-    command.upgrade(config, revision)
+    command.upgrade(_scripts(connection), revision)
 
 
 def revision_of(connection: sa.Connection) -> str | None:
@@ -81,9 +93,10 @@ def is_known(revision: str) -> bool:
     return revision in {script.revision for script in ScriptDirectory.from_config(_scripts()).walk_revisions()}
 
 
-def _scripts() -> Config:
-    """The configuration with which Alembic finds the migrations of this package."""
+def _scripts(connection: sa.Connection | None = None) -> Config:
+    """The configuration with which Alembic finds the migrations of this package, to run them on the connection."""
     config = Config()
+    config.attributes["connection"] = connection
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
     return config
 

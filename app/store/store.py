@@ -16,7 +16,7 @@ from .activities import Activities
 from .audit import AuditLog
 from .classwork import Answers, Classwork
 from .courses import Courses
-from .database import migration_transaction, open_engine, upgrade
+from .database import migration_transaction, open_engine, prepare_tables
 from .exit_tickets import ExitTickets
 from .live import Live
 from .people import People
@@ -96,7 +96,7 @@ class Store(QueryBase):
         engine = open_engine(url)
         super().__init__(engine, WriteLock() if engine.dialect.name == "sqlite" else None)
         with migration_transaction(engine) as connection:
-            upgrade(connection)
+            prepare_tables(connection)
         shared = self.engine, self._write_lock
         self.people = People(*shared)
         self.courses = Courses(*shared)

@@ -12,9 +12,11 @@ import pytest
 import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
 
 from app.settings import PROJECT, Settings
 from app.store import PracticeAttempt, PracticeDraft, Store
+from app.store.database import migration_transaction, open_engine, upgrade
 from app.store.tables import metadata, runs, visitors
 
 SHEET = "llama-7b/llama-7b/100"
@@ -178,12 +180,26 @@ def test_a_deleted_visitor_takes_their_work_along(store: Store) -> None:
     assert store.last_attempt(visitor, SHEET) is None
 
 
-def test_the_migrations_lead_to_the_tables_of_the_code(store: Store) -> None:
-    """Alembic finds no difference between the migrated database and tables.metadata."""
-    with store.engine.connect() as connection:
+def test_the_migrations_lead_to_the_tables_of_the_code(bare_database_url: str) -> None:
+    """Alembic finds no difference between the migrated database and tables.metadata, nor does a new database differ."""
+    engine = open_engine(bare_database_url)
+    with migration_transaction(engine) as connection:
+        upgrade(connection)
         context = MigrationContext.configure(connection, opts={"compare_type": True})
         assert compare_metadata(context, metadata) == []
         assert context.get_current_revision()
+    engine.dispose()
+
+
+def test_a_new_database_is_as_if_migrated(store: Store) -> None:
+    """Its tables are created at once and have the newest revision, so that the next migration runs on them."""
+    with store.engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        assert compare_metadata(context, metadata) == []
+        assert (
+            context.get_current_revision()
+            == ScriptDirectory(str(PROJECT / "app" / "store" / "migrations")).get_current_head()
+        )
 
 
 def test_a_difference_would_be_seen(store: Store) -> None:
