@@ -109,7 +109,7 @@ def _level_name(wording: Wording, level: PracticeLevel) -> str:
 
 
 def _why_this_sheet(wording: Wording, coming: NextSheet) -> str:
-    """The sentence of wording [practice] on the reason, ideas and level for which this sheet comes.
+    """The sentence of wording [practice] on the reason, misconception groups and level for which this sheet comes.
 
     Empty for a reason that has no sentence there.
     """
