@@ -84,7 +84,7 @@ def _encode(record: PracticeRecord) -> str:
 
 
 def practice_panel(request: Request, library: Library, variant: Variant | None) -> PracticePanel:
-    """The panel around this sheet, from the record in this browser: every level, and the state of every idea.
+    """The panel around this sheet, from the record in this browser: every level, and the state of every group.
 
     It says why this sheet comes only if it is the one that the record asks for.
     """
