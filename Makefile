@@ -1,8 +1,8 @@
-# make serve · make test · make check · make bench · make bench-class · make fuzz: each does all its set-up in .venv on first use.
+# make serve · make test · make check · make bench · make bench-class · make fuzz · make messages: each does all its set-up in .venv on first use.
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: serve test check bench bench-class fuzz install clean
+.PHONY: serve test check messages bench bench-class fuzz install clean
 
 serve: install
 	@$(BIN)/attention-shapes serve
@@ -16,6 +16,12 @@ check: .venv/dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/djlint templates --lint --quiet
+	$(BIN)/python -m pytest tests/test_translation.py
+
+# Every sentence of the interface, for translators: see docs/translation.md.
+messages: .venv/dev
+	@mkdir -p locales
+	$(BIN)/pybabel extract -F pyproject.toml --project attention-shapes -o locales/attention_shapes.pot .
 
 bench: .venv/dev
 	$(BIN)/python -m benchmarks

@@ -1,7 +1,7 @@
 """A folder of worksheets, models and wording, read into one Library.
 
 `*.toml` are worksheets, `models/*.json` hold a published config.json each with a name, a sentence and a link,
-`wording/en.toml` holds every sentence a sheet says.
+`wording/en.toml` holds every sentence a sheet says, in English.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from app.sheets.library import Library
 from app.sheets.notation import NOTATIONS
 from app.sheets.wording import Wording
 from app.sheets.worksheet import Model, Worksheet, WorksheetError
+from app.translation import LANGUAGE
 
 ANSWERS = ("numbers", "letters")
 
@@ -67,7 +68,7 @@ def load_library(folder: Path) -> Library:
     Worksheets stand in the order in which their topics are taught, those of one topic by key. Raises WorksheetError
     that names a file that cannot be used and what to change.
     """
-    wording = Wording(_read_toml(folder / "wording" / "en.toml"))
+    wording = Wording(_read_toml(folder / "wording" / f"{LANGUAGE}.toml"))
     models = {path.stem: _read_model(path) for path in sorted(folder.glob("models/*.json"))}
     sheets = [_read_worksheet(path, models, wording) for path in sorted(folder.glob("*.toml"))]
     sheets.sort(key=lambda sheet: (list(TOPICS).index(sheet.topic), sheet.key))

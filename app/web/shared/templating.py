@@ -17,15 +17,17 @@ from markupsafe import Markup, escape
 
 from app.algebra.number_text import format_number
 from app.settings import PROJECT
+from app.translation import LANGUAGE, gettext, ngettext
 from app.web.shared.static_files import static_url
 from app.web.shared.urls import url_for
 
 
 @cache
 def template_environment() -> Environment:
-    """The Jinja environment of every template, with url_for, static_url and the filters below, made once.
+    """The Jinja environment of every template, with url_for, static_url, translation and the filters below, made once.
 
-    Text is escaped, a missing variable raises UndefinedError, and a template that changes is not read again.
+    Text is escaped, a missing variable raises UndefinedError, and a template that changes is not read again. A message
+    in {{ _("…") }} or {% trans %} may hold HTML; what is filled into its %(name)s is escaped.
     """
     environment = Environment(
         loader=FileSystemLoader(PROJECT / "templates"),
@@ -34,8 +36,11 @@ def template_environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         auto_reload=False,  # looking at the files for every page costs as much as a database query
+        extensions=["jinja2.ext.i18n"],
     )
-    environment.globals.update(url_for=url_for, static_url=static_url)
+    environment.policies["ext.i18n.trimmed"] = True  # line breaks of a template are no part of a message
+    environment.install_gettext_callables(gettext, ngettext, newstyle=True)  # type: ignore[attr-defined]
+    environment.globals.update(url_for=url_for, static_url=static_url, language=LANGUAGE)
     environment.filters.update(
         number=format_number,
         symbol=symbol,
