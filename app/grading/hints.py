@@ -17,6 +17,7 @@ from typing import Literal
 from app.grading.grade import MarkKind, Report, nudge
 from app.shapes.consistency import ADDED_BACK, added_back
 from app.shapes.table import MATRIX_FIELDS, Blank, Count, Equation, Tensor
+from app.sheets.formulas import write_formula
 from app.sheets.variant import Variant
 
 HintLevel = Literal[1, 2, 3]
@@ -148,19 +149,17 @@ class HintWriter:
 
         A count has its formula in words, or, if a number stands in that, the advice to write a product of sizes. A
         matrix without an equation is said to be an input or a parameter. Any other has its equation in this sheet's
-        letters, or, where tokens are columns, the advice that products are reversed.
+        letters.
         """
         key = blank.tensor
         entry = self.variant.table.asked.get(key) or self.variant.table[key]
         if isinstance(entry, Count):
             # A formula with a number in it ("2 · N · d") would tell part of the answer.
             has_number = re.search(r"\d", entry.formula) is not None
-            return self._relation("factors" if has_number else "amount", key, sum=entry.formula)
+            return self._relation("factors" if has_number else "amount", key, sum=write_formula(self.variant, key))
         if entry.equation is None:
             return self._relation(_relation_of_given(entry, blank), key)
-        if self.variant.worksheet.tokens_are == "columns":
-            return self._relation("tokens-as-columns", key)
-        formula = self._in_sheet_letters(entry.equation.formula)
+        formula = f"{self.variant.letters[key]} = {write_formula(self.variant, key)}"
         return self._relation(_relation_of_equation(entry.equation), key, equation=formula)
 
     def _say(self, key: str, **words: str) -> str:
@@ -170,11 +169,6 @@ class HintWriter:
     def _relation(self, relation: str, key: str, **words: str) -> str:
         """A sentence of the wording's section "relations" about the row with this key."""
         return self.variant.wording.say("relations", relation, row=self._row(key), **words)
-
-    def _in_sheet_letters(self, formula: str) -> str:
-        """A formula with the model's matrices in this sheet's notation: 'input · W_Q' becomes 'input · W'_Q'."""
-        letters = self.variant.letters
-        return re.sub(r"W_\w+", lambda match: letters.get(match.group(), match.group()), formula)
 
     def _box(self, blank: Blank) -> str:
         """A box by its row and field, “Queries” (columns); a count by its row alone."""

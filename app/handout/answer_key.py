@@ -7,6 +7,7 @@ from typing import Any
 from app.algebra.number_text import format_number
 from app.misconceptions.predictions import expectations
 from app.shapes.table import Blank, Count
+from app.sheets.formulas import formula_pieces
 from app.sheets.variant import Row, Variant
 
 from .symbol_pieces import SymbolSplitter, write_working
@@ -56,7 +57,7 @@ def _filled_box(variant: Variant, blank: Blank) -> dict[str, Any]:
     if variant.worksheet.answers == "letters":
         symbols = SymbolSplitter(variant.worksheet.notation).expression(variant.notation.write(dim))
         return {"number": symbols, "working": [f"= {format_number(variant.key[blank])}"]}
-    formula = entry.formula if isinstance(entry, Count) else ""
+    formula = formula_pieces(variant, blank.tensor) if isinstance(entry, Count) else ()
     return {"number": [format_number(variant.key[blank])], "working": write_working(variant, dim, formula)}
 
 

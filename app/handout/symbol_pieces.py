@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from app.algebra.expression import Expression
 from app.algebra.number_text import format_number
+from app.sheets.formulas import FormulaPiece
 from app.sheets.variant import Variant
 
 # Plain text; {"base": "d", "below": "h"} for a letter with its subscript; {"code": "head_dim"} for a name from code.
@@ -29,13 +30,13 @@ class SymbolSplitter:
             SymbolSplitter("classic").expression("H·d_head")
             # [{"base": "H", "below": ""}, "·", {"base": "d", "below": "head"}]
         """
-        return [self._symbol(piece) if _SYMBOL.fullmatch(piece) else piece for piece in _SYMBOL.split(text) if piece]
+        return [self.symbol(piece) if _SYMBOL.fullmatch(piece) else piece for piece in _SYMBOL.split(text) if piece]
 
     def sentence(self, text: str, symbols: frozenset[str]) -> list[Piece]:
         """Split a sentence: only the words in `symbols` are symbols."""
-        return [self._symbol(piece) if piece in symbols else piece for piece in _WORD.findall(text)]
+        return [self.symbol(piece) if piece in symbols else piece for piece in _WORD.findall(text)]
 
-    def _symbol(self, text: str) -> Piece:
+    def symbol(self, text: str) -> Piece:
         """Return one symbol: "d_h" as d with the subscript h, or as a name from code; a ' becomes a prime."""
         if self.notation == "framework":
             return {"code": text}
@@ -43,17 +44,18 @@ class SymbolSplitter:
         return {"base": base.replace("'", "′"), "below": below}
 
 
-def write_working(variant: Variant, dim: Expression, formula: str = "") -> list[Piece]:
+def write_working(variant: Variant, dim: Expression, formula: tuple[FormulaPiece, ...] = ()) -> list[Piece]:
     """Return how the number of a dim comes about, as pieces: its symbols, then the same in numbers if that says more.
 
-    A sum of more than two terms is not written out; its `formula` in words stands there instead, if it has one.
+    A sum of more than two terms is not written out; its `formula` stands there instead, if it has one.
 
     Example:
         H·d_h with H = 32 and d_h = 128 becomes the pieces of "H·d_h = 32 · 128".
     """
-    symbols = SymbolSplitter(variant.worksheet.notation).expression(variant.notation.write(dim))
+    splitter = SymbolSplitter(variant.worksheet.notation)
+    symbols = splitter.expression(variant.notation.write(dim))
     if len(dim.terms) > 2:
-        return [formula] if formula else symbols
+        return [splitter.symbol(piece.text) if piece.is_symbol else piece.text for piece in formula] or symbols
     numbers = _in_numbers(variant, dim)
     return [*symbols, f" = {numbers}"] if numbers else symbols
 

@@ -49,16 +49,16 @@ def layer_costs(gated: bool) -> tuple[Count, ...]:
     ]
     matrices = [t for t in LAYER_PARAMETERS.tensors if t.role == "hidden" and (gated or t.key != "W_gate")]
     products = [Expression.parse("2*N") * tensor.rows * tensor.columns for tensor in matrices]
-    names = " + ".join(tensor.key for tensor in matrices)
-    feed_forward = Count("feed_forward_flops", sum(products, ZERO), f"2 · N · ({names})")
+    formula = f"2 · {{N}} · {{d}} · {{d_ff}}, {{for-each-of}} {len(matrices)} {{matrices}}"
+    feed_forward = Count("feed_forward_flops", sum(products, ZERO), formula)
     return (*in_all_heads, feed_forward)
 
 
 def _flops_formula(key: str) -> str:
-    """A product's cost for people: '2 · queries · keysᵀ, in H heads'."""
-    equation = SINGLE_HEAD[key].equation
-    assert equation is not None  # noqa: S101 - every key of HEADS_COMPUTING is a product
-    return f"2 · {equation.formula}, in {HEADS_COMPUTING[key]} heads"
+    """A product's cost for people, head by head: '2 · {N} · {d} · {d_h}, {for-each-of} {H} {heads}'."""
+    (term,) = product_flops(SINGLE_HEAD, key).terms
+    lengths = " · ".join(f"{{{symbol}}}" for symbol in term.symbols)
+    return f"{term.factor} · {lengths}, {{for-each-of}} {{{HEADS_COMPUTING[key]}}} {{heads}}"
 
 
 def memory_costs() -> tuple[Count, ...]:
@@ -69,17 +69,25 @@ def memory_costs() -> tuple[Count, ...]:
     of the one with twice the bits, if there is one.
     """
     weights = [
-        _memory_count("weights", bits, Expression.parse("params"), f"{size} bytes · parameters")
+        _memory_count("weights", bits, Expression.parse("params"), f"{_bytes(size)} · {{parameters}}")
         for bits, size in BYTES_PER_NUMBER.items()
     ]
     cached_numbers = Expression.parse("L*N*G*d_h + L*N*G*d_v")
     cache = [
         _memory_count(
-            "cache", bits, cached_numbers, f"{BYTES_PER_NUMBER[bits]} bytes · L · N · (keys + values of G heads)"
+            "cache",
+            bits,
+            cached_numbers,
+            f"{_bytes(BYTES_PER_NUMBER[bits])} · {{L}} · {{N}} · {{G}} · ({{d_h}} + {{d_v}})",
         )
         for bits in ("16", "8")
     ]
     return (*weights, *cache)
+
+
+def _bytes(size: Fraction) -> str:
+    """The bytes of one number in a formula: "2 {bytes}", "1 {byte}"."""
+    return f"{size} {{{'bytes' if size > 1 else 'byte'}}}"
 
 
 def _memory_count(what: str, bits: str, numbers: Expression, formula: str) -> Count:

@@ -21,26 +21,30 @@ def parameter_rows(architecture: Architecture) -> tuple[Count, ...]:
     in_layer, outside = architecture.stacks[0].runs[-1].parameters, architecture.outside_parameters
     all_layers = _sum(in_layer) * Expression.parse("L")
     model = {
-        "embedding": (_sum(outside, "embedding"), "vocabulary · width, and positions where there is a table"),
-        "all_layers": (all_layers, "L · (attention + feed-forward + norms)"),
-        "final_norm": (_sum(outside, "other"), "after the last layer"),
-        "output_head": (_sum(outside, "output_head"), "its own matrix, not the embedding's"),
+        "embedding": (_sum(outside, "embedding"), "{embedding-parts}"),
+        "all_layers": (all_layers, ""),
+        "final_norm": (_sum(outside, "other"), "{final-norm-parts}"),
+        "output_head": (_sum(outside, "output_head"), "{output-head-parts}"),
     }
     layer = {
-        "attention": (_sum(in_layer, "attention", "attention_norms"), "all of one layer's projections"),
-        "feed_forward": (_sum(in_layer, "mlp"), "all of one layer's feed-forward matrices"),
-        "norms": (_sum(in_layer, "norms", "other"), "all of one layer's norms"),
+        "attention": (_sum(in_layer, "attention", "attention_norms"), "{attention-parts}"),
+        "feed_forward": (_sum(in_layer, "mlp"), "{feed-forward-parts}"),
+        "norms": (_sum(in_layer, "norms", "other"), "{norms-parts}"),
     }
     total = sum((parameters for parameters, _ in model.values()), ZERO)
-    rows = {**model, **layer, "total": (total, "embedding + layers + final norm + output head")}
+    rows = {**model, **layer, "total": (total, "")}
     made_from = {
         "all_layers": FromParts(Expression.parse("L*parts"), LAYER_PARTS),
         "total": FromParts(PARTS_SUM, MODEL_PARTS),
     }
+    nonzero = {key: row for key, row in rows.items() if row[0] != ZERO}
+    sum_of = {
+        key: " + ".join(f"{{{part}}}" for part in made.parts if part in nonzero) for key, made in made_from.items()
+    }
+    formulas = {"all_layers": f"{{L}} · ({sum_of['all_layers']})", "total": sum_of["total"]}
     return tuple(
-        Count(key, parameters, formula, made_from.get(key))
-        for key, (parameters, formula) in rows.items()
-        if parameters != ZERO
+        Count(key, parameters, formulas.get(key, formula), made_from.get(key))
+        for key, (parameters, formula) in nonzero.items()
     )
 
 

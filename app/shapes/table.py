@@ -42,7 +42,8 @@ class Equation:
 
     `axis_labels` label the rows and columns of each operand and of the result, 'n d, d h -> n h' for a product; axes
     with one label have one length. They are not always an einsum: 'n r, n p -> n a' puts two matrices side by side.
-    `formula` is the text for people, 'input · W_Q'.
+    `formula` is for people, with every tensor, size and phrase in braces, '{input} · {W_Q}': `app.sheets.formulas`
+    writes it in a sheet's letters.
     """
 
     operands: tuple[str, ...]
@@ -120,7 +121,7 @@ class FromParts:
 class Count:
     """A number that a sheet asks for and that is no matrix: parameters, FLOPs or bytes, as a sum of products.
 
-    `formula` is the same sum for people, with factors kept together: 'L · (attention + feed-forward + norms)'.
+    `formula` is the same sum for people, with factors kept together: '{L} · ({attention} + {feed_forward} + {norms})'.
     `made_from` names the counts that this one is worked out from; None if it is worked out from sizes alone.
     """
 

@@ -154,7 +154,8 @@ def test_hints_where_nothing_explains_the_sheet(library: Library) -> None:
     assert hint_messages(variant, LLAMA | {"scores.columns": 77, "values.rows": 31}) == [
         "“Values” (rows): Who offers a value? Count them.",
         "The rows of “Input to this head” and the rows of “Values” have to be equally many, and are not yet. "
-        "“Values” is made as input · W_V: the sides that meet in it have to be equally long, and the others are left.",
+        "“Values” is a product, V = X · W_V: the sides that meet in it have to be equally long, "
+        "and the others are left.",
         "Look again at “Values” (rows) and “Self-attention scores” (columns). "
         "The rows of “Values” have to be as many as the rows of “Input to this head”.",
     ]

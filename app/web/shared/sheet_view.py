@@ -13,7 +13,8 @@ from app.figures.draw import draw_figures
 from app.figures.figures import Figure
 from app.figures.scale import ScaleName
 from app.grading.grade import Mark, MarkKind, Report
-from app.shapes.table import Blank, Count
+from app.shapes.table import Blank
+from app.sheets.formulas import FormulaPiece, formula_pieces
 from app.sheets.reading import Typed
 from app.sheets.variant import Row, Variant
 
@@ -44,14 +45,13 @@ class BoxView:
 
 @dataclass(frozen=True)
 class AnswerView:
-    """The answer of a row: number and symbols of each blank, and the equation of the matrix or the formula of a count.
+    """The answer of a row: number and symbols of each blank, and the formula that the matrix or count is computed by.
 
-    Example: (('100', 'N'), ('128', 'd_h')), equation 'input · query_weight'
+    Example: (('100', 'N'), ('128', 'd_h')), formula X · W_Q in pieces; it is empty for a matrix that is given
     """
 
     fields: tuple[tuple[str, str], ...]
-    equation: str = ""
-    words: str = ""
+    formula: tuple[FormulaPiece, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -112,8 +112,9 @@ def has_readable_answer(variant: Variant, answers: Mapping[str, str]) -> bool:
 
 
 def hint_letters(variant: Variant) -> tuple[str, ...]:
-    """The letters of the model's parameter matrices, which hints write as mathematics: ('W_Q', 'W_K', 'W_V')."""
-    return tuple(tensor.letter for tensor in variant.table.tensors if tensor.parameter)
+    """The letters and symbols that hints write as mathematics: ('X', 'W_Q', 'd_h'); not "A", which is a word too."""
+    symbols = (variant.notation.symbols.get(symbol, symbol) for symbol in variant.sizes)
+    return tuple(letter for letter in (*variant.letters.values(), *symbols) if letter not in ("", "A", "a"))
 
 
 def run_button(variant: Variant) -> str:
@@ -134,17 +135,9 @@ def _box_view(variant: Variant, row: Row, blank: Blank, text: str, report: Repor
 
 
 def _answer_view(variant: Variant, row: Row) -> AnswerView:
-    """The number and the symbols of each blank of a row, with the equation of a matrix or the formula of a count.
-
-    The equation is left out where the matrix has none, such as the input, and on sheets with tokens as columns, where
-    it would be transposed.
-    """
-    definition = variant.table.asked[row.key]
+    """The number and the symbols of each blank of a row, with the formula in the letters of this sheet."""
     fields = tuple(
         (format_number(variant.answer(blank)), variant.notation.write(variant.expression(blank)))
         for blank in row.blanks
     )
-    if isinstance(definition, Count):
-        return AnswerView(fields, words=definition.formula)
-    shown = definition.equation is not None and variant.worksheet.tokens_are == "rows"
-    return AnswerView(fields, definition.equation.formula if shown and definition.equation else "")
+    return AnswerView(fields, formula_pieces(variant, row.key))

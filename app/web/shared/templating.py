@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import fields
 from datetime import date, datetime
 from functools import cache, lru_cache
@@ -17,6 +17,7 @@ from markupsafe import Markup, escape
 
 from app.algebra.number_text import format_number
 from app.settings import PROJECT
+from app.sheets.formulas import FormulaPiece
 from app.translation import LANGUAGE, gettext, ngettext
 from app.web.shared.static_files import static_url
 from app.web.shared.urls import url_for
@@ -45,8 +46,8 @@ def template_environment() -> Environment:
         number=format_number,
         symbol=symbol,
         svg_symbol=svg_symbol,
-        equation=equation,
         expression=expression,
+        formula=formula,
         local_time=local_time,
         long_date=long_date,
     )
@@ -97,9 +98,12 @@ def svg_symbol(text: str) -> Markup:
     return escape(base) + tail
 
 
-def equation(text: str, letters: Mapping[str, str]) -> Markup:
-    """An equation with the letter of each tensor for its key; other words stay: 'queries · keysᵀ' becomes Q · Kᵀ."""
-    return Markup("").join(_equation_word(word, letters) for word in re.split(r"(\w+)", text.replace("ᵀ", "^")))
+def formula(pieces: Iterable[FormulaPiece]) -> Markup:
+    """A formula with its symbols as mathematics: Q · Kᵀ."""
+    return Markup("").join(
+        _symbol(piece.text) if piece.is_symbol else escape(piece.text).replace("ᵀ", Markup("<sup>T</sup>"))
+        for piece in pieces
+    )
 
 
 def expression(text: str, known: Collection[str] | None = None) -> Markup:
@@ -107,13 +111,8 @@ def expression(text: str, known: Collection[str] | None = None) -> Markup:
 
     In a sentence only the `known` symbols are taken for such.
     """
-    pieces = re.split(r"([A-Za-z]\w*)", text)
+    pieces = re.split(r"([A-Za-zθ][\w']*)", text)
     return Markup("").join(_symbol(piece) if known is None or piece in known else escape(piece) for piece in pieces)
-
-
-def _equation_word(word: str, letters: Mapping[str, str]) -> Markup:
-    """A tensor's key as its letter, any other text escaped, with ^ as a raised T."""
-    return _symbol(letters[word]) if word in letters else escape(word).replace("^", Markup("<sup>T</sup>"))
 
 
 def _symbol(text: str) -> Markup:
@@ -124,4 +123,4 @@ def _symbol(text: str) -> Markup:
     base, _, below = text.partition("_")
     if not base.replace("'", "").isalpha():
         return escape(text)
-    return Markup("<i>{}</i>").format(base) + (Markup("<sub>{}</sub>").format(below) if below else "")
+    return Markup("<i>{}</i>").format(base.replace("'", "′")) + (Markup("<sub>{}</sub>").format(below) if below else "")

@@ -1,0 +1,89 @@
+"""Formulas of the tables in the letters of one sheet: '{input} · {W_Q}' is "X · W_Q" on one and "E · W'_Q" on another.
+
+Braces name a tensor or count of the table, a size, or a phrase of the wording's section "formulas", which may itself
+name tensors. On a sheet whose tokens are columns every matrix is transposed, so factors change places.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from app.shapes.table import Count
+from app.sheets.variant import Variant
+
+_NAME = re.compile(r"\{([\w-]+)\}")
+_PRODUCT = re.compile(r"\{\w+\}ᵀ?(?: · \{\w+\}ᵀ?)+")
+_BESIDE_OR_BELOW = str.maketrans(",;", ";,")
+
+
+class FormulaPiece(NamedTuple):
+    """A part of a formula as text: a symbol, which is set as mathematics, or what stands between symbols."""
+
+    text: str
+    is_symbol: bool
+
+
+def formula_pieces(variant: Variant, key: str) -> tuple[FormulaPiece, ...]:
+    """How the tensor or count of this key is computed, in the sheet's letters; empty for a matrix that is given.
+
+    Example: the scores of a head in the classic notation are "Q", " · ", "K", "ᵀ".
+    """
+    entry = variant.table.asked.get(key) or variant.table[key]
+    if isinstance(entry, Count):
+        return tuple(_pieces(variant, entry.formula))
+    if entry.equation is None:
+        return ()
+    formula = _with_phrases(variant, entry.equation.formula)
+    return tuple(_pieces(variant, _transposed(formula) if variant.worksheet.tokens_are == "columns" else formula))
+
+
+def write_formula(variant: Variant, key: str) -> str:
+    """The same as one text: "Q · Kᵀ"."""
+    return "".join(piece.text for piece in formula_pieces(variant, key))
+
+
+def _pieces(variant: Variant, formula: str) -> Iterator[FormulaPiece]:
+    """The formula cut at its braces, and what these stand for in between."""
+    for at, text in enumerate(_NAME.split(_with_phrases(variant, formula))):
+        if at % 2:
+            yield _named(variant, text)
+        elif text:
+            yield FormulaPiece(text, is_symbol=False)
+
+
+def _named(variant: Variant, name: str) -> FormulaPiece:
+    """The letter of a tensor, the symbol of a size, or the name of the row of a count, which has no letter."""
+    if letter := variant.letters.get(name):
+        return FormulaPiece(letter, is_symbol=True)
+    if name in variant.table.asked:
+        row: str = variant.wording.sections["rows"][variant.worksheet.topic][name]["name"]
+        return FormulaPiece(row[:1].lower() + row[1:], is_symbol=False)
+    return FormulaPiece(variant.notation.symbols.get(name, name), is_symbol=True)
+
+
+def _with_phrases(variant: Variant, formula: str) -> str:
+    """The formula with the wording's phrases filled in; the names in braces of tensors, counts and sizes stay.
+
+    A phrase that is different where tokens are columns is taken from "tokens-as-columns".
+    """
+    phrases = variant.wording.sections["formulas"]
+    if variant.worksheet.tokens_are == "columns":
+        phrases = {**phrases, **phrases["tokens-as-columns"]}
+
+    def phrase(match: re.Match[str]) -> str:
+        name = match[1]
+        return match[0] if name in variant.letters or name in variant.sizes else str(phrases.get(name, match[0]))
+
+    return _NAME.sub(phrase, formula)
+
+
+def _transposed(formula: str) -> str:
+    """The formula for the transposed matrices: factors in reverse order, blocks below each other instead of beside.
+
+    >>> _transposed("[{a}; {b}]"), _transposed("{queries} · {keys}ᵀ, in each head")
+    ('[{a}, {b}]', '{keys}ᵀ · {queries}, in each head')
+    """
+    reversed_products = _PRODUCT.sub(lambda match: " · ".join(reversed(match[0].split(" · "))), formula)
+    return re.sub(r"\[.*?\]", lambda match: match[0].translate(_BESIDE_OR_BELOW), reversed_products)

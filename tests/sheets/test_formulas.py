@@ -1,0 +1,76 @@
+"""Formulas in a sheet's letters: every operand is named, and nothing of the table's own keys is left."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from app.sheets.formulas import formula_pieces, write_formula
+from app.sheets.library import Library
+from app.sheets.variant import Variant
+
+
+def written(variant: Variant) -> dict[str, str]:
+    """Every formula of a sheet's table by key, those of rows that it doesn't ask for too."""
+    return {key: write_formula(variant, key) for key in variant.table.asked}
+
+
+def test_every_formula_names_the_operands_of_its_equation_and_nothing_unknown(library: Library) -> None:
+    """A name in braces is a tensor, a count, a size or a phrase; and what an equation computes from, it also shows."""
+    phrases = library.wording.sections["formulas"]
+    for key in library.worksheets:
+        variant = library.variant(key)
+        known = {*variant.letters, *variant.sizes, *phrases}
+        for tensor in variant.table.tensors:
+            formula = tensor.equation.formula if tensor.equation else ""
+            for phrase in re.findall(r"\{([a-z-]+)\}", formula):
+                formula += str(phrases.get(phrase, ""))
+            names = set(re.findall(r"\{([\w-]+)\}", formula))
+            assert names <= known, (key, tensor.key)
+            assert set(tensor.equation.operands if tensor.equation else ()) <= names, (key, tensor.key)
+        for count in variant.table.counts:
+            assert set(re.findall(r"\{([\w-]+)\}", count.formula)) <= known | set(variant.table.asked), (key, count.key)
+
+
+def test_no_brace_and_no_key_is_left_in_a_formula(library: Library) -> None:
+    """What a reader sees has letters and words, never a key such as normed_residual."""
+    for key in library.worksheets:
+        for formula in written(library.variant(key)).values():
+            assert not re.search(r"[{}]|\w+ed_\w+|_flops", formula), formula
+
+
+@pytest.mark.parametrize(
+    ("worksheet", "key", "formula"),
+    [
+        ("walk-llama-3.2-1b", "gate", "R' · W_gate"),
+        ("walk-llama-3.2-1b", "hidden", "activation(G) ⊙ U"),
+        ("walk-gpt2", "logits", "Y' · W_out"),
+        ("letters-llama-7b", "queries", "E · W'_Q"),
+        ("letters-llama-7b", "weights", "softmax(S/√d_h + mask), row by row"),
+        ("columns-qwen3-0.6b", "scores", "kᵀ · q"),
+        ("columns-qwen3-0.6b", "queries", "wq · x"),
+        ("cross-bart-base", "keys", "E · W_K"),
+        ("costs-llama-7b", "scores_flops", "2 · N · N · d_head, for each of H heads"),
+    ],
+)
+def test_a_formula_is_in_the_letters_of_the_sheet(library: Library, worksheet: str, key: str, formula: str) -> None:
+    """The examples are worked by hand; with tokens as columns every matrix is transposed, so (AB)ᵀ = BᵀAᵀ."""
+    assert write_formula(library.variant(worksheet), key) == formula
+
+
+def test_with_tokens_as_columns_blocks_are_beside_each_other_and_words_say_column(library: Library) -> None:
+    """The cache grows by a column there."""
+    variant = library.variant("decode-gpt2")
+    columns = replace(variant, worksheet=replace(variant.worksheet, tokens_are="columns"))
+    assert written(variant)["keys"] == "[K'; k], the new row appended"
+    assert written(columns)["keys"] == "[K', k], the new column appended"
+
+
+def test_a_given_matrix_has_no_formula_and_symbols_are_told_from_words(library: Library) -> None:
+    """A page sets symbols in italics and leaves softmax upright."""
+    variant = library.variant("letters-llama-7b")
+    assert formula_pieces(variant, "input") == ()
+    symbols = [piece.text for piece in formula_pieces(variant, "weights") if piece.is_symbol]
+    assert symbols == ["S", "d_h"]
