@@ -30,7 +30,7 @@ def test_axe_finds_nothing_on_any_page(browser: Browser, shared_app: Server) -> 
     page.get_by_role("button", name="Another hint").click()
     expect(page.locator("td.hinted")).to_have_count(3)
     assert_accessible_in_all_looks(page)
-    page.get_by_role("button", name="Show the answers").click()
+    page.get_by_role("button", name="Show answers").click()
     expect(page.locator("tr.answer").first).to_be_visible()
     expect(page.locator("section.explanation")).to_be_visible()
     assert_accessible_in_all_looks(page)

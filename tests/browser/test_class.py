@@ -115,7 +115,7 @@ def hand_in_by_keyboard(page: Page) -> None:
 
 def leave_a_ticket(page: Page, text: str) -> None:
     """Go on from the sheet to the exit ticket, answer one question, and hand in."""
-    page.get_by_role("link", name="On to the exit ticket").click()
+    page.get_by_role("link", name="Go to the exit ticket").click()
     assert_accessible(page)
     page.get_by_label("muddiest").fill(text)
     page.get_by_role("button", name="Hand in").click()
@@ -140,7 +140,7 @@ def test_a_class_of_three_from_join_to_export(browser: Browser, own_app: Server,
     lous.set_offline(True)
     for blank in list(RIGHT)[1:7]:
         lou.fill(f"input[name='{blank}']", RIGHT[blank])
-    expect(lou.locator("output.saved")).to_contain_text("Not saved on the server yet", timeout=15_000)
+    expect(lou.locator("output.saved")).to_contain_text("Not on the server yet", timeout=15_000)
     assert_accessible(lou)
 
     fill_by_keyboard(kim, RIGHT)

@@ -60,11 +60,11 @@ def test_from_the_first_start_to_an_exit_ticket(browser: Browser, own_app: Serve
     kim.reload()
     assert kim.input_value("input[name='queries.columns']") == "4096"
     kim.get_by_role("button", name="Check").click()
-    expect(kim.get_by_role("status").first).to_have_text("1 of 14 boxes are right, 12 still empty.")
+    expect(kim.get_by_role("status").first).to_have_text("1 of 14 boxes is right. 12 boxes are still empty.")
     assert_accessible_in_all_looks(kim)
     kim.get_by_role("button", name="Hand in").click()
     expect(kim.get_by_role("status").first).to_contain_text("Handed in.")
-    kim.get_by_role("link", name="On to the exit ticket").click()
+    kim.get_by_role("link", name="Go to the exit ticket").click()
     assert_accessible_in_all_looks(kim)
     kim.get_by_label("muddiest").fill("Where the 128 comes from.")
     kim.get_by_role("button", name="Hand in").click()
@@ -127,7 +127,7 @@ def test_what_is_typed_without_a_connection_is_kept_and_sent_later(browser: Brow
     page.wait_for_load_state()
     own_app.kill()
     page.fill("input[name='keys.rows']", "31337")
-    expect(page.locator("output.saved")).to_contain_text("Not saved on the server yet", timeout=15_000)
+    expect(page.locator("output.saved")).to_contain_text("Not on the server yet", timeout=15_000)
     own_app.start()
     expect(page.locator("output.saved")).to_have_text("Saved", timeout=30_000)
     [student] = store.roster.students(store.courses.find(1))  # type: ignore[arg-type]  # it was made above
@@ -137,5 +137,5 @@ def test_what_is_typed_without_a_connection_is_kept_and_sent_later(browser: Brow
     assert page.input_value("input[name='keys.rows']") == "31337"
     teacher.request.post("/activities/1/close")
     page.fill("input[name='keys.rows']", "1")
-    expect(page.locator("output.saved")).to_contain_text("Closed: not saved any more")
+    expect(page.locator("output.saved")).to_contain_text("Closed: your last change was not saved")
     store.close()

@@ -36,7 +36,7 @@ def go_on(page: Page, library: Library, misconception: str = "") -> Variant:
     fill(page, answers(variant, misconception))
     page.get_by_role("button", name="Check").click()
     expect(page.get_by_role("status").first).to_contain_text("right")
-    page.get_by_role("button", name="Another one").click()
+    page.get_by_role("button", name="Next sheet").click()
     expect(page.locator(".share a").first).not_to_have_text(variant.code)
     return variant
 
@@ -49,12 +49,12 @@ def test_three_sheets_in_a_row_and_the_record_survives_a_reload(page: Page, libr
     """Missed, made good, and a step further; the same sheet and group states after a reload and from the menu."""
     page.get_by_role("link", name="Practice").click()
     first = go_on(page, library, "softmax-collapses")
-    expect(page.locator(".why")).to_have_text("This one comes back to: What the scores compare.")
+    expect(page.locator(".why")).to_have_text("This sheet comes back to something you missed: What the scores compare.")
     assert state(page, "What the scores compare") == "again"
     second = go_on(page, library)
     third = go_on(page, library)
     assert len({first.code, second.code, third.code}) == 3
-    expect(page.locator(".why")).to_have_text("A step up: One head, in letters.")
+    expect(page.locator(".why")).to_have_text("New level: One head, in letters.")
     fourth = sheet_on(page, library)
     page.reload()
     assert (sheet_on(page, library), state(page, "What the scores compare")) == (fourth, "growing")
@@ -74,7 +74,7 @@ def test_practice_works_with_the_keyboard_alone(page: Page, library: Library) ->
     page.locator("input[data-blank]").last.focus()
     page.keyboard.press("Enter")
     expect(page.get_by_role("status").first).to_have_text(f"All {len(variant.blanks)} boxes are right.")
-    another = page.get_by_role("button", name="Another one")
+    another = page.get_by_role("button", name="Next sheet")
     for _ in range(20):
         page.keyboard.press("Tab")
         if another.evaluate("button => button === document.activeElement"):
@@ -83,7 +83,7 @@ def test_practice_works_with_the_keyboard_alone(page: Page, library: Library) ->
     expect(page.locator(".share a").first).not_to_have_text(variant.code)
     page.wait_for_load_state()  # the browser starts at the content once the page is there
     page.keyboard.press("Tab")
-    expect(page.get_by_label("Practise")).to_be_focused()
+    expect(page.get_by_label("Practice level")).to_be_focused()
 
 
 def test_practice_works_without_script(browser: Browser, shared_app: Server, library: Library) -> None:
@@ -94,11 +94,11 @@ def test_practice_works_without_script(browser: Browser, shared_app: Server, lib
     first = go_on(page, library)
     assert sheet_on(page, library) != first
     assert state(page, "What a head reads") == "growing"
-    page.get_by_label("Practise").select_option("costs")
+    page.get_by_label("Practice level").select_option("costs")
     page.get_by_role("button", name="Go").click()
     assert sheet_on(page, library).worksheet.topic == "costs"
-    page.get_by_text("This record is kept in a cookie").click()
-    page.get_by_role("button", name="Forget it and begin anew").click()
+    page.get_by_text("Your progress is kept in a cookie").click()
+    page.get_by_role("button", name="Reset progress").click()
     assert sheet_on(page, library).worksheet.topic == "single-head"
     assert state(page, "What a head reads") == "new"
     context.close()
@@ -111,10 +111,10 @@ def test_axe_finds_nothing_and_nothing_is_too_wide(browser: Browser, shared_app:
     page.goto("/practice")
     fill(page, answers(sheet_on(page, library), "elementwise-product"))
     page.get_by_role("button", name="Check").click()
-    expect(page.get_by_role("button", name="Another one")).to_be_visible()
+    expect(page.get_by_role("button", name="Next sheet")).to_be_visible()
     assert_accessible_in_all_looks(page)
-    page.get_by_role("button", name="Another one").click()
+    page.get_by_role("button", name="Next sheet").click()
     expect(page.locator(".why")).to_contain_text("comes back")
-    page.get_by_text("This record is kept in a cookie").click()
+    page.get_by_text("Your progress is kept in a cookie").click()
     assert_accessible_in_all_looks(page)
     context.close()

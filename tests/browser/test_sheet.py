@@ -62,7 +62,7 @@ def test_each_kind_of_mark_is_told_apart(page: Page) -> None:
     """A wrong box gets a nudge, an unreadable one a reason and no wrong mark, a product is read and shown."""
     fill(page, {"queries.rows": "100", "queries.columns": "4096", "values.columns": "4096/32", "weights.rows": "many"})
     page.get_by_role("button", name="Check").click()
-    expect(page.get_by_role("status").first).to_have_text("2 of 14 boxes are right, 10 still empty.")
+    expect(page.get_by_role("status").first).to_have_text("2 of 14 boxes are right. 10 boxes are still empty.")
     kinds = [mark(page, f"{key}") for key in ("queries.rows", "queries.columns", "values.columns", "weights.rows")]
     assert kinds == ["right", "wrong", "right", "unreadable"]
     expect(page.locator("#says-queries\\.columns")).to_contain_text("How wide does one head work?")
@@ -133,10 +133,10 @@ def test_lengths_follow_the_scale(page: Page) -> None:
 
 def test_answers_come_only_after_an_attempt(page: Page) -> None:
     """There is no button before a check, and after one it shows every answer with its symbols."""
-    expect(page.get_by_role("button", name="Show the answers")).to_have_count(0)
+    expect(page.get_by_role("button", name="Show answers")).to_have_count(0)
     fill(page, {"queries.rows": "90"})
     page.get_by_role("button", name="Check").click()
-    page.get_by_role("button", name="Show the answers").click()
+    page.get_by_role("button", name="Show answers").click()
     shown = page.locator("tr.answer td:not(.times)")
     expect(shown).to_have_count(14)
     numbers = [int(text.split("\n")[0]) for text in shown.all_inner_texts()]
@@ -148,7 +148,7 @@ def test_another_model_and_length_make_another_sheet(page: Page) -> None:
     """Qwen3 0.6B with 77 tokens: its stated head width, not 1024/16, is what the sheet tells and marks by."""
     page.get_by_role("combobox", name="Model").select_option(label="Qwen3 0.6B")
     page.get_by_role("textbox", name="Tokens").fill("77")
-    page.get_by_role("button", name="Change").click()
+    page.get_by_role("button", name="Apply").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("One head of Qwen3 0.6B")
     fill(page, {"queries.rows": "77", "queries.columns": "128", "keys.columns": "64"})
     page.get_by_role("button", name="Check").click()
@@ -161,7 +161,7 @@ def test_impossible_tokens_are_refused_beside_the_field(browser: Browser, shared
     page = context.new_page()
     page.goto("/")
     page.get_by_role("textbox", name="Tokens").fill("0")
-    page.get_by_role("button", name="Change").click()
+    page.get_by_role("button", name="Apply").click()
     expect(page.get_by_role("alert")).to_contain_text("from 1 to")
     assert page.get_by_role("textbox", name="Tokens").input_value() == "0"
     context.close()
@@ -204,7 +204,7 @@ def test_a_lost_connection_and_a_restarted_server_lose_nothing(browser: Browser,
     page.fill('input[name="queries.columns"]', "128")
     expect(page.locator("output.saved")).to_contain_text("kept in this browser")
     page.get_by_role("button", name="Check").click()
-    expect(page.get_by_role("status").first).to_contain_text("could not be reached")
+    expect(page.get_by_role("status").first).to_contain_text("can’t be reached")
     own_app.start()
     expect(page.locator("output.saved")).to_have_text("Saved", timeout=20_000)
     own_app.kill()
@@ -308,14 +308,14 @@ def test_it_works_without_script(browser: Browser, shared_app: Server) -> None:
     page.goto("/")
     fill(page, {"queries.rows": "100", "queries.columns": "4096"})
     page.get_by_role("button", name="Check").click()
-    expect(page.get_by_role("status").first).to_contain_text("1 of 14 boxes are right")
+    expect(page.get_by_role("status").first).to_contain_text("1 of 14 boxes is right")
     assert mark(page, "queries.columns") == "wrong"
     page.get_by_role("button", name="Hint").click()
     page.get_by_role("button", name="Another hint").click()
     expect(page.locator("p.hint")).to_contain_text("Look again at “Queries” (columns).")
-    page.get_by_role("button", name="Show the answers").click()
+    page.get_by_role("button", name="Show answers").click()
     assert page.locator("tr.answer").count() == 7
-    expect(page.get_by_role("heading", name="The idea behind an earlier attempt")).to_be_visible()
+    expect(page.get_by_role("heading", name="What went wrong earlier")).to_be_visible()
     page.get_by_role("button", name="Run this head").click()
     assert "/runs/" in page.url
     expect(page.locator("table.compared")).to_be_visible(timeout=60_000)

@@ -20,6 +20,7 @@ from app.sheets.variant import Variant
 from app.web.practice.practice_cookie import MAX_COOKIE, read_record_cookie, set_record_cookie
 from app.web.shared.cookies import PRACTICE_COOKIE
 from simulation.misconception_students import misconception_sheets, right_sheet
+from tests.helpers.html_page import Page
 
 Answers = dict[str, str]
 
@@ -64,9 +65,9 @@ def test_practice_opens_with_a_sheet_and_comes_back_to_it(client: TestClient, li
     """At an ordinary sheet's URL, with its levels and group states; the same sheet until the next is asked for."""
     first = client.get("/practice")
     assert urlsplit(str(first.url)).path == "/sheet"
-    assert "Skip this one" in first.text
+    assert Page(first.text).text("button", id="another") == "Skip"
     assert group_state(first, "What the scores compare") == "new"
-    assert "Two right sheets in a row lead a level up" in first.text
+    assert "Two correct sheets in a row move you up a level" in first.text
     assert first.text.count("<option ") == 10
     assert client.get("/practice").url == first.url
     other = TestClient(client.app).get("/practice")
@@ -77,7 +78,7 @@ def test_an_ordinary_sheet_has_nothing_of_practice(client: TestClient) -> None:
     """But the link to it."""
     page = client.get("/")
     assert 'href="/practice"' in page.text
-    for word in ("Another one", "Skip this one", 'name="practice"', "What is solid"):
+    for word in ('id="another"', 'name="practice"', "misconception-groups"):
         assert word not in page.text
 
 
@@ -88,11 +89,11 @@ def test_two_right_sheets_lead_a_level_up(client: TestClient, library: Library) 
         variant = sheet_on(page, library)
         assert variant.worksheet.topic == "single-head"
         checked = client.post("/sheet/check", data=form(variant, truth(variant)))
-        assert "Another one" in checked.text
-        assert "What is solid" in checked.text
+        assert Page(checked.text).text("button", id="another") == "Next sheet"
+        assert "misconception-groups" in checked.text
         page = client.post("/practice", data=form(variant, truth(variant)))
     assert sheet_on(page, library).worksheet.key == "letters-llama-7b"
-    assert "A step up: One head, in letters." in page.text
+    assert "New level: One head, in letters." in page.text
     assert [result.right for result in record_of(client).results] == [True, True]
     assert group_state(page, "What the scores compare") == "growing"
 
@@ -104,7 +105,7 @@ def test_what_was_missed_first_comes_back_though_it_was_put_right(client: TestCl
     client.post("/sheet/check", data=form(variant, truth(variant)))
     page = client.post("/practice", data=form(variant, truth(variant)))
     assert record_of(client).results == (SheetResult(variant.code, False, ("softmax-collapses",)),)
-    assert "This one comes back to: What the scores compare." in page.text
+    assert "This sheet comes back to something you missed: What the scores compare." in page.text
     assert group_state(page, "What the scores compare") == "again"
     variant = sheet_on(page, library)
     client.post("/sheet/check", data=form(variant, truth(variant)))
@@ -162,23 +163,23 @@ def test_a_cookie_that_is_no_record_begins_a_new_one(client: TestClient, cookie:
     """Without a word: there is nothing that the visitor could do about it."""
     page = client.get("/practice", headers=[(b"cookie", f"{PRACTICE_COOKIE}={cookie}".encode())])
     assert page.status_code == 200
-    assert "Skip this one" in page.text
+    assert Page(page.text).find("button", id="another")
 
 
 def test_with_script_the_check_gives_the_sheet_alone_with_its_way_on(client: TestClient, library: Library) -> None:
     """The fragment has the button, and no second list of misconception groups."""
     variant = sheet_on(client.get("/practice"), library)
     checked = client.post("/sheet/check", data=form(variant, truth(variant)), headers={"hx-request": "true"})
-    assert "Another one" in checked.text
+    assert Page(checked.text).text("button", id="another") == "Next sheet"
     assert 'name="practice"' in checked.text
-    assert "What is solid" not in checked.text
+    assert "misconception-groups" not in checked.text
 
 
 def test_an_address_of_practice_opens_anywhere(client: TestClient) -> None:
     """In a browser that never practised, as an ordinary sheet with levels above it."""
     page = client.get("/sheet?worksheet=llama-7b&practice=1")
     assert page.status_code == 200
-    assert "What is solid" in page.text
+    assert "misconception-groups" in page.text
     assert client.get("/sheet?worksheet=nothing&practice=1").status_code == 404
     assert parse_qs(urlsplit(str(client.get("/practice").url)).query)["practice"] == ["1"]
 

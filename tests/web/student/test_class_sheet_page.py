@@ -22,7 +22,7 @@ def test_a_sheet_is_saved_checked_and_handed_in(classroom: Classroom) -> None:
     assert "<svg" in press(browser, activity, "save", HALF).text
     assert attempts_in(classroom, activity) == []
     page = Page(press(browser, activity, "check", HALF).text)
-    assert page.text("p", class_="result") == "1 of 14 boxes are right, 12 still empty."
+    assert page.text("p", class_="result") == "1 of 14 boxes is right. 12 boxes are still empty."
     assert page.marks()["queries.columns"] == "wrong"
     assert attempts_in(classroom, activity) == [(False, 1)]
     press(browser, activity, "hand-in", HALF)
@@ -62,7 +62,7 @@ def test_attempts_are_limited(classroom: Classroom) -> None:
     """Of two attempts the third is refused with a sentence, the boxes are locked, and the last can be handed in."""
     activity = classroom.open(max_attempts=2)
     _, browser = classroom.join()
-    assert "One attempt left" in press(browser, activity, "check", HALF).text
+    assert "1 attempt left" in press(browser, activity, "check", HALF).text
     page = Page(press(browser, activity, "check", {**HALF, "keys.rows": "100"}).text)
     assert all("readonly" in attrs for attrs, _ in page.find("input") if "data-blank" in attrs)
     assert [text for _, text in page.find("button")].count("Check") == 0
