@@ -211,7 +211,7 @@ def feedback(variant: Variant, blank: Blank, kind: MarkKind) -> str:
 
 def nudge(variant: Variant, blank: Blank) -> str:
     """The sentence beside a wrong box: a question that points to the idea, without any number of the sheet."""
-    return variant.wording.nudge(variant.worksheet.topic, blank, variant.worksheet.tokens_are)
+    return variant.text.nudge(variant.in_table_orientation(blank))
 
 
 def _diagnosis(variant: Variant, values: Values) -> SheetDiagnosis | None:

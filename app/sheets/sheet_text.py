@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from app.algebra.number_text import format_number
-from app.models.architecture import Architecture
 from app.shapes.problem import Problem
+from app.shapes.table import Blank
 from app.sheets.notation import NOTATIONS
 from app.sheets.wording import Wording
 from app.sheets.worksheet import Model, Worksheet
@@ -15,7 +15,10 @@ from app.sheets.worksheet import Model, Worksheet
 
 @dataclass(frozen=True)
 class SheetText:
-    """Puts the sentences of one sheet together from the wording, its worksheet, model and problem."""
+    """Puts the sentences of one sheet together from the wording, its worksheet, model and problem.
+
+    The wording lists the parts of a topic's description and assumptions; `_forms` says which sentence a part is here.
+    """
 
     worksheet: Worksheet
     model: Model
@@ -32,8 +35,7 @@ class SheetText:
     @property
     def description(self) -> str:
         """What the sheet tells about the model: the sentences of its topic that fit the model."""
-        words = {**_numbers(self.problem.sizes), **_words(self.model, self.problem.architecture, self._tokens)}
-        return " ".join(self.wording.say("description", key, **words) for key in self._description_keys())
+        return " ".join(self._sentences("description"))
 
     @property
     def task(self) -> str:
@@ -46,14 +48,13 @@ class SheetText:
         if self.problem.table.activations:  # parameters and counts have no token in either direction
             sentences.append(say("tokens-are", sheet.tokens_are))
         if sheet.answers == "letters":
-            symbols = NOTATIONS[sheet.notation].symbols
-            sentences.append(say("answers", "letters", **{s: symbols.get(s, s) for s in ("N", "d", "H", "d_h", "G")}))
+            sentences.append(say("answers", "letters", list=", ".join(self._named_symbols())))
         return " ".join(sentences)
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What holds on every sheet of this topic, a sentence each."""
-        return tuple(self.wording.sections["assumptions"][self.worksheet.topic])
+        """What the sheet asks to assume, a sentence each: those of its topic that fit the model."""
+        return tuple(self._sentences("assumption"))
 
     @property
     def footnote(self) -> str | None:
@@ -64,7 +65,13 @@ class SheetText:
         real = self.model.architecture
         if self.problem.architecture.G == real.G:
             return None
-        return self.wording.say("footnotes", "kv-head-per-query-head", **_words(self.model, real, self._tokens))
+        key = "kv-head-per-query-head-one" if real.G == 1 else "kv-head-per-query-head"
+        words = {"model": self.model.name, "share": real.query_heads_per_kv_head, **_numbers(real.all_sizes)}
+        return self.wording.say("footnotes", key, **words)
+
+    def nudge(self, blank: Blank) -> str:
+        """The question that points to what is wrong in a box, which is given as the table's blank."""
+        return self.wording.nudge(self.worksheet.topic, blank)
 
     def misconception(self, key: str, kind: str) -> str:
         """A misconception's "nudge", "hint" or "explanation", as it is said on this sheet."""
@@ -75,36 +82,86 @@ class SheetText:
         """N, the number of (encoder) tokens."""
         return self.problem.sizes["N"]
 
-    def _description_keys(self) -> Iterator[str]:
-        """The keys of the description's sentences, in the order of the topic's parts.
-
-        A part with several forms, such as a gated or plain feed-forward block, gives the one that fits the model; a
-        part that doesn't concern the model, such as RoPE, is left out; every other part is itself the key.
-        """
-        a = self.problem.architecture
-        even = "head-width-derived" if a.d_h * a.H == a.d else "head-width-stated"
-        # A part that is not listed here is the key of its only sentence.
-        sentence_of_part = {
-            "heads": even if a.d_h == a.d_v else "head-width-latent",
-            "latent": "latent" if "r_kv" in self.problem.sizes else "",
-            "rotary": "rotary" if a.rotary else "",
-            "grouped": "grouped" if a.G != a.H else "",
-            "tokens": "tokens-causal" if a.causal else "tokens-bidirectional",
-            "feed-forward": "feed-forward-gated" if a.gated else "feed-forward-plain",
-            "positions": "positions" if a.has_position_table else "",
-            "tied": "tied" if a.tied_embeddings else "untied",
-            "windowed": "window" if a.window and a.window <= self._tokens else "",
+    def _sentences(self, kind: str) -> Iterator[str]:
+        """The sentences of the topic's "description" or "assumption" parts, without those that don't fit the model."""
+        a, sizes, sections = self.problem.architecture, self.problem.sizes, self.wording.sections
+        words = {
+            **_numbers(sizes),
+            "model": self.model.name,
+            "share": sizes["H"] // sizes["G"],
+            "d_rot": a.rotary.width if a.rotary else 0,
         }
-        for part in self.wording.sections["description-parts"][self.worksheet.topic]:
-            if key := sentence_of_part.get(part, part):
-                yield key
+        forms, section = self._forms(), kind if kind == "description" else f"{kind}s"
+        for part in sections[f"{kind}-parts"][self.worksheet.topic]:
+            # A part without forms is itself the key of its only sentence.
+            key = next((key for key, fits in forms.get(part, {part: True}).items() if fits), "")
+            if key:
+                yield self.wording.say(section, key, **words)
 
+    def _forms(self) -> Mapping[str, Mapping[str, bool]]:
+        """For each part with several forms, its sentences by key and whether each fits; the first that fits is said.
 
-def _words(model: Model, architecture: Architecture, tokens: int) -> dict[str, object]:
-    """What a sentence about a model may name: its name, its sizes, N, W, and the query heads of one key/value head."""
-    sizes = {"N": tokens, "W": architecture.window, **architecture.all_sizes}
-    numbers = _numbers({symbol: size for symbol, size in sizes.items() if size is not None})
-    return {"model": model.name, "share": architecture.query_heads_per_kv_head, **numbers}
+        A part is left out if none fits, or the empty key does: it doesn't concern the model.
+        """
+        a, sizes, tokens = self.problem.architecture, self.problem.sizes, self._tokens
+        heads, kv_heads, width = sizes["H"], sizes["G"], sizes["d_h"]
+        is_latent = "r_kv" in sizes
+        position = tokens + 1 if self.worksheet.topic == "decode-step" else tokens
+        return {
+            "width": {"width-projected": sizes.get("d_emb", a.d) != a.d, "width": True},
+            "heads": {
+                "heads-latent": is_latent,
+                "heads-single": heads == 1,
+                "heads-own": kv_heads == heads,
+                "heads-shared-by-all": kv_heads == 1,
+                "heads-grouped": True,
+            },
+            "head-dimension": {
+                "": is_latent,  # said with the heads
+                "head-dimensions-differ": width != sizes["d_v"],
+                "head-dimension-derived": width * heads == a.d,
+                "head-dimension-stated": True,
+            },
+            "latent": {"latent": is_latent},
+            "latent-queries": {"latent-queries": "r_q" in sizes},
+            "rotary": {
+                "rotary-partial": a.rotary is not None and a.rotary.width < width,
+                "rotary": a.rotary is not None,
+            },
+            "tokens": {
+                "tokens-one": tokens == 1,
+                "tokens-causal": a.causal,
+                "tokens-encoder": a.encoder_decoder,
+                "tokens-bidirectional": True,
+            },
+            "window": {"window": a.causal and a.window is not None and a.window < tokens},
+            "step": {
+                "step-decoder-one": a.encoder_decoder and tokens == 1,
+                "step-decoder": a.encoder_decoder,
+                "step-one": tokens == 1,
+                "step": True,
+            },
+            "dropped": {"dropped": a.window is not None and a.window <= tokens},
+            "long-input": {"long-input": a.C is not None and not a.has_position_table and position > a.C},
+            "feed-forward": {"feed-forward-gated": a.gated, "feed-forward-plain": True},
+            "vocabulary": {"vocabulary": "V" in sizes},
+            "positions": {"positions": a.has_position_table},
+            "tied": {"tied": a.tied_embeddings, "untied": "V" in sizes},
+            "masked-entries": {"masked-entries": a.causal},
+        }
+
+    def _named_symbols(self) -> Iterator[str]:
+        """What a sheet answered in symbols says of them: "T = number of tokens", for those that its answers need.
+
+        d, H and d_h are always among them; G and d_v only where they differ from H and d_h.
+        """
+        sizes, notation = self.problem.sizes, NOTATIONS[self.worksheet.notation]
+        asked = (self.problem.table.asked[b.tensor].expression(b.field) for b in self.problem.blanks)
+        symbols = frozenset({"d", "H", "d_h"}).union(*(expression.symbols for expression in asked))
+        doubled = {double for double, symbol in (("G", "H"), ("d_v", "d_h")) if sizes[double] == sizes[symbol]}
+        for symbol, name in self.wording.sections["symbol-names"].items():
+            if symbol in symbols - doubled:
+                yield f"{notation.symbols.get(symbol, symbol)} = {name}"
 
 
 def _numbers(sizes: Mapping[str, int]) -> dict[str, str]:

@@ -20,14 +20,11 @@ class Wording:
         """The sentence of that section and key with its {words} filled in; raises KeyError if there is none."""
         return str(self.sections[section][key]).format(**words)
 
-    def nudge(self, topic: str, blank: Blank, tokens_are: str = "rows") -> str:
-        """The sentence shown beside a wrong blank: the blank's own in this topic, or else the topic's for its field.
+    def nudge(self, topic: str, blank: Blank) -> str:
+        """The sentence shown beside a wrong blank of the table: its own in this topic, else the topic's for its field.
 
-        On a sheet whose tokens are columns, whatever the topic, there is one sentence for all rows and one for all
-        columns.
+        No nudge names rows or columns, so it is true whether tokens are rows or columns.
         """
-        if tokens_are == "columns":
-            return self.say("nudges-tokens-as-columns", blank.field)
         nudges = self.sections["nudges"][topic]
         return str(nudges.get(str(blank)) or nudges[f"each.{blank.field}"])
 

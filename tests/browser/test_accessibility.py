@@ -70,7 +70,7 @@ def test_nothing_is_wider_than_a_phone(browser: Browser, shared_app: Server) -> 
 
 def test_every_box_is_labelled_for_a_screen_reader(page: Page) -> None:
     """Each box is found by the name of its matrix and its side, and is described by what the check said of it."""
-    for name in ("Input to this head", "Queries", "Keys", "Values", "Self-attention scores", "Self-attention weights"):
+    for name in ("Input to this head", "Queries", "Keys", "Values", "Attention scores", "Attention weights"):
         for side in ("rows", "columns"):
             expect(page.get_by_label(f"{name}, {side}", exact=True)).to_have_count(1)
     page.fill('input[name="keys.columns"]', "4096")

@@ -16,6 +16,7 @@ from app.misconceptions.catalogue import MISCONCEPTIONS
 from app.misconceptions.predictions import expectations
 from app.models.architecture import TokensError
 from app.settings import PROJECT
+from app.shapes.table import Blank
 from app.shapes.topics import TopicError
 from app.sheets.library import Library
 from app.sheets.variant import Variant
@@ -143,8 +144,8 @@ def test_a_hint_leaves_out_what_follows(library: Library) -> None:
     """Scores as wide as a head, and weights after them: the scores are to be looked at, not the weights."""
     variant = library.variant("llama-7b")
     assert hint_messages(variant, LLAMA | {"scores.columns": 128, "weights.columns": 128})[2] == (
-        "Look again at “Self-attention scores” (columns). "
-        "The columns of “Self-attention scores” have to be as many as the rows of “Keys”."
+        "Look again at “Attention scores” (columns). "
+        "The columns of “Attention scores” have to be as many as the rows of “Keys”."
     )
 
 
@@ -152,11 +153,11 @@ def test_hints_where_nothing_explains_the_sheet(library: Library) -> None:
     """The first wrong box, then the first link that does not fit, then every wrong box and what the first must fit."""
     variant = library.variant("llama-7b")
     assert hint_messages(variant, LLAMA | {"scores.columns": 77, "values.rows": 31}) == [
-        "“Values” (rows): Who offers a value? Count them.",
+        f"“Values” (rows): {variant.text.nudge(Blank('values', 'rows'))}",
         "The rows of “Input to this head” and the rows of “Values” have to be equally many, and are not yet. "
         "“Values” is a product, V = X · W_V: the sides that meet in it have to be equally long, "
         "and the others are left.",
-        "Look again at “Values” (rows) and “Self-attention scores” (columns). "
+        "Look again at “Values” (rows) and “Attention scores” (columns). "
         "The rows of “Values” have to be as many as the rows of “Input to this head”.",
     ]
 

@@ -10,8 +10,8 @@ import pytest
 from app.algebra.expression import Expression
 from app.algebra.number_text import format_number
 from app.models.architecture import TokensError
-from app.shapes.table import MATRIX_FIELDS, Blank, Count, Tensor
-from app.shapes.topics import TOPICS, TopicError, topic_for
+from app.shapes.table import Blank
+from app.shapes.topics import TopicError
 from app.sheets.library import Library
 from app.sheets.notation import NOTATIONS
 from app.sheets.variant import Variant
@@ -38,19 +38,6 @@ def shape(variant: Variant, key: str) -> tuple[int, int]:
     return (variant.answer(Blank(key, "rows")), variant.answer(Blank(key, "columns")))
 
 
-def sentences(variant: Variant) -> list[str]:
-    """Everything a sheet says before anything is typed."""
-    rows = [text for row in variant.rows for text in (row.name, row.note)]
-    return [
-        variant.title,
-        variant.text.description,
-        variant.text.task,
-        *variant.text.assumptions,
-        variant.text.footnote or "",
-        *rows,
-    ]
-
-
 def test_the_promised_models_and_worksheets_are_there(library: Library) -> None:
     """Six models, and LLaMA 7B with 100 tokens beside Qwen2.5 0.5B with 50 in two versions."""
     assert set(library.models) >= set(MODELS)
@@ -65,100 +52,6 @@ def test_a_shipped_sheet_asks_the_seven_classic_rows(library: Library, key: str)
     assert [row.key for row in variant.rows] == CLASSIC_ROWS
     assert [str(blank) for blank in variant.blanks][:3] == ["input.rows", "input.columns", "queries.rows"]
     assert len(variant.blanks) == 14
-
-
-def test_llama_is_described_by_the_numbers_of_its_config(library: Library) -> None:
-    """Width 4096, 32 heads, 4096/32 = 128 a head, 100 tokens; all from the published config.json."""
-    variant = library.variant("llama-7b")
-    for said in ("LLaMA 7B", "4096 numbers", "32 heads", "4096/32 = 128", "100 tokens"):
-        assert said in variant.text.description
-    assert variant.text.footnote is None
-    assert variant.model.card == "https://huggingface.co/huggyllama/llama-7b"
-
-
-def test_the_simplified_sheet_owns_up_to_two_key_value_heads(library: Library) -> None:
-    """Qwen2.5 0.5B has 14 query heads on 2 key/value heads: the footnote says so, the description does not ask it."""
-    variant = library.variant("qwen2.5-0.5b")
-    for said in ("896 numbers", "14 heads", "896/14 = 64", "50 tokens"):
-        assert said in variant.text.description
-    assert "key/value" not in variant.text.description
-    assert variant.text.footnote is not None
-    assert "only 2 key/value heads" in variant.text.footnote
-    assert "14 query heads" in variant.text.footnote
-    assert "7 query heads share" in variant.text.footnote
-
-
-def test_the_honest_sheet_asks_for_the_key_value_heads(library: Library) -> None:
-    """Keys and values of the layer are N × (G·d_h) = 50 × 2·64 = 50 × 128, and nothing is left to a footnote."""
-    variant = library.variant("qwen2.5-0.5b-grouped")
-    assert shape(variant, "keys") == shape(variant, "values") == (50, 128)
-    assert shape(variant, "queries") == (50, 14 * 64)
-    assert "2 key/value heads, and 7 query heads read each" in variant.text.description
-    assert variant.text.footnote is None
-
-
-def test_a_head_width_that_the_config_states_is_worded_as_stated(library: Library) -> None:
-    """Qwen3 0.6B states 128 where an even share of 1024 over 16 heads were 64."""
-    description = library.variant("llama-7b", "qwen3-0.6b").text.description
-    assert "the config states that each of them works with 128 numbers" in description
-    assert "not the even share 1024/16" in description
-    assert "= 128" not in description
-
-
-def test_no_sentence_of_any_sheet_has_a_brace_left(library: Library) -> None:
-    """Every {symbol} of the wording was given its size, whichever model is chosen for whichever sheet."""
-    for variant in every_variant(library):
-        for sentence in sentences(variant):
-            assert not re.search(r"[{}]|None", sentence), (variant.worksheet.key, variant.model.key, sentence)
-
-
-def test_every_description_has_the_sizes_that_the_key_needs(library: Library) -> None:
-    """Of one head or layer: width, heads, head width and tokens; key/value heads where there are fewer than heads."""
-    for variant in every_variant(library):
-        if variant.worksheet.topic in ("single-head", "attention-layer"):
-            a = variant.architecture
-            found = {int(number.replace(",", "")) for number in re.findall(r"\d[\d,]*", variant.text.description)}
-            assert {a.d, a.H, a.d_h, variant.tokens, a.G} <= found, (variant.worksheet.key, variant.model.key)
-
-
-def test_the_assumptions_are_said(library: Library) -> None:
-    """No biases, masked work is not skipped, and the batch of one is not written."""
-    said = " ".join(library.variant("llama-7b").text.assumptions)
-    for word in ("no biases", "masked", "batch"):
-        assert word in said
-
-
-def test_another_model_gives_another_title(library: Library) -> None:
-    """The worksheet's own title is for its own model."""
-    assert library.variant("llama-7b").title == "One head of LLaMA 7B"
-    assert library.variant("llama-7b", "gpt2").title == "One head of GPT-2"
-
-
-@pytest.mark.parametrize("topic", TOPICS)
-def test_a_topic_has_its_wording(library: Library, topic: str) -> None:
-    """Title, task and assumptions; for every row that has a name, a nudge for each of its boxes.
-
-    Rows without a name cannot be asked.
-    """
-    sections, asked = library.wording.sections, dict[str, Tensor | Count]()
-    for section in ("titles", "tasks", "assumptions", "description-parts"):
-        assert sections[section][topic]
-    for model in library.models.values():
-        with suppress(TopicError):
-            asked |= topic_for(topic, model.architecture, 7).asked
-    assert asked
-    assert set(sections["rows"][topic]) & set(asked)
-    for key in sections["rows"][topic]:
-        assert sections["rows"][topic][key]["name"], key
-        for axis in asked[key].fields if key in asked else MATRIX_FIELDS:
-            assert library.wording.nudge(topic, Blank(key, axis)), key
-
-
-def test_no_nudge_has_a_digit(library: Library) -> None:
-    """What is said beside a wrong box points, and gives no number at all."""
-    nudges = [nudge for topic in library.wording.sections["nudges"].values() for nudge in topic.values()]
-    assert len(nudges) >= 32
-    assert [nudge for nudge in nudges if re.search(r"\d", nudge)] == []
 
 
 def test_no_sentence_about_unreadable_text_gives_an_answer_away(library: Library) -> None:

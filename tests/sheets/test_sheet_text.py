@@ -1,0 +1,198 @@
+"""The prose of a sheet: complete, true of its model, and enough to solve every box; nudges that tell nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+
+import pytest
+
+from app.models.architecture import Architecture, TokensError
+from app.models.config_fields import ConfigError
+from app.models.read_config import build_architecture
+from app.shapes.table import MATRIX_FIELDS, Blank
+from app.shapes.topics import TOPICS, TopicError, topic_for
+from app.sheets.library import Library
+from app.sheets.variant import Variant
+from app.sheets.worksheet import Model, Worksheet
+from tests.helpers.families_cases import CASES, LATENT
+
+LLAMA = {
+    "model_type": "llama",
+    "hidden_size": 512,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 8,
+    "num_hidden_layers": 3,
+    "intermediate_size": 1376,
+    "vocab_size": 777,
+    "max_position_embeddings": 300,
+}
+HEAD_TOPICS = ("single-head", "bidirectional-head", "attention-layer", "decode-step", "cross-attention", "whole-model")
+# What a symbol of the answers can be worked out from, where it isn't among the numbers of the description.
+WORKED_OUT = {"pairs": ("d_h",), "G": ("H",), "d_v": ("d_h",), "M": ("N",)}
+
+
+def sheet(library: Library, architecture: Architecture, topic: str, tokens: int, answers: str = "numbers") -> Variant:
+    """A sheet that asks every row of the topic which has a name, about a model of no library."""
+    named = library.wording.sections["rows"][topic]
+    rows = tuple(key for key in topic_for(topic, architecture, tokens).asked if key in named)
+    notation = "lecture" if answers == "letters" else "classic"
+    worksheet = Worksheet("asked", "Title", "model", topic, tokens, rows, notation, answers=answers)
+    return Variant(worksheet, Model("model", "The model", "", "", architecture), tokens, library.wording)
+
+
+def llama_sheet(library: Library, topic: str, tokens: int = 40, **changed: object) -> Variant:
+    """A sheet of a small LLaMA with some fields changed."""
+    return sheet(library, build_architecture({**LLAMA, **changed}, "The model"), topic, tokens)
+
+
+def every_sheet(library: Library) -> Iterator[Variant]:
+    """Every topic with every family and setting that has it, with one token and with forty."""
+    for case in CASES:
+        for config, model_class in case.configs():
+            with suppress(ConfigError):
+                architecture = build_architecture({**config, "architectures": [model_class]}, "The model")
+                for topic in TOPICS:
+                    for tokens in (1, 40):
+                        with suppress(TopicError, TokensError):
+                            yield sheet(library, architecture, topic, architecture.check_tokens(tokens))
+
+
+def sentences(variant: Variant) -> list[str]:
+    """Everything a sheet says before anything is typed."""
+    text, rows = variant.text, [part for row in variant.rows for part in (row.name, row.note)]
+    return [text.title, text.description, text.task, *text.assumptions, text.footnote or "", *rows]
+
+
+def numbers(text: str) -> set[int]:
+    """The numbers in a text, of which 12,288 is one."""
+    return {int(number.replace(",", "")) for number in re.findall(r"\d+(?:,\d{3})*", text)}
+
+
+def test_the_text_is_complete_for_every_family_and_topic(library: Library) -> None:
+    """No sentence is missing or has a brace left, and the description has no number that is not one of the sheet's.
+
+    A description may give N, the query heads of a key/value head, and the dimensions that RoPE rotates besides sizes.
+    """
+    topics = set()
+    for variant in every_sheet(library):
+        for sentence in sentences(variant):
+            assert not re.search(r"[{}]|None", sentence), (variant.architecture.family, sentence)
+        a = variant.architecture
+        known = {*variant.sizes.values(), variant.sizes["H"] // variant.sizes["G"], a.rotary.width if a.rotary else 0}
+        said = numbers(variant.text.description)
+        assert said <= known, (a.family, variant.worksheet.topic, variant.text.description)
+        topics.add(variant.worksheet.topic)
+    assert topics == set(TOPICS)
+
+
+def test_the_description_states_what_every_box_needs(library: Library) -> None:
+    """Each symbol of an answer has its number in the description, or that of a size it is worked out from."""
+    for variant in every_sheet(library):
+        if variant.worksheet.topic in HEAD_TOPICS and variant.tokens > 1:
+            said = numbers(variant.text.description)
+            for symbol in frozenset[str]().union(*(variant.expression(blank).symbols for blank in variant.blanks)):
+                sources = (symbol, *WORKED_OUT.get(symbol, ()))
+                stated = [source for source in sources if variant.sizes[source] in said]
+                assert stated, (variant.architecture.family, variant.worksheet.topic, symbol, variant.text.description)
+
+
+@pytest.mark.parametrize(
+    ("changed", "kind"),
+    [
+        ({}, "multi-head"),
+        ({"num_key_value_heads": 2}, "grouped-query"),
+        ({"num_key_value_heads": 1}, "multi-query"),
+        ({"num_attention_heads": 1, "num_key_value_heads": 1}, "single attention head"),
+    ],
+)
+def test_the_kind_of_attention_has_its_name(library: Library, changed: Mapping[str, int], kind: str) -> None:
+    """Multi-head, grouped-query and multi-query attention are told apart by the key/value heads of a layer."""
+    description = llama_sheet(library, "attention-layer", **changed).text.description
+    kinds = ("multi-head", "grouped-query", "multi-query", "single attention head")
+    assert [each for each in kinds if each in description] == [kind]
+
+
+def test_latent_attention_has_its_name_and_both_parts_of_a_key(library: Library) -> None:
+    """Of DeepSeek: 10 dimensions without position and 4 rotary ones are 14; the cache stores 13 and 4 a token."""
+    case = next(case for case in CASES if case.model_type == "deepseek_v2")
+    config, model_class = next(case.configs())
+    variant = sheet(
+        library, build_architecture({**config, "architectures": [model_class]}, "The model"), "attention-layer", 5
+    )
+    assert "multi-head latent attention" in variant.text.description
+    assert {10, 4, 14, LATENT["kv_lora_rank"], 5} <= numbers(variant.text.description)
+
+
+def test_a_head_dimension_is_said_to_be_divided_only_where_it_is(library: Library) -> None:
+    """512/8 = 64 where it follows; where the config states 100, the quotient is denied and not given."""
+    assert "512/8 = 64" in llama_sheet(library, "single-head").text.description
+    stated = llama_sheet(library, "single-head", head_dim=100).text.description
+    assert "not 512/8" in stated
+    assert numbers(stated) >= {100}
+    assert 64 not in numbers(stated)
+
+
+def test_the_assumptions_fit_the_mask(library: Library) -> None:
+    """Masked entries are spoken of only where a mask hides some: in a causal model."""
+    causal, both_ways = library.variant("llama-7b"), library.variant("llama-7b", "bert-base")
+    assert any("masked entries" in sentence for sentence in causal.text.assumptions)
+    assert not any("masked entries" in sentence for sentence in both_ways.text.assumptions)
+
+
+def test_one_token_is_said_in_the_singular(library: Library) -> None:
+    """Neither "1 tokens" nor "1 token": a single one."""
+    for variant in every_sheet(library):
+        if variant.tokens == 1 and variant.worksheet.topic in HEAD_TOPICS[:4]:
+            assert "1 token" not in variant.text.description
+            assert re.search("single token|one token", variant.text.description)
+
+
+def test_an_input_beyond_the_context_length_draws_a_remark(library: Library) -> None:
+    """300 tokens are all that this LLaMA states: 301 are more, and so is one more after a cache of 300."""
+    for topic, longest in (("single-head", 300), ("decode-step", 299)):
+        assert "context length" not in llama_sheet(library, topic, longest).text.description
+        assert "context length of 300 tokens" in llama_sheet(library, topic, longest + 1).text.description
+
+
+def test_the_simplified_sheet_owns_up_in_its_footnote(library: Library) -> None:
+    """Qwen2.5 0.5B has 14 query heads on 2 key/value heads: the footnote says so, and the description multi-head."""
+    text = library.variant("qwen2.5-0.5b").text
+    assert "multi-head" in text.description
+    assert text.footnote is not None
+    assert {14, 2, 7} <= numbers(text.footnote)
+    assert library.variant("qwen2.5-0.5b-grouped").text.footnote is None
+
+
+def test_the_symbols_to_answer_in_are_listed(library: Library) -> None:
+    """T, d, h and d_h of the lecture for one head; keys and values of a layer with fewer of them need h_kv."""
+    assert "T = number of tokens, d = embedding dimension, h = number of heads, d_h = head dimension" in (
+        library.variant("letters-llama-7b").text.task
+    )
+    architecture = library.model("mistral-7b").architecture
+    variant = sheet(library, architecture, "attention-layer", 40, answers="letters")
+    assert "h_kv = number of key/value heads" in variant.text.task
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_a_topic_has_its_wording(library: Library, topic: str) -> None:
+    """Title and task; for every row that has a name, a nudge for each of its boxes. Other rows cannot be asked."""
+    sections, asked = library.wording.sections, dict[str, object]()
+    assert sections["titles"][topic]
+    assert sections["tasks"][topic]
+    for model in library.models.values():
+        with suppress(TopicError):
+            asked |= topic_for(topic, model.architecture, 7).asked
+    assert set(sections["rows"][topic]) & set(asked)
+    for key in sections["rows"][topic]:
+        assert sections["rows"][topic][key]["name"], key
+        for axis in getattr(asked.get(key), "fields", MATRIX_FIELDS):
+            assert library.wording.nudge(topic, Blank(key, axis)), key
+
+
+def test_no_nudge_has_a_digit_or_names_rows_and_columns(library: Library) -> None:
+    """What is said beside a wrong box gives no number, and is as true where each token is a column."""
+    nudges = [nudge for topic in library.wording.sections["nudges"].values() for nudge in topic.values()]
+    assert len(nudges) >= 32
+    assert [nudge for nudge in nudges if re.search(r"\d|\brows?\b|\bcolumns?\b", nudge)] == []
