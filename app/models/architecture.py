@@ -8,12 +8,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 from app.models.parameter_specs import ParameterSpec, StackSpec, TaskHead
+from app.models.score_scale import ScoreScale
 
 MAX_TOKENS = 2**24
 MAIN_SYMBOLS = ("d", "H", "G", "d_h", "d_v", "d_ff", "V", "L", "C")
+
+# What is added to the scores of a head for the distance of query and key: nothing, a learned number per head and
+# distance (T5, arXiv:1910.10683), a fixed slope per head (ALiBi, arXiv:2108.12409), or further products with
+# embeddings of the distance (DeBERTa, arXiv:2006.03654).
+PositionBias = Literal["", "relative", "alibi", "disentangled"]
+NormKind = Literal["RMSNorm", "LayerNorm"]
+# Where a layer normalizes, x being what the layer receives and f its attention or feed-forward block:
+#   pre       x + f(norm(x))            GPT-2, LLaMA
+#   post      norm(x + f(x))            BERT, the original Transformer
+#   output    x + norm(f(x))            OLMo 2
+#   sandwich  x + norm(f(norm(x)))      Gemma 2
+#   parallel  x + attention(norm(x)) + feed_forward(norm(x)), with one norm or two: GPT-J, GPT-NeoX, Cohere
+NormPlacement = Literal["pre", "post", "output", "sandwich", "parallel"]
 
 
 class TokensError(ValueError):
@@ -41,12 +55,14 @@ class Rotary:
     """Rotary position embedding (RoPE; Su et al., arXiv:2104.09864).
 
     `theta` is the base of its angles; `width` is how many of the d_h numbers of a query or key are rotated; `scaling`
-    is the config's own `rope_scaling` object, empty where it has none.
+    is the config's own `rope_scaling` object, empty where it has none. With `adjacent_pairs`, numbers 2j and 2j + 1 of
+    a query are rotated together (GPT-J, Cohere); else numbers j and j + width/2, as transformers does for LLaMA.
     """
 
     theta: float
     width: int
     scaling: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    adjacent_pairs: bool = False
 
 
 @dataclass(frozen=True)
@@ -54,14 +70,20 @@ class LayerRun:
     """Neighbouring layers that are alike.
 
     `count` is how many; `flags` are those of these layers alone ("first", "moe", "cross"), beside the model's;
-    `window` is how many keys a query sees, itself included, None where it sees all; `parameters` are the tensors that
-    one of these layers has.
+    `parameters` are the tensors that one of these layers has.
+
+    `window` is how many keys a query sees in a sliding window, itself included, None where it sees all: the latest ones
+    of a causal model, (window - 1)/2 on each side of the query in a bidirectional one. `chunk` is the length of the
+    chunks that the text is cut into for these layers (Llama 4): a query sees the keys of its own chunk alone. `rotary`
+    is None where these layers rotate nothing.
     """
 
     count: int
     flags: frozenset[str]
     window: int | None = None
     parameters: tuple[ParameterSpec, ...] = ()
+    chunk: int | None = None
+    rotary: Rotary | None = None
 
 
 @dataclass(frozen=True)
@@ -85,9 +107,16 @@ class Architecture:
 
     The first layer's: `biases` names the projections that have one, of "qkvo"; `qk_norm_eps` is the epsilon of a
     per-head RMSNorm of queries and keys, None without one; `rotary` is None without RoPE; `window` is its sliding
-    window in keys, None without one.
+    window and `chunk` its chunk in keys, None without one (see LayerRun). Other layers may differ: see `stacks`.
 
-    The whole model's: `usable_positions` is how many tokens its position table has room for, None without a table.
+    How every head computes: its scores are multiplied by `score_scale`, squashed to c·tanh(scores/c) if there is a
+    `score_softcap` c, and get the `position_bias` added. `norm` and `norm_placement` say which normalization a layer
+    has, and where. `not_modelled` are the parts of attention that none of these fields describes, each as a noun phrase
+    ("attention sinks"): shapes and counts are right, but whoever computes numbers has to refuse such a model. A decoder
+    beside an encoder computes in the same way, with a factor for its own head dimension.
+
+    The whole model's: `usable_positions` is how many tokens its position table has room for, None without a table;
+    `fixed_tokens` is the one length that the model reads, None where the input may be shorter.
     `gated` says whether the feed-forward blocks have a gate (arXiv:2002.05202). `model_class` is the class of
     transformers whose parameters are counted, `task_head` what that class puts on top. `base_parameters` are the
     tensors of the base model outside its layers, `head_parameters` those of the task head; the layers' are in `stacks`.
@@ -113,9 +142,17 @@ class Architecture:
     window: int | None
     initializer_range: float
     size_sources: tuple[SizeSource, ...]
+    score_scale: ScoreScale
     model_class: str = ""
     has_kv_cache: bool = True
     usable_positions: int | None = None
+    fixed_tokens: int | None = None
+    chunk: int | None = None
+    score_softcap: float | None = None
+    position_bias: PositionBias = ""
+    norm: NormKind = "RMSNorm"
+    norm_placement: NormPlacement = "pre"
+    not_modelled: tuple[str, ...] = ()
     extra: Mapping[str, int] = field(default_factory=dict)
     flags: frozenset[str] = frozenset()
     task_head: TaskHead = field(default_factory=TaskHead)
@@ -139,13 +176,15 @@ class Architecture:
     def decoder_sizes(self) -> dict[str, int]:
         """`all_sizes` as the decoder of an encoder-decoder has them; `all_sizes` itself for every other model.
 
-        H and G become H_dec, d_h and d_v become d_h_dec, L becomes L_dec. All other sizes stay the encoder's.
+        H and G become H_dec, d_h and d_v become d_h_dec, L becomes L_dec, d_ff becomes d_ff_dec where the decoder has
+        one of its own (BART). All other sizes stay the encoder's.
         """
         sizes = self.all_sizes
         if not self.encoder_decoder:
             return sizes
         heads, width = sizes["H_dec"], sizes["d_h_dec"]
-        return {**sizes, "H": heads, "G": heads, "d_h": width, "d_v": width, "L": sizes["L_dec"]}
+        own = {"H": heads, "G": heads, "d_h": width, "d_v": width, "L": sizes["L_dec"]}
+        return {**sizes, **own, "d_ff": sizes.get("d_ff_dec", sizes["d_ff"])}
 
     @property
     def encoder_decoder(self) -> bool:
@@ -185,7 +224,13 @@ class Architecture:
         return replace(self, G=self.H)
 
     def check_tokens(self, tokens: int) -> int:
-        """Return `tokens` if it is from 1 to `max_tokens`; raise TokensError otherwise."""
+        """Return `tokens` if it is from 1 to `max_tokens`; raise TokensError otherwise.
+
+        A model with `fixed_tokens` takes that number alone.
+        """
+        if self.fixed_tokens is not None and tokens != self.fixed_tokens:
+            count = f"{self.fixed_tokens:,}"
+            raise TokensError(f"{self.name} always reads {count} tokens, no fewer and no more: choose {count}.")
         if 1 <= tokens <= self.max_tokens:
             return tokens
         why = f": {self.name} has a table of {self.max_tokens:,} positions" if self.max_tokens < MAX_TOKENS else ""

@@ -46,6 +46,21 @@ def all_but_every(period: int, field: str | None = None) -> LayerPattern:
     return pattern
 
 
+def all_but_first_of_every(period: int, field: str) -> LayerPattern:
+    """The pattern of all layers but the first of every n, where n is `field` if the config has it, else `period`.
+
+    Example: period 3 and 7 layers -> no yes yes no yes yes no
+    """
+
+    def pattern(config: Config, layers: int) -> list[bool]:
+        """For each layer, whether it is one of them."""
+        stated = config.get(field)
+        n = period if stated is None else check_whole_number(stated, field, MAX_POSITIONS)
+        return [i % n != 0 for i in range(layers)]
+
+    return pattern
+
+
 def all_after(field: str, default: int) -> LayerPattern:
     """The pattern of all layers after the first n, where n is `field` if the config has it and `default` otherwise.
 
@@ -95,6 +110,28 @@ def with_rotary(config: Config, layers: int) -> list[bool]:
     return [(i + 1) % step != 0 for i in range(layers)]
 
 
+def local_attention_types(config: Config, layers: int) -> list[bool]:
+    """The pattern of GPT-Neo's layers with a window, those called "local".
+
+    "attention_types" lists groups of layers and how often each is repeated, such as [[["global", "local"], 6]] for 12
+    layers, which is also the meaning of its absence, for any even number of layers. Raises ConfigError for anything
+    that does not give each layer a type.
+    """
+    stated = config.get("attention_types")
+    if stated is None:
+        return [i % 2 == 1 for i in range(layers)]
+    types: list[object] = []
+    for group in stated if isinstance(stated, list) else [None]:
+        match group:
+            case [list(names), int(times)] if len(types) + len(names) * times <= layers:
+                types += names * times
+            case _:
+                types.append(None)
+    if len(types) != layers or not all(kind in ("global", "local") for kind in types):
+        raise ConfigError(f'"attention_types" must give each of the {layers} layers the type "global" or "local".')
+    return [kind == "local" for kind in types]
+
+
 def sparse_steps(config: Config, layers: int) -> list[bool]:
     """The pattern of Qwen's layers with experts: every n-th (n is "decoder_sparse_step", 1 if not stated).
 
@@ -130,22 +167,27 @@ class WindowRule:
 
     `layers` is the pattern of the layers that have one, `field` the config field with its length in keys, `missing` the
     length where that field is absent (None: no window; so does null). `switch` is a field that must be true for there
-    to be windows at all, None where there is no such field.
+    to be windows at all, None where there is no such field. With `chunked`, the length is that of chunks instead, and
+    a query sees the keys of its own chunk alone.
     """
 
     layers: LayerPattern = every_layer
     field: str = "sliding_window"
     missing: int | None = None
     switch: str | None = None
+    chunked: bool = False
 
 
-def window_per_layer(rule: WindowRule | None, config: Config, layers: int) -> tuple[int | None, ...]:
-    """The window of each layer, first to last: how many keys a query sees, itself included; None for all of them.
+def window_per_layer(
+    rule: WindowRule | None, config: Config, layers: int, *, centred: bool = False
+) -> tuple[int | None, ...]:
+    """The window (or chunk) of each layer, first to last: how many keys a query sees, itself included; None for all.
 
     The config's "layer_types" overrides the rule's pattern, but not the length of the windows. All are None where the
-    family has no rule, or the config no length. Raises ConfigError if "layer_types" names layers without attention.
+    family has no rule, or the config no length. A `centred` window, of a bidirectional model, reaches half the stated
+    length to each side. Raises ConfigError if "layer_types" names layers without attention.
 
-    Example: windows of 4 in all layers but every third, 5 layers -> (4, 4, None, 4, 4)
+    Example: windows of 4 in all layers but every third, 5 layers -> (4, 4, None, 4, 4); centred: (5, 5, None, 5, 5)
     """
     if rule is None or not layers:
         return (None,) * layers
@@ -153,6 +195,7 @@ def window_per_layer(rule: WindowRule | None, config: Config, layers: int) -> tu
     listed = _listed_windows(config, layers)
     if length is None:
         return (None,) * layers
+    length = length // 2 * 2 + 1 if centred else length
     windowed = rule.layers(config, layers) if listed is None else listed
     return tuple(length if has_window else None for has_window in windowed)
 

@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from types import MappingProxyType
-from typing import Any
+from typing import TypeVar
 
 from app.models.architecture import MAIN_SYMBOLS, Architecture, LayerRun, LayerStack, Rotary
 from app.models.config_fields import Config, ConfigError, quoted, read_bool, read_positive_number
-from app.models.families import Family, RotaryRule
+from app.models.families import Family, RotaryRule, SoftcapRule
 from app.models.layer_patterns import window_per_layer
 from app.models.parameter_specs import ParameterSpec, StackSpec, TaskHead, condition_met
 from app.models.recognition import check_supported_values, find_family, find_flags, find_text_part, task_suffix
+from app.models.score_scale import rope_settings
 from app.models.size_specs import SizeReader
 
+Answer = TypeVar("Answer")
 MAX_CONFIG_BYTES = 1_000_000
 
 
@@ -53,9 +55,9 @@ def build_architecture(config: object, name: str = "this model") -> Architecture
     # Layers next: whether the first of them has experts decides what d_ff means.
     layer_kinds = _layer_kinds(model)
     flags = model.flags | _flags_of_sizes(model, layer_kinds[0].kinds[0])
-    stacks = tuple(_layer_stack(stack, flags) for stack in layer_kinds)
     # Sizes last, with all flags known: the nine main ones, then those that the parameters ask for.
     family, reader = model.family, _size_reader(model, flags)
+    stacks = tuple(_layer_stack(stack, flags) for stack in _with_rotary(layer_kinds, model, flags, reader))
     d, H, G, d_h, d_v, d_ff = (reader.required(symbol) for symbol in MAIN_SYMBOLS[:6])
     if H % G:
         raise ConfigError(f"{H} heads cannot share {G} key/value heads evenly: check the two counts.")
@@ -64,7 +66,7 @@ def build_architecture(config: object, name: str = "this model") -> Architecture
     head_parameters = _existing(model.task_head.parameters, flags)
     extra = _extra_sizes(family, reader, (*base_parameters, *head_parameters), stacks)
     usable_positions = _usable_positions(family, flags, reader)
-    rotary = _rotary(model.config, family.rotary, flags, reader)
+    first_layer = stacks[0].runs[0]
     return Architecture(
         name=name,
         family=model.model_type,
@@ -81,10 +83,18 @@ def build_architecture(config: object, name: str = "this model") -> Architecture
         tied_embeddings="tied" in flags,
         biases="".join(letter for letter in "qkvo" if letter in flags),
         qk_norm_eps=read_positive_number(model.config, "rms_norm_eps", 1e-6) if "rms_per_head" in flags else None,
-        rotary=rotary,
-        window=layer_kinds[0].kinds[0].window,
+        rotary=first_layer.rotary,
+        window=first_layer.window,
+        chunk=first_layer.chunk,
         initializer_range=read_positive_number(model.config, "initializer_range", 0.02),
         usable_positions=usable_positions,
+        fixed_tokens=reader.required(family.fixed_tokens) if family.fixed_tokens else None,
+        score_scale=family.scale(model.config, d_h, flags),
+        score_softcap=_softcap(model.config, family.softcap),
+        position_bias=_first_met(family.position_bias, flags, ""),
+        norm=family.norm,
+        norm_placement=_first_met(family.norm_placement, flags, "pre"),
+        not_modelled=_not_modelled(family, flags),
         size_sources=tuple(reader.sources),
         model_class=model.model_class,
         has_kv_cache=family.kv_cache or "decoder" in flags,
@@ -159,8 +169,7 @@ def _counted_class(stated: str | None, family: Family) -> tuple[str, TaskHead]:
 
 def _tied_flag(config: Config, family: Family) -> frozenset[str]:
     """{"tied"} if the LM head is the token embedding again, by the config or by the family's rule; else no flag."""
-    rule = family.tied
-    tied = read_bool(config, "tie_word_embeddings", rule) if isinstance(rule, bool) else rule == "always"
+    tied = family.tied != "never" and read_bool(config, "tie_word_embeddings", family.tied)
     return frozenset({"tied"} if tied else ())
 
 
@@ -172,10 +181,12 @@ def _size_reader(model: _Recognized, flags: frozenset[str]) -> SizeReader:
 
 @dataclass(frozen=True)
 class _LayerKind:
-    """What may tell one layer from its neighbours: its own flags ("first", "moe", "cross") and its window."""
+    """What may tell one layer from its neighbours: its own flags ("first", "moe", "cross"), its window, its RoPE."""
 
     flags: frozenset[str]
     window: int | None
+    chunk: int | None = None
+    rotary: Rotary | None = None
 
 
 @dataclass(frozen=True)
@@ -195,7 +206,9 @@ def _layer_kinds(model: _Recognized) -> tuple[_LayerKinds, ...]:
     family, config = model.family, model.config
     # Read for their counts alone: the reader that the Architecture's sizes come from needs flags that follow from this.
     reader = _size_reader(model, model.flags)
-    windows = window_per_layer(family.windows, config, reader.required("L"))
+    is_bidirectional = not family.causal or "bidirectional" in model.flags
+    windows = window_per_layer(family.windows, config, reader.required("L"), centred=is_bidirectional)
+    is_chunked = family.windows is not None and family.windows.chunked
     stacks = []
     for spec in family.layout.stacks:
         if spec.decoder and model.task_head.without_decoder:
@@ -205,7 +218,11 @@ def _layer_kinds(model: _Recognized) -> tuple[_LayerKinds, ...]:
         cross = family.cross_layers(config, count) if family.cross_layers else [False] * count
         stack_windows = windows if len(windows) == count else (None,) * count
         kinds = (
-            _LayerKind(_layer_flags(i == 0, is_moe, is_cross), window)
+            _LayerKind(
+                _layer_flags(i == 0, is_moe, is_cross),
+                None if is_chunked else window,
+                window if is_chunked else None,
+            )
             for i, (is_moe, is_cross, window) in enumerate(zip(moe, cross, stack_windows, strict=True))
         )
         stacks.append(_LayerKinds(spec, tuple(kinds)))
@@ -243,7 +260,7 @@ def _layer_stack(layers: _LayerKinds, flags: frozenset[str]) -> LayerStack:
         for own_flags in {kind.flags for kind in layers.kinds}
     }
     runs = (
-        LayerRun(len(list(group)), kind.flags, kind.window, parameters[kind.flags])
+        LayerRun(len(list(group)), kind.flags, kind.window, parameters[kind.flags], kind.chunk, kind.rotary)
         for kind, group in groupby(layers.kinds)
     )
     return LayerStack(layers.spec, tuple(runs))
@@ -284,20 +301,71 @@ def _usable_positions(family: Family, flags: frozenset[str], reader: SizeReader)
     return rows - family.unused_positions
 
 
-def _rotary(config: Config, rule: RotaryRule | None, flags: frozenset[str], reader: SizeReader) -> Rotary | None:
-    """The model's rotary positions: the base and scaling from its config, and how many numbers of a head are rotated.
+def _with_rotary(
+    stacks: Sequence[_LayerKinds], model: _Recognized, flags: frozenset[str], reader: SizeReader
+) -> Sequence[_LayerKinds]:
+    """The same stacks with the rotary positions of each layer.
 
-    These are the config's share of the rule's width, rounded down, from 1 to all of it. What the config lacks has the
-    rule's defaults. None without a rule, or where the flags do not meet its condition. Raises ConfigError for a scaling
-    that is no object, and for a base or share that is no number above 0.
+    Layers with a window may have a base of their own, and some layers none: see RotaryRule.
     """
+    rule = model.family.rotary
     if rule is None or not condition_met(rule.when, flags):
+        return stacks
+    rotary, local_rotary = _rotary(model.config, rule, flags, reader, local=False), None
+    if rule.default_local_theta is not None:
+        local_rotary = _rotary(model.config, rule, flags, reader, local=True)
+    return [replace(stack, kinds=_rotating(stack.kinds, rule, model.config, rotary, local_rotary)) for stack in stacks]
+
+
+def _rotating(
+    kinds: Sequence[_LayerKind], rule: RotaryRule, config: Config, rotary: Rotary, local_rotary: Rotary | None
+) -> tuple[_LayerKind, ...]:
+    """The layers of one stack with their rotary positions: `local_rotary` for those with a window, if there is one."""
+    rotates = rule.layers(config, len(kinds)) if rule.layers else [True] * len(kinds)
+    if rule.windowed_only and any(kind.window for kind in kinds):
+        rotates = [kind.window is not None for kind in kinds]
+    return tuple(
+        replace(kind, rotary=local_rotary or rotary if kind.window else rotary) if is_rotating else kind
+        for kind, is_rotating in zip(kinds, rotates, strict=True)
+    )
+
+
+def _rotary(config: Config, rule: RotaryRule, flags: frozenset[str], reader: SizeReader, *, local: bool) -> Rotary:
+    """The rotary positions of the layers with a window if `local`, else those of the others.
+
+    Base and scaling are the config's. The rotated numbers of a head are the config's share of the rule's width, rounded
+    down, from 1 to all of it. What the config lacks has the rule's defaults. Raises ConfigError for a scaling that is
+    no object, and for a base or share that is no number above 0.
+    """
+    # transformers 5 writes "rope_parameters", with the base inside, and in a file with two kinds of layers one object
+    # for each kind; older files keep base and scaling apart.
+    settings = rope_settings(config)
+    own_settings = settings.get("sliding_attention" if local else "full_attention")
+    if isinstance(own_settings, dict):
+        settings = own_settings
+    elif local and not rule.scaled_locally:
+        settings = {}
+    field, default = (rule.local_theta, rule.default_local_theta) if local else (rule.theta, rule.default_theta)
+    theta = read_positive_number(settings, "rope_theta", read_positive_number(config, field, default))
+    share = read_positive_number(settings, "partial_rotary_factor", config.get(rule.share) or rule.default_share)
+    width = max(1, int(reader.required(rule.width) * min(share, 1.0)))
+    return Rotary(theta, width, MappingProxyType(settings), condition_met(rule.adjacent, flags))
+
+
+def _softcap(config: Config, rule: SoftcapRule | None) -> float | None:
+    """The c of c·tanh(scores/c), from "attn_logit_softcapping"; None without a rule, or where that is null."""
+    if rule is None or config.get("attn_logit_softcapping", rule.default) is None:
         return None
-    # transformers 5 writes "rope_parameters", with the base inside; older files keep base and scaling apart.
-    scaling: Mapping[str, Any] = config.get("rope_scaling") or config.get("rope_parameters") or {}
-    if not isinstance(scaling, dict):
-        raise ConfigError('"rope_scaling" must be an object { … } or null.')
-    theta = read_positive_number(config, rule.theta, scaling.get("rope_theta", rule.default_theta))
-    share = read_positive_number(config, rule.share, scaling.get("partial_rotary_factor", rule.default_share))
-    width = reader.required(rule.width)
-    return Rotary(theta, max(1, int(width * min(share, 1.0))), MappingProxyType(scaling))
+    return read_positive_number(config, "attn_logit_softcapping", rule.default)
+
+
+def _first_met(answers: Mapping[str, Answer], flags: frozenset[str], default: Answer) -> Answer:
+    """The answer to the first condition that the flags meet; `default` if they meet none."""
+    return next((answer for condition, answer in answers.items() if condition_met(condition, flags)), default)
+
+
+def _not_modelled(family: Family, flags: frozenset[str]) -> tuple[str, ...]:
+    """The parts of this model's attention that no field of its Architecture describes, by its family's conditions."""
+    parts = (part for condition, part in family.not_modelled.items() if condition_met(condition, flags))
+    own_norm = ("a normalization of queries and keys other than one RMSNorm for each head",)
+    return (*parts, *(own_norm if condition_met("qk_norm !rms_per_head", flags) else ()))

@@ -126,11 +126,12 @@ def check_decoder_tokens(architecture: Architecture, tokens: int, decoder_tokens
 def decode_step_table(architecture: Architecture, tokens: int) -> TensorTable | None:
     """The table of one more token after `tokens` cached ones; None without a KV cache or a position for the new token.
 
-    None too for a bidirectional model without a decoder. If the new token no longer fits into a sliding window beside
-    the cached ones, it is the table in which the oldest key is dropped.
+    None too for a bidirectional model without a decoder, and beyond the first chunk of chunked attention, where the new
+    token sees its own chunk alone. If the new token no longer fits into a sliding window beside the cached ones, it is
+    the table in which the oldest key is dropped.
     """
     decodes = architecture.has_kv_cache and (architecture.causal or architecture.encoder_decoder)
-    if not decodes or tokens + 1 > architecture.max_decoder_tokens:
+    if not decodes or tokens + 1 > (architecture.chunk or architecture.max_decoder_tokens):
         return None
     window_is_full = architecture.window is not None and tokens + 1 > architecture.window
     return WINDOWED_DECODE_STEP if window_is_full else DECODE_STEP
@@ -195,6 +196,10 @@ def _requires_no_mask(architecture: Architecture, _tokens: int) -> None:
 
 def _requires_a_decode_step(architecture: Architecture, tokens: int) -> None:
     """Raise TopicError for a model that has no decode step, or no position for one more token after `tokens`."""
+    if architecture.chunk is not None and tokens >= architecture.chunk:
+        raise TopicError(
+            f"{architecture.name} attends within chunks of {architecture.chunk:,} tokens: choose fewer tokens."
+        )
     if decode_step_table(architecture, tokens) is None:
         raise TopicError(
             f"{architecture.name} has no decode step after {tokens:,} tokens: no cache, or no position left."

@@ -14,6 +14,8 @@ os.environ.setdefault("TRANSFORMERS_VERBOSITY", "critical")
 import torch
 import transformers
 
+# transformers 5 ties the LM head of these to the embedding whatever their config states.
+ALWAYS_TIED = frozenset({"t5", "mt5", "umt5"})
 Shapes = dict[str, Counter[tuple[int, ...]]]
 
 # Where a layer's number stands in the name of a parameter, and how often such numbers occur: T5 numbers the parts of a
@@ -23,18 +25,35 @@ _COPY = re.compile(r"(?<=\.norms)\.\d+(?=\.)")
 
 
 def built(config: Mapping[str, Any], class_name: str) -> dict[str, tuple[int, ...]]:
-    """Every parameter of the model by name with its shape as stored; tied ones once."""
+    """Every parameter of the model by name with its shape as stored; tied ones once.
+
+    T5's LM head counts as its own if the config unties it: published checkpoints of such files hold "lm_head.weight",
+    though the module of transformers 5 shares one tensor.
+    """
+    model = on_meta_device(config, class_name)
+    if config["model_type"] in ALWAYS_TIED and config.get("tie_word_embeddings") is False and hasattr(model, "lm_head"):
+        model.lm_head.weight = torch.nn.Parameter(model.lm_head.weight.clone())
+    return {name: tuple(parameter.shape) for name, parameter in model.named_parameters()}
+
+
+def on_meta_device(config: Mapping[str, Any], class_name: str) -> Any:
+    """The model of transformers without memory for its parameters."""
     kind = transformers.CONFIG_MAPPING[config["model_type"]]
     with torch.device("meta"):
-        model = getattr(transformers, class_name)(kind.from_dict(dict(config)))
-    return {name: tuple(parameter.shape) for name, parameter in model.named_parameters()}
+        return getattr(transformers, class_name)(kind.from_dict(dict(config)))
+
+
+def running(config: Mapping[str, Any], class_name: str) -> Any:
+    """The model of transformers with random parameters, attention in plain matrix products."""
+    kind = transformers.CONFIG_MAPPING[config["model_type"]].from_dict(dict(config))
+    kind._attn_implementation, kind._experts_implementation = "eager", "batched_mm"
+    torch.manual_seed(0)
+    return getattr(transformers, class_name)(kind).eval()
 
 
 def attention_of_a_step(config: Mapping[str, Any], class_name: str, tokens: int) -> tuple[list[int], list[int]]:
     """The shape of one head's weights in the first layer of a running model: for all tokens, then for one more."""
-    kind = transformers.CONFIG_MAPPING[config["model_type"]].from_dict(dict(config))
-    kind._attn_implementation, kind._experts_implementation = "eager", "batched_mm"
-    model = getattr(transformers, class_name)(kind).eval()
+    model = running(config, class_name)
     ids = torch.randint(1, 90, (1, tokens + 1), generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
         first = model(ids[:, :-1], use_cache=True, output_attentions=True)

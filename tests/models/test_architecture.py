@@ -19,7 +19,7 @@ from app.shapes.shapes_json import shapes
 from app.shapes.table import TensorTable
 from app.shapes.tables import ATTENTION_LAYER, DIRECT_LATENT_ATTENTION, LATENT_ATTENTION, WINDOWED_DECODE_STEP
 from app.shapes.topics import decode_step_table
-from tests.helpers.families_cases import CASES, LATENT, LLAMA, Case
+from tests.helpers.families_cases import BART, CASES, LATENT, LLAMA, Case
 from tests.helpers.tables import TABLES
 
 Record = dict[str, Any]
@@ -122,7 +122,6 @@ def test_cross_attention_has_the_shapes_seen_with_unequal_lengths() -> None:
         ("gemma3_text", {"sliding_window": 5, "layer_types": ["full_attention"] + ["sliding_attention"] * 4}, None),
         ("gpt_oss", {"num_local_experts": 5, "num_experts_per_tok": 2}, 128),
         ("phi3", {"sliding_window": 2047}, 2047),
-        ("llama4_text", {"attention_chunk_size": 5, "head_dim": 6}, 5),
     ],
 )
 def test_a_window_caps_the_keys_of_a_decode_step(model_type: str, changed: Record, window: int | None) -> None:
@@ -134,6 +133,14 @@ def test_a_window_caps_the_keys_of_a_decode_step(model_type: str, changed: Recor
         assert shapes(architecture, tokens)["decode"]["scores"] == [1, keys]
         assert shapes(architecture, tokens)["head"]["scores"] == [tokens, tokens]
     assert (decode_step_table(architecture, 9000) is WINDOWED_DECODE_STEP) == (window is not None)
+
+
+def test_chunks_are_no_window() -> None:
+    """A token of Llama 4 sees its own chunk: within the first one all keys so far, then no step is described."""
+    llama4 = build_architecture({"model_type": "llama4_text", **LLAMA, "attention_chunk_size": 5, "head_dim": 6})
+    assert (llama4.window, llama4.chunk) == (None, 5)
+    assert shapes(llama4, 4)["decode"]["scores"] == [1, 5]
+    assert shapes(llama4, 5)["decode"] is None
 
 
 def test_latent_attention_keeps_a_latent_and_a_rotary_key() -> None:
@@ -273,7 +280,6 @@ def test_a_token_cannot_be_sent_to_more_experts_than_there_are() -> None:
         ("roberta", {**LLAMA, "max_position_embeddings": 514}, 512),
         ("opt", {**LLAMA, "ffn_dim": 77, "max_position_embeddings": 2048}, 2048),
         ("clip_text_model", {name: LLAMA[name] for name in LLAMA if name != "max_position_embeddings"}, 77),
-        ("vit", {**LLAMA, "image_size": 224, "patch_size": 16}, 197),
     ],
 )
 def test_a_position_table_ends_the_sheet(model_type: str, config: Record, longest: int) -> None:
@@ -283,6 +289,24 @@ def test_a_position_table_ends_the_sheet(model_type: str, config: Record, longes
     with pytest.raises(TokensError, match=f"this one has a table of {longest:,} positions"):
         shapes(architecture, longest + 1)
     assert shapes(architecture, longest)["decode"] is None
+
+
+@pytest.mark.parametrize(("model_type", "tokens"), [("vit", 197), ("whisper", 1500)])
+def test_a_model_that_reads_one_length_takes_no_other(model_type: str, tokens: int) -> None:
+    """196 patches and the class token; 30 seconds of sound in 1,500 frames, padded if there are fewer."""
+    config = {"vit": {**LLAMA, "image_size": 224, "patch_size": 16}, "whisper": {**BART, "max_source_positions": 1500}}
+    architecture = build_architecture({"model_type": model_type, **config[model_type]}, "this one")
+    assert architecture.check_tokens(tokens) == tokens
+    for other in (1, tokens - 1, tokens + 1):
+        with pytest.raises(TokensError, match=f"this one always reads {tokens:,} tokens"):
+            architecture.check_tokens(other)
+
+
+def test_the_decoder_has_a_feed_forward_width_of_its_own() -> None:
+    """BART may have an encoder of 77 and a decoder of 91."""
+    bart = build_architecture({"model_type": "bart", **BART})
+    assert (bart.all_sizes["d_ff"], bart.decoder_sizes["d_ff"]) == (77, 91)
+    assert shapes(bart, 10, 7)["model"]["up"] == [7, 91]
 
 
 def test_the_decoders_table_is_its_own() -> None:
@@ -331,7 +355,7 @@ def test_a_broken_config_gives_one_readable_error_and_no_other(
         assert_is_one_sentence(str(refused))
     else:
         parameters_json(architecture)
-        shapes(architecture, 1)
+        shapes(architecture, architecture.fixed_tokens or 1)
 
 
 def assert_is_one_sentence(message: str) -> None:

@@ -114,7 +114,7 @@ WINDOW = {"sliding_window": 4}
         ("phi3", WINDOW),
         ("starcoder2", WINDOW),
         ("gpt_oss", {**MOE, **WINDOW, "head_dim": 8}),
-        ("llama4_text", {**MOE, "attention_chunk_size": 4, "head_dim": 8, "intermediate_size_mlp": 95}),
+        ("llama4_text", {**MOE, "attention_chunk_size": 10, "head_dim": 8, "intermediate_size_mlp": 95}),
         ("deepseek_v2", {**LATENT, "kv_lora_rank": 12, "q_lora_rank": None}),
         ("deepseek_v3", {**LATENT, "q_lora_rank": 14}),
         ("falcon", {"multi_query": True}),

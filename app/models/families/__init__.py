@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from app.models.families.encoders import ENCODER_FAMILIES
-from app.models.families.family import Family, Flag, RotaryRule
+from app.models.families.family import Family, Flag, RotaryRule, SoftcapRule
 from app.models.families.gpt import GPT_FAMILIES
 from app.models.families.llama import LLAMA_FAMILIES
 from app.models.families.moe import MOE_FAMILIES
@@ -27,6 +27,7 @@ __all__ = [
     "Family",
     "Flag",
     "RotaryRule",
+    "SoftcapRule",
 ]
 
 # Every row by its model_type.

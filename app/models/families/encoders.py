@@ -8,6 +8,8 @@ from dataclasses import replace
 from app.models.families.family import (
     ALL_BIASES,
     COMMON_SIZES,
+    POST_NORM,
+    PRE_NORM,
     YES,
     Family,
     Flag,
@@ -17,7 +19,9 @@ from app.models.families.family import (
     is_positive,
     names_gated_activation,
 )
+from app.models.layer_patterns import WindowRule, all_but_first_of_every
 from app.models.layouts import encoder_decoders, encoders
+from app.models.score_scale import disentangled, unscaled
 from app.models.size_specs import SizeSpecs
 
 _BERT = Family(
@@ -36,6 +40,7 @@ _BERT = Family(
     causal=False,
     kv_cache=False,
     position_rows="C",
+    norm_placement=POST_NORM,
 )
 # RoBERTa counts positions from the padding token's number + 1, so that two rows of its table are never used.
 _ROBERTA = replace(_BERT, layout=encoders.ROBERTA, model_class="RobertaForMaskedLM", unused_positions=2)
@@ -60,6 +65,8 @@ _DEBERTA = replace(
         "legacy": Flag("legacy", True),
     },
     position_table_when="positions",
+    position_bias={"relative": "disentangled"},
+    scale=disentangled,
 )
 _BART = Family(
     encoder_decoders.BART,
@@ -85,6 +92,7 @@ _BART = Family(
     tied=True,
     causal=False,
     position_rows="C",
+    norm_placement=POST_NORM,
 )
 _T5 = Family(
     encoder_decoders.T5,
@@ -105,8 +113,12 @@ _T5 = Family(
         "B": "relative_attention_num_buckets = 32",
     },
     {"gated": Flag("feed_forward_proj", False, names_gated_activation)},
-    tied="always",
+    # Checkpoints of T5 1.1, FLAN-T5 and mT5 state false and hold an LM head of their own ("lm_head.weight").
+    tied=True,
     causal=False,
+    position_bias={"": "relative"},
+    scale=unscaled,
+    norm="RMSNorm",
 )
 _MT5_FLAGS = {"gated": Flag("feed_forward_proj", True, names_gated_activation)}
 
@@ -153,7 +165,14 @@ ENCODER_FAMILIES: Mapping[str, Family] = {
         tied=True,
         causal=False,
         kv_cache=False,
-        rotary=RotaryRule(theta="global_rope_theta", default_theta=160_000.0),
+        rotary=RotaryRule(
+            theta="global_rope_theta",
+            default_theta=160_000.0,
+            local_theta="local_rope_theta",
+            default_local_theta=10_000.0,
+            scaled_locally=True,
+        ),
+        windows=WindowRule(all_but_first_of_every(3, "global_attn_every_n_layers"), "local_attention", 128),
     ),
     "deberta": _DEBERTA,
     "deberta-v2": replace(
@@ -190,6 +209,7 @@ ENCODER_FAMILIES: Mapping[str, Family] = {
         causal=False,
         kv_cache=False,
         position_rows="P",
+        fixed_tokens="P",
     ),
     "clip_text_model": Family(
         encoders.CLIP_TEXT,
@@ -212,7 +232,12 @@ ENCODER_FAMILIES: Mapping[str, Family] = {
     "mt5": replace(_T5, model_class="MT5ForConditionalGeneration", flags=_MT5_FLAGS),
     "umt5": replace(_T5, model_class="UMT5ForConditionalGeneration", flags={**_MT5_FLAGS, "every_relative": YES}),
     "bart": _BART,
-    "mbart": replace(_BART, model_class="MBartForConditionalGeneration", flags={**ALL_BIASES, "final_norms": YES}),
+    "mbart": replace(
+        _BART,
+        model_class="MBartForConditionalGeneration",
+        flags={**ALL_BIASES, "final_norms": YES},
+        norm_placement=PRE_NORM,
+    ),
     "whisper": replace(
         _BART,
         layout=encoder_decoders.WHISPER,
@@ -225,5 +250,7 @@ ENCODER_FAMILIES: Mapping[str, Family] = {
             "bands": "num_mel_bins = 80",
         },
         flags={"q v o mlp_bias": YES},
+        norm_placement=PRE_NORM,
+        fixed_tokens="C",
     ),
 }

@@ -6,9 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from app.models.architecture import NormKind, NormPlacement, PositionBias
 from app.models.config_fields import ConfigError, quoted
 from app.models.layer_patterns import LayerPattern, WindowRule
-from app.models.parameter_specs import Layout
+from app.models.parameter_specs import NEVER, Layout
+from app.models.score_scale import ScaleRule, inverse_sqrt
 from app.models.size_specs import SizeSpecs
 
 
@@ -29,7 +31,7 @@ class Flag:
 
 
 # What an absent "tie_word_embeddings" means, or that the field is not asked at all.
-Tied = bool | Literal["always", "never"]
+Tied = bool | Literal["never"]
 YES = Flag(default=True)
 Flags = Mapping[str, Flag]
 
@@ -39,7 +41,13 @@ class RotaryRule:
     """How a family states its rotary positions (RoPE).
 
     `width` is the symbol of the rotated numbers of a query, `share` the field with the part of them that is rotated,
-    `theta` the field with the base of the angles. `when` is the condition on flags under which there are any.
+    `theta` the field with the base of the angles. `when` is the condition on flags under which there are any,
+    `adjacent` the condition under which adjacent numbers are a pair.
+
+    Layers with a sliding window have a base of their own in some families: `local_theta` is its field,
+    `default_local_theta` its default, None where these layers are like the others. The config's scaling counts for them
+    only if they are `scaled_locally`. `layers` is the pattern of the layers that rotate at all; with `windowed_only`,
+    layers without a window do not, in a model that has windows.
     """
 
     width: str = "d_h"
@@ -48,6 +56,22 @@ class RotaryRule:
     theta: str = "rope_theta"
     default_theta: float = 10_000.0
     when: str = ""
+    adjacent: str = NEVER
+    local_theta: str = ""
+    default_local_theta: float | None = None
+    scaled_locally: bool = False
+    layers: LayerPattern | None = None
+    windowed_only: bool = False
+
+
+@dataclass(frozen=True)
+class SoftcapRule:
+    """A family whose scores s may be squashed to c·tanh(s/c) before the softmax (Gemma 2, arXiv:2408.00118).
+
+    The config states c as "attn_logit_softcapping"; `default` is c where it does not, None for no squashing.
+    """
+
+    default: float | None
 
 
 @dataclass(frozen=True)
@@ -55,11 +79,17 @@ class Family:
     """What one model_type does differently from others.
 
     `model_class` is counted where the config names no class that is known. A key of `flags` may set several flags at
-    once ("q k v": the biases of three projections). `tied` is what an absent tie_word_embeddings means; "always" and
-    "never" overrule the field. `position_rows` is the symbol that counts the rows of the position table, None where
+    once ("q k v": the biases of three projections). `tied` is what an absent tie_word_embeddings means; "never"
+    overrules the field. `position_rows` is the symbol that counts the rows of the position table, None where
     there is no table; there is none either where `position_table_when` is not met. `unused_positions` is how many of
     these rows no token uses. `text_part_defaults` are sizes that multimodal files of this family leave out of their
     text part, and only they may.
+
+    `scale`, `softcap`, `position_bias`, `norm` and `norm_placement` say how its layers compute, as the family's
+    modules in transformers do. The keys of `position_bias` and `norm_placement` are conditions on flags, of which the
+    first that is met counts; without one there is no bias. The keys of `not_modelled` are conditions, too: its values
+    are noun phrases for parts of attention that nothing here describes. `fixed_tokens` is the symbol of the one length
+    that the model reads, None where the input may be shorter.
     """
 
     layout: Layout
@@ -77,7 +107,21 @@ class Family:
     expert_layers: LayerPattern | None = None
     cross_layers: LayerPattern | None = None
     text_part_defaults: Mapping[str, int] = field(default_factory=dict)
+    scale: ScaleRule = inverse_sqrt
+    softcap: SoftcapRule | None = None
+    position_bias: Mapping[str, PositionBias] = field(default_factory=dict)
+    norm: NormKind = "LayerNorm"
+    norm_placement: Mapping[str, NormPlacement] = field(default_factory=lambda: PRE_NORM)
+    fixed_tokens: str | None = None
+    not_modelled: Mapping[str, str] = field(default_factory=dict)
 
+
+PRE_NORM: Mapping[str, NormPlacement] = {"": "pre"}
+POST_NORM: Mapping[str, NormPlacement] = {"": "post"}
+OUTPUT_NORM: Mapping[str, NormPlacement] = {"": "output"}
+SANDWICH_NORM: Mapping[str, NormPlacement] = {"": "sandwich"}
+PARALLEL_NORM: Mapping[str, NormPlacement] = {"": "parallel"}
+PARALLEL_OR_PRE_NORM: Mapping[str, NormPlacement] = {"parallel": "parallel", "": "pre"}
 
 COMMON_SIZES: SizeSpecs = {
     "d": "hidden_size",
@@ -94,6 +138,7 @@ COMMON_SIZES: SizeSpecs = {
 _ROPE = RotaryRule()
 _NO_FLAGS: Flags = {}
 _NO_DEFAULTS: Mapping[str, int] = {}
+_NO_PARTS: Mapping[str, str] = {}
 
 
 def decoder(
@@ -108,8 +153,14 @@ def decoder(
     expert_layers: LayerPattern | None = None,
     cross_layers: LayerPattern | None = None,
     text_part_defaults: Mapping[str, int] = _NO_DEFAULTS,
+    scale: ScaleRule = inverse_sqrt,
+    norm: NormKind = "RMSNorm",
+    norm_placement: Mapping[str, NormPlacement] = PRE_NORM,
+    not_modelled: Mapping[str, str] = _NO_PARTS,
 ) -> Family:
-    """The row of a causal decoder with rotary positions, the most frequent kind; its class is `name` + ForCausalLM.
+    """The row of a causal decoder with rotary positions and RMSNorm, the most frequent kind.
+
+    Its class is `name` + ForCausalLM.
 
     `sizes` are added to COMMON_SIZES and replace those of the same symbol; everything else goes into the row as given.
     """
@@ -124,6 +175,10 @@ def decoder(
         expert_layers=expert_layers,
         cross_layers=cross_layers,
         text_part_defaults=text_part_defaults,
+        scale=scale,
+        norm=norm,
+        norm_placement=norm_placement,
+        not_modelled=not_modelled,
     )
 
 
@@ -140,6 +195,11 @@ QKV_BIAS: Flags = {"q k v": YES}
 ALL_BIASES: Flags = {"q k v o mlp_bias": YES}
 QK_NORM_FLAG: Flags = {"qk_norm": YES}
 PER_HEAD_RMS: Flags = {"qk_norm rms_per_head": YES}
+
+
+def is_set(_value: object, _name: str) -> bool:
+    """Flag test: that the field is there and not null, whatever it holds."""
+    return True
 
 
 def is_positive(value: object, name: str) -> bool:

@@ -8,6 +8,9 @@ from dataclasses import replace
 from app.models.families.family import (
     ALL_BIASES,
     COMMON_SIZES,
+    PARALLEL_NORM,
+    PARALLEL_OR_PRE_NORM,
+    POST_NORM,
     YES,
     Family,
     Flag,
@@ -15,7 +18,10 @@ from app.models.families.family import (
     decoder,
     is_two,
 )
+from app.models.layer_patterns import WindowRule, local_attention_types
 from app.models.layouts import gpt
+from app.models.parameter_specs import ALWAYS
+from app.models.score_scale import by_softmax_scale, unless_switched_off, unscaled
 from app.models.size_specs import SizeSpecs
 
 _GPT_SIZES: SizeSpecs = {
@@ -33,7 +39,8 @@ _GPTJ = Family(
     "GPTJForCausalLM",
     {**_GPT_SIZES, "C": "n_positions max_position_embeddings = none", "d_rot": "rotary_dim = 64, null d"},
     {"mlp_bias lm_head_bias": YES},
-    rotary=RotaryRule("d_rot"),
+    rotary=RotaryRule("d_rot", adjacent=ALWAYS),
+    norm_placement=PARALLEL_NORM,
 )
 _FALCON = Family(
     gpt.FALCON,
@@ -57,6 +64,8 @@ _FALCON = Family(
     },
     tied=True,
     rotary=RotaryRule(when="!alibi"),
+    position_bias={"alibi": "alibi"},
+    norm_placement={"new_decoder": "parallel", **PARALLEL_OR_PRE_NORM},
 )
 
 GPT_FAMILIES: Mapping[str, Family] = {
@@ -68,8 +77,18 @@ GPT_FAMILIES: Mapping[str, Family] = {
         tied=True,
         kv_cache=False,
         position_rows="C",
+        norm_placement=POST_NORM,
     ),
-    "gpt2": Family(gpt.GPT2, "GPT2LMHeadModel", _GPT2_SIZES, ALL_BIASES, tied=True, position_rows="C"),
+    "gpt2": Family(
+        gpt.GPT2,
+        "GPT2LMHeadModel",
+        _GPT2_SIZES,
+        {**ALL_BIASES, "by_layer": Flag("scale_attn_by_inverse_layer_idx")},
+        tied=True,
+        position_rows="C",
+        scale=unless_switched_off,
+        not_modelled={"by_layer": "scores divided by the number of the layer"},
+    ),
     "gpt_neo": Family(
         gpt.GPT_NEO,
         "GPTNeoForCausalLM",
@@ -86,13 +105,21 @@ GPT_FAMILIES: Mapping[str, Family] = {
         {"o mlp_bias": YES},
         tied=True,
         position_rows="C",
+        windows=WindowRule(local_attention_types, "window_size", 256),
+        scale=unscaled,
     ),
     "gpt_neox": decoder(
         gpt.GPT_NEOX,
         "GPTNeoX",
         {"G": "= H", "d_h": "= d/H"},
-        flags={"q k v o": Flag("attention_bias", True), "mlp_bias": YES},
+        flags={
+            "q k v o": Flag("attention_bias", True),
+            "mlp_bias": YES,
+            "parallel": Flag("use_parallel_residual", True),
+        },
         rotary=RotaryRule(share="rotary_pct", default_share=0.25, theta="rotary_emb_base"),
+        norm="LayerNorm",
+        norm_placement=PARALLEL_OR_PRE_NORM,
     ),
     "gptj": _GPTJ,
     "codegen": replace(_GPTJ, layout=gpt.CODEGEN, model_class="CodeGenForCausalLM"),
@@ -103,6 +130,7 @@ GPT_FAMILIES: Mapping[str, Family] = {
         {**ALL_BIASES, "multi_query": Flag("multi_query", True)},
         tied=True,
         position_rows="C",
+        scale=unless_switched_off,
     ),
     "falcon": _FALCON,
     "RefinedWebModel": _FALCON,
@@ -119,6 +147,7 @@ GPT_FAMILIES: Mapping[str, Family] = {
         },
         ALL_BIASES,
         tied=True,
+        position_bias={"": "alibi"},
     ),
     # transformers builds every MPT with keys for each head and a feed-forward width of 4d, whatever "kv_n_heads" and
     # "expansion_ratio" say; no published file says otherwise.
@@ -136,6 +165,8 @@ GPT_FAMILIES: Mapping[str, Family] = {
             "C": "max_seq_len = none",
         },
         tied=True,
+        position_bias={"": "alibi"},
+        scale=by_softmax_scale,
     ),
     "opt": Family(
         gpt.OPT,
@@ -157,6 +188,7 @@ GPT_FAMILIES: Mapping[str, Family] = {
         },
         tied=True,
         position_rows="C",
+        norm_placement={"norm_first": "pre", "": "post"},
     ),
     # XGLM computes its positions with sines, for any length, so that it has no position table.
     "xglm": Family(

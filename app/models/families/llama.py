@@ -9,21 +9,37 @@ from app.models.families.family import (
     ALL_BIASES,
     ATTENTION_BIAS,
     MLP_BIAS,
+    OUTPUT_NORM,
+    PARALLEL_NORM,
+    PARALLEL_OR_PRE_NORM,
     PER_HEAD_RMS,
     QK_NORM_FLAG,
     QKV_BIAS,
+    SANDWICH_NORM,
     YES,
     Family,
     Flag,
     RotaryRule,
+    SoftcapRule,
     decoder,
     default_sizes,
+    is_set,
 )
-from app.models.layer_patterns import WindowRule, all_after, all_but_every, listed_cross_layers, without_rotary
+from app.models.layer_patterns import (
+    WindowRule,
+    all_after,
+    all_but_every,
+    listed_cross_layers,
+    with_rotary,
+    without_rotary,
+)
 from app.models.layouts import llama
+from app.models.parameter_specs import ALWAYS
+from app.models.score_scale import by_multiplier, by_query_scalar
 
 _QWEN_WINDOWS = WindowRule(all_after("max_window_layers", 28), missing=4096, switch="use_sliding_window")
 _ALTERNATE = all_but_every(2)
+_CLIPPED = {"clipped": "queries, keys and values cut off at a stated size"}
 _MISTRAL = decoder(
     llama.LLAMA,
     "Mistral",
@@ -75,14 +91,18 @@ _GEMMA2 = replace(
     sizes={**_GEMMA.sizes, "G": "num_key_value_heads = 4, null H"},
     windows=WindowRule(_ALTERNATE, missing=4096),
     text_part_defaults=default_sizes(2304, 8, 9216, 256000, 26),
+    scale=by_query_scalar,
+    softcap=SoftcapRule(50.0),
+    norm_placement=SANDWICH_NORM,
 )
 _GEMMA3 = replace(
     _GEMMA2,
     model_class="Gemma3ForCausalLM",
     flags={**_GEMMA.flags, **PER_HEAD_RMS},
-    rotary=RotaryRule(default_theta=1e6),
+    rotary=RotaryRule(default_theta=1e6, local_theta="rope_local_base_freq", default_local_theta=10_000.0),
     windows=WindowRule(all_but_every(6, "sliding_window_pattern"), missing=4096),
     text_part_defaults=default_sizes(2304, 8, 9216, 262208, 26),
+    softcap=SoftcapRule(None),
 )
 
 LLAMA_FAMILIES: Mapping[str, Family] = {
@@ -102,7 +122,9 @@ LLAMA_FAMILIES: Mapping[str, Family] = {
         _MISTRAL,
         model_class="Ministral3ForCausalLM",
         sizes={**_MISTRAL.sizes, "d_h": "head_dim = 128, null d/H"},
+        rotary=RotaryRule(default_theta=1e6),
         windows=WindowRule(),
+        not_modelled={"": "queries that grow with their position"},
         text_part_defaults=default_sizes(4096, 32, 14336, 131072, 34),
     ),
     "qwen2": _QWEN2,
@@ -112,7 +134,7 @@ LLAMA_FAMILIES: Mapping[str, Family] = {
     "qwen2_5_vl": _QWEN2_VL,
     "qwen2_5_vl_text": _QWEN2_VL,
     "qwen3": _QWEN3,
-    "qwen3_vl_text": replace(_QWEN3, windows=None),
+    "qwen3_vl_text": replace(_QWEN3, windows=None, rotary=RotaryRule(default_theta=5e5)),
     "gemma": _GEMMA,
     "gemma2": _GEMMA2,
     "gemma3_text": _GEMMA3,
@@ -121,6 +143,8 @@ LLAMA_FAMILIES: Mapping[str, Family] = {
         "Phi",
         flags={**ALL_BIASES, "lm_head_bias": YES, "qk_norm": Flag("qk_layernorm")},
         rotary=RotaryRule(default_share=0.5),
+        norm="LayerNorm",
+        norm_placement=PARALLEL_NORM,
     ),
     "phi3": decoder(
         llama.PHI3, "Phi3", windows=WindowRule(), text_part_defaults=default_sizes(3072, 32, 8192, 32064, 32)
@@ -132,6 +156,7 @@ LLAMA_FAMILIES: Mapping[str, Family] = {
         flags={"q k v o mlp_bias": Flag("use_bias", True)},
         tied=True,
         windows=WindowRule(),
+        norm="LayerNorm",
     ),
     "stablelm": decoder(
         llama.STABLELM,
@@ -143,22 +168,34 @@ LLAMA_FAMILIES: Mapping[str, Family] = {
             "parallel": Flag("use_parallel_residual"),
         },
         rotary=RotaryRule(default_share=0.25),
+        norm="LayerNorm",
+        norm_placement=PARALLEL_OR_PRE_NORM,
     ),
-    "olmo": decoder(llama.OLMO, "Olmo", flags=ATTENTION_BIAS),
-    "olmo2": decoder(llama.OLMO2, "Olmo2", flags={**ATTENTION_BIAS, **QK_NORM_FLAG}),
+    "olmo": decoder(
+        llama.OLMO,
+        "Olmo",
+        flags={**ATTENTION_BIAS, "clipped": Flag("clip_qkv", test=is_set)},
+        norm="LayerNorm",
+        not_modelled=_CLIPPED,
+    ),
+    "olmo2": decoder(llama.OLMO2, "Olmo2", flags={**ATTENTION_BIAS, **QK_NORM_FLAG}, norm_placement=OUTPUT_NORM),
     "olmo3": decoder(
         llama.OLMO2,
         "Olmo3",
         flags={**ATTENTION_BIAS, **QK_NORM_FLAG},
-        rotary=RotaryRule(default_theta=5e5),
+        # Scaling counts for the layers without a window alone.
+        rotary=RotaryRule(default_theta=5e5, local_theta="rope_theta", default_local_theta=5e5),
         windows=WindowRule(all_but_every(4), missing=4096),
+        norm_placement=OUTPUT_NORM,
     ),
     "cohere": decoder(
         llama.COHERE,
         "Cohere",
         flags={**ATTENTION_BIAS, "qk_norm": Flag("use_qk_norm")},
         tied=True,
-        rotary=RotaryRule(default_theta=5e5),
+        rotary=RotaryRule(default_theta=5e5, adjacent=ALWAYS),
+        norm="LayerNorm",
+        norm_placement=PARALLEL_NORM,
     ),
     "cohere2": decoder(
         llama.COHERE,
@@ -166,25 +203,34 @@ LLAMA_FAMILIES: Mapping[str, Family] = {
         {"d_h": "= d/H"},
         flags=ATTENTION_BIAS,
         tied=True,
+        # Layers without a window have no rotary positions.
+        rotary=RotaryRule(adjacent=ALWAYS, windowed_only=True),
         windows=WindowRule(all_but_every(4, "sliding_window_pattern"), missing=4096),
+        norm="LayerNorm",
+        norm_placement=PARALLEL_NORM,
     ),
-    "granite": decoder(llama.LLAMA, "Granite", flags={**ATTENTION_BIAS, **MLP_BIAS}),
+    "granite": decoder(llama.LLAMA, "Granite", flags={**ATTENTION_BIAS, **MLP_BIAS}, scale=by_multiplier),
     "nemotron": decoder(
-        llama.NEMOTRON, "Nemotron", flags={**ATTENTION_BIAS, **MLP_BIAS}, rotary=RotaryRule(default_share=0.5)
+        llama.NEMOTRON,
+        "Nemotron",
+        flags={**ATTENTION_BIAS, **MLP_BIAS},
+        rotary=RotaryRule(default_share=0.5),
+        norm="LayerNorm",
     ),
     "glm": decoder(
         llama.GLM,
         "Glm",
         {"G": "num_key_value_heads = 2, null H", "d_h": "head_dim = 128, null d/H"},
         flags={"q k v": Flag("attention_bias", True)},
-        rotary=RotaryRule(default_share=0.5),
+        rotary=RotaryRule(default_share=0.5, adjacent=ALWAYS),
     ),
     "glm4": decoder(
         llama.GLM,
         "Glm4",
         {"G": "num_key_value_heads = 2, null H", "d_h": "head_dim = 128, null d/H"},
         flags={"q k v": Flag("attention_bias", True), "sandwich": YES},
-        rotary=RotaryRule(default_share=0.5),
+        rotary=RotaryRule(default_share=0.5, adjacent=ALWAYS),
+        norm_placement=SANDWICH_NORM,
     ),
     "internlm3": decoder(
         llama.LLAMA,
@@ -197,7 +243,10 @@ LLAMA_FAMILIES: Mapping[str, Family] = {
         "Exaone4",
         {"G": "num_key_value_heads = 32, null H"},
         flags=PER_HEAD_RMS,
+        # If there are windows, layers without one have no rotary positions.
+        rotary=RotaryRule(windowed_only=True),
         windows=WindowRule(all_but_every(4, "sliding_window_pattern"), missing=4096),
+        norm_placement=OUTPUT_NORM,
     ),
     "smollm3": decoder(
         llama.LLAMA,
@@ -205,7 +254,7 @@ LLAMA_FAMILIES: Mapping[str, Family] = {
         {"G": "num_key_value_heads = 4, null H"},
         flags={**ATTENTION_BIAS, **MLP_BIAS},
         tied=True,
-        rotary=RotaryRule(default_theta=2e6),
+        rotary=RotaryRule(default_theta=2e6, layers=with_rotary),
         windows=WindowRule(without_rotary, switch="use_sliding_window"),
     ),
     "persimmon": decoder(
@@ -214,5 +263,6 @@ LLAMA_FAMILIES: Mapping[str, Family] = {
         {"G": "= H", "d_h": "= d/H"},
         flags={**ALL_BIASES, "qk_norm": Flag("qk_layernorm", True)},
         rotary=RotaryRule(default_share=0.5),
+        norm="LayerNorm",
     ),
 }

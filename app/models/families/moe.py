@@ -17,6 +17,7 @@ from app.models.families.family import (
     decoder,
     default_sizes,
     is_positive,
+    is_set,
 )
 from app.models.layer_patterns import (
     WindowRule,
@@ -29,6 +30,8 @@ from app.models.layer_patterns import (
     with_rotary,
 )
 from app.models.layouts import llama
+from app.models.parameter_specs import ALWAYS
+from app.models.score_scale import by_multiplier, by_yarn
 from app.models.size_specs import SizeSpecs
 
 _MIXED: SizeSpecs = {
@@ -56,18 +59,23 @@ _DEEPSEEK_V2 = decoder(
     flags={
         "o": Flag("attention_bias"),
         **MLP_BIAS,
-        "mla": YES,
+        "mla adjacent_pairs": YES,
         "latent_queries": Flag("q_lora_rank", True, is_positive, null=False),
         "shared": Flag("n_shared_experts", True, is_positive, null=False),
     },
-    rotary=RotaryRule("d_rope"),
+    rotary=RotaryRule("d_rope", adjacent="adjacent_pairs"),
     expert_layers=all_after("first_k_dense_replace", 0),
+    scale=by_yarn,
 )
 _DEEPSEEK_V3 = replace(
     _DEEPSEEK_V2,
     model_class="DeepseekV3ForCausalLM",
     sizes={**_DEEPSEEK_V2.sizes, "n_sh": "shared? n_shared_experts = 1", "k": "num_experts_per_tok = 8"},
-    flags={name: test for name, test in _DEEPSEEK_V2.flags.items() if name != "mlp_bias"},
+    flags={
+        **{name: test for name, test in _DEEPSEEK_V2.flags.items() if name not in ("mlp_bias", "mla adjacent_pairs")},
+        "mla": YES,
+        "adjacent_pairs": Flag("rope_interleave", True),
+    },
     expert_layers=all_after("first_k_dense_replace", 3),
 )
 
@@ -85,10 +93,11 @@ MOE_FAMILIES: Mapping[str, Family] = {
             "k": "num_experts_per_tok = 1",
         },
         flags=ATTENTION_BIAS,
-        rotary=RotaryRule(default_theta=5e5),
-        windows=WindowRule(with_rotary, "attention_chunk_size", 8192),
+        rotary=RotaryRule(default_theta=5e5, adjacent=ALWAYS, layers=with_rotary),
+        windows=WindowRule(with_rotary, "attention_chunk_size", 8192, chunked=True),
         expert_layers=interleaved_experts,
         text_part_defaults=default_sizes(5120, 40, 16384, 202048, 48),
+        not_modelled={"": "normalized queries and keys, and scores that depend on the position in the text"},
     ),
     "mixtral": decoder(
         llama.MIXTRAL,
@@ -144,13 +153,15 @@ MOE_FAMILIES: Mapping[str, Family] = {
         rotary=RotaryRule(default_theta=1e6),
         windows=WindowRule(),
         expert_layers=every_layer,
+        norm="LayerNorm",
     ),
     "olmoe": decoder(
         llama.OLMOE,
         "Olmoe",
         {"E": "num_experts num_local_experts = 64", "k": "num_experts_per_tok = 8"},
-        flags={**ATTENTION_BIAS, **QK_NORM_FLAG},
+        flags={**ATTENTION_BIAS, **QK_NORM_FLAG, "clipped": Flag("clip_qkv", test=is_set)},
         expert_layers=every_layer,
+        not_modelled={"clipped": "queries, keys and values cut off at a stated size"},
     ),
     "granitemoe": decoder(
         llama.GRANITEMOE,
@@ -158,6 +169,7 @@ MOE_FAMILIES: Mapping[str, Family] = {
         {"E": "num_local_experts = 8", "k": "num_experts_per_tok = 2"},
         flags=ATTENTION_BIAS,
         expert_layers=every_layer,
+        scale=by_multiplier,
     ),
     "deepseek_v2": _DEEPSEEK_V2,
     "deepseek_v3": _DEEPSEEK_V3,
@@ -174,5 +186,6 @@ MOE_FAMILIES: Mapping[str, Family] = {
         rotary=RotaryRule(default_theta=150_000.0),
         windows=WindowRule(all_but_every(2), missing=128),
         expert_layers=every_layer,
+        not_modelled={"": "attention sinks"},
     ),
 }

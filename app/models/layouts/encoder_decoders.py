@@ -81,7 +81,7 @@ T5 = Layout(
     ),
     (_T5_ENCODER, _T5_DECODER),
     {
-        "ForConditionalGeneration": TaskHead(logits=M_V),
+        "ForConditionalGeneration": TaskHead("", linear("lm_head", "d", "V", OUTPUT_HEAD, when="!tied"), logits=M_V),
         "EncoderModel": TaskHead(flags=frozenset({"encoder_only"}), without_decoder=True),
         "Model": TaskHead(),
     },

@@ -1,0 +1,105 @@
+"""What the scores Q·Kᵀ of one head are multiplied by before the softmax, and where a config states it.
+
+Most models multiply by 1/√d_h (Vaswani et al., arXiv:1706.03762, section 3.2.1). A family with another rule names one
+of the functions below in its row; each follows the attention module of the family in transformers.
+
+>>> by_query_scalar({"query_pre_attn_scalar": 144}, 128, frozenset())
+ScoreScale(kind='stated', factor=0.08333333333333333, field='query_pre_attn_scalar')
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from app.models.config_fields import Config, ConfigError, read_bool, read_positive_number
+
+ScaleKind = Literal["inverse-sqrt", "none", "stated"]
+
+
+@dataclass(frozen=True)
+class ScoreScale:
+    """The number that the scores are multiplied by: `factor`, which is 1 for the kind "none".
+
+    `kind` is "inverse-sqrt" for 1/√d_h, "none" where the scores stay as they are, and "stated" for any other factor;
+    then `field` is the config field that it comes from.
+    """
+
+    kind: ScaleKind
+    factor: float
+    field: str = ""
+
+
+# The scale of a model, from its config, the head dimension d_h and its flags.
+ScaleRule = Callable[[Config, int, frozenset[str]], ScoreScale]
+
+
+def inverse_sqrt(_config: Config, d_h: int, _flags: frozenset[str]) -> ScoreScale:
+    """1/√d_h, as nearly all models have it."""
+    return ScoreScale("inverse-sqrt", d_h**-0.5)
+
+
+def unscaled(_config: Config, _d_h: int, _flags: frozenset[str]) -> ScoreScale:
+    """No scale: T5 (arXiv:1910.10683) and GPT-Neo take the softmax of Q·Kᵀ itself."""
+    return ScoreScale("none", 1.0)
+
+
+def unless_switched_off(config: Config, d_h: int, flags: frozenset[str]) -> ScoreScale:
+    """1/√d_h, or no scale if "scale_attn_weights" is false: GPT-2 and GPT-BigCode."""
+    return (inverse_sqrt if read_bool(config, "scale_attn_weights", True) else unscaled)(config, d_h, flags)
+
+
+def by_query_scalar(config: Config, d_h: int, _flags: frozenset[str]) -> ScoreScale:
+    """1/√query_pre_attn_scalar, 256 if it is not stated: Gemma 2 and 3. Equal to 1/√d_h in most of their sizes."""
+    scalar = read_positive_number(config, "query_pre_attn_scalar", 256)
+    return ScoreScale("inverse-sqrt" if scalar == d_h else "stated", scalar**-0.5, "query_pre_attn_scalar")
+
+
+def by_multiplier(config: Config, d_h: int, _flags: frozenset[str]) -> ScoreScale:
+    """The field "attention_multiplier" itself, 1 if it is not stated: Granite."""
+    factor = read_positive_number(config, "attention_multiplier", 1.0)
+    return ScoreScale("inverse-sqrt" if factor == d_h**-0.5 else "stated", factor, "attention_multiplier")
+
+
+def by_softmax_scale(config: Config, d_h: int, flags: frozenset[str]) -> ScoreScale:
+    """The "softmax_scale" of "attn_config" where MPT states one, else 1/√d_h."""
+    attention = config.get("attn_config")
+    if not isinstance(attention, dict) or attention.get("softmax_scale") is None:
+        return inverse_sqrt(config, d_h, flags)
+    return ScoreScale("stated", read_positive_number(attention, "softmax_scale", None), "attn_config.softmax_scale")
+
+
+def by_yarn(config: Config, d_h: int, flags: frozenset[str]) -> ScoreScale:
+    """m²/√d_h for DeepSeek's YaRN-scaled models, where m = 0.1 · mscale_all_dim · ln(factor) + 1; else 1/√d_h.
+
+    The two numbers stand in "rope_scaling" (Peng et al., arXiv:2309.00071; DeepSeek-AI, arXiv:2405.04434).
+    """
+    scaling = rope_settings(config)
+    is_scaled = scaling.get("rope_type", scaling.get("type", "default")) != "default"
+    if not is_scaled or not scaling.get("mscale_all_dim"):
+        return inverse_sqrt(config, d_h, flags)
+    share = read_positive_number(scaling, "mscale_all_dim", None)
+    factor = read_positive_number(scaling, "factor", None)
+    m = 0.1 * share * math.log(factor) + 1.0 if factor > 1 else 1.0
+    return ScoreScale("stated", m * m * d_h**-0.5, "rope_scaling.mscale_all_dim")
+
+
+def disentangled(config: Config, d_h: int, flags: frozenset[str]) -> ScoreScale:
+    """1/√(n·d_h), where n counts DeBERTa's kinds of scores (He et al., arXiv:2006.03654): content, c2p and p2c."""
+    kinds = 1 + len(flags & {"c2p", "p2c"}) if "relative" in flags else 1
+    if kinds == 1:
+        return inverse_sqrt(config, d_h, flags)
+    return ScoreScale("stated", (d_h * kinds) ** -0.5, "pos_att_type")
+
+
+def rope_settings(config: Config) -> dict[str, Any]:
+    """The config's "rope_scaling" or, as transformers 5 writes it, "rope_parameters"; empty without either.
+
+    Raises ConfigError if it is no object.
+    """
+    settings = config.get("rope_scaling") or config.get("rope_parameters") or {}
+    if not isinstance(settings, dict):
+        raise ConfigError('"rope_scaling" must be an object { … } or null.')
+    return settings
