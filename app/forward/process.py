@@ -12,7 +12,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any
@@ -70,7 +70,7 @@ class HeadRunner:
             if self._idle_timer:
                 self._idle_timer.cancel()
             try:
-                return self._run_in_child((_picklable(architecture), tokens, options))
+                return self._run_in_child((architecture, tokens, options))
             finally:
                 self._idle_timer = threading.Timer(self.idle_limit_s, self._end_child)
                 self._idle_timer.daemon = True
@@ -195,9 +195,3 @@ def _run_job(architecture: Architecture, tokens: int, options: dict[str, Any]) -
     except Exception:
         logging.getLogger(__name__).exception("a head failed")
         return "failed", None
-
-
-def _picklable(architecture: Architecture) -> Architecture:
-    """The architecture with `rotary.scaling` as a dict: the read-only mapping it holds cannot go through a pipe."""
-    rotary = architecture.rotary
-    return replace(architecture, rotary=replace(rotary, scaling=dict(rotary.scaling))) if rotary else architecture

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import Any, Literal
 
 from app.models.parameter_specs import ParameterSpec, StackSpec, TaskHead
@@ -61,7 +60,7 @@ class Rotary:
 
     theta: float
     width: int
-    scaling: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    scaling: Mapping[str, Any] = field(default_factory=dict)
     adjacent_pairs: bool = False
 
 

@@ -10,7 +10,6 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from types import MappingProxyType
 from typing import TypeVar
 
 from app.models.architecture import MAIN_SYMBOLS, Architecture, LayerRun, LayerStack, Rotary
@@ -349,7 +348,7 @@ def _rotary(config: Config, rule: RotaryRule, flags: frozenset[str], reader: Siz
     theta = read_positive_number(settings, "rope_theta", read_positive_number(config, field, default))
     share = read_positive_number(settings, "partial_rotary_factor", config.get(rule.share) or rule.default_share)
     width = max(1, int(reader.required(rule.width) * min(share, 1.0)))
-    return Rotary(theta, width, MappingProxyType(settings), condition_met(rule.adjacent, flags))
+    return Rotary(theta, width, settings, condition_met(rule.adjacent, flags))
 
 
 def _softcap(config: Config, rule: SoftcapRule | None) -> float | None:
