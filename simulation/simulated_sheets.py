@@ -15,8 +15,10 @@ from functools import cached_property
 from itertools import combinations, permutations
 from typing import TypeVar
 
+from app.grading.follow_through import follow_through
 from app.misconceptions.diagnosis import Diagnosis, diagnose
 from app.misconceptions.predictions import cannot_tell_apart
+from app.shapes.table import Blank
 from app.sheets.library import Library
 from app.sheets.variant import Variant
 from simulation.misconception_students import FilledSheet, misconception_sheets, right_sheet, with_slip
@@ -83,20 +85,33 @@ class SimulatedSheet:
     def pairs(self) -> list[tuple[frozenset[str], FilledSheet]]:
         """Every fair sheet of a student who holds two misconceptions, with the keys of the two.
 
-        Both must be distinguishable when held alone. A sheet is fair if both show on it (see `_combine`) and no single
-        misconception and no other two fill it in alike, since nobody could tell who wrote it.
+        Both must be distinguishable when held alone. A sheet is fair if both show on it (see `_combine`), if neither
+        only repeats what follows from the other, and if no single misconception and no other two fill it in alike,
+        since nobody could tell who wrote it.
         """
         combined = [
             (frozenset((first[0], second[0])), sheet)
             for first, second in combinations(self.distinguishable, 2)
             if first[0] != second[0]
             for sheet in self._combine(first, second)
+            if not any(self._follows(alone, sheet) for _, alone in (first, second))
         ]
         alone = [(frozenset((key,)), sheet) for key, sheet in misconception_sheets(self.variant)]
         writers: dict[tuple[int, ...], set[frozenset[str]]] = {}
         for keys, sheet in [*alone, *combined]:
             writers.setdefault(tuple(sheet.values()), set()).add(keys)
         return [(keys, sheet) for keys, sheet in combined if writers[tuple(sheet.values())] == {keys}]
+
+    def _follows(self, alone: FilledSheet, sheet: FilledSheet) -> bool:
+        """Whether all that a misconception changes when held alone follows from the other answers of the sheet."""
+        changed = {blank for blank, n in alone.items() if n != self.right[blank]}
+        return changed <= {str(blank) for blank in self._following(sheet)}
+
+    def _following(self, sheet: FilledSheet) -> list[Blank]:
+        """The blanks that are wrong by the key and right given the other answers of the sheet."""
+        values = {blank: sheet[str(blank)] for blank in self.variant.blanks}
+        counted = follow_through(self.variant.problem, values)
+        return [blank for blank, repeated in counted.items() if repeated is None]
 
     def _combine(self, first: MisconceptionSheet, second: MisconceptionSheet) -> list[FilledSheet]:
         """Every way in which a student may fill in the sheet who holds both misconceptions; empty if only one shows.
@@ -126,17 +141,19 @@ class SimulatedSheet:
         """What two misconceptions that each change a count make of it together.
 
         In a parameter count, which is a sum, their errors are added; in another count, a product, their factors are
-        multiplied. For rows and columns it is the second's number.
+        multiplied. For rows and columns, and where that is no whole number, it is the second's number.
         """
         if first == second or not blank.endswith(".count"):
             return second
         if self.variant.worksheet.topic == "parameter-count":
             return first + second - self.right[blank]
-        return max(1, first * second // self.right[blank])
+        multiplied, left = divmod(first * second, self.right[blank])
+        return second if left else multiplied
 
     def diagnose(self, sheet: FilledSheet) -> Diagnosis | None:
         """What the app says of the sheet filled in like this."""
-        return diagnose(self.variant.problem, {blank: sheet[str(blank)] for blank in self.variant.blanks})
+        values = {blank: sheet[str(blank)] for blank in self.variant.blanks}
+        return diagnose(self.variant.problem, values, self._following(sheet))
 
     def diagnosed_keys(self, sheet: FilledSheet) -> set[str]:
         """The keys of all misconceptions that the app names for the sheet filled in like this."""

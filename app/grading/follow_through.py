@@ -1,7 +1,9 @@
 """Follow-through: answers that are wrong by the key and right given the student's own earlier answers.
 
 A mistake made once then costs one box, and what was worked out from it correctly earns a share of a mark. Three ways
-of following are known: a length carried along an equation, rows · columns, and a total of parts.
+of following are known: a length carried along an equation, rows · columns, and a total of parts. A mistake made again
+in a box of its own, such as keys with the wrong number of rows that the queries have, counts once too, but it follows
+from nothing: it is said to repeat the other box.
 """
 
 from __future__ import annotations
@@ -13,8 +15,10 @@ from app.shapes.problem import Problem
 from app.shapes.table import MATRIX_FIELDS, Blank, Count
 
 
-def follow_through(problem: Problem, values: Values) -> set[Blank]:
-    """The blanks that are wrong by the key and right given the student's own earlier answers.
+def follow_through(problem: Problem, values: Values) -> dict[Blank, Blank | None]:
+    """The wrong blanks that count as follow-through, each with the blank whose mistake it repeats.
+
+    That is None for a blank that is right given the student's own earlier answers.
 
     `values` are the numbers typed, by the problem's blanks, in which tokens are rows. Empty and unreadable boxes are
     not in them, and nothing follows from these.
@@ -22,25 +26,29 @@ def follow_through(problem: Problem, values: Values) -> set[Blank]:
     Nothing follows unless some box is right with another number. Otherwise whoever wrote one number into every box
     would get marks for all of them.
 
-    Example: queries 90 × 128 and keys 90 × 128 where N is 100: scores of 90 × 90 follow, in both fields.
+    Example: queries 90 × 128 and keys 90 × 128 after an input of 100 rows: keys.rows repeats queries.rows, and scores
+    of 90 × 90 follow, in both fields.
     """
     wrong = {blank: value for blank, value in values.items() if value != problem.key[blank]}
     right_numbers = {value for blank, value in values.items() if blank not in wrong}
-    follows = {
-        *_repeated_lengths(problem.upstream_blanks, values, wrong),
-        *_rows_times_columns(values, wrong),
-        *_totals_of_parts(problem, values, wrong),
+    counted = {
+        **dict(_carried_lengths(problem.upstream_blanks, values, wrong)),
+        **dict.fromkeys(_rows_times_columns(values, wrong)),
+        **dict.fromkeys(_totals_of_parts(problem, values, wrong)),
     }
-    return {blank for blank in follows if right_numbers - {wrong[blank]}}
+    return {blank: repeated for blank, repeated in counted.items() if right_numbers - {wrong[blank]}}
 
 
-def _repeated_lengths(upstream: Mapping[Blank, frozenset[Blank]], values: Values, wrong: Values) -> Iterator[Blank]:
-    """Wrong blanks that repeat the wrong number of a blank they are computed from, or of a sibling's first mistake.
+def _carried_lengths(
+    upstream: Mapping[Blank, frozenset[Blank]], values: Values, wrong: Values
+) -> Iterator[tuple[Blank, Blank | None]]:
+    """Wrong blanks with the same wrong number as a blank they are computed from, or as a sibling's first mistake.
 
+    Each comes with the blank whose mistake it repeats: None if its length follows from all that it is computed from.
     `upstream` has for each blank those it is computed from, in the order of computation. Siblings are computed from
     the same right side. They count because repairing an answer must not cost marks: with queries and keys of 90 rows
-    after an input of 90, both follow; with the input put right, the queries are the first mistake and the keys still
-    repeat it rather than making it again.
+    after an input of 90, both follow; with the input put right, the queries are the first mistake and the keys repeat
+    it rather than making a second one.
     """
     first_mistakes = list[Blank]()  # wrong, and following from nothing
     for blank, sources in upstream.items():  # in the order of computation
@@ -48,10 +56,13 @@ def _repeated_lengths(upstream: Mapping[Blank, frozenset[Blank]], values: Values
             continue
         right_sources = {source for source in sources if source in values and source not in wrong}
         siblings = (mistake for mistake in first_mistakes if upstream[mistake] & right_sources)
-        if any(wrong.get(other) == value for other in (*sources, *siblings)):
-            yield blank
-        else:
+        alike = [other for other in (*sorted(sources), *siblings) if wrong.get(other) == value]
+        if not alike:
             first_mistakes.append(blank)
+        elif any(values.get(source, value) != value for source in sources):
+            yield blank, alike[0]  # another answer that it is computed from says otherwise
+        else:
+            yield blank, None
 
 
 def _rows_times_columns(values: Values, wrong: Values) -> Iterator[Blank]:

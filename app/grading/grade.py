@@ -8,8 +8,8 @@ from typing import Literal, get_args
 
 from app.algebra.number_text import format_number
 from app.grading.follow_through import follow_through
-from app.misconceptions.diagnosis import diagnose
-from app.shapes.consistency import Values, mismatches, typed_source_of
+from app.misconceptions.diagnosis import Diagnosis, diagnose
+from app.shapes.consistency import DimensionMismatch, Values, mismatches, typed_source_of
 from app.shapes.table import Blank
 from app.sheets.numbers import Unreadable
 from app.sheets.reading import Typed
@@ -29,13 +29,20 @@ class Mark:
     """The mark of one box.
 
     text: as typed. read_as: the number the text comes to, None if it is empty or unreadable. message: a sentence for
-    the student, without any number of the sheet; empty for a right or an empty box.
+    the student, without any number of the sheet; empty for a right or an empty box. repeats: the box whose mistake this
+    one makes again, and only then; its kind is "follows", since a mistake counts once.
     """
 
     kind: MarkKind
     text: str
     read_as: int | None
     message: str
+    repeats: Blank | None = None
+
+    def as_json(self) -> dict[str, object]:
+        """As the API gives it: mark, read_as, message, and the name of the box that it repeats, or None."""
+        repeats = str(self.repeats) if self.repeats else None
+        return {"mark": self.kind, "read_as": self.read_as, "message": self.message, "repeats": repeats}
 
 
 @dataclass(frozen=True)
@@ -130,13 +137,10 @@ class Report:
     def as_json(self) -> dict[str, object]:
         """The report as the API and the terminal give it: score, out_of, marks, first_break and diagnosis.
 
-        "marks" has mark, read_as and message of each box by its name, such as 'queries.rows'. "first_break" is the
-        first mismatch; it and "diagnosis" are None if there is none.
+        "marks" has mark, read_as, message and repeats of each box by its name, such as 'queries.rows'. "first_break" is
+        the first mismatch; it and "diagnosis" are None if there is none.
         """
-        marks = {
-            str(blank): {"mark": mark.kind, "read_as": mark.read_as, "message": mark.message}
-            for blank, mark in self.marks.items()
-        }
+        marks = {str(blank): mark.as_json() for blank, mark in self.marks.items()}
         first_break = self.first_mismatch.as_json() if self.first_mismatch else None
         return {
             "score": self.score,
@@ -161,13 +165,15 @@ def grade(variant: Variant, answers: Mapping[str, str]) -> Report:
     # From here on as the table has it, tokens as rows; marks and messages name the sheet's own boxes again.
     to_table = variant.in_table_orientation
     values = {to_table(blank): typed.value for blank, typed in read.items() if isinstance(typed, Typed)}
-    following = follow_through(variant.problem, values)
-    marks = {
-        blank: _mark(variant, blank, text, read[blank], to_table(blank) in following) for blank, text in texts.items()
-    }
-    return Report(
-        marks, variant.worksheet.follow_share, find_first_mismatch(variant, values), _diagnosis(variant, values)
-    )
+    marks = {blank: _mark(variant, blank, text, read[blank]) for blank, text in texts.items()}
+    counted_in_part = follow_through(variant.problem, values)
+    for in_table, repeated in counted_in_part.items():
+        blank = to_table(in_table)
+        if marks[blank].kind == "wrong":
+            marks[blank] = _follow_through_mark(variant, marks[blank], to_table(repeated) if repeated else None)
+    following = {blank for blank, repeated in counted_in_part.items() if repeated is None}
+    diagnosis = _sheet_diagnosis(variant, diagnose(variant.problem, values, following))
+    return Report(marks, variant.worksheet.follow_share, find_first_mismatch(variant, values), diagnosis)
 
 
 def with_kept_marks(variant: Variant, report: Report, kinds: Mapping[str, str]) -> Report:
@@ -186,20 +192,28 @@ def with_kept_marks(variant: Variant, report: Report, kinds: Mapping[str, str]) 
 
 def with_kind(variant: Variant, blank: Blank, mark: Mark, kind: MarkKind) -> Mark:
     """The mark with another kind and the message of that kind; the same mark if the kind is its own."""
-    return mark if mark.kind == kind else replace(mark, kind=kind, message=feedback(variant, blank, kind))
+    if mark.kind == kind:
+        return mark
+    return replace(mark, kind=kind, message=feedback(variant, blank, kind), repeats=None)
 
 
-def _mark(variant: Variant, blank: Blank, text: str, typed: Typed | Unreadable | None, follows: bool) -> Mark:
-    """The mark of one box from its text and what that was read as (None: empty).
-
-    A readable answer is right if the key says so, else a follow-through if `follows`, else wrong.
-    """
+def _mark(variant: Variant, blank: Blank, text: str, typed: Typed | Unreadable | None) -> Mark:
+    """The mark of one box by the key, from its text and what that was read as (None: empty)."""
     if typed is None:
         return Mark("empty", text, None, "")
     if isinstance(typed, Unreadable):
         return Mark("unreadable", text, None, variant.wording.unreadable(typed))
-    kind: MarkKind = "right" if variant.is_right(blank, typed) else "follows" if follows else "wrong"
+    kind: MarkKind = "right" if variant.is_right(blank, typed) else "wrong"
     return Mark(kind, text, typed.value, feedback(variant, blank, kind))
+
+
+def _follow_through_mark(variant: Variant, wrong: Mark, repeats: Blank | None) -> Mark:
+    """The follow-through mark of a box that is wrong by the key; `repeats` is the box whose mistake it makes again."""
+    if repeats is None:
+        message = variant.wording.say("marks", "follows")
+    else:
+        message = variant.wording.say("marks", "repeats", row=_row_name(variant, repeats))
+    return replace(wrong, kind="follows", message=message, repeats=repeats)
 
 
 def feedback(variant: Variant, blank: Blank, kind: MarkKind) -> str:
@@ -214,12 +228,8 @@ def nudge(variant: Variant, blank: Blank) -> str:
     return variant.text.nudge(variant.in_table_orientation(blank))
 
 
-def _diagnosis(variant: Variant, values: Values) -> SheetDiagnosis | None:
-    """The misconception that explains the sheet, its nudge, and its boxes as the sheet names them; None if none does.
-
-    The values are in the table's orientation.
-    """
-    diagnosis = diagnose(variant.problem, values)
+def _sheet_diagnosis(variant: Variant, diagnosis: Diagnosis | None) -> SheetDiagnosis | None:
+    """The diagnosis with its nudge, and its boxes as the sheet names them; None for None."""
     if diagnosis is None:
         return None
     explains = tuple(map(variant.in_table_orientation, diagnosis.explains))
@@ -239,14 +249,22 @@ def find_first_mismatch(variant: Variant, values: Values) -> FirstMismatch | Non
         return None
     (left, left_length), (right, right_length) = first.first, first.second
     left_box, right_box = (variant.in_table_orientation(source_of[blank]) for blank in (left, right))
-    # Only where the left box is the very matrix the result is added to may the sentence speak of adding.
+    # Only where the boxes are the very matrices that are added may the sentence speak of adding.
+    is_sum = (first.added and left_box.tensor == left.tensor) or _are_added(variant, first)
     message = variant.wording.say(
         "chain",
-        "added" if first.added and left_box.tensor == left.tensor else "mismatch",
+        "added" if is_sum else "mismatch",
         **_side_words(variant, "left", left_box, left_length),
         **_side_words(variant, "right", right_box, right_length),
     )
     return FirstMismatch(first.result, left_box, right_box, message)
+
+
+def _are_added(variant: Variant, mismatch: DimensionMismatch) -> bool:
+    """Whether the equation that breaks adds the two matrices whose boxes differ, both of them asked on the sheet."""
+    equation, operands = variant.table[mismatch.result].equation, {mismatch.first[0].tensor, mismatch.second[0].tensor}
+    is_sum = equation is not None and "+" in equation.formula and operands == set(equation.operands)
+    return is_sum and operands <= variant.problem.asked
 
 
 def _side_words(variant: Variant, name: str, blank: Blank, length: int) -> dict[str, str]:
@@ -254,6 +272,13 @@ def _side_words(variant: Variant, name: str, blank: Blank, length: int) -> dict[
 
     A length of 1 is in the singular.
     """
-    row = variant.wording.sections["rows"][variant.worksheet.topic][blank.tensor]["name"]
     plural = "lengths" if length > 1 else "length-one"
-    return {name: row, f"{name}_length": variant.wording.say(plural, blank.field, length=format_number(length))}
+    return {
+        name: _row_name(variant, blank),
+        f"{name}_length": variant.wording.say(plural, blank.field, length=format_number(length)),
+    }
+
+
+def _row_name(variant: Variant, blank: Blank) -> str:
+    """The name of a box's row on sheets of this topic: "Queries"."""
+    return str(variant.wording.sections["rows"][variant.worksheet.topic][blank.tensor]["name"])

@@ -1,8 +1,9 @@
 """Writes hints: each level says a little more, and none ever says a right number of the sheet.
 
-Level 1 asks a question that points to the idea. Level 2 says how the matrices belong together. Level 3 says which boxes
-to look at again, and what these have to fit. If a misconception explains the sheet, levels 1 and 2 are about it; else
-all levels are about the first mismatch or the first box that is not right.
+Level 1 asks a question that points to the idea. Level 2 says how the matrix or count is computed, or which sentence of
+the description states its size. Level 3 says which boxes to look at again, and what the first of them must equal. If a
+misconception explains the sheet, levels 1 and 2 are about it; else all levels are about the first box that is not
+right.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from itertools import groupby
 from typing import Literal
 
 from app.grading.grade import MarkKind, Report, nudge
-from app.shapes.consistency import ADDED_BACK, added_back
-from app.shapes.table import MATRIX_FIELDS, Blank, Count, Equation, Tensor
+from app.shapes.consistency import added_back
+from app.shapes.table import MATRIX_FIELDS, Blank, Count, Equation
 from app.sheets.formulas import write_formula
 from app.sheets.variant import Variant
 
@@ -88,87 +89,115 @@ class HintWriter:
         return self.boxes_to_check(wrong or explains)
 
     def box_hint(self, blank: Blank, wrong: tuple[Blank, ...], level: HintLevel) -> Hint:
-        """The hint without a diagnosis: the nudge of `blank` at level 1, `relation_hint` at 2, boxes to check at 3.
+        """The hint without a diagnosis: the nudge of `blank` at level 1, how it is made at 2, boxes to check at 3.
 
         `wrong` are the boxes to check.
         """
         if level == 1:
-            message = self._say("nudge", box=self._box(blank), nudge=nudge(self.variant, blank))
-            return Hint(1, message, (blank,))
-        return self.relation_hint(blank) if level == 2 else self.boxes_to_check(wrong)
-
-    def relation_hint(self, blank: Blank) -> Hint:
-        """Level 2: which two lengths have to be equal at the report's first mismatch, and why; it points to both boxes.
-
-        Without a mismatch: how the matrix or count of `blank` is made, pointing to `blank`.
-        """
-        mismatch = self.report.first_mismatch
-        if mismatch is None:
-            message = self._say("related", box=self._box(blank), relation=self.relation_sentence(blank))
-            return Hint(2, message, (blank,))
-        is_sum = (mismatch.left.tensor, mismatch.right.tensor) == ADDED_BACK
-        relation = (
-            self._relation("added", mismatch.at) if is_sum else self.relation_sentence(Blank(mismatch.at, "rows"))
-        )
-        left, right = self._side("side", mismatch.left), self._side("side-within", mismatch.right)
-        message = self._say("apart", left=left, right=right, relation=relation)
-        return Hint(2, message, (mismatch.left, mismatch.right))
+            return Hint(1, self._say("nudge", box=self._box(blank), nudge=nudge(self.variant, blank)), (blank,))
+        if level == 2:
+            relation = self.relation_sentence(blank)
+            return Hint(2, self._say("related", box=self._box(blank), relation=relation), (blank,))
+        return self.boxes_to_check(wrong)
 
     def boxes_to_check(self, blanks: tuple[Blank, ...]) -> Hint:
-        """Level 3: which boxes to look at again, and what the first of them has to fit.
+        """Level 3: which boxes to look at again, and what the first of them must equal.
 
-        It has to fit a box of equal length that is not among them, preferably one that is right; if there is none,
-        the hint says how it is made.
+        That is a box that is right, or the one size that the description states for it; if there is neither, the hint
+        says how the first box is made.
         """
         first = blanks[0]
-        others = [other for other in self.equal_blanks(first) if other not in blanks]
-        others.sort(key=lambda other: self.report.marks[other].kind != "right")  # stable: right ones first
-        relation = self.relation_sentence(first)
-        if others:
-            other = self._side("side-within", others[0])
-            relation = self._say("equal", side=self._side("side", first), other=other)
+        right = next((other for other in self.equal_blanks(first) if self.report.marks[other].kind == "right"), None)
+        if right is not None:
+            relation = self._say("equal", side=self._side("side", first), other=self._side("side-within", right))
+        elif size := self._stated_size(first):
+            relation = self._say("equal", side=self._side("side", first), other=size)
+        else:
+            relation = self.relation_sentence(first)
         return Hint(3, self._say("look", boxes=self._boxes(blanks), relation=relation), blanks)
 
     def equal_blanks(self, blank: Blank) -> Iterator[Blank]:
         """The other boxes of this sheet that the equations make as long as this one; some may come twice.
 
-        First those it is computed from, then those it meets in one equation, then what it is added to.
+        First those it is computed from, then those it meets in one equation, then what it is added to. A matrix that no
+        equation makes has none: its size comes from the description.
         """
         variant = self.variant
         to_table, key = variant.in_table_orientation, variant.problem.key
         own = to_table(blank)
+        if not variant.table.equal_sides.get(own.tensor):
+            return
         groups = [group for groups in variant.table.equal_sides.values() for group in groups]
         candidates = [
             *sorted(variant.problem.upstream_blanks.get(own, ()), key=list(key).index),
             *(other for group in (*groups, *added_back(variant.table)) if own in group for other in group),
         ]
-        return (to_table(other) for other in candidates if other in key and other != own)
+        yield from (to_table(other) for other in candidates if other in key and other != own)
 
     def relation_sentence(self, blank: Blank) -> str:
-        """How the matrix or count of a box is made, without any number.
+        """How the number in a box comes about, without any digit.
 
-        A count has its formula in words, or, if a number stands in that, the advice to write a product of sizes. A
-        matrix without an equation is said to be an input or a parameter. Any other has its equation in this sheet's
-        letters.
+        A count has its formula in words, or, if a number stands in that, the sizes it takes. A matrix that no equation
+        makes, and a side that the other rows of the sheet don't decide, are pointed to the sizes that the description
+        states. Any other side has the equation of its matrix in this sheet's letters.
         """
-        key = blank.tensor
-        entry = self.variant.table.asked.get(key) or self.variant.table[key]
+        entry = self.variant.table.asked[blank.tensor]
+        sizes = self._sizes(blank)
+        if str(self.variant.in_table_orientation(blank)) == "angles.columns":  # no description states the pairs
+            return self._relation("pairs", blank)
         if isinstance(entry, Count):
             # A formula with a number in it ("2 · N · d") would tell part of the answer.
             has_number = re.search(r"\d", entry.formula) is not None
-            return self._relation("factors" if has_number else "amount", key, sum=write_formula(self.variant, key))
+            formula = write_formula(self.variant, blank.tensor)
+            return self._relation("factors" if has_number else "amount", blank, sum=formula, sizes=sizes)
+        if blank.field == "count":
+            return self._relation("numbers", blank)
         if entry.equation is None:
-            return self._relation(_relation_of_given(entry, blank), key)
-        formula = f"{self.variant.letters[key]} = {write_formula(self.variant, key)}"
-        return self._relation(_relation_of_equation(entry.equation), key, equation=formula)
+            return self._relation("parameter" if entry.parameter else "given", blank, sizes=sizes)
+        made = self._made(blank, entry.equation)
+        stated = not self.variant.problem.upstream_blanks.get(self.variant.in_table_orientation(blank))
+        return f"{made} {self._relation('stated', blank, sizes=sizes)}" if stated and sizes else made
+
+    def _made(self, blank: Blank, equation: Equation) -> str:
+        """How an equation makes the matrix of a box, in this sheet's letters, and what that does to lengths."""
+        if all(labels == equation.result_labels for labels in equation.operand_labels):
+            kind = "same-shape"  # softmax, norms and attention keep the shape, and are not elementwise
+        else:
+            kind = "product" if "·" in equation.formula and len(equation.operands) == 2 else "made"
+        formula = f"{self.variant.letters[blank.tensor]} = {write_formula(self.variant, blank.tensor)}"
+        return self._relation(kind, blank, equation=formula)
+
+    def _sizes(self, blank: Blank) -> str:
+        """The sizes that the right answer takes, in words: the embedding dimension and the head dimension."""
+        symbols = self.variant.expression(blank).symbols
+        named = self.variant.wording.sections["stated-sizes"]
+        return self._and(list(dict.fromkeys(self._size(symbol) for symbol in named if symbol in symbols)))
+
+    def _stated_size(self, blank: Blank) -> str:
+        """The size that the right answer is, in words; empty if it is a product, a sum or a plain number."""
+        expression = self.variant.expression(blank)
+        return self._size(str(expression)) if str(expression) in expression.symbols else ""
+
+    def _size(self, symbol: str) -> str:
+        """A size as the description of this model names it; empty if no description states it.
+
+        Without grouped queries there is one number of heads, and where values are as wide as keys one head dimension.
+        """
+        a, named = self.variant.architecture, self.variant.wording.sections["stated-sizes"]
+        if symbol in "HG" and a.G == a.H:
+            symbol = "heads"
+        elif symbol == "d_v" and a.d_v == a.d_h:
+            symbol = "d_h"
+        return str(named.get(symbol, ""))
 
     def _say(self, key: str, **words: str) -> str:
         """A sentence of the wording's section "hints"."""
         return self.variant.wording.say("hints", key, **words)
 
-    def _relation(self, relation: str, key: str, **words: str) -> str:
-        """A sentence of the wording's section "relations" about the row with this key."""
-        return self.variant.wording.say("relations", relation, row=self._row(key), **words)
+    def _relation(self, relation: str, blank: Blank, **words: str) -> str:
+        """A sentence of the wording's section "relations" about the row and side of this box."""
+        axis = self.variant.wording.say("axes", blank.field)
+        return self.variant.wording.say("relations", relation, row=self._row(blank.tensor), axis=axis, **words)
 
     def _box(self, blank: Blank) -> str:
         """A box by its row and field, “Queries” (columns); a count by its row alone."""
@@ -192,28 +221,18 @@ class HintWriter:
         names = [self._box(row[0]) if len(row) == 1 else self._several_of_a_row(row) for row in rows]
         if len(names) > MAX_NAMED_ROWS:
             return self._say("more", before=self._join(names[:MAX_NAMED_ROWS]))
-        *most, last = names
-        return self._say("and", before=self._join(most), after=last) if most else last
+        return self._and(names)
 
     def _several_of_a_row(self, blanks: list[Blank]) -> str:
         """Two or more boxes of one row: “Keys” (rows and columns), or with its count the whole row, “W_Q”."""
         key = "both" if {blank.field for blank in blanks} == set(MATRIX_FIELDS) else "whole"
         return self._say(key, row=self._row(blanks[0].tensor))
 
+    def _and(self, names: list[str]) -> str:
+        """The names in a list with "and" before the last one; "" for no names."""
+        *most, last = names or [""]
+        return self._say("and", before=self._join(most), after=last) if most else last
+
     def _join(self, names: list[str]) -> str:
         """The names with the wording's comma between them; at least one."""
         return reduce(lambda before, after: self._say("comma", before=before, after=after), names)
-
-
-def _relation_of_given(tensor: Tensor, blank: Blank) -> str:
-    """The key of the relation for a matrix that no equation makes: the input, a parameter, or a parameter's count."""
-    if not tensor.parameter:
-        return "source"
-    return "numbers" if blank.field == "count" else "parameter"
-
-
-def _relation_of_equation(equation: Equation) -> str:
-    """The key of the relation for an equation: "entrywise" (all shapes equal), "product", or "made" for any other."""
-    if all(labels == equation.result_labels for labels in equation.operand_labels):
-        return "entrywise"
-    return "product" if "·" in equation.formula and len(equation.operands) == 2 else "made"

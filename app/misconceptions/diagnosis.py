@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -13,7 +13,9 @@ from app.shapes.problem import Problem
 from app.shapes.table import Blank
 
 # What a fit costs for each. Two misconceptions that leave nothing open are likelier than one that predicts a wrong
-# number where the right one stands.
+# number where the right one stands. A blank that follows from a slip is cheap, but not free: a misconception that
+# explains both is likelier.
+FOLLOWING_COST = 0.6
 SLIP_COST, SECOND_MISCONCEPTION_COST, CONTRADICTED_COST, UNEXPLAINED_COST = 1.0, 1.5, 1.6, 2.0
 
 
@@ -27,6 +29,21 @@ class Diagnosis:
     key: str
     explains: tuple[Blank, ...]
     also: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Answers:
+    """The answers to a problem: all typed values, the wrong ones, and which of these follow from other answers."""
+
+    problem: Problem
+    values: Values
+    wrong: Values
+    following: frozenset[Blank] = frozenset()
+
+    def explained_by(self, expectation: Expectation) -> frozenset[Blank]:
+        """The blanks in which exactly the predicted wrong number stands; none if all of these follow from others."""
+        confirmed = _confirmed(expectation, self.wrong)
+        return frozenset() if confirmed <= self.following else confirmed
 
 
 @dataclass(frozen=True)
@@ -47,8 +64,11 @@ class _Fit:
         return (self.cost, len(self.held), -len(self.explained), self.unseen)
 
 
-def diagnose(problem: Problem, values: Values) -> Diagnosis | None:
+def diagnose(problem: Problem, values: Values, following: Collection[Blank] = ()) -> Diagnosis | None:
     """The misconception, or the two held at once, that explain the typed `values` best; None if none explains them.
+
+    `following` are the wrong blanks that are right given the other answers. Nothing rests on these alone, and they need
+    no explanation.
 
     Best is the lowest cost: wrong blanks left unexplained, right blanks where a wrong number was predicted, a slip, and
     a second misconception each add to it. Two at once are only tried if no single one fits at no cost. None as well if
@@ -57,10 +77,11 @@ def diagnose(problem: Problem, values: Values) -> Diagnosis | None:
     wrong = {blank: number for blank, number in values.items() if number != problem.key[blank]}
     if not wrong or is_single_slip(problem.key, wrong):
         return None
-    fits = [*_fits_alone(problem, values, wrong)]
+    answers = _Answers(problem, values, wrong, frozenset(following))
+    fits = [*_fits_alone(answers)]
     if not any(fit.cost == 0 for fit in fits):  # two misconceptions only if no single one explains everything
-        fits += _fits_of_two(problem, values, wrong)
-        fits += _fits_transposed(problem, values)
+        fits += _fits_of_two(answers)
+        fits += _fits_transposed(answers)
     best = min(fits, key=lambda fit: fit.rank, default=None)
     return _diagnosis_of(problem, best) if best else None
 
@@ -72,42 +93,44 @@ def _diagnosis_of(problem: Problem, fit: _Fit) -> Diagnosis:
     return Diagnosis(first.misconception, explains, tuple(other.misconception for other in others))
 
 
-def _fits_alone(problem: Problem, values: Values, wrong: Values) -> Iterator[_Fit]:
+def _fits_alone(answers: _Answers) -> Iterator[_Fit]:
     """A fit for each single expectation that explains a wrong blank."""
-    for expectation in expectations(problem):
-        if explained := _confirmed(expectation, wrong):
-            yield from _fit(problem, values, wrong, (expectation,), explained)
+    for expectation in expectations(answers.problem):
+        if explained := answers.explained_by(expectation):
+            yield from _fit(answers, (expectation,), explained)
 
 
-def _fits_of_two(problem: Problem, values: Values, wrong: Values) -> Iterator[_Fit]:
+def _fits_of_two(answers: _Answers) -> Iterator[_Fit]:
     """Fits of two different misconceptions at once, each of which explains a wrong blank that the other doesn't.
 
     A pair is left out if half or more of the blanks that one of the two predicts hold a wrong number that neither
     explains.
     """
-    candidates = [(e, explained) for e in expectations(problem) if (explained := _confirmed(e, wrong))]
+    problem, wrong = answers.problem, answers.wrong
+    candidates = [(e, explained) for e in expectations(problem) if (explained := answers.explained_by(e))]
     for (first, by_first), (second, by_second) in combinations(candidates, 2):
         if first.misconception == second.misconception or by_first <= by_second or by_second <= by_first:
             continue
         explained = by_first.union(by_second, _worked_out_with_both(problem, wrong, first, second))
         unexplained = [sum(b in wrong and b not in explained for b in e.wrong_answers) for e in (first, second)]
         if 2 * unexplained[0] < len(first.wrong_answers) and 2 * unexplained[1] < len(second.wrong_answers):
-            yield from _fit(problem, values, wrong, (first, second), explained)
+            yield from _fit(answers, (first, second), explained)
 
 
-def _fits_transposed(problem: Problem, values: Values) -> Iterator[_Fit]:
+def _fits_transposed(answers: _Answers) -> Iterator[_Fit]:
     """Fits of a misconception that transposes, with another one that explains the sheet once it is transposed back.
 
     Transposed back, each number stands in the blank it was meant for. A pair is left out if half or more of the numbers
     moved this way are still neither right nor explained, or if the other one alone explains as much.
     """
+    problem, values = answers.problem, answers.values
     for transposing in (e for e in expectations(problem) if e.transposed):
         # The blank that each number was meant for, and the sheet with every number put there.
         meant = {blank: blank.transposed if _transposes(transposing, blank) else blank for blank in values}
         moved = {blank for blank in values if values.get(meant[blank]) != values[blank]}
         back = {meant[blank]: number for blank, number in values.items()}
         wrong = {blank: number for blank, number in back.items() if number != problem.key[blank]}
-        for fit in _fits_alone(problem, back, wrong) if moved else ():
+        for fit in _fits_alone(_Answers(problem, back, wrong)) if moved else ():
             (other,) = fit.held
             # A number is accounted for if it is right where it was meant, or explained there.
             accounted = {blank for blank in values if meant[blank] not in wrong or meant[blank] in fit.explained}
@@ -134,24 +157,27 @@ def _worked_out_with_both(problem: Problem, wrong: Values, first: Expectation, s
     """
     for blank in first.wrong_answers.keys() & second.wrong_answers.keys() & wrong.keys():
         right, by_first, by_second = problem.key[blank], first.wrong_answers[blank], second.wrong_answers[blank]
-        if blank.field == "count" and wrong[blank] in (by_first + by_second - right, by_first * by_second // right):
+        added, multiplied = by_first + by_second - right, by_first * by_second
+        if blank.field == "count" and (wrong[blank] == added or wrong[blank] * right == multiplied):
             yield blank
 
 
-def _fit(
-    problem: Problem, values: Values, wrong: Values, held: tuple[Expectation, ...], explained: frozenset[Blank]
-) -> Iterator[_Fit]:
+def _fit(answers: _Answers, held: tuple[Expectation, ...], explained: frozenset[Blank]) -> Iterator[_Fit]:
     """The fit of expectations `held` at once, or nothing if they explain too little or contradict too much.
 
-    `explained` are those of the `wrong` blanks that they account for. Of the other wrong blanks one may be a slip of a
-    digit; the rest may be at most a third as many as the explained ones. Right blanks in which they predict a wrong
-    number may be at most half as many. Nothing either if all that is explained is one slip of a right number.
+    `explained` are those of the wrong blanks that they account for. Of the other wrong blanks, except for those that
+    follow from others and that no expectation is about, one may be a slip of a digit; the rest may be at most a third
+    as many as the explained ones. Right blanks in which they predict a wrong number may be at most half as many.
+    Nothing either if all that is explained is one slip of a right number.
     """
+    problem, values, wrong = answers.problem, answers.values, answers.wrong
     if len(explained) == 1 and is_single_slip(problem.key, {blank: wrong[blank] for blank in explained}):
         return
     predicted = {blank for e in held for blank in e.wrong_answers}
     contradicted = sum(blank in values and blank not in wrong for blank in predicted)
-    left = [blank for blank in wrong if blank not in explained]
+    unexplained_blanks = wrong.keys() - explained
+    following = unexplained_blanks & (answers.following - predicted)
+    left = unexplained_blanks - following
     if len(left) - 1 > len(explained) // 3 or contradicted > len(explained) // 2:
         return
     slipped = any(is_slip(wrong[blank], meant) for blank in left for meant in _meant_numbers(problem, blank, held))
@@ -160,6 +186,7 @@ def _fit(
         return
     cost = (
         SLIP_COST * slipped
+        + FOLLOWING_COST * len(following)
         + CONTRADICTED_COST * contradicted
         + UNEXPLAINED_COST * unexplained
         + SECOND_MISCONCEPTION_COST * (len(held) - 1)

@@ -160,7 +160,7 @@ def test_answers_are_graded_as_the_api_grades_them(capsys: pytest.CaptureFixture
     assert set(result) == {"score", "out_of", "marks", "first_break", "diagnosis"}
     assert (result["score"], result["out_of"], result["first_break"]) == (1, 14, None)
     assert result["diagnosis"]["key"] == "head-as-wide-as-model"
-    assert result["marks"]["queries.rows"] == {"mark": "right", "read_as": 100, "message": ""}
+    assert result["marks"]["queries.rows"] == {"mark": "right", "read_as": 100, "message": "", "repeats": None}
     kinds = [result["marks"][box]["mark"] for box in ("queries.columns", "keys.rows", "output.rows")]
     assert kinds == ["wrong", "unreadable", "empty"]
     lines = read_pdf(capsys, "grade", "llama-7b", str(path)).splitlines()

@@ -30,12 +30,10 @@ def test_a_right_sheet_has_no_break(library: Library) -> None:
 
 def test_wide_keys_are_named_with_the_queries_they_should_meet(library: Library) -> None:
     """Queries of 128 columns, keys of 4096: the scores cannot be computed."""
-    assert first_break(library.variant("llama-7b"), {"queries.columns": 128, "keys.columns": 4096}) == {
-        "at": "scores",
-        "left": "queries.columns",
-        "right": "keys.columns",
-        "message": "“Queries” with 128 columns and “Keys” with 4096 columns leave a gap: these two edges have to meet.",
-    }
+    mismatch = first_break(library.variant("llama-7b"), {"queries.columns": 128, "keys.columns": 4096})
+    assert isinstance(mismatch, dict)
+    assert (mismatch["at"], mismatch["left"], mismatch["right"]) == ("scores", "queries.columns", "keys.columns")
+    assert "“Queries” has 128 columns but “Keys” has 4096 columns" in mismatch["message"]
 
 
 def test_the_first_in_order_of_computation_is_named(library: Library) -> None:
@@ -43,7 +41,7 @@ def test_the_first_in_order_of_computation_is_named(library: Library) -> None:
     mismatch = first_break(library.variant("llama-7b"), LLAMA | {"input.rows": 1, "keys.columns": 4096})
     assert isinstance(mismatch, dict)
     assert (mismatch["at"], mismatch["left"], mismatch["right"]) == ("queries", "input.rows", "queries.rows")
-    assert "with 1 row and" in mismatch["message"]
+    assert "has 1 row but" in mismatch["message"]
 
 
 def test_a_row_left_out_is_named_by_the_box_it_comes_from(library: Library) -> None:

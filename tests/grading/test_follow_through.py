@@ -45,9 +45,7 @@ def test_scores_follow_queries_and_keys(library: Library) -> None:
     assert kinds(report, "follows") == {"scores.rows", "scores.columns"}
     assert kinds(report, "right") == {"queries.columns", "keys.columns"}
     assert report.score == 2 + 2 * 0.5
-    assert {mark.message for mark in report.marks.values() if mark.kind == "follows"} == {
-        "Right, given your earlier answers."
-    }
+    assert not [mark.repeats for mark in report.marks.values() if mark.repeats]
 
 
 def test_a_wrong_input_length_costs_one_box(library: Library) -> None:
@@ -64,6 +62,35 @@ def test_putting_the_input_right_costs_nothing(library: Library) -> None:
     report = marked(library.variant("llama-7b"), answers)
     assert kinds(report, "wrong") == {"queries.rows"}
     assert report.score == 6 + 7 * 0.5
+
+
+def repeated(report: Report) -> dict[str, str]:
+    return {str(blank): str(mark.repeats) for blank, mark in report.marks.items() if mark.repeats}
+
+
+def test_a_mistake_made_again_beside_a_right_answer_is_called_that(library: Library) -> None:
+    """Queries, keys and values of 4096 rows after an input of 100: keys and values repeat the queries' mistake."""
+    wrong = {f"{row}.rows": 4096 for row in ("queries", "keys", "values")}
+    report = marked(library.variant("llama-7b"), LLAMA | wrong)
+    assert repeated(report) == {"keys.rows": "queries.rows", "values.rows": "queries.rows"}
+    assert all("“Queries”" in report.marks[blank].message for blank in report.marks if str(blank) in repeated(report))
+    assert report.as_json()["marks"]["keys.rows"]["repeats"] == "queries.rows"  # type: ignore[index]
+
+
+def test_keys_and_values_of_the_wrong_text_are_one_mistake(library: Library) -> None:
+    """The decoder's 25 tokens where the encoder has 90: values repeat keys, and follow from nothing."""
+    variant = library.variant("cross-bart-base")
+    key = {str(blank): size for blank, size in variant.key.items()}
+    report = marked(variant, key | {"keys.rows": 25, "values.rows": 25})
+    assert (kinds(report, "wrong"), repeated(report)) == ({"keys.rows"}, {"values.rows": "keys.rows"})
+
+
+def test_a_sum_with_one_wrong_part_does_not_follow(library: Library) -> None:
+    """Attention of 64 columns added to tokens of 2048: 64 again agrees with one and contradicts the other."""
+    variant = library.variant("walk-llama-3.2-1b")
+    key = {str(blank): size for blank, size in variant.key.items()}
+    report = marked(variant, key | {"attended.columns": 64, "residual.columns": 64})
+    assert repeated(report) == {"residual.columns": "attended.columns"}
 
 
 def test_an_answer_does_not_follow_from_another_side(library: Library) -> None:
@@ -240,6 +267,8 @@ def test_following_never_takes_a_mark_and_never_gives_the_truth_s(filled: tuple[
     assert kinds(report, "right") == right
     assert not kinds(report, "follows") & right
     assert len(right) <= report.score <= len(answers)
+    assert all(mark.kind == "follows" and report.marks[mark.repeats].kind != "right"
+               for mark in report.marks.values() if mark.repeats)  # fmt: skip
     assert marked(variant, answers) == report
 
 

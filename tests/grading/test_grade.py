@@ -99,9 +99,9 @@ def test_the_report_as_json_has_the_promised_shape(library: Library) -> None:
     marks = report["marks"]
     assert isinstance(marks, dict)
     assert list(marks) == list(LLAMA)
-    assert marks["queries.rows"] == {"mark": "right", "read_as": 100, "message": ""}
+    assert marks["queries.rows"] == {"mark": "right", "read_as": 100, "message": "", "repeats": None}
     assert marks["queries.columns"]["mark"] == "wrong"
-    assert marks["keys.rows"] == {"mark": "empty", "read_as": None, "message": ""}
+    assert marks["keys.rows"] == {"mark": "empty", "read_as": None, "message": "", "repeats": None}
 
 
 @given(st.dictionaries(st.sampled_from(sorted(LLAMA)), st.text(max_size=40)))

@@ -16,7 +16,6 @@ from app.misconceptions.catalogue import MISCONCEPTIONS
 from app.misconceptions.predictions import expectations
 from app.models.architecture import TokensError
 from app.settings import PROJECT
-from app.shapes.table import Blank
 from app.shapes.topics import TopicError
 from app.sheets.library import Library
 from app.sheets.variant import Variant
@@ -135,8 +134,8 @@ def test_hints_on_a_misconception(library: Library) -> None:
     assert hint_messages(variant, LLAMA | {"output.columns": 128}) == [
         library.wording.misconception("no-output-projection", "nudge"),
         library.wording.misconception("no-output-projection", "hint"),
-        "Look again at “Output of this head” (columns). The columns of “Output of this head” have to be as many as the "
-        "columns of “Input to this head”.",
+        "Look again at “Output of this head” (columns). The number of columns of “Output of this head” must equal the "
+        "number of columns of “Input to this head”.",
     ]
 
 
@@ -145,32 +144,84 @@ def test_a_hint_leaves_out_what_follows(library: Library) -> None:
     variant = library.variant("llama-7b")
     assert hint_messages(variant, LLAMA | {"scores.columns": 128, "weights.columns": 128})[2] == (
         "Look again at “Attention scores” (columns). "
-        "The columns of “Attention scores” have to be as many as the rows of “Keys”."
+        "The number of columns of “Attention scores” must equal the number of rows of “Keys”."
     )
 
 
+def hints_of(variant: Variant, answers: Mapping[str, object]) -> list[Hint]:
+    return hinted(variant, grade(variant, {box: str(size) for box, size in answers.items()}))
+
+
 def test_hints_where_nothing_explains_the_sheet(library: Library) -> None:
-    """The first wrong box, then the first link that does not fit, then every wrong box and what the first must fit."""
+    """The first wrong box, then how its matrix is made, then every wrong box and what the first must equal."""
     variant = library.variant("llama-7b")
-    assert hint_messages(variant, LLAMA | {"scores.columns": 77, "values.rows": 31}) == [
-        f"“Values” (rows): {variant.text.nudge(Blank('values', 'rows'))}",
-        "The rows of “Input to this head” and the rows of “Values” have to be equally many, and are not yet. "
-        "“Values” is a product, V = X · W_V: the sides that meet in it have to be equally long, "
-        "and the others are left.",
-        "Look again at “Values” (rows) and “Attention scores” (columns). "
-        "The rows of “Values” have to be as many as the rows of “Input to this head”.",
+    hints = hints_of(variant, LLAMA | {"scores.columns": 77, "values.rows": 31})
+    assert [list(map(str, hint.boxes)) for hint in hints] == [
+        ["values.rows"],
+        ["values.rows"],
+        ["values.rows", "scores.columns"],
     ]
+    assert "W_V" in hints[1].message
+    assert "“Input to this head”" not in hints[1].message  # what it must equal is for the last level
+    assert "“Input to this head”" in hints[2].message
 
 
-def test_a_hint_on_a_link_leaves_typed_numbers_out(library: Library) -> None:
-    """What is wrong in one box may be right in another: 128 typed for the input is the width of a query."""
-    variant = library.variant("llama-7b")
-    report = grade(variant, {"input.columns": "128", "output.columns": "4096", "scores.rows": "9"})
-    assert report.first_mismatch is not None
-    assert "128" in report.first_mismatch.message
-    second = hinted(variant, report)[1]
-    assert second.message.startswith("The columns of “Input to this head” and the columns of “Output of this head”")
-    assert numbers(second.message) == set()
+ROWS = [box for box, size in LLAMA.items() if size == 100]
+
+
+@pytest.mark.parametrize(
+    ("sheet", "wrong"),
+    [
+        ("llama-7b", dict.fromkeys(ROWS, 101)),
+        ("llama-7b", {"queries.columns": 129, "keys.columns": 129, "values.columns": 129}),
+        ("llama-7b", {"input.columns": 777}),
+        ("decode-gpt2", {f"{box}.{field}": 85 for box, field in
+                         [("keys", "rows"), ("values", "rows"), ("scores", "columns"), ("weights", "columns")]}),
+        ("columns-qwen3-0.6b", {"queries.rows": 64, "keys.rows": 64}),
+        ("cross-bart-base", {"input.rows": 26}),
+    ],
+)  # fmt: skip
+def test_no_hint_asks_to_compare_boxes_that_agree_already(sheet: str, wrong: dict[str, int]) -> None:
+    """A box named as equal to a wrong one is right: never one that is wrong, or follows, with the same number."""
+    variant = LIBRARY.variant(sheet)
+    answers = {str(blank): size for blank, size in variant.key.items()} | wrong
+    report = grade(variant, {box: str(size) for box, size in answers.items()})
+    names = {row.key: row.name for row in variant.rows}
+    for hint in hinted(variant, report):
+        _, _, equal = hint.message.partition(" must equal ")
+        named = {key for key, name in names.items() if f"“{name}”" in equal}
+        assert all(report.marks[b].kind == "right" for b in variant.blanks if b.tensor in named and b.field in equal)
+
+
+@pytest.mark.parametrize(
+    ("sheet", "box", "size"),
+    [
+        ("llama-7b", "queries.columns", "head dimension"),
+        ("llama-7b", "input.columns", "embedding dimension"),
+        ("llama-7b", "input.rows", "number of tokens"),
+        ("cross-bart-base", "input.rows", "number of decoder tokens"),
+        ("letters-llama-7b", "queries.columns", "head dimension"),
+        ("columns-qwen3-0.6b", "queries.rows", "head dimension"),
+        ("walk-gpt2", "logits.columns", "size of the vocabulary"),
+        ("costs-llama-7b", "scores_flops.count", "head dimension"),
+        ("layer-mistral-7b", "keys.columns", "key/value heads"),
+    ],
+)
+def test_a_size_that_no_other_row_decides_is_pointed_to_the_description(sheet: str, box: str, size: str) -> None:
+    """Level 2 names the size that the description states."""
+    variant = LIBRARY.variant(sheet)
+    report = grade(variant, {box: "d*d" if variant.worksheet.answers == "letters" else "7777"})
+    hint = write_hint(variant, report, 2)
+    assert hint is not None
+    assert (size in hint.message, list(map(str, hint.boxes))) == (True, [box])
+
+
+@ON_EACH_SHEET
+def test_only_what_is_elementwise_is_called_so(sheet: Variant) -> None:
+    """Softmax, attention and norms mix numbers of a row; only an activation function is elementwise."""
+    for blank in (blank for blank in sheet.blanks if blank.tensor != "hidden"):
+        report = grade(sheet, {str(blank): "d*d*d" if sheet.worksheet.answers == "letters" else "7777"})
+        assert not [hint for hint in hinted(sheet, report) if re.search("entry by entry|elementwise", hint.message)]
 
 
 def test_an_unfinished_sheet_is_led_on(library: Library) -> None:

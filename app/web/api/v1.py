@@ -142,6 +142,7 @@ class MarkEntry(BaseModel):
     mark: str = Field(description="right, follows (from earlier answers), wrong, unreadable or empty.")
     read_as: int | None = Field(description="The number the text was read as.")
     message: str
+    repeats: str | None = Field(description="The box whose mistake this one makes again, beside a right answer.")
 
 
 class MismatchEntry(BaseModel):

@@ -166,14 +166,14 @@ def test_grades_have_the_promised_shape(client: TestClient) -> None:
     )
     assert list(result["marks"]) == BOXES
     assert {tuple(mark) for mark in result["marks"].values()} == {("mark", "read_as", "message")}
-    assert result["marks"]["queries.rows"] == {"mark": "right", "read_as": 100, "message": ""}
+    assert result["marks"]["queries.rows"] == {"mark": "right", "read_as": 100, "message": "", "repeats": None}
     assert (result["marks"]["queries.columns"]["mark"], result["marks"]["queries.columns"]["read_as"]) == (
         "wrong",
         4096,
     )
     assert result["marks"]["queries.columns"]["message"]
     assert (result["marks"]["keys.rows"]["mark"], result["marks"]["keys.rows"]["read_as"]) == ("unreadable", None)
-    assert result["marks"]["output.rows"] == {"mark": "empty", "read_as": None, "message": ""}
+    assert result["marks"]["output.rows"] == {"mark": "empty", "read_as": None, "message": "", "repeats": None}
 
 
 def test_a_break_is_named_in_the_grades(client: TestClient) -> None:
