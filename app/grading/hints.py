@@ -72,7 +72,10 @@ def _marked(report: Report, kind: MarkKind) -> list[Blank]:
 
 @dataclass(frozen=True)
 class HintWriter:
-    """Puts the sentences of the hints on one marked sheet together, out of the wording's parts."""
+    """Puts the sentences of the hints on one marked sheet together, out of the wording's parts.
+
+    Long because every sentence is put together here.
+    """
 
     variant: Variant
     report: Report
@@ -171,24 +174,14 @@ class HintWriter:
         """The sizes that the right answer takes, in words: the embedding dimension and the head dimension."""
         symbols = self.variant.expression(blank).symbols
         named = self.variant.wording.sections["stated-sizes"]
-        return self._and(list(dict.fromkeys(self._size(symbol) for symbol in named if symbol in symbols)))
+        return self._and(
+            list(dict.fromkeys(_size_in_words(self.variant, symbol) for symbol in named if symbol in symbols))
+        )
 
     def _stated_size(self, blank: Blank) -> str:
         """The size that the right answer is, in words; empty if it is a product, a sum or a plain number."""
         expression = self.variant.expression(blank)
-        return self._size(str(expression)) if str(expression) in expression.symbols else ""
-
-    def _size(self, symbol: str) -> str:
-        """A size as the description of this model names it; empty if no description states it.
-
-        Without grouped queries there is one number of heads, and where values are as wide as keys one head dimension.
-        """
-        a, named = self.variant.architecture, self.variant.wording.sections["stated-sizes"]
-        if symbol in "HG" and a.G == a.H:
-            symbol = "heads"
-        elif symbol == "d_v" and a.d_v == a.d_h:
-            symbol = "d_h"
-        return str(named.get(symbol, ""))
+        return _size_in_words(self.variant, str(expression)) if str(expression) in expression.symbols else ""
 
     def _say(self, key: str, **words: str) -> str:
         """A sentence of the wording's section "hints"."""
@@ -236,3 +229,16 @@ class HintWriter:
     def _join(self, names: list[str]) -> str:
         """The names with the wording's comma between them; at least one."""
         return reduce(lambda before, after: self._say("comma", before=before, after=after), names)
+
+
+def _size_in_words(variant: Variant, symbol: str) -> str:
+    """A size as the description of this model names it; empty if no description states it.
+
+    Without grouped queries there is one number of heads, and where values are as wide as keys one head dimension.
+    """
+    a = variant.architecture
+    if symbol in "HG" and a.G == a.H:
+        symbol = "heads"
+    elif symbol == "d_v" and a.d_v == a.d_h:
+        symbol = "d_h"
+    return str(variant.wording.sections["stated-sizes"].get(symbol, ""))

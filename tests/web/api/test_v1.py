@@ -165,7 +165,7 @@ def test_grades_have_the_promised_shape(client: TestClient) -> None:
         ["queries.columns"],
     )
     assert list(result["marks"]) == BOXES
-    assert {tuple(mark) for mark in result["marks"].values()} == {("mark", "read_as", "message")}
+    assert {tuple(mark) for mark in result["marks"].values()} == {("mark", "read_as", "message", "repeats")}
     assert result["marks"]["queries.rows"] == {"mark": "right", "read_as": 100, "message": "", "repeats": None}
     assert (result["marks"]["queries.columns"]["mark"], result["marks"]["queries.columns"]["read_as"]) == (
         "wrong",
