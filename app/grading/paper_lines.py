@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from app.grading.grade import AnswersError, Report, grade
 from app.sheets.variant import Variant
+from app.translation import gettext as _
 
 MAX_PAPER_LINES = 1_000  # of one form
 MAX_PAPER_LINE_LENGTH = 4_000  # characters
@@ -41,7 +42,8 @@ def numbered_lines(typed: str) -> tuple[tuple[int, str], ...]:
     lines = typed.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     filled = tuple((number, line) for number, line in enumerate(lines, start=1) if line.strip())
     if len(filled) > MAX_PAPER_LINES:
-        raise AnswersError(f"At most {MAX_PAPER_LINES:,} lines can be marked at once: do it in parts.")
+        problem = _("At most {most:,} lines can be graded at once: enter them in parts.")
+        raise AnswersError(problem.format(most=MAX_PAPER_LINES))
     return filled
 
 
@@ -62,13 +64,15 @@ def mark_line(variant: Variant, name: str, answers: str, line_number: int) -> Ma
     for more answers than blanks, a line of more than MAX_PAPER_LINE_LENGTH characters, and too long a name.
     """
     if len(name) + len(answers) > MAX_PAPER_LINE_LENGTH:
-        raise AnswersError(f"Line {line_number} is longer than any sheet: one student stands on one line.")
+        problem = _("Line {number} is too long: write the answers of one student on each line.")
+        raise AnswersError(problem.format(number=line_number))
     texts = tuple("" if text in EMPTY_ANSWERS else text for text in answers.split())
     if len(texts) > len(variant.blanks):
-        raise AnswersError(
-            f"Line {line_number} has {len(texts)} answers, and the sheet has {len(variant.blanks)} boxes: "
+        problem = _(
+            "Line {number} has {answers} answers, but the sheet has {boxes} boxes: "
             "write no spaces inside an answer, and a colon after the name."
         )
+        raise AnswersError(problem.format(number=line_number, answers=len(texts), boxes=len(variant.blanks)))
     filled = texts + ("",) * (len(variant.blanks) - len(texts))
     by_blank = dict(zip(map(str, variant.blanks), texts, strict=False))
     return MarkedPaper(_printable_name(name), filled, grade(variant, by_blank))
@@ -89,7 +93,6 @@ def _printable_name(name: str) -> str:
     """
     shown = " ".join("".join(char if char.isprintable() or char in _JOINERS else " " for char in name).split())
     if len(shown) > MAX_TYPED_NAME_LENGTH:
-        raise AnswersError(
-            f"“{shown[:30]}…” is {len(shown):,} characters long; at most {MAX_TYPED_NAME_LENGTH} fit on a line."
-        )
+        problem = _("The name “{start}…” has {length:,} characters: shorten it to {most} at most.")
+        raise AnswersError(problem.format(start=shown[:30], length=len(shown), most=MAX_TYPED_NAME_LENGTH))
     return shown

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from app.translation import gettext as _
+
 LAYOUTS = ("half", "pair", "full")
 PAPERS = ("letter", "a4")
 FIGURES = ("none", "aid", "blank")
@@ -69,15 +71,16 @@ class HandoutOptions:
             ("back", self.back, (NO_BACK, *tickets)),
         ):
             if chosen not in choices:
-                raise HandoutError(f"There is no {name} “{chosen[:40]}”; there are: {', '.join(choices)}.")
-        for name, number, least, most in (
-            ("sheets", self.sheets, 1, MAX_SHEETS),
-            ("seed", self.seed, 0, MAX_HANDOUT_SEED),
-        ):
-            if not least <= number <= most:
-                raise HandoutError(f"The number of {name} must be from {least} to {most:,}, not {number:,}.")
+                problem = _("“{chosen}” is not an option for “{name}”: choose one of {choices}.")
+                raise HandoutError(problem.format(name=name, chosen=chosen[:40], choices=", ".join(choices)))
+        if not 1 <= self.sheets <= MAX_SHEETS:
+            problem = _("Choose a number of sheets from 1 to {most:,}, not {number:,}.")
+            raise HandoutError(problem.format(most=MAX_SHEETS, number=self.sheets))
+        if not 0 <= self.seed <= MAX_HANDOUT_SEED:
+            problem = _("Choose a seed from 0 to {most:,}, not {number:,}.")
+            raise HandoutError(problem.format(most=MAX_HANDOUT_SEED, number=self.seed))
         if self.variants and self.has_fixed_length:
-            raise HandoutError("Versions differ in their number of tokens: leave it out, or ask for copies.")
+            raise HandoutError(_("Versions differ in number of tokens: leave “Tokens” empty, or print one version."))
         return self
 
 
@@ -91,7 +94,8 @@ def printable_line(text: str, max_length: int = MAX_PRINTED_LINE_LENGTH) -> str:
     """
     line = " ".join("".join(char if _is_printable(char) else " " for char in text).split())
     if len(line) > max_length:
-        raise HandoutError(f"“{line[:30]}…” is {len(line):,} characters long; at most {max_length} fit on a line.")
+        problem = _("“{start}…” has {length:,} characters: shorten it to {most} at most, so that it fits on one line.")
+        raise HandoutError(problem.format(start=line[:30], length=len(line), most=max_length))
     return line
 
 

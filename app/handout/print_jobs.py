@@ -15,6 +15,7 @@ from pathlib import Path
 
 from app.sheets.exit_tickets import Ticket
 from app.sheets.library import Library
+from app.translation import gettext as _
 
 from .document import font_check_document, handout_documents
 from .options import HandoutError, HandoutOptions, printable_line
@@ -38,7 +39,7 @@ class PrinterBusyError(HandoutError):
     """Too many handouts are being made at the moment; one sentence that says when to try again."""
 
     def __init__(self) -> None:
-        super().__init__("Many handouts are being made just now: try again in a minute.")
+        super().__init__(_("The server is creating many handouts right now: try again in a minute."))
 
 
 @dataclass
@@ -93,7 +94,7 @@ class PrintJobFolder:
         except (FileNotFoundError, TypeError):  # a TypeError is for a job of another version of the app
             return None
         if not (job.is_ready or job.problem) and quiet_s > ABANDONED_AFTER_S:
-            job.problem = "This handout was lost when the server stopped: make it again."
+            job.problem = _("This handout was lost when the server stopped: create it again.")
         return job
 
     def read_pdf(self, job: PrintJob) -> bytes | None:
@@ -147,9 +148,8 @@ class HandoutPrinter:
         Raises HandoutError for more than MAX_DOWNLOAD_SHEETS, PrinterBusyError, and what Library raises.
         """
         if options.sheets > MAX_DOWNLOAD_SHEETS:
-            raise HandoutError(
-                f"More than {MAX_DOWNLOAD_SHEETS} sheets are made from the page of this handout, with progress shown."
-            )
+            problem = _("A direct download has at most {most} sheets: press “Create” on the handout’s page instead.")
+            raise HandoutError(problem.format(most=MAX_DOWNLOAD_SHEETS))
         with self._waiting_slot():
             documents = handout_documents(options, plan_sheets(library, options), self._tickets, base_url)
             return self._renderer.render_handout(documents)
@@ -236,7 +236,7 @@ class HandoutPrinter:
             job.problem = str(error)
             self._folder.save(job)
         except BaseException:
-            job.problem = "Something went wrong on our side. Try again."
+            job.problem = _("Something went wrong on the server. Try again.")
             self._folder.save(job)
             raise
         finally:

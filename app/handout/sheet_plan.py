@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from app.sheets.library import Library
 from app.sheets.variant import Variant
+from app.translation import ngettext
 
 from .options import HandoutError, HandoutOptions
 
@@ -72,7 +73,12 @@ def _differing_sheets(library: Library, options: HandoutOptions, progress: Repor
         seed_number += 1
         repeats = repeats + 1 if variant.code in sheets else 0
         if repeats > EXTRA_SEEDS_TRIED + options.sheets:
-            raise HandoutError(f"“{options.worksheet}” has only {len(sheets)} versions that differ: ask for fewer.")
+            problem = ngettext(
+                "“{worksheet}” has only {count} version: print the same sheet for everyone.",
+                "“{worksheet}” has only {count} different versions: print at most {count} sheets.",
+                len(sheets),
+            )
+            raise HandoutError(problem.format(worksheet=options.worksheet, count=len(sheets)))
         sheets.setdefault(variant.code, HandoutSheet(variant))
         if progress:
             progress(len(sheets), options.sheets)

@@ -18,6 +18,8 @@ from queue import SimpleQueue
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+from app.translation import gettext as _
+
 from .document import MakeDocument, TypstData
 from .options import HandoutError
 from .pdf_binder import PdfBinder
@@ -43,7 +45,7 @@ class TypstRenderer:
         """Take also the fonts in the folder `fonts`, if it is there. Compilers are made when they are first needed."""
         self._font_folders = _font_folders(fonts)
         self._free_compilers: SimpleQueue[Compiler | None] = SimpleQueue()
-        for _ in range(COMPILERS_PER_RENDERER):
+        for _place in range(COMPILERS_PER_RENDERER):
             self._free_compilers.put(None)  # a place for a compiler
         # Make the data of one document at a time, in Python, while the compiler typesets the one before it: made in
         # two threads at once, both would be late and no compiler busy.
@@ -108,7 +110,7 @@ class TypstRenderer:
         return [SERIF, *packaged, *sorted(families - set(packaged))]
 
 
-def _evict_typst_cache(_: object = None) -> None:
+def _evict_typst_cache(_event: object = None) -> None:
     """Free the memory that Typst keeps for a document that will not be typeset again.
 
     Typst has no call for that. It evicts what went unused for TYPST_CACHE_MAX_AGE compilations, so one compilation more
@@ -118,7 +120,7 @@ def _evict_typst_cache(_: object = None) -> None:
     from typst import Compiler
 
     compiler = Compiler(str(TEMPLATE), ignore_system_fonts=True)
-    for _ in range(TYPST_CACHE_MAX_AGE + 1):
+    for _round in range(TYPST_CACHE_MAX_AGE + 1):
         compiler.compile(input=b"nothing", format="svg")
 
 
@@ -137,8 +139,10 @@ def _as_handout_error(error: Exception) -> Exception:
     letters = missing.group(1)[:40]
     points = ", ".join(f"U+{ord(char):04X}" for char in dict.fromkeys(letters[:4]))
     absent = [package for package in FONT_PACKAGES if importlib.util.find_spec(package) is None]
-    installed = f"install {' and '.join(absent)}, or " if absent else ""
-    return HandoutError(
-        f"No installed font has the letters “{letters}” ({points}): {installed}put a font that has them into "
-        "the folder “fonts” in the app's data folder, or change the text."
-    )
+    problem = _("No font on this server can print “{letters}” ({points}): change the text.")
+    advice = _("An operator can add a font in the folder “fonts” of the app’s data folder.")
+    if absent:
+        advice = _(
+            "An operator can install {packages}, or add a font in the folder “fonts” of the app’s data folder."
+        ).format(packages=", ".join(absent))
+    return HandoutError(f"{problem.format(letters=letters, points=points)} {advice}")

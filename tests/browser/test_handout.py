@@ -19,7 +19,7 @@ def test_the_pages_follow_the_options(page: Page) -> None:
     page.get_by_label("full pages", exact=True).check()
     expect(page.locator(".sheets img")).to_have_count(2)
     page.get_by_label("Course").fill("Zürich & Söhne")
-    expect(page.get_by_role("link", name="Download the PDF")).to_have_attribute(
+    expect(page.get_by_role("link", name="Download PDF")).to_have_attribute(
         "href", "/handout.pdf?worksheet=llama-7b&course=Z%C3%BCrich+%26+S%C3%B6hne&layout=full"
     )
     expect(page).to_have_url(re.compile(r"&layout=full$"))
@@ -27,7 +27,7 @@ def test_the_pages_follow_the_options(page: Page) -> None:
     page.reload()
     expect(page.get_by_label("Course")).to_have_value("Zürich & Söhne")
     with page.expect_download() as download:
-        page.get_by_role("link", name="Download the PDF").click()
+        page.get_by_role("link", name="Download PDF").click()
     assert download.value.suggested_filename == "llama-7b.pdf"
 
 
@@ -48,11 +48,11 @@ def test_the_decoders_length_is_asked_for_where_there_is_a_decoder(page: Page) -
 def test_a_class_list_is_made_with_progress(page: Page) -> None:
     """Names typed in become a handout that says when it is ready."""
     page.goto("/handout")
-    page.get_by_text("For a class list").click()
+    page.get_by_text("Print names on the sheets").click()
     page.get_by_label("Names", exact=True).fill("\n".join(f"Student {at}" for at in range(120)))
-    page.get_by_role("button", name="Make one for each name").click()
+    page.get_by_role("button", name="Create a sheet for each name").click()
     with page.expect_download() as download:
-        page.get_by_role("link", name="Download the PDF").click(timeout=60_000)
+        page.get_by_role("link", name="Download PDF").click(timeout=60_000)
     assert download.value.path().read_bytes().startswith(b"%PDF")
 
 
@@ -81,14 +81,14 @@ def test_axe_finds_nothing_and_nothing_is_too_wide(browser: Browser, shared_app:
         page.goto(address)
         assert_accessible_in_all_looks(page)
     page.get_by_label("Answers").fill("Ada: 100 4096 100 4096 100 4096 100 4096 ?")
-    page.get_by_role("button", name="Mark them").click()
+    page.get_by_role("button", name="Grade").click()
     expect(page.locator(".marked")).to_be_visible()
     assert_accessible_in_all_looks(page)
     page.goto("/handout")
-    page.get_by_text("For a class list").click()
+    page.get_by_text("Print names on the sheets").click()
     page.get_by_label("Names", exact=True).fill("ᚠ")
-    page.get_by_role("button", name="Make one for each name").click()
-    expect(page.get_by_role("alert")).to_contain_text("No installed font")
+    page.get_by_role("button", name="Create a sheet for each name").click()
+    expect(page.get_by_role("alert")).to_contain_text("No font on this server")
     assert_accessible_in_all_looks(page)
     context.close()
 
@@ -99,10 +99,10 @@ def test_a_handout_is_made_without_script(browser: Browser, shared_app: Server) 
     page = context.new_page()
     page.goto("/handout")
     page.get_by_label("full pages", exact=True).check()
-    page.get_by_role("button", name="Show the pages").click()
+    page.get_by_role("button", name="Update preview").click()
     expect(page.locator(".sheets img")).to_have_count(2)
-    page.get_by_text("For a class list").click()
+    page.get_by_text("Print names on the sheets").click()
     page.get_by_label("Names", exact=True).fill("Ada\nBo")
-    page.get_by_role("button", name="Make one for each name").click()
-    expect(page.get_by_role("link", name="Download the PDF")).to_be_visible(timeout=30_000)
+    page.get_by_role("button", name="Create a sheet for each name").click()
+    expect(page.get_by_role("link", name="Download PDF")).to_be_visible(timeout=30_000)
     context.close()

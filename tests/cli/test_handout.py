@@ -80,8 +80,8 @@ def test_a_roster_comes_through_a_pipe_and_the_pdf_goes_out_through_one(
         (["llama-7b", "-o", "x.pdf", "--tokens", "ten"], "--tokens must be a whole number"),
         (["llama-7b", "-o", "x.pdf", "--roster", "/nowhere.csv"], "/nowhere.csv cannot be read"),
         (["llama-7b", "-o", "/nowhere/x.pdf"], "/nowhere/x.pdf cannot be written"),
-        (["llama-7b", "-o", "x.pdf", "--back", "diary"], "There is no back “diary”"),
-        (["llama-7b", "-o", "x.pdf", "--course", "ᚠ"], "No installed font has the letters “ᚠ”"),
+        (["llama-7b", "-o", "x.pdf", "--back", "diary"], "“diary” is not an option"),
+        (["llama-7b", "-o", "x.pdf", "--course", "ᚠ"], "can print “ᚠ”"),
         (["llama-7b", "-o", "x.pdf", "--variants", "2", "--copies", "2"], "not allowed with"),
     ],
 )

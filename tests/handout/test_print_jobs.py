@@ -33,7 +33,7 @@ def test_jobs_go_after_an_hour_and_one_that_stands_still_says_so(tmp_path: Path)
     jobs, job = PrintJobFolder(tmp_path), PrintJob("One head", 2000)
     jobs.save(job)
     state = tmp_path / f"{job.key}.json"
-    for age, problem in ((60, ""), (600, "This handout was lost when the server stopped: make it again.")):
+    for age, problem in ((60, ""), (600, "This handout was lost when the server stopped: create it again.")):
         os.utime(state, (time.time() - age,) * 2)
         jobs.delete_expired()
         stored = jobs.find(job.key)

@@ -176,7 +176,7 @@ def test_names_in_every_script_are_set() -> None:
 
 def test_a_letter_without_a_font_is_named() -> None:
     """No empty box is printed: a sentence says which letter and what to do."""
-    with pytest.raises(HandoutError, match=r"No installed font has the letters “ᚠ.*U\+16A0.*put a font"):
+    with pytest.raises(HandoutError, match=r"“ᚠ.*U\+16A0.*add a font"):
         handout_pdf(HandoutOptions(), ["ᚠ"])
 
 
@@ -344,10 +344,10 @@ def test_parts_are_bound_with_their_tags(monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"layout": "third"}, "There is no layout “third”; there are: half, pair, full."),
-        ({"back": "diary"}, "There is no back “diary”; there are: none, classic."),
-        ({"sheets": 0}, "sheets must be from 1 to 5,000"),
-        ({"variants": True, "tokens": 50}, "leave it out"),
+        ({"layout": "third"}, "“third” is not an option for “layout”: choose one of half, pair, full."),
+        ({"back": "diary"}, "“diary” is not an option for “back”: choose one of none, classic."),
+        ({"sheets": 0}, "from 1 to 5,000"),
+        ({"variants": True, "tokens": 50}, "leave “Tokens” empty"),
     ],
 )
 def test_options_that_cannot_be_used_are_told(change: dict[str, object], sentence: str) -> None:
@@ -358,5 +358,5 @@ def test_options_that_cannot_be_used_are_told(change: dict[str, object], sentenc
 
 def test_a_course_that_is_too_long_is_told() -> None:
     """It would run over the page."""
-    with pytest.raises(HandoutError, match="at most 120"):
+    with pytest.raises(HandoutError, match="121 characters"):
         handout_pdf(HandoutOptions(course="x" * 121))

@@ -18,6 +18,7 @@ from app.shapes.shapes_json import shapes
 from app.sheets.sheet_json import variant_json
 from app.sheets.variant import Variant
 from app.sheets.worksheet import Model
+from app.translation import gettext as _
 from app.web.shared.services import Services, ServicesDep
 
 router = APIRouter(prefix="/api/v1", tags=["v1"])
@@ -59,7 +60,7 @@ class ImportRequest(BaseModel):
 
     config: dict[str, Any] | None = Field(None, description="A config.json.")
     hub: str | None = Field(None, description="A name on the Hub, such as org/name, in place of a config.")
-    name: str = Field("", description="What sheets call it; else the name on the Hub or in the config.")
+    name: str = Field("", description="What sheets call it; by default the name on the Hub or in the config.")
 
 
 class WorksheetEntry(BaseModel):
@@ -106,13 +107,13 @@ class VariantRequest(BaseModel):
 class VariantEntry(BaseModel):
     """A sheet without its answers."""
 
-    code: str = Field(description="Letters that open this very sheet: at /v/{code}, and in grade.")
+    code: str = Field(description="The sheet's code, which opens it at /v/{code} and names it in POST /grade.")
     worksheet: str
     seed: int
     model: str
     topic: str
     tokens: int
-    decoder_tokens: int | None = Field(description="Length of the decoder's text; null where none is read.")
+    decoder_tokens: int | None = Field(description="Number of decoder tokens; null on a sheet without a decoder.")
     title: str
     description: str
     task: str
@@ -137,9 +138,9 @@ class GradeRequest(BaseModel):
 
 
 class MarkEntry(BaseModel):
-    """What one box got."""
+    """The mark of one box."""
 
-    mark: str = Field(description="right, follows (from earlier answers), wrong, unreadable or empty.")
+    mark: str = Field(description="right, follows (consistent with an earlier mistake), wrong, unreadable or empty.")
     read_as: int | None = Field(description="The number the text was read as.")
     message: str
     repeats: str | None = Field(description="The box whose mistake this one makes again, beside a right answer.")
@@ -172,7 +173,7 @@ class HintEntry(BaseModel):
 
 
 class MisconceptionEntry(BaseModel):
-    """A misconception of the catalogue; on sheets of other topics it does not show."""
+    """A misconception of the catalogue, and the topics of the sheets on which it can show."""
 
     key: str
     topics: list[str]
@@ -182,12 +183,12 @@ class MisconceptionEntry(BaseModel):
 class GradeReport(BaseModel):
     """The marks of a sheet."""
 
-    score: int | float = Field(description="Right boxes, and a share of those that follow.")
+    score: int | float = Field(description="Right boxes, and a share of those consistent with an earlier mistake.")
     out_of: int
     marks: dict[str, MarkEntry]
     first_break: MismatchEntry | None
     diagnosis: DiagnosisEntry | None
-    hint: HintEntry | None = Field(None, description="Where asked for; null if all is right or nothing was tried.")
+    hint: HintEntry | None = Field(None, description="If asked for; null if all is right or no box holds a number.")
 
 
 class ForwardRequest(BaseModel):
@@ -223,7 +224,7 @@ def import_model(services: ServicesDep, body: ImportRequest) -> ModelDetail:
         )
     if body.config is not None and body.hub is None:
         return _model_detail(import_config(services.store, services.library.wording, body.config, "pasted", body.name))
-    raise HTTPException(422, "Give either a config (the object of a config.json) or a hub (a name such as org/name).")
+    raise HTTPException(422, _("Give either “config” (the object of a config.json) or “hub” (such as org/name)."))
 
 
 @router.get("/models/{key}", name="api_show_model")
@@ -306,16 +307,16 @@ def _requested_variant(services: Services, body: GradeRequest) -> Variant:
     nor code, and WorksheetError for what does not exist.
     """
     if (body.worksheet is None) == (body.code is None):
-        raise HTTPException(422, "Give either a worksheet (its key) or the code of a sheet.")
+        raise HTTPException(422, _("Give either “worksheet” (its key) or “code” (of a sheet)."))
     if body.code is not None:
         if (body.seed, body.model, body.tokens) != (None, None, None):
-            raise HTTPException(422, "A code says all sizes of its sheet: leave out seed, model and tokens.")
+            raise HTTPException(422, _("A code fixes all sizes of its sheet: leave out seed, model and tokens."))
         return variant_from_code(services.library, services.store, body.code)
     worksheet, library = body.worksheet or "", library_with_model(services.library, services.store, body.model)
     if body.seed is None:
         return library.variant(worksheet, body.model, body.tokens)
     if body.tokens is not None:
-        raise HTTPException(422, "A seed draws the tokens: give one or the other.")
+        raise HTTPException(422, _("A seed chooses the number of tokens: give either “seed” or “tokens”."))
     return library.seeded(worksheet, body.seed, body.model)
 
 
@@ -327,7 +328,7 @@ def run_forward(services: ServicesDep, body: ForwardRequest) -> dict[str, Any]:
     503 while too many wait or after the process died; 504 where it took too long.
     """
     if (body.model is None) == (body.config is None):
-        raise HTTPException(422, "Give either a model (its key) or a config (the object of a config.json).")
+        raise HTTPException(422, _("Give either “model” (its key) or “config” (the object of a config.json)."))
     options = body.model_dump(include={"topic", "head", "device", "dtype", "seed"})
     if body.model is not None:
         architecture = library_with_model(services.library, services.store, body.model).model(body.model).architecture

@@ -12,6 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from app.handout.options import MAX_HANDOUT_SEED, MAX_SHEETS, HandoutError, HandoutOptions
 from app.settings import Settings
+from app.translation import gettext as _
 from app.web.shared.forms import whole_number
 
 MAX_FIELD_LENGTH = 500  # longer texts are cut, and then refused as too long for a line or as unknown
@@ -75,11 +76,11 @@ class HandoutForm(BaseModel):
             model=self.model,
             course=self.course,
             date=self.date,
-            sheets=_parse_number(self.sheets, "number of sheets", MAX_SHEETS, lowest=1),
+            sheets=_parse_number(self.sheets, _("Number of sheets"), MAX_SHEETS, lowest=1),
             variants=variants,
-            tokens=None if variants else _parse_length(self.tokens, "number of tokens"),
-            decoder_tokens=None if variants else _parse_length(self.decoder_tokens, "number of decoder tokens"),
-            seed=_parse_number(self.seed or "0", "seed", MAX_HANDOUT_SEED),
+            tokens=None if variants else _parse_length(self.tokens, _("Tokens")),
+            decoder_tokens=None if variants else _parse_length(self.decoder_tokens, _("Decoder tokens")),
+            seed=_parse_number(self.seed or "0", _("Seed"), MAX_HANDOUT_SEED),
             layout=self.layout,
             paper=self.paper,
             back=self.back,
@@ -123,5 +124,6 @@ def _parse_number(text: str, label: str, highest: int, *, lowest: int = 0) -> in
     number = whole_number(text.strip(), highest, lowest=lowest)
     if number is None:
         typed = text.strip()[:30]
-        raise HandoutError(f"The {label} must be a whole number from {lowest:,} to {highest:,}, not “{typed}”.")
+        problem = _("“{label}” must be a whole number from {lowest:,} to {highest:,}, not “{typed}”.")
+        raise HandoutError(problem.format(label=label, lowest=lowest, highest=highest, typed=typed))
     return number

@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 
 from app.handout.print_jobs import HandoutPrinter, PrintJob
 from app.store import Teacher
+from app.translation import gettext as _
 from app.web.handouts.handout_form import pdf_response
 from app.web.shared.permissions import MaybeTeacher
 from app.web.shared.services import ServicesDep
@@ -58,5 +59,5 @@ def _find_job(printer: HandoutPrinter, key: str, teacher: Teacher | None) -> Pri
     """
     job = printer.find_job(key, teacher.id if teacher else None)
     if job is None:
-        raise HTTPException(404, "This handout is no longer kept: make it again from its page.")
+        raise HTTPException(404, _("This handout has been deleted: create it again from its page."))
     return job

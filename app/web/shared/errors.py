@@ -24,6 +24,7 @@ from app.models.config_fields import ConfigError
 from app.shapes.topics import TopicError
 from app.sheets.seeds import SeedError
 from app.sheets.worksheet import WorksheetError
+from app.translation import gettext as _
 from app.web.shared.passwords import PasswordsBusyError
 from app.web.shared.permissions import NotSignedInError
 from app.web.shared.rate_limits import TooManyGuessesError
@@ -99,7 +100,8 @@ def _core_error(request: Request, error: Exception) -> Response:
 def _http_exception(request: Request, error: Exception) -> Response:
     """The status, headers and sentence of an HTTPException; a 404 or 405 without a sentence of its own gets ours."""
     assert isinstance(error, HTTPException)  # noqa: S101 - registered for this class alone
-    sentences = {404: "There is no such page here.", 405: "This address does not take that kind of request."}
+    wrong_method = _("This address doesn’t accept {method} requests: go back, and use the form on the page.")
+    sentences = {404: _("There is no page at this address."), 405: wrong_method.format(method=request.method)}
     plain = isinstance(error.detail, str) and error.detail not in ("Not Found", "Method Not Allowed")
     sentence = error.detail if plain else sentences.get(error.status_code, error.detail)
     return _error_response(request, error.status_code, sentence, dict(error.headers or {}))
@@ -140,15 +142,15 @@ def _invalid_request(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)  # noqa: S101 - registered for this class alone
     first = error.errors()[0]
     if first["type"] == "json_invalid":
-        return _error_response(request, 422, "The body of this request is not JSON.")
+        return _error_response(request, 422, _("The body of this request is not JSON."))
     where = ".".join(str(part) for part in first["loc"] if part not in ("body", "query", "path"))
-    return _error_response(request, 422, f"{where or 'The request'}: {first['msg']}.")
+    return _error_response(request, 422, f"{where or _('The request')}: {first['msg']}.")
 
 
 def _no_database(request: Request, error: Exception) -> Response:
     """503 while the database does not answer; the log holds the class of the error, not its text with people's data."""
     log.error("database: %s", type(error).__name__)
-    sentence = "The database does not answer just now. Nothing typed is lost: try again in a moment."
+    sentence = _("The database isn’t responding right now. Nothing you typed is lost: try again in a moment.")
     return _error_response(request, 503, sentence, {"Retry-After": "2"})
 
 
@@ -158,4 +160,5 @@ def _client_disconnected(request: Request, error: Exception) -> Response:
 
 def _unexpected_error(request: Request, error: Exception) -> Response:
     # Starlette answers this outside of every middleware, the guard too.
-    return _error_response(request, 500, "Something went wrong on our side. Nothing typed is lost: try again.", HEADERS)
+    sentence = _("Something went wrong on the server. Nothing you typed is lost: try again.")
+    return _error_response(request, 500, sentence, HEADERS)

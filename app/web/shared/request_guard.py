@@ -8,6 +8,8 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from app.translation import gettext as _
+
 MAX_BODY = 2_000_000  # bytes; the largest legitimate request is a config.json of a megabyte
 
 HEADERS = {
@@ -36,7 +38,8 @@ class Guard:
             return
         send = _with_headers(send)
         if scope["method"] not in ("GET", "HEAD", "OPTIONS") and _is_cross_site(Headers(scope=scope)):
-            await _refusal_response(scope, "This form was sent from another site.", 403)(scope, receive, send)
+            sentence = _("This form was sent from another site: open the page here and try again.")
+            await _refusal_response(scope, sentence, 403)(scope, receive, send)
             return
         await self._with_size_limit(scope, receive, send)
 
@@ -44,7 +47,9 @@ class Guard:
         """Run the app; 413 for a body over MAX_BODY: without running it where the stated length is over it already,
         else as soon as too much has come.
         """
-        refusal = _refusal_response(scope, f"A request may be at most {MAX_BODY:,} bytes long.", 413)
+        refusal = _refusal_response(
+            scope, _("A request may have at most {most:,} bytes: send less at once.").format(most=MAX_BODY), 413
+        )
         length = Headers(scope=scope).get("content-length", "")
         if length.isdigit() and int(length) > MAX_BODY:
             await refusal(scope, receive, send)

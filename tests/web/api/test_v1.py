@@ -330,8 +330,8 @@ def test_a_config_is_run_in_place_of_a_model(client: TestClient, runner: FakeRun
 @pytest.mark.parametrize(
     ("body", "status", "said"),
     [
-        ({}, 422, "either a model"),
-        ({"model": "llama-7b", "config": LLAMA}, 422, "either a model"),
+        ({}, 422, "either “model”"),
+        ({"model": "llama-7b", "config": LLAMA}, 422, "either “model”"),
         ({"model": "nope"}, 404, "there are:"),
         ({"config": []}, 422, "config"),
         ({"config": {}}, 422, "model_type"),
@@ -449,10 +449,10 @@ def test_a_code_of_an_imported_model_is_graded(client: TestClient) -> None:
 @pytest.mark.parametrize(
     ("asked", "status", "said"),
     [
-        ({}, 422, "either a worksheet"),
-        ({"worksheet": "llama-7b", "code": "BHR-KQ-RM"}, 422, "either a worksheet"),
+        ({}, 422, "either “worksheet”"),
+        ({"worksheet": "llama-7b", "code": "BHR-KQ-RM"}, 422, "either “worksheet”"),
         ({"code": "BHR-KQ-RM", "seed": 1}, 422, "leave out seed"),
-        ({"worksheet": "llama-7b", "seed": 1, "tokens": 5}, 422, "one or the other"),
+        ({"worksheet": "llama-7b", "seed": 1, "tokens": 5}, 422, "either “seed” or “tokens”"),
         ({"worksheet": "llama-7b", "seed": -1}, 422, "from 0 to"),
         ({"worksheet": "llama-7b", "seed": 2**70}, 422, "from 0 to"),
         ({"worksheet": "nothing", "seed": 1}, 404, "no worksheet"),

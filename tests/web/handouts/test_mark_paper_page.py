@@ -24,7 +24,7 @@ def test_lines_typed_from_paper_are_marked(client: TestClient, library: Library)
     page = client.post("/marking", data={"code": code, "typed": typed}).text
     assert "14 of 14" in page
     assert "11 of 14" in page
-    assert "How many numbers does one head work with" in page
+    assert library.wording.sections["misconception-names"]["head-as-wide-as-model"] in page
     assert "&lt;Bo&gt;" in page
     assert page.count('data-mark="empty"') == 12
     assert "Ada: 100 4096" in page
@@ -46,8 +46,8 @@ def test_marks_are_saved_as_a_harmless_csv(client: TestClient, library: Library)
 @pytest.mark.parametrize(
     ("typed", "sentence"),
     [
-        ("Ada: " + "1 " * 15, "Line 1 has 15 answers, and the sheet has 14 boxes"),
-        ("\n\n" + "1" * 5_000, "Line 3 is longer"),
+        ("Ada: " + "1 " * 15, "Line 1 has 15 answers, but the sheet has 14 boxes"),
+        ("\n\n" + "1" * 5_000, "Line 3 is too long"),
         ("1\n" * 1_001, "At most 1,000 lines"),
     ],
 )

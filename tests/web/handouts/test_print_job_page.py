@@ -14,13 +14,13 @@ from tests.helpers.printed import read_pdf
 def test_a_large_handout_shows_its_progress(client: TestClient) -> None:
     """More than a hundred sheets are made while a page says how far they are, without script too."""
     page = client.get("/handout?sheets=120").text
-    assert "Make 120 sheets" in page
-    assert "Download the PDF" not in page
+    assert "Create 120 sheets" in page
+    assert "Download PDF" not in page
     answer = client.post("/handout/class", data={"sheets": "120"}, follow_redirects=False)
     address = answer.headers["location"]
     first = client.get(address)
     assert "<progress" not in first.text or "refresh" in first.headers
-    assert "Download the PDF" in finished_print_job(client, address)
+    assert "Download PDF" in finished_print_job(client, address)
     assert len(read_pdf(client.get(f"{address}.pdf").content)) == 60
 
 
@@ -37,7 +37,7 @@ def test_the_page_of_a_job_does_not_read_its_pdf(client: TestClient, monkeypatch
         return read_bytes(path)
 
     monkeypatch.setattr(Path, "read_bytes", recorded)
-    assert "It is ready" in client.get(address).text
+    assert "The PDF is ready" in client.get(address).text
     assert files == [".json"]
     assert client.get(f"{address}.pdf").status_code == 200
     assert files == [".json", ".json", ".pdf"]
@@ -47,4 +47,4 @@ def test_an_old_job_is_told(client: TestClient) -> None:
     """A handout that is no longer kept has a sentence of its own."""
     answer = client.get("/handout/jobs/none")
     assert answer.status_code == 404
-    assert "no longer kept" in answer.text
+    assert "has been deleted" in answer.text

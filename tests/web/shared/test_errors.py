@@ -31,7 +31,7 @@ def test_an_error_of_ours_is_one_sentence(client: TestClient, monkeypatch: pytes
     broken(client, monkeypatch, RuntimeError("secret detail"))
     response = client.get(address)
     assert response.status_code == 500
-    assert "Something went wrong on our side." in response.text
+    assert "Something went wrong on the server." in response.text
     assert not re.search(r"secret|Traceback|RuntimeError", response.text)
 
 
@@ -45,7 +45,7 @@ def test_a_database_that_does_not_answer_is_said(client: TestClient, monkeypatch
         monkeypatch.setattr(f"app.store.store.Store.{question}", fail)
     response = client.post("/sheet/save", data=LLAMA_FORM)
     assert (response.status_code, response.headers["retry-after"]) == (503, "2")
-    assert "The database does not answer just now." in response.text
+    assert "The database isn’t responding right now." in response.text
     assert client.get("/healthz").status_code == 503
     assert "secret" not in response.text + client.get("/healthz").text
 
@@ -53,11 +53,11 @@ def test_a_database_that_does_not_answer_is_said(client: TestClient, monkeypatch
 @pytest.mark.parametrize(
     ("method", "address", "status", "sentence"),
     [
-        ("GET", "/nope", 404, "There is no such page here."),
-        ("GET", "/static/nope.css", 404, "There is no such page here."),
-        ("GET", "/static/../app/main.py", 404, "There is no such page here."),
-        ("GET", "/sheet/check", 405, "This address does not take that kind of request."),
-        ("DELETE", "/", 405, "This address does not take that kind of request."),
+        ("GET", "/nope", 404, "There is no page at this address."),
+        ("GET", "/static/nope.css", 404, "There is no page at this address."),
+        ("GET", "/static/../app/main.py", 404, "There is no page at this address."),
+        ("GET", "/sheet/check", 405, "This address doesn’t accept GET requests"),
+        ("DELETE", "/", 405, "This address doesn’t accept DELETE requests"),
     ],
 )
 def test_addresses_that_are_not_there_get_a_sentence(

@@ -17,7 +17,7 @@ def test_a_class_handout_is_for_the_teacher_who_asked_for_it(app: FastAPI) -> No
         form = {"sheet": "1", "layout": "full"}
         answer = browser.post(courses.path("/activities/{activity_id:int}/handout"), data=form, follow_redirects=False)
         address = answer.headers["location"]
-        assert "Download the PDF" in finished_print_job(browser, address)
+        assert "Download PDF" in finished_print_job(browser, address)
         assert browser.get(f"{address}.pdf").content.startswith(b"%PDF")
     for role in ROLES[:-1]:
         with courses.school.browser(**courses.people[role]) as browser:
