@@ -1,32 +1,33 @@
-"""Draws the figures of a sheet from the numbers typed into it; the answer key is never looked at.
+"""Draws the figures of a sheet from what was typed into it; the answer key is never looked at.
 
 Lengths are on one scale for the whole sheet, so that one symbol has one length everywhere.
 """
 
 from __future__ import annotations
 
-from app.figures.figure_layout import FigureLayout
+from app.figures.captions import alt_text, captions, mismatch_captions, title
+from app.figures.figure_layout import sketch_figure
 from app.figures.figures import Figure
-from app.figures.mirror import mirror_figure
+from app.figures.frame import frame_of, mirror_sketch
+from app.figures.pen import Pen
+from app.figures.plans import FIGURE_PLANS, FigurePlan
 from app.figures.scale import MatrixSizes, Scale, ScaleName
-from app.figures.typed_shapes import TypedShapes
-from app.shapes.consistency import Values
-from app.shapes.topics import TOPICS, FigurePlan
+from app.figures.typed_shapes import Answers, TypedShapes
 from app.sheets.variant import Variant
 
 
-def draw_figures(variant: Variant, values: Values, scale: ScaleName = "root") -> tuple[Figure, ...]:
-    """The figures of a sheet, in order, drawn from `values`, the numbers typed into its boxes, without empty ones.
+def draw_figures(variant: Variant, answers: Answers, scale: ScaleName = "root") -> tuple[Figure, ...]:
+    """The figures of a sheet, in order, drawn from `answers`, what was typed into its boxes, without empty ones.
 
     On a sheet whose tokens are columns they are mirror images. A sheet without products of matrices, such as a
     parameter count, has none.
     """
-    shapes, plans = TypedShapes.of(variant, values), _plans(variant)
+    shapes, plans = TypedShapes.of(variant, answers), _plans(variant)
     return _lay_out(shapes, plans, Scale.fitting(scale, shapes, plans))
 
 
 def draw_side_by_side(
-    variant: Variant, left: Values, right: Values, scale: ScaleName = "root"
+    variant: Variant, left: Answers, right: Answers, scale: ScaleName = "root"
 ) -> tuple[tuple[Figure, Figure], ...]:
     """Two ways of filling in a sheet, as pairs of the same figure; pairs without a difference are left out.
 
@@ -40,11 +41,36 @@ def draw_side_by_side(
 
 
 def _plans(variant: Variant) -> tuple[FigurePlan, ...]:
-    """The plans for the sheet's table; none if the table has no products to draw."""
-    return TOPICS[variant.worksheet.topic].figure_plans.get(variant.table.key, ())
+    """The plans for the sheet's table; none if the table has nothing to draw."""
+    return FIGURE_PLANS.get(variant.table.key, ())
 
 
 def _lay_out(shapes: TypedShapes, plans: tuple[FigurePlan, ...], scale: Scale) -> tuple[Figure, ...]:
-    """One figure for each plan; mirrored on a sheet whose tokens are columns."""
-    figures = map(FigureLayout(shapes, MatrixSizes(shapes, scale)).figure, plans)
-    return tuple(map(mirror_figure, figures) if shapes.variant.worksheet.tokens_are == "columns" else figures)
+    """One figure for each plan."""
+    pen = Pen(shapes, MatrixSizes(shapes, scale))
+    return tuple(_figure(pen, plan) for plan in plans)
+
+
+def _figure(pen: Pen, plan: FigurePlan) -> Figure:
+    """The figure of a plan with its texts; mirrored on a sheet whose tokens are columns."""
+    sketch, shapes = sketch_figure(pen, plan), pen.shapes
+    if shapes.variant.worksheet.tokens_are == "columns":
+        sketch = mirror_sketch(sketch)
+    x, y, width, height = frame_of(sketch)
+    return Figure(
+        key=plan.key,
+        x=x,
+        y=y,
+        width=width,
+        height=height,
+        boxes=tuple(sketch.boxes),
+        edges=tuple(sketch.edges),
+        arcs=tuple(sketch.arcs),
+        title=title(shapes, plan),
+        alt_text=alt_text(shapes, plan, sketch.boxes),
+        captions=tuple(captions(shapes, plan)),
+        mismatches=tuple(mismatch_captions(shapes, plan)),
+        outlines=tuple(sketch.outlines),
+        signs=tuple(sketch.signs),
+        pulled=tuple(sketch.pulled),
+    )

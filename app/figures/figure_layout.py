@@ -1,4 +1,4 @@
-"""Where everything stands in a figure: the corner layout of a product, on one scale for the whole sheet.
+"""Where everything stands in a figure: the corner layout of a product, and what else is drawn.
 
 The left operand stands beside the result, so that they share their rows; the right operand stands above the result,
 so that they share their columns. The inner dimension, which is summed away, meets at the corner between them:
@@ -13,158 +13,141 @@ so that they share their columns. The inner dimension, which is summed away, mee
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import accumulate
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 
-from app.figures.captions import alt_text, captions, edge_kind, edge_label
-from app.figures.figures import Arc, Box, Edge, EdgeSide, Figure, Outline, Point
-from app.figures.scale import MatrixSizes
-from app.figures.typed_shapes import TypedShapes
+from app.figures.figures import Box, Sign, Sketch
+from app.figures.pen import CORNER_PX, PULLED_PX, Pen, place, pulled_out
+from app.figures.plans import FigurePlan, Layout
 from app.shapes.table import Blank
-from app.shapes.topics import TOPICS, FigurePlan
 
-LEFT_PX, TOP_PX, RIGHT_PX, BOTTOM_PX = 62.0, 26.0, 58.0, 24.0  # around the matrices, for their labels
-CORNER_PX = 12.0  # between an operand and the result
-BETWEEN_RESULTS_PX = 62.0
-
-
-@dataclass(frozen=True)
-class FigureLayout:
-    """Lays out figures from known shapes and the sizes of their matrices, with tokens as rows."""
-
-    shapes: TypedShapes
-    sizes: MatrixSizes
-
-    def figure(self, plan: FigurePlan) -> Figure:
-        """The figure of a plan: the left operand, then one column for each result, side by side on one base line.
-
-        Each result stands below its right operand. The figure has its labels, arcs, outlines, captions and alt text.
-        """
-        base_y = TOP_PX + max(self.sizes.size_above(key)[1] for key in plan.results) + CORNER_PX
-        left = self._box(plan.left, LEFT_PX, base_y)
-        boxes, edges = [left], self._edges(left, "left", "under")
-        widths = [self.sizes.column_width(key) for key in plan.results]
-        first_x = LEFT_PX + left.width + CORNER_PX
-        starts = list(accumulate((width + BETWEEN_RESULTS_PX for width in widths[:-1]), initial=first_x))
-        for key, x in zip(plan.results, starts, strict=True):
-            if (operand := self._box_above(key, x, base_y)) is not None:
-                boxes.append(operand)
-                edges += self._edges(operand, "right", "top")
-            boxes.append(self._box(key, x, base_y))
-            edges += self._edges(boxes[-1], "right", "bottom")
-        outlines = tuple(self._outlines(boxes))
-        bottom = max(*(box.y + box.height for box in boxes), *(o.y + o.height for o in outlines))
-        return Figure(
-            key=plan.key,
-            width=starts[-1] + widths[-1] + RIGHT_PX,
-            height=bottom + BOTTOM_PX,
-            boxes=tuple(boxes),
-            edges=tuple(edges),
-            arcs=tuple(self._arcs(plan, boxes)),
-            alt_text=alt_text(self.shapes, plan, boxes),
-            captions=tuple(captions(self.shapes, plan)),
-            has_mismatch=bool(self.shapes.mismatches_in(plan.results)),
-            outlines=outlines,
-        )
-
-    def _box(self, tensor: str, x: float, y: float, transposed: bool = False) -> Box:
-        """A matrix with its upper left corner at (x, y), width and height exchanged if it is drawn transposed.
-
-        Parameters are hatched. Only the attention weights are masked, on a masked topic and in a causal model.
-        """
-        variant, entry = self.shapes.variant, self.shapes.variant.table[tensor]
-        width, height = self.sizes.size(tensor)
-        return Box(
-            tensor=tensor,
-            letter=self.shapes.letter(tensor),
-            role=entry.role,
-            x=x,
-            y=y,
-            width=height if transposed else width,
-            height=width if transposed else height,
-            hatched=entry.parameter,
-            incomplete=not self.shapes.is_complete(tensor),
-            masked=tensor == "weights" and TOPICS[variant.worksheet.topic].masked and variant.architecture.causal,
-            transposed=transposed,
-        )
-
-    def _box_above(self, result: str, x: float, base_y: float) -> Box | None:
-        """The right operand of a result, its lower edge CORNER_PX above the base line; None if the result has none.
-
-        It is drawn transposed if the product reads it so, as Kᵀ in Q·Kᵀ.
-        """
-        operand = self.sizes.operand_above(result)
-        if operand is None:
-            return None
-        y = base_y - CORNER_PX - self.sizes.size_above(result)[1]
-        return self._box(operand.key, x, y, self.sizes.stands_transposed(result))
-
-    def _edges(self, box: Box, vertical_side: EdgeSide, horizontal_side: EdgeSide) -> list[Edge]:
-        """The labelled vertical side and the labelled horizontal side of a box.
-
-        The vertical one has the number of rows, of a transposed box the number of columns. The horizontal one also has
-        the matrix's letter if the box is too small to hold it.
-        """
-        rows, columns = Blank(box.tensor, "rows"), Blank(box.tensor, "columns")
-        vertical, horizontal = (columns, rows) if box.transposed else (rows, columns)
-        right, bottom = box.x + box.width, box.y + box.height
-        x = box.x if vertical_side == "left" else right
-        y = box.y if horizontal_side == "top" else bottom
-        letter = "" if box.letter_fits else box.letter
-        return [
-            self._edge(vertical, vertical_side, (x, box.y), (x, bottom)),
-            self._edge(horizontal, horizontal_side, (box.x, y), (right, y), letter),
-        ]
-
-    def _edge(self, blank: Blank, side: EdgeSide, start: Point, end: Point, letter: str = "") -> Edge:
-        """An edge with its label and colour."""
-        return Edge(blank, side, *start, *end, edge_label(self.shapes, blank), edge_kind(self.shapes, blank), letter)
-
-    def _outlines(self, boxes: list[Box]) -> Iterator[Outline]:
-        """For each box that cannot be added to what came in, the size it would need, from its own corner."""
-        for box in boxes:
-            width, height = self.sizes.size_needed(box.tensor)
-            if width:
-                yield Outline(box.x, box.y, width, height)
-
-    def _arcs(self, plan: FigurePlan, boxes: list[Box]) -> Iterator[Arc]:
-        """One arc at the corner of the figure's first product if the inner lengths are equal, two that miss if not.
-
-        None if one of the two lengths is unknown, or the first result is no product of two matrices. Later right
-        operands either are made to fit or stand behind other boxes.
-        """
-        equation = self.shapes.variant.table[plan.results[0]].equation
-        if equation is None or len(equation.operands) != 2:
-            return
-        left, right = boxes[0], boxes[1]
-        columns = Blank(left.tensor, "columns")
-        rows = Blank(right.tensor, "columns" if right.transposed else "rows")  # as drawn
-        are_one = any({rows, columns} <= set(blanks) for blanks in equation.blanks(plan.results[0]).values())
-        lengths = self.shapes.lengths
-        if not are_one or rows not in lengths or columns not in lengths:
-            return
-        pivot = (right.x - CORNER_PX / 2, left.y - CORNER_PX / 2)
-        inner_radius = left.width + CORNER_PX / 2
-        if lengths[rows] == lengths[columns]:
-            yield _arc(pivot, inner_radius, 180, 90, mismatch=False)
-            return
-        # From either end towards the other, with two radii, so that they pass each other and do not meet.
-        yield _arc(pivot, inner_radius, 180, 118, mismatch=True)
-        outer_radius, room = right.height + CORNER_PX / 2, left.width + LEFT_PX / 2
-        reach = min(62.0, math.degrees(math.asin(min(1.0, room / outer_radius))))  # no further left than the figure
-        yield _arc(pivot, outer_radius, 90, 90 + reach, mismatch=True)
+GAP_PX = 22.0  # between a label and the next matrix
+STACK_PX = 40.0  # between two matrices of a stack, for the label of the upper one
+SIGN_PX = 24.0  # for a sign
 
 
-def _arc(pivot: Point, radius: float, start_angle: float, end_angle: float, *, mismatch: bool) -> Arc:
-    """An arc around a point from one angle to another, in degrees anticlockwise from the right.
+def sketch_figure(pen: Pen, plan: FigurePlan) -> Sketch:
+    """The figure of a plan with tokens as rows: its boxes, labelled sides, arcs, outlines and signs."""
+    sketch = Sketch()
+    _LAYOUTS[plan.layout](pen, plan, sketch)
+    sketch.outlines += pen.outlines(sketch.boxes)
+    return sketch
 
-    It runs clockwise if the second angle is the smaller one.
+
+def _product(pen: Pen, plan: FigurePlan, sketch: Sketch) -> None:
+    """The left operand, then one column for each result, side by side, each result below its right operand.
+
+    Only the first product has arcs: later right operands either are made to fit or stand behind other boxes.
     """
+    left = pen.box(plan.left, 0.0, 0.0)
+    place(sketch, left, pen.edges(left, "left", "under"))
+    _results(pen, plan, sketch, left.width + CORNER_PX)
+    equation = pen.shapes.table[plan.results[0]].equation
+    if equation is None or len(equation.operands) != 2:
+        return
+    above = sketch.boxes[1]
+    columns = Blank(left.tensor, "columns")
+    rows = Blank(above.tensor, "columns" if above.transposed else "rows")  # as drawn
+    if any({rows, columns} <= set(blanks) for blanks in equation.blanks(plan.results[0]).values()):
+        lengths, ids = pen.shapes.lengths, pen.shapes.compared
+        known = rows in lengths and columns in lengths
+        sketch.arcs += pen.arcs(left, above, (ids[columns], ids[rows]) if known else (None, None))
 
-    def at(angle: float) -> Point:
-        """The point of the circle at an angle; y grows downwards."""
-        return (pivot[0] + radius * math.cos(math.radians(angle)), pivot[1] - radius * math.sin(math.radians(angle)))
 
-    return Arc(at(start_angle), at(end_angle), radius, start_angle > end_angle, mismatch)
+def _results(pen: Pen, plan: FigurePlan, sketch: Sketch, x: float) -> None:
+    """One column for each result from x on, each result on the base line, its right operand above it."""
+    for key in plan.results:
+        result = pen.box(key, x, 0.0)
+        if (above := pen.operand_above(key, x, 0.0)) is not None:
+            place(sketch, above, pen.edges(above, "over", "top"))
+        place(sketch, result, pen.edges(result, "right", "bottom"))
+        x = sketch.right + GAP_PX
+
+
+def _head_scores(pen: Pen, plan: FigurePlan, sketch: Sketch) -> None:
+    """The scores of one head: its queries and keys are pulled out of those of all heads, then S = Q·Kᵀ as always.
+
+    It is the last head, which in either matrix is next to the corner.
+    """
+    queries = pen.with_last_head(pen.box("queries", 0.0, 0.0))
+    query = pen.head("queries", queries.width + PULLED_PX, 0.0)
+    x = query.x + query.width + CORNER_PX
+    key = pen.head("keys", x, 0.0, transposed=True)
+    key = replace(key, y=-CORNER_PX - key.height)
+    keys = pen.box("keys", x, 0.0, transposed=True)
+    keys = pen.with_last_head(_moved_to(pen, keys, x, key.y - PULLED_PX - keys.height))
+    place(sketch, queries, pen.edges(queries, "left", "bottom"))
+    place(sketch, query, (pen.head_edge(query, "under"),))
+    place(sketch, keys, pen.edges(keys, "over", "top"))
+    place(sketch, key, (pen.head_edge(key, "over"),))
+    sketch.pulled += [pulled_out(queries, query), pulled_out(keys, key)]
+    sketch.arcs += pen.arcs(query, key, (pen.shapes.head_width("queries"), pen.shapes.head_width("keys")))
+    softmax = replace(plan, results=plan.results[1:])
+    scores = pen.box(plan.results[0], x, 0.0)
+    place(sketch, scores, pen.edges(scores, "right", "bottom"))
+    _results(pen, softmax, sketch, sketch.right + GAP_PX)
+
+
+def _head_context(pen: Pen, plan: FigurePlan, sketch: Sketch) -> None:
+    """The context of one head: weights times its values, pulled out of those of all heads; then all heads in a row."""
+    weights = pen.box("weights", 0.0, 0.0)
+    context = pen.head("context", weights.width + CORNER_PX, 0.0)
+    value = pen.head("values", context.x, 0.0)
+    value = replace(value, y=-CORNER_PX - value.height)
+    values = pen.box("values", 0.0, 0.0)
+    x, y = value.x + value.width - values.width, value.y - PULLED_PX - values.height
+    values = pen.with_last_head(_moved_to(pen, values, x, y))
+    place(sketch, weights, pen.edges(weights, "left", "under"))
+    place(sketch, values, pen.edges(values, "left", "top"))
+    place(sketch, value, (pen.head_edge(value, "corner"),))
+    place(sketch, context, (pen.head_edge(context, "bottom"),))
+    sketch.pulled.append(pulled_out(values, value))
+    lengths = pen.shapes.lengths
+    inner = (lengths.get(Blank("weights", "columns")), lengths.get(Blank("values", "rows")))
+    sketch.arcs += pen.arcs(weights, value, inner)
+    end = max(context.x + context.width, sketch.edges[-1].text_box[0] + sketch.edges[-1].text_box[2])
+    sketch.signs.append(Sign("→", end + SIGN_PX, context.center[1]))
+    whole = pen.with_last_head(pen.box("context", end + 2 * SIGN_PX, 0.0))
+    place(sketch, whole, pen.edges(whole, "right", "bottom"))
+
+
+def _moved_to(pen: Pen, box: Box, x: float, y: float) -> Box:
+    """The same matrix drawn at another place."""
+    return pen.box(box.tensor, x, y, transposed=box.transposed)
+
+
+def _stack(pen: Pen, plan: FigurePlan, sketch: Sketch) -> None:
+    """Matrices below each other, left aligned, so that sides that should be equal can be compared; signs before them.
+
+    A sign ↓ says that the one below is the last row of the one above.
+    """
+    y = 0.0
+    for key, sign in zip(plan.tensors, " " + plan.signs, strict=True):
+        box = pen.box(key, SIGN_PX, y)
+        if plan.signs == "↓" and not sketch.boxes and not box.incomplete:
+            row = pen.sizes.scale.px(1)
+            box = replace(box, part=(box.x, box.y + box.height - row, box.width, row))
+        place(sketch, box, pen.edges(box, "right", "bottom"))
+        sketch.signs += [Sign(sign, SIGN_PX / 2 - 2, box.center[1])] if sign.strip() else []
+        y += box.height + STACK_PX
+
+
+def _row(pen: Pen, plan: FigurePlan, sketch: Sketch) -> None:
+    """Matrices beside each other, with signs between them."""
+    x = 0.0
+    for key, sign in zip(plan.tensors, (" " + plan.signs).ljust(len(plan.tensors)), strict=True):
+        box = pen.box(key, x, 0.0)
+        if sign.strip():
+            sketch.signs.append(Sign(sign, x, box.center[1]))
+            box = pen.box(key, x + SIGN_PX, 0.0)
+        place(sketch, box, pen.edges(box, "right", "bottom"))
+        x = sketch.right + GAP_PX
+
+
+_LAYOUTS: Mapping[Layout, Callable[[Pen, FigurePlan, Sketch], None]] = {
+    "product": _product,
+    "head-scores": _head_scores,
+    "head-context": _head_context,
+    "stack": _stack,
+    "row": _row,
+}

@@ -1,40 +1,40 @@
 """What a drawing consists of: matrices as boxes, their labelled edges, arcs between them, and the figure around them.
 
-This is geometry in pixels, measured from the figure's upper left corner; templates turn it into SVG, handouts into PDF.
+This is geometry in pixels, measured from the upper left corner of a figure's left operand; templates turn it into SVG, handouts into PDF.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from app.shapes.table import Blank
 
-# Where an edge's label stands. "under" is the bottom of the left operand, whose label must not reach to the right.
-EdgeSide = Literal["left", "right", "top", "bottom", "under"]
+# Where an edge's label stands. "under" is the bottom of a left operand, whose label must not reach to the right; "over"
+# is the right side of a right operand, whose label must not reach down; "corner" is at the right end of a top side, "foot" at the
+# lower end of a left side.
+EdgeSide = Literal["left", "right", "top", "bottom", "under", "over", "corner", "foot"]
 # What an edge's colour says: its number is one of the sizes that the sheet itself tells, or another one, or there is
 # none yet ("unknown"), or it does not fit the edge it should equal ("mismatch").
 EdgeKind = Literal["head", "model", "tokens", "other", "unknown", "mismatch"]
 Point = tuple[float, float]  # x, y
 Size = tuple[float, float]  # width, height
+Rectangle = tuple[float, float, float, float]  # x, y, width, height
+Polygon = tuple[Point, ...]
 
-LABEL_OFFSETS_PX: dict[EdgeSide, Point] = {
-    "left": (-7.0, 4.0),
-    "right": (7.0, 4.0),
-    "top": (0.0, -7.0),
-    "bottom": (0.0, 16.0),
-    "under": (0.0, 16.0),
-}
-WIDE_FIGURE_PX = 420.0
+LINE_PX = 14.0  # height of a line of a label
+DIGIT_PX, LETTER_PX = 7.4, 6.4  # width of a character of a number, and of a name
+MARGIN_PX = 6.0  # around everything in a figure
+WIDE_FIGURE_PX = 380.0
 
 
 @dataclass(frozen=True)
 class Box:
     """One matrix as drawn, x and y at its upper left corner.
 
-    hatched: a parameter of the model. incomplete: rows or columns are not known. masked: the causal mask hides a
-    triangle. transposed: drawn with columns as height, as the keys in Q·Kᵀ. mirrored: on a sheet whose tokens are
-    columns.
+    hatched: a parameter of the model. incomplete: rows or columns are not known. masked: what the mask hides of it.
+    transposed: drawn with columns as height, as the keys in Q·Kᵀ. rules: lines between the heads in it. part: the
+    piece of it that is meant, such as one head's columns or the new token's row; the rest is drawn pale.
     """
 
     tensor: str
@@ -46,9 +46,10 @@ class Box:
     height: float
     hatched: bool = False
     incomplete: bool = False
-    masked: bool = False
+    masked: tuple[Polygon, ...] = ()
     transposed: bool = False
-    mirrored: bool = False
+    rules: tuple[tuple[Point, Point], ...] = ()
+    part: Rectangle | None = None
 
     @property
     def center(self) -> Point:
@@ -56,32 +57,26 @@ class Box:
         return (self.x + self.width / 2, self.y + self.height / 2)
 
     @property
-    def masked_triangle(self) -> tuple[Point, Point, Point]:
-        """The corners of what the causal mask hides: the upper right half, in a mirrored figure the lower left one."""
-        right, bottom = self.x + self.width, self.y + self.height
-        return ((self.x, self.y), (self.x, bottom) if self.mirrored else (right, self.y), (right, bottom))
-
-    @property
     def masked_path(self) -> str:
-        """`masked_triangle` as an SVG path: 'M0.0 0.0 L10.0 0.0 L10.0 10.0 Z'."""
-        (x1, y1), (x2, y2), (x3, y3) = self.masked_triangle
-        return f"M{x1:.1f} {y1:.1f} L{x2:.1f} {y2:.1f} L{x3:.1f} {y3:.1f} Z"
+        """`masked` as an SVG path: 'M0.0 0.0 L10.0 0.0 L10.0 10.0 Z'."""
+        return " ".join("M" + " L".join(f"{x:.1f} {y:.1f}" for x, y in polygon) + " Z" for polygon in self.masked)
 
     @property
     def letter_fits(self) -> bool:
         """Whether the letter fits inside; if not, it stands beside a label instead."""
         base, _, subscript = self.letter.partition("_")
-        return self.height >= 15 and self.width >= 6 + 9 * len(base) + 6 * len(subscript)
+        return self.height >= 15 and self.width >= 6 + 9 * len(base) + 6 * len(subscript) + 5 * self.transposed
 
 
 @dataclass(frozen=True)
 class Edge:
-    """One labelled side of a box: the line, and the number typed for it or "?".
+    """One labelled side of a box: the line, the length typed for it or "?", and what this length counts.
 
-    blank: the box of the sheet that this length belongs to. letter: the matrix's, if its box is too small to hold it.
+    blank: the box of the sheet that this length belongs to, None for a side that no box asks for, as of a single head.
+    name: "tokens", "embedding" …, or "". letter: the matrix's, if its box is too small to hold it.
     """
 
-    blank: Blank
+    blank: Blank | None
     side: EdgeSide
     x1: float
     y1: float
@@ -89,25 +84,61 @@ class Edge:
     y2: float
     label: str
     kind: EdgeKind
+    name: str = ""
     letter: str = ""
 
     @property
-    def label_too_wide(self) -> bool:
-        """Whether a label below is wider than its side, so that it would reach over the corner to the next label."""
-        below = self.side in ("bottom", "under")
-        return below and self.x2 - self.x1 < 9 * len(self.label) + (18 if self.letter else 0)
+    def text_width(self) -> float:
+        """About how wide the label is, in px: its wider line."""
+        return max(DIGIT_PX * len(self.label) + (24 if self.letter else 0), LETTER_PX * len(self.name))
+
+    @property
+    def text_height(self) -> float:
+        """How high the label is, in px: one line, or two with a name."""
+        return LINE_PX * (2 if self.name else 1)
+
+    @property
+    def is_cramped(self) -> bool:
+        """Whether a label reaches over the ends of its side, and so might reach over the corner to the next label."""
+        if self.side in ("bottom", "under"):
+            return self.x2 - self.x1 < self.text_width + 4
+        return self.side in ("right", "over") and self.y2 - self.y1 < self.text_height
+
+    @property
+    def text_box(self) -> Rectangle:
+        """Where the label stands; a cramped one ends at the corner of its product, and reaches away from it."""
+        width, height = self.text_width, self.text_height
+        x, y = (self.x1 + self.x2 - width) / 2, (self.y1 + self.y2 - height) / 2
+        if self.is_cramped:
+            x = {"bottom": self.x1, "under": self.x2 - width}.get(self.side, x)
+            y = {"right": self.y1, "over": self.y2 - height}.get(self.side, y)
+        match self.side:
+            case "left":
+                x = self.x1 - 7 - width
+            case "right" | "over":
+                x = self.x1 + 7
+            case "top":
+                y = self.y1 - 5 - height
+            case "corner":
+                x, y = self.x2 + 7, self.y1 - 3 - height
+            case "foot":
+                x, y = self.x1 - 3 - width, self.y2 + 3
+            case _:
+                y = self.y1 + 5
+        return (x, y, width, height)
+
+    @property
+    def anchor(self) -> Literal["start", "middle", "end"]:
+        """Which end of its lines the label is aligned at."""
+        if self.side in ("left", "foot") or (self.side == "under" and self.is_cramped):
+            return "end"
+        return "middle" if self.side == "top" or (self.side in ("bottom", "under") and not self.is_cramped) else "start"
 
     @property
     def label_at(self) -> Point:
-        """Where the label stands: at the middle of its side; a label too wide, at the end away from the corner.
-
-        Either way it is moved off the line by the LABEL_OFFSETS_PX of its side.
-        """
-        x, y = (self.x1 + self.x2) / 2, (self.y1 + self.y2) / 2
-        if self.label_too_wide:
-            x = self.x2 if self.side == "under" else self.x1
-        dx, dy = LABEL_OFFSETS_PX[self.side]
-        return (x + dx, y + dy)
+        """Where the base line of the number starts, ends or has its middle, by its anchor; the name is a line below."""
+        x, y, width, _ = self.text_box
+        return (x + {"start": 0.0, "middle": width / 2, "end": width}[self.anchor], y + LINE_PX - 3)
 
 
 @dataclass(frozen=True)
@@ -141,22 +172,61 @@ class Outline:
 
 
 @dataclass(frozen=True)
-class Figure:
-    """One drawn product, or several with the same left operand or in a chain; width × height px.
+class Sign:
+    """A sign between two matrices, such as +, with the middle of it at (x, y)."""
 
-    alt_text: the figure in words. captions: sentences below it; if it `has_mismatch`, what does not fit.
+    text: str
+    x: float
+    y: float
+
+
+@dataclass
+class Sketch:
+    """What a layout has placed so far, anywhere; `frame_figure` makes a figure of it.
+
+    pulled: for each head that is drawn on its own, the band from its place in the whole matrix to where it stands.
+    """
+
+    boxes: list[Box] = field(default_factory=list)
+    edges: list[Edge] = field(default_factory=list)
+    arcs: list[Arc] = field(default_factory=list)
+    outlines: list[Outline] = field(default_factory=list)
+    signs: list[Sign] = field(default_factory=list)
+    pulled: list[Polygon] = field(default_factory=list)
+
+    @property
+    def right(self) -> float:
+        """The right end of everything placed so far, labels included."""
+        return max(x for x in (*(b.x + b.width for b in self.boxes), *(e.text_box[0] + e.text_box[2] for e in self.edges)))
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One drawn product, or several with the same left operand or in a chain, seen in a frame at (x, y).
+
+    alt_text: the figure in words. captions: sentences below it, what it shows and then what does not fit.
     """
 
     key: str
+    x: float
+    y: float
     width: float
     height: float
     boxes: tuple[Box, ...]
     edges: tuple[Edge, ...]
     arcs: tuple[Arc, ...]
+    title: str
     alt_text: str
     captions: tuple[str, ...]
-    has_mismatch: bool
+    mismatches: tuple[str, ...]
     outlines: tuple[Outline, ...] = ()
+    signs: tuple[Sign, ...] = ()
+    pulled: tuple[Polygon, ...] = ()
+
+    @property
+    def has_mismatch(self) -> bool:
+        """Whether something in it does not fit, which `mismatches` says."""
+        return bool(self.mismatches)
 
     @property
     def wide(self) -> bool:
@@ -164,7 +234,7 @@ class Figure:
         return self.width > WIDE_FIGURE_PX
 
     @property
-    def labels(self) -> frozenset[tuple[Blank, str]]:
+    def labels(self) -> frozenset[tuple[Blank | None, str]]:
         """Every side with its label; equal for two drawings of the same numbers at different scales."""
         return frozenset((edge.blank, edge.label) for edge in self.edges)
 

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Literal
 
 from app.figures.figures import Size
+from app.figures.plans import FigurePlan
 from app.figures.typed_shapes import TypedShapes
 from app.shapes.table import Blank, Tensor
-from app.shapes.topics import FigurePlan
 
 ScaleName = Literal["root", "true"]
 
-MAX_SIDE_PX = 210.0  # of the longest length on the sheet
+MAX_SIDE_PX = 200.0  # of the longest length on the sheet
 UNKNOWN_SIDE_PX = 42.0  # of a length not typed yet
 MIN_SIDE_PX = 4.0  # of any length, so that it can be seen
-MAX_FIGURE_PX = 600.0  # width of a figure's matrices, without the space around and between them
+MAX_FIGURE_PX = 380.0  # width of a figure's matrices, without the space around and between them
 
 
 @dataclass(frozen=True)
@@ -41,12 +42,12 @@ class Scale:
         widest = max((MatrixSizes(shapes, scale).content_width(plan) for plan in plans), default=0.0)
         return cls(name, scale.px_per_unit * min(1.0, MAX_FIGURE_PX / max(widest, 1.0)))
 
-    def px(self, length: int | None) -> float:
+    def px(self, length: int | Fraction | None) -> float:
         """The pixels of a length; UNKNOWN_SIDE_PX for None, and never less than MIN_SIDE_PX."""
         return UNKNOWN_SIDE_PX if length is None else max(MIN_SIDE_PX, self.px_per_unit * _measure(self.name, length))
 
 
-def _measure(name: ScaleName, length: int) -> float:
+def _measure(name: ScaleName, length: int | Fraction) -> float:
     """What pixels are proportional to: the length, or its square root."""
     return math.sqrt(length) if name == "root" else float(length)
 
@@ -66,15 +67,26 @@ class MatrixSizes:
         """Width (of its columns) and height (of its rows) of a matrix in px."""
         return (self._px(Blank(tensor, "columns")), self._px(Blank(tensor, "rows")))
 
+    def head_size(self, tensor: str) -> Size:
+        """Width and height in px of one head of a matrix that holds several."""
+        return (self.scale.px(self.shapes.head_width(tensor)), self._px(Blank(tensor, "rows")))
+
     def operand_above(self, result: str) -> Tensor | None:
         """The right operand of the product that makes a result; None if it is made from one matrix, as by softmax."""
-        equation = self.shapes.variant.table[result].equation
-        return self.shapes.variant.table[equation.operands[1]] if equation and len(equation.operands) == 2 else None
+        equation = self.shapes.table[result].equation
+        return self.shapes.table[equation.operands[1]] if equation and len(equation.operands) == 2 else None
 
     def stands_transposed(self, result: str) -> bool:
-        """Whether the right operand is drawn transposed, as Kᵀ in Q·Kᵀ: it is its columns that are summed away."""
-        equation = self.shapes.variant.table[result].equation
-        return equation is not None and equation.operand_labels[1][1] not in equation.result_labels
+        """Whether the right operand is drawn transposed, as Kᵀ in Q·Kᵀ: it is its columns that are summed away.
+
+        Of columns that hold heads only the label of one head's own columns counts: the values' m g*e is used upright
+        for a context of n h*e.
+        """
+        equation = self.shapes.table[result].equation
+        if equation is None:
+            return False
+        columns = equation.operand_labels[1][1].split("*")[-1]
+        return columns not in [label.split("*")[-1] for label in equation.result_labels]
 
     def size_above(self, result: str) -> Size:
         """Width and height of the right operand as it is drawn above a result; (0, 0) if there is none."""
@@ -105,4 +117,14 @@ class MatrixSizes:
 
     def content_width(self, plan: FigurePlan) -> float:
         """The width in px of a figure's matrices, without the space around and between them."""
-        return self.size(plan.left)[0] + sum(self.column_width(key) for key in plan.results)
+        widths = [self.size(key)[0] for key in plan.tensors]
+        match plan.layout:
+            case "stack":
+                return max(widths)
+            case "row":
+                return sum(widths)
+            case "head-scores":
+                return widths[0] + self.head_size(plan.left)[0] + sum(self.column_width(key) for key in plan.results)
+            case "head-context":
+                return widths[0] + self.size("values")[0] + self.head_size("context")[0] + widths[1]
+        return widths[0] + sum(self.column_width(key) for key in plan.results)

@@ -2,35 +2,71 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
 
-from app.shapes.consistency import DimensionMismatch, Values, infer_unasked_lengths, mismatches
-from app.shapes.table import MATRIX_FIELDS, Blank
+from app.algebra.expression import Expression
+from app.algebra.number_text import format_number
+from app.figures.plans import FIGURE_PLANS, MULTIPLIED_MATRICES
+from app.shapes.consistency import DimensionMismatch, Values, mismatches, typed_source_of
+from app.shapes.table import MATRIX_FIELDS, Blank, TensorTable
+from app.sheets.reading import Typed
 from app.sheets.variant import Variant
+
+Answers = Mapping[Blank, int | Typed]  # what was typed; a number alone where nothing was typed, as for the key
+
+
+@dataclass(frozen=True)
+class PartMismatch:
+    """Parts of matrices that should be equal and are not, though the matrices as a whole may have any width.
+
+    Example: in a layer, queries of 2048 columns are 32 heads of 64, but keys of 2048 columns are 8 heads of 256.
+    `whole` is each side with the number of its heads; of a row of joined matrices, the joined ones and then the result.
+    """
+
+    result: str
+    kind: str  # "heads", "undivided" or "joined"
+    sides: tuple[tuple[Blank, int], ...]
 
 
 @dataclass(frozen=True)
 class TypedShapes:
     """A sheet with the lengths known on it, in the table's orientation (tokens as rows). The key is never looked at.
 
+    table: the sheet's own, or for a sheet that asks for matrices alone the one with the activations between them.
     lengths: what was typed, and for matrices the sheet does not ask for (W_Q) what the typed lengths make them.
-    mismatches: the sides that should be equal and are not, in the order of computation.
+    meanings: on a sheet in letters, the expression of each length. mismatches: the sides that should be equal and are
+    not, in the order of computation; on a sheet in letters by their meaning, so that T is not d_h where both are 128.
     """
 
     variant: Variant
+    table: TensorTable
     lengths: Values
+    meanings: Mapping[Blank, Expression]
     mismatches: tuple[DimensionMismatch, ...]
 
     @classmethod
-    def of(cls, variant: Variant, typed: Values) -> TypedShapes:
+    def of(cls, variant: Variant, answers: Answers) -> TypedShapes:
         """The lengths typed into a sheet's boxes, those that follow for rows it does not ask for, and the mismatches.
 
-        `typed` is keyed by the sheet's own boxes, the result by the table's: they differ where tokens are columns.
+        `answers` are keyed by the sheet's own boxes, the result by the table's: they differ where tokens are columns.
         """
-        asked = frozenset(variant.worksheet.rows)
-        lengths = {variant.in_table_orientation(blank): value for blank, value in typed.items()}
-        lengths |= infer_unasked_lengths(variant.table, lengths, asked)
-        return cls(variant, lengths, tuple(mismatches(variant.table, lengths)))
+        table = MULTIPLIED_MATRICES.get(variant.table.key, variant.table)
+        typed = {
+            variant.in_table_orientation(blank): _read(variant, blank, answer)
+            for blank, answer in answers.items()
+            if blank.field in MATRIX_FIELDS
+        }
+        if table is not variant.table:
+            typed |= {Blank(tensor.key, "rows"): Typed(1) for tensor in table.activations}  # one token x
+        sources = typed_source_of(table, dict.fromkeys(typed, 0), frozenset(variant.worksheet.rows))
+        known = {blank: typed[source] for blank, source in sources.items()}
+        lengths = {blank: answer.value for blank, answer in known.items()}
+        meanings = {blank: answer.meaning for blank, answer in known.items() if answer.meaning is not None}
+        compared = _by_meaning(variant, known) if meanings else lengths
+        return cls(variant, table, lengths, meanings, tuple(mismatches(table, compared)))
 
     def is_complete(self, tensor: str) -> bool:
         """Whether both rows and columns of a matrix are known."""
@@ -38,8 +74,83 @@ class TypedShapes:
 
     def letter(self, tensor: str) -> str:
         """The letter of a matrix in this sheet's notation."""
-        return self.variant.notation.letter(tensor, self.variant.table[tensor].letter)
+        return self.variant.notation.letter(tensor, self.table[tensor].letter)
+
+    def label(self, blank: Blank) -> str:
+        """A length as the sheet writes it: a number, or on a sheet in letters its symbols; "?" if it is not known."""
+        if blank not in self.lengths:
+            return "?"
+        return self.written(self.lengths[blank], self.meanings.get(blank))
+
+    def written(self, length: int, meaning: Expression | None) -> str:
+        """A length in the sheet's writing; on a sheet in letters, one that no symbol of the sheet has is empty."""
+        if self.variant.worksheet.answers != "letters":
+            return format_number(length)
+        return self.variant.notation.write(meaning) if meaning else ""
+
+    def heads(self, tensor: str) -> int:
+        """How many heads stand side by side in the columns of an activation; 0 if it is not made of heads."""
+        entry = self.table[tensor]
+        symbol = next((symbol for symbol in ("H", "G") if symbol in entry.columns.symbols), "")
+        return self.variant.sizes[symbol] if symbol and not entry.parameter else 0
+
+    def head_width(self, tensor: str) -> Fraction | None:
+        """The columns of one of a matrix's heads, as its typed width makes them; None if that is not known."""
+        columns = self.lengths.get(Blank(tensor, "columns"))
+        return None if columns is None else Fraction(columns, self.heads(tensor))
 
     def mismatches_in(self, results: tuple[str, ...]) -> list[DimensionMismatch]:
         """The mismatches in the equations that make these matrices."""
         return [mismatch for mismatch in self.mismatches if mismatch.result in results]
+
+    @cached_property
+    def part_mismatches(self) -> tuple[PartMismatch, ...]:
+        """Heads that cannot be multiplied, and joined matrices whose widths do not add up, in the order of the table."""
+        return tuple(self._part_mismatches())
+
+    def _part_mismatches(self) -> Iterator[PartMismatch]:
+        """Of each equation that works head by head, the matrices whose heads differ; of a cache, parts and whole."""
+        for tensor in self.table.activations:
+            if tensor.equation and "*" in tensor.equation.axis_labels:
+                sides = {
+                    Blank(key, "columns"): (self.heads(key), width)
+                    for key in (*tensor.equation.operands, tensor.key)
+                    if self.heads(key) and (width := self.head_width(key)) is not None
+                }
+                for blank, (heads, width) in sides.items():
+                    if width.denominator != 1:
+                        yield PartMismatch(tensor.key, "undivided", ((blank, heads),))
+                if len({width for _, width in sides.values()}) > 1:
+                    yield PartMismatch(tensor.key, "heads", tuple((blank, heads) for blank, (heads, _) in sides.items()))
+        for plan in FIGURE_PLANS.get(self.table.key, ()):
+            if plan.signs == "|=":
+                parts = [(Blank(key, "columns"), 1) for key in plan.tensors]
+                lengths = [self.lengths.get(blank, 0) for blank, _ in parts]
+                if all(lengths) and sum(lengths[:-1]) != lengths[-1]:
+                    yield PartMismatch(plan.results[-1], "joined", tuple(parts))
+
+
+def _read(variant: Variant, blank: Blank, answer: int | Typed) -> Typed:
+    """An answer with its meaning; a number alone has one only on a sheet in letters, where a symbol has that size.
+
+    The box's own expression comes first, then those of the table and the model's symbols.
+    """
+    if isinstance(answer, Typed) or variant.worksheet.answers != "letters":
+        return answer if isinstance(answer, Typed) else Typed(answer)
+    sides = [entry.expression(field) for entry in variant.table.tensors for field in MATRIX_FIELDS]
+    candidates = [variant.expression(blank), *sides, *map(Expression.symbol, variant.sizes)]
+    return Typed(answer, next((each for each in candidates if each.size(variant.sizes) == answer), None))
+
+
+def _by_meaning(variant: Variant, known: Mapping[Blank, Typed]) -> dict[Blank, int]:
+    """A number for each length of a sheet in letters, one number for all that mean the same in this model."""
+    meanings = list[Typed]()
+
+    def number(answer: Typed) -> int:
+        for index, meaning in enumerate(meanings):
+            if meaning.meaning and answer.meaning and variant.reader.means(meaning, answer.meaning):
+                return index
+        meanings.append(answer)
+        return len(meanings) - 1
+
+    return {blank: number(answer) for blank, answer in known.items()}

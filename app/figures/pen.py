@@ -1,0 +1,197 @@
+"""Places single matrices with their labelled sides, and the arcs at the corner of a product."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from app.figures.captions import axis_name, edge_kind, head_label
+from app.figures.figures import Arc, Box, Edge, EdgeSide, Outline, Point, Polygon, Sketch
+from app.figures.mask import masked_areas
+from app.figures.scale import MatrixSizes
+from app.figures.typed_shapes import TypedShapes
+from app.shapes.table import Blank
+
+CORNER_PX = 12.0  # between an operand and the result
+PULLED_PX = 30.0  # between a matrix and the head that is pulled out of it
+MIN_RULE_PX = 2.5  # between the lines of two heads; closer ones would be a blur
+
+
+@dataclass(frozen=True)
+class Pen:
+    """Draws matrices of known shapes in their sizes, with tokens as rows."""
+
+    shapes: TypedShapes
+    sizes: MatrixSizes
+
+    def box(self, tensor: str, x: float, y: float, *, transposed: bool = False) -> Box:
+        """A matrix with its upper left corner at (x, y), width and height exchanged if it is drawn transposed.
+
+        Parameters are hatched, and what a causal model's mask hides of the attention weights. A matrix of several heads
+        has lines between them. Of cached keys and values, the new token's row, the last, is the part that is meant.
+        """
+        width, height = self.sizes.size(tensor)
+        entry = self.shapes.table[tensor]
+        whole = Box(
+            tensor=tensor,
+            letter=self.shapes.letter(tensor),
+            role=entry.role,
+            x=x,
+            y=y,
+            width=height if transposed else width,
+            height=width if transposed else height,
+            hatched=entry.parameter,
+            incomplete=not self.shapes.is_complete(tensor),
+            transposed=transposed,
+        )
+        rules = tuple(self._rules(whole))
+        return replace(whole, rules=rules, part=self._new_row(whole), masked=tuple(masked_areas(self.shapes, whole)))
+
+    def operand_above(self, result: str, x: float, base_y: float) -> Box | None:
+        """The right operand of a result, its lower edge CORNER_PX above the base line; None if the result has none.
+
+        It is drawn transposed if the product reads it so, as Kᵀ in Q·Kᵀ.
+        """
+        operand = self.sizes.operand_above(result)
+        if operand is None:
+            return None
+        y = base_y - CORNER_PX - self.sizes.size_above(result)[1]
+        return self.box(operand.key, x, y, transposed=self.sizes.stands_transposed(result))
+
+    def head(self, tensor: str, x: float, y: float, *, transposed: bool = False) -> Box:
+        """One head of a matrix, the last, on its own."""
+        width, height = self.sizes.head_size(tensor)
+        return replace(
+            self.box(tensor, x, y),
+            letter=self.shapes.head_letter(tensor),
+            width=height if transposed else width,
+            height=width if transposed else height,
+            transposed=transposed,
+            rules=(),
+        )
+
+    def with_last_head(self, whole: Box) -> Box:
+        """A matrix of several heads, with the last of them as the part that is meant."""
+        heads = self.shapes.heads(whole.tensor)
+        if whole.transposed:
+            side = whole.height / heads
+            return replace(whole, part=(whole.x, whole.y + whole.height - side, whole.width, side))
+        side = whole.width / heads
+        return replace(whole, part=(whole.x + whole.width - side, whole.y, side, whole.height))
+
+    def edges(self, box: Box, vertical_side: EdgeSide | None, horizontal_side: EdgeSide | None) -> Iterator[Edge]:
+        """The labelled vertical side and the labelled horizontal side of a box; None for a side without a label.
+
+        The vertical one has the number of rows, of a transposed box the number of columns. The horizontal one also has
+        the matrix's letter if the box is too small to hold it.
+        """
+        vertical, horizontal = self._blanks(box)
+        if vertical_side:
+            yield self._edge(vertical, vertical_side, box)
+        if horizontal_side:
+            yield replace(self._edge(horizontal, horizontal_side, box), letter="" if box.letter_fits else box.letter)
+
+    def head_edge(self, box: Box, side: EdgeSide) -> Edge:
+        """The side of a single head that has its own width, as the typed width of all heads makes it."""
+        label, kind, name = head_label(self.shapes, box.tensor)
+        return Edge(None, side, *_ends(box, side), label, kind, name, "" if box.letter_fits else box.letter)
+
+    def outlines(self, boxes: list[Box]) -> Iterator[Outline]:
+        """For each box that cannot be added to what came in, the size it would need, from its own corner."""
+        for box in boxes:
+            width, height = self.sizes.size_needed(box.tensor)
+            if width:
+                yield Outline(box.x, box.y, width, height)
+
+    def arcs(self, left: Box, above: Box, inner: tuple[int | Fraction | None, int | Fraction | None]) -> Iterator[Arc]:
+        """One arc at the corner of a product if its inner lengths are equal, two that miss if not.
+
+        `inner` are the left operand's columns and the rows of the operand above; there is no arc if one is unknown.
+        """
+        columns, rows = inner
+        if columns is None or rows is None:
+            return
+        pivot = (above.x - CORNER_PX / 2, left.y - CORNER_PX / 2)
+        inner_radius = left.width + CORNER_PX / 2
+        if columns == rows:
+            yield _arc(pivot, inner_radius, 180, 90, mismatch=False)
+            return
+        # From either end towards the other, with two radii, so that they pass each other and do not meet.
+        yield _arc(pivot, inner_radius, 180, 118, mismatch=True)
+        outer_radius, room = above.height + CORNER_PX / 2, left.width + 30.0
+        reach = min(62.0, math.degrees(math.asin(min(1.0, room / outer_radius))))  # no further left than the figure
+        yield _arc(pivot, outer_radius, 90, 90 + reach, mismatch=True)
+
+    def _blanks(self, box: Box) -> tuple[Blank, Blank]:
+        """Which blanks the vertical and the horizontal side of a box have their lengths from."""
+        rows, columns = Blank(box.tensor, "rows"), Blank(box.tensor, "columns")
+        return (columns, rows) if box.transposed else (rows, columns)
+
+    def _edge(self, blank: Blank, side: EdgeSide, box: Box) -> Edge:
+        """An edge with its label, colour and name."""
+        label, kind = self.shapes.label(blank), edge_kind(self.shapes, blank)
+        return Edge(blank, side, *_ends(box, side), label, kind, axis_name(self.shapes, blank))
+
+    def _rules(self, box: Box) -> Iterator[tuple[Point, Point]]:
+        """The lines between the heads of a matrix that has several."""
+        heads = self.shapes.heads(box.tensor) if not box.incomplete else 0
+        side = (box.height if box.transposed else box.width) / max(heads, 1)
+        for place in (index * side for index in range(1, heads)) if side >= MIN_RULE_PX else ():
+            if box.transposed:
+                yield ((box.x, box.y + place), (box.x + box.width, box.y + place))
+            else:
+                yield ((box.x + place, box.y), (box.x + place, box.y + box.height))
+
+    def _new_row(self, box: Box) -> tuple[float, float, float, float] | None:
+        """The last row of keys and values in a decode step, and of logits; None for other matrices."""
+        if box.incomplete or not self.shapes.has_new_row(box.tensor):
+            return None
+        one = self.sizes.scale.px(1)
+        if box.transposed:
+            return (box.x + box.width - one, box.y, one, box.height)
+        return (box.x, box.y + box.height - one, box.width, one)
+
+
+def pulled_out(whole: Box, head: Box) -> Polygon:
+    """The band from one head's place in a matrix to that head on its own, which stands to the right or below."""
+    assert whole.part is not None  # noqa: S101 - the head that was pulled out
+    x, y, width, height = whole.part
+    if head.x >= whole.x + whole.width:
+        return ((x + width, y), (head.x, head.y), (head.x, head.y + head.height), (x + width, y + height))
+    return ((x, y + height), (head.x, head.y), (head.x + head.width, head.y), (x + width, y + height))
+
+
+def place(sketch: Sketch, box: Box, edges: Iterator[Edge] | tuple[Edge, ...] = ()) -> Box:
+    """Adds a box with its edges to a sketch, and returns it."""
+    sketch.boxes.append(box)
+    sketch.edges += edges
+    return box
+
+
+def _ends(box: Box, side: EdgeSide) -> tuple[float, float, float, float]:
+    """Both ends of a side of a box, as x1, y1, x2, y2."""
+    right, bottom = box.x + box.width, box.y + box.height
+    match side:
+        case "left" | "foot":
+            return (box.x, box.y, box.x, bottom)
+        case "right" | "over":
+            return (right, box.y, right, bottom)
+        case "top" | "corner":
+            return (box.x, box.y, right, box.y)
+        case _:
+            return (box.x, bottom, right, bottom)
+
+
+def _arc(pivot: Point, radius: float, start_angle: float, end_angle: float, *, mismatch: bool) -> Arc:
+    """An arc around a point from one angle to another, in degrees anticlockwise from the right.
+
+    It runs clockwise if the second angle is the smaller one.
+    """
+
+    def at(angle: float) -> Point:
+        """The point of the circle at an angle; y grows downwards."""
+        return (pivot[0] + radius * math.cos(math.radians(angle)), pivot[1] - radius * math.sin(math.radians(angle)))
+
+    return Arc(at(start_angle), at(end_angle), radius, start_angle > end_angle, mismatch)

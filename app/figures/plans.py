@@ -1,0 +1,132 @@
+"""Which figures a sheet has: for each table, the products, sums and rows of matrices that are drawn, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from app.shapes.table import TensorTable
+from app.shapes.tables import ATTENTION_LAYER, PLAIN_WHOLE_MODEL, WHOLE_MODEL
+
+Layout = Literal["product", "head-scores", "head-context", "stack", "row"]
+
+
+@dataclass(frozen=True)
+class FigurePlan:
+    """Which matrices stand in one figure, and how.
+
+    product: `left` beside its results, each result below its right operand; a result made from one matrix, such as
+    A = softmax(S), has nothing above it. head-scores, head-context: the product of one head, taken out of matrices that
+    hold all heads. stack: matrices below each other, which are added or multiplied entry by entry. row: matrices beside
+    each other. `signs` stand before the results of a stack or a row: "+=" for left + first = second.
+    """
+
+    key: str
+    left: str
+    results: tuple[str, ...]
+    layout: Layout = "product"
+    signs: str = ""
+
+    @property
+    def tensors(self) -> tuple[str, ...]:
+        """The left operand and the results."""
+        return (self.left, *self.results)
+
+
+_SCORES = FigurePlan("scores", "queries", ("scores", "weights"))
+_CONTEXT_AND_OUTPUT = FigurePlan("output", "weights", ("context", "output"))
+_HEAD = (FigurePlan("projections", "input", ("queries", "keys", "values")), _SCORES, _CONTEXT_AND_OUTPUT)
+_ONE_OF_THE_HEADS = (
+    FigurePlan("head-scores", "queries", ("scores", "weights"), "head-scores"),
+    FigurePlan("head-context", "weights", ("context",), "head-context"),
+    FigurePlan("layer-output", "context", ("output",)),
+)
+_CACHE = FigurePlan("cache", "keys", ("values",), "row")
+_LATENT = (
+    FigurePlan("latent", "input", ("latent", "rotary_key")),
+    FigurePlan("latent-cache", "latent", ("rotary_key", "cache"), "row", "|="),
+    FigurePlan("latent-keys-values", "latent", ("plain_keys", "values")),
+    *_ONE_OF_THE_HEADS,
+)
+_AFTER_FEED_FORWARD = (
+    FigurePlan("down", "hidden", ("fed_forward",)),
+    FigurePlan("second-residual", "residual", ("fed_forward", "layer_output"), "stack", "+="),
+    FigurePlan("logits", "final", ("logits",)),
+    FigurePlan("last-logits", "logits", ("last_logits",), "stack", "↓"),
+)
+_FIRST_RESIDUAL = FigurePlan("first-residual", "embedded", ("attended", "residual"), "stack", "+=")
+_QKV_MATRICES = FigurePlan("matrices-in", "input", ("queries", "keys", "values"))
+_OUTPUT_MATRIX = FigurePlan("matrix-out", "context", ("output",))
+_DOWN_MATRIX = FigurePlan("matrix-down", "hidden", ("fed_forward",))
+
+# By the key of the table that the topic means for a model. A table that is not here has nothing to draw.
+FIGURE_PLANS: Mapping[str, tuple[FigurePlan, ...]] = {
+    "single-head": _HEAD,
+    "bidirectional-head": _HEAD,
+    "attention-layer": (
+        FigurePlan("layer-queries", "input", ("queries",)),
+        FigurePlan("layer-keys-values", "input", ("keys", "values")),
+        *_ONE_OF_THE_HEADS,
+    ),
+    "direct-latent-attention": (FigurePlan("layer-queries", "input", ("queries",)), *_LATENT),
+    "latent-attention": (
+        FigurePlan("latent-queries", "input", ("latent_queries",)),
+        FigurePlan("layer-queries", "latent_queries", ("queries",)),
+        *_LATENT,
+    ),
+    "decode-step": (
+        FigurePlan("projections", "input", ("queries", "new_key", "new_value")),
+        _CACHE,
+        _SCORES,
+        _CONTEXT_AND_OUTPUT,
+    ),
+    "windowed-decode-step": (
+        FigurePlan("projections", "input", ("queries",)),
+        _CACHE,
+        _SCORES,
+        _CONTEXT_AND_OUTPUT,
+    ),
+    "cross-attention": (
+        FigurePlan("decoder", "input", ("queries",)),
+        FigurePlan("encoder", "encoded", ("keys", "values")),
+        _SCORES,
+        _CONTEXT_AND_OUTPUT,
+    ),
+    "layer-parameters": (
+        _QKV_MATRICES,
+        _OUTPUT_MATRIX,
+        FigurePlan("matrices-up", "normed_residual", ("gate", "up")),
+        _DOWN_MATRIX,
+    ),
+    "plain-layer-parameters": (
+        _QKV_MATRICES,
+        _OUTPUT_MATRIX,
+        FigurePlan("matrices-up", "normed_residual", ("up",)),
+        _DOWN_MATRIX,
+    ),
+    "whole-model": (
+        _FIRST_RESIDUAL,
+        FigurePlan("feed-forward", "normed_residual", ("gate", "up")),
+        FigurePlan("gated", "gate", ("up", "hidden"), "stack", "⊙="),
+        *_AFTER_FEED_FORWARD,
+    ),
+    "plain-whole-model": (
+        _FIRST_RESIDUAL,
+        FigurePlan("feed-forward", "normed_residual", ("up",)),
+        *_AFTER_FEED_FORWARD,
+    ),
+}
+
+
+def _with_activations(key: str, model: TensorTable) -> TensorTable:
+    """A layer's matrices with the activations that they are multiplied by, taken from the tables that have them."""
+    feed_forward = ("normed_residual", "W_gate", "W_up", "W_down", "gate", "up", "hidden", "fed_forward")
+    return TensorTable(key, (*ATTENTION_LAYER.tensors, *(t for t in model.tensors if t.key in feed_forward)))
+
+
+# A sheet that asks for matrices of a layer is drawn as x·W, one token x at a time.
+MULTIPLIED_MATRICES: Mapping[str, TensorTable] = {
+    "layer-parameters": _with_activations("layer-parameters", WHOLE_MODEL),
+    "plain-layer-parameters": _with_activations("plain-layer-parameters", PLAIN_WHOLE_MODEL),
+}
