@@ -1,73 +1,177 @@
-"""What a figure says beside its geometry: the label and colour of an edge, the alt text, the captions."""
+"""What a figure says beside its geometry: the label, name and colour of an edge, the alt text, the captions."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from app.algebra.number_text import format_number
+from app.algebra.expression import Expression
 from app.figures.figures import Box, EdgeKind
-from app.figures.typed_shapes import TypedShapes
+from app.figures.plans import FigurePlan
+from app.figures.typed_shapes import PartMismatch, TypedShapes
 from app.shapes.consistency import DimensionMismatch
 from app.shapes.table import MATRIX_FIELDS, Blank
-from app.shapes.topics import FigurePlan
+from app.shapes.topics import TOPICS
+from app.sheets.formulas import write_formula
+
+_KINDS: dict[str, EdgeKind] = {"N": "tokens", "M": "tokens", "W": "tokens", "1": "tokens", "d": "model"}
 
 
-def edge_label(shapes: TypedShapes, blank: Blank) -> str:
-    """The length of a side as a sheet writes it, "?" if it is not known."""
-    length = shapes.lengths.get(blank)
-    return "?" if length is None else format_number(length)
+def axis_name(shapes: TypedShapes, blank: Blank) -> str:
+    """What a typed length counts: "tokens", "embedding" …; "" without a length, and for one that is no size here.
+
+    It follows the number that was typed, not the box it was typed into, and so gives no answer away. Matrices that the
+    sheet doesn't ask for have no names on their sides.
+    """
+    expression = shapes.expression(blank) if blank.tensor in shapes.variant.worksheet.rows else None
+    return _name(shapes, expression) if expression else ""
+
+
+def _name(shapes: TypedShapes, expression: Expression) -> str:
+    """The name of a size in this topic; of the width of several heads, how many heads these are."""
+    names = shapes.variant.wording.sections["axis-names"]
+    own = names.get(shapes.variant.worksheet.topic, {})
+    name = str(own.get(str(expression)) or names.get(str(expression), ""))
+    heads = [
+        shapes.written(shapes.variant.sizes[symbol], Expression.symbol(symbol))
+        for symbol in ("H", "G")
+        if symbol in expression.symbols
+    ]
+    return name.format(heads=heads[0] if heads else "")
 
 
 def edge_kind(shapes: TypedShapes, blank: Blank) -> EdgeKind:
     """What the colour of a side says: "unknown" without a length, "mismatch" if it does not fit an earlier side.
 
-    Else it follows the number that was typed, not the box it was typed into: "tokens", "model" or "head" if it is one
-    of these sizes (the first that it equals), or "other". So a 128 has the colour of the head dimension wherever it
-    stands, right or wrong, and gives no answer away.
+    Else it follows the number that was typed, not the box it was typed into: "tokens", "model" (d), "head" (the width
+    of one head or several), or "other". So a 128 has the colour of the head dimension wherever it stands.
     """
-    length = shapes.lengths.get(blank)
-    if length is None:
+    if blank not in shapes.lengths:
         return "unknown"
     if any(mismatch.second[0] == blank for mismatch in shapes.mismatches):
         return "mismatch"
-    architecture = shapes.variant.architecture
-    # Where two of these are equal, the later entry decides.
-    kinds: dict[int, EdgeKind] = {architecture.d_h: "head", architecture.d: "model", shapes.variant.tokens: "tokens"}
-    return kinds.get(length, "other")
+    if any(mismatch.sides[-1][0] == blank for mismatch in shapes.part_mismatches):
+        return "mismatch"
+    return _kind(shapes.expression(blank))
+
+
+def _kind(expression: Expression | None) -> EdgeKind:
+    """The colour of a size."""
+    symbols = expression.symbols if expression else frozenset()
+    if {"d_h", "d_v"} & symbols:
+        return "head"
+    return _KINDS.get(min(symbols, default="1"), "other") if expression and len(symbols) < 2 else "other"
+
+
+def head_label(shapes: TypedShapes, tensor: str) -> tuple[str, EdgeKind, str]:
+    """The label, colour and name of the side of a single head, from the typed width of all heads: ("64", "head", …).
+
+    A width that cannot be split evenly is a quotient: "100/32".
+    """
+    width, blank = shapes.head_width(tensor), Blank(tensor, "columns")
+    if width is None:
+        return ("?", "unknown", "")
+    typed = shapes.variant.sizes
+    size = next((each for each in map(Expression.symbol, ("d_h", "d_v")) if each.size(typed) == width), None)
+    kind: EdgeKind = "mismatch" if edge_kind(shapes, blank) == "mismatch" else _kind(size)
+    if width.denominator != 1 or (size is None and shapes.meanings):
+        return (f"{shapes.label(blank)}/{shapes.heads_label(tensor)}", kind, "")
+    return (shapes.written(int(width), size), kind, _name(shapes, size) if size else "")
+
+
+def title(shapes: TypedShapes, plan: FigurePlan) -> str:
+    """What a figure is about, with the equations of its results: 'Scores: S = Q · Kᵀ; A = softmax(S/√d_h)'."""
+    equations = "; ".join(_equation(shapes, key) for key in plan.results if shapes.table[key].equation)
+    words = shapes.variant.wording.say("drawing-titles", plan.key)
+    return f"{words}: {equations}" if equations else words
+
+
+def _equation(shapes: TypedShapes, key: str) -> str:
+    """How a matrix is computed, in the letters of the sheet: 'S = Q · Kᵀ'."""
+    if key in shapes.variant.table.by_key:
+        return f"{shapes.letter(key)} = {write_formula(shapes.variant, key)}"
+    equation = shapes.table[key].equation
+    factors = [shapes.letter(operand) for operand in equation.operands] if equation else []
+    in_order = factors if shapes.variant.worksheet.tokens_are == "rows" else factors[::-1]
+    return f"{shapes.letter(key)} = {' · '.join(in_order)}"
 
 
 def alt_text(shapes: TypedShapes, plan: FigurePlan, boxes: Sequence[Box]) -> str:
     """The figure in words, for screen readers: its title, and each matrix with its two lengths.
 
-    Example: 'Scores. Q 100 × 128, K 100 × ?, S 100 × 100, A ? × ?.' On a sheet whose tokens are columns, the lengths
-    stand the other way round.
+    Example: 'Scores: S = Q · Kᵀ. Q 100 × 128, K 100 × ?, S 100 × 100.' On a sheet whose tokens are columns, the
+    lengths stand the other way round.
     """
     fields = [shapes.variant.in_table_orientation(Blank("", field)).field for field in MATRIX_FIELDS]
-    sizes = {box.letter: [edge_label(shapes, Blank(box.tensor, field)) for field in fields] for box in boxes}
-    matrices = ", ".join(f"{letter} {' × '.join(size)}" for letter, size in sizes.items())
-    return f"{shapes.variant.wording.say('drawing-titles', plan.key)}. {matrices}."
+    sizes = {box.tensor: [shapes.label(Blank(box.tensor, field)) for field in fields] for box in boxes}
+    matrices = ", ".join(f"{shapes.letter(tensor)} {' × '.join(size)}" for tensor, size in sizes.items())
+    return f"{title(shapes, plan)}. {matrices}."
 
 
 def captions(shapes: TypedShapes, plan: FigurePlan) -> Iterator[str]:
-    """The sentences below a figure: one for each mismatch in it, or, if there is none, what the figure shows."""
-    sheet, wording = shapes.variant.worksheet, shapes.variant.wording
-    mismatches = shapes.mismatches_in(plan.results)
-    if not mismatches:
-        section = sheet.topic if sheet.tokens_are == "rows" else "tokens-as-columns"
-        yield str(wording.sections["captions"][section][plan.key])
-    for mismatch in mismatches:
+    """The sentences below a figure: what it shows, what the mask in it hides, how its heads share keys and values."""
+    variant, wording = shapes.variant, shapes.variant.wording
+    yield wording.say("captions", plan.key)
+    if "weights" in plan.results and TOPICS[variant.worksheet.topic].masked and variant.architecture.causal:
+        window = variant.architecture.window
+        hides_early = window is not None and window < shapes.lengths.get(Blank("weights", "rows"), 0)
+        yield wording.say("captions", "window" if hides_early else "mask")
+    if plan.layout == "head-scores":
+        query_heads, key_heads = shapes.heads("queries"), shapes.heads("keys")
+        if query_heads == key_heads:
+            yield wording.say("captions", "own-keys")
+        elif variant.worksheet.answers != "letters":
+            yield wording.say("captions", "shared-keys", query_heads=query_heads // key_heads)
+
+
+def mismatch_captions(shapes: TypedShapes, plan: FigurePlan) -> Iterator[str]:
+    """One sentence for each thing in a figure that does not fit, with the typed lengths alone."""
+    for mismatch in shapes.mismatches_in(plan.results):
         yield _mismatch_caption(shapes, mismatch)
+    for part in shapes.part_mismatches:
+        if part.result in plan.results:
+            yield _part_caption(shapes, part)
 
 
 def _mismatch_caption(shapes: TypedShapes, mismatch: DimensionMismatch) -> str:
-    """Which two lengths do not fit: '128 and 4096 do not meet: columns of Q, columns of K.'
+    """Why two sides must be equal: 'S = Q · Kᵀ, so Q and K must have the same number of columns: yours have …'.
 
-    Matrices that are added have a sentence of their own. Fields are named as on the sheet.
+    Fields are named as on the sheet.
     """
-    say = shapes.variant.wording.say
     words = dict[str, str]()
-    for name, (blank, length) in (("first", mismatch.first), ("second", mismatch.second)):
-        words[name] = format_number(length)
-        words[f"{name}_letter"] = shapes.letter(blank.tensor).replace("_", "")
-        words[f"{name}_axis"] = say("axes", shapes.variant.in_table_orientation(blank).field)
-    return say("drawing", "added" if mismatch.added else "mismatch", **words)
+    for name, (blank, _) in (("first", mismatch.first), ("second", mismatch.second)):
+        words[name] = shapes.letter(blank.tensor)
+        words[f"{name}_length"] = shapes.label(blank)
+        words[f"{name}_axis"] = _axis(shapes, blank)
+    same = words["first_axis"] == words["second_axis"]
+    key = "added" if mismatch.added else "same-field" if same else "other-field"
+    say = shapes.variant.wording.say
+    return say("drawing", key, equation="" if mismatch.added else _equation(shapes, mismatch.result), **words)
+
+
+def _part_caption(shapes: TypedShapes, mismatch: PartMismatch) -> str:
+    """Why heads cannot be multiplied, or joined matrices do not make the whole."""
+    blanks = [blank for blank, _ in mismatch.sides]
+    letters, lengths = [shapes.letter(b.tensor) for b in blanks], [shapes.label(b) for b in blanks]
+    widths = [_head_width(shapes, blank) for blank in blanks] if mismatch.kind != "joined" else []
+    return shapes.variant.wording.say(
+        "drawing",
+        mismatch.kind,
+        equation=_equation(shapes, mismatch.result),
+        axis=_axis(shapes, blanks[0]),
+        letters=letters,
+        lengths=lengths,
+        widths=", ".join(widths),
+        heads=shapes.heads_label(blanks[0].tensor) if widths else "",
+    )
+
+
+def _head_width(shapes: TypedShapes, blank: Blank) -> str:
+    """The width of one head, worked out: 'K: 2048/8 = 256'."""
+    quotient = f"{shapes.label(blank)}/{shapes.heads_label(blank.tensor)}"
+    label = head_label(shapes, blank.tensor)[0]
+    return f"{shapes.letter(blank.tensor)}: {quotient}" + (f" = {label}" if label != quotient else "")
+
+
+def _axis(shapes: TypedShapes, blank: Blank) -> str:
+    """The sheet's word for a field: "rows" or "columns"."""
+    return shapes.variant.wording.say("axes", shapes.variant.in_table_orientation(blank).field)

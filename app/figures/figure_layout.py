@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from app.figures.figures import Box, Sign, Sketch
+from app.figures.figures import Sign, Sketch
 from app.figures.pen import CORNER_PX, PULLED_PX, Pen, place, pulled_out
 from app.figures.plans import FigurePlan, Layout
 from app.shapes.table import Blank
@@ -72,10 +72,9 @@ def _head_scores(pen: Pen, plan: FigurePlan, sketch: Sketch) -> None:
     queries = pen.with_last_head(pen.box("queries", 0.0, 0.0))
     query = pen.head("queries", queries.width + PULLED_PX, 0.0)
     x = query.x + query.width + CORNER_PX
-    key = pen.head("keys", x, 0.0, transposed=True)
-    key = replace(key, y=-CORNER_PX - key.height)
-    keys = pen.box("keys", x, 0.0, transposed=True)
-    keys = pen.with_last_head(_moved_to(pen, keys, x, key.y - PULLED_PX - keys.height))
+    y = -CORNER_PX - pen.sizes.head_size("keys")[0]
+    key = pen.head("keys", x, y, transposed=True)
+    keys = pen.with_last_head(pen.box("keys", x, y - PULLED_PX - pen.sizes.size("keys")[0], transposed=True))
     place(sketch, queries, pen.edges(queries, "left", "bottom"))
     place(sketch, query, (pen.head_edge(query, "under"),))
     place(sketch, keys, pen.edges(keys, "over", "top"))
@@ -92,11 +91,10 @@ def _head_context(pen: Pen, plan: FigurePlan, sketch: Sketch) -> None:
     """The context of one head: weights times its values, pulled out of those of all heads; then all heads in a row."""
     weights = pen.box("weights", 0.0, 0.0)
     context = pen.head("context", weights.width + CORNER_PX, 0.0)
-    value = pen.head("values", context.x, 0.0)
-    value = replace(value, y=-CORNER_PX - value.height)
-    values = pen.box("values", 0.0, 0.0)
-    x, y = value.x + value.width - values.width, value.y - PULLED_PX - values.height
-    values = pen.with_last_head(_moved_to(pen, values, x, y))
+    value = pen.head("values", context.x, -CORNER_PX - pen.sizes.size("values")[1])
+    width, height = pen.sizes.size("values")
+    values = pen.box("values", value.x + value.width - width, value.y - PULLED_PX - height)
+    values = pen.with_last_head(values)
     place(sketch, weights, pen.edges(weights, "left", "under"))
     place(sketch, values, pen.edges(values, "left", "top"))
     place(sketch, value, (pen.head_edge(value, "corner"),))
@@ -111,11 +109,6 @@ def _head_context(pen: Pen, plan: FigurePlan, sketch: Sketch) -> None:
     place(sketch, whole, pen.edges(whole, "right", "bottom"))
 
 
-def _moved_to(pen: Pen, box: Box, x: float, y: float) -> Box:
-    """The same matrix drawn at another place."""
-    return pen.box(box.tensor, x, y, transposed=box.transposed)
-
-
 def _stack(pen: Pen, plan: FigurePlan, sketch: Sketch) -> None:
     """Matrices below each other, left aligned, so that sides that should be equal can be compared; signs before them.
 
@@ -123,12 +116,12 @@ def _stack(pen: Pen, plan: FigurePlan, sketch: Sketch) -> None:
     """
     y = 0.0
     for key, sign in zip(plan.tensors, " " + plan.signs, strict=True):
-        box = pen.box(key, SIGN_PX, y)
+        box = pen.box(key, 0.0, y)
         if plan.signs == "↓" and not sketch.boxes and not box.incomplete:
             row = pen.sizes.scale.px(1)
             box = replace(box, part=(box.x, box.y + box.height - row, box.width, row))
-        place(sketch, box, pen.edges(box, "right", "bottom"))
-        sketch.signs += [Sign(sign, SIGN_PX / 2 - 2, box.center[1])] if sign.strip() else []
+        place(sketch, box, pen.edges(box, "left", "bottom"))
+        sketch.signs += [Sign(sign, -SIGN_PX * 3, box.center[1])] if sign.strip() else []
         y += box.height + STACK_PX
 
 

@@ -1,6 +1,7 @@
 """What a drawing consists of: matrices as boxes, their labelled edges, arcs between them, and the figure around them.
 
-This is geometry in pixels, measured from the upper left corner of a figure's left operand; templates turn it into SVG, handouts into PDF.
+This is geometry in pixels, measured from the upper left corner of a figure's left operand; templates turn it into SVG,
+handouts into PDF.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from typing import Literal
 from app.shapes.table import Blank
 
 # Where an edge's label stands. "under" is the bottom of a left operand, whose label must not reach to the right; "over"
-# is the right side of a right operand, whose label must not reach down; "corner" is at the right end of a top side, "foot" at the
-# lower end of a left side.
+# is the right side of a right operand, whose label must not reach down; "corner" is at the right end of a top side,
+# "foot" at the lower end of a left side.
 EdgeSide = Literal["left", "right", "top", "bottom", "under", "over", "corner", "foot"]
 # What an edge's colour says: its number is one of the sizes that the sheet itself tells, or another one, or there is
 # none yet ("unknown"), or it does not fit the edge it should equal ("mismatch").
@@ -26,6 +27,11 @@ LINE_PX = 14.0  # height of a line of a label
 DIGIT_PX, LETTER_PX = 7.4, 6.4  # width of a character of a number, and of a name
 MARGIN_PX = 6.0  # around everything in a figure
 WIDE_FIGURE_PX = 380.0
+
+
+def closed_path(polygon: Polygon) -> str:
+    """A polygon as an SVG path: 'M0.0 0.0 L10.0 0.0 L10.0 10.0 Z'."""
+    return "M" + " L".join(f"{x:.1f} {y:.1f}" for x, y in polygon) + " Z"
 
 
 @dataclass(frozen=True)
@@ -58,14 +64,20 @@ class Box:
 
     @property
     def masked_path(self) -> str:
-        """`masked` as an SVG path: 'M0.0 0.0 L10.0 0.0 L10.0 10.0 Z'."""
-        return " ".join("M" + " L".join(f"{x:.1f} {y:.1f}" for x, y in polygon) + " Z" for polygon in self.masked)
+        """`masked` as an SVG path."""
+        return " ".join(map(closed_path, self.masked))
+
+    @property
+    def rules_path(self) -> str:
+        """`rules` as an SVG path."""
+        return " ".join(f"M{x1:.1f} {y1:.1f} L{x2:.1f} {y2:.1f}" for (x1, y1), (x2, y2) in self.rules)
 
     @property
     def letter_fits(self) -> bool:
         """Whether the letter fits inside; if not, it stands beside a label instead."""
         base, _, subscript = self.letter.partition("_")
-        return self.height >= 15 and self.width >= 6 + 9 * len(base) + 6 * len(subscript) + 5 * self.transposed
+        width = 9 * len(base) + 7 * base.count("W") + 7 * len(subscript) + 7 * self.transposed
+        return self.height >= 15 and self.width >= 6 + width
 
 
 @dataclass(frozen=True)
@@ -73,7 +85,8 @@ class Edge:
     """One labelled side of a box: the line, the length typed for it or "?", and what this length counts.
 
     blank: the box of the sheet that this length belongs to, None for a side that no box asks for, as of a single head.
-    name: "tokens", "embedding" …, or "". letter: the matrix's, if its box is too small to hold it.
+    name: "tokens", "embedding" …, or "". letter: the matrix's, if its box is too small to hold it. shift: how far a
+    label on the right is moved to the right, to make room for the label below.
     """
 
     blank: Blank | None
@@ -86,11 +99,12 @@ class Edge:
     kind: EdgeKind
     name: str = ""
     letter: str = ""
+    shift: float = 0.0
 
     @property
     def text_width(self) -> float:
         """About how wide the label is, in px: its wider line."""
-        return max(DIGIT_PX * len(self.label) + (24 if self.letter else 0), LETTER_PX * len(self.name))
+        return max(DIGIT_PX * len(self.label) + 10 * len(self.letter), LETTER_PX * len(self.name))
 
     @property
     def text_height(self) -> float:
@@ -102,7 +116,7 @@ class Edge:
         """Whether a label reaches over the ends of its side, and so might reach over the corner to the next label."""
         if self.side in ("bottom", "under"):
             return self.x2 - self.x1 < self.text_width + 4
-        return self.side in ("right", "over") and self.y2 - self.y1 < self.text_height
+        return self.side in ("left", "right", "over") and self.y2 - self.y1 < self.text_height
 
     @property
     def text_box(self) -> Rectangle:
@@ -111,12 +125,12 @@ class Edge:
         x, y = (self.x1 + self.x2 - width) / 2, (self.y1 + self.y2 - height) / 2
         if self.is_cramped:
             x = {"bottom": self.x1, "under": self.x2 - width}.get(self.side, x)
-            y = {"right": self.y1, "over": self.y2 - height}.get(self.side, y)
+            y = {"right": self.y1, "over": self.y2 - height, "left": self.y2 - height}.get(self.side, y)
         match self.side:
             case "left":
                 x = self.x1 - 7 - width
             case "right" | "over":
-                x = self.x1 + 7
+                x = self.x1 + 7 + self.shift
             case "top":
                 y = self.y1 - 5 - height
             case "corner":
@@ -139,6 +153,11 @@ class Edge:
         """Where the base line of the number starts, ends or has its middle, by its anchor; the name is a line below."""
         x, y, width, _ = self.text_box
         return (x + {"start": 0.0, "middle": width / 2, "end": width}[self.anchor], y + LINE_PX - 3)
+
+    @property
+    def name_y(self) -> float:
+        """The base line of the name, a line below the number."""
+        return self.label_at[1] + LINE_PX - 1
 
 
 @dataclass(frozen=True)
@@ -197,7 +216,8 @@ class Sketch:
     @property
     def right(self) -> float:
         """The right end of everything placed so far, labels included."""
-        return max(x for x in (*(b.x + b.width for b in self.boxes), *(e.text_box[0] + e.text_box[2] for e in self.edges)))
+        ends = [box.x + box.width for box in self.boxes]
+        return max(ends + [edge.text_box[0] + edge.text_box[2] for edge in self.edges])
 
 
 @dataclass(frozen=True)
@@ -227,6 +247,11 @@ class Figure:
     def has_mismatch(self) -> bool:
         """Whether something in it does not fit, which `mismatches` says."""
         return bool(self.mismatches)
+
+    @property
+    def pulled_paths(self) -> tuple[str, ...]:
+        """`pulled` as SVG paths."""
+        return tuple(map(closed_path, self.pulled))
 
     @property
     def wide(self) -> bool:

@@ -23,10 +23,7 @@ def mirror_sketch(sketch: Sketch) -> Sketch:
     return Sketch(
         [_transpose_box(box) for box in sketch.boxes],
         [_transpose_edge(edge) for edge in sketch.edges],
-        [
-            replace(arc, start=_swap(arc.start), end=_swap(arc.end), clockwise=not arc.clockwise)
-            for arc in sketch.arcs
-        ],
+        [replace(arc, start=_swap(arc.start), end=_swap(arc.end), clockwise=not arc.clockwise) for arc in sketch.arcs],
         [Outline(o.y, o.x, o.height, o.width) for o in sketch.outlines],
         [Sign(sign.text, sign.y, sign.x) for sign in sketch.signs],
         [tuple(map(_swap, polygon)) for polygon in sketch.pulled],
@@ -70,8 +67,10 @@ def frame_of(sketch: Sketch) -> Rectangle:
 
 def _rectangles(sketch: Sketch) -> Iterator[Rectangle]:
     """The extent of everything that must lie in the frame."""
-    for each in (*sketch.boxes, *sketch.outlines):
-        yield (each.x, each.y, each.width, each.height)
+    for box in sketch.boxes:
+        yield (box.x, box.y, box.width, box.height)
+    for outline in sketch.outlines:
+        yield (outline.x, outline.y, outline.width, outline.height)
     for edge in sketch.edges:
         yield edge.text_box
     for point in (point for arc in sketch.arcs for point in (arc.start, arc.end)):

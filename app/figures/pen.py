@@ -88,10 +88,14 @@ class Pen:
         the matrix's letter if the box is too small to hold it.
         """
         vertical, horizontal = self._blanks(box)
-        if vertical_side:
-            yield self._edge(vertical, vertical_side, box)
+        shift = 0.0
         if horizontal_side:
-            yield replace(self._edge(horizontal, horizontal_side, box), letter="" if box.letter_fits else box.letter)
+            edge = self._edge(horizontal, horizontal_side, box)
+            edge = replace(edge, letter="" if box.letter_fits else box.letter)
+            shift = max(0.0, edge.text_width - box.width) if horizontal_side == "bottom" else 0.0
+            yield edge
+        if vertical_side:
+            yield replace(self._edge(vertical, vertical_side, box), shift=shift)
 
     def head_edge(self, box: Box, side: EdgeSide) -> Edge:
         """The side of a single head that has its own width, as the typed width of all heads makes it."""

@@ -76,13 +76,13 @@ FIGURE_PLANS: Mapping[str, tuple[FigurePlan, ...]] = {
         *_LATENT,
     ),
     "decode-step": (
-        FigurePlan("projections", "input", ("queries", "new_key", "new_value")),
+        FigurePlan("new-token", "input", ("queries", "new_key", "new_value")),
         _CACHE,
         _SCORES,
         _CONTEXT_AND_OUTPUT,
     ),
     "windowed-decode-step": (
-        FigurePlan("projections", "input", ("queries",)),
+        FigurePlan("new-token", "input", ("queries",)),
         _CACHE,
         _SCORES,
         _CONTEXT_AND_OUTPUT,

@@ -37,7 +37,8 @@ class TypedShapes:
 
     table: the sheet's own, or for a sheet that asks for matrices alone the one with the activations between them.
     lengths: what was typed, and for matrices the sheet does not ask for (W_Q) what the typed lengths make them.
-    meanings: on a sheet in letters, the expression of each length. mismatches: the sides that should be equal and are
+    meanings: on a sheet in letters, the expression of each length. compared: numbers that are equal where lengths are;
+    of letters, where they mean the same. mismatches: the sides that should be equal and are
     not, in the order of computation; on a sheet in letters by their meaning, so that T is not d_h where both are 128.
     """
 
@@ -45,6 +46,7 @@ class TypedShapes:
     table: TensorTable
     lengths: Values
     meanings: Mapping[Blank, Expression]
+    compared: Mapping[Blank, int]
     mismatches: tuple[DimensionMismatch, ...]
 
     @classmethod
@@ -61,12 +63,17 @@ class TypedShapes:
         }
         if table is not variant.table:
             typed |= {Blank(tensor.key, "rows"): Typed(1) for tensor in table.activations}  # one token x
-        sources = typed_source_of(table, dict.fromkeys(typed, 0), frozenset(variant.worksheet.rows))
-        known = {blank: typed[source] for blank, source in sources.items()}
+        asked = frozenset(variant.worksheet.rows)
+        if "input" not in asked and table is variant.table and "input" in table.by_key:
+            typed[Blank("input", "columns")] = _read(variant, Blank("input", "columns"), variant.architecture.d)
+        known = {**typed, **_plain_keys(variant, typed)}
+        for _ in range(2):  # what follows from later matrices, as a new key from all keys, is used in a second pass
+            sources = typed_source_of(table, dict.fromkeys(known, 0), asked)
+            known = {blank: known[source] for blank, source in sources.items()}
         lengths = {blank: answer.value for blank, answer in known.items()}
         meanings = {blank: answer.meaning for blank, answer in known.items() if answer.meaning is not None}
         compared = _by_meaning(variant, known) if meanings else lengths
-        return cls(variant, table, lengths, meanings, tuple(mismatches(table, compared)))
+        return cls(variant, table, lengths, meanings, compared, tuple(mismatches(table, compared)))
 
     def is_complete(self, tensor: str) -> bool:
         """Whether both rows and columns of a matrix are known."""
@@ -88,11 +95,46 @@ class TypedShapes:
             return format_number(length)
         return self.variant.notation.write(meaning) if meaning else ""
 
+    def expression(self, blank: Blank) -> Expression | None:
+        """What a typed length counts in this model: the first size of the sheet that it equals, None if it is no size.
+
+        Where it equals several, the side's own comes first, so that 2048 is d on one side and H·d_h on another.
+        """
+        if blank not in self.lengths:
+            return None
+        typed = Typed(self.lengths[blank], self.meanings.get(blank))
+        own = self.table[blank.tensor].expression(blank.field)
+        return next((each for each in (own, *self._sizes) if self.variant.reader.means(typed, each)), None)
+
+    @cached_property
+    def _sizes(self) -> tuple[Expression, ...]:
+        """The sizes that sides of this table can have: tokens, widths, and then the sums and products of them."""
+        sides = {entry.expression(field) for entry in self.table.tensors for field in MATRIX_FIELDS}
+        named = [Expression.symbol(symbol) for symbol in ("N", "M", "d", "d_h", "d_v") if symbol in self.variant.sizes]
+        return (*named, *sorted(sides - set(named), key=str))
+
+    def has_new_row(self, tensor: str) -> bool:
+        """Whether the last row of a matrix is the new token's, and the others are cached."""
+        return self.table.key in ("decode-step", "windowed-decode-step") and tensor in ("keys", "values")
+
+    def head_letter(self, tensor: str) -> str:
+        """The letter of the last head of a matrix: K_8 of 8 heads; on a sheet in letters K_G."""
+        return f"{self.letter(tensor).partition('_')[0]}_{self.heads_label(tensor)}"
+
+    def heads_label(self, tensor: str) -> str:
+        """The number of heads side by side in a matrix, or on a sheet in letters its symbol."""
+        symbol = self._heads_symbol(tensor)
+        return self.written(self.variant.sizes[symbol], Expression.symbol(symbol))
+
+    def _heads_symbol(self, tensor: str) -> str:
+        """H for query heads, G for key/value heads, "" for a matrix that is not made of heads."""
+        columns = self.table[tensor].columns.symbols
+        return next((symbol for symbol in ("H", "G") if symbol in columns), "")
+
     def heads(self, tensor: str) -> int:
         """How many heads stand side by side in the columns of an activation; 0 if it is not made of heads."""
-        entry = self.table[tensor]
-        symbol = next((symbol for symbol in ("H", "G") if symbol in entry.columns.symbols), "")
-        return self.variant.sizes[symbol] if symbol and not entry.parameter else 0
+        symbol = self._heads_symbol(tensor)
+        return self.variant.sizes[symbol] if symbol and not self.table[tensor].parameter else 0
 
     def head_width(self, tensor: str) -> Fraction | None:
         """The columns of one of a matrix's heads, as its typed width makes them; None if that is not known."""
@@ -105,7 +147,7 @@ class TypedShapes:
 
     @cached_property
     def part_mismatches(self) -> tuple[PartMismatch, ...]:
-        """Heads that cannot be multiplied, and joined matrices whose widths do not add up, in the order of the table."""
+        """Heads that cannot be multiplied, and joined matrices whose widths do not add up."""
         return tuple(self._part_mismatches())
 
     def _part_mismatches(self) -> Iterator[PartMismatch]:
@@ -121,13 +163,26 @@ class TypedShapes:
                     if width.denominator != 1:
                         yield PartMismatch(tensor.key, "undivided", ((blank, heads),))
                 if len({width for _, width in sides.values()}) > 1:
-                    yield PartMismatch(tensor.key, "heads", tuple((blank, heads) for blank, (heads, _) in sides.items()))
+                    parts = [(blank, heads) for blank, (heads, _) in sides.items()]
+                    yield PartMismatch(tensor.key, "heads", tuple(parts))
         for plan in FIGURE_PLANS.get(self.table.key, ()):
             if plan.signs == "|=":
                 parts = [(Blank(key, "columns"), 1) for key in plan.tensors]
                 lengths = [self.lengths.get(blank, 0) for blank, _ in parts]
                 if all(lengths) and sum(lengths[:-1]) != lengths[-1]:
                     yield PartMismatch(plan.results[-1], "joined", tuple(parts))
+
+
+def _plain_keys(variant: Variant, typed: Mapping[Blank, Typed]) -> dict[Blank, Typed]:
+    """With latent attention, the width of all keys without their rotary part, where the whole and that part are known.
+
+    Example: 16 heads of 192 = 3072 columns of keys, each with 64 rotary ones, leave 3072 - 16 · 64 = 2048.
+    """
+    keys, rotary = (typed.get(Blank(key, "columns")) for key in ("keys", "rotary_key"))
+    if keys is None or rotary is None or "plain_keys" in variant.worksheet.rows:
+        return {}
+    width = keys.value - variant.architecture.H * rotary.value
+    return dict.fromkeys((Blank("plain_keys", "columns"), Blank("W_UK", "columns")), Typed(width)) if width > 0 else {}
 
 
 def _read(variant: Variant, blank: Blank, answer: int | Typed) -> Typed:
@@ -139,7 +194,10 @@ def _read(variant: Variant, blank: Blank, answer: int | Typed) -> Typed:
         return answer if isinstance(answer, Typed) else Typed(answer)
     sides = [entry.expression(field) for entry in variant.table.tensors for field in MATRIX_FIELDS]
     candidates = [variant.expression(blank), *sides, *map(Expression.symbol, variant.sizes)]
-    return Typed(answer, next((each for each in candidates if each.size(variant.sizes) == answer), None))
+    meaning = next((each for each in candidates if each.size(variant.sizes) == answer), None)
+    if meaning and variant.architecture.d_v == variant.architecture.d_h:
+        meaning = meaning.substitute({"d_v": Expression.symbol("d_h")})
+    return Typed(answer, meaning)
 
 
 def _by_meaning(variant: Variant, known: Mapping[Blank, Typed]) -> dict[Blank, int]:

@@ -68,8 +68,7 @@ def _explanation(variant: Variant, misconception: str, values: Mapping[Blank, in
 
 
 def _frame_alike(pair: tuple[Figure, Figure]) -> tuple[Figure, Figure]:
-    """The two figures, both as wide as the wider one; only a left figure with a mismatch keeps its captions."""
+    """The two figures, both as wide as the wider one and without captions, except for what does not fit."""
     left, right = pair
     width = max(left.width, right.width)
-    captions = left.captions if left.has_mismatch else ()
-    return replace(left, width=width, captions=captions), replace(right, width=width, captions=())
+    return replace(left, width=width, captions=()), replace(right, width=width, captions=())

@@ -212,33 +212,37 @@ def _qr_svg(link: str) -> str:
 
 
 def _figure(figure: Figure, splitter: SymbolSplitter) -> TypstData:
-    """Return a drawing: its alt text as title, its size, its matrices, the edges to label, the arcs between them."""
+    """Return a drawing: its alt text as title, its frame, matrices, edges to label, arcs, signs, heads pulled out."""
     return {
         "title": figure.alt_text,
+        "x": figure.x,
+        "y": figure.y,
         "width": figure.width,
         "height": figure.height,
         "boxes": [_box(box, splitter) for box in figure.boxes],
         "edges": [_edge(edge) for edge in figure.edges],
         "arcs": [_arc(arc) for arc in figure.arcs],
+        "signs": [{"text": sign.text, "x": sign.x, "y": sign.y} for sign in figure.signs],
+        "pulled": figure.pulled,
     }
 
 
 def _box(box: Box, splitter: SymbolSplitter) -> TypstData:
-    """Return a matrix as drawn: place and size, hatching, its letter, and the triangle that a mask hides, if any.
+    """Return a matrix as drawn: place and size, hatching, its letter, what a mask hides, lines, and the part meant.
 
     The letter is None if there is no room for it, and has a ᵀ if the matrix is drawn transposed.
     """
     letter = splitter.expression(box.letter) if box.letter_fits else None
     if letter and box.transposed:
         letter = [*letter, {"base": "", "below": "", "above": "T"}]
-    masked = box.masked_triangle if box.masked else None
     bounds = {"x": box.x, "y": box.y, "width": box.width, "height": box.height}
-    return {**bounds, "hatched": box.hatched, "letter": letter, "masked": masked}
+    inside = {"masked": box.masked, "rules": box.rules, "part": box.part}
+    return {**bounds, **inside, "hatched": box.hatched, "letter": letter}
 
 
 def _edge(edge: Edge) -> dict[str, float | str]:
     """Return the middle of an edge and the side of its box that it is on, for a line to write its number on."""
-    side = "bottom" if edge.side == "under" else edge.side
+    side = {"under": "bottom", "over": "right", "corner": "right", "foot": "left"}.get(edge.side, edge.side)
     return {"x": (edge.x1 + edge.x2) / 2, "y": (edge.y1 + edge.y2) / 2, "side": side}
 
 

@@ -213,7 +213,7 @@ def _latent_attention(key: str, *queries: Tensor) -> TensorTable:
             ATTENTION_LAYER["scores"],
             ATTENTION_LAYER["weights"],
             matrix("context", "C", "N, H*d_v", "value",
-                   made_from="weights values", labels="n m, m c -> n c",
+                   made_from="weights values", labels="n m, m h*e -> n h*e",
                    formula="{weights} · {values}, {heads-concatenated}"),
             ATTENTION_LAYER["W_O"],
             ATTENTION_LAYER["output"],

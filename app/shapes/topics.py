@@ -15,7 +15,7 @@ app.shapes.topics.TopicError: this model has no cross attention: choose an encod
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from app.models.architecture import Architecture, TokensError
@@ -47,26 +47,13 @@ class TopicError(ValueError):
 
 
 @dataclass(frozen=True)
-class FigurePlan:
-    """Which matrices stand in one figure: a left operand, and results to its right, each below its right operand.
-
-    Example: Q, S and A stand in the figure "scores"; Kᵀ stands above S, and nothing above A = softmax(S).
-    """
-
-    key: str
-    left: str
-    results: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class TopicSpec:
     """Everything that is particular to one topic.
 
     `requires` raises TopicError for a model or a number of tokens that the topic is not true of; `build_table` is only
     called for the others. `subject` is what the sheet is about: one head, a whole layer, a layer's parameters, the
     whole model, or counts. Of an encoder-decoder, a topic that `uses_decoder` takes the decoder's sizes, and one that
-    `reads_two_texts` has M decoder tokens beside N encoder tokens. `figure_plans` stand by the key of the table that
-    the topic means for a model; no entry means that nothing can be drawn. `masked` topics hide later tokens if the
+    `reads_two_texts` has M decoder tokens beside N encoder tokens. `masked` topics hide later tokens if the
     model is causal. `runnable_table` is the table that a run in torch is checked against, None if it cannot be run.
     `extra_sizes` are symbols that only this topic's table uses.
     """
@@ -77,7 +64,6 @@ class TopicSpec:
     requires: Callable[[Architecture, int], None] = lambda _architecture, _tokens: None
     uses_decoder: bool = False
     reads_two_texts: bool = False
-    figure_plans: Mapping[str, tuple[FigurePlan, ...]] = field(default_factory=dict)
     masked: bool = False
     runnable_table: TensorTable | None = None
     extra_sizes: Callable[[Architecture], Mapping[str, int]] = lambda _architecture: {}
@@ -237,13 +223,6 @@ def _total_parameters(architecture: Architecture) -> Mapping[str, int]:
     return {"params": parameter_counts(architecture).total}
 
 
-_QKV = FigurePlan("projections", "input", ("queries", "keys", "values"))
-_QUERIES = FigurePlan("projections", "input", ("queries",))
-_SCORES = FigurePlan("scores", "queries", ("scores", "weights"))
-_OUTPUT = FigurePlan("output", "weights", ("context", "output"))
-_HEAD = (_QKV, _SCORES, _OUTPUT)
-_LOGITS = (FigurePlan("down", "hidden", ("fed_forward",)), FigurePlan("logits", "final", ("logits",)))
-
 # In the order in which they are taught.
 TOPICS: Mapping[str, TopicSpec] = {
     topic.key: topic
@@ -252,7 +231,6 @@ TOPICS: Mapping[str, TopicSpec] = {
             "single-head",
             "head",
             _head_table,
-            figure_plans={"single-head": _HEAD, "bidirectional-head": _HEAD},
             masked=True,
             runnable_table=SINGLE_HEAD,
         ),
@@ -261,14 +239,12 @@ TOPICS: Mapping[str, TopicSpec] = {
             "head",
             lambda _architecture, _tokens: BIDIRECTIONAL_HEAD,
             _requires_no_mask,
-            figure_plans={"bidirectional-head": _HEAD},
             runnable_table=BIDIRECTIONAL_HEAD,
         ),
         TopicSpec(
             "attention-layer",
             "layer",
             _layer_table,
-            figure_plans={"attention-layer": _HEAD},
             masked=True,
             runnable_table=ATTENTION_LAYER,
         ),
@@ -278,14 +254,6 @@ TOPICS: Mapping[str, TopicSpec] = {
             _decode_table,
             _requires_a_decode_step,
             uses_decoder=True,
-            figure_plans={
-                "decode-step": (
-                    FigurePlan("projections", "input", ("queries", "new_key", "new_value")),
-                    _SCORES,
-                    _OUTPUT,
-                ),
-                "windowed-decode-step": (_QUERIES, _SCORES, _OUTPUT),
-            },
         ),
         TopicSpec(
             "cross-attention",
@@ -294,9 +262,6 @@ TOPICS: Mapping[str, TopicSpec] = {
             _requires_encoder_and_decoder,
             uses_decoder=True,
             reads_two_texts=True,
-            figure_plans={
-                "cross-attention": (_QUERIES, FigurePlan("encoder", "encoded", ("keys", "values")), _SCORES, _OUTPUT)
-            },
         ),
         TopicSpec("layer-parameters", "parameters", _layer_parameters_table, _requires_plain_layers),
         TopicSpec(
@@ -304,10 +269,6 @@ TOPICS: Mapping[str, TopicSpec] = {
             "model",
             _whole_model_with_angles,
             _requires_next_token,
-            figure_plans={
-                "whole-model": (FigurePlan("feed-forward", "normed_residual", ("gate", "up")), *_LOGITS),
-                "plain-whole-model": (FigurePlan("feed-forward", "normed_residual", ("up",)), *_LOGITS),
-            },
         ),
         TopicSpec("parameter-count", "counts", _parameter_count_table, _requires_layers_alike),
         TopicSpec("costs", "counts", _costs_table, _requires_plain_layers, extra_sizes=_total_parameters),

@@ -66,7 +66,7 @@ def test_a_pair_stands_on_one_scale_and_shows_the_mismatch_on_one_side(library: 
         box.width for box in true.boxes if box.tensor == "weights"
     ]
     assert mistaken.width == true.width
-    assert (len(mistaken.captions), true.captions) == (1, ())
+    assert (len(mistaken.mismatches), mistaken.captions, true.captions) == (1, (), ())
 
 
 def test_the_way_a_misconception_was_held_is_the_way_it_is_drawn(library: Library) -> None:

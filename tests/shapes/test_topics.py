@@ -6,9 +6,8 @@ import pytest
 
 from app.settings import PROJECT
 from app.shapes.tables import ATTENTION_LAYER, BIDIRECTIONAL_HEAD, SINGLE_HEAD
-from app.shapes.topics import TOPICS, TopicError, TopicSpec, sizes_for, topic_for
+from app.shapes.topics import TOPICS, TopicError, sizes_for, topic_for
 from app.sheets.worksheet_files import load_library
-from tests.helpers.tables import TABLES
 
 MODELS = {key: model.architecture for key, model in load_library(PROJECT / "worksheets").models.items()}
 TOKENS = 100
@@ -26,16 +25,6 @@ def test_a_topic_is_refused_or_has_a_size_for_every_symbol(topic: str, model: st
     lengths = [entry.expression(field).size(sizes) for entry in table.asked.values() for field in entry.fields]
     assert lengths
     assert min(lengths) > 0
-
-
-@pytest.mark.parametrize("spec", TOPICS.values(), ids=TOPICS)
-def test_plans_of_figures_name_products_of_their_table(spec: TopicSpec) -> None:
-    """Every result stands in the table, and an equation makes it."""
-    for key, plans in spec.figure_plans.items():
-        table = TABLES[key]
-        for plan in plans:
-            assert plan.left in table.by_key
-            assert all(table[result].equation for result in plan.results)
 
 
 def test_heads_and_layers_can_be_run() -> None:

@@ -101,9 +101,7 @@ class FiguresFragment:
 def draw_typed(variant: Variant, answers: Mapping[str, str], scale: ScaleName) -> tuple[Figure, ...]:
     """The figures of a sheet with the sizes that were typed; a blank whose text cannot be read has no size there."""
     read = {blank: variant.read(answers.get(str(blank), "")) for blank in variant.blanks}
-    return draw_figures(
-        variant, {blank: typed.value for blank, typed in read.items() if isinstance(typed, Typed)}, scale
-    )
+    return draw_figures(variant, {blank: typed for blank, typed in read.items() if isinstance(typed, Typed)}, scale)
 
 
 def has_readable_answer(variant: Variant, answers: Mapping[str, str]) -> bool:

@@ -46,6 +46,7 @@ def template_environment() -> Environment:
         number=format_number,
         symbol=symbol,
         svg_symbol=svg_symbol,
+        svg_expression=svg_expression,
         expression=expression,
         formula=formula,
         local_time=local_time,
@@ -96,6 +97,20 @@ def svg_symbol(text: str) -> Markup:
     base, _, below = text.partition("_")
     tail = Markup('<tspan class="sub" dy="4">{}</tspan>').format(below) if below else Markup("")
     return escape(base) + tail
+
+
+@lru_cache(4000)
+def svg_expression(text: str) -> Markup:
+    """A number, or a product of symbols, for an SVG text: 'h·d_h' with both symbols in italics and the h lowered."""
+    written, lowered = Markup(""), False
+    for piece in filter(None, re.split(r"([A-Za-z]\w*)", text)):
+        dy = Markup(' dy="-4"') if lowered else Markup("")
+        style = Markup(' class="symbol"') if piece[0].isalpha() else Markup("")
+        written += Markup("<tspan{}{}>{}</tspan>").format(style, dy, piece.partition("_")[0]) if dy or style else piece
+        below = piece.partition("_")[2]
+        written += Markup('<tspan class="sub" dy="4">{}</tspan>').format(below) if below else Markup("")
+        lowered = bool(below)
+    return written
 
 
 def formula(pieces: Iterable[FormulaPiece]) -> Markup:
