@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.models.read_config import MAX_CONFIG_BYTES
+from app.translation import gettext as _
 
 if TYPE_CHECKING:
     import httpx
@@ -40,17 +41,17 @@ _fetch_slots = threading.BoundedSemaphore(MAX_FETCHES)
 
 # What can go wrong: the HTTP status that fits, and the sentence to show.
 PROBLEMS: Mapping[str, tuple[int, str]] = {
-    "off": (403, "Fetching from the Hub is switched off here: take the model’s own config.json instead."),
-    "name": (422, "“{name}” is no name on the Hub: write the organisation and the model, such as org/name."),
-    "missing": (404, "There is no model “{name}” on the Hub, or it is private: check the name."),
-    "gated": (403, "“{name}” is gated: sign in at the Hub, download its config.json there, and import that file."),
-    "no-config": (404, "“{name}” has no config.json on the Hub, so there are no sizes to read."),
-    "too-large": (422, f"The config.json of “{{name}}” is longer than {MAX_CONFIG_BYTES:,} bytes, so it was not read."),
-    "not-json": (422, "The config.json of “{name}” is not JSON, so it could not be read."),
-    "unreachable": (503, "The Hub at {host} could not be reached: try again in a moment, or import the config.json."),
-    "failed": (502, "The Hub at {host} answered with an error ({status}): try again in a moment."),
-    "busy": (503, "Many models are being fetched just now: try again in a moment."),
-    "no-room": (503, "The config.json of “{name}” could not be kept in the data folder: {reason}."),
+    "off": (403, _("Fetching from the Hub is switched off on this server. Import the model’s config.json instead.")),
+    "name": (422, _("“{name}” is not a name on the Hub. Enter organisation and model, such as org/name.")),
+    "missing": (404, _("There is no model “{name}” on the Hub, or it is private. Check the name.")),
+    "gated": (403, _("“{name}” is gated. Sign in to the Hub, download its config.json and import that file.")),
+    "no-config": (404, _("“{name}” has no config.json on the Hub, so its sizes can’t be read.")),
+    "too-large": (422, _("The config.json of “{name}” is larger than {limit:,} bytes, so it was not read.")),
+    "not-json": (422, _("The config.json of “{name}” is not valid JSON.")),
+    "unreachable": (503, _("Could not reach the Hub at {host}. Try again in a moment, or import the config.json.")),
+    "failed": (502, _("The Hub at {host} returned an error ({status}). Try again in a moment.")),
+    "busy": (503, _("Many models are being fetched right now. Try again in a moment.")),
+    "no-room": (503, _("Could not save the config.json of “{name}” in the data folder: {reason}.")),
 }
 
 
@@ -60,7 +61,7 @@ class HubError(ValueError):
     def __init__(self, problem: str, **values: object) -> None:
         self.problem = problem
         self.status, sentence = PROBLEMS[problem]
-        super().__init__(sentence.format(host=hub_host(), **values))
+        super().__init__(sentence.format(host=hub_host(), limit=MAX_CONFIG_BYTES, **values))
 
 
 def hub_host() -> str:

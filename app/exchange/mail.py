@@ -21,13 +21,15 @@ from queue import Full, Queue
 from typing import Literal, cast
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from app.translation import gettext as _
+
 log = logging.getLogger("attention_shapes")
 
 Security = Literal["tls", "starttls", "none"]
 PORTS: dict[Security, int] = {"tls": 465, "starttls": 587, "none": 25}
-SERVER_URL_HELP = (
-    "must be as smtp://user:password@host:587 or smtps://user:password@host; in user and password, characters such as "
-    "/ ? # @ : % are written %2F %3F %23 %40 %3A %25"
+SERVER_URL_HELP = _(
+    "must look like smtp://user:password@host:587 or smtps://user:password@host; in user and password, write "
+    "/ ? # @ : % as %2F %3F %23 %40 %3A %25"
 )
 SERVER_TIMEOUT_S = 10.0  # for each answer of the mail server
 MAX_WAITING_MESSAGES = 50  # messages
@@ -64,7 +66,7 @@ def read_server(url: str) -> MailServer:
     if parts.scheme not in ("smtp", "smtps") or not parts.hostname or parts.path not in ("", "/") or parts.fragment:
         raise ValueError(SERVER_URL_HELP)
     if (parts.username is None) != (parts.password is None):
-        raise ValueError("needs both user and password, or neither")
+        raise ValueError(_("needs both user and password, or neither"))
     security = _security(parts.scheme, query, parts.hostname)
     user, password = unquote(parts.username or ""), unquote(parts.password or "")
     return MailServer(parts.hostname, port or PORTS[security], security, user, password)
@@ -79,7 +81,7 @@ def _security(scheme: str, query: Mapping[str, str], host: str) -> Security:
         return "tls"
     security = query.get("tls", "none" if _is_loopback(host) else "starttls")
     if scheme == "smtps" or set(query) - {"tls"} or security not in ("none", "starttls"):
-        raise ValueError("takes ?tls=none or ?tls=starttls after smtp://host, and nothing after smtps://host")
+        raise ValueError(_("allows ?tls=none or ?tls=starttls after smtp://host, and nothing after smtps://host"))
     return cast(Security, security)
 
 
@@ -107,7 +109,7 @@ def read_sender(text: str) -> Address:
         )
         return Address(checked.display_name or "", addr_spec=checked.ascii_email or "")
     except (email_validator.EmailNotValidError, ValueError, MessageError):
-        raise ValueError("must be one e-mail address, such as shapes@example.org") from None
+        raise ValueError(_("must be a single e-mail address, such as shapes@example.org")) from None
 
 
 class Outbox:

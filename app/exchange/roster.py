@@ -15,6 +15,8 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
+from app.translation import gettext as _
+
 MAX_ROSTER_NAMES = 5_000
 MAX_ROSTER_BYTES = 1_000_000
 MAX_ENTRY_LENGTH = 80  # characters of a name, or of a number
@@ -53,19 +55,31 @@ def read_roster(roster: bytes | str, max_names: int = MAX_ROSTER_NAMES) -> tuple
     Raises RosterError for a file that cannot be read, no names, more than `max_names`, and too long a name or number.
     """
     if len(roster) > MAX_ROSTER_BYTES:
-        raise RosterError(f"A class list may be at most {MAX_ROSTER_BYTES:,} bytes long: use it in parts.")
+        raise RosterError(
+            _("The class list is larger than {limit:,} bytes. Split it and add the parts one by one.").format(
+                limit=MAX_ROSTER_BYTES
+            )
+        )
     rows = [row for row in _cells(roster if isinstance(roster, str) else _decode(roster)) if any(row)]
     if not rows:
-        raise RosterError("The class list is empty: one name a line is enough.")
+        raise RosterError(_("The class list is empty. Type at least one name, one per line."))
     columns = _header_columns(rows[0])
     entries = [_entry_by_header(row, columns) if columns else _entry_by_look(row) for row in rows[bool(columns) :]]
     named = tuple((name, number or None) for name, number in entries if name)
     if not named:
-        raise RosterError("No names stand in the class list: one name a line is enough.")
+        raise RosterError(_("The class list has no names. Type one name per line."))
     if len(named) > max_names:
-        raise RosterError(f"The class list has {len(named):,} names; at most {max_names:,} can be used at once.")
+        raise RosterError(
+            _("The class list has {count:,} names; at most {limit:,} can be added at once.").format(
+                count=len(named), limit=max_names
+            )
+        )
     for text in (text for entry in named for text in entry if text and len(text) > MAX_ENTRY_LENGTH):
-        raise RosterError(f"“{text[:30]}…” is {len(text):,} characters long; at most {MAX_ENTRY_LENGTH} fit on a line.")
+        raise RosterError(
+            _("“{start}…” has {count:,} characters; a name or number can have at most {limit}.").format(
+                start=text[:30], count=len(text), limit=MAX_ENTRY_LENGTH
+            )
+        )
     return named
 
 
@@ -79,7 +93,7 @@ def _decode(roster: bytes) -> str:
             return roster.decode(encoding)
         except UnicodeDecodeError:
             continue
-    raise RosterError("The class list is no text that can be read: save it as CSV in UTF-8.")
+    raise RosterError(_("The class list is not a text file. Save it as CSV in UTF-8."))
 
 
 def _cells(text: str) -> list[list[str]]:
@@ -96,7 +110,7 @@ def _cells(text: str) -> list[list[str]]:
     try:
         return [[_clean(cell) for cell in row] for row in csv.reader(io.StringIO(joined), delimiter=delimiter)]
     except csv.Error as error:
-        raise RosterError(f"The class list cannot be read as CSV: {error}.") from None
+        raise RosterError(_("The class list can’t be read as CSV: {reason}.").format(reason=error)) from None
 
 
 def _family_name_first(lines: Sequence[str]) -> bool:

@@ -50,18 +50,18 @@ def make_lesson(teacher: Page, app: Server) -> str:
     teacher.goto(set_up_link(app))
     for label, text in (("E-mail", "ada@example.org"), ("Your name", "Ada"), ("Password", "a long password")):
         teacher.get_by_label(label).fill(text)
-    teacher.get_by_role("button", name="Make the account").click()
+    teacher.get_by_role("button", name="Create account").click()
     teacher.get_by_label("Title").fill("Transformers")
     expect(teacher.get_by_label("Time zone")).to_have_value("Europe/Berlin")  # the browser's own
-    teacher.get_by_role("button", name="Make the course").click()
-    teacher.get_by_label("Names, one a line").fill("Kim Lee, 17\nLou Ray, 18\nMo Not Here, 19")
+    teacher.get_by_role("button", name="Create course").click()
+    teacher.get_by_label("Names, one per line").fill("Kim Lee, 17\nLou Ray, 18\nMo Not Here, 19")
     teacher.get_by_role("button", name="Add", exact=True).click()
-    teacher.get_by_role("link", name="A new activity").click()
+    teacher.get_by_role("link", name="New activity").click()
     teacher.get_by_label("Title").fill("Week 3")
     teacher.locator("input[value='llama-7b']").check()
     teacher.get_by_role("button", name="Save").click()
     assert_accessible(teacher)
-    teacher.get_by_role("button", name="Open it").click()
+    teacher.get_by_role("button", name="Open").click()
     return teacher.locator(".entry .code").inner_text()
 
 
@@ -78,7 +78,7 @@ def come_in_by_keyboard(page: Page, code: str, name: str) -> None:
     assert_accessible(page)
     press_until(page, "main form button")
     page.keyboard.press("Enter")
-    expect(page.get_by_role("heading", level=1)).to_contain_text("You are in")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("You have joined")
     assert_accessible(page)
     press_until(page, "a.button")
     page.keyboard.press("Enter")

@@ -22,11 +22,11 @@ def test_a_sample_course_is_taken_home_put_away_and_deleted(browser: Browser, ow
     context.add_cookies([{"name": "attention_shapes_teacher", "value": token, "url": own_app.url}])
     page = context.new_page()
     page.goto("/courses")
-    page.get_by_role("button", name="Make a sample course").click()
-    page.get_by_role("link", name="Take the results home").click()
+    page.get_by_role("button", name="Create a sample course").click()
+    page.get_by_role("link", name="Export results").click()
     assert_accessible_in_all_looks(page)
     with page.expect_download() as waiting:
-        page.get_by_role("link", name="Every attempt").click()
+        page.get_by_role("link", name="All attempts").click()
     with waiting.value.path().open(encoding="utf-8-sig", newline="") as file:
         assert len(list(csv.DictReader(file))) > 100
     with page.expect_download() as waiting:
@@ -38,10 +38,10 @@ def test_a_sample_course_is_taken_home_put_away_and_deleted(browser: Browser, ow
     page.get_by_text("Archived", exact=True).click()
     assert_accessible_in_all_looks(page)
     page.get_by_role("link", name="Sample course").click()
-    page.get_by_role("link", name="Bring it back").click()
-    page.get_by_role("button", name="Bring it back").press("Enter")
-    page.get_by_role("link", name="Take the results home").click()
-    page.get_by_text("Delete this course for good …").click()
+    page.get_by_role("link", name="Restore").click()
+    page.get_by_role("button", name="Restore").press("Enter")
+    page.get_by_role("link", name="Export results").click()
+    page.get_by_text("Delete this course …").click()
     page.get_by_label("Title").fill("Sample")
     page.keyboard.press("Enter")
     expect(page.get_by_role("alert")).to_contain_text("nothing was deleted")

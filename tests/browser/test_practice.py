@@ -73,7 +73,7 @@ def test_practice_works_with_the_keyboard_alone(page: Page, library: Library) ->
         page.keyboard.press("Tab")
     page.locator("input[data-blank]").last.focus()
     page.keyboard.press("Enter")
-    expect(page.get_by_role("status").first).to_have_text(f"All {len(variant.blanks)} boxes are right.")
+    expect(page.get_by_role("status").first).to_have_text(f"All {len(variant.blanks)} boxes are correct.")
     another = page.get_by_role("button", name="Next sheet")
     for _ in range(20):
         page.keyboard.press("Tab")

@@ -54,7 +54,7 @@ def test_all_right_is_said_and_marked(page: Page) -> None:
     """The key worked out by hand gets fourteen ticks."""
     fill(page, right_answers())
     page.get_by_role("button", name="Check").click()
-    expect(page.get_by_role("status").first).to_have_text("All 14 boxes are right.")
+    expect(page.get_by_role("status").first).to_have_text("All 14 boxes are correct.")
     assert [mark(page, blank) for blank in right_answers()] == ["right"] * 14
 
 
@@ -62,7 +62,7 @@ def test_each_kind_of_mark_is_told_apart(page: Page) -> None:
     """A wrong box gets a nudge, an unreadable one a reason and no wrong mark, a product is read and shown."""
     fill(page, {"queries.rows": "100", "queries.columns": "4096", "values.columns": "4096/32", "weights.rows": "many"})
     page.get_by_role("button", name="Check").click()
-    expect(page.get_by_role("status").first).to_have_text("2 of 14 boxes are right. 10 boxes are still empty.")
+    expect(page.get_by_role("status").first).to_have_text("2 of 14 boxes are correct. 10 boxes are still empty.")
     kinds = [mark(page, f"{key}") for key in ("queries.rows", "queries.columns", "values.columns", "weights.rows")]
     assert kinds == ["right", "wrong", "right", "unreadable"]
     expect(page.locator("#says-queries\\.columns")).to_contain_text("How wide does one head work?")
@@ -265,7 +265,7 @@ def test_the_buttons_still_do_what_they_say_after_the_last_hint(page: Page) -> N
     expect(page.locator("td.hinted")).to_have_count(1)
     page.fill(box(page, "output.columns"), "4096")
     page.get_by_role("button", name="Check").click()
-    expect(page.get_by_role("status").first).to_have_text("All 14 boxes are right.")
+    expect(page.get_by_role("status").first).to_have_text("All 14 boxes are correct.")
     expect(page.get_by_role("status").nth(1)).to_be_empty()
     expect(page.locator("section.explanation figure")).to_have_count(2)
     expect(page.locator("section.explanation rect.needed")).to_have_count(1)
@@ -283,7 +283,7 @@ def test_the_whole_job_works_with_the_keyboard_alone(page: Page) -> None:
         page.keyboard.press("Tab")
     page.focus(box(page, "output.columns"))
     page.keyboard.press("Enter")
-    expect(page.get_by_role("status").first).to_have_text("All 14 boxes are right.")
+    expect(page.get_by_role("status").first).to_have_text("All 14 boxes are correct.")
     for _ in range(8):
         page.keyboard.press("Tab")
         if page.evaluate("document.activeElement.textContent") == "Run this head":
@@ -308,7 +308,7 @@ def test_it_works_without_script(browser: Browser, shared_app: Server) -> None:
     page.goto("/")
     fill(page, {"queries.rows": "100", "queries.columns": "4096"})
     page.get_by_role("button", name="Check").click()
-    expect(page.get_by_role("status").first).to_contain_text("1 of 14 boxes is right")
+    expect(page.get_by_role("status").first).to_contain_text("1 of 14 boxes is correct")
     assert mark(page, "queries.columns") == "wrong"
     page.get_by_role("button", name="Hint").click()
     page.get_by_role("button", name="Another hint").click()

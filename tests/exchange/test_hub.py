@@ -214,7 +214,7 @@ def test_what_was_fetched_before_is_there_without_the_hub(
         ("org/weights-only", 404, "no config.json"),
         ("org/broken", 502, "error (500)"),
         ("org/down", 502, "error (503)"),
-        ("org/prose", 422, "not JSON"),
+        ("org/prose", 422, "not valid JSON"),
     ],
 )
 def test_each_refusal_is_one_sentence_with_its_status(

@@ -12,6 +12,7 @@ from fastapi.responses import RedirectResponse
 
 from app.classes.student_sheet import worksheet_titles
 from app.store import Activity, ClassAttempt, Enrolment, Phase, Store
+from app.translation import gettext as _
 from app.web.shared.permissions import OwnEnrolment
 from app.web.shared.services import StoreDep
 from app.web.shared.templating import render
@@ -119,4 +120,6 @@ def _activity_line(activity: Activity, last: Mapping[tuple[int, str], ClassAttem
 def _sheet_line(activity: Activity, phase: Phase, title: str, last: ClassAttempt | None) -> SheetLine:
     """A sheet with its last attempt, and that attempt's score where the activity's policies show marks by now."""
     visible = last is not None and activity.policies.marks_visible(phase, last.handed_in)
-    return SheetLine(title, last, f"{last.score:g} of {last.out_of}" if last and visible else "")
+    return SheetLine(
+        title, last, _("{score:g} of {total}").format(score=last.score, total=last.out_of) if last and visible else ""
+    )

@@ -16,6 +16,7 @@ from app.handout.options import MAX_PRINTED_LINE_LENGTH, NO_BACK, HandoutError, 
 from app.handout.sheet_plan import HandoutSheet
 from app.sheets.exit_tickets import Ticket
 from app.store import Activity, AuditAction, Student
+from app.translation import gettext as _
 from app.web.handouts.handout_form import HandoutForm, handout_base_url
 from app.web.shared.errors import status_of
 from app.web.shared.forms import FormDep, FormReader, whole_number
@@ -114,7 +115,9 @@ def _parse_sheet_number(activity: Activity, text: str) -> int:
     """Return the number, from 1, of the worksheet that a form names; HandoutError where there is no such sheet."""
     number = whole_number(text, len(activity.content.items), lowest=1)
     if number is None:
-        raise HandoutError(f"There is no sheet “{text}” in this activity: choose one of its worksheets.")
+        raise HandoutError(
+            _("There is no sheet “{text}” in this activity. Choose one of its worksheets.").format(text=text)
+        )
     return number
 
 

@@ -11,6 +11,8 @@ from fastapi.responses import RedirectResponse
 
 from app.classes.regrade import MarkChange
 from app.store import AuditAction
+from app.store.classwork import ClassAttempt, Graded
+from app.translation import gettext as _
 from app.web.shared import permissions
 from app.web.shared.forms import FormDep, whole_number
 from app.web.shared.permissions import EditableActivity, StaffActivity
@@ -110,7 +112,12 @@ def _score_change(change: MarkChange, name: str) -> ScoreChange:
         old.student_id,
         name,
         change.sheet_title,
-        f"{old.score:g} of {old.out_of}",
-        f"{new.score:g} of {new.out_of}",
+        _score(old),
+        _score(new),
         f"{change.difference:+g}".replace("-", "−"),
     )
+
+
+def _score(graded: ClassAttempt | Graded) -> str:
+    """A score as pages write it: '12.5 of 14'."""
+    return _("{score:g} of {total}").format(score=graded.score, total=graded.out_of)

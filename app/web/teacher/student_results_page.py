@@ -13,6 +13,7 @@ from app.classes.activity_results import SheetResults, activity_results, misconc
 from app.grading.item_analysis import RowState
 from app.sheets.wording import Wording
 from app.store import ClassAttempt, OldMarks, Student
+from app.translation import gettext as _
 from app.web.shared import permissions
 from app.web.shared.permissions import StaffStudentResults
 from app.web.shared.services import ServicesDep
@@ -81,12 +82,15 @@ def _attempt_column(
     `old_marks` are those of this attempt, oldest first; times are on the clocks of `time_zone`.
     """
     before = tuple(
-        f"{old.graded.score:g} of {old.graded.out_of} until {local_time(old.until, time_zone)}" for old in old_marks
+        _("{score:g} of {total} until {time}").format(
+            score=old.graded.score, total=old.graded.out_of, time=local_time(old.until, time_zone)
+        )
+        for old in old_marks
     )
     return AttemptColumn(
         attempt,
         local_time(attempt.created_at, time_zone),
-        f"{attempt.score:g} of {attempt.out_of}",
+        _("{score:g} of {total}").format(score=attempt.score, total=attempt.out_of),
         tuple(misconception_name(wording, key) for key in attempt.misconceptions),
         before,
         sheet.states(attempt),

@@ -69,7 +69,7 @@ def test_a_sheet_of_an_imported_model_is_saved_checked_and_run(client: TestClien
     boxes = {"queries.rows": "10", "queries.columns": "16"}
     form = {"worksheet": "llama-7b", "model": key, "tokens": "10", "version": "5", **boxes}
     assert client.post("/sheet/save", data=form).status_code == 200
-    assert "2 of 14 boxes are right" in client.post("/sheet/check", data=form).text
+    assert "2 of 14 boxes are correct" in client.post("/sheet/check", data=form).text
     again = client.get(f"/sheet?worksheet=llama-7b&model={key}&tokens=10").text
     assert 'name="queries.columns" value="16"' in again
     run = client.post("/runs", data=form)

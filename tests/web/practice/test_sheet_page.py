@@ -102,7 +102,7 @@ def test_checking_without_script_marks_each_box(client: TestClient) -> None:
     assert page.find("title")
     special = {"queries.columns": "wrong", "keys.columns": "unreadable", "values.columns": "empty"}
     assert page.marks() == {**dict.fromkeys(KEY, "right"), **special}
-    assert page.text("p", class_="result") == "11 of 14 boxes are right. 1 box is still empty."
+    assert page.text("p", class_="result") == "11 of 14 boxes are correct. 1 box is still empty."
     assert "“about” could not be read" in page.text("p", id="says-keys.columns")
     assert page.boxes() == {box: form[box] for box in KEY}
 
@@ -111,7 +111,7 @@ def test_a_script_gets_the_sheet_alone(client: TestClient) -> None:
     """With HX-Request the same marks come without the page around them."""
     text = client.post("/sheet/check", data=filled(), headers=SCRIPT).text
     assert "<html" not in text
-    assert Page(text).text("p", class_="result") == "All 14 boxes are right."
+    assert Page(text).text("p", class_="result") == "All 14 boxes are correct."
 
 
 def test_what_was_read_stands_beside_a_product(client: TestClient) -> None:

@@ -15,7 +15,7 @@ def test_before_its_time_an_activity_waits(classroom: Classroom) -> None:
     opens = datetime.now(UTC) + timedelta(hours=1)
     activity = classroom.school.activity(classroom.course, None, ("llama-7b",), "classic", Plan("Soon", opens_at=opens))
     _, browser = classroom.join()
-    assert "It opens" in browser.get(f"/class/{activity.id}").text
+    assert "This activity opens" in browser.get(f"/class/{activity.id}").text
     assert browser.get(f"/class/{activity.id}/1").headers["location"] == f"/class/{activity.id}"
     assert press(browser, activity, "save", HALF, form_id="x" * 10).status_code == 409
 
@@ -29,7 +29,7 @@ def test_each_sheet_says_how_far_the_student_is(classroom: Classroom) -> None:
         links = Page(browser.get(path).text).find("a")
         return [attrs["data-state"] for attrs, _ in links if "data-state" in attrs]
 
-    assert "not begun" in browser.get(f"/class/{activity.id}").text
+    assert "not started" in browser.get(f"/class/{activity.id}").text
     assert states(f"/class/{activity.id}/1") == ["new", "new", "new"]  # the last is the exit ticket
     for button, state in (("save", "begun"), ("check", "checked"), ("hand-in", "handed-in")):
         press(browser, activity, button, HALF)

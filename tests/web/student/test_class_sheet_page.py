@@ -22,7 +22,7 @@ def test_a_sheet_is_saved_checked_and_handed_in(classroom: Classroom) -> None:
     assert "<svg" in press(browser, activity, "save", HALF).text
     assert attempts_in(classroom, activity) == []
     page = Page(press(browser, activity, "check", HALF).text)
-    assert page.text("p", class_="result") == "1 of 14 boxes is right. 12 boxes are still empty."
+    assert page.text("p", class_="result") == "1 of 14 boxes is correct. 12 boxes are still empty."
     assert page.marks()["queries.columns"] == "wrong"
     assert attempts_in(classroom, activity) == [(False, 1)]
     press(browser, activity, "hand-in", HALF)
@@ -93,7 +93,7 @@ def test_nothing_typed_is_no_attempt(classroom: Classroom) -> None:
     activity = classroom.open(max_attempts=1)
     _, browser = classroom.join()
     answer = press(browser, activity, "check", dict.fromkeys(KEY, ""))
-    assert "nothing to mark yet" in answer.text
+    assert "nothing to grade yet" in answer.text
     assert attempts_in(classroom, activity) == []
 
 
@@ -189,7 +189,7 @@ def test_each_student_may_have_numbers_of_their_own(classroom: Classroom) -> Non
         assert one == two
         lengths.append(one)
         right = {blank: text if text != "100" else one for blank, text in KEY.items()}
-        assert "All 14 boxes are right." in press(browser, activity, "hand-in", right).text
+        assert "All 14 boxes are correct." in press(browser, activity, "hand-in", right).text
     assert len(set(lengths)) >= 2
     kept = classroom.store.classwork.attempts_of_activity(activity.id)
     assert [str(found.variant.tokens) for found in kept] == lengths

@@ -19,7 +19,7 @@ def test_an_exit_ticket_is_handed_in_once(classroom: Classroom, anonymous: bool)
     assert len(page.find("textarea")) == 5
     form_id = page.find("input", name="form_id")[0][0]["value"]
     empty = browser.post(f"/class/{activity.id}/ticket", data={"form_id": form_id, "answer-muddiest": " "})
-    assert (empty.status_code, "at least one answer" in empty.text) == (422, True)
+    assert (empty.status_code, "at least one question" in empty.text) == (422, True)
     for text in ("why √d?", "why √d?", "another"):
         answer = browser.post(f"/class/{activity.id}/ticket", data={"form_id": form_id, "answer-muddiest": text})
         assert answer.status_code == 303

@@ -21,7 +21,7 @@ def test_a_student_picks_a_name_works_and_comes_back(classroom: Classroom) -> No
     page = Page(first.get(f"/join/{activity.join_code}").text)
     kim = next(attrs["value"] for attrs, text in page.find("option") if text == "Kim Lee")
     joined = Page(first.post(f"/join/{activity.join_code}", data={"student": kim}).text)
-    assert joined.text("h1") == "You are in, Kim Lee"
+    assert joined.text("h1") == "You have joined, Kim Lee"
     code = joined.text("p", class_="code")
     press(first, activity, "save", HALF)
     assert "Kim Lee" not in [text for _, text in Page(second.get(f"/join/{activity.join_code}").text).find("option")]
@@ -40,7 +40,7 @@ def test_a_name_of_ones_own_will_do(classroom: Classroom) -> None:
     assert "&lt;b&gt;Kim&lt;/b&gt;" in answer.text
     again = classroom.school.browser().post(f"/join/{activity.join_code}", data={"name": "<B>KIM</B>"})
     assert again.status_code == 422
-    assert "has joined already" in again.text
+    assert "has already joined" in again.text
 
 
 @pytest.mark.parametrize("known", [False, True], ids=["a new browser", "a browser that has practised"])
@@ -61,7 +61,7 @@ def test_joining_pressed_twice_is_one_student(app_on_each_database: FastAPI, kno
     assert len({answer.cookies["attention_shapes"] for answer in answers}) == 1
     assert [student.name for student in classroom.store.roster.students(classroom.course)] == ["Kim"]
     back = browsers[0].post(path, data={"form_secret": newcomer, "name": "Lou"})
-    assert Page(back.text).text("h1") == "You are in, Lou"  # the page was gone back to, by somebody else
+    assert Page(back.text).text("h1") == "You have joined, Lou"  # the page was gone back to, by somebody else
     assert Page(back.text).text("p", class_="code") != Page(answers[0].text).text("p", class_="code")
     other = Page(browsers[0].get(path).text).find("input", name="form_secret")[0][0]["value"]
     assert other != newcomer
@@ -73,7 +73,7 @@ def test_a_second_activity_of_the_course_knows_the_student(classroom: Classroom)
     classroom.open()
     other = classroom.open()
     kim, browser = classroom.join()
-    assert "Go on as Kim" in browser.get(f"/join/{other.join_code}").text
+    assert "Continue as Kim" in browser.get(f"/join/{other.join_code}").text
     answer = browser.post(f"/join/{other.join_code}", data={"stay": "yes"})
     assert answer.headers["location"] == f"/class/{other.id}"
     assert [seen.student_id for seen in classroom.store.classwork.attendance(other.id)] == [kim.id]

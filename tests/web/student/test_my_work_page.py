@@ -13,7 +13,7 @@ def test_somebody_can_leave_a_browser(classroom: Classroom) -> None:
     kim, browser = classroom.join()
     press(browser, activity, "save", HALF)
     browser.post(f"/mine/{kim.id}/leave")
-    assert "have not joined" in browser.get("/mine").text
+    assert "haven’t joined a class" in browser.get("/mine").text
     assert classroom.store.roster.find_student(kim.id) == kim
 
 

@@ -16,7 +16,7 @@ from tests.helpers.school import PASSWORD, School
 def test_the_set_up_link_makes_the_first_account(browser: TestClient, school: School) -> None:
     """Its form asks for address, name and password, refuses a short one with everything else kept, and signs in."""
     token = school.store.people.add_link("setup")
-    assert "Make the first account" in browser.get(f"/links/{token}").text
+    assert "Create the first account" in browser.get(f"/links/{token}").text
     form = {"email": "Ada@Example.org", "name": "Ada", "password": "ninechars"}
     refused = browser.post(f"/links/{token}", data=form)
     assert refused.status_code == 422
@@ -39,7 +39,7 @@ def test_what_is_no_e_mail_address_is_refused(browser: TestClient, school: Schoo
     token = school.store.people.add_link("setup")
     answer = browser.post(f"/links/{token}", data={"email": email, "name": "Ada", "password": PASSWORD})
     assert answer.status_code == 422
-    assert "An e-mail address is needed" in answer.text
+    assert "Enter an e-mail address" in answer.text
     assert browser.get(f"/links/{token}").status_code == 200
 
 
@@ -64,7 +64,7 @@ def test_an_invitation_does_not_replace_a_password(school: School, ada: Teacher,
     eve = school.teacher("eve@example.org")
     course = school.course("Transformers", eve)
     token = school.store.people.add_link("invite", ADA, course.id, "instructor")
-    assert "Sign in and take part" in browser.get(f"/links/{token}").text
+    assert "Sign in and accept" in browser.get(f"/links/{token}").text
     assert browser.post(f"/links/{token}", data={"name": "X", "password": "another password"}).status_code == 422
     assert sign_in(browser)[0] == 303
     assert browser.post(f"/links/{token}").headers["location"] == f"/courses/{course.id}"

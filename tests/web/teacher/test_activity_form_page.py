@@ -16,18 +16,18 @@ from tests.helpers.school import Classroom
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"title": " "}, "A title is needed"),
-        ({"worksheet": [], "ticket": ""}, "at least one worksheet, or an exit ticket"),
+        ({"title": " "}, "Enter a title"),
+        ({"worksheet": [], "ticket": ""}, "at least one worksheet or an exit ticket"),
         ({"worksheet": ["nonsense"]}, "There is no worksheet “nonsense”"),
         ({"worksheet": ["llama-7b", "llama-7b"]}, "once"),
-        ({"max_attempts": "0"}, "Attempts: a whole number from 1 to 99"),
-        ({"max_attempts": "many"}, "Attempts: a whole number"),
+        ({"max_attempts": "0"}, "a whole number of attempts from 1 to 99"),
+        ({"max_attempts": "many"}, "a whole number of attempts"),
         ({"follow_share": "101"}, "from 0 to 100"),
         ({"feedback": "never"}, "“feedback”"),
-        ({"day": "tomorrow"}, "“tomorrow” is no day"),
-        ({"opens": "soon"}, "“soon” is no time"),
-        ({"opens": "2026-03-31T10:00", "closes": "2026-03-31T10:00"}, "must come after"),
-        ({"closes": "0001-01-01T00:00"}, "is no time"),
+        ({"day": "tomorrow"}, "“tomorrow” is not a date"),
+        ({"opens": "soon"}, "“soon” is not a date and time"),
+        ({"opens": "2026-03-31T10:00", "closes": "2026-03-31T10:00"}, "must be after"),
+        ({"closes": "0001-01-01T00:00"}, "is not a date and time"),
     ],
 )
 def test_a_form_that_cannot_be_used_comes_back(classroom: Classroom, change: dict[str, Any], sentence: str) -> None:

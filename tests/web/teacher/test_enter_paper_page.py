@@ -91,7 +91,7 @@ def test_the_attempt_is_in_the_results_and_in_the_exports(app: FastAPI) -> None:
 def test_the_page_shows_marks_and_who_is_in(app: FastAPI) -> None:
     """The marks stand beside the name, the roster says who is still missing, and a second sending says so."""
     classroom = PaperClassroom(app)
-    assert "Type in paper" in classroom.get(classroom.path)
+    assert "Enter paper answers" in classroom.get(classroom.path)
     page = classroom.enter(f"1017: {WIDE_TEXT}")
     text = all_text(page)
     assert "Stored: 1." in text
@@ -101,7 +101,7 @@ def test_the_page_shows_marks_and_who_is_in(app: FastAPI) -> None:
              if "data-in" in attributes}  # fmt: skip
     assert [name for name, state in there.items() if state == "yes"] == ["✓ Kim Lee 1017, handed in"]
     assert len(there) == 3
-    assert "kept once: 1" in all_text(classroom.enter(f"1017: {WIDE_TEXT}"))
+    assert "Already stored: 1" in all_text(classroom.enter(f"1017: {WIDE_TEXT}"))
 
 
 def test_numbers_without_a_colon_and_dashes_are_read(app: FastAPI) -> None:
@@ -110,7 +110,7 @@ def test_numbers_without_a_colon_and_dashes_are_read(app: FastAPI) -> None:
     classroom.enter(f"1018 {RIGHT}\nLou Ray {WIDE_TEXT}\nlee, kim: 100 -")
     assert [one.score for one in classroom.attempts("Lou Ray")] == [14, 11]
     assert [one.score for one in classroom.attempts("Kim Lee")] == [1]
-    assert "does not begin with a name" in all_text(classroom.enter("1018 100 4096", 422))
+    assert "doesn’t begin with a name" in all_text(classroom.enter("1018 100 4096", 422))
 
 
 def test_lines_that_are_not_clear_come_back_and_the_others_are_stored(app: FastAPI) -> None:
@@ -121,11 +121,11 @@ def test_lines_that_are_not_clear_come_back_and_the_others_are_stored(app: FastA
     text = all_text(page)
     assert boxes(page) == " ".join(unclear)
     assert "Stored: 1." in text
-    assert "Line 1: nobody on the roster has the name or number “Nobody”" in text
-    assert "Line 2: “Kim” may be Kim Fox or Kim Lee (1017)" in text
-    assert "Line 3: there are no answers of Lou Ray" in text
+    assert "Line 1: no one on the roster has the name or number “Nobody”" in text
+    assert "Line 2: “Kim” could be Kim Fox or Kim Lee (1017)" in text
+    assert "Line 3: there are no answers for Lou Ray" in text
     assert "Line 4 has 15 answers" in text
-    assert "Line 5 does not begin with a name" in text
+    assert "Line 5 doesn’t begin with a name" in text
     assert len(classroom.attempts("Kim Lee")) == 1
     assert not classroom.attempts("Lou Ray")
     assert "There is nothing to store" in all_text(classroom.enter(" \n", 422))
@@ -158,9 +158,9 @@ def test_codes_that_fit_nothing_here_are_told(app: FastAPI) -> None:
     code, right = classroom.code_and_key("qwen2.5-0.5b", 33)
     page = classroom.enter(f"1017 {code}: {right}\n1018: {RIGHT}", 422)
     assert f"Line 1: {code} is a code of “" in all_text(page)
-    assert "which is not in this activity" in all_text(page)
+    assert "which isn’t in this activity" in all_text(page)
     assert boxes(page).startswith(f"1017 {code}")
-    for wrong, sentence in ((code, "not in this activity"), ("BBBBBBB", "No sheet has the code"), ("?", "is no code")):
+    for wrong, sentence in ((code, "isn’t in this"), ("BBBBBBB", "No sheet has the code"), ("?", "is no code")):
         page = classroom.enter(f"1017: {right}", 422, code=wrong)
         assert sentence in all_text(page)
         assert right in boxes(page)
@@ -190,7 +190,7 @@ def test_paper_with_other_numbers_leaves_the_screen_alone(app: FastAPI) -> None:
         code, right = classroom.code_and_key("llama-7b", 77)
         classroom.enter(f"Mo {code}: {right}")
         page = browser.get(sheet).text
-    assert "came on paper, with other numbers" in page
+    assert "was on paper, with different numbers" in page
     assert 'value="100"' in page
     assert 'data-mark="right"' not in page
     assert 'data-mark="wrong"' not in page

@@ -248,7 +248,7 @@ def test_an_archived_course_is_read_and_not_changed(taught: Taught) -> None:
         ]  # fmt: skip
         assert {ada.post(path, data={"title": "Another"}).status_code for path in changes} == {409}
         assert {ada.get(path).status_code for path in (course, activity, f"{course}/exports")} == {200}
-        assert "Change it" not in ada.get(activity).text
+        assert "Edit" not in ada.get(activity).text
         assert ada.get(f"{course}/exports/attempts.csv").status_code == 200
         assert browser.post(f"{sheet}/save", data={"queries.rows": "2"}).status_code == 409
         assert browser.post(f"{sheet}/hand-in", data={"queries.rows": "2"}).status_code == 409
@@ -295,6 +295,6 @@ def test_an_assistant_neither_exports_nor_deletes(taught: Taught) -> None:
     """They see the course; what leaves it, and its end, are the instructors'."""
     bo = roles(taught, "bo")
     with taught.school.browser(teacher=bo) as browser:
-        assert "Take the results home" not in browser.get(f"/courses/{taught.course.id}").text
+        assert "Export results" not in browser.get(f"/courses/{taught.course.id}").text
         assert browser.get(f"/courses/{taught.course.id}/exports/course.zip").status_code == 403
         assert browser.post(f"/courses/{taught.course.id}/delete", data={"title": "Transformers 1"}).status_code == 403

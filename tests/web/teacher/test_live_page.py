@@ -190,10 +190,10 @@ def test_a_misconception_is_explained_to_the_class_and_taken_away(app: FastAPI, 
         assert explanation in theirs
         assert "<figure" not in theirs
         assert explain(theirs) == []
-        assert "Take it away" not in theirs
+        assert "Hide" not in theirs
         drawn = ada.post(action, data={"misconception": "head-as-wide-as-model", "drawn": "yes"}, headers=SCRIPT).text
         assert drawn.count("<figure") == 2
-        assert "As this misconception has it" in drawn
+        assert "If that were so" in drawn
         ada.post(action, data={"misconception": ""})
         assert explanation not in assistant.get(f"{classroom.path}/live").text
         assert ada.post(action, data={"misconception": "the-earth-is-flat"}).status_code == 422

@@ -55,7 +55,7 @@ def test_a_changed_share_is_shown_first_then_applied_with_the_old_marks_kept(app
     head = table_rows(classroom.page(f"/results/{lou.id}"))[0][1]
     assert "12 of 14" in head
     assert "was 12.5 of 14 until" in head
-    assert "All 2 attempts would keep the marks they have." in str(classroom.page("/regrade").find("p"))
+    assert "All 2 attempts would keep their marks." in str(classroom.page("/regrade").find("p"))
     assert classroom.regrade({"changes": changes(dry)}) == 409
 
 
@@ -77,7 +77,7 @@ def test_a_corrected_worksheet_is_what_attempts_are_marked_by_again(app: FastAPI
 
 
 def test_a_student_sees_the_marks_that_the_instructor_sees(app_on_each_database: FastAPI) -> None:
-    """Kim's wrong boxes are right once marked again: on her own page, beside the boxes, in words and in the answers."""
+    """Kim's wrong boxes are correct once marked again: on her own page, beside the boxes, in words and in the answers."""
     classroom = MarkedClassroom(app_on_each_database, Policies(max_attempts=2))
     classroom.freeze_mistaken_sheet()
     kim = classroom.student("Kim")
@@ -93,7 +93,7 @@ def test_a_student_sees_the_marks_that_the_instructor_sees(app_on_each_database:
     sheet, mine = classroom.seen_by(kim)
     assert beside(sheet) == right
     assert "another version of this sheet" in sheet.text("p", class_="result")
-    assert "13 of 14 boxes are right" in sheet.text("p", class_="result")
+    assert "13 of 14 boxes are correct" in sheet.text("p", class_="result")
     assert "13 of 14" in mine
     table = {line[0]: line[1:] for line in table_rows(classroom.page("/results"))}
     assert table["Kim"][0] == "13"
@@ -124,7 +124,7 @@ def test_marks_that_no_sheet_gives_are_shown_as_they_are_kept(app: FastAPI) -> N
     assert beside(sheet) == marks
     assert sheet.find("p", class_="diagnosis") == []
     assert sheet.text("p", id="says-keys.columns") == f"Columns. {nudge}"
-    assert "10 of 14 boxes are right. 1 more is consistent with an earlier mistake." in sheet.text("p", class_="result")
+    assert "10 of 14 boxes are correct. 1 more is consistent with an earlier mistake." in sheet.text("p", class_="result")
     assert "10.5 of 14" in mine
 
 

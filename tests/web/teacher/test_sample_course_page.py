@@ -1,4 +1,4 @@
-"""The sample course made and removed from the list of courses; its pages say that its students are simulated."""
+"""The sample course made and removed from the list of courses; its pages say that it is simulated."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def test_one_press_makes_it_and_another_removes_it(app_on_each_database: FastAPI
     mine = school.course("Transformers", ada)
     before = rows(store)
     with school.browser(teacher=ada) as browser:
-        assert "Make a sample course" in browser.get("/courses").text
+        assert "Create a sample course" in browser.get("/courses").text
         path = browser.post("/courses/sample").headers["location"]
         assert browser.post("/courses/sample").headers["location"] == path
         page = browser.get(path)
         assert page.text.count(" Sample</th>") == 30
-        assert "Make a sample course" not in browser.get("/courses").text
+        assert "Create a sample course" not in browser.get("/courses").text
         assert browser.post(f"/courses/{mine.id}/remove-sample").status_code == 404
         assert browser.post(f"{path}/remove-sample").status_code == 303
         assert browser.get(path).status_code == 404
@@ -62,5 +62,5 @@ def test_each_page_of_it_says_so(new_app: FastAPI) -> None:
         with school.browser(teacher=teacher, visitor=None if teacher else visitor) as browser:
             got = browser.get(path)
         assert got.status_code == 200, path
-        assert "its students are simulated" in got.text, path
+        assert "the students and their work are simulated" in got.text, path
     assert student.course_id == course.id

@@ -59,7 +59,7 @@ def test_a_wrong_password_and_an_unknown_address_look_alike(browser: TestClient,
     unknown = browser.post("/sign-in", data={"email": "eve@example.org", "password": "not the password"})
     assert (wrong.status_code, unknown.status_code) == (422, 422)
     assert wrong.text.replace(ADA, "") == unknown.text.replace("eve@example.org", "")
-    assert "do not belong together" in wrong.text
+    assert "Incorrect e-mail address or password" in wrong.text
 
 
 def test_an_unknown_address_costs_as_much_work(
@@ -123,7 +123,7 @@ def test_guessing_at_one_account_is_slowed_down(
     answer = browser.post("/sign-in", data={"email": ADA, "password": PASSWORD})
     assert answer.status_code == 429
     assert 0 < int(answer.headers["retry-after"]) <= BUCKETS["account"].refill_s + 1
-    assert "Too many wrong guesses" in answer.text
+    assert "Too many failed attempts" in answer.text
 
 
 # The log
