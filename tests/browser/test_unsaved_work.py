@@ -96,7 +96,7 @@ def test_a_ticket_that_was_lost_is_found_again_and_handed_in_once(lesson: Phones
 
     lesson.app.kill()
     page.get_by_role("button", name="Hand in").click()
-    expect(page.locator("output")).to_have_text("Not handed in yet: kept in this browser, trying again.")
+    expect(page.locator("output")).to_have_text("Not handed in yet; kept in this browser. Trying again.")
     page.get_by_label("muddiest").fill(f"{WRITTEN} One more.")
     assert_accessible(page)
     lesson.app.start()

@@ -67,7 +67,7 @@ def test_attempts_are_limited(classroom: Classroom) -> None:
     assert all("readonly" in attrs for attrs, _ in page.find("input") if "data-blank" in attrs)
     assert [text for _, text in page.find("button")].count("Check") == 0
     third = Page(press(browser, activity, "check", KEY).text)
-    assert third.text("p", class_="result").startswith("There is no attempt left.")
+    assert third.text("p", class_="result").startswith("You have no attempts left.")
     press(browser, activity, "hand-in", KEY)
     assert attempts_in(classroom, activity) == [(False, 1), (True, 2)]
 

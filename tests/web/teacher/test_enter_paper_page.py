@@ -128,7 +128,7 @@ def test_lines_that_are_not_clear_come_back_and_the_others_are_stored(app: FastA
     assert "Line 5 doesn’t begin with a name" in text
     assert len(classroom.attempts("Kim Lee")) == 1
     assert not classroom.attempts("Lou Ray")
-    assert "There is nothing to store" in all_text(classroom.enter(" \n", 422))
+    assert "There is nothing to save" in all_text(classroom.enter(" \n", 422))
 
 
 def test_who_is_meant_can_be_chosen(app: FastAPI) -> None:

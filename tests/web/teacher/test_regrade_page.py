@@ -77,7 +77,7 @@ def test_a_corrected_worksheet_is_what_attempts_are_marked_by_again(app: FastAPI
 
 
 def test_a_student_sees_the_marks_that_the_instructor_sees(app_on_each_database: FastAPI) -> None:
-    """Kim's wrong boxes are correct once marked again: on her own page, beside the boxes, in words and in the answers."""
+    """Kim’s wrong boxes are right once regraded: on her own page, beside the boxes, in words and in the answers."""
     classroom = MarkedClassroom(app_on_each_database, Policies(max_attempts=2))
     classroom.freeze_mistaken_sheet()
     kim = classroom.student("Kim")
@@ -124,7 +124,9 @@ def test_marks_that_no_sheet_gives_are_shown_as_they_are_kept(app: FastAPI) -> N
     assert beside(sheet) == marks
     assert sheet.find("p", class_="diagnosis") == []
     assert sheet.text("p", id="says-keys.columns") == f"Columns. {nudge}"
-    assert "10 of 14 boxes are correct. 1 more is consistent with an earlier mistake." in sheet.text("p", class_="result")
+    assert "10 of 14 boxes are correct. 1 more is consistent with an earlier mistake." in sheet.text(
+        "p", class_="result"
+    )
     assert "10.5 of 14" in mine
 
 
