@@ -109,7 +109,7 @@ def variables(template: str) -> set[str]:
     environment = template_environment()
     texts = [(PROJECT / "templates" / name).read_text(encoding="utf-8") for name in parts_of(template)]
     undeclared = set().union(*(meta.find_undeclared_variables(environment.parse(text)) for text in texts))
-    if "{% set tab = " in texts[0]:  # which tab of its layout the page is
+    if any("{% set tab = " in text for text in texts):  # a page says which tab of its layout it is
         undeclared.discard("tab")
     return undeclared - set(environment.globals) - {"_trans"}  # a name of Jinja's own, for {% trans url=url_for(…) %}
 
