@@ -186,7 +186,9 @@ def counted(s: Sizes, attention: int, embedding: int = 0, tied: int = 0) -> Fill
     """A parameter count with another attention, a larger embedding, or the output matrix once more."""
     more = s.L * (attention - s.attention)
     layers = {"attention.count": attention, "all_layers.count": s.all_layers + more}
-    return {**layers, "embedding.count": s.embedding + embedding, "total.count": s.total + more + embedding + tied}
+    whole = {"total": s.total, "used": getattr(s, "used", 0)}
+    wholes = {f"{key}.count": count + more + embedding + tied for key, count in whole.items()}
+    return {**layers, "embedding.count": s.embedding + embedding, **wholes}
 
 
 def attention(s: Sizes, d_h: int) -> int:
@@ -196,9 +198,14 @@ def attention(s: Sizes, d_h: int) -> int:
     return int(matrices + sum(widths[letter] for letter in s.biases) + 2 * d_h * s.normed)
 
 
+def is_latent(s: Sizes) -> bool:
+    """Whether attention is latent attention, whose matrices no student here counts wrongly."""
+    return hasattr(s, "r_kv")
+
+
 COUNT: Mapping[str, Prediction] = {
-    "heads-multiply-width": lambda s: counted(s, attention(s, s.d)),
-    "width-always-divided": lambda s: counted(s, attention(s, s.d // s.H)),
+    "heads-multiply-width": lambda s: {} if is_latent(s) else counted(s, attention(s, s.d)),
+    "width-always-divided": lambda s: {} if is_latent(s) else counted(s, attention(s, s.d // s.H)),
     "heads-change-parameters": lambda s: counted(s, s.H * s.attention) if s.d == s.H * s.d_h else {},
     "one-kv-per-query-head": lambda s: counted(s, s.attention + 2 * (s.H - s.G) * s.d_h * (s.d + ("k" in s.biases))),
     "shrunken-output-projection": lambda s: counted(s, s.attention - s.d * s.d_h * (s.H - s.G)),

@@ -19,7 +19,7 @@ from app.grading.grade import AnswersError
 from app.handout.options import HandoutError
 from app.models.architecture import TokensError
 from app.models.config_fields import ConfigError
-from app.shapes.topics import TopicError
+from app.shapes.requirements import TopicError
 from app.sheets.seeds import SeedError
 from app.sheets.worksheet import WorksheetError
 

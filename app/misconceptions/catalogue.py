@@ -108,6 +108,7 @@ _PRODUCTS = [f"{row}.{field}" for row in ("scores", "weights") for field in MATR
 _PRODUCT_ROWS, _PRODUCT_COLUMNS = _PRODUCTS[::2], _PRODUCTS[1::2]
 _INPUT_COLUMNS = ("input.columns", "encoded.columns")
 _FLOPS = [f"{key}_flops.count" for key in ("queries", "keys", "values", "scores", "context", "output", "feed_forward")]
+_WHOLE = ("total.count", "used.count")  # all parameters of a model, and those used for one token
 _CACHE = ("cache_16_bit.count", "cache_8_bit.count")
 _AS_WIDE_AS_MODEL = {"d_h": "d", "d_v": "d"}
 _EVEN_SHARES = {"d_h": "d_per_head", "d_v": "d_per_head"}
@@ -190,7 +191,7 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
                 (COUNT,),
                 Prediction(
                     {"attention.count": "right + W_O_change", "all_layers.count": "right + L*W_O_change"}
-                    | {"total.count": "right + L*W_O_change"}
+                    | _each("right + L*W_O_change", *_WHOLE)
                 ),
             ),
             **_on((COSTS,), Prediction({"output_flops.count": "2*N*G*d_v*d"})),
@@ -234,7 +235,7 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
                 (COUNT,),
                 Prediction(
                     {"attention.count": "right + other_heads"}
-                    | _each("right + L*other_heads", "all_layers.count", "total.count")
+                    | _each("right + L*other_heads", "all_layers.count", *_WHOLE)
                 ),
                 Prediction({"attention.count": "right + other_heads"}),
             ),
@@ -244,7 +245,7 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
     Misconception(
         "positions-are-parameters",
         "parameters",
-        _on((COUNT,), Prediction(_each("right + C*d", "embedding.count", "total.count"))),
+        _on((COUNT,), Prediction(_each("right + C*d", "embedding.count", *_WHOLE))),
         _has_rope_alone,
     ),
     Misconception(
@@ -261,7 +262,7 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
     Misconception(
         "tied-embedding-twice",
         "parameters",
-        _on((COUNT,), Prediction({"total.count": "right + V*d"})),
+        _on((COUNT,), Prediction(_each("right + V*d", *_WHOLE))),
         lambda architecture: architecture.tied_embeddings,
     ),
 )

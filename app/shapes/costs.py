@@ -9,9 +9,11 @@ A multiplication and an addition are two operations (FLOPs), as in Kaplan et al.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fractions import Fraction
 
 from app.algebra.expression import ZERO, Expression
+from app.models.architecture import Architecture
 from app.shapes.table import PARTS_SUM, Count, FromParts, TensorTable
 from app.shapes.tables import LAYER_PARAMETERS, SINGLE_HEAD
 
@@ -61,28 +63,49 @@ def _flops_formula(key: str) -> str:
     return f"{term.factor} · {lengths}, {{for-each-of}} {{{HEADS_COMPUTING[key]}}} {{heads}}"
 
 
-def memory_costs() -> tuple[Count, ...]:
+def cached_numbers(architecture: Architecture, tokens: int) -> Expression:
+    """How many numbers the KV cache holds after N = `tokens` tokens: a key of d_h and a value of d_v for each it keeps.
+
+    They are kept in every layer and key/value head (Pope et al., arXiv:2211.05102). A layer with a sliding window keeps
+    the latest W tokens at most (Jiang et al., arXiv:2310.06825, section 2, "rolling buffer cache").
+    """
+    runs = architecture.stacks[0].runs
+    layers = sum(run.count for run in runs)
+    full = sum(run.count for run in runs if run.window and tokens > run.window)
+    of_one_token = Expression.parse("G*d_h + G*d_v")
+    if full in (0, layers):
+        return Expression.parse("L*W" if full else "L*N") * of_one_token
+    kept = Expression.parse("W") * full + Expression.parse("N") * (layers - full)
+    return kept * of_one_token
+
+
+def memory_costs(cached: Expression | None) -> tuple[Count, ...]:
     """Counts of bytes: of all parameters at 16, 8 and 4 bits a number, then of the KV cache at 16 and 8 bits.
 
-    The cache keeps a key of d_h numbers and a value of d_v numbers for each of N tokens, in every layer and key/value
-    head (Pope et al., arXiv:2211.05102). `params` stands for the number of parameters. A count is worked out as half
-    of the one with twice the bits, if there is one.
+    `params` stands for the number of parameters, `cached` is how many numbers the cache holds, None for a model without
+    one. A count is worked out as half of the one with twice the bits, if there is one.
     """
     weights = [
         _memory_count("weights", bits, Expression.parse("params"), f"{_bytes(size)} · {{parameters}}")
         for bits, size in BYTES_PER_NUMBER.items()
     ]
-    cached_numbers = Expression.parse("L*N*G*d_h + L*N*G*d_v")
+    if cached is None:
+        return tuple(weights)
+    kept = " + ".join(_kept_tokens(cached))
+    kept = f"({kept})" if " + " in kept else kept
     cache = [
-        _memory_count(
-            "cache",
-            bits,
-            cached_numbers,
-            f"{_bytes(BYTES_PER_NUMBER[bits])} · {{L}} · {{N}} · {{G}} · ({{d_h}} + {{d_v}})",
-        )
+        _memory_count("cache", bits, cached, f"{_bytes(BYTES_PER_NUMBER[bits])} · {kept} · {{G}} · ({{d_h}} + {{d_v}})")
         for bits in ("16", "8")
     ]
     return (*weights, *cache)
+
+
+def _kept_tokens(cached: Expression) -> Iterator[str]:
+    """The tokens that all layers together keep, as formulas: '{L} · {N}', or '13 · {N}' and '13 · {W}'."""
+    for term in cached.terms:
+        if "d_h" in term.symbols:  # once for keys, and the same again for values
+            factor = [str(term.factor)] if term.factor != 1 else []
+            yield " · ".join([*factor, *(f"{{{symbol}}}" for symbol in term.symbols if symbol in ("L", "N", "W"))])
 
 
 def _bytes(size: Fraction) -> str:

@@ -2,52 +2,129 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+
 from app.algebra.expression import ZERO, Expression
 from app.models.architecture import Architecture
-from app.models.parameter_specs import Bucket, ParameterSpecs
+from app.models.parameter_specs import ParameterSpec, ParameterSpecs
+from app.shapes.parameter_parts import OUTSIDE_PARTS, LayerKind, layer_kinds, number_of_parameters, outside_parts
 from app.shapes.table import PARTS_SUM, Count, FromParts
 
-# The parts of the whole model, and of one layer.
-MODEL_PARTS = ("embedding", "all_layers", "final_norm", "output_head")
-LAYER_PARTS = ("attention", "feed_forward", "norms")
+# What the model is the sum of, as far as it has them.
+_BEFORE_LAYERS = ("embedding", "patch_embedding", "embedding_norm", "embedding_projection")
+MODEL_PARTS = (*_BEFORE_LAYERS, "all_layers", *(part for part in OUTSIDE_PARTS if part not in _BEFORE_LAYERS))
 
 
 def parameter_rows(architecture: Architecture) -> tuple[Count, ...]:
-    """Counts of parameters: embedding, all layers, final norm, output head; attention, feed-forward, norms; the total.
+    """Counts of parameters: each part outside the layers, each part of one layer, all layers, and the total.
 
-    Attention, feed-forward and norms are those of one layer, and all layers are L times their sum: right only for
-    models whose layers are alike. A part without parameters has no row.
+    A part without parameters has no row. The feed-forward block of a mixture of experts is told apart into router,
+    one expert, all experts and shared experts; a last row then counts the parameters that one token uses. Right only
+    for models with one stack of layers that are alike but for experts or the number of their norms.
     """
-    in_layer, outside = architecture.stacks[0].runs[-1].parameters, architecture.outside_parameters
-    all_layers = _sum(in_layer) * Expression.parse("L")
-    model = {
-        "embedding": (_sum(outside, "embedding"), "{embedding-parts}"),
-        "all_layers": (all_layers, ""),
-        "final_norm": (_sum(outside, "other"), "{final-norm-parts}"),
-        "output_head": (_sum(outside, "output_head"), "{output-head-parts}"),
-    }
-    layer = {
-        "attention": (_sum(in_layer, "attention", "attention_norms"), "{attention-parts}"),
-        "feed_forward": (_sum(in_layer, "mlp"), "{feed-forward-parts}"),
-        "norms": (_sum(in_layer, "norms", "other"), "{norms-parts}"),
-    }
-    total = sum((parameters for parameters, _ in model.values()), ZERO)
-    rows = {**model, **layer, "total": (total, "")}
-    made_from = {
-        "all_layers": FromParts(Expression.parse("L*parts"), LAYER_PARTS),
-        "total": FromParts(PARTS_SUM, MODEL_PARTS),
-    }
-    nonzero = {key: row for key, row in rows.items() if row[0] != ZERO}
-    sum_of = {
-        key: " + ".join(f"{{{part}}}" for part in made.parts if part in nonzero) for key, made in made_from.items()
-    }
-    formulas = {"all_layers": f"{{L}} · ({sum_of['all_layers']})", "total": sum_of["total"]}
-    return tuple(
-        Count(key, parameters, formulas.get(key, formula), made_from.get(key))
-        for key, (parameters, formula) in nonzero.items()
-    )
+    stack = architecture.stacks[0]
+    kinds = layer_kinds(stack)
+    outside = {part: _leaf(part, specs) for part, specs in outside_parts(architecture).items()}
+    # ALBERT stores fewer layers than it runs, and L counts those that it runs.
+    layers = Expression.symbol("L") if stack.spec.count == "L" else Expression.number(kinds[0].layers)
+    in_layers = _rows_of_layers(kinds, layers)
+    by_key = {**outside, **in_layers}
+    total = _added_up("total", [by_key[part] for part in MODEL_PARTS if part in by_key])
+    return (*by_key.values(), total, *_rows_of_used(kinds, total))
 
 
-def _sum(parameters: ParameterSpecs, *buckets: Bucket) -> Expression:
-    """The parameters of these tensors added up: those in the named buckets, or all if none is named."""
-    return sum((spec.count for spec in parameters if not buckets or spec.bucket in buckets), ZERO)
+def _rows_of_layers(kinds: Sequence[LayerKind], layers: Expression) -> dict[str, Count]:
+    """The parts of one layer by key, then totals of all layers; `layers` is how many, where they are alike.
+
+    Layers with experts and layers without have a total each; norms that differ have one row for all layers.
+    """
+    mixed = any(kind.has_experts for kind in kinds) and len(kinds) > 1
+    by_kind = [_rows_of_layer(kind, mixed=mixed) for kind in kinds]
+    rows = {key: row for rows in by_kind for key, row in rows.items()}
+    if len(kinds) == 1:
+        return {**rows, "all_layers": _added_up("all_layers", _summands(rows), times=layers)}
+    if not mixed:
+        return {**{key: row for key, row in rows.items() if key != "norms"}, **_totals_with_norms(kinds)}
+    totals = {
+        key: _added_up(key, _summands(rows), times=Expression.number(kind.layers))
+        for kind, rows in zip(kinds, by_kind, strict=True)
+        for key in ["expert_layers" if kind.has_experts else "dense_layers"]
+    }
+    return {**rows, **totals, "all_layers": _added_up("all_layers", list(totals.values()))}
+
+
+def _rows_of_layer(kind: LayerKind, *, mixed: bool) -> dict[str, Count]:
+    """The parts of one layer by key; one expert stands before all E of them.
+
+    In a model that is `mixed` a feed-forward block without experts is called dense.
+    """
+    rows = dict[str, Count]()
+    for part, specs in kind.parts.items():
+        if part == "experts":
+            one = number_of_parameters(specs).substitute({"E": Expression.number(1)})
+            rows["one_expert"] = Count("one_expert", one, _summands_in_words(specs))
+            rows[part] = _added_up(part, [rows["one_expert"]], times=Expression.symbol("E"))
+        else:
+            key = "dense_feed_forward" if mixed and part == "feed_forward" else part
+            rows[key] = _leaf(key, specs)
+    return rows
+
+
+def _summands(rows: Mapping[str, Count]) -> list[Count]:
+    """The rows that one layer is the sum of: all but the one expert that is counted among all."""
+    return [row for key, row in rows.items() if key != "one_expert"]
+
+
+def _totals_with_norms(kinds: Sequence[LayerKind]) -> dict[str, Count]:
+    """The norms of all layers, and all layers, where the layers differ in their number of norms (ModernBERT)."""
+    norms = sum((number_of_parameters(kind.parts.get("norms", ())) * kind.layers for kind in kinds), ZERO)
+    layers = (number_of_parameters(spec for specs in kind.parts.values() for spec in specs) for kind in kinds)
+    all_layers = sum((layer * kind.layers for layer, kind in zip(layers, kinds, strict=True)), ZERO)
+    return {
+        "all_norms": Count("all_norms", norms, _summands_in_words(kinds[-1].parts["norms"])),
+        "all_layers": Count("all_layers", all_layers, "{L} · ({attention} + {feed_forward}) + {all_norms}"),
+    }
+
+
+def _rows_of_used(kinds: Sequence[LayerKind], total: Count) -> Iterator[Count]:
+    """The parameters that one token uses, for a mixture of experts: all but the E - k experts it is not sent to."""
+    routed = sum((number_of_parameters(kind.parts.get("experts", ())) * kind.layers for kind in kinds), ZERO)
+    if routed != ZERO:
+        used = routed.substitute({"E": Expression.symbol("k")})
+        yield Count("used", total.total - routed + used, "{total} − {unused-experts}")
+
+
+def _leaf(key: str, specs: ParameterSpecs) -> Count:
+    """A row that is worked out from sizes alone."""
+    return Count(key, number_of_parameters(specs), _summands_in_words(specs))
+
+
+def _added_up(key: str, rows: Sequence[Count], times: Expression | None = None) -> Count:
+    """A row that is worked out from others: their sum, times a number or symbol if one is given."""
+    total = sum((row.total for row in rows), ZERO)
+    keys = tuple(row.key for row in rows)
+    formula = " + ".join(f"{{{key}}}" for key in keys)
+    if times is None:
+        return Count(key, total, formula, FromParts(PARTS_SUM, keys))
+    factor = f"{{{times}}}" if times.symbols else str(times)
+    formula = f"{factor} · ({formula})" if len(keys) > 1 else f"{factor} · {formula}"
+    return Count(key, total * times, formula, FromParts(times * PARTS_SUM, keys))
+
+
+def _summands_in_words(specs: ParameterSpecs) -> str:
+    """What a part is the sum of, as a formula of phrases: '{matrices} + {biases}', '{scales} + {biases}'."""
+    attention = specs[0].bucket == "attention" and not any("kv_a_proj" in spec.name for spec in specs)
+    names = {
+        "tables": any(spec.bucket == "embedding" for spec in specs),
+        "attention-matrices" if attention else "matrices": any(
+            spec.bucket != "embedding" and not _is_vector(spec) for spec in specs
+        ),
+        "scales": any(_is_vector(spec) and spec.name.endswith("weight") for spec in specs),
+        "biases": any(_is_vector(spec) and not spec.name.endswith("weight") for spec in specs),
+    }
+    return " + ".join(f"{{{name}}}" for name, there in names.items() if there)
+
+
+def _is_vector(spec: ParameterSpec) -> bool:
+    """Whether a tensor has one axis, beside that of the experts."""
+    return len(spec.in_out_shape) == (2 if spec.routed else 1)

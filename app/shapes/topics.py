@@ -7,9 +7,9 @@ sentence, so that a table never shows what a model does not have.
 >>> gpt2 = read_config('{"model_type": "gpt2", "n_embd": 768, "n_head": 12, "n_layer": 12, "vocab_size": 50257}')
 >>> topic_for("whole-model", gpt2, 100).key
 'plain-whole-model'
->>> topic_for("cross-attention", gpt2, 100)
+>>> topic_for("cross-attention", gpt2, 100)  # doctest: +ELLIPSIS
 Traceback (most recent call last):
-app.shapes.topics.TopicError: this model has no cross attention: choose an encoder-decoder such as T5.
+app.shapes.requirements.TopicError: this model has no cross-attention: choose an encoder-decoder model, such as T5...
 """
 
 from __future__ import annotations
@@ -20,8 +20,28 @@ from typing import Literal
 
 from app.models.architecture import Architecture, TokensError
 from app.models.parameter_count import parameter_counts
-from app.shapes.costs import layer_costs, memory_costs
+from app.shapes.costs import cached_numbers, layer_costs, memory_costs
 from app.shapes.parameter_rows import parameter_rows
+from app.shapes.requirements import (
+    Requirement,
+    TopicError,
+    all_of,
+    has_latent_attention,
+    keeps_cache,
+    require_cache_of_known_length,
+    require_encoder_and_decoder,
+    require_kv_cache,
+    require_layers_of_one_shape,
+    require_named_parts,
+    require_next_token,
+    require_no_experts,
+    require_no_mask,
+    require_norms_before_blocks,
+    require_one_stack,
+    require_own_projections,
+    require_room_for_one_more,
+    require_scores_of_queries_and_keys,
+)
 from app.shapes.table import TensorTable
 from app.shapes.tables import (
     ATTENTION_LAYER,
@@ -42,10 +62,6 @@ from app.shapes.tables import (
 Subject = Literal["head", "layer", "parameters", "model", "counts"]
 
 
-class TopicError(ValueError):
-    """A topic that this model, or this number of tokens, has no table for; one sentence that says why."""
-
-
 @dataclass(frozen=True)
 class TopicSpec:
     """Everything that is particular to one topic.
@@ -61,7 +77,7 @@ class TopicSpec:
     key: str
     subject: Subject
     build_table: Callable[[Architecture, int], TensorTable]
-    requires: Callable[[Architecture, int], None] = lambda _architecture, _tokens: None
+    requires: Requirement
     uses_decoder: bool = False
     reads_two_texts: bool = False
     masked: bool = False
@@ -76,16 +92,26 @@ def topic_for(key: str, architecture: Architecture, tokens: int) -> TensorTable:
     return topic.build_table(architecture, tokens)
 
 
+def refusal(key: str, architecture: Architecture, tokens: int) -> str | None:
+    """Why a topic is not true of this model for so many tokens, and what to choose instead; None if it is true."""
+    try:
+        TOPICS[key].requires(architecture, tokens)
+    except TopicError as error:
+        return str(error)
+    return None
+
+
 def sizes_for(key: str, architecture: Architecture, tokens: int, decoder_tokens: int) -> dict[str, int]:
     """A size for every symbol that the topic's table may use.
 
-    N is `tokens`, M is `decoder_tokens`, W the window (tokens + 1 for a model without one), `pairs` half the numbers
-    that RoPE rotates (none without RoPE); to these come the topic's extra sizes, and the model's own: the decoder's if
-    the topic uses the decoder, else the encoder's.
+    N is `tokens`, M is `decoder_tokens`, W the sliding window of a layer (tokens + 1 for a model without one), `pairs`
+    half the numbers that RoPE rotates (none without RoPE); to these come the topic's extra sizes, and the model's own:
+    the decoder's if the topic uses the decoder, else the encoder's.
     """
     topic = TOPICS[key]
     model_sizes = architecture.decoder_sizes if topic.uses_decoder else architecture.all_sizes
-    window = architecture.window or tokens + 1
+    runs = [run for stack in architecture.stacks for run in stack.runs]
+    window = next((run.window for run in runs if run.window), tokens + 1)
     rotary_sizes = {"pairs": architecture.rotary.width // 2} if architecture.rotary else {}
     extra_sizes = topic.extra_sizes(architecture)
     return {**model_sizes, "W": window, **extra_sizes, **rotary_sizes, "N": tokens, "M": decoder_tokens}
@@ -128,11 +154,6 @@ def whole_model_table(architecture: Architecture) -> TensorTable:
     return WHOLE_MODEL if architecture.gated else PLAIN_WHOLE_MODEL
 
 
-def _has_latent_attention(architecture: Architecture) -> bool:
-    """Whether keys and values are made from a latent of r_kv numbers (DeepSeek)."""
-    return "r_kv" in architecture.all_sizes
-
-
 def _head_table(architecture: Architecture, _tokens: int) -> TensorTable:
     """One head, with a mask if the model is causal, else without."""
     return SINGLE_HEAD if architecture.causal else BIDIRECTIONAL_HEAD
@@ -140,7 +161,7 @@ def _head_table(architecture: Architecture, _tokens: int) -> TensorTable:
 
 def _layer_table(architecture: Architecture, _tokens: int) -> TensorTable:
     """The layer with latent attention if the model has it: with or without a latent for the queries (r_q)."""
-    if not _has_latent_attention(architecture):
+    if not has_latent_attention(architecture):
         return ATTENTION_LAYER
     return LATENT_ATTENTION if "r_q" in architecture.all_sizes else DIRECT_LATENT_ATTENTION
 
@@ -158,9 +179,10 @@ def _layer_parameters_table(architecture: Architecture, _tokens: int) -> TensorT
 
 
 def _whole_model_with_angles(architecture: Architecture, _tokens: int) -> TensorTable:
-    """The whole model, and the table of rotary angles if the model has RoPE."""
+    """The whole model, and the table of rotary angles if RoPE rotates at least one pair of numbers."""
     table = whole_model_table(architecture)
-    angles = (ROTARY_PAIRS["angles"],) if architecture.rotary else ()
+    rotates_pairs = architecture.rotary is not None and architecture.rotary.width > 1
+    angles = (ROTARY_PAIRS["angles"],) if rotates_pairs else ()
     return replace(table, tensors=(*table.tensors, *angles))
 
 
@@ -169,59 +191,18 @@ def _parameter_count_table(architecture: Architecture, _tokens: int) -> TensorTa
     return TensorTable("parameter-count", counts=parameter_rows(architecture))
 
 
-def _costs_table(architecture: Architecture, _tokens: int) -> TensorTable:
-    """FLOPs of one layer, then bytes of parameters and KV cache, as counts; no matrices."""
-    return TensorTable("costs", counts=(*layer_costs(architecture.gated), *memory_costs()))
-
-
-def _requires_no_mask(architecture: Architecture, _tokens: int) -> None:
-    """Raise TopicError for a causal model."""
-    if architecture.causal:
-        raise TopicError(f"{architecture.name} hides later tokens; take a model that looks both ways, such as BERT.")
-
-
-def _requires_a_decode_step(architecture: Architecture, tokens: int) -> None:
-    """Raise TopicError for a model that has no decode step, or no position for one more token after `tokens`."""
-    if architecture.chunk is not None and tokens >= architecture.chunk:
-        raise TopicError(
-            f"{architecture.name} attends within chunks of {architecture.chunk:,} tokens: choose fewer tokens."
-        )
-    if decode_step_table(architecture, tokens) is None:
-        raise TopicError(
-            f"{architecture.name} has no decode step after {tokens:,} tokens: no cache, or no position left."
-        )
-
-
-def _requires_encoder_and_decoder(architecture: Architecture, _tokens: int) -> None:
-    """Raise TopicError for a model that is no encoder-decoder."""
-    if not architecture.encoder_decoder:
-        raise TopicError(f"{architecture.name} has no cross attention: choose an encoder-decoder such as T5.")
-
-
-def _requires_plain_layers(architecture: Architecture, _tokens: int) -> None:
-    """Raise TopicError for a model with latent attention or a mixture of experts."""
-    if _has_latent_attention(architecture) or "E" in architecture.all_sizes:
-        raise TopicError(f"{architecture.name} has latent attention or experts; take a model with plain layers here.")
-
-
-def _requires_next_token(architecture: Architecture, _tokens: int) -> None:
-    """Raise TopicError for an encoder-decoder, and for a model without logits."""
-    if architecture.encoder_decoder or architecture.task_head.logits is None:
-        raise TopicError(f"{architecture.name} does not predict a next token; take a model that does here.")
-
-
-def _requires_layers_alike(architecture: Architecture, _tokens: int) -> None:
-    """Raise TopicError for a model with several stacks of layers, or with layers of different parameter counts."""
-    if len(architecture.stacks) != 1 or len(parameter_counts(architecture).layers) != 1:
-        raise TopicError(
-            f"The layers of {architecture.name} differ from each other; take a model with layers all alike."
-        )
+def _costs_table(architecture: Architecture, tokens: int) -> TensorTable:
+    """FLOPs of one layer, then bytes of parameters and, if the model has one, of its KV cache; no matrices."""
+    cached = cached_numbers(architecture, tokens) if keeps_cache(architecture) else None
+    return TensorTable("costs", counts=(*layer_costs(architecture.gated), *memory_costs(cached)))
 
 
 def _total_parameters(architecture: Architecture) -> Mapping[str, int]:
     """The symbol `params`: the number of all parameters of the model."""
     return {"params": parameter_counts(architecture).total}
 
+
+_PLAIN_LAYERS = all_of(require_one_stack, require_own_projections, require_no_experts, require_layers_of_one_shape)
 
 # In the order in which they are taught.
 TOPICS: Mapping[str, TopicSpec] = {
@@ -231,6 +212,7 @@ TOPICS: Mapping[str, TopicSpec] = {
             "single-head",
             "head",
             _head_table,
+            all_of(require_own_projections, require_scores_of_queries_and_keys),
             masked=True,
             runnable_table=SINGLE_HEAD,
         ),
@@ -238,13 +220,14 @@ TOPICS: Mapping[str, TopicSpec] = {
             "bidirectional-head",
             "head",
             lambda _architecture, _tokens: BIDIRECTIONAL_HEAD,
-            _requires_no_mask,
+            all_of(require_no_mask, require_own_projections, require_scores_of_queries_and_keys),
             runnable_table=BIDIRECTIONAL_HEAD,
         ),
         TopicSpec(
             "attention-layer",
             "layer",
             _layer_table,
+            require_scores_of_queries_and_keys,
             masked=True,
             runnable_table=ATTENTION_LAYER,
         ),
@@ -252,25 +235,31 @@ TOPICS: Mapping[str, TopicSpec] = {
             "decode-step",
             "head",
             _decode_table,
-            _requires_a_decode_step,
+            all_of(require_kv_cache, require_room_for_one_more),
             uses_decoder=True,
         ),
         TopicSpec(
             "cross-attention",
             "head",
             lambda _architecture, _tokens: CROSS_ATTENTION,
-            _requires_encoder_and_decoder,
+            require_encoder_and_decoder,
             uses_decoder=True,
             reads_two_texts=True,
         ),
-        TopicSpec("layer-parameters", "parameters", _layer_parameters_table, _requires_plain_layers),
+        TopicSpec("layer-parameters", "parameters", _layer_parameters_table, _PLAIN_LAYERS),
         TopicSpec(
             "whole-model",
             "model",
             _whole_model_with_angles,
-            _requires_next_token,
+            all_of(require_next_token, require_no_experts, require_layers_of_one_shape, require_norms_before_blocks),
         ),
-        TopicSpec("parameter-count", "counts", _parameter_count_table, _requires_layers_alike),
-        TopicSpec("costs", "counts", _costs_table, _requires_plain_layers, extra_sizes=_total_parameters),
+        TopicSpec("parameter-count", "counts", _parameter_count_table, all_of(require_one_stack, require_named_parts)),
+        TopicSpec(
+            "costs",
+            "counts",
+            _costs_table,
+            all_of(_PLAIN_LAYERS, require_scores_of_queries_and_keys, require_cache_of_known_length),
+            extra_sizes=_total_parameters,
+        ),
     )
 }

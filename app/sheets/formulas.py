@@ -59,7 +59,8 @@ def _named(variant: Variant, name: str) -> FormulaPiece:
         return FormulaPiece(letter, is_symbol=True)
     if name in variant.table.asked:
         row: str = variant.wording.sections["rows"][variant.worksheet.topic][name]["name"]
-        return FormulaPiece(row[:1].lower() + row[1:], is_symbol=False)
+        starts_with_abbreviation = row[1:2].isupper()  # "LM head"
+        return FormulaPiece(row if starts_with_abbreviation else row[:1].lower() + row[1:], is_symbol=False)
     return FormulaPiece(variant.notation.symbols.get(name, name), is_symbol=True)
 
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, partial
 
 from app.models.architecture import TokensError
-from app.shapes.topics import TopicError, check_decoder_tokens
+from app.shapes.requirements import TopicError
+from app.shapes.topics import check_decoder_tokens
 from app.sheets.codes import Code, check_letters, model_letters, read_code, short_hash
 from app.sheets.seeds import ConfusedPairs, check_seed, draw_variant, unavoidable_confusions
 from app.sheets.variant import Variant

@@ -9,6 +9,7 @@ from app.algebra.number_text import format_number
 from app.shapes.problem import Problem
 from app.shapes.table import Blank
 from app.sheets.notation import NOTATIONS
+from app.sheets.parameter_sentences import inventory_sentences
 from app.sheets.wording import Wording
 from app.sheets.worksheet import Model, Worksheet
 
@@ -18,6 +19,7 @@ class SheetText:
     """Puts the sentences of one sheet together from the wording, its worksheet, model and problem.
 
     The wording lists the parts of a topic's description and assumptions; `_forms` says which sentence a part is here.
+    Long because `_forms` is one table of them all.
     """
 
     worksheet: Worksheet
@@ -35,7 +37,10 @@ class SheetText:
     @property
     def description(self) -> str:
         """What the sheet tells about the model: the sentences of its topic that fit the model."""
-        return " ".join(self._sentences("description"))
+        sentences = [*self._sentences("description")]
+        if self.worksheet.topic == "parameter-count":
+            sentences += inventory_sentences(self.wording, self.problem.architecture)
+        return " ".join(sentences)
 
     @property
     def task(self) -> str:
@@ -90,6 +95,7 @@ class SheetText:
             "model": self.model.name,
             "share": sizes["H"] // sizes["G"],
             "d_rot": a.rotary.width if a.rotary else 0,
+            "windowed": sum(run.count for run in a.stacks[0].runs if run.window),
         }
         forms, section = self._forms(), kind if kind == "description" else f"{kind}s"
         for part in sections[f"{kind}-parts"][self.worksheet.topic]:
@@ -144,6 +150,9 @@ class SheetText:
             "dropped": {"dropped": a.window is not None and a.window <= tokens},
             "long-input": {"long-input": a.C is not None and not a.has_position_table and position > a.C},
             "feed-forward": {"feed-forward-gated": a.gated, "feed-forward-plain": True},
+            "layers": {"layers": a.stacks[0].spec.count == "L", "layers-shared": True},
+            "work": {"work-with-cache": "cache_16_bit" in self.problem.table.asked, "work": True},
+            "cached": _cached_forms(self.problem),
             "vocabulary": {"vocabulary": "V" in sizes},
             "positions": {"positions": a.has_position_table},
             "tied": {"tied": a.tied_embeddings, "untied": "V" in sizes},
@@ -162,6 +171,14 @@ class SheetText:
         for symbol, name in self.wording.sections["symbol-names"].items():
             if symbol in symbols - doubled:
                 yield f"{notation.symbols.get(symbol, symbol)} = {name}"
+
+
+def _cached_forms(problem: Problem) -> Mapping[str, bool]:
+    """The sentences on a KV cache in which sliding windows keep fewer than all tokens, in all layers or in some."""
+    runs = problem.architecture.stacks[0].runs
+    full = [run.window is not None and run.window < problem.sizes["N"] for run in runs]
+    cached = "cache_16_bit" in problem.table.asked
+    return {"cached-window": cached and all(full), "cached-some-windows": cached and any(full)}
 
 
 def _numbers(sizes: Mapping[str, int]) -> dict[str, str]:

@@ -17,8 +17,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from app.models.architecture import TokensError
 from app.models.config_fields import ConfigError
 from app.models.read_config import build_architecture
+from app.shapes.requirements import TopicError
 from app.shapes.table import MATRIX_FIELDS
-from app.shapes.topics import TOPICS, TopicError, check_decoder_tokens, topic_for
+from app.shapes.topics import TOPICS, check_decoder_tokens, topic_for
 from app.sheets.library import Library
 from app.sheets.notation import NOTATIONS
 from app.sheets.wording import Wording

@@ -16,7 +16,7 @@ from app.misconceptions.catalogue import MISCONCEPTIONS
 from app.misconceptions.predictions import expectations
 from app.models.architecture import TokensError
 from app.settings import PROJECT
-from app.shapes.topics import TopicError
+from app.shapes.requirements import TopicError
 from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.sheets.worksheet_files import load_library

@@ -13,8 +13,9 @@ from app.misconceptions.diagnosis import Diagnosis, diagnose
 from app.misconceptions.predictions import cannot_tell_apart, expectations
 from app.models.architecture import TokensError
 from app.settings import PROJECT
+from app.shapes.requirements import TopicError
 from app.shapes.table import Blank
-from app.shapes.topics import TOPICS, TopicError
+from app.shapes.topics import TOPICS
 from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.sheets.worksheet_files import load_library

@@ -6,8 +6,8 @@ import pytest
 
 from app.settings import PROJECT
 from app.shapes.problem import problem_for
+from app.shapes.requirements import TopicError
 from app.shapes.table import Blank
-from app.shapes.topics import TopicError
 from app.sheets.worksheet_files import load_library
 
 LIBRARY = load_library(PROJECT / "worksheets")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from app.settings import PROJECT
+from app.shapes.requirements import TopicError
 from app.shapes.tables import ATTENTION_LAYER, BIDIRECTIONAL_HEAD, SINGLE_HEAD
-from app.shapes.topics import TOPICS, TopicError, sizes_for, topic_for
+from app.shapes.topics import TOPICS, sizes_for, topic_for
 from app.sheets.worksheet_files import load_library
 
 MODELS = {key: model.architecture for key, model in load_library(PROJECT / "worksheets").models.items()}

@@ -11,8 +11,10 @@ import pytest
 from app.models.architecture import Architecture, TokensError
 from app.models.config_fields import ConfigError
 from app.models.read_config import build_architecture
-from app.shapes.table import MATRIX_FIELDS, Blank
-from app.shapes.topics import TOPICS, TopicError, topic_for
+from app.shapes.parameter_inventory import parameter_inventory
+from app.shapes.requirements import TopicError
+from app.shapes.table import MATRIX_FIELDS, Blank, BlankField
+from app.shapes.topics import TOPICS, topic_for
 from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.sheets.worksheet import Model, Worksheet
@@ -81,6 +83,8 @@ def test_the_text_is_complete_for_every_family_and_topic(library: Library) -> No
             assert not re.search(r"[{}]|None", sentence), (variant.architecture.family, sentence)
         a = variant.architecture
         known = {*variant.sizes.values(), variant.sizes["H"] // variant.sizes["G"], a.rotary.width if a.rotary else 0}
+        if variant.worksheet.topic == "parameter-count":
+            known |= numbers(repr(list(parameter_inventory(a))))
         said = numbers(variant.text.description)
         assert said <= known, (a.family, variant.worksheet.topic, variant.text.description)
         topics.add(variant.worksheet.topic)
@@ -187,7 +191,8 @@ def test_a_topic_has_its_wording(library: Library, topic: str) -> None:
     assert set(sections["rows"][topic]) & set(asked)
     for key in sections["rows"][topic]:
         assert sections["rows"][topic][key]["name"], key
-        for axis in getattr(asked.get(key), "fields", MATRIX_FIELDS):
+        counts: tuple[BlankField, ...] = ("count",) if TOPICS[topic].subject == "counts" else MATRIX_FIELDS
+        for axis in getattr(asked.get(key), "fields", counts):
             assert library.wording.nudge(topic, Blank(key, axis)), key
 
 

@@ -10,8 +10,8 @@ import pytest
 from app.algebra.expression import Expression
 from app.algebra.number_text import format_number
 from app.models.architecture import TokensError
+from app.shapes.requirements import TopicError
 from app.shapes.table import Blank
-from app.shapes.topics import TopicError
 from app.sheets.library import Library
 from app.sheets.notation import NOTATIONS
 from app.sheets.variant import Variant

@@ -63,7 +63,7 @@ def model_file(config: str, name: str = '"M"') -> str:
             GOOD.replace("single-head", "whole-model").replace('["input"]', '["tokens"]'),
             "rows must be some of embedded",
         ),
-        (GOOD.replace("single-head", "cross-attention"), "no cross attention"),
+        (GOOD.replace("single-head", "cross-attention"), "no cross-attention"),
         (GOOD.replace('["input"]', '"input"'), "rows"),
         (GOOD.replace('["input"]', '[["input"]]'), "rows must be a list of texts"),
         (GOOD + 'models = ["gpt2", "gpt3"]', "no model “gpt3”"),

@@ -19,7 +19,7 @@ from app.handout.options import HandoutError, HandoutOptions
 from app.handout.print_jobs import MAX_DOWNLOAD_SHEETS, PREVIEW_PAGES
 from app.handout.sheet_plan import plan_sheets
 from app.models.architecture import TokensError
-from app.shapes.topics import TopicError
+from app.shapes.requirements import TopicError
 from app.sheets.exit_tickets import Ticket
 from app.sheets.library import Library
 from app.sheets.seeds import SeedError

@@ -15,7 +15,7 @@ from app.exchange.imported_models import library_with_model
 from app.models.architecture import MAX_TOKENS, Architecture, SizeSource, TokensError
 from app.models.parameter_count import ParameterCounts, parameter_counts, parameter_tensors
 from app.models.parameter_formula import BucketSum, ParameterFormula, Summand, in_numbers, parameter_formula
-from app.shapes.topics import TopicError
+from app.shapes.requirements import TopicError
 from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.sheets.wording import Wording

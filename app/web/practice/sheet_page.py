@@ -16,7 +16,7 @@ from app.grading.explanations import Explanation, explain_diagnosis
 from app.grading.grade import Report, grade
 from app.grading.hints import Hint, HintLevel, next_hint_level, write_hint
 from app.models.architecture import TokensError
-from app.shapes.topics import TopicError
+from app.shapes.requirements import TopicError
 from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.sheets.worksheet import WorksheetError

@@ -21,7 +21,7 @@ from app.handout.options import HandoutError
 from app.handout.print_jobs import PrinterBusyError
 from app.models.architecture import TokensError
 from app.models.config_fields import ConfigError
-from app.shapes.topics import TopicError
+from app.shapes.requirements import TopicError
 from app.sheets.seeds import SeedError
 from app.sheets.worksheet import WorksheetError
 from app.translation import gettext as _

@@ -1,0 +1,223 @@
+"""What topics require of a model: each function raises TopicError with a sentence that says why, and what to choose.
+
+Shapes alone are true of many models for which a topic is not: these functions keep a sheet from showing a matrix, a
+sum or an order of steps that its model does not have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from app.models.architecture import Architecture, LayerRun
+from app.shapes.parameter_parts import UNNAMED, LayerKind, layer_kinds, outside_parts
+from app.translation import gettext as _
+
+Requirement = Callable[[Architecture, int], None]
+
+
+class TopicError(ValueError):
+    """A topic that this model, or this number of tokens, has no table for; one sentence that says why."""
+
+
+def has_latent_attention(architecture: Architecture) -> bool:
+    """Whether keys and values are made from a latent of r_kv numbers (DeepSeek)."""
+    return "r_kv" in architecture.all_sizes
+
+
+def keeps_cache(architecture: Architecture) -> bool:
+    """Whether the model generates token by token and keeps something of earlier tokens."""
+    return architecture.has_kv_cache and (architecture.causal or architecture.encoder_decoder)
+
+
+def all_of(*requirements: Requirement) -> Requirement:
+    """A requirement that is met where each of these is; the first that is not says why."""
+
+    def require_each(architecture: Architecture, tokens: int) -> None:
+        """Raise the TopicError of the first requirement that the model does not meet."""
+        for require in requirements:
+            require(architecture, tokens)
+
+    return require_each
+
+
+def require_own_projections(architecture: Architecture, tokens: int) -> None:
+    """Refuse latent attention, in which a head has no W_K and W_V of its own."""
+    if has_latent_attention(architecture):
+        message = _(
+            "{model} has latent attention: the keys and values of all heads are computed from one latent vector, so a "
+            "head has no W_K and W_V of its own. Choose a sheet about the whole attention layer of {model}, or a model "
+            "such as LLaMA 7B."
+        )
+        raise TopicError(message.format(model=architecture.name))
+
+
+def require_scores_of_queries_and_keys(architecture: Architecture, tokens: int) -> None:
+    """Refuse disentangled attention, whose scores are the sum of several products (He et al., arXiv:2006.03654)."""
+    if architecture.position_bias == "disentangled":
+        message = _(
+            "{model} has disentangled attention: its scores add products with embeddings of relative positions to "
+            "those of queries and keys. Choose a model such as BERT base."
+        )
+        raise TopicError(message.format(model=architecture.name))
+
+
+def require_no_mask(architecture: Architecture, tokens: int) -> None:
+    """Refuse a causal model."""
+    if architecture.causal:
+        message = _(
+            "In {model} a token attends to no later token: choose a model with bidirectional attention, such as BERT "
+            "base."
+        )
+        raise TopicError(message.format(model=architecture.name))
+
+
+def require_kv_cache(architecture: Architecture, tokens: int) -> None:
+    """Refuse a model that does not generate token by token, and one that caches a latent instead of keys and values."""
+    if not keeps_cache(architecture):
+        message = _(
+            "{model} has no KV cache: it processes its whole input at once and generates no tokens. Choose a model "
+            "that generates text, such as GPT-2."
+        )
+        raise TopicError(message.format(model=architecture.name))
+    if has_latent_attention(architecture):
+        message = _(
+            "{model} caches a latent vector for each token instead of keys and values: choose a sheet about its whole "
+            "attention layer, or a model with an ordinary KV cache, such as LLaMA 7B."
+        )
+        raise TopicError(message.format(model=architecture.name))
+
+
+def require_room_for_one_more(architecture: Architecture, tokens: int) -> None:
+    """Refuse a number of cached tokens that fills all positions, or that not all layers see alike."""
+    most = architecture.max_decoder_tokens
+    if tokens + 1 > most:
+        message = _(
+            "{model} has {most} positions, so none is left for one more token: choose fewer than {most} tokens."
+        )
+        raise TopicError(message.format(model=architecture.name, most=f"{most:,}"))
+    runs = architecture.stacks[-1].runs  # of an encoder-decoder, the decoder's
+    in_first_chunk = all(tokens + 1 <= run.chunk for run in runs if run.chunk)
+    if len({visible_keys(run, tokens) for run in runs}) > 1 or not in_first_chunk:
+        least = min(limit for run in runs for limit in (run.window, run.chunk) if limit)
+        message = _(
+            "After {tokens} tokens, not all layers of {model} see the same number of keys: some see {least} at most. "
+            "Choose fewer than {least} tokens."
+        )
+        raise TopicError(message.format(model=architecture.name, tokens=f"{tokens:,}", least=f"{least:,}"))
+
+
+def visible_keys(run: LayerRun, tokens: int) -> int:
+    """How many keys the token after `tokens` others sees in these layers, its own included.
+
+    A sliding window shows the latest; a chunk those from its beginning on.
+    """
+    if run.chunk:
+        return tokens % run.chunk + 1
+    return min(tokens + 1, run.window or tokens + 1)
+
+
+def require_cache_of_known_length(architecture: Architecture, tokens: int) -> None:
+    """Refuse a number of tokens beyond a chunk, or beyond sliding windows of several lengths."""
+    runs = [run for stack in architecture.stacks for run in stack.runs]
+    windows = {run.window for run in runs if run.window}
+    limits = [*(windows if len(windows) > 1 else ()), *(run.chunk for run in runs if run.chunk)]
+    if keeps_cache(architecture) and limits and tokens > min(limits):
+        message = _(
+            "Layers of {model} cache different numbers of keys beyond {least} tokens: choose at most {least} tokens."
+        )
+        raise TopicError(message.format(model=architecture.name, least=f"{min(limits):,}"))
+
+
+def require_encoder_and_decoder(architecture: Architecture, tokens: int) -> None:
+    """Refuse a model that is no encoder-decoder."""
+    if not architecture.encoder_decoder:
+        message = _("{model} has no cross-attention: choose an encoder-decoder model, such as T5 small.")
+        raise TopicError(message.format(model=architecture.name))
+
+
+def require_one_stack(architecture: Architecture, tokens: int) -> None:
+    """Refuse an encoder-decoder, which has two kinds of layers."""
+    if architecture.encoder_decoder:
+        message = _(
+            "{model} has encoder layers and decoder layers, which differ: choose a model with one stack of layers, "
+            "such as GPT-2 or BERT base."
+        )
+        raise TopicError(message.format(model=architecture.name))
+
+
+def require_no_experts(architecture: Architecture, tokens: int) -> None:
+    """Refuse a model with a mixture of experts in any layer."""
+    if "E" in architecture.all_sizes:
+        message = _(
+            "{model} has a mixture of experts in place of one feed-forward block: choose a sheet that counts its "
+            "parameters, or a model without experts, such as LLaMA 7B."
+        )
+        raise TopicError(message.format(model=architecture.name))
+
+
+def require_layers_of_one_shape(architecture: Architecture, tokens: int) -> None:
+    """Refuse a model with layers whose matrices differ, or that have others than those of attention and feed-forward.
+
+    Vectors do not count: norms, biases and sinks.
+    """
+    kinds = [layer_kinds(stack) for stack in architecture.stacks]
+    shapes = {
+        tuple((part, spec) for part, specs in kind.parts.items() for spec in specs if len(spec.in_out_shape) > 1)
+        for of_stack in kinds
+        for kind in of_stack
+    }
+    if len(shapes) > 1 or any(part == UNNAMED for shape in shapes for part, _spec in shape):
+        message = _(
+            "Layers of {model} have other matrices besides those of attention and of the feed-forward block: choose a "
+            "model whose layers are all alike, such as LLaMA 7B."
+        )
+        raise TopicError(message.format(model=architecture.name))
+
+
+def require_next_token(architecture: Architecture, tokens: int) -> None:
+    """Refuse a model without logits over the vocabulary at each position, or whose tokens see later ones."""
+    logits = tuple(str(dim) for dim in architecture.task_head.logits or ())
+    if not architecture.causal or architecture.encoder_decoder or logits != ("N", "V"):
+        message = _(
+            "{model} does not predict a next token at every position: choose a causal language model, such as GPT-2."
+        )
+        raise TopicError(message.format(model=architecture.name))
+
+
+def require_norms_before_blocks(architecture: Architecture, tokens: int) -> None:
+    """Refuse a model whose layers are not x + attention(norm(x)), then the same with the feed-forward block.
+
+    Nor may anything stand between the token embedding and the first layer, and a final norm must follow the last.
+    """
+    outside = outside_parts(architecture)
+    between = "embedding_norm" in outside or "embedding_projection" in outside
+    without_final_norm = "final_norm" not in outside and architecture.norm_placement != "pre"
+    if architecture.norm_placement != "pre" or between or without_final_norm or "no_final_norm" in architecture.flags:
+        message = _(
+            "{model} has its norms and residual connections in other places than this sheet: choose a model that "
+            "normalizes before attention and before the feed-forward block, such as GPT-2 or LLaMA 7B."
+        )
+        raise TopicError(message.format(model=architecture.name))
+
+
+def require_named_parts(architecture: Architecture, tokens: int) -> None:
+    """Refuse a model whose parameters do not all belong to a row of the parameter-count sheet.
+
+    Its layers may differ in having experts or not, or in their number of norms, but in nothing else.
+    """
+    kinds = layer_kinds(architecture.stacks[0])
+    unnamed = [*outside_parts(architecture).get(UNNAMED, ()), *(s for k in kinds for s in k.parts.get(UNNAMED, ()))]
+    if unnamed or not _differ_in_feed_forward_or_norms(kinds):
+        message = _(
+            "{model} has parameters that this sheet has no row for: choose a model whose layers consist of attention, "
+            "a feed-forward block and norms, such as LLaMA 7B."
+        )
+        raise TopicError(message.format(model=architecture.name))
+
+
+def _differ_in_feed_forward_or_norms(kinds: Sequence[LayerKind]) -> bool:
+    """Whether layers of different kinds differ in one thing alone: having experts or not, or their number of norms."""
+    mixed = any(kind.has_experts for kind in kinds)
+    may_differ = {"feed_forward", "router", "experts", "shared_experts"} if mixed else {"norms"}
+    rest = {tuple((part, specs) for part, specs in kind.parts.items() if part not in may_differ) for kind in kinds}
+    return len(rest) == 1 and len(kinds) <= 2

@@ -1,0 +1,32 @@
+"""The sentences of a parameter-count sheet on what there is to count, from the facts of its model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from app.algebra.number_text import format_number
+from app.models.architecture import Architecture
+from app.shapes.parameter_inventory import Fact, parameter_inventory
+from app.sheets.wording import Wording
+
+
+def inventory_sentences(wording: Wording, architecture: Architecture) -> Iterator[str]:
+    """A sentence for each fact about the model's parameters, in the order of the sheet's rows."""
+    return (_say(wording, fact) for fact in parameter_inventory(architecture))
+
+
+def _say(wording: Wording, fact: Fact) -> str:
+    """A fact in words: "two RMSNorms, each with 896 scale parameters"."""
+    return wording.say("inventory", fact.key, **{name: _word(wording, value) for name, value in fact.words.items()})
+
+
+def _word(wording: Wording, value: int | str | Fact | tuple[Fact, ...]) -> str:
+    """What stands in a sentence for a number, a name, a phrase or a list of phrases."""
+    if isinstance(value, int):
+        return format_number(value)
+    if isinstance(value, Fact):
+        return _say(wording, value)
+    if isinstance(value, str):
+        return value
+    *others, last = (_say(wording, each) for each in value)
+    return wording.say("inventory", "and", before=", ".join(others), after=last) if others else last

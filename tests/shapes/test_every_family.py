@@ -1,0 +1,108 @@
+"""Every family and every topic: refused with a sentence, or true of the model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+
+import pytest
+
+from app.models.architecture import Architecture
+from app.models.parameter_count import parameter_counts
+from app.models.parameter_specs import ParameterSpec
+from app.models.read_config import build_architecture
+from app.shapes.parameter_parts import layer_kinds
+from app.shapes.topics import TOPICS, refusal, sizes_for, topic_for
+from tests.helpers.families_cases import CASES
+
+TOKENS = 10  # fewer than every position table of the cases has rows
+
+
+@cache
+def architectures() -> tuple[Architecture, ...]:
+    """Every config of every family's case, with odd sizes and every setting that changes a shape."""
+    configs = [({**config, "architectures": [name]}) for case in CASES for config, name in case.configs()]
+    return tuple(build_architecture(config, f"{config['model_type']} {at}") for at, config in enumerate(configs))
+
+
+def possible(topic: str) -> Iterator[Architecture]:
+    """The models that a topic is not refused for; the refusal of every other is a sentence that names the model."""
+    for a in architectures():
+        reason = refusal(topic, a, TOKENS)
+        if reason is None:
+            yield a
+        else:
+            assert a.name in reason
+            assert "choose" in reason.lower()
+            assert reason.endswith(".")
+
+
+def count_rows(a: Architecture) -> dict[str, int]:
+    """The answers of a model's parameter-count sheet."""
+    sizes = sizes_for("parameter-count", a, TOKENS, TOKENS)
+    return {
+        key: entry.expression("count").size(sizes) for key, entry in topic_for("parameter-count", a, 10).asked.items()
+    }
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_an_answer_key_can_be_computed_for_every_family(topic: str) -> None:
+    """A topic that is not refused has a positive whole number for every blank."""
+    models = list(possible(topic))
+    assert models
+    for a in models:
+        table, sizes = topic_for(topic, a, TOKENS), sizes_for(topic, a, TOKENS, TOKENS)
+        answers = [entry.expression(field).size(sizes) for entry in table.asked.values() for field in entry.fields]
+        assert answers
+        assert min(answers) > 0, a.name
+
+
+def test_the_parameter_count_sheet_has_the_true_total() -> None:
+    """Its total and its parameters used for one token are those of every tensor of transformers' own classes."""
+    for a in possible("parameter-count"):
+        rows, true = count_rows(a), parameter_counts(a)
+        assert rows["total"] == true.total, a.name
+        assert rows.get("used", true.total) == true.active, a.name
+
+
+def test_the_rows_of_a_parameter_count_sheet_add_up_to_its_total() -> None:
+    """Whatever a row is worked out from gives the row: every parameter is in exactly one part."""
+    for a in possible("parameter-count"):
+        rows, asked = count_rows(a), topic_for("parameter-count", a, TOKENS).asked
+        for key, row in asked.items():
+            made_from = getattr(row, "made_from", None)
+            if made_from is not None:
+                parts = sum(rows[part] for part in made_from.parts)
+                assert made_from.formula.size({**a.all_sizes, "parts": parts}) == rows[key], (a.name, key)
+
+
+def test_a_row_holds_only_what_it_names() -> None:
+    """Norms hold vectors as wide as those they normalize; an LM head holds one number per token, or one vector."""
+    for a in possible("parameter-count"):
+        rows, d, width = count_rows(a), a.d, a.all_sizes.get("d_emb", a.d)
+        assert rows.get("final_norm", d) in (d, 2 * d), a.name
+        assert rows.get("embedding_norm", width) in (width, 2 * width), a.name
+        assert rows.get("norms", d) in {n * d for n in range(1, 9)}, a.name
+        if "V" in a.all_sizes:
+            vocabulary = a.all_sizes["V"]
+            assert rows.get("output_head", 0) in {
+                m * width * vocabulary + n * vocabulary for m in (0, 1) for n in (0, 1, 2)
+            }
+        for kind in layer_kinds(a.stacks[0]):
+            in_attention = " ".join(spec.name for spec in kind.parts["attention"])
+            assert not any(other in in_attention for other in ("mlp", "fc", "ffn", "intermediate")), in_attention
+
+
+def test_every_parameter_is_in_one_row() -> None:
+    """The counts of the smallest rows, each layer as often as it is stored, are those of all tensors."""
+    for a in possible("parameter-count"):
+        per_layer = sum(
+            kind.layers * sum(size(spec, a) for specs in kind.parts.values() for spec in specs)
+            for kind in layer_kinds(a.stacks[0])
+        )
+        assert per_layer == count_rows(a)["all_layers"], a.name
+
+
+def size(spec: ParameterSpec, a: Architecture) -> int:
+    """How many numbers the tensors of one spec hold."""
+    return spec.count.size(a.all_sizes)
