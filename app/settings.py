@@ -9,6 +9,7 @@ from pydantic import Field, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from app.exchange.mail import read_sender, read_server
+from app.translation import gettext as _
 
 PROJECT = Path(__file__).resolve().parent.parent
 
@@ -22,46 +23,54 @@ class Settings(BaseSettings):
         hide_input_in_errors=True,  # some of them hold passwords
     )
 
-    host: str = Field("127.0.0.1", description="Address to listen on; 0.0.0.0 lets other machines in.")
-    port: int = Field(8000, ge=0, le=65535, description="Port to listen on; 0 takes any free one.")
+    host: str = Field("127.0.0.1", description=_("Address to listen on; 0.0.0.0 accepts other machines."))
+    port: int = Field(8000, ge=0, le=65535, description=_("Port to listen on; 0 means any free port."))
     workers: int = Field(
         1,
         ge=1,
         le=64,
-        description="Processes that serve; two for a class of hundreds, more with PostgreSQL and many cores.",
+        description=_("Number of server processes; two for a class of hundreds, more with PostgreSQL and many cores."),
     )
     proxies: str = Field(
         "127.0.0.1,::1",
-        description="Addresses or networks, set apart by commas, of proxies whose word on TLS and on the sender's "
-        "address is taken; * where nothing but the proxy can reach the app.",
+        description=_(
+            "Trusted proxies, as addresses or networks separated by commas: their headers say whether TLS was "
+            "used and who the client is. * trusts everyone; use it only where nothing but the proxy can reach the app."
+        ),
     )
-    data_dir: Path = Field(PROJECT / "data", description="Folder for everything the app stores; made if missing.")
+    data_dir: Path = Field(PROJECT / "data", description=_("Folder for everything the app stores; created if missing."))
     database_url: str = Field(
         "",
         validation_alias="DATABASE_URL",
-        description="PostgreSQL address (postgresql://…) for several processes; empty means SQLite in the data folder.",
+        description=_(
+            "PostgreSQL address (postgresql://…) for several processes; empty means SQLite in the data folder."
+        ),
     )
 
     address: str = Field(
         "",
-        description="Address that people type to get here, such as https://shapes.example.org; for links that are "
-        "passed on. Empty: as the browser or the terminal has it.",
+        description=_(
+            "Public address of the app, such as https://shapes.example.org, used in links and QR codes. "
+            "Empty: the address that the browser or the terminal uses."
+        ),
     )
     hub: bool = Field(
         True,
-        description="Whether people may fetch a model's config.json from the Hugging Face Hub by its name; "
-        "nothing is fetched unless they do.",
+        description=_(
+            "Whether people may import a model's config.json from the Hugging Face Hub by name; "
+            "nothing else is fetched."
+        ),
     )
 
     smtp: str = Field(
         "",
         repr=False,
-        description="Mail server that sends links for new passwords: smtps://user:password@host, or smtp:// with "
-        "STARTTLS (none to this machine, or with ?tls=none). Empty, or without an address: no mail is sent.",
+        description=_(
+            "Mail server for password links: smtps://user:password@host, or smtp:// with STARTTLS (no TLS to "
+            "this machine, or with ?tls=none). Without it, or without a public address, no mail is sent."
+        ),
     )
-    smtp_from: str = Field(
-        "", validate_default=True, description="Whom that mail comes from, such as shapes@example.org."
-    )
+    smtp_from: str = Field("", validate_default=True, description=_("Sender of that mail, such as shapes@example.org."))
 
     @field_validator("smtp")
     @classmethod
@@ -85,7 +94,7 @@ class Settings(BaseSettings):
         """Accept "" or an http(s) URL without query, and drop slashes at its end."""
         if not address or re.fullmatch(r"https?://[^\s/?#]+(/[^\s?#]*)?", address):
             return address.rstrip("/")
-        raise ValueError("must begin with https:// or http:// and hold no question mark")
+        raise ValueError(_("must begin with https:// or http:// and contain no question mark"))
 
     @field_validator("database_url")
     @classmethod
@@ -93,7 +102,7 @@ class Settings(BaseSettings):
         """Accept "" and URLs of PostgreSQL and SQLite."""
         if not url or url.partition("://")[0] in ("postgres", "postgresql", "postgresql+psycopg", "sqlite"):
             return url
-        raise ValueError("must begin with postgresql://; leave it empty for SQLite in the data folder")
+        raise ValueError(_("must begin with postgresql://; leave it empty for SQLite in the data folder"))
 
     @property
     def database(self) -> str:
@@ -103,7 +112,7 @@ class Settings(BaseSettings):
         """
         if not self.database_url:
             return f"sqlite:///{self.data_dir / 'attention-shapes.sqlite3'}"
-        scheme, _, rest = self.database_url.partition("://")
+        scheme, _separator, rest = self.database_url.partition("://")
         return f"postgresql+psycopg://{rest}" if scheme in ("postgres", "postgresql") else self.database_url
 
     def public_url(self, otherwise: str) -> str:

@@ -22,6 +22,7 @@ from app.models.config_fields import ConfigError
 from app.shapes.requirements import TopicError
 from app.sheets.seeds import SeedError
 from app.sheets.worksheet import WorksheetError
+from app.translation import gettext as _
 
 from .terminal import Commands, InputError, Parser, refuse
 
@@ -75,7 +76,9 @@ def _parser(arguments: Sequence[str]) -> Parser:
 
     Other modules are not imported. Where the first argument is no command, or missing, it has all commands.
     """
-    parser = Parser(prog="attention-shapes", description="Worksheets on the shapes inside attention.")
+    parser = Parser(
+        prog="attention-shapes", description=_("Worksheets about the shapes inside a transformer’s attention.")
+    )
     parser.add_argument("--version", action="version", version=__version__)
     commands = Commands(parser.add_subparsers(required=True, metavar="COMMAND", parser_class=Parser))
     needed = [module for module, names in COMMANDS_BY_MODULE.items() if arguments and arguments[0] in names]

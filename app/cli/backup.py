@@ -11,31 +11,30 @@ from sqlalchemy import Engine
 
 from app.store.backup import BackupError, check_backup, restore_backup, write_backup
 from app.store.database import open_engine
+from app.translation import gettext as _
 
 from .database import report_database_errors
 from .terminal import Commands, InputError, read_settings
 
 BACKUP_PROBLEMS = {
-    "empty": "There is nothing to back up: the database has no tables yet.",
-    "newer": "{file} or the database was made by a newer version of this program: update.",
-    "no-backup": "{file} is no backup, or was cut short.",
-    "damaged": "{file} is damaged: what is in it is not what was written. Nothing was changed; take another backup.",
-    "not-empty": "There is data in the database already; restore --replace {file} puts the backup in its place.",
-    "misfit": "{file} does not fit together with what it says of itself. Nothing was changed; take another backup.",
+    "empty": _("There is nothing to back up: the database has no tables yet."),
+    "newer": _("A newer version of this program made {file} or the database: update the program."),
+    "no-backup": _("{file} is not a backup, or is incomplete."),
+    "damaged": _("{file} is damaged. Nothing was changed: use another backup."),
+    "not-empty": _("The database already has data: “restore --replace {file}” replaces it with the backup."),
+    "misfit": _("The contents of {file} do not match its description. Nothing was changed: use another backup."),
 }
 
 
 def add_to(commands: Commands) -> None:
     """Add the commands `backup FILE` and `restore FILE [--replace]`."""
     backup = commands.add(
-        "backup", _backup, "Write everything in the database into one file; safe while running.", printable=False
+        "backup", _backup, _("Back up the whole database to one file, also while the app is running."), printable=False
     )
-    restore = commands.add(
-        "restore", _restore, "Put a backup in the place of everything in the database.", printable=False
-    )
+    restore = commands.add("restore", _restore, _("Replace everything in the database with a backup."), printable=False)
     for command in (backup, restore):
         command.add_argument("file", metavar="FILE", type=Path)
-    restore.add_argument("--replace", action="store_true", help="even where there is data, which is gone then")
+    restore.add_argument("--replace", action="store_true", help=_("even if the database has data, which is then lost"))
 
 
 def _backup(parsed: argparse.Namespace) -> None:
@@ -48,9 +47,12 @@ def _backup(parsed: argparse.Namespace) -> None:
         try:
             contents = write_backup(engine, parsed.file)
         except OSError as error:
-            raise InputError(f"{parsed.file} cannot be written: {error.strerror}.") from None
+            raise InputError(
+                _("{file} cannot be written: {reason}.").format(file=parsed.file, reason=error.strerror)
+            ) from None
     tables = sum(1 for table in contents.tables.values() if table.rows)
-    print(f"{contents.rows:,} rows of {tables} tables are in {parsed.file}; it holds names and answers: keep it safe.")
+    done = _("Backed up {rows:,} rows of {tables} tables to {file}. It has names and answers in it: keep it safe.")
+    print(done.format(rows=contents.rows, tables=tables, file=parsed.file))
 
 
 def _restore(parsed: argparse.Namespace) -> None:
@@ -63,10 +65,13 @@ def _restore(parsed: argparse.Namespace) -> None:
         try:
             check_backup(parsed.file)  # before a database is created
         except OSError as error:
-            raise InputError(f"{parsed.file} cannot be read: {error.strerror}.") from None
+            raise InputError(
+                _("{file} cannot be read: {reason}.").format(file=parsed.file, reason=error.strerror)
+            ) from None
         with _open_database() as engine:
             contents = restore_backup(engine, parsed.file, replace=parsed.replace)
-    print(f"{contents.rows:,} rows are restored, as they were on {contents.made_at[:16].replace('T', ' at ')} UTC.")
+    made_at = contents.made_at[:16].replace("T", " ")
+    print(_("Restored {rows:,} rows from the backup of {time} UTC.").format(rows=contents.rows, time=made_at))
 
 
 @contextmanager

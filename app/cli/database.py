@@ -10,6 +10,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app.settings import Settings
 from app.store import Store
+from app.translation import gettext as _
 
 from .terminal import InputError
 
@@ -37,11 +38,14 @@ def report_database_errors(settings: Settings) -> Iterator[None]:
     try:
         yield
     except CommandError:
-        raise InputError("The database was made by a newer version of this program: update, or name another.") from None
+        problem = _("A newer version of this program made the database: update the program, or use another database.")
+        raise InputError(problem) from None
     except SQLAlchemyError as error:
-        raise InputError(f"The database cannot be opened: {str(error.args[0]).splitlines()[0]}") from None
+        reason = str(error.args[0]).splitlines()[0]
+        raise InputError(_("The database cannot be opened: {reason}").format(reason=reason)) from None
     except OSError as error:
-        raise InputError(f"The folder {settings.data_dir} cannot be used: {error.strerror}.") from None
+        problem = _("The folder {folder} cannot be used: {reason}.")
+        raise InputError(problem.format(folder=settings.data_dir, reason=error.strerror)) from None
 
 
 def link_to(settings: Settings, token: str, host: str = "", port: int = 0) -> str:

@@ -13,36 +13,47 @@ from app.handout.sheet_plan import ReportProgress, plan_sheets
 from app.handout.typst_renderer import TypstRenderer
 from app.settings import PROJECT
 from app.sheets.exit_tickets import load_tickets
+from app.translation import gettext as _
 
 from .terminal import Commands, InputError, open_library, optional_whole_number, read_file, read_settings, whole_number
 
 
 def add_to(commands: Commands) -> None:
     """Add the command `handout WORKSHEET -o FILE.pdf`; of --roster, --variants and --copies only one may be typed."""
-    command = commands.add("handout", _write_handout, "Make a PDF to pass round, or its key.", printable=False)
-    command.add_argument("worksheet", metavar="WORKSHEET", help="key of a worksheet")
-    command.add_argument(
-        "-o", "--output", metavar="FILE.pdf", required=True, help="where to write; - is standard output"
+    command = commands.add(
+        "handout", _write_handout, _("Create a PDF of sheets to print, or its answer key."), printable=False
     )
-    command.add_argument("--model", default="", help="key of another model")
-    command.add_argument("--tokens", help="length of the input, the same on every sheet")
-    command.add_argument("--decoder-tokens", help="length of the decoder's text, where a sheet asks for it")
-    command.add_argument("--course", default="", help="what stands above the title")
-    command.add_argument("--date", default="", help="any text; without it no date is printed")
+    command.add_argument("worksheet", metavar="WORKSHEET", help=_("key of a worksheet"))
+    command.add_argument(
+        "-o", "--output", metavar="FILE.pdf", required=True, help=_("where to write; - is standard output")
+    )
+    command.add_argument("--model", default="", help=_("key of another model"))
+    command.add_argument("--tokens", help=_("number of tokens, the same on every sheet"))
+    command.add_argument("--decoder-tokens", help=_("number of decoder tokens, for sheets on cross-attention"))
+    command.add_argument("--course", default="", help=_("course or institution, printed above the title"))
+    command.add_argument("--date", default="", help=_("any text; by default no date is printed"))
     count = command.add_mutually_exclusive_group()
-    count.add_argument("--roster", metavar="NAMES.csv", help="class list: a version for each name; - is standard input")
-    count.add_argument("--variants", metavar="K", help="K versions that differ")
-    count.add_argument("--copies", metavar="K", help="the same sheet K times (default 2)")
-    command.add_argument("--same", action="store_true", help="with --roster: the same sheet for everyone")
-    command.add_argument("--seed", default="0", help="another seed, other versions (default 0)")
+    count.add_argument(
+        "--roster", metavar="NAMES.csv", help=_("class list: a version for each name; - is standard input")
+    )
+    count.add_argument("--variants", metavar="K", help=_("K different versions"))
+    count.add_argument("--copies", metavar="K", help=_("the same sheet K times (default 2)"))
+    command.add_argument("--same", action="store_true", help=_("with --roster: the same sheet for everyone"))
+    command.add_argument("--seed", default="0", help=_("a different seed gives different versions (default 0)"))
     for name, choices in (("layout", LAYOUTS), ("paper", PAPERS), ("figures", FIGURES)):
-        command.add_argument(f"--{name}", choices=choices, default=choices[0], help=f"(default {choices[0]})")
-    command.add_argument("--back", metavar="TICKET", default=NO_BACK, help="exit-ticket, another of its kind, or none")
+        command.add_argument(
+            f"--{name}", choices=choices, default=choices[0], help=_("(default {choice})").format(choice=choices[0])
+        )
+    command.add_argument(
+        "--back", metavar="TICKET", default=NO_BACK, help=_("key of an exit ticket for the back, or none (default)")
+    )
     keys = command.add_mutually_exclusive_group()
-    keys.add_argument("--key", dest="key", action="store_const", const="only", help="the key alone")
-    keys.add_argument("--with-key", dest="key", action="store_const", const="with", help="the sheets, then the key")
+    keys.add_argument("--key", dest="key", action="store_const", const="only", help=_("only the answer key"))
+    keys.add_argument(
+        "--with-key", dest="key", action="store_const", const="with", help=_("the sheets, then the answer key")
+    )
     command.set_defaults(key="none")
-    command.add_argument("--large-print", action="store_true", help="18 pt, on full pages")
+    command.add_argument("--large-print", action="store_true", help=_("18 pt, on full pages"))
 
 
 def _write_handout(parsed: argparse.Namespace) -> None:
@@ -55,10 +66,12 @@ def _write_handout(parsed: argparse.Namespace) -> None:
     tickets = load_tickets(PROJECT / "worksheets")
     options = _options(parsed).check(tickets)
     names = _roster(parsed.roster) if parsed.roster else ()
-    sheets = plan_sheets(open_library(), options, names, _progress_writer("sheets"))
+    sheets = plan_sheets(open_library(), options, names, _progress_writer(_("{done} of {total} sheets planned")))
     documents = handout_documents(options, sheets, tickets, settings.address)
     renderer = TypstRenderer(settings.data_dir / "fonts")
-    _write_pdf(parsed.output, renderer.render_handout(documents, _progress_writer("parts set")))
+    _write_pdf(
+        parsed.output, renderer.render_handout(documents, _progress_writer(_("{done} of {total} parts typeset")))
+    )
 
 
 def _options(parsed: argparse.Namespace) -> HandoutOptions:
@@ -95,8 +108,8 @@ def _roster(path: str) -> tuple[str, ...]:
     return read_names(sys.stdin.buffer.read(MAX_ROSTER_BYTES + 1) if path == "-" else read_file(Path(path)))
 
 
-def _progress_writer(unit: str) -> ReportProgress | None:
-    """Return a function that writes "50 of 200 sheets", with `unit` as "sheets", over the last line on standard error.
+def _progress_writer(message: str) -> ReportProgress | None:
+    """Return a function that writes `message`, with {done} and {total}, over the last line on standard error.
 
     It writes at every 50th step and at the last, or at every step of fewer than 50; nothing for a single one. None
     where standard error is no terminal.
@@ -107,7 +120,7 @@ def _progress_writer(unit: str) -> ReportProgress | None:
     def write_progress(done: int, total: int) -> None:
         if total > 1 and (total < 50 or done % 50 == 0 or done == total):
             end = "\n" if done == total else ""
-            print(f"\r{done} of {total} {unit}", end=end, file=sys.stderr, flush=True)
+            print("\r" + message.format(done=done, total=total), end=end, file=sys.stderr, flush=True)
 
     return write_progress
 
@@ -121,4 +134,4 @@ def _write_pdf(path: str, pdf: bytes) -> None:
         Path(path).write_bytes(pdf)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        raise InputError(f"{path[:60]} cannot be written: {reason}.") from None
+        raise InputError(_("{file} cannot be written: {reason}.").format(file=path[:60], reason=reason)) from None

@@ -14,6 +14,8 @@ from app.models.architecture import Architecture
 from app.models.parameter_count import parameters_json
 from app.models.read_config import build_architecture, read_config
 from app.shapes.shapes_json import shapes
+from app.translation import gettext as _
+from app.translation import ngettext
 
 from .terminal import (
     Commands,
@@ -29,34 +31,38 @@ from .terminal import (
 
 # What shapes_json describes a model in, in the order of printing.
 PART_TITLES = {
-    "head": "one head",
-    "layer": "one layer",
-    "decode": "one more token, with a cache",
-    "cross": "cross attention",
-    "model": "whole model",
+    "head": _("one head"),
+    "layer": _("one layer"),
+    "decode": _("one decoding step with a KV cache"),
+    "cross": _("cross-attention"),
+    "model": _("whole model"),
 }
-MODEL_HELP = "key of a model, path of a config.json, or org/name on the Hugging Face Hub"
+MODEL_HELP = _("key of a model, path of a config.json, or org/name on the Hugging Face Hub")
 
 
 def add_to(commands: Commands) -> None:
     """Add the commands `models`, `shapes`, `parameters` and `run`, with their options."""
-    commands.add("models", _list_models, "List the models that worksheets can be made from.")
-    shapes_command = commands.add("shapes", _show_shapes, "Print every shape of one head and of its layer.")
-    parameters = commands.add("parameters", _show_parameters, "Count every parameter tensor of a model.")
-    run = commands.add("run", _run_head, "Run one head, or a layer, in torch and print the shapes it reports.")
+    commands.add("models", _list_models, _("List the models of the library."))
+    shapes_command = commands.add(
+        "shapes", _show_shapes, _("Print the shapes of every matrix in a head, a layer and the model.")
+    )
+    parameters = commands.add("parameters", _show_parameters, _("List and count a model’s parameters."))
+    run = commands.add("run", _run_head, _("Run a head or a layer in PyTorch and print the shapes of its tensors."))
     for command in (shapes_command, parameters):
         command.add_argument("models", metavar="MODEL_OR_CONFIG.json", nargs="+", help=MODEL_HELP)
     run.add_argument("model", metavar="MODEL_OR_CONFIG.json", help=MODEL_HELP)
     for command in (shapes_command, run):
-        command.add_argument("--tokens", default="100", help="length of the input (default 100)")
-    shapes_command.add_argument("--decoder-tokens", help="length of the decoder's text, for an encoder-decoder")
+        command.add_argument("--tokens", default="100", help=_("number of input tokens (default 100)"))
+    shapes_command.add_argument("--decoder-tokens", help=_("number of decoder tokens, for an encoder-decoder model"))
     run.add_argument(
-        "--topic", choices=tuple(RUNNABLE), default="single-head", help="what to run (default single-head)"
+        "--topic", choices=tuple(RUNNABLE), default="single-head", help=_("what to run (default single-head)")
     )
-    run.add_argument("--device", choices=DEVICES, help="where to run (default: CUDA, else MPS, else CPU)")
-    run.add_argument("--dtype", choices=BYTES_BY_DTYPE, default="float32", help="number format (default float32)")
+    run.add_argument("--device", choices=DEVICES, help=_("where to run (default: CUDA, else MPS, else CPU)"))
+    run.add_argument("--dtype", choices=BYTES_BY_DTYPE, default="float32", help=_("number format (default float32)"))
     run.add_argument(
-        "--head", default="0", help="which query head, count from 0; of a layer, the one pictured (default 0)"
+        "--head",
+        default="0",
+        help=_("which query head, counted from 0; for a layer, the one in the picture (default 0)"),
     )
 
 
@@ -87,7 +93,8 @@ def _print_shapes(architecture: Architecture, described: dict[str, Any]) -> None
     `described` is the result of `shapes_json.shapes`. The parts are one head, one layer, a decode step, cross attention
     and the whole model, in this order.
     """
-    print(f"{architecture.name} ({described['family']}), {described['tokens']} tokens")
+    heading = _("{model} ({family}), {tokens} tokens")
+    print(heading.format(model=architecture.name, family=described["family"], tokens=described["tokens"]))
     print("  ".join(f"{symbol}={size}" for symbol, size in described["sizes"].items() if size is not None))
     for part, title in PART_TITLES.items():
         if shapes_of_part := described.get(part):
@@ -113,7 +120,7 @@ def _print_parameters(architecture: Architecture, count: dict[str, Any]) -> None
     """
     print(f"{architecture.name} ({architecture.family}), count as {architecture.model_class}\n")
     print_table(
-        [("tensor", "symbols", "shape", "numbers", "times")]
+        [(_("tensor"), _("symbols"), _("shape"), _("parameters"), _("copies"))]
         + [
             (t["name"], " × ".join(t["symbols"]), " × ".join(map(str, t["shape"])), f"{t['count']:,}", t["layers"])
             for t in count["tensors"]
@@ -122,7 +129,8 @@ def _print_parameters(architecture: Architecture, count: dict[str, Any]) -> None
     print()
     for run in count["layers"]:
         buckets = ", ".join(f"{key} {run[key]:,}" for key in ("attention", "attention_norms", "mlp", "norms", "other"))
-        print(f"{run['count']} layers of {run['total']:,}: {buckets}")
+        layers = ngettext("{count} layer of {total:,}: {parts}", "{count} layers of {total:,}: {parts}", run["count"])
+        print(layers.format(count=run["count"], total=run["total"], parts=buckets))
     for key in ("embedding", "output_head", "other", "active", "total"):
         print(f"{key.replace('_', ' ')}: {count[key]:,}")
     print()
@@ -142,7 +150,8 @@ def _run_head(parsed: argparse.Namespace) -> None:
         return
     print(f"{result['model']}, {result['tokens']} tokens, on {result['device_name']} in {result['dtype']}")
     print_table([_shape_row(key, shape) for key, shape in result["shapes"].items()])
-    print("table and torch agree" if result["agrees"] else f"table and torch differ: {result['disagreements']}")
+    differences = _("The answer key and PyTorch differ: {tensors}").format(tensors=result["disagreements"])
+    print(_("The answer key and PyTorch agree.") if result["agrees"] else differences)
 
 
 def _shape_row(key: str, shape: list[int]) -> tuple[str, str]:
@@ -168,7 +177,8 @@ def _architecture(name: str) -> Architecture:
     if not _is_file(path):
         if repository_name(name) and not name.endswith(".json"):
             return _from_hub(name)
-        raise InputError(f"There is no model and no file “{name[:60]}”; models are: {', '.join(library.models)}.")
+        problem = _("There is no model or file “{name}”. Models: {models}.")
+        raise InputError(problem.format(name=name[:60], models=", ".join(library.models)))
     return read_config(read_file(path), path.parent.name if path.name == "config.json" else path.stem)
 
 

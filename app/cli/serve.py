@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import socket
+import textwrap
 from typing import TYPE_CHECKING
 
 from app.settings import Settings
 from app.store import Store
 from app.store.housekeeping import delete_expired
+from app.translation import gettext as _
 
 from .database import link_to, report_database_errors
 from .terminal import Commands, InputError, read_settings, variable
@@ -19,13 +21,19 @@ if TYPE_CHECKING:
 
 def add_to(commands: Commands) -> None:
     """Add the command `serve`, which has no options; its help explains every setting."""
-    commands.add("serve", _serve, _serve_help(), printable=False)
+    command = commands.add("serve", _serve, _("Serve the pages and the API."), printable=False)
+    command.formatter_class = argparse.RawDescriptionHelpFormatter
+    command.epilog = _settings_help()
 
 
-def _serve_help() -> str:
-    """Return the help of the command: a sentence for each environment variable, with %% for argparse."""
-    settings = (f"{variable(name)}: {field.description}" for name, field in Settings.model_fields.items())
-    return "Serve the pages and the API. Settings come from the environment. " + " ".join(settings).replace("%", "%%")
+def _settings_help() -> str:
+    """Return a paragraph for each environment variable, with its sentence indented below it."""
+    paragraphs = (
+        f"{variable(name)}\n{textwrap.fill(field.description or '', 90, initial_indent='  ', subsequent_indent='  ')}"
+        for name, field in Settings.model_fields.items()
+    )
+    heading = _("These environment variables hold the settings:")
+    return "\n\n".join((heading, *paragraphs)).replace("%", "%%")
 
 
 def _serve(_parsed: argparse.Namespace) -> None:
@@ -39,7 +47,8 @@ def _serve(_parsed: argparse.Namespace) -> None:
     try:
         listening = socket.create_server((settings.host, settings.port))
     except OSError as error:
-        raise InputError(f"Cannot serve at {settings.host}:{settings.port}: {error.strerror}.") from None
+        problem = _("Cannot serve at {host}:{port}: {reason}.")
+        raise InputError(problem.format(host=settings.host, port=settings.port, reason=error.strerror)) from None
     try:
         with report_database_errors(settings):
             app = create_app(settings)
@@ -56,12 +65,13 @@ def _greet(settings: Settings, store: Store, host: str, port: int) -> None:
 
     While no teacher has an account, also make and print a link that makes the first one.
     """
-    print(f"Attention Shapes is at http://{host}:{port} (Ctrl-C ends it)", flush=True)
+    print(_("Attention Shapes is at {url} (stop it with Ctrl-C)").format(url=f"http://{host}:{port}"), flush=True)
     if settings.smtp and not settings.address:
-        print("No mail is sent: links need ATTENTION_SHAPES_ADDRESS, such as https://shapes.example.org", flush=True)
+        advice = _("No mail will be sent until {variable} is set, such as https://shapes.example.org.")
+        print(advice.format(variable=variable("address")), flush=True)
     if not store.people.has_teacher():
         link = link_to(settings, store.people.add_link("setup"), host, port)
-        print(f"The first teacher's account is made here, once: {link}", flush=True)
+        print(_("Create the first teacher’s account with this one-time link: {link}").format(link=link), flush=True)
 
 
 def _serve_at(listening: socket.socket, app: FastAPI, settings: Settings) -> None:

@@ -9,6 +9,7 @@ from app.settings import PROJECT
 from app.sheets.exit_tickets import load_tickets
 from app.store import AuditAction, Store, Teacher
 from app.store.people import parse_email
+from app.translation import gettext as _
 
 from .database import link_to, open_store
 from .terminal import Commands, InputError, open_library, read_settings
@@ -16,18 +17,25 @@ from .terminal import Commands, InputError, open_library, read_settings
 
 def add_to(commands: Commands) -> None:
     """Add the commands `teacher add|reset EMAIL [--name NAME]` and `sample-course [EMAIL] [--remove]`."""
-    teacher = commands.add("teacher", _print_password_link, "Make accounts for those who teach.", printable=False)
-    teacher.add_argument("action", choices=("add", "reset"), help="add one, or make a link that sets a new password")
+    teacher = commands.add(
+        "teacher",
+        _print_password_link,
+        _("Create a teacher’s account, or a link to reset a password."),
+        printable=False,
+    )
+    teacher.add_argument("action", choices=("add", "reset"), help=_("add an account, or reset its password"))
     teacher.add_argument("email", metavar="EMAIL")
-    teacher.add_argument("--name", default="", help="what colleagues see")
+    teacher.add_argument("--name", default="", help=_("the name that colleagues see"))
     sample = commands.add(
         "sample-course",
         _add_or_remove_sample,
-        "Make a course with simulated students, to look around.",
+        _("Create a sample course with simulated students."),
         printable=False,
     )
-    sample.add_argument("email", metavar="EMAIL", nargs="?", help="whose it is; may be left out where one teacher is")
-    sample.add_argument("--remove", action="store_true", help="remove it instead")
+    sample.add_argument(
+        "email", metavar="EMAIL", nargs="?", help=_("the teacher’s e-mail; optional if there is only one teacher")
+    )
+    sample.add_argument("--remove", action="store_true", help=_("remove the sample course instead"))
 
 
 def _print_password_link(parsed: argparse.Namespace) -> None:
@@ -38,17 +46,20 @@ def _print_password_link(parsed: argparse.Namespace) -> None:
     """
     email, settings = parse_email(parsed.email), read_settings()
     if email is None:
-        raise InputError(f"“{parsed.email[:60]}” is no e-mail address.")
+        raise InputError(_("“{email}” is not an e-mail address.").format(email=parsed.email[:60]))
     with open_store(settings) as store:
         if parsed.action == "add" and store.people.add_teacher(email, parsed.name[:100]) is None:
-            raise InputError(f"{email} has an account already; teacher reset {email} makes a link for a new password.")
+            problem = _("{email} already has an account: “teacher reset {email}” creates a link for a new password.")
+            raise InputError(problem.format(email=email))
         teacher = store.people.find_teacher(email)
         if teacher is None:
-            raise InputError(f"Nobody has the address {email}; teacher add {email} makes an account.")
+            problem = _("No account has the address {email}: “teacher add {email}” creates one.")
+            raise InputError(problem.format(email=email))
         token = store.people.add_link("reset", email)
         action = AuditAction.TEACHER_ADDED if parsed.action == "add" else AuditAction.PASSWORD_LINK_CREATED
         store.audit_log.record("terminal", action, teacher)
-    print(f"With this link, once and within two days, {email} sets a password:\n{link_to(settings, token)}")
+    done = _("Send {email} this link to set a password. It works once, within two days:")
+    print(f"{done.format(email=email)}\n{link_to(settings, token)}")
 
 
 def _add_or_remove_sample(parsed: argparse.Namespace) -> None:
@@ -63,7 +74,8 @@ def _add_or_remove_sample(parsed: argparse.Namespace) -> None:
             return
         course = add_sample_course(open_library(), load_tickets(PROJECT / "worksheets"), store, teacher)
         store.audit_log.record("terminal", AuditAction.SAMPLE_COURSE_CREATED, course)
-        print(f"“{course.title}” is in the list of {teacher.email}; sample-course --remove removes it.")
+        done = _("Created “{course}” for {email}. “sample-course --remove” removes it.")
+        print(done.format(course=course.title, email=teacher.email))
 
 
 def _remove_samples(store: Store, teacher: Teacher) -> None:
@@ -72,7 +84,8 @@ def _remove_samples(store: Store, teacher: Teacher) -> None:
     for course in samples:
         store.courses.delete(course)
         store.audit_log.record("terminal", AuditAction.SAMPLE_COURSE_DELETED, course)
-    print("It is removed." if samples else f"There is no sample course in the list of {teacher.email}.")
+    nothing = _("{email} has no sample course.").format(email=teacher.email)
+    print(_("The sample course was removed.") if samples else nothing)
 
 
 def _find_teacher(store: Store, email: str | None) -> Teacher:
@@ -82,5 +95,7 @@ def _find_teacher(store: Store, email: str | None) -> Teacher:
     """
     teacher = store.people.find_teacher(email) if email else store.people.only_teacher()
     if teacher is None:
-        raise InputError("Say whose it is: sample-course EMAIL, of somebody with an account (teacher add makes one).")
+        raise InputError(
+            _("Name a teacher: “sample-course EMAIL”, with the e-mail of an account. “teacher add EMAIL” creates one.")
+        )
     return teacher

@@ -15,6 +15,7 @@ from app.models.read_config import MAX_CONFIG_BYTES
 from app.settings import PROJECT, Settings
 from app.sheets.library import Library
 from app.sheets.worksheet_files import load_library
+from app.translation import gettext as _
 
 
 class InputError(ValueError):
@@ -32,7 +33,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """End the process with status 2 and one line that says what is wrong with the arguments."""
-        refuse(f"{message} (see {self.prog} --help)")
+        refuse(_("{problem} (see {program} --help)").format(problem=message, program=self.prog))
 
 
 class Commands:
@@ -51,7 +52,7 @@ class Commands:
         added = self._subparsers.add_parser(name, help=help_, description=help_)
         added.set_defaults(run=run)
         if printable:
-            added.add_argument("--json", action="store_true", help="print JSON instead of a table")
+            added.add_argument("--json", action="store_true", help=_("print JSON instead of a table"))
         return added
 
 
@@ -68,7 +69,8 @@ def open_library(folder: Path = PROJECT / "worksheets") -> Library:
 def whole_number(text: str, option: str) -> int:
     """Return a number of at most 18 ASCII digits; raises InputError that names the `option`, such as --tokens."""
     if not (text.isascii() and text.isdigit() and len(text) <= 18):
-        raise InputError(f"{option} must be a whole number in digits, not “{text[:30]}”.")
+        problem = _("{option} must be a whole number in digits, not “{text}”.")
+        raise InputError(problem.format(option=option, text=text[:30]))
     return int(text)
 
 
@@ -87,7 +89,7 @@ def read_file(path: Path) -> bytes:
             return file.read(MAX_CONFIG_BYTES + 1)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        raise InputError(f"{str(path)[:60]} cannot be read: {reason}.") from None
+        raise InputError(_("{file} cannot be read: {reason}.").format(file=str(path)[:60], reason=reason)) from None
 
 
 def print_json(value: object) -> None:

@@ -16,30 +16,34 @@ from app.sheets.codes import read_code
 from app.sheets.lint import findings
 from app.sheets.sheet_json import variant_json
 from app.sheets.variant import Variant
+from app.translation import gettext as _
+from app.translation import ngettext
 
 from .terminal import Commands, InputError, open_library, print_json, print_table, read_file, whole_number
 
 
 def add_to(commands: Commands) -> None:
     """Add the commands `worksheets`, `variant`, `grade` and `check-worksheets`, with their options."""
-    commands.add("worksheets", _list_worksheets, "List the worksheets.")
-    sheet = commands.add("variant", _show_variant, "Print the sheet that a seed draws: the same seed, the same sheet.")
-    sheet.add_argument("--key", action="store_true", help="print the answers too")
-    grading = commands.add("grade", _grade_answers, "Mark answers to a worksheet.")
+    commands.add("worksheets", _list_worksheets, _("List the worksheets."))
+    sheet = commands.add("variant", _show_variant, _("Print a worksheet; a seed chooses its numbers."))
+    sheet.add_argument("--key", action="store_true", help=_("print the answers too"))
+    grading = commands.add("grade", _grade_answers, _("Grade answers to a worksheet."))
     for command in (sheet, grading):
-        command.add_argument(
-            "worksheet", metavar="WORKSHEET_OR_CODE", help="key of a worksheet, or the code of a sheet"
-        )
-        command.add_argument("--seed", help="a whole number; without one, the worksheet as it was written")
-    grading.add_argument("answers", metavar="ANSWERS.json", help='{"queries.rows": "100", …}; - reads standard input')
-    grading.add_argument("--hint", type=int, choices=HINT_LEVELS, help="a hint as well; a higher level goes further")
-    check_help = "Report what an author should mend in worksheet files."
+        command.add_argument("worksheet", metavar="WORKSHEET_OR_CODE", help=_("key of a worksheet, or code of a sheet"))
+        command.add_argument("--seed", help=_("a whole number; by default the worksheet’s own numbers"))
+    grading.add_argument(
+        "answers",
+        metavar="ANSWERS.json",
+        help=_("JSON such as {example}; - is standard input").format(example='{"queries.rows": "100", …}'),
+    )
+    grading.add_argument("--hint", type=int, choices=HINT_LEVELS, help=_("also print a hint; a higher level says more"))
+    check_help = _("Check worksheet files, and report what their author should fix.")
     check = commands.add("check-worksheets", _check_worksheets, check_help)
     check.add_argument(
         "folder",
         metavar="FOLDER",
         nargs="?",
-        help="folder with worksheets, models/ and wording/ (default: the app's own)",
+        help=_("folder with worksheets, models/ and wording/ (default: the app’s own)"),
     )
 
 
@@ -62,7 +66,7 @@ def _sheet(parsed: argparse.Namespace) -> Variant:
     library, name = open_library(), parsed.worksheet
     if name not in library.worksheets and read_code(name):
         if parsed.seed is not None:
-            raise InputError("A code says all sizes of its sheet: leave out --seed.")
+            raise InputError(_("A code fixes all sizes of its sheet: leave out --seed."))
         return library.variant_from_code(name)
     return library.variant(name) if parsed.seed is None else library.seeded(name, whole_number(parsed.seed, "--seed"))
 
@@ -96,7 +100,7 @@ def _print_variant(variant: Variant, key: bool) -> None:
         rows.append((f"{row.letter}  {row.name}{note}", *boxes))
     print_table([[*row, *[""] * (len(variant.fields) + 1 - len(row))] for row in rows])
     for first, second in cannot_tell_apart(variant.problem):
-        print(f"cannot tell apart: {first}, {second}")
+        print(_("cannot tell apart: {first}, {second}").format(first=first, second=second))
 
 
 def _grade_answers(parsed: argparse.Namespace) -> None:
@@ -122,20 +126,23 @@ def _answers(name: str) -> dict[str, str]:
     """
     text = sys.stdin.buffer.read(MAX_CONFIG_BYTES + 1) if name == "-" else read_file(Path(name))
     if len(text) > MAX_CONFIG_BYTES:
-        raise InputError(f"{name} is longer than {MAX_CONFIG_BYTES:,} bytes: answers are short texts.")
+        problem = _("{file} is longer than {most:,} bytes, too long for a file of answers.")
+        raise InputError(problem.format(file=name, most=MAX_CONFIG_BYTES))
     try:
         answers = json.loads(text)
     except (ValueError, RecursionError):
-        raise InputError(f'{name} is not JSON: write {{"queries.rows": "100", …}}.') from None
+        problem = _('{file} is not JSON: write {{"queries.rows": "100", …}}.')
+        raise InputError(problem.format(file=name)) from None
     if not isinstance(answers, dict) or not all(isinstance(value, str) for value in answers.values()):
-        raise InputError(f'{name} must hold one object of texts: {{"queries.rows": "100", …}}.')
+        problem = _('{file} must hold one JSON object of texts: {{"queries.rows": "100", …}}.')
+        raise InputError(problem.format(file=name))
     return answers
 
 
 def _print_report(report: Report, hint: Hint | None) -> None:
     """Print a line for each mark, the score, the diagnosis if any, and the hint unless it repeats the diagnosis."""
     print_table([(blank, mark.kind, mark.text[:40], mark.message) for blank, mark in report.marks.items()])
-    print(f"{report.score} of {report.out_of}")
+    print(_("{score} of {best}").format(score=report.score, best=report.out_of))
     if report.diagnosis:
         print(report.diagnosis.message)
     if hint and not (report.diagnosis and hint.message == report.diagnosis.message):
@@ -150,7 +157,7 @@ def _check_worksheets(parsed: argparse.Namespace) -> None:
     """
     library = open_library(Path(parsed.folder)) if parsed.folder else open_library()
     if not library.worksheets:
-        raise InputError(f"There is no worksheet (*.toml) in {str(parsed.folder)[:60]}.")
+        raise InputError(_("There is no worksheet (*.toml) in {folder}.").format(folder=str(parsed.folder)[:60]))
     all_findings = list(findings(library))
     if parsed.json:
         print_json([{"worksheet": f.worksheet, "kind": f.kind, "message": f.message} for f in all_findings])
@@ -158,6 +165,10 @@ def _check_worksheets(parsed: argparse.Namespace) -> None:
         for finding in all_findings:
             print(f"{finding.worksheet}: {finding.message}")
         to_mend = len({finding.worksheet for finding in all_findings if finding.to_mend})
-        print(f"{len(library.worksheets)} worksheets read, {to_mend} with something to mend.")
+        summary = ngettext(
+            "Checked {count} worksheet; to fix: {to_fix}.", "Checked {count} worksheets; to fix: {to_fix}.",
+            len(library.worksheets),
+        )  # fmt: skip
+        print(summary.format(count=len(library.worksheets), to_fix=to_mend))
     if any(finding.to_mend for finding in all_findings):
         sys.exit(1)

@@ -235,7 +235,7 @@ def test_a_head_too_large_for_any_memory_is_run_on_the_meta_device() -> None:
     done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert re.search(r"scores +131072 × 131072", done.stdout)
-    assert done.stdout.splitlines()[-1] == "table and torch agree"
+    assert done.stdout.splitlines()[-1] == "The answer key and PyTorch agree."
 
 
 def test_help_and_version_are_there(capsys: pytest.CaptureFixture[str]) -> None:
@@ -374,11 +374,11 @@ def test_models_and_files_that_are_not_there(
         (b"{", "not JSON"),
         (b"\xff", "not JSON"),
         (b"[" * 100_000, "not JSON"),
-        (b"[]", "one object of texts"),
-        (b'"x"', "one object of texts"),
-        (b'{"queries.rows": 100}', "one object of texts"),
-        (b'{"queries.rows": null}', "one object of texts"),
-        (b'{"queries.rows": {}}', "one object of texts"),
+        (b"[]", "one JSON object of texts"),
+        (b'"x"', "one JSON object of texts"),
+        (b'{"queries.rows": 100}', "one JSON object of texts"),
+        (b'{"queries.rows": null}', "one JSON object of texts"),
+        (b'{"queries.rows": {}}', "one JSON object of texts"),
         (b'{"queries": "100"}', "is no box of this sheet"),
         (b'{"context.rows": "100"}', "is no box of this sheet"),
         (b'{"\\ud800": "100"}', "is no box of this sheet"),

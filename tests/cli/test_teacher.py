@@ -52,10 +52,10 @@ def test_the_terminal_adds_and_resets(
     monkeypatch.setenv("ATTENTION_SHAPES_ADDRESS", "https://shapes.example.org/")
     monkeypatch.delenv("DATABASE_URL", raising=False)
     for arguments, sentence in (
-        (("add", "nonsense"), "is no e-mail address"),
-        (("reset", ADA), "Nobody has the address"),
+        (("add", "nonsense"), "is not an e-mail address"),
+        (("reset", ADA), "No account has the address"),
         (("add", ADA, "--name", "Ada"), ""),
-        (("add", ADA), "has an account already"),
+        (("add", ADA), "already has an account"),
         (("reset", ADA), ""),
     ):
         if sentence:

@@ -301,7 +301,7 @@ def test_the_terminal_backs_up_and_restores(
     for wrong, said in (
         (["restore", str(tmp_path / "kept")], "--replace"),
         (["restore", str(tmp_path / "nothing")], "cannot be read"),
-        (["restore", str(tmp_path / "two" / "attention-shapes.sqlite3")], "is no backup"),
+        (["restore", str(tmp_path / "two" / "attention-shapes.sqlite3")], "is not a backup"),
         (["backup", str(tmp_path / "no folder" / "kept")], "cannot be written"),
     ):
         with pytest.raises(SystemExit) as ended:
