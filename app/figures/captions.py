@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 
 from app.algebra.expression import Expression
 from app.figures.figures import Box, EdgeKind
+from app.figures.mask import is_causal, shared_limits, some_layers_hide_more
 from app.figures.plans import FigurePlan
 from app.figures.typed_shapes import PartMismatch, TypedShapes
 from app.shapes.consistency import DimensionMismatch
 from app.shapes.table import MATRIX_FIELDS, Blank
-from app.shapes.topics import TOPICS
 from app.sheets.formulas import write_formula
 
 _KINDS: dict[str, EdgeKind] = {"N": "tokens", "M": "tokens", "W": "tokens", "1": "tokens", "d": "model"}
@@ -111,16 +111,25 @@ def captions(shapes: TypedShapes, plan: FigurePlan) -> Iterator[str]:
     """The sentences below a figure: what it shows, what the mask in it hides, how its heads share keys and values."""
     variant, wording = shapes.variant, shapes.variant.wording
     yield wording.say("captions", plan.key)
-    if "weights" in plan.results and TOPICS[variant.worksheet.topic].masked and variant.architecture.causal:
-        window = variant.architecture.window
-        hides_early = window is not None and window < shapes.lengths.get(Blank("weights", "rows"), 0)
-        yield wording.say("captions", "window" if hides_early else "mask")
+    if "weights" in plan.results:
+        yield from (wording.say("captions", key) for key in _mask_captions(shapes))
     if plan.layout == "head-scores":
         query_heads, key_heads = shapes.heads("queries"), shapes.heads("keys")
         if query_heads == key_heads:
             yield wording.say("captions", "own-keys")
         elif variant.worksheet.answers != "letters":
             yield wording.say("captions", "shared-keys", query_heads=query_heads // key_heads)
+
+
+def _mask_captions(shapes: TypedShapes) -> Iterator[str]:
+    """The keys of the sentences on what is hidden of the weights: by the causal mask, and by a window or by chunks."""
+    if is_causal(shapes):
+        yield "mask"
+    rows, (window, chunk) = shapes.variant.tokens, shared_limits(shapes)
+    if min(window or rows, chunk or rows) < rows:
+        yield "window" if window else "chunk"
+    elif some_layers_hide_more(shapes, rows):
+        yield "some-layers"
 
 
 def mismatch_captions(shapes: TypedShapes, plan: FigurePlan) -> Iterator[str]:

@@ -57,6 +57,8 @@ def _figure(pen: Pen, plan: FigurePlan) -> Figure:
     if shapes.variant.worksheet.tokens_are == "columns":
         sketch = mirror_sketch(sketch)
     x, y, width, height = frame_of(sketch)
+    has_break = any(box.breaks for box in sketch.boxes)
+    shortened = (shapes.variant.wording.say("captions", "shortened"),) if has_break else ()
     return Figure(
         key=plan.key,
         x=x,
@@ -68,7 +70,7 @@ def _figure(pen: Pen, plan: FigurePlan) -> Figure:
         arcs=tuple(sketch.arcs),
         title=title(shapes, plan),
         alt_text=alt_text(shapes, plan, sketch.boxes),
-        captions=tuple(captions(shapes, plan)),
+        captions=(*captions(shapes, plan), *shortened),
         mismatches=tuple(mismatch_captions(shapes, plan)),
         outlines=tuple(sketch.outlines),
         signs=tuple(sketch.signs),

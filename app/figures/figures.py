@@ -6,7 +6,8 @@ handouts into PDF.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from app.shapes.table import Blank
@@ -39,8 +40,10 @@ class Box:
     """One matrix as drawn, x and y at its upper left corner.
 
     hatched: a parameter of the model. incomplete: rows or columns are not known. masked: what the mask hides of it.
-    transposed: drawn with columns as height, as the keys in Q·Kᵀ. rules: lines between the heads in it. part: the
-    piece of it that is meant, such as one head's columns or the new token's row; the rest is drawn pale.
+    transposed: drawn with columns as height, as the keys in Q·Kᵀ. rules: lines between the heads in it. groups: every
+    second key/value head, or every second group of query heads that share one. part: the piece of it that is meant,
+    such as one head's columns or the new token's row; the rest is drawn pale. breaks: gaps in a side that is drawn
+    shortened.
     """
 
     tensor: str
@@ -55,7 +58,9 @@ class Box:
     masked: tuple[Polygon, ...] = ()
     transposed: bool = False
     rules: tuple[tuple[Point, Point], ...] = ()
+    groups: tuple[Polygon, ...] = ()
     part: Rectangle | None = None
+    breaks: tuple[Polygon, ...] = ()
 
     @property
     def center(self) -> Point:
@@ -66,6 +71,16 @@ class Box:
     def masked_path(self) -> str:
         """`masked` as an SVG path."""
         return " ".join(map(closed_path, self.masked))
+
+    @property
+    def groups_path(self) -> str:
+        """`groups` as an SVG path."""
+        return " ".join(map(closed_path, self.groups))
+
+    @property
+    def breaks_path(self) -> str:
+        """`breaks` as an SVG path."""
+        return " ".join(map(closed_path, self.breaks))
 
     @property
     def rules_path(self) -> str:
@@ -158,6 +173,15 @@ class Edge:
     def name_y(self) -> float:
         """The base line of the name, a line below the number."""
         return self.label_at[1] + LINE_PX - 1
+
+
+def with_room(edges: Sequence[Edge]) -> Iterator[Edge]:
+    """The edges, with labels on the right moved further right where a label above or below reaches as far."""
+    texts = [edge.text_box for edge in edges if edge.side in ("top", "bottom")]
+    for edge in edges:
+        x, y, _, height = edge.text_box
+        ends = [t[0] + t[2] for t in texts if t[0] < x < t[0] + t[2] and t[1] < y + height and y < t[1] + t[3]]
+        yield replace(edge, shift=max(ends) + 4 - x) if ends and edge.side in ("right", "over") else edge
 
 
 @dataclass(frozen=True)

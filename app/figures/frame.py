@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from app.figures.figures import MARGIN_PX, Box, Edge, EdgeSide, Outline, Point, Rectangle, Sign, Sketch
+from app.figures.figures import MARGIN_PX, Box, Edge, EdgeSide, Outline, Point, Rectangle, Sign, Sketch, with_room
 
 MIRRORED_SIDES: Mapping[EdgeSide, EdgeSide] = {
     "left": "top",
@@ -22,7 +22,7 @@ def mirror_sketch(sketch: Sketch) -> Sketch:
     """The sketch of the transposed product, (A·B)ᵀ = Bᵀ·Aᵀ: its mirror image, with rows and columns exchanged."""
     return Sketch(
         [_transpose_box(box) for box in sketch.boxes],
-        [_transpose_edge(edge) for edge in sketch.edges],
+        list(with_room([_transpose_edge(edge) for edge in sketch.edges])),
         [replace(arc, start=_swap(arc.start), end=_swap(arc.end), clockwise=not arc.clockwise) for arc in sketch.arcs],
         [Outline(o.y, o.x, o.height, o.width) for o in sketch.outlines],
         [Sign(sign.text, sign.y, sign.x) for sign in sketch.signs],
@@ -46,6 +46,8 @@ def _transpose_box(box: Box) -> Box:
         height=box.width,
         masked=tuple(tuple(map(_swap, polygon)) for polygon in box.masked),
         rules=tuple((_swap(start), _swap(end)) for start, end in box.rules),
+        groups=tuple(tuple(map(_swap, polygon)) for polygon in box.groups),
+        breaks=tuple(tuple(map(_swap, polygon)) for polygon in box.breaks),
         part=part,
     )
 
@@ -54,7 +56,7 @@ def _transpose_edge(edge: Edge) -> Edge:
     """The edge on the mirrored side, with the blank of the exchanged field."""
     x1, y1, x2, y2 = edge.y1, edge.x1, edge.y2, edge.x2
     blank = edge.blank and edge.blank.transposed
-    return replace(edge, blank=blank, side=MIRRORED_SIDES[edge.side], x1=x1, y1=y1, x2=x2, y2=y2)
+    return replace(edge, blank=blank, side=MIRRORED_SIDES[edge.side], shift=0.0, x1=x1, y1=y1, x2=x2, y2=y2)
 
 
 def frame_of(sketch: Sketch) -> Rectangle:

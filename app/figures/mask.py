@@ -13,16 +13,49 @@ from app.shapes.topics import TOPICS
 def masked_areas(shapes: TypedShapes, box: Box) -> Iterator[Polygon]:
     """The areas of the weights' box that hold zeros; none for another matrix, without a mask, or if it isn't square.
 
-    In a causal model these are the keys after each query's own token, the upper right triangle; with a sliding window
-    of W keys also the keys from W tokens before, the lower left triangle.
+    In a causal model these are the keys after each query's own token, the upper right triangle. If all layers have the
+    same sliding window or chunk, the keys outside of it are hidden too: before a window of W keys the lower left
+    triangle; in a bidirectional model those on both sides of it; in chunks of the text those of other chunks.
     """
-    architecture = shapes.variant.architecture
-    masked = TOPICS[shapes.variant.worksheet.topic].masked and architecture.causal
     rows, columns = (shapes.lengths.get(Blank("weights", field)) for field in ("rows", "columns"))
-    if box.tensor != "weights" or not masked or rows is None or rows != columns:
+    if box.tensor != "weights" or rows is None or rows != columns:
         return
     left, top, right, bottom = box.x, box.y, box.x + box.width, box.y + box.height
-    yield ((left, top), (right, top), (right, bottom))
-    if architecture.window and architecture.window < rows:
-        seen = architecture.window / rows
-        yield ((left, top + seen * box.height), (left, bottom), (right - seen * box.width, bottom))
+    if is_causal(shapes):
+        yield ((left, top), (right, top), (right, bottom))
+    window, chunk = shared_limits(shapes)
+    seen = (window if is_causal(shapes) else (window + 1) // 2) / rows if window else 1.0  # share of the text
+    if seen < 1:
+        x, y = seen * box.width, seen * box.height
+        yield ((left, top + y), (left, bottom), (right - x, bottom))
+        if not is_causal(shapes):
+            yield ((left + x, top), (right, top), (right, bottom - y))
+    for start in range(chunk, rows, chunk) if chunk else ():
+        x, y = start / rows * box.width, start / rows * box.height
+        end = min(start + (chunk or 0), rows) / rows * box.height
+        yield ((left, top + y), (left + x, top + y), (left + x, top + end), (left, top + end))
+
+
+def is_causal(shapes: TypedShapes) -> bool:
+    """Whether later tokens are hidden on this sheet."""
+    return TOPICS[shapes.variant.worksheet.topic].masked and shapes.variant.architecture.causal
+
+
+def has_mask(shapes: TypedShapes) -> bool:
+    """Whether this topic's scores are those of a text with itself, so that a mask of the model applies to them."""
+    return shapes.table.key in ("single-head", "bidirectional-head", "attention-layer") or (
+        "latent-attention" in shapes.table.key
+    )
+
+
+def shared_limits(shapes: TypedShapes) -> tuple[int | None, int | None]:
+    """The sliding window and the chunk that all layers have; None for one that they haven't, or not all alike."""
+    limits = {(run.window, run.chunk) for stack in shapes.variant.architecture.stacks for run in stack.runs}
+    return next(iter(limits)) if len(limits) == 1 and has_mask(shapes) else (None, None)
+
+
+def some_layers_hide_more(shapes: TypedShapes, rows: int) -> bool:
+    """Whether layers differ, and some of them hide tokens of a text of this length by a window or chunk."""
+    runs = [run for stack in shapes.variant.architecture.stacks for run in stack.runs]
+    limits = [min(run.window or rows, run.chunk or rows) for run in runs]
+    return has_mask(shapes) and len({(run.window, run.chunk) for run in runs}) > 1 and min(limits, default=rows) < rows

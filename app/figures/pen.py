@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from app.figures.captions import axis_name, edge_kind, head_label
-from app.figures.figures import Arc, Box, Edge, EdgeSide, Outline, Point, Polygon, Sketch
+from app.figures.figures import Arc, Box, Edge, EdgeSide, Outline, Point, Polygon, Sketch, with_room
 from app.figures.mask import masked_areas
 from app.figures.scale import MatrixSizes
 from app.figures.typed_shapes import TypedShapes
@@ -29,8 +29,9 @@ class Pen:
     def box(self, tensor: str, x: float, y: float, *, transposed: bool = False) -> Box:
         """A matrix with its upper left corner at (x, y), width and height exchanged if it is drawn transposed.
 
-        Parameters are hatched, and what a causal model's mask hides of the attention weights. A matrix of several heads
-        has lines between them. Of cached keys and values, the new token's row, the last, is the part that is meant.
+        Parameters are hatched, and what a model's mask hides of the attention weights. A matrix of several heads has
+        lines between them, and a tint for every second group. Of cached keys and values, the new token's row, the last,
+        is the part that is meant.
         """
         width, height = self.sizes.size(tensor)
         entry = self.shapes.table[tensor]
@@ -46,8 +47,15 @@ class Pen:
             incomplete=not self.shapes.is_complete(tensor),
             transposed=transposed,
         )
-        rules = tuple(self._rules(whole))
-        return replace(whole, rules=rules, part=self._new_row(whole), masked=tuple(masked_areas(self.shapes, whole)))
+        heads = self.shapes.heads(tensor) if not whole.incomplete else 0
+        return replace(
+            whole,
+            rules=tuple((area[0], area[3]) for area in _strips(whole, heads)[1:]),
+            groups=tuple(self._groups(whole, heads)),
+            part=self._new_row(whole),
+            masked=tuple(masked_areas(self.shapes, whole)),
+            breaks=tuple(self._breaks(whole)),
+        )
 
     def operand_above(self, result: str, x: float, base_y: float) -> Box | None:
         """The right operand of a result, its lower edge CORNER_PX above the base line; None if the result has none.
@@ -70,6 +78,7 @@ class Pen:
             height=width if transposed else height,
             transposed=transposed,
             rules=(),
+            groups=(),
         )
 
     def with_last_head(self, whole: Box) -> Box:
@@ -88,14 +97,10 @@ class Pen:
         the matrix's letter if the box is too small to hold it.
         """
         vertical, horizontal = self._blanks(box)
-        shift = 0.0
         if horizontal_side:
-            edge = self._edge(horizontal, horizontal_side, box)
-            edge = replace(edge, letter="" if box.letter_fits else box.letter)
-            shift = max(0.0, edge.text_width - box.width) if horizontal_side == "bottom" else 0.0
-            yield edge
+            yield replace(self._edge(horizontal, horizontal_side, box), letter="" if box.letter_fits else box.letter)
         if vertical_side:
-            yield replace(self._edge(vertical, vertical_side, box), shift=shift)
+            yield self._edge(vertical, vertical_side, box)
 
     def head_edge(self, box: Box, side: EdgeSide) -> Edge:
         """The side of a single head that has its own width, as the typed width of all heads makes it."""
@@ -138,15 +143,23 @@ class Pen:
         label, kind = self.shapes.label(blank), edge_kind(self.shapes, blank)
         return Edge(blank, side, *_ends(box, side), label, kind, axis_name(self.shapes, blank))
 
-    def _rules(self, box: Box) -> Iterator[tuple[Point, Point]]:
-        """The lines between the heads of a matrix that has several."""
-        heads = self.shapes.heads(box.tensor) if not box.incomplete else 0
-        side = (box.height if box.transposed else box.width) / max(heads, 1)
-        for place in (index * side for index in range(1, heads)) if side >= MIN_RULE_PX else ():
-            if box.transposed:
-                yield ((box.x, box.y + place), (box.x + box.width, box.y + place))
-            else:
-                yield ((box.x + place, box.y), (box.x + place, box.y + box.height))
+    def _groups(self, box: Box, heads: int) -> Iterator[Polygon]:
+        """Every second key/value head, or group of query heads that share one; none if heads share nothing."""
+        groups = self.shapes.variant.sizes.get("G", 0)
+        if 1 < groups < self.shapes.variant.sizes["H"] and heads:
+            yield from _strips(box, groups)[1::2]
+
+    def _breaks(self, box: Box) -> Iterator[Polygon]:
+        """A slanted gap across each side that is drawn shortened."""
+        x, y = box.x + 0.75 * box.width, box.y + 0.75 * box.height
+        vertical, horizontal = (self.shapes.lengths.get(blank) for blank in self._blanks(box))
+        shortened = self.sizes.scale.shortened
+        if horizontal is not None and horizontal == shortened:
+            top, bottom = box.y - 3, box.y + box.height + 3
+            yield ((x, top), (x + 6, top), (x + 2, bottom), (x - 4, bottom))
+        if vertical is not None and vertical == shortened:
+            left, right = box.x - 3, box.x + box.width + 3
+            yield ((left, y), (left, y + 6), (right, y + 2), (right, y - 4))
 
     def _new_row(self, box: Box) -> tuple[float, float, float, float] | None:
         """The last row of keys and values in a decode step, and of logits; None for other matrices."""
@@ -156,6 +169,20 @@ class Pen:
         if box.transposed:
             return (box.x + box.width - one, box.y, one, box.height)
         return (box.x, box.y + box.height - one, box.width, one)
+
+
+def _strips(box: Box, count: int) -> list[Polygon]:
+    """A box cut into so many equal strips along its columns, each from its upper left corner; none if too narrow."""
+    side = (box.height if box.transposed else box.width) / max(count, 1)
+    if side < MIN_RULE_PX:
+        return []
+    right, bottom = box.x + box.width, box.y + box.height
+    places = [index * side for index in range(count)]
+    if box.transposed:
+        tops = [box.y + place for place in places]
+        return [((box.x, y), (box.x, y + side), (right, y + side), (right, y)) for y in tops]
+    lefts = [box.x + place for place in places]
+    return [((x, box.y), (x + side, box.y), (x + side, bottom), (x, bottom)) for x in lefts]
 
 
 def pulled_out(whole: Box, head: Box) -> Polygon:
@@ -170,7 +197,7 @@ def pulled_out(whole: Box, head: Box) -> Polygon:
 def place(sketch: Sketch, box: Box, edges: Iterator[Edge] | tuple[Edge, ...] = ()) -> Box:
     """Adds a box with its edges to a sketch, and returns it."""
     sketch.boxes.append(box)
-    sketch.edges += edges
+    sketch.edges += with_room(tuple(edges))
     return box
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal
 
@@ -17,6 +17,7 @@ ScaleName = Literal["root", "true"]
 MAX_SIDE_PX = 200.0  # of the longest length on the sheet
 UNKNOWN_SIDE_PX = 42.0  # of a length not typed yet
 MIN_SIDE_PX = 4.0  # of any length, so that it can be seen
+MIN_SHORTENED_RATIO = 4  # from what multiple of everything else the vocabulary is drawn shortened
 MAX_FIGURE_PX = 380.0  # width of a figure's matrices, without the space around and between them
 
 
@@ -24,11 +25,14 @@ MAX_FIGURE_PX = 380.0  # width of a figure's matrices, without the space around 
 class Scale:
     """How many pixels a length has: proportional to its square root ("root") or to itself ("true").
 
-    Square roots keep 128 visible beside 4096. One scale holds for all figures of a sheet.
+    Square roots keep 128 visible beside 4096. One scale holds for all figures of a sheet. `shortened` is a length that
+    is drawn shorter than that, with a break in it, None if there is none: the vocabulary, where it is so much longer
+    than everything else that nothing else could be seen.
     """
 
     name: ScaleName
     px_per_unit: float
+    shortened: int | None = None
 
     @classmethod
     def fitting(cls, name: ScaleName, shapes: TypedShapes, plans: tuple[FigurePlan, ...]) -> Scale:
@@ -37,14 +41,25 @@ class Scale:
         The tokens and the model's width, which the sheet tells, count as sides even if they were not typed, so that
         the drawing does not jump while the sheet is being filled in.
         """
-        longest = max(shapes.variant.tokens, shapes.variant.architecture.d, *shapes.lengths.values())
-        scale = cls(name, MAX_SIDE_PX / _measure(name, longest))
+        lengths = {shapes.variant.tokens, shapes.variant.architecture.d, *shapes.lengths.values()}
+        vocabulary = shapes.variant.sizes.get("V")
+        longest_other = max(lengths - {vocabulary}, default=1)
+        far_longer = vocabulary in lengths and vocabulary > MIN_SHORTENED_RATIO * longest_other
+        scale = cls(
+            name,
+            MAX_SIDE_PX / _measure(name, longest_other if far_longer else max(lengths)),
+            vocabulary if far_longer else None,
+        )
         widest = max((MatrixSizes(shapes, scale).content_width(plan) for plan in plans), default=0.0)
-        return cls(name, scale.px_per_unit * min(1.0, MAX_FIGURE_PX / max(widest, 1.0)))
+        return replace(scale, px_per_unit=scale.px_per_unit * min(1.0, MAX_FIGURE_PX / max(widest, 1.0)))
 
     def px(self, length: int | Fraction | None) -> float:
         """The pixels of a length; UNKNOWN_SIDE_PX for None, and never less than MIN_SIDE_PX."""
-        return UNKNOWN_SIDE_PX if length is None else max(MIN_SIDE_PX, self.px_per_unit * _measure(self.name, length))
+        if length is None:
+            return UNKNOWN_SIDE_PX
+        if length == self.shortened:
+            return MAX_SIDE_PX
+        return max(MIN_SIDE_PX, self.px_per_unit * _measure(self.name, length))
 
 
 def _measure(name: ScaleName, length: int | Fraction) -> float:

@@ -66,7 +66,7 @@ class TypedShapes:
         asked = frozenset(variant.worksheet.rows)
         if "input" not in asked and table is variant.table and "input" in table.by_key:
             typed[Blank("input", "columns")] = _read(variant, Blank("input", "columns"), variant.architecture.d)
-        known = {**typed, **_plain_keys(variant, typed)}
+        known = {**typed, **_plain_keys(variant, typed), **_context(variant, typed)}
         for _ in range(2):  # what follows from later matrices, as a new key from all keys, is used in a second pass
             sources = typed_source_of(table, dict.fromkeys(known, 0), asked)
             known = {blank: known[source] for blank, source in sources.items()}
@@ -183,6 +183,15 @@ def _plain_keys(variant: Variant, typed: Mapping[Blank, Typed]) -> dict[Blank, T
         return {}
     width = keys.value - variant.architecture.H * rotary.value
     return dict.fromkeys((Blank("plain_keys", "columns"), Blank("W_UK", "columns")), Typed(width)) if width > 0 else {}
+
+
+def _context(variant: Variant, typed: Mapping[Blank, Typed]) -> dict[Blank, Typed]:
+    """In a layer, the width of the context of all query heads, if it is not asked: each is as wide as its values."""
+    blank, values = Blank("context", "columns"), typed.get(Blank("values", "columns"))
+    if values is None or blank.tensor in variant.worksheet.rows or variant.table.key != "attention-layer":
+        return {}
+    width, rest = divmod(values.value, variant.architecture.G)
+    return {blank: Typed(width * variant.architecture.H)} if not rest else {}
 
 
 def _read(variant: Variant, blank: Blank, answer: int | Typed) -> Typed:

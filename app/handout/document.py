@@ -236,7 +236,7 @@ def _box(box: Box, splitter: SymbolSplitter) -> TypstData:
     if letter and box.transposed:
         letter = [*letter, {"base": "", "below": "", "above": "T"}]
     bounds = {"x": box.x, "y": box.y, "width": box.width, "height": box.height}
-    inside = {"masked": box.masked, "rules": box.rules, "part": box.part}
+    inside = {name: getattr(box, name) for name in ("masked", "rules", "groups", "part", "breaks")}
     return {**bounds, **inside, "hatched": box.hatched, "letter": letter}
 
 

@@ -1,0 +1,199 @@
+"""Every product that is drawn can be multiplied: checked with torch's rules for shapes, for every sheet and model."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from itertools import combinations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.figures.draw import draw_figures
+from app.figures.figures import Box, Figure, Rectangle
+from app.figures.plans import FIGURE_PLANS
+from app.settings import PROJECT
+from app.shapes.table import Blank
+from app.shapes.topics import TOPICS, TopicError
+from app.sheets.variant import Variant
+from app.sheets.worksheet_files import load_library
+
+LIBRARY = load_library(PROJECT / "worksheets")
+
+
+def variants() -> Iterator[Variant]:
+    """One sheet for each topic, convention, kind of answer and model that has such a sheet; each worksheet's own."""
+    found = set()
+    for key, worksheet in LIBRARY.worksheets.items():
+        for model in LIBRARY.models:
+            kind = (worksheet.topic, worksheet.tokens_are, worksheet.answers, model)
+            if kind in found and model != worksheet.model:
+                continue
+            try:
+                variant = LIBRARY.variant(key, model)
+                assert variant.blanks
+            except (TopicError, ValueError):
+                continue
+            found.add(kind)
+            yield variant
+
+
+VARIANTS = list(variants())
+NAMES = [f"{v.worksheet.key}@{v.model.key}" for v in VARIANTS]
+
+
+@cache
+def right_figures(variant_name: str) -> tuple[Figure, ...]:
+    """The figures of a sheet that is filled in with its key."""
+    variant = VARIANTS[NAMES.index(variant_name)]
+    return draw_figures(variant, {blank: variant.answer(blank) for blank in variant.blanks})
+
+
+def meta(rows: float, columns: float) -> torch.Tensor:
+    """A matrix with a shape and no numbers; a thousandth of a pixel counts as one row or column."""
+    return torch.empty(round(rows * 1000), round(columns * 1000), device="meta")
+
+
+def products(figure: Figure) -> Iterator[tuple[Box, Box, Box]]:
+    """The products in a figure as drawn: what stands left of a result, what stands right above it, and the result."""
+    for result in figure.boxes:
+        above = [b for b in figure.boxes if b.x == result.x and 0 < result.y - b.y - b.height < 13]
+        beside = [b for b in figure.boxes if b.y == result.y and 0 < result.x - b.x - b.width < 13]
+        if above and beside:
+            yield beside[0], above[0], result
+
+
+def test_every_topic_is_drawn_for_some_sheet() -> None:
+    """All topics with matrices are there, with rows and with columns, in numbers and in letters."""
+    drawn = {v.worksheet.topic for v in VARIANTS if right_figures(NAMES[VARIANTS.index(v)])}
+    assert drawn == TOPICS.keys() - {"parameter-count", "costs"}
+    tables = {v.table.key for v in VARIANTS}
+    assert tables & FIGURE_PLANS.keys() >= {"attention-layer", "direct-latent-attention", "plain-whole-model"}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_products_of_a_right_sheet_can_be_multiplied_as_they_are_drawn(name: str) -> None:
+    """Torch multiplies two matrices as wide and high as the drawn rectangles, and its result is as large as the third.
+
+    Where tokens are columns the same corner layout shows the transposed product.
+    """
+    for figure in right_figures(name):
+        for left, above, result in products(figure):
+            shape = (meta(left.height, left.width) @ meta(above.height, above.width)).shape
+            assert shape == meta(result.height, result.width).shape, (figure.key, left.tensor, above.tensor)
+
+
+@pytest.mark.parametrize("name", [n for n, v in zip(NAMES, VARIANTS, strict=True) if v.table.key in FIGURE_PLANS])
+def test_each_figure_of_products_has_as_many_as_its_plan(name: str) -> None:
+    """A layer's Q·Kᵀ and A·V are drawn for one head; nothing is left out."""
+    table = VARIANTS[NAMES.index(name)].table
+    for figure, plan in zip(right_figures(name), FIGURE_PLANS[table.key], strict=True):
+        one_operand = [key for key in plan.results if key in ("weights", "last_logits")]
+        expected = 0 if plan.layout in ("stack", "row") else len(plan.results) - len(one_operand)
+        assert len(list(products(figure))) >= min(expected, 1), plan.key
+        if plan.layout.startswith("head"):
+            ((left, above, _),) = products(figure)
+            letters = {box.letter for box in (left, above)}
+            assert any("_" in letter for letter in letters), letters
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_right_sheet_has_no_mismatch_and_every_asked_side_is_named(name: str) -> None:
+    """The sides of what the sheet asks for say what they count: tokens, embedding, heads …"""
+    variant = VARIANTS[NAMES.index(name)]
+    for figure in right_figures(name):
+        assert not figure.has_mismatch, figure.mismatches
+        assert not any(arc.mismatch for arc in figure.arcs)
+        for edge in figure.edges:
+            if edge.blank and edge.blank.tensor in variant.worksheet.rows:
+                assert edge.name, edge
+                assert ("token" in edge.name or edge.name in ("cached + new", "window")) == (edge.kind == "tokens")
+
+
+@pytest.mark.parametrize("name", [n for n, v in zip(NAMES, VARIANTS, strict=True) if v.worksheet.answers == "letters"])
+def test_a_sheet_in_letters_has_no_numbers_in_its_figures(name: str) -> None:
+    """Sides, names, letters and sentences are in the sheet's symbols."""
+    for figure in right_figures(name):
+        words = [*(e.label + e.name for e in figure.edges), *(b.letter for b in figure.boxes), figure.alt_text]
+        assert not re.search(r"\d", " ".join([*words, *figure.captions, *figure.mismatches]))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_alt_texts_follow_the_convention_and_the_model(name: str) -> None:
+    """The key comes first in Kᵀ·Q where tokens are columns; a mask is named in causal models alone."""
+    variant = VARIANTS[NAMES.index(name)]
+    letters = variant.letters
+    for figure in right_figures(name):
+        if "scores" in figure.tensors and "queries" in figure.tensors:
+            q, k = letters["queries"], letters["keys"]
+            product = f"{q} · {k}ᵀ" if variant.worksheet.tokens_are == "rows" else f"{k}ᵀ · {q}"
+            assert product in figure.alt_text
+        masked = [box for box in figure.boxes if box.masked]
+        says_mask = "mask" in figure.alt_text.lower() or any("causal mask" in c for c in figure.captions)
+        if not (TOPICS[variant.worksheet.topic].masked and variant.architecture.causal):
+            assert not masked
+            assert not says_mask
+        assert {box.tensor for box in masked} <= {"weights"}
+
+
+def overlap(a: Rectangle, b: Rectangle) -> bool:
+    """Whether two rectangles share more than a pixel."""
+    return a[0] + a[2] > b[0] + 1 and b[0] + b[2] > a[0] + 1 and a[1] + a[3] > b[1] + 1 and b[1] + b[3] > a[1] + 1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_labels_stand_free(name: str) -> None:
+    """No label lies on another one, on a matrix or on an arc, and all lie in the frame."""
+    for figure in right_figures(name):
+        texts = [edge.text_box for edge in figure.edges]
+        for (first, a), (second, b) in combinations(zip(figure.edges, texts, strict=True), 2):
+            assert not overlap(a, b), (figure.key, first.label, first.side, second.label, second.side)
+        for edge, text in zip(figure.edges, texts, strict=True):
+            for box in figure.boxes:
+                covered = overlap(text, (box.x, box.y, box.width, box.height))
+                assert not covered, (figure.key, edge.label, edge.side, box.tensor)
+            assert text[0] >= figure.x
+            assert text[1] >= figure.y
+            assert text[0] + text[2] <= figure.x + figure.width
+            assert text[1] + text[3] <= figure.y + figure.height
+
+
+HEAD, LAYER = LIBRARY.variant("head-of-a-model"), LIBRARY.variant("layer-mistral-7b")
+
+
+def multiplies(values: dict[str, tuple[int, int]], heads: int, kv_heads: int) -> bool:
+    """Whether torch can compute attention with a residual connection from matrices of these shapes."""
+    m = {key: torch.empty(shape, device="meta") for key, shape in values.items()}
+    x, q, k, v = (m[key] for key in ("input", "queries", "keys", "values"))
+    try:
+        for projected in (q, k, v):
+            assert (x @ torch.empty(x.shape[1], projected.shape[1], device="meta")).shape == projected.shape
+        q, k, v = (t.view(t.shape[0], n, -1).transpose(0, 1) for t, n in ((q, heads), (k, kv_heads), (v, kv_heads)))
+        k, v = (t.repeat_interleave(heads // kv_heads, 0) for t in (k, v))
+        scores = q @ k.transpose(1, 2)
+        assert scores.shape[1:] == m["scores"].shape == m["weights"].shape
+        context = m["weights"].expand(heads, -1, -1) @ v
+        assert context.transpose(0, 1).reshape(context.shape[1], -1).shape == m["context"].shape
+        assert (m["context"] @ torch.empty(m["context"].shape[1], m["output"].shape[1], device="meta")).shape == m[
+            "output"
+        ].shape
+        return (x + m["output"]).shape == x.shape == m["output"].shape
+    except (AssertionError, RuntimeError):
+        return False
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data(), st.sampled_from([HEAD, LAYER]))
+def test_there_is_a_mismatch_exactly_where_torch_cannot_multiply(data: st.DataObject, variant: Variant) -> None:
+    """For the right sheet with a few sides replaced by other sizes."""
+    values = {blank: variant.answer(blank) for blank in variant.blanks}
+    sizes = st.sampled_from([*values.values(), 7, 96])
+    values |= data.draw(st.dictionaries(st.sampled_from(variant.blanks), sizes, max_size=3))
+    shapes = {row.key: (values[Blank(row.key, "rows")], values[Blank(row.key, "columns")]) for row in variant.rows}
+    layer = variant is LAYER
+    heads, kv_heads = (variant.architecture.H, variant.architecture.G) if layer else (1, 1)
+    drawn = any(figure.has_mismatch for figure in draw_figures(variant, values))
+    assert drawn != multiplies(shapes, heads, kv_heads), shapes
