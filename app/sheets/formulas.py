@@ -35,7 +35,10 @@ def formula_pieces(variant: Variant, key: str) -> tuple[FormulaPiece, ...]:
         return tuple(_pieces(variant, entry.formula))
     if entry.equation is None:
         return ()
-    formula = _with_phrases(variant, entry.equation.formula)
+    computed = (
+        entry.equation.formula if variant.architecture.causal else entry.equation.formula.replace(" + {mask}", "")
+    )
+    formula = _with_phrases(variant, computed)
     return tuple(_pieces(variant, _transposed(formula) if variant.worksheet.tokens_are == "columns" else formula))
 
 
