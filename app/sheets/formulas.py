@@ -35,10 +35,9 @@ def formula_pieces(variant: Variant, key: str) -> tuple[FormulaPiece, ...]:
         return tuple(_pieces(variant, entry.formula))
     if entry.equation is None:
         return ()
-    computed = (
-        entry.equation.formula if variant.architecture.causal else entry.equation.formula.replace(" + {mask}", "")
-    )
-    formula = _with_phrases(variant, computed)
+    formula = _with_phrases(variant, entry.equation.formula)
+    if not variant.architecture.causal:
+        formula = formula.replace(f" + {variant.wording.sections['formulas']['mask']}", "")  # an encoder hides nothing
     return tuple(_pieces(variant, _transposed(formula) if variant.worksheet.tokens_are == "columns" else formula))
 
 

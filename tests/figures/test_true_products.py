@@ -16,8 +16,9 @@ from app.figures.draw import draw_figures
 from app.figures.figures import Box, Figure, Rectangle
 from app.figures.plans import FIGURE_PLANS
 from app.settings import PROJECT
+from app.shapes.requirements import TopicError
 from app.shapes.table import Blank
-from app.shapes.topics import TOPICS, TopicError
+from app.shapes.topics import TOPICS
 from app.sheets.variant import Variant
 from app.sheets.worksheet_files import load_library
 
