@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from app.algebra.number_text import format_number
+from app.figures.draw import draw_figures
 from app.grading.grade import Report, grade
 from app.grading.hints import HINT_LEVELS, Hint, write_hint
-from app.misconceptions.predictions import cannot_tell_apart
+from app.misconceptions.predictions import cannot_tell_apart, expectations
+from app.models.architecture import TokensError
 from app.models.read_config import MAX_CONFIG_BYTES
+from app.shapes.requirements import TopicError
 from app.sheets.codes import read_code
+from app.sheets.formulas import write_formula
+from app.sheets.library import Library
 from app.sheets.lint import findings
 from app.sheets.sheet_json import variant_json
 from app.sheets.variant import Variant
@@ -20,6 +28,8 @@ from app.translation import gettext as _
 from app.translation import ngettext
 
 from .terminal import Commands, InputError, open_library, print_json, print_table, read_file, whole_number
+
+MANY_TOKENS = 100_000  # more than the context length of most models
 
 
 def add_to(commands: Commands) -> None:
@@ -45,6 +55,7 @@ def add_to(commands: Commands) -> None:
         nargs="?",
         help=_("folder with worksheets, models/ and wording/ (default: the app’s own)"),
     )
+    check.add_argument("--sentences", action="store_true", help=_("print every sentence of the sheets instead"))
 
 
 def _list_worksheets(parsed: argparse.Namespace) -> None:
@@ -152,12 +163,16 @@ def _print_report(report: Report, hint: Hint | None) -> None:
 def _check_worksheets(parsed: argparse.Namespace) -> None:
     """Print every finding about the worksheets of a folder, by default the app's own; then how many need mending.
 
-    With --json only the findings, as one line. Exits with status 1 if an author should mend any of them.
+    With --sentences every sentence of its sheets instead. With --json only the findings, as one line. Exits with
+    status 1 if an author should mend any of them.
     Raises InputError for a folder without worksheets, WorksheetError for a file that cannot be read.
     """
     library = open_library(Path(parsed.folder)) if parsed.folder else open_library()
     if not library.worksheets:
         raise InputError(_("There is no worksheet (*.toml) in {folder}.").format(folder=str(parsed.folder)[:60]))
+    if parsed.sentences:
+        _print_sentences(library, as_json=parsed.json)
+        return
     all_findings = list(findings(library))
     if parsed.json:
         print_json([{"worksheet": f.worksheet, "kind": f.kind, "message": f.message} for f in all_findings])
@@ -172,3 +187,49 @@ def _check_worksheets(parsed: argparse.Namespace) -> None:
         print(summary.format(count=len(library.worksheets), to_fix=to_mend))
     if any(finding.to_mend for finding in all_findings):
         sys.exit(1)
+
+
+def _print_sentences(library: Library, *, as_json: bool) -> None:
+    """Print every sentence that a sheet of the library says, once, below a heading that says where it stands.
+
+    Sheets are every worksheet with every model that suits it, with its own number of tokens, with one and with many.
+    """
+    sentences: dict[str, dict[str, str]] = {}
+    for worksheet in library.worksheets:
+        for model in library.models:
+            for tokens in (None, 1, MANY_TOKENS):
+                with suppress(TopicError, TokensError):
+                    variant = library.variant(worksheet, model, tokens)
+                    for place, sentence in _sentences(variant):
+                        sentences.setdefault(place, {}).setdefault(sentence, f"{worksheet}, {model}")
+    if as_json:
+        print_json({place: list(said) for place, said in sentences.items()})
+        return
+    for place, said in sentences.items():
+        print(f"\n{place}")
+        for sentence, sheet in said.items():
+            print(f"  {sentence}  [{sheet}]")
+
+
+def _sentences(variant: Variant) -> Iterator[tuple[str, str]]:
+    """Each sentence of a sheet behind the place where it stands, such as "nudges", from its title to its captions."""
+    text, topic = variant.text, variant.worksheet.topic
+    yield "titles", text.title
+    paragraphs = (text.description, text.task, *text.assumptions, text.footnote or "")
+    yield from ((f"{topic}: description", sentence) for sentence in _split(" ".join(paragraphs)))
+    for row in variant.rows:
+        yield f"{topic}: rows", f"{row.name} ({row.note})" if row.note else row.name
+        yield "formulas", f"{row.letter}, {row.name}: {write_formula(variant, row.key)}"
+    for blank in variant.blanks:
+        yield f"{topic}: nudges", f"{blank}: {text.nudge(variant.in_table_orientation(blank))}"
+    for key in dict.fromkeys(expected.misconception for expected in expectations(variant.problem)):
+        for kind in ("nudge", "hint", "explanation"):
+            yield "misconceptions", text.misconception(key, kind)
+    for figure in draw_figures(variant, variant.key):
+        yield "drawings", figure.alt_text
+        yield from (("captions", caption) for caption in figure.captions)
+
+
+def _split(text: str) -> list[str]:
+    """The sentences of a text: cut after a full stop, a question mark or a bracket behind one."""
+    return re.split(r"(?<=[.?)]) (?=[A-Z(])", text)

@@ -6,8 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from app.algebra.number_text import format_number
+from app.models.architecture import Architecture
 from app.shapes.problem import Problem
 from app.shapes.table import Blank
+from app.shapes.topics import TOPICS
 from app.sheets.notation import NOTATIONS
 from app.sheets.parameter_sentences import inventory_sentences
 from app.sheets.wording import Wording
@@ -19,7 +21,6 @@ class SheetText:
     """Puts the sentences of one sheet together from the wording, its worksheet, model and problem.
 
     The wording lists the parts of a topic's description and assumptions; `_forms` says which sentence a part is here.
-    Long because `_forms` is one table of them all.
     """
 
     worksheet: Worksheet
@@ -82,82 +83,22 @@ class SheetText:
         """A misconception's "nudge", "hint" or "explanation", as it is said on this sheet."""
         return self.wording.misconception(key, kind, self.worksheet.tokens_are)
 
-    @property
-    def _tokens(self) -> int:
-        """N, the number of (encoder) tokens."""
-        return self.problem.sizes["N"]
-
     def _sentences(self, kind: str) -> Iterator[str]:
         """The sentences of the topic's "description" or "assumption" parts, without those that don't fit the model."""
-        a, sizes, sections = self.problem.architecture, self.problem.sizes, self.wording.sections
-        words = {
-            **_numbers(sizes),
-            "model": self.model.name,
-            "share": sizes["H"] // sizes["G"],
-            "d_rot": a.rotary.width if a.rotary else 0,
-            "windowed": sum(run.count for run in a.stacks[0].runs if run.window),
-        }
-        forms, section = self._forms(), kind if kind == "description" else f"{kind}s"
+        forms, sections = _forms(self.problem), self.wording.sections
+        words = {**_words(self.problem), "model": self.model.name, "layer": self._layer_name}
+        section = kind if kind == "description" else f"{kind}s"
         for part in sections[f"{kind}-parts"][self.worksheet.topic]:
             # A part without forms is itself the key of its only sentence.
             key = next((key for key, fits in forms.get(part, {part: True}).items() if fits), "")
             if key:
                 yield self.wording.say(section, key, **words)
 
-    def _forms(self) -> Mapping[str, Mapping[str, bool]]:
-        """For each part with several forms, its sentences by key and whether each fits; the first that fits is said.
-
-        A part is left out if none fits, or the empty key does: it doesn't concern the model.
-        """
-        a, sizes, tokens = self.problem.architecture, self.problem.sizes, self._tokens
-        heads, kv_heads, width = sizes["H"], sizes["G"], sizes["d_h"]
-        is_latent = "r_kv" in sizes
-        position = tokens + 1 if self.worksheet.topic == "decode-step" else tokens
-        return {
-            "width": {"width-projected": sizes.get("d_emb", a.d) != a.d, "width": True},
-            "heads": {
-                "heads-latent": is_latent,
-                "heads-single": heads == 1,
-                "heads-own": kv_heads == heads,
-                "heads-shared-by-all": kv_heads == 1,
-                "heads-grouped": True,
-            },
-            "head-dimension": {
-                "": is_latent,  # said with the heads
-                "head-dimensions-differ": width != sizes["d_v"],
-                "head-dimension-derived": width * heads == a.d,
-                "head-dimension-stated": True,
-            },
-            "latent": {"latent": is_latent},
-            "latent-queries": {"latent-queries": "r_q" in sizes},
-            "rotary": {
-                "rotary-partial": a.rotary is not None and a.rotary.width < width,
-                "rotary": a.rotary is not None,
-            },
-            "tokens": {
-                "tokens-one": tokens == 1,
-                "tokens-causal": a.causal,
-                "tokens-encoder": a.encoder_decoder,
-                "tokens-bidirectional": True,
-            },
-            "window": {"window": a.causal and a.window is not None and a.window < tokens},
-            "step": {
-                "step-decoder-one": a.encoder_decoder and tokens == 1,
-                "step-decoder": a.encoder_decoder,
-                "step-one": tokens == 1,
-                "step": True,
-            },
-            "dropped": {"dropped": a.window is not None and a.window <= tokens},
-            "long-input": {"long-input": a.C is not None and not a.has_position_table and position > a.C},
-            "feed-forward": {"feed-forward-gated": a.gated, "feed-forward-plain": True},
-            "layers": {"layers": a.stacks[0].spec.count == "L", "layers-shared": True},
-            "work": {"work-with-cache": "cache_16_bit" in self.problem.table.asked, "work": True},
-            "cached": _cached_forms(self.problem),
-            "vocabulary": {"vocabulary": "V" in sizes},
-            "positions": {"positions": a.has_position_table},
-            "tied": {"tied": a.tied_embeddings, "untied": "V" in sizes},
-            "masked-entries": {"masked-entries": a.causal},
-        }
+    @property
+    def _layer_name(self) -> str:
+        """What the layers are called that the sheet is about: an encoder's or decoder's where there are both."""
+        side = "decoder" if TOPICS[self.problem.topic].uses_decoder else "encoder"
+        return self.wording.say("layer-names", side if self.problem.architecture.encoder_decoder else "layer")
 
     def _named_symbols(self) -> Iterator[str]:
         """What a sheet answered in symbols says of them: "T = number of tokens", for those that its answers need.
@@ -173,12 +114,121 @@ class SheetText:
                 yield f"{notation.symbols.get(symbol, symbol)} = {name}"
 
 
-def _cached_forms(problem: Problem) -> Mapping[str, bool]:
-    """The sentences on a KV cache in which sliding windows keep fewer than all tokens, in all layers or in some."""
-    runs = problem.architecture.stacks[0].runs
-    full = [run.window is not None and run.window < problem.sizes["N"] for run in runs]
-    cached = "cache_16_bit" in problem.table.asked
-    return {"cached-window": cached and all(full), "cached-some-windows": cached and any(full)}
+@dataclass(frozen=True)
+class _LocalLayers:
+    """The layers of a model, or of its encoder, in which a token doesn't see all others: how many of `layers` they are.
+
+    `window` and `chunk` are the shortest there are, 0 if there is none.
+    """
+
+    count: int
+    layers: int
+    window: int
+    chunk: int
+
+    @classmethod
+    def of(cls, architecture: Architecture) -> _LocalLayers:
+        """Those of the model's first stack."""
+        runs = [run for stack in architecture.stacks[:1] for run in stack.runs]
+        return cls(
+            count=sum(run.count for run in runs if run.window or run.chunk),
+            layers=sum(run.count for run in runs),
+            window=min((run.window for run in runs if run.window), default=0),
+            chunk=min((run.chunk for run in runs if run.chunk), default=0),
+        )
+
+
+def _words(problem: Problem) -> dict[str, object]:
+    """What a sentence may name: the sheet's sizes, the norm, the query heads of a key/value head, what RoPE rotates.
+
+    Of local layers their number, window, tokens to either side in it, and chunk.
+    """
+    a, sizes, local = problem.architecture, problem.sizes, _LocalLayers.of(problem.architecture)
+    numbers = {
+        **sizes,
+        "share": sizes["H"] // sizes["G"],
+        "d_rot": a.rotary.width if a.rotary else 0,
+        "local_layers": local.count,
+        "W": local.window,
+        "side": (local.window - 1) // 2,
+        "chunk": local.chunk,
+    }
+    return {**_numbers(numbers), "norm": a.norm}
+
+
+def _forms(problem: Problem) -> Mapping[str, Mapping[str, bool]]:
+    """For each part with several forms, its sentences by key and whether each fits; the first that fits is said.
+
+    A part is left out if none fits, or the empty key does: it doesn't concern the model.
+    """
+    a, sizes, tokens = problem.architecture, problem.sizes, problem.sizes["N"]
+    heads, kv_heads, width, is_latent = sizes["H"], sizes["G"], sizes["d_h"], "r_kv" in sizes
+    reach = tokens + 1 if problem.topic == "decode-step" else tokens  # how many tokens there are in the end
+    # Whether a window or chunk hides tokens that would be seen without it, to both sides if not causal.
+    local = _LocalLayers.of(a)
+    has_window = 0 < local.window < reach and (a.causal or (local.window - 1) // 2 < reach - 1)
+    has_chunks = 0 < local.chunk < reach
+    has_cache = "cache_16_bit" in problem.table.asked
+    is_masked = a.causal or has_window or has_chunks
+    return {
+        "width": {"width-projected": sizes.get("d_emb", a.d) != a.d, "width": True},
+        "heads": {
+            "heads-latent": is_latent,
+            "heads-single": heads == 1,
+            "heads-own": kv_heads == heads,
+            "heads-shared-by-all": kv_heads == 1,
+            "heads-grouped": True,
+        },
+        "head-dimension": {
+            "": is_latent,  # said with the heads
+            "head-dimensions-differ": width != sizes["d_v"],
+            "head-dimension-derived": width * heads == a.d,
+            "head-dimension-stated": True,
+        },
+        "latent": {"latent": is_latent},
+        "latent-queries": {"latent-queries": "r_q" in sizes},
+        "scale": {"scale-none": a.score_scale.kind == "none"},
+        "position-encoding": {
+            "rotary-partial": a.rotary is not None and a.rotary.width < width,
+            "rotary": a.rotary is not None,
+            "positions": a.has_position_table,
+            "alibi": a.position_bias == "alibi",
+        },
+        "norms": {f"norms-{a.norm_placement}": a.norm_placement in ("pre", "sandwich", "output")},
+        "tokens": {
+            "tokens-patches": a.fixed_tokens is not None and "p" in sizes,
+            "tokens-frames": a.fixed_tokens is not None,
+            "tokens-one": tokens == 1,
+            "tokens-causal": a.causal,
+            "tokens-encoder": a.encoder_decoder,
+            "tokens-both-ways": has_window or has_chunks,
+            "tokens-bidirectional": True,
+        },
+        "local": {
+            "chunks": has_chunks,
+            "window-both-ways": has_window and not a.causal,
+            "window-all": has_window and local.count == local.layers,
+            "window-some": has_window,
+        },
+        "step": {
+            "step-decoder-one": a.encoder_decoder and tokens == 1,
+            "step-decoder": a.encoder_decoder,
+            "step-one": tokens == 1,
+            "step": True,
+        },
+        "dropped": {"dropped": has_window},
+        "long-input": {"long-input": a.C is not None and not a.has_position_table and reach > a.C},
+        "feed-forward": {"feed-forward-gated": a.gated, "feed-forward-plain": True},
+        "layers": {"layers": a.stacks[0].spec.count == "L", "layers-shared": True},
+        "work": {"work-with-cache": has_cache, "work": True},
+        "cached": {
+            "cached-window": has_cache and has_window and local.count == local.layers,
+            "cached-some-windows": has_cache and has_window,
+        },
+        "vocabulary": {"vocabulary": "V" in sizes},
+        "masked-entries": {"masked-entries": is_masked},
+        "no-mask": {"no-mask": not is_masked},
+    }
 
 
 def _numbers(sizes: Mapping[str, int]) -> dict[str, str]:

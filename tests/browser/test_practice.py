@@ -54,7 +54,7 @@ def test_three_sheets_in_a_row_and_the_record_survives_a_reload(page: Page, libr
     second = go_on(page, library)
     third = go_on(page, library)
     assert len({first.code, second.code, third.code}) == 3
-    expect(page.locator(".why")).to_have_text("New level: One head, in letters.")
+    expect(page.locator(".why")).to_have_text("New level: One head, in symbols.")
     fourth = sheet_on(page, library)
     page.reload()
     assert (sheet_on(page, library), state(page, "What the scores compare")) == (fourth, "growing")

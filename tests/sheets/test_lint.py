@@ -10,6 +10,7 @@ import pytest
 
 from app import cli
 from app.settings import PROJECT
+from app.sheets.library import Library
 from app.sheets.lint import Finding, findings
 from app.sheets.worksheet_files import load_library
 
@@ -47,12 +48,12 @@ def test_tokens_a_digit_away_from_one_column_are_reported(tmp_path: Path) -> Non
     assert "“softmax-collapses”" in hides.message
 
 
-def test_a_title_with_another_number_or_model_is_reported(tmp_path: Path) -> None:
+def test_a_title_with_another_number_or_model_is_reported(library: Library, tmp_path: Path) -> None:
     """120 tokens in the title of a sheet of 100, and a model that it is not about."""
     messages = [f.message for f in lint_findings(tmp_path, sheet(title="One head of GPT-2 with 120 tokens"))]
     assert messages == [
-        "The words name GPT-2, and the sheet is about LLaMA 7B.",
-        "The words say 120, and no size of this sheet is 120.",
+        library.wording.say("lint", "other-model", name="GPT-2", model="LLaMA 7B"),
+        library.wording.say("lint", "no-size", number="120"),
     ]
 
 
@@ -60,7 +61,7 @@ def test_what_a_model_must_hide_is_told_but_not_to_be_mended(capsys: pytest.Capt
     """LLaMA 7B has no grouped queries; the command ends well all the same."""
     cli.main(["check-worksheets"])
     out = capsys.readouterr().out
-    assert "llama-7b: With LLaMA 7B no number of tokens shows these misconceptions:" in out
+    assert "llama-7b: With LLaMA 7B these misconceptions cannot be seen, whatever the number of tokens:" in out
     assert out.endswith(
         f"{len(load_library(PROJECT / 'worksheets').worksheets)} worksheets read, 0 with something to mend.\n"
     )
@@ -87,3 +88,15 @@ def test_a_folder_that_cannot_be_used_is_refused_in_one_line(
             cli.main(["check-worksheets", str(tmp_path)])
         assert ended.value.code == 2
         assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_every_sentence_of_the_sheets_can_be_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    """With its numbers, once each, below where it stands: descriptions, rows, nudges, captions."""
+    cli.main(["check-worksheets", "--sentences", "--json"])
+    printed = json.loads(capsys.readouterr().out)
+    assert {"titles", "single-head: description", "costs: rows", "decode-step: nudges", "captions"} <= set(printed)
+    assert (
+        "LLaMA 7B has an embedding dimension of 4096: each token is a vector of 4096 numbers."
+        in (printed["single-head: description"])
+    )
+    assert not [said for sentences in printed.values() for said in sentences if "{" in said or "None" in said]

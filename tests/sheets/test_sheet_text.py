@@ -31,6 +31,14 @@ LLAMA = {
     "max_position_embeddings": 300,
 }
 HEAD_TOPICS = ("single-head", "bidirectional-head", "attention-layer", "decode-step", "cross-attention", "whole-model")
+# Layers that don't see all tokens: windows of 16 in all layers, in some, to both sides, and chunks of 16.
+LOCAL = {
+    "mistral": {"sliding_window": 16},
+    "gemma2": {"sliding_window": 16},
+    "gpt_neo": {"window_size": 16},
+    "modernbert": {"local_attention": 16},
+    "llama4_text": {"attention_chunk_size": 16},
+}
 # What a symbol of the answers can be worked out from, where it isn't among the numbers of the description.
 WORKED_OUT = {"pairs": ("d_h",), "G": ("H",), "d_v": ("d_h",), "M": ("N",)}
 
@@ -50,13 +58,14 @@ def llama_sheet(library: Library, topic: str, tokens: int = 40, **changed: objec
 
 
 def every_sheet(library: Library) -> Iterator[Variant]:
-    """Every topic with every family and setting that has it, with one token and with forty."""
+    """Every topic with every family and setting that has it, with one token and with forty, or its fixed number."""
     for case in CASES:
         for config, model_class in case.configs():
             with suppress(ConfigError):
-                architecture = build_architecture({**config, "architectures": [model_class]}, "The model")
+                local = LOCAL.get(case.model_type, {})
+                architecture = build_architecture({**config, **local, "architectures": [model_class]}, "The model")
                 for topic in TOPICS:
-                    for tokens in (1, 40):
+                    for tokens in {1, 40} if architecture.fixed_tokens is None else {architecture.fixed_tokens}:
                         with suppress(TopicError, TokensError):
                             yield sheet(library, architecture, topic, architecture.check_tokens(tokens))
 
@@ -75,16 +84,20 @@ def numbers(text: str) -> set[int]:
 def test_the_text_is_complete_for_every_family_and_topic(library: Library) -> None:
     """No sentence is missing or has a brace left, and the description has no number that is not one of the sheet's.
 
-    A description may give N, the query heads of a key/value head, and the dimensions that RoPE rotates besides sizes.
+    Besides sizes a description may give the query heads of a key/value head, the dimensions that RoPE rotates, and of
+    local layers their number, chunk, window, and how many tokens this is to either side.
     """
     topics = set()
     for variant in every_sheet(library):
         for sentence in sentences(variant):
             assert not re.search(r"[{}]|None", sentence), (variant.architecture.family, sentence)
         a = variant.architecture
+        runs = [run for run in a.stacks[0].runs if run.window or run.chunk]
         known = {*variant.sizes.values(), variant.sizes["H"] // variant.sizes["G"], a.rotary.width if a.rotary else 0}
         if variant.worksheet.topic == "parameter-count":
             known |= numbers(repr(list(parameter_inventory(a))))
+        for run in runs:
+            known |= {run.window or 0, ((run.window or 0) - 1) // 2, run.chunk or 0, sum(run.count for run in runs)}
         said = numbers(variant.text.description)
         assert said <= known, (a.family, variant.worksheet.topic, variant.text.description)
         topics.add(variant.worksheet.topic)
@@ -94,7 +107,7 @@ def test_the_text_is_complete_for_every_family_and_topic(library: Library) -> No
 def test_the_description_states_what_every_box_needs(library: Library) -> None:
     """Each symbol of an answer has its number in the description, or that of a size it is worked out from."""
     for variant in every_sheet(library):
-        if variant.worksheet.topic in HEAD_TOPICS and variant.tokens > 1:
+        if variant.worksheet.topic in HEAD_TOPICS and variant.tokens > 1 and "V" in variant.sizes:
             said = numbers(variant.text.description)
             for symbol in frozenset[str]().union(*(variant.expression(blank).symbols for blank in variant.blanks)):
                 sources = (symbol, *WORKED_OUT.get(symbol, ()))
@@ -136,6 +149,42 @@ def test_a_head_dimension_is_said_to_be_divided_only_where_it_is(library: Librar
     assert "not 512/8" in stated
     assert numbers(stated) >= {100}
     assert 64 not in numbers(stated)
+
+
+@pytest.mark.parametrize(
+    ("model_type", "topic", "words"),
+    [
+        ("mistral", "single-head", "All layers use sliding-window attention"),
+        ("gemma2", "single-head", "attention has a sliding window"),
+        ("mistral", "decode-step", "have been dropped"),
+        ("gpt_neo", "single-head", "attention has a sliding window"),
+        ("modernbert", "bidirectional-head", "tokens on either side"),
+        ("llama4_text", "attention-layer", "chunked"),
+    ],
+)
+def test_local_layers_are_spoken_of_where_they_hide_tokens(
+    library: Library, model_type: str, topic: str, words: str
+) -> None:
+    """Not with 5 tokens, which all windows and chunks of 16 take in, but with 40."""
+    case = next(case for case in CASES if case.model_type == model_type)
+    config, model_class = next(case.configs())
+    config = {**config, **LOCAL[model_type], "architectures": [model_class]}
+    few, many = (sheet(library, build_architecture(config, "The model"), topic, tokens) for tokens in (5, 40))
+    assert words in many.text.description
+    assert words not in few.text.description
+    assert not re.search(r"attends to all|nothing is .*masked", " ".join(sentences(many)))
+
+
+@pytest.mark.parametrize(("model_type", "said"), [("vit", {7, 26}), ("whisper", {31})])
+def test_tokens_that_are_no_words_are_explained(library: Library, model_type: str, said: set[int]) -> None:
+    """An image in patches of 7 × 7 pixels makes 26 tokens with its class token; Whisper’s positions of audio."""
+    case = next(case for case in CASES if case.model_type == model_type)
+    config, model_class = next(case.configs())
+    architecture = build_architecture({**config, "architectures": [model_class]}, "The model")
+    assert architecture.fixed_tokens is not None
+    description = sheet(library, architecture, "bidirectional-head", architecture.fixed_tokens).text.description
+    assert said <= numbers(description)
+    assert re.search("patches|audio", description)
 
 
 def test_the_assumptions_fit_the_mask(library: Library) -> None:

@@ -93,7 +93,7 @@ def test_two_right_sheets_lead_a_level_up(client: TestClient, library: Library) 
         assert "misconception-groups" in checked.text
         page = client.post("/practice", data=form(variant, truth(variant)))
     assert sheet_on(page, library).worksheet.key == "letters-llama-7b"
-    assert "New level: One head, in letters." in page.text
+    assert "New level: One head, in symbols." in page.text
     assert [result.right for result in record_of(client).results] == [True, True]
     assert group_state(page, "What the scores compare") == "growing"
 

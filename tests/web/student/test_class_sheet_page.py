@@ -201,7 +201,7 @@ def test_both_lengths_of_a_cross_attention_sheet_are_a_students_own(classroom: C
     for number in range(4):
         _, browser = classroom.join(f"S{number}")
         text = Page(browser.get(f"/class/{activity.id}/1").text).text("div", class_="intro")
-        said = re.search(r"encoder has processed ([\d,]+) tokens; the decoder is processing ([\d,]+)", text)
+        said = re.search(r"sequence of length ([\d,]+); the decoder’s sequence has length ([\d,]+)", text)
         assert said
         answers = {"queries.rows": said[2], "keys.rows": said[1]}
         marks = Page(press(browser, activity, "check", answers).text).marks()
