@@ -62,9 +62,7 @@ def test_what_a_model_must_hide_is_told_but_not_to_be_mended(capsys: pytest.Capt
     cli.main(["check-worksheets"])
     out = capsys.readouterr().out
     assert "llama-7b: With LLaMA 7B these misconceptions cannot be seen, whatever the number of tokens:" in out
-    assert out.endswith(
-        f"{len(load_library(PROJECT / 'worksheets').worksheets)} worksheets read, 0 with something to mend.\n"
-    )
+    assert out.endswith(f"Checked {len(load_library(PROJECT / 'worksheets').worksheets)} worksheets; to fix: 0.\n")
 
 
 def test_the_command_reads_an_authors_folder_and_ends_with_1(
