@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections.abc import Container, Iterable, Mapping
 from pathlib import Path
@@ -53,7 +54,10 @@ class WorksheetFile(BaseModel):
 
 
 class ModelFile(BaseModel):
-    """What a model file holds: the model's name, a sentence about it, the link to its card, its config.json."""
+    """What a model file holds: the model's name, a sentence about it, the link to its card, its config.json.
+
+    `source` says where the config's numbers were found, for whoever checks them; no page shows it.
+    """
 
     model_config = ConfigDict(strict=True)
 
@@ -61,19 +65,28 @@ class ModelFile(BaseModel):
     about: str
     card: str
     config: Any
+    source: str = ""
 
 
 def load_library(folder: Path) -> Library:
     """Read the worksheets of a folder (*.toml), its models (models/*.json) and its wording (wording/en.toml).
 
-    Worksheets stand in the order in which their topics are taught, those of one topic by key. Raises WorksheetError
-    that names a file that cannot be used and what to change.
+    Worksheets stand in the order in which their topics are taught, those of one topic by key; models by name, so that
+    each family's stand together, the smaller ones first. Raises WorksheetError that names a file that cannot be used
+    and what to change.
     """
     wording = Wording(_read_toml(folder / "wording" / f"{LANGUAGE}.toml"))
-    models = {path.stem: _read_model(path) for path in sorted(folder.glob("models/*.json"))}
+    by_name = sorted(map(_read_model, sorted(folder.glob("models/*.json"))), key=lambda model: _natural_key(model.name))
+    models = {model.key: model for model in by_name}
     sheets = [_read_worksheet(path, models, wording) for path in sorted(folder.glob("*.toml"))]
     sheets.sort(key=lambda sheet: (list(TOPICS).index(sheet.topic), sheet.key))
     return Library({sheet.key: sheet for sheet in sheets}, models, wording)
+
+
+def _natural_key(name: str) -> tuple[tuple[bool, float, str], ...]:
+    """A sort key by which numbers in a name count as numbers and case does not: LLaMA 7B stands before LLaMA 13B."""
+    parts = re.findall(r"\d+(?:\.\d+)?|[^\d]+", name.lower())
+    return tuple((not part[0].isdigit(), float(part) if part[0].isdigit() else 0.0, part) for part in parts)
 
 
 def _read_toml(path: Path) -> dict[str, Any]:

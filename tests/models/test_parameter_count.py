@@ -92,6 +92,27 @@ def test_a_published_model_has_as_many_parameters_as_transformers_builds(record:
     assert sum(math.prod(shape) for shape in built(config, name).values()) == record["total"]
 
 
+LIBRARY = sorted((Path(__file__).parents[2] / "worksheets" / "models").glob("*.json"))
+# Rounded as their papers and cards round them: LLaMA (arXiv:2302.13971, table 2), DeepSeek-V3 (README_WEIGHTS.md).
+AS_PUBLISHED = {
+    "llama-7b": (6.7e9, 1), "llama-13b": (13.0e9, 1), "llama-33b": (32.5e9, 1), "llama-65b": (65.2e9, 1),
+    "deepseek-v3": (671e9, 0), "llama-3.1-405b": (405e9, 0), "gpt2-xl": (1.5e9, 1), "smollm2-135m": (0.135e9, 3),
+    "flan-t5-small": (0.077e9, 3), "whisper-tiny": (0.038e9, 3), "vit-base": (0.086e9, 3), "gpt-oss-20b": (20.9e9, 1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("path", LIBRARY, ids=lambda path: path.stem)
+def test_a_model_of_the_library_has_as_many_parameters_as_transformers_builds(path: Path) -> None:
+    """Its own config.json on the meta device, and the figure that its paper or card gives, as far as that goes."""
+    entry = json.loads(path.read_text())
+    total = parameter_counts(build_architecture(entry["config"], entry["name"])).total
+    built_config = {**entry["config"], "pad_token_id": 0}
+    assert sum(math.prod(shape) for shape in built(built_config, entry["config"]["architectures"][0]).values()) == total
+    published, digits = AS_PUBLISHED.get(path.stem, (float(total), 3))
+    assert abs(total - published) < 10 ** (9 - digits)
+    assert entry["card"].startswith("https://")
+
+
 def test_a_token_meets_only_its_experts() -> None:
     """Mixtral 8x7B: 6 of 8 experts idle in each of 32 layers, 3·4096·14336 numbers each.
 
