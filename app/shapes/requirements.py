@@ -75,8 +75,8 @@ def require_kv_cache(architecture: Architecture, tokens: int) -> None:
     """Refuse a model that does not generate token by token, and one that caches a latent instead of keys and values."""
     if not keeps_cache(architecture):
         message = _(
-            "{model} has no KV cache: it processes its whole input at once and generates no tokens. Choose a model "
-            "that generates text, such as GPT-2."
+            "{model} is used without a KV cache: it processes its whole input at once. Choose a model that caches keys "
+            "and values, such as GPT-2."
         )
         raise TopicError(message.format(model=architecture.name))
     if has_latent_attention(architecture):
@@ -196,6 +196,16 @@ def require_norms_before_blocks(architecture: Architecture, tokens: int) -> None
         message = _(
             "{model} has its norms and residual connections in other places than this sheet: choose a model that "
             "normalizes before attention and before the feed-forward block, such as GPT-2 or LLaMA 7B."
+        )
+        raise TopicError(message.format(model=architecture.name))
+
+
+def require_plain_sums(architecture: Architecture, tokens: int) -> None:
+    """Refuse families that scale embeddings and add sinusoids (XGLM), or scale residual connections (Granite)."""
+    if architecture.family in ("xglm", "granite"):
+        message = _(
+            "{model} multiplies its embeddings or residual connections by constants that this sheet does not show: "
+            "choose a model such as GPT-2 or LLaMA 7B."
         )
         raise TopicError(message.format(model=architecture.name))
 

@@ -42,7 +42,7 @@ from app.shapes.requirements import (
     require_room_for_one_more,
     require_scores_of_queries_and_keys,
 )
-from app.shapes.table import TensorTable
+from app.shapes.table import Equation, Tensor, TensorTable
 from app.shapes.tables import (
     ATTENTION_LAYER,
     BIDIRECTIONAL_HEAD,
@@ -59,6 +59,8 @@ from app.shapes.tables import (
     WINDOWED_DECODE_STEP,
 )
 
+SCALED_SCORES = "{scaled-scores}"  # a phrase of formulas: the scores divided by √d_h
+SCALES_EMBEDDINGS = frozenset({"gemma"})  # families that multiply embeddings by √d (arXiv:2403.08295)
 Subject = Literal["head", "layer", "parameters", "model", "counts"]
 
 
@@ -89,7 +91,7 @@ def topic_for(key: str, architecture: Architecture, tokens: int) -> TensorTable:
     """The table of a topic for this model; raises TopicError if the topic is not true of it, KeyError if unknown."""
     topic = TOPICS[key]
     topic.requires(architecture, tokens)
-    return topic.build_table(architecture, tokens)
+    return _with_own_softmax(topic.build_table(architecture, tokens), architecture)
 
 
 def refusal(key: str, architecture: Architecture, tokens: int) -> str | None:
@@ -154,6 +156,32 @@ def whole_model_table(architecture: Architecture) -> TensorTable:
     return WHOLE_MODEL if architecture.gated else PLAIN_WHOLE_MODEL
 
 
+def _with_own_softmax(table: TensorTable, architecture: Architecture) -> TensorTable:
+    """The table with the attention weights computed as this model does: its scale, softcap, position bias and sink.
+
+    It is the table itself for a model that takes the softmax of the scores divided by √d_h.
+    """
+    own = _softmax_input(architecture, bias=table is not CROSS_ATTENTION)
+    weights = table.by_key.get("weights")
+    if weights is None or weights.equation is None or (own == SCALED_SCORES and "sinks" not in architecture.flags):
+        return table
+    formula = weights.equation.formula.replace(SCALED_SCORES, own)
+    formula += ", {with-sink}" if "sinks" in architecture.flags else ""
+    own_weights = replace(weights, equation=replace(weights.equation, formula=formula))
+    return replace(table, tensors=tuple(own_weights if tensor is weights else tensor for tensor in table.tensors))
+
+
+def _softmax_input(architecture: Architecture, *, bias: bool) -> str:
+    """The formula of what the mask is added to: scores with the model's own scale and softcap, plus a position bias.
+
+    Example: '{scores} + {position-bias}' for T5, which does not scale. T5 has no bias in its cross-attention.
+    """
+    by_kind = {"none": "{scores}", "inverse-sqrt": SCALED_SCORES, "stated": "{score-scale} · {scores}"}
+    scaled = by_kind[architecture.score_scale.kind]
+    capped = f"{{softcap}}({scaled})" if architecture.score_softcap else scaled
+    return f"{capped} + {{position-bias}}" if bias and architecture.position_bias else capped
+
+
 def _head_table(architecture: Architecture, _tokens: int) -> TensorTable:
     """One head, with a mask if the model is causal, else without."""
     return SINGLE_HEAD if architecture.causal else BIDIRECTIONAL_HEAD
@@ -179,11 +207,22 @@ def _layer_parameters_table(architecture: Architecture, _tokens: int) -> TensorT
 
 
 def _whole_model_with_angles(architecture: Architecture, _tokens: int) -> TensorTable:
-    """The whole model, and the table of rotary angles if RoPE rotates at least one pair of numbers."""
+    """The whole model with its own embedding, and rotary angles if RoPE rotates at least one pair of numbers."""
     table = whole_model_table(architecture)
+    embedded = replace(table["embedded"], equation=_embedding_equation(table["embedded"], architecture))
     rotates_pairs = architecture.rotary is not None and architecture.rotary.width > 1
     angles = (ROTARY_PAIRS["angles"],) if rotates_pairs else ()
-    return replace(table, tensors=(*table.tensors, *angles))
+    tensors = (embedded if tensor.key == "embedded" else tensor for tensor in table.tensors)
+    return replace(table, tensors=(*tensors, *angles))
+
+
+def _embedding_equation(embedded: Tensor, architecture: Architecture) -> Equation | None:
+    """How tokens are embedded: looked up, in Gemma times √d, and rows of a position table added where there is one."""
+    if embedded.equation is None:
+        return None
+    scale = "√{d} · " if architecture.family in SCALES_EMBEDDINGS else ""
+    positions = " + {position-rows}" if architecture.has_position_table else ""
+    return replace(embedded.equation, formula=f"{scale}{embedded.equation.formula}{positions}")
 
 
 def _parameter_count_table(architecture: Architecture, _tokens: int) -> TensorTable:

@@ -42,3 +42,26 @@ def test_only_cross_attention_reads_two_texts() -> None:
     """It takes the decoder's sizes, as a decode step does."""
     assert [key for key, spec in TOPICS.items() if spec.reads_two_texts] == ["cross-attention"]
     assert [key for key, spec in TOPICS.items() if spec.uses_decoder] == ["decode-step", "cross-attention"]
+
+
+def formula(topic: str, model: str, key: str) -> str:
+    """How the table of a topic computes a tensor for a model."""
+    equation = topic_for(topic, MODELS[model], TOKENS)[key].equation
+    assert equation
+    return equation.formula
+
+
+def test_attention_weights_are_computed_as_the_model_does() -> None:
+    """T5 does not scale and adds a bias to its own scores; transformers has scaling 1.0 there."""
+    assert formula("single-head", "gpt2", "weights") == "softmax({scaled-scores} + {mask}), {each-query}"
+    assert formula("single-head", "t5-small", "weights") == "softmax({scores} + {position-bias}), {each-query}"
+    assert formula("cross-attention", "t5-small", "weights") == "softmax({scores}), {each-query}"
+    assert "{score-scale} · {scores}" in formula(
+        "attention-layer", "deepseek-v2-lite", "weights"
+    )  # with yarn's mscale²
+
+
+def test_positions_are_added_to_embeddings_from_a_table() -> None:
+    """GPT-2 has one; LLaMA rotates queries and keys instead."""
+    assert formula("whole-model", "gpt2", "embedded") == "{lookup} + {position-rows}"
+    assert formula("whole-model", "llama-7b", "embedded") == "{lookup}"
