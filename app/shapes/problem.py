@@ -63,8 +63,11 @@ def problem_for(
 ) -> Problem:
     """The Problem of a topic for a model and N = `tokens`; M is `decoder_tokens`, or `tokens` if that is None.
 
+    M is never more than the decoder has positions.
+
     Rows that the topic's table does not have for this model are left out. Raises TopicError.
     """
     table = topic_for(topic, architecture, tokens)
-    sizes = sizes_for(topic, architecture, tokens, decoder_tokens or tokens)
+    decoder_positions = min(decoder_tokens or tokens, architecture.max_decoder_tokens)
+    sizes = sizes_for(topic, architecture, tokens, decoder_positions)
     return Problem(topic, architecture, table, sizes, tuple(key for key in rows if key in table.asked))

@@ -119,6 +119,33 @@ def sizes_for(key: str, architecture: Architecture, tokens: int, decoder_tokens:
     return {**model_sizes, "W": window, **extra_sizes, **rotary_sizes, "N": tokens, "M": decoder_tokens}
 
 
+def check_topic_tokens(key: str, architecture: Architecture, tokens: int) -> int:
+    """The number of tokens, checked for a topic: those of the decoder if the topic is about the decoder alone.
+
+    Raises TokensError for a number that the model, or its decoder, has no positions for.
+    """
+    if not (_is_about_decoder_alone(key) and architecture.encoder_decoder):
+        return architecture.check_tokens(tokens)
+    if 1 <= tokens <= architecture.max_decoder_tokens:
+        return tokens
+    raise TokensError(f"Tokens must be a whole number from 1 to {architecture.max_decoder_tokens:,}.")
+
+
+def possible_tokens(key: str, architecture: Architecture, wanted: int) -> int:
+    """The number of tokens nearest to `wanted` that the model can take in a topic; a decode step leaves one position.
+
+    It is the one length of a model that reads no other.
+    """
+    if _is_about_decoder_alone(key):
+        return max(1, min(wanted, architecture.max_decoder_tokens - 1))
+    return architecture.fixed_tokens or min(wanted, architecture.max_tokens)
+
+
+def _is_about_decoder_alone(key: str) -> bool:
+    """Whether the topic's tokens are those of a decoder and of no encoder."""
+    return TOPICS[key].uses_decoder and not TOPICS[key].reads_two_texts
+
+
 def check_decoder_tokens(architecture: Architecture, tokens: int, decoder_tokens: int | None) -> int:
     """The number of decoder tokens, checked; if None, `tokens`, but no more than the decoder has positions.
 

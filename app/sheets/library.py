@@ -8,12 +8,14 @@ from functools import cached_property, lru_cache, partial
 
 from app.models.architecture import TokensError
 from app.shapes.requirements import TopicError
-from app.shapes.topics import check_decoder_tokens
+from app.shapes.table import TensorTable
+from app.shapes.topics import check_decoder_tokens, check_topic_tokens, possible_tokens, topic_for
 from app.sheets.codes import Code, check_letters, model_letters, read_code, short_hash
 from app.sheets.seeds import ConfusedPairs, check_seed, draw_variant, unavoidable_confusions
 from app.sheets.variant import Variant
 from app.sheets.wording import Wording
 from app.sheets.worksheet import Model, Worksheet, WorksheetError
+from app.translation import gettext as _
 
 VARIANTS_REMEMBERED, CONFUSIONS_REMEMBERED = 4096, 256
 
@@ -34,6 +36,7 @@ class Library:
     )
     _seeded: Callable[[str, tuple[str, ...], int], Variant] = field(init=False, repr=False, compare=False)
     _unavoidable_confusions: Callable[[str, str], ConfusedPairs] = field(init=False, repr=False, compare=False)
+    _refusal: Callable[[str, str], str | None] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Make the caches."""
@@ -41,6 +44,7 @@ class Library:
             ("_variant", self._make_variant, VARIANTS_REMEMBERED),
             ("_variant_with_sizes", self._make_variant_with_sizes, VARIANTS_REMEMBERED),
             ("_seeded", self._draw_seeded, VARIANTS_REMEMBERED),
+            ("_refusal", self._find_refusal, VARIANTS_REMEMBERED),
             ("_unavoidable_confusions", self._find_unavoidable_confusions, CONFUSIONS_REMEMBERED),
         ):
             object.__setattr__(self, name, lru_cache(maxsize=size)(compute))  # past the frozen dataclass, once
@@ -67,6 +71,8 @@ class Library:
     ) -> Variant:
         """A sheet to fill in; model, tokens and decoder tokens are the worksheet's own if None.
 
+        Tokens of None are the nearest number to the worksheet's own that the model can take.
+
         Raises WorksheetError for an unknown key, TokensError for a length that the model cannot take, and TopicError
         if the model has no such topic or none of the worksheet's rows. The latest sheets are cached.
         """
@@ -83,14 +89,29 @@ class Library:
         """
         sheet = self.worksheet(worksheet)
         chosen = self.model(model or sheet.model)
-        count = chosen.architecture.check_tokens(sheet.tokens if tokens is None else tokens)
+        if tokens is None:
+            tokens = possible_tokens(sheet.topic, chosen.architecture, sheet.tokens)
+        count = check_topic_tokens(sheet.topic, chosen.architecture, tokens)
         if decoder_tokens is not None:
             check_decoder_tokens(chosen.architecture, count, decoder_tokens)
         changed_decoder_tokens = decoder_tokens if decoder_tokens != sheet.decoder_tokens else None
         variant = Variant(sheet, chosen, count, self.wording, changed_decoder_tokens)
-        if not variant.rows:
-            raise TopicError(f"None of the rows of “{sheet.title}” is there in {chosen.name}.")
+        _check_rows(sheet, chosen, variant.table)
         return variant
+
+    def refusal(self, worksheet: str, model: str) -> str | None:
+        """Why a worksheet is not true of a model, and what to choose instead; None if it is. Results are cached."""
+        return self._refusal(worksheet, model)
+
+    def _find_refusal(self, worksheet: str, model: str) -> str | None:
+        """Work out `refusal` without looking into the cache, at the number of tokens that `variant` proposes."""
+        sheet, chosen = self.worksheet(worksheet), self.model(model)
+        tokens = possible_tokens(sheet.topic, chosen.architecture, sheet.tokens)
+        try:
+            _check_rows(sheet, chosen, topic_for(sheet.topic, chosen.architecture, tokens))
+        except TopicError as error:
+            return str(error)
+        return None
 
     def variant_with_sizes(self, sheet: Worksheet, model: str, tokens: int, decoder_tokens: int | None) -> Variant:
         """The sheet of a stored worksheet with stored sizes, which are not checked again.
@@ -165,3 +186,10 @@ class Library:
             return None
         expected = check_letters(worksheet, model, variant.tokens, variant.decoder_tokens, variant.key)
         return variant if expected == code.check else None
+
+
+def _check_rows(sheet: Worksheet, model: Model, table: TensorTable) -> None:
+    """Raise TopicError if the model's table has none of the rows that the worksheet asks for."""
+    if not any(row in table.asked for row in sheet.rows):
+        message = _("{model} has none of the parts that “{worksheet}” asks for: choose another worksheet.")
+        raise TopicError(message.format(model=model.name, worksheet=sheet.title))

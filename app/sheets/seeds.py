@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from hashlib import sha256
 
 from app.misconceptions.predictions import cannot_tell_apart
+from app.models.architecture import MAX_TOKENS
+from app.shapes.topics import possible_tokens
 from app.sheets.variant import Variant
 
 TOKENS = range(12, 200)  # two or three digits: short to write, and more than any small count of heads
@@ -22,7 +24,8 @@ SAMPLE_START, SAMPLE_SIZE = 7, 16
 DECODER_STEP = 7  # decoder lengths are taken in steps of a prime, so that they don't run in parallel with the tokens
 
 ConfusedPairs = frozenset[tuple[str, str]]
-MakeVariant = Callable[[str, int, int | None], Variant]  # a model's key, tokens, decoder tokens -> the sheet
+# A model's key, tokens and decoder tokens -> the sheet; None for the worksheet's own.
+MakeVariant = Callable[[str, int | None, int | None], Variant]
 
 
 class SeedError(ValueError):
@@ -65,8 +68,8 @@ def unavoidable_confusions(model: str, make: MakeVariant) -> ConfusedPairs:
 
     They are the pairs that a sample of about sixteen lengths, from short to the longest that may be drawn, all confuse.
     """
-    shortest = make(model, 1, None)
-    lengths, decoder_lengths = _possible_lengths(shortest), _possible_decoder_lengths(shortest)
+    any_sheet = make(model, None, None)
+    lengths, decoder_lengths = _possible_lengths(any_sheet), _possible_decoder_lengths(any_sheet)
     sample = [*lengths[SAMPLE_START :: max(1, len(lengths) // SAMPLE_SIZE)], lengths[-1]]
     sheets = (
         make(model, tokens, decoder_lengths[tokens * DECODER_STEP % len(decoder_lengths)] if decoder_lengths else None)
@@ -86,17 +89,17 @@ def _draw_once(models: tuple[str, ...], make: MakeVariant, numbers: Iterator[int
     Tokens are chosen among the lengths that a seed may use; decoder tokens only if a blank depends on them, else None.
     """
     model = models[next(numbers) % len(models)]
-    shortest = make(model, 1, None)
-    lengths, decoder_lengths = _possible_lengths(shortest), _possible_decoder_lengths(shortest)
+    any_sheet = make(model, None, None)
+    lengths, decoder_lengths = _possible_lengths(any_sheet), _possible_decoder_lengths(any_sheet)
     tokens = lengths[next(numbers) % len(lengths)]
     return make(model, tokens, decoder_lengths[next(numbers) % len(decoder_lengths)] if decoder_lengths else None)
 
 
 def _possible_lengths(sheet: Variant) -> range:
-    """The numbers of tokens that a seed may choose: the worksheet's own alone if no blank depends on it."""
-    if not _asks_for("N", sheet):
-        return range(sheet.worksheet.tokens, sheet.worksheet.tokens + 1)
-    return _lengths_up_to(sheet.architecture.max_tokens - 1)  # one position is left for a decode step
+    """The numbers of tokens that a seed may choose: the sheet's own alone if no blank, or no other length, fits."""
+    if not _asks_for("N", sheet) or sheet.tokens == sheet.architecture.fixed_tokens:
+        return range(sheet.tokens, sheet.tokens + 1)
+    return _lengths_up_to(possible_tokens(sheet.worksheet.topic, sheet.architecture, MAX_TOKENS) - 1)
 
 
 def _possible_decoder_lengths(sheet: Variant) -> range:

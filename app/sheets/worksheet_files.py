@@ -20,7 +20,7 @@ from app.models.config_fields import ConfigError
 from app.models.read_config import build_architecture
 from app.shapes.requirements import TopicError
 from app.shapes.table import MATRIX_FIELDS
-from app.shapes.topics import TOPICS, check_decoder_tokens, topic_for
+from app.shapes.topics import TOPICS, check_decoder_tokens, check_topic_tokens, topic_for
 from app.sheets.library import Library
 from app.sheets.notation import NOTATIONS
 from app.sheets.wording import Wording
@@ -171,7 +171,7 @@ def _check_rows(sheet: Worksheet, models: Mapping[str, Model], wording: Wording)
     asked = topic_for(sheet.topic, own, sheet.tokens).asked
     for model in (sheet.model, *sheet.models):
         architecture = models[model].architecture
-        topic_for(sheet.topic, architecture, architecture.check_tokens(sheet.tokens))
+        topic_for(sheet.topic, architecture, check_topic_tokens(sheet.topic, architecture, sheet.tokens))
     if sheet.decoder_tokens is not None:
         check_decoder_tokens(own, sheet.tokens, sheet.decoder_tokens)
     named: Container[str] = wording.sections["rows"].get(sheet.topic, {})
