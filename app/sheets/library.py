@@ -22,7 +22,10 @@ VARIANTS_REMEMBERED, CONFUSIONS_REMEMBERED = 4096, 256
 
 @dataclass(frozen=True)
 class Library:
-    """Everything instructors wrote: worksheets and models by key, in reading order, and the wording."""
+    """Everything instructors wrote: worksheets and models by key, in reading order, and the wording.
+
+    Long because each method with a cache stands beside the one that computes.
+    """
 
     worksheets: Mapping[str, Worksheet]
     models: Mapping[str, Model]
