@@ -32,7 +32,7 @@ LLAMA_7B = {
     "num_hidden_layers": 32,
     "max_position_embeddings": 2048,
 }
-GIVEN = {"input": "X", "W_Q": "W_Q", "W_K": "W_K", "W_V": "W_V", "W_O": "W_O"}
+GIVEN = ("X", "W_Q", "W_K", "W_V", "W_O")
 ROUNDS = {100: 41, 512: 21, 2048: 21, 4096: 15}
 
 
@@ -74,7 +74,7 @@ def _row(architecture: Architecture, tokens: int, device: str, dtype: str, round
     lines = program(architecture, tokens, dtype=dtype, device=device)
     run = execute(lines, device=device, rehearsed=True)
     needed, peak, variables = bytes_needed(architecture, tokens, dtype), run.peak_bytes, run.variables
-    given = {key: variables[letter] for key, letter in GIVEN.items()}
+    given = {name: variables[name] for name in GIVEN}
     tables = (variables["cos"], variables["sin"])
     assert torch.equal(variables["O"], by_hand(given, *tables)[-1])
     del run, variables

@@ -21,10 +21,6 @@ TEMPLATES = sorted(path.relative_to(PROJECT / "templates").as_posix() for path i
 NOT_YET_MARKED: set[str] = {
     "models/model.html",
     "models/model_list.html",
-    "runs/_run.html",
-    "runs/_run_again.html",
-    "runs/no_run.html",
-    "runs/run.html",
     "shared/_drawing.html",
 }
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from app.exchange.hub import fetch_config, repository_name
 from app.forward.devices import DEVICES
-from app.forward.program import BYTES_BY_DTYPE, RUNNABLE
+from app.forward.program import BYTES_BY_DTYPE, RUNNABLE_TOPICS
 from app.forward.run import run_head
 from app.models.architecture import Architecture
 from app.models.parameter_count import parameters_json
@@ -55,7 +55,7 @@ def add_to(commands: Commands) -> None:
         command.add_argument("--tokens", default="100", help=_("number of input tokens (default 100)"))
     shapes_command.add_argument("--decoder-tokens", help=_("number of decoder tokens, for an encoder-decoder model"))
     run.add_argument(
-        "--topic", choices=tuple(RUNNABLE), default="single-head", help=_("what to run (default single-head)")
+        "--topic", choices=RUNNABLE_TOPICS, default="single-head", help=_("what to run (default single-head)")
     )
     run.add_argument("--device", choices=DEVICES, help=_("where to run (default: CUDA, else MPS, else CPU)"))
     run.add_argument("--dtype", choices=BYTES_BY_DTYPE, default="float32", help=_("number format (default float32)"))

@@ -6,8 +6,8 @@ from typing import Any, Literal, Protocol
 
 from app.forward.lines import ForwardError
 from app.forward.process import RunnerBusy, RunnerFailed, RunTooLong
+from app.forward.program import is_layer
 from app.models.architecture import Architecture
-from app.shapes.tables import ATTENTION_LAYER
 from app.sheets.variant import Variant
 from app.sheets.wording import Wording
 
@@ -43,8 +43,9 @@ def run_sheet(runner: Runner, wording: Wording, variant: Variant, **options: Any
     One head is run as the real model has it: it has the same shapes whether its keys are shared or not. A whole layer
     is run as the sheet simplifies it (G = H where the worksheet says so), because there the shapes differ.
     """
-    architecture = variant.architecture if variant.table is ATTENTION_LAYER else variant.model.architecture
-    return run_architecture(runner, wording, architecture, variant.tokens, topic=variant.table.key, **options)
+    topic = variant.worksheet.topic
+    architecture = variant.architecture if is_layer(topic) else variant.model.architecture
+    return run_architecture(runner, wording, architecture, variant.tokens, topic=topic, **options)
 
 
 def run_architecture(

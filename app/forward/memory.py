@@ -9,14 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from app.forward.program import BYTES_BY_DTYPE, RUNNABLE, is_layer
+from app.forward.program import BYTES_BY_DTYPE, has_latent_attention, is_layer, norms_all_heads_together, runnable_table
 from app.forward.rope import rotated_pairs
 from app.models.architecture import Architecture
 from app.shapes.tables import SINGLE_HEAD
 
 COMPUTED_LAST = ("scores", "weights", "context", "output")  # not there yet while queries and keys are made
 BYTES_OF_NORM = 12  # a number: RMSNorm holds a copy, the squares and the result, each in 4 bytes
-BYTES_OF_POSITION = 8  # also of an angle
+BYTES_OF_POSITION = 8  # also of an angle, and of a distance or bucket of a relative position bias
 
 
 def bytes_needed(architecture: Architecture, tokens: int, dtype: str = "float32", topic: str = SINGLE_HEAD.key) -> int:
@@ -25,16 +25,35 @@ def bytes_needed(architecture: Architecture, tokens: int, dtype: str = "float32"
     The mask is left out: it takes one byte a score, is gone before the weights are made, and never decides.
     """
     element = BYTES_BY_DTYPE[dtype]
-    shapes = RUNNABLE[topic].shapes({**architecture.all_sizes, "N": tokens})
+    shapes = runnable_table(topic, architecture, tokens).shapes({**architecture.all_sizes, "N": tokens})
     cells = {key: math.prod(shape) for key, shape in shapes.items()}
     # Per pair that is rotated: the angle in 8 bytes, cosine and sine in the program's own number format.
     angles = tokens * rotated_pairs(architecture) * (BYTES_OF_POSITION + 2 * element)
-    peak = _layer_peak if is_layer(topic) else _head_peak
-    return BYTES_OF_POSITION * tokens + angles + peak(architecture, cells, element)
+    if not is_layer(topic):
+        peak = _head_peak(architecture, cells, element)
+    elif has_latent_attention(architecture):
+        peak = _latent_peak(architecture, cells, element)
+    else:
+        peak = _layer_peak(architecture, cells, element)
+    vectors = _vector_bytes(architecture, tokens, is_layer(topic), element)
+    return BYTES_OF_POSITION * tokens + angles + vectors + peak
+
+
+def _vector_bytes(a: Architecture, tokens: int, layer: bool, element: int) -> int:
+    """The bytes of biases and gains, and of a relative position bias with its distances and buckets."""
+    heads, groups = (a.H, a.G) if layer else (1, 1)
+    widths = {"q": heads * a.d_h, "k": groups * a.d_h, "v": groups * a.d_v, "o": layer * a.d}
+    numbers = sum(widths[letter] for letter in a.biases)
+    if a.qk_norm_eps is not None and "norm_after_rope" not in a.flags:
+        numbers += widths["q"] + widths["k"] if norms_all_heads_together(a) else 2 * a.d_h
+    if a.position_bias != "relative":
+        return numbers * element
+    distances = 2 * tokens - 1
+    return (numbers + heads * (a.extra["B"] + distances)) * element + 3 * distances * BYTES_OF_POSITION
 
 
 def _head_peak(architecture: Architecture, cells: Mapping[str, int], element: int) -> int:
-    """The most bytes one head's tensors take at once: at the end, or while the keys are rotated or normed.
+    """The most bytes one head's tensors take at once: at the end, at the softmax, or while the keys are made.
 
     `cells` is how many numbers each tensor holds, by the table's key; `element` the bytes of one number.
     """
@@ -42,8 +61,10 @@ def _head_peak(architecture: Architecture, cells: Mapping[str, int], element: in
     # Everything in the table; and the halves Q1, Q2, K1, K2 keep the unrotated queries and keys alive.
     at_the_end = sum(cells.values()) + rotates * (cells["queries"] + cells["keys"])
     before_scores = at_the_end - sum(cells[key] for key in COMPUTED_LAST)
+    with_sink = "sinks" in architecture.flags
     alive_at = {
         "the end": at_the_end * element,
+        "the softmax": (before_scores + (2 + with_sink) * cells["scores"]) * element,  # S beside a sink is a copy
         "rotating the keys": (before_scores + rotates * cells["keys"]) * element,  # two half results, not yet joined
         "norming the keys": before_scores * element + norms * cells["keys"] * BYTES_OF_NORM,
     }
@@ -51,22 +72,25 @@ def _head_peak(architecture: Architecture, cells: Mapping[str, int], element: in
 
 
 def _layer_peak(architecture: Architecture, cells: Mapping[str, int], element: int) -> int:
-    """The most bytes a whole layer's tensors take at once: at the end, or while queries or keys are rotated or normed.
+    """The most bytes a whole layer's tensors take at once: at the end, at the softmax, or while queries or keys change.
 
     `cells` is how many numbers each tensor of the table holds, by its key, with one head's scores and weights where the
     layer has them H times; `element` is the bytes of one number.
     """
     rotates, norms = rotated_pairs(architecture) > 0, architecture.qk_norm_eps is not None
     queries, keys = cells["queries"], cells["keys"]
-    # The context is kept twice, head by head (c) and side by side (C).
-    last = architecture.H * (cells["scores"] + cells["weights"]) + 2 * cells["context"] + cells["output"]
+    scores = architecture.H * cells["scores"]
+    # The context is kept twice, head by head (c) and concatenated (C).
+    last = 2 * scores + 2 * cells["context"] + cells["output"]
     rotated = rotates * (queries + keys)
     normed = norms * (queries + keys)
     before_scores = sum(count for key, count in cells.items() if key not in COMPUTED_LAST) + rotated + normed
     if architecture.query_heads_per_kv_head > 1 and not rotates and not norms:
         before_scores += queries  # q_shared: a copy here, but only another view after rotation or a norm
+    with_sink = "sinks" in architecture.flags
     alive_at = {
         "the end": (before_scores + last) * element,
+        "the softmax": (before_scores + (2 + with_sink) * scores) * element,  # S beside a sink is a copy
         # Queries go first: while they are rotated or normed, the same results for the keys are not there yet.
         "rotating the queries": (before_scores - keys + rotates * queries) * element,
         "rotating the keys": (before_scores + rotates * keys) * element,
@@ -74,3 +98,15 @@ def _layer_peak(architecture: Architecture, cells: Mapping[str, int], element: i
         "norming the keys": (before_scores - rotated) * element + norms * keys * BYTES_OF_NORM,
     }
     return max(alive_at.values())
+
+
+def _latent_peak(architecture: Architecture, cells: Mapping[str, int], element: int) -> int:
+    """The most bytes that a layer with latent attention takes at once: at its end.
+
+    Beside the table's tensors these are the unrotated rotary key, the queries once more with their rotary part rotated
+    and that part alone, the scores and weights of all heads, and the context head by head.
+    """
+    rotary_part = cells["rotary_key"] * architecture.H
+    once = sum(count for key, count in cells.items() if key not in ("scores", "weights"))
+    again = cells["rotary_key"] + cells["queries"] + rotary_part + cells["context"]
+    return (once + again + 2 * architecture.H * cells["scores"]) * element

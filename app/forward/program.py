@@ -1,7 +1,7 @@
 """Writes the torch program of one head or of a whole attention layer: fixed text and numbers, nothing a person typed.
 
-This is a program after it has run, head 3 of a model as wide as GPT-2 that rotates queries and keys, over 100 tokens.
-Beside each line stand the shapes that torch reported; what is masked is one line, and changes no shape.
+This is a program after it has run: head 3 of a model with RoPE and grouped queries, over 100 tokens. Beside each line
+are the shapes that torch reported.
 
 >>> from app.forward.lines import listing
 >>> from app.forward.run import run_head
@@ -10,22 +10,27 @@ Beside each line stand the shapes that torch reported; what is masked is one lin
 ...     '{"model_type": "llama", "hidden_size": 768, "num_attention_heads": 12, "num_key_value_heads": 4,'
 ...     ' "intermediate_size": 2048, "vocab_size": 32000, "num_hidden_layers": 12}'
 ... )
->>> print(listing(run_head(model, 100, head=3, device="cpu").lines))
+>>> print(listing(run_head(model, 100, head=3, device="cpu").lines), end="")
 import torch
+from zlib import crc32
 <BLANKLINE>
-# Sizes: tokens, width of the model, width of a query and a key, width of a value
+# Random numbers that depend on the seed and on what they are for
+def draw_for(name):
+    torch.manual_seed(crc32(f"{seed} {name}".encode()))
+<BLANKLINE>
+# Sizes: tokens, embedding dimension, head dimension of queries and keys, of values
 N, d, d_h, d_v = 100, 768, 64, 64
 device = "cpu"
 dtype = torch.float32
 <BLANKLINE>
-# A random input, and this head's weights as before training (biases start at 0: left out)
+# A random input, and random weights for this head
 seed, head, kv_head = 0, 3, 1
-torch.manual_seed(seed)
+draw_for("input")
 X = torch.randn(N, d, device=device, dtype=dtype)  # (100, 768)
-torch.manual_seed(seed + 1 + 2 * head)  # query head 3
+draw_for(f"query head {head}")  # query head 3
 W_Q = torch.normal(0.0, 0.02, (d, d_h), device=device, dtype=dtype)  # (768, 64)
 W_O = torch.normal(0.0, 0.02, (d_v, d), device=device, dtype=dtype)  # (64, 768)
-torch.manual_seed(seed + 2 + 2 * kv_head)  # key/value head 1, read by query heads 3 to 5
+draw_for(f"key/value head {kv_head}")  # key/value head 1, shared by query heads 3 to 5
 W_K = torch.normal(0.0, 0.02, (d, d_h), device=device, dtype=dtype)  # (768, 64)
 W_V = torch.normal(0.0, 0.02, (d, d_v), device=device, dtype=dtype)  # (768, 64)
 <BLANKLINE>
@@ -39,41 +44,48 @@ cos, sin = angle.cos().to(dtype), angle.sin().to(dtype)  # (100, 32) (100, 32)
 Q = X @ W_Q  # (100, 64)
 K = X @ W_K  # (100, 64)
 V = X @ W_V  # (100, 64)
-Q1, Q2 = Q.split(32, dim=1)  # (100, 32) (100, 32)
-Q = torch.cat((Q1 * cos - Q2 * sin, Q2 * cos + Q1 * sin), dim=1)  # (100, 64)
-K1, K2 = K.split(32, dim=1)  # (100, 32) (100, 32)
-K = torch.cat((K1 * cos - K2 * sin, K2 * cos + K1 * sin), dim=1)  # (100, 64)
+Q1, Q2 = Q.split(32, dim=-1)  # (100, 32) (100, 32)
+Q = torch.cat((Q1 * cos - Q2 * sin, Q2 * cos + Q1 * sin), dim=-1)  # (100, 64)
+K1, K2 = K.split(32, dim=-1)  # (100, 32) (100, 32)
+K = torch.cat((K1 * cos - K2 * sin, K2 * cos + K1 * sin), dim=-1)  # (100, 64)
 S = Q @ K.T  # (100, 100)
 S /= d_h**0.5  # (100, 100)
 S.masked_fill_(position > position[:, None], float("-inf"))  # (100, 100) no later token
 A = torch.softmax(S, dim=1)  # (100, 100)
 C = A @ V  # (100, 64)
 O = C @ W_O  # (100, 768)
-<BLANKLINE>
 
-The generators below write it from top to bottom. A layer draws each head's weights as that head's own program does,
-so that a layer contains the very heads that run alone, number by number.
+The generators below write it from top to bottom; lines for what a model does not have are left out.
+tests/forward/test_against_transformers.py runs the same lines with the weights and the input of transformers' modules.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from app.forward.devices import DEVICES
+from app.forward.draws import (
+    import_lines,
+    input_lines,
+    key_value_parameter_lines,
+    layer_parameter_lines,
+    query_parameter_lines,
+    size_lines,
+)
+from app.forward.latent import latent_layer_lines, latent_parameter_lines, latent_size_lines
 from app.forward.lines import ForwardError, ProgramLine
-from app.forward.rope import APPLIED_SCALINGS, angle_lines, apply_rope, rotated_pairs, scaling_type
+from app.forward.rope import angle_lines, apply_rope, check_rotary, rotated_pairs, scaling_type
+from app.forward.scores import has_chunks, has_window, needs_positions, position_bias_lines, score_lines
 from app.models.architecture import Architecture, TokensError
+from app.shapes.requirements import TopicError
 from app.shapes.table import TensorTable
 from app.shapes.tables import ATTENTION_LAYER, SINGLE_HEAD
-from app.shapes.topics import TOPICS
+from app.shapes.topics import TOPICS, topic_for
+from app.translation import gettext as _
 
 BYTES_BY_DTYPE: Mapping[str, int] = {"float32": 4, "bfloat16": 2, "float16": 2}
 MAX_SEED = 2**32 - 1
-# The tables that a program can be checked against, by topic. Whether later tokens are masked is up to the model, not
-# to the topic.
-RUNNABLE: Mapping[str, TensorTable] = {
-    topic.key: topic.runnable_table for topic in TOPICS.values() if topic.runnable_table is not None
-}
+RUNNABLE_TOPICS = tuple(topic.key for topic in TOPICS.values() if topic.runnable_table is not None)
 
 
 def program(
@@ -87,34 +99,83 @@ def program(
 ) -> tuple[ProgramLine, ...]:
     """Write the torch program of a topic: of one query head, or for "attention-layer" of all heads of a layer.
 
-    `head` counts from 0; of a layer it is the head whose scores and weights the program looks at in the end. Nothing a
-    person typed goes into the text, not even the model's name. Raises ForwardError if an argument is out of range, or
-    no program exists for the topic.
+    `head` counts from 0; of a layer it is the head whose scores and weights the program looks at in the end. Where
+    layers differ, it is the first one. Nothing a person typed goes into the text, not even the model's name. Raises
+    ForwardError if an argument is out of range, or for a model or topic that this program could not be true of.
     """
     _check_arguments(architecture, tokens, head, dtype, device, seed)
-    if topic not in RUNNABLE:
-        raise ForwardError(f"The topic must be one of {', '.join(RUNNABLE)}.")
-    prepare, compute = (_layer_input_lines, _layer_lines) if is_layer(topic) else (_head_input_lines, _head_lines)
-    return (
-        ProgramLine("import torch"),
-        *prepare(architecture, tokens, head, dtype, device, seed),
-        *_position_lines(architecture, device),
-        *compute(architecture, tokens),
-    )
+    table = runnable_table(topic, architecture, tokens)
+    check_modelled(architecture, topic)
+    write: Callable[..., Iterator[ProgramLine]]
+    if not is_layer(topic):
+        write = _head_program
+    elif has_latent_attention(architecture):
+        write = _latent_layer_program
+    else:
+        write = _layer_program
+    return (*import_lines(), *write(architecture, table, tokens, head, dtype, device, seed))
 
 
 def is_layer(topic: str) -> bool:
-    """Whether the topic is the whole attention layer, with all heads side by side, rather than one head."""
+    """Whether the topic is the whole attention layer, with all heads, rather than one head."""
     return topic == ATTENTION_LAYER.key
 
 
-def variable_names(lines: tuple[ProgramLine, ...], topic: str) -> dict[str, str]:
-    """The program's variable for every tensor of the topic's table, by the table's key.
+def has_latent_attention(architecture: Architecture) -> bool:
+    """Whether keys and values are made from a latent vector (MLA, in DeepSeek)."""
+    return "r_kv" in architecture.extra
+
+
+def runnable_table(topic: str, architecture: Architecture, tokens: int) -> TensorTable:
+    """The table that a run of this topic is checked against.
+
+    Raises ForwardError for a topic without a program, and with the topic's own sentence for a model or a number of
+    tokens that the topic is not true of.
+    """
+    if topic not in RUNNABLE_TOPICS:
+        raise ForwardError(_("The topic must be one of {topics}.").format(topics=", ".join(RUNNABLE_TOPICS)))
+    try:
+        return topic_for(topic, architecture, tokens)
+    except TopicError as refusal:
+        raise ForwardError(str(refusal)) from None
+
+
+def check_modelled(architecture: Architecture, topic: str) -> None:
+    """Raise ForwardError if the model's attention has a part that no line here computes; the sentence names it."""
+    check_rotary(architecture)
+    for sentence in _refusals(architecture, topic):
+        parts = ", ".join(architecture.not_modelled)
+        raise ForwardError(sentence.format(model=architecture.name, parts=parts))
+
+
+def _refusals(a: Architecture, topic: str) -> Iterator[str]:
+    """Why this model cannot be run, as sentences with a place for the {model} and its {parts}; none if it can be."""
+    if a.position_bias == "disentangled":
+        yield _("{model} has disentangled attention, which adds scores of relative positions: it cannot run here.")
+    if a.not_modelled:
+        yield _("{model} has {parts}: it cannot run here.")
+    if "temperature" in a.flags and a.rotary is None:
+        yield _("{model} scales queries by their position in layers without RoPE: it cannot run here.")
+    if has_latent_attention(a) and not is_layer(topic):
+        yield _("{model} computes all heads' keys from one latent vector: run its attention layer, not one head.")
+    if has_latent_attention(a) and a.biases:
+        yield _("{model} has biases on the projections of its latent vectors: it cannot run here.")
+    if norms_all_heads_together(a) and not is_layer(topic):
+        yield _("{model} normalizes the queries of all heads together: run its attention layer, not one head.")
+
+
+def norms_all_heads_together(architecture: Architecture) -> bool:
+    """Whether queries and keys have one RMSNorm over all heads' numbers, as in OLMo 2, rather than one in each head."""
+    return architecture.qk_norm_eps is not None and "rms_of_all_heads" in architecture.flags
+
+
+def variable_names(lines: tuple[ProgramLine, ...], table: TensorTable) -> dict[str, str]:
+    """The program's variable for every tensor of the table, by the table's key.
 
     It is the first name of the line that makes the tensor, else the tensor's letter: {"queries": "Q", "W_Q": "W_Q"}.
     """
     first_names = {line.makes: line.names[0] for line in lines if line.makes}
-    return {tensor.key: first_names.get(tensor.key, tensor.letter) for tensor in RUNNABLE[topic].tensors}
+    return {tensor.key: first_names.get(tensor.key, tensor.letter) for tensor in table.tensors}
 
 
 def _check_arguments(architecture: Architecture, tokens: int, head: int, dtype: str, device: str, seed: int) -> None:
@@ -123,19 +184,20 @@ def _check_arguments(architecture: Architecture, tokens: int, head: int, dtype: 
     Checked in turn: tokens (a length the model can take), head (0 to H - 1), seed (0 to MAX_SEED), dtype, device.
     """
     if not _is_whole(tokens):
-        raise ForwardError("The number of tokens must be a whole number.")
+        raise ForwardError(_("The number of tokens must be a whole number."))
     try:
         architecture.check_tokens(tokens)
     except TokensError as refusal:
         raise ForwardError(str(refusal)) from None
     if not _is_whole(head) or not 0 <= head < architecture.H:
-        raise ForwardError(f"The head must be a whole number from 0 to {architecture.H - 1:,}.")
+        message = _("The head must be a whole number from 0 to {last}.")
+        raise ForwardError(message.format(last=f"{architecture.H - 1:,}"))
     if not _is_whole(seed) or not 0 <= seed <= MAX_SEED:
-        raise ForwardError(f"The seed must be a whole number from 0 to {MAX_SEED:,}.")
+        raise ForwardError(_("The seed must be a whole number from 0 to {last}.").format(last=f"{MAX_SEED:,}"))
     if dtype not in BYTES_BY_DTYPE:
-        raise ForwardError(f"The number format must be one of {', '.join(BYTES_BY_DTYPE)}.")
+        raise ForwardError(_("The number format must be one of {names}.").format(names=", ".join(BYTES_BY_DTYPE)))
     if device not in DEVICES:
-        raise ForwardError(f"The device must be one of {', '.join(DEVICES)}.")
+        raise ForwardError(_("The device must be one of {names}.").format(names=", ".join(DEVICES)))
 
 
 def _is_whole(value: object) -> bool:
@@ -143,200 +205,138 @@ def _is_whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _head_input_lines(
-    architecture: Architecture, tokens: int, head: int, dtype: str, device: str, seed: int
+def _head_program(
+    a: Architecture, _table: TensorTable, tokens: int, head: int, dtype: str, device: str, seed: int
 ) -> Iterator[ProgramLine]:
-    """Lines that set the sizes, draw X at random, and draw W_Q, W_O, W_K and W_V of one query head.
-
-    W_K and W_V are seeded by the key/value head, so that query heads of one group get the same ones.
-    """
-    sizes = (tokens, architecture.d, architecture.d_h, architecture.d_v)
-    yield ProgramLine("", comment="Sizes: tokens, width of the model, width of a query and a key, width of a value")
-    yield from _size_lines("N, d, d_h, d_v", sizes, dtype, device)
-    group = architecture.query_heads_per_kv_head
-    kv_head = head // group
-    kv_comment = f"key/value head {kv_head:d}"
-    if group > 1:
-        kv_comment += f", read by query heads {kv_head * group:d} to {(kv_head + 1) * group - 1:d}"
-    weights = "this head's weights as before training (biases start at 0: left out)"
-    yield ProgramLine("", comment=f"A random input, and {weights}")
+    """One query head: sizes, random input and parameters, positions, then the head itself."""
+    kv_head = head // a.query_heads_per_kv_head
+    yield ProgramLine("", comment="Sizes: tokens, embedding dimension, head dimension of queries and keys, of values")
+    yield from size_lines("N, d, d_h, d_v", (tokens, a.d, a.d_h, a.d_v), dtype, device)
+    yield ProgramLine("", comment="A random input, and random weights for this head")
     yield ProgramLine(f"seed, head, kv_head = {seed:d}, {head:d}, {kv_head:d}")
-    yield from _random_input_lines()
-    yield ProgramLine("torch.manual_seed(seed + 1 + 2 * head)", comment=f"query head {head:d}")
-    yield _parameter_line(architecture, "W_Q", "d, d_h")
-    yield _parameter_line(architecture, "W_O", "d_v, d")
-    yield ProgramLine("torch.manual_seed(seed + 2 + 2 * kv_head)", comment=kv_comment)
-    yield _parameter_line(architecture, "W_K", "d, d_h")
-    yield _parameter_line(architecture, "W_V", "d, d_v")
-
-
-def _layer_input_lines(
-    architecture: Architecture, tokens: int, head: int, dtype: str, device: str, seed: int
-) -> Iterator[ProgramLine]:
-    """Lines that set the sizes, draw X at random, and draw the parameters of all heads of a layer, side by side.
-
-    Each head's block is drawn with that head's own seed, exactly as `_head_input_lines` draws it.
-    """
-    a = architecture
-    yield ProgramLine(
-        "", comment="Sizes: tokens, width of the model, query and key/value heads, width of a key, width of a value"
-    )
-    yield from _size_lines("N, d, H, G, d_h, d_v", (tokens, a.d, a.H, a.G, a.d_h, a.d_v), dtype, device)
-    weights = "weights as before training (biases start at 0: left out), as each head's own program draws them"
-    yield ProgramLine("", comment=f"A random input; {weights}")
-    yield ProgramLine(f"seed, head = {seed:d}, {head:d}")
-    yield from _random_input_lines()
-    yield ProgramLine(
-        "W_Q, W_O = X.new_empty(d, H * d_h), X.new_empty(H * d_v, d)\n"
-        "for h in range(H):\n"
-        "    torch.manual_seed(seed + 1 + 2 * h)\n"
-        f"    W_Q.view(d, H, d_h)[:, h] = {_random_normal(a, 'd, d_h')}\n"
-        f"    W_O.view(H, d_v, d)[h] = {_random_normal(a, 'd_v, d')}",
-        names=("W_Q", "W_O"),
-    )
-    yield ProgramLine(
-        "W_K, W_V = X.new_empty(d, G * d_h), X.new_empty(d, G * d_v)\n"
-        "for g in range(G):\n"
-        "    torch.manual_seed(seed + 2 + 2 * g)\n"
-        f"    W_K.view(d, G, d_h)[:, g] = {_random_normal(a, 'd, d_h')}\n"
-        f"    W_V.view(d, G, d_v)[:, g] = {_random_normal(a, 'd, d_v')}",
-        names=("W_K", "W_V"),
-    )
-
-
-def _size_lines(symbols: str, sizes: tuple[int, ...], dtype: str, device: str) -> Iterator[ProgramLine]:
-    """Three lines: each symbol gets its size ('N, d, d_h, d_v = 100, 768, …'), then `device`, then `dtype`."""
-    # The format "d" lets whole numbers through and refuses everything else.
-    yield ProgramLine(f"{symbols} = {', '.join(f'{size:d}' for size in sizes)}")
-    yield ProgramLine(f'device = "{device}"')
-    yield ProgramLine(f"dtype = torch.{dtype}")
-
-
-def _random_input_lines() -> Iterator[ProgramLine]:
-    """Lines that seed torch and draw the input X, N × d, from a standard normal distribution."""
-    yield ProgramLine("torch.manual_seed(seed)")
-    yield ProgramLine("X = torch.randn(N, d, device=device, dtype=dtype)", "input", ("X",))
-
-
-def _parameter_line(architecture: Architecture, name: str, shape: str) -> ProgramLine:
-    """The line that draws one parameter at random, in the shape given in symbols ('d, d_h')."""
-    return ProgramLine(f"{name} = {_random_normal(architecture, shape)}", name, (name,))
-
-
-def _random_normal(architecture: Architecture, shape: str) -> str:
-    """The call that draws a matrix with the model's own initializer_range as its standard deviation."""
-    return f"torch.normal(0.0, {float(architecture.initializer_range)!r}, ({shape}), device=device, dtype=dtype)"
-
-
-def _position_lines(architecture: Architecture, device: str) -> Iterator[ProgramLine]:
-    """Lines that make `position`, if a mask or RoPE needs it, and RoPE's `cos` and `sin`, if the model rotates."""
-    if architecture.causal or rotated_pairs(architecture):
-        yield ProgramLine("", comment="Positions of the tokens")
-        yield ProgramLine("position = torch.arange(N, device=device)", names=("position",))
-    yield from angle_lines(architecture, device)
-
-
-def _head_lines(architecture: Architecture, tokens: int) -> Iterator[ProgramLine]:
-    """The timed lines of one head: Q, K and V, norm, RoPE, scores, mask, softmax, context C, output O; all 2-D.
-
-    Norm, RoPE and mask are there only if the model has them.
-    """
+    yield from input_lines()
+    yield from query_parameter_lines(a, head)
+    yield from key_value_parameter_lines(a, kv_head)
+    yield from _position_lines(a, tokens, head, device)
     yield ProgramLine("", comment="The head itself")
-    yield from _projection_lines()
-    yield from _qk_norm_line(architecture, "Q", "queries")
-    yield from _qk_norm_line(architecture, "K", "keys")
-    yield from apply_rope(architecture, "Q", 1, "queries")
-    yield from apply_rope(architecture, "K", 1, "keys")
+    yield from _projection_lines(a)
+    yield from _norm_and_rope(a, "Q", "queries")
+    yield from _norm_and_rope(a, "K", "keys")
     yield _tensor_line("S = Q @ K.T", "scores")
-    yield ProgramLine("S /= d_h**0.5", names=("S",), timed=True)
-    yield from _mask_lines(architecture, tokens)
-    yield _tensor_line("A = torch.softmax(S, dim=1)", "weights")
+    yield from score_lines(a, tokens, layer=False)
     yield _tensor_line("C = A @ V", "context")
-    yield _tensor_line("O = C @ W_O", "output")
+    yield _tensor_line("O = C @ W_O", "output", "b_O is left out: the layer adds it once" if "o" in a.biases else "")
 
 
-def _layer_lines(architecture: Architecture, tokens: int) -> Iterator[ProgramLine]:
-    """The timed lines of a whole layer, from Q, K and V of all heads to its output O; q, k, v, S, A and c are 3-D.
+def _layer_program(
+    a: Architecture, _table: TensorTable, tokens: int, head: int, dtype: str, device: str, seed: int
+) -> Iterator[ProgramLine]:
+    """A layer: sizes, random input and parameters, positions, then all heads; q, k, v, S, A and c are 3-D, heads first.
 
-    In these, heads come first. The last two lines take one head's scores and weights out of S and A, because that is
-    what the table asks for.
+    The last lines take one head's scores and weights out of S and A, because that is what the table asks for.
     """
-    yield ProgramLine("", comment="The layer itself: queries, keys and values of all heads, side by side")
-    yield from _projection_lines()
+    sizes = (tokens, a.d, a.H, a.G, a.d_h, a.d_v)
+    yield ProgramLine("", comment="Sizes: tokens, embedding dimension, query heads, key/value heads, head dimensions")
+    yield from size_lines("N, d, H, G, d_h, d_v", sizes, dtype, device)
+    yield ProgramLine("", comment="A random input, and random weights, drawn head by head")
+    yield ProgramLine(f"seed = {seed:d}")
+    yield from input_lines()
+    yield from layer_parameter_lines(a)
+    yield from _position_lines(a, tokens, None, device)
+    yield ProgramLine("", comment="The layer itself: queries, keys and values of all heads, concatenated")
+    yield from _projection_lines(a)
+    if norms_all_heads_together(a):
+        yield _norm_line(a, "Q", "H * d_h", "g_Q, ", "queries")
+        yield _norm_line(a, "K", "G * d_h", "g_K, ", "keys")
     yield ProgramLine("", comment="Head by head")
     yield _helper_line("q = Q.view(N, H, d_h).transpose(0, 1)")
     yield _helper_line("k = K.view(N, G, d_h).transpose(0, 1)")
     yield _helper_line("v = V.view(N, G, d_v).transpose(0, 1)")
-    yield from _qk_norm_line(architecture, "q")
-    yield from _qk_norm_line(architecture, "k")
-    yield from apply_rope(architecture, "q", 2)
-    yield from apply_rope(architecture, "k", 2)
-    yield from _queries_to_context(architecture, tokens)
-    yield ProgramLine("", comment="All heads side by side again")
+    yield from _norm_and_rope(a, "q")
+    yield from _norm_and_rope(a, "k")
+    yield from _queries_to_context(a, tokens)
+    yield from _concatenated_heads(a, head)
+
+
+def _latent_layer_program(
+    a: Architecture, table: TensorTable, tokens: int, head: int, dtype: str, device: str, seed: int
+) -> Iterator[ProgramLine]:
+    """A layer with latent attention: sizes, random input and parameters, positions, then the layer itself."""
+    yield from latent_size_lines(a, tokens, dtype, device)
+    yield ProgramLine("", comment="A random input, and random weights")
+    yield ProgramLine(f"seed = {seed:d}")
+    yield from input_lines()
+    yield from latent_parameter_lines(a, table)
+    yield from _position_lines(a, tokens, None, device)
+    yield from latent_layer_lines(a, tokens)
+    yield from _concatenated_heads(a, head)
+
+
+def _concatenated_heads(a: Architecture, head: int) -> Iterator[ProgramLine]:
+    """The last lines of a layer: context C and output O, then the scores and weights of the one head that is shown."""
+    yield ProgramLine("", comment="All heads concatenated again")
     yield _tensor_line("C = c.transpose(0, 1).reshape(N, H * d_v)", "context")
     yield _tensor_line("O = C @ W_O", "output")
+    if "o" in a.biases:
+        yield _helper_line("O += b_O")
     yield ProgramLine("", comment="Scores and weights of one head: rows and columns are tokens")
-    yield ProgramLine("S_head = S[head]", "scores", ("S_head",), timed=True)
-    yield ProgramLine("A_head = A[head]", "weights", ("A_head",), timed=True)
+    yield ProgramLine(f"S_head = S[{head:d}]", "scores", ("S_head",), timed=True)
+    yield ProgramLine(f"A_head = A[{head:d}]", "weights", ("A_head",), timed=True)
 
 
-def _queries_to_context(architecture: Architecture, tokens: int) -> Iterator[ProgramLine]:
+def _position_lines(a: Architecture, tokens: int, head: int | None, device: str) -> Iterator[ProgramLine]:
+    """Lines that make what depends on positions alone: `position`, RoPE's `cos` and `sin`, and a position bias."""
+    if needs_positions(a) or rotated_pairs(a):
+        yield ProgramLine("", comment="Positions of the tokens")
+        yield ProgramLine("position = torch.arange(N, device=device)", names=("position",))
+    yield from angle_lines(a, tokens, device)
+    yield from position_bias_lines(a, head)
+
+
+def _queries_to_context(a: Architecture, tokens: int) -> Iterator[ProgramLine]:
     """A layer's lines that compute the scores S (H, N, N), the weights A and the context c (H, N, d_v) from q, k and v.
 
     With grouped queries, the query heads of a group are put one below the other, so that they read their shared keys
     and values without copies of them.
     """
-    group = architecture.query_heads_per_kv_head
+    group = a.query_heads_per_kv_head
     if group > 1:
         comment = f"{group:d} query heads that share keys and values, one below the other"
         yield _helper_line("q_shared = q.reshape(G, -1, d_h)", comment)
         yield _helper_line("S = (q_shared @ k.mT).view(H, N, N)")
     else:
         yield _helper_line("S = q @ k.mT")
-    yield _helper_line("S /= d_h**0.5")
-    yield from _mask_lines(architecture, tokens)
-    yield _helper_line("A = torch.softmax(S, dim=2)")
-    yield _helper_line("c = (A.view(G, -1, N) @ v).view(H, N, d_v)" if group > 1 else "c = A @ v")
+    yield from score_lines(a, tokens, layer=True)
+    yield _helper_line("c = (A.reshape(G, -1, N) @ v).view(H, N, d_v)" if group > 1 else "c = A @ v")
 
 
-def _projection_lines() -> Iterator[ProgramLine]:
-    """The three lines that make Q, K and V from X."""
-    yield _tensor_line("Q = X @ W_Q", "queries")
-    yield _tensor_line("K = X @ W_K", "keys")
-    yield _tensor_line("V = X @ W_V", "values")
+def _projection_lines(a: Architecture) -> Iterator[ProgramLine]:
+    """The three lines that make Q, K and V from X, with the biases that the model has."""
+    for letter, key in (("Q", "queries"), ("K", "keys"), ("V", "values")):
+        bias = f" + b_{letter}" if letter.lower() in a.biases else ""
+        yield _tensor_line(f"{letter} = X @ W_{letter}{bias}", key)
 
 
-def _qk_norm_line(architecture: Architecture, name: str, makes: str | None = None) -> Iterator[ProgramLine]:
-    """The line that applies RMSNorm to queries or keys; none if the model has no norm there."""
-    if architecture.qk_norm_eps is not None:
-        code = f"{name} = torch.rms_norm({name}, (d_h,), eps={float(architecture.qk_norm_eps)!r})"
-        yield ProgramLine(code, makes, (name,), "its learned weight starts at 1", timed=True)
+def _norm_and_rope(a: Architecture, name: str, makes: str | None = None) -> Iterator[ProgramLine]:
+    """The lines that normalize and rotate the variable `name`, in the model's order; none for what it does not have."""
+    norms = a.qk_norm_eps is not None and not norms_all_heads_together(a)
+    norm_last = "norm_after_rope" in a.flags
+    if norms and not norm_last:
+        yield _norm_line(a, name, "d_h", f"g_{name.upper()}, ", makes)
+    yield from apply_rope(a.rotary, name, a.d_h, makes)
+    if norms and norm_last:
+        yield _norm_line(a, name, "d_h", "", makes)
 
 
-def _mask_lines(architecture: Architecture, tokens: int) -> Iterator[ProgramLine]:
-    """Lines that set hidden scores in S to -inf: one for later tokens, one for tokens before the window.
-
-    None for a model without a causal mask; the second only if the window is shorter than `tokens`. They fit S as one N
-    × N matrix and as one for each head.
-    """
-    if not architecture.causal:
-        return
-    mask = 'S.masked_fill_({}, float("-inf"))'
-    yield ProgramLine(mask.format("position > position[:, None]"), names=("S",), comment="no later token", timed=True)
-    if _has_window(architecture, tokens):
-        # Compared, not subtracted: a difference of positions would be an N × N table of 8-byte numbers.
-        outside = mask.format(f"position[:, None] >= position + {architecture.window:d}")
-        yield ProgramLine(outside, names=("S",), comment="nor one before the window", timed=True)
+def _norm_line(a: Architecture, name: str, width: str, gain: str, makes: str | None) -> ProgramLine:
+    """The line that applies RMSNorm over the last `width` numbers of the variable; `gain` is its argument, or empty."""
+    code = f"{name} = torch.rms_norm({name}, ({width},), {gain}eps={float(a.qk_norm_eps or 0)!r})"
+    return ProgramLine(code, makes, (name,), timed=True)
 
 
-def _has_window(architecture: Architecture, tokens: int) -> bool:
-    """Whether a sliding window hides any of so many tokens: the model is causal and its window is shorter."""
-    return architecture.causal and architecture.window is not None and architecture.window < tokens
-
-
-def _tensor_line(code: str, makes: str) -> ProgramLine:
+def _tensor_line(code: str, makes: str, comment: str = "") -> ProgramLine:
     """A timed line that makes the tensor of the table with the key `makes`."""
-    return ProgramLine(code, makes, (SINGLE_HEAD[makes].letter,), timed=True)
+    return ProgramLine(code, makes, (SINGLE_HEAD[makes].letter,), comment, timed=True)
 
 
 def _helper_line(code: str, comment: str = "") -> ProgramLine:
@@ -344,21 +344,28 @@ def _helper_line(code: str, comment: str = "") -> ProgramLine:
     return ProgramLine(code, None, (code.split(" ")[0],), comment, timed=True)
 
 
-def notes(architecture: Architecture, tokens: int) -> tuple[str, ...]:
-    """Keys of what a reader should know about this run, such as "biases-left-out"; templates have the sentences.
+def notes(architecture: Architecture, tokens: int, topic: str = SINGLE_HEAD.key) -> tuple[str, ...]:
+    """Keys of what a reader should know about this run, such as "keys-shared"; the wording file has the sentences.
 
-    In order, those that apply: biases left out, a norm on queries and keys, shared keys, a window that hides tokens,
-    RoPE scaling applied or not (with its type after a colon: "rope-scaling-not-applied:yarn"), an odd rotary width.
+    A detail follows a colon: "rope-scaling:yarn", "softcap:50". In order, those that apply: shared keys, a window or
+    chunks that hide tokens, what is done to the scores, sinks, RoPE scaling, an output bias that one head leaves out,
+    other layers that differ from this one.
     """
-    rotary = architecture.rotary
-    scaling = scaling_type(rotary) if rotary else None
+    a = architecture
+    scaling = scaling_type(a.rotary) if a.rotary else None
+    runs = [run for stack in a.stacks[:1] for run in stack.runs]
     applies = {
-        "biases-left-out": bool(architecture.biases),
-        "norm-weights-are-ones": architecture.qk_norm_eps is not None,
-        "keys-shared": architecture.query_heads_per_kv_head > 1,
-        "window": _has_window(architecture, tokens),
-        f"rope-scaling-applied:{scaling}": scaling in APPLIED_SCALINGS,
-        f"rope-scaling-not-applied:{scaling}": scaling is not None and scaling not in APPLIED_SCALINGS,
-        "rotary-odd-width": rotary is not None and rotary.width % 2 == 1,
+        "keys-shared": a.query_heads_per_kv_head > 1,
+        f"window:{a.window}": has_window(a, tokens),
+        f"chunk:{a.chunk}": has_chunks(a, tokens),
+        "unscaled": a.score_scale.kind == "none",
+        f"scale:{a.score_scale.factor:.4g}": a.score_scale.kind == "stated",
+        "relative-bias": a.position_bias == "relative",
+        "alibi": a.position_bias == "alibi",
+        f"softcap:{a.score_softcap or 0:g}": a.score_softcap is not None,
+        "sinks": "sinks" in a.flags,
+        f"rope-scaling:{scaling}": scaling is not None and scaling != "mrope",
+        "output-bias": "o" in a.biases and not is_layer(topic),
+        "first-layer": any((run.window, run.chunk, run.rotary) != (a.window, a.chunk, a.rotary) for run in runs),
     }
     return tuple(key for key, is_true in applies.items() if is_true)

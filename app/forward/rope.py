@@ -1,19 +1,21 @@
 """The lines of a program that rotate queries and keys by their positions: RoPE (Su et al., arXiv:2104.09864).
 
 Pair j of a query's numbers is rotated by the angle position · theta^(-2j/width). A config's `rope_scaling` changes
-these frequencies; the types "linear" and "llama3" are applied as transformers does, others are left out with a note.
+these frequencies, and for some types the length of queries and keys; each type is applied as transformers does, and a
+model with any other type is refused.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from app.forward.lines import ForwardError, ProgramLine
 from app.models.architecture import Architecture, Rotary
+from app.translation import gettext as _
 
-# The scaling types whose names a note may repeat; any other text in a config file stays out of notes and programs.
-KNOWN_SCALINGS = frozenset({"dynamic", "linear", "llama3", "longrope", "mrope", "ntk", "proportional", "su", "yarn"})
-APPLIED_SCALINGS = frozenset({"linear", "llama3"})
+# The scaling types that have lines below. With "mrope", text alone is rotated as without it.
+APPLIED_SCALINGS = frozenset({"dynamic", "linear", "llama3", "longrope", "mrope", "yarn"})
 MAX_SCALING_NUMBER = 1e12  # exclusive; more in a config file is a mistake
 
 
@@ -23,18 +25,32 @@ def rotated_pairs(architecture: Architecture) -> int:
 
 
 def scaling_type(rotary: Rotary) -> str | None:
-    """The type of the config's rope_scaling: None if nothing is scaled, "other" if its name is not a known one."""
+    """The type of the config's rope_scaling: None if nothing is scaled, "other" if there are no lines for it."""
     name = rotary.scaling.get("rope_type", rotary.scaling.get("type"))
     if name is None or name == "default":
         return None
-    return name if isinstance(name, str) and name in KNOWN_SCALINGS else "other"
+    name = "longrope" if name == "su" else name  # what Phi-3's first files call it
+    return name if isinstance(name, str) and name in APPLIED_SCALINGS else "other"
 
 
-def angle_lines(architecture: Architecture, device: str) -> Iterator[ProgramLine]:
+def check_rotary(architecture: Architecture) -> None:
+    """Raise ForwardError for an odd number of rotated dimensions and for a type of rope_scaling without lines here."""
+    rotary = architecture.rotary
+    if rotary is None:
+        return
+    if rotary.width % 2:
+        message = _("{model} rotates {count} dimensions with RoPE, but RoPE needs an even number: it cannot run.")
+        raise ForwardError(message.format(model=architecture.name, count=rotary.width))
+    if scaling_type(rotary) == "other":
+        message = _("{model} scales RoPE in a way that is not modelled here: choose another model.")
+        raise ForwardError(message.format(model=architecture.name))
+
+
+def angle_lines(architecture: Architecture, tokens: int, device: str) -> Iterator[ProgramLine]:
     """Lines that compute `cos` and `sin`, one row a token and one column a pair; none without RoPE.
 
-    Angles are in float64, on mps in float32. Raises ForwardError if the config's rope_scaling is "linear" or "llama3"
-    and lacks a number that this type needs.
+    Angles are in float64, on mps in float32. Raises ForwardError if the config's rope_scaling lacks a number that its
+    type needs.
     """
     pairs, rotary = rotated_pairs(architecture), architecture.rotary
     if rotary is None or not pairs:
@@ -42,65 +58,168 @@ def angle_lines(architecture: Architecture, device: str) -> Iterator[ProgramLine
     # In float32 an angle near 4,096 is off by 0.0002 already; Apple's GPUs have nothing wider.
     precise = "torch.float32" if device == "mps" else "torch.float64"
     pair_numbers = f"torch.arange({pairs:d}, device=device, dtype={precise})"
-    yield ProgramLine(f"frequency = {float(rotary.theta)!r} ** (-{pair_numbers} / {pairs:d})", names=("frequency",))
-    yield from _scaling_lines(architecture, rotary)
+    theta = _theta(architecture, rotary, tokens)
+    yield ProgramLine(f"frequency = {theta!r} ** (-{pair_numbers} / {pairs:d})", names=("frequency",))
+    yield from _scaling_lines(architecture, rotary, tokens)
     yield ProgramLine("angle = position[:, None] * frequency", names=("angle",))
-    yield ProgramLine("cos, sin = angle.cos().to(dtype), angle.sin().to(dtype)", names=("cos", "sin"))
+    factor = _attention_factor(architecture, rotary)
+    longer = "" if factor == 1 else f" * {factor!r}"
+    comment = "" if factor == 1 else "rotated vectors get longer, too"
+    both = (
+        f"(angle.cos(){longer}).to(dtype), (angle.sin(){longer}).to(dtype)"
+        if longer
+        else ("angle.cos().to(dtype), angle.sin().to(dtype)")
+    )
+    yield ProgramLine(f"cos, sin = {both}", names=("cos", "sin"), comment=comment)
 
 
-def _scaling_lines(architecture: Architecture, rotary: Rotary) -> Iterator[ProgramLine]:
-    """Lines that scale `frequency` for the types "linear" and "llama3"; none for any other type.
+def _theta(architecture: Architecture, rotary: Rotary, tokens: int) -> float:
+    """The base of the angles; with scaling "dynamic" it grows once the text is longer than the model's C."""
+    trained, width = architecture.C, rotary.width
+    if scaling_type(rotary) != "dynamic" or trained is None or tokens <= trained or width <= 2:
+        return float(rotary.theta)
+    factor = _scaling_number(rotary, "factor")
+    growth: float = (factor * tokens / trained - (factor - 1)) ** (width / (width - 2))
+    return float(rotary.theta) * growth
 
-    Raises ForwardError if a number that the type needs is missing or out of range, or "low_freq_factor" is not below
-    "high_freq_factor".
+
+def _scaling_lines(architecture: Architecture, rotary: Rotary, tokens: int) -> Iterator[ProgramLine]:
+    """Lines that scale `frequency` as the config's rope_scaling says; none for types that leave it as it is.
+
+    Raises ForwardError if a number that the type needs is missing or out of range.
     """
     scaling = scaling_type(rotary)
-    if scaling not in APPLIED_SCALINGS:
-        return
-    factor = _scaling_number(rotary, "factor")
     if scaling == "linear":
-        yield ProgramLine(f"frequency = frequency / {factor!r}", names=("frequency",), comment="rope_scaling linear")
-        return
+        yield _frequency_line(f"frequency / {_scaling_number(rotary, 'factor')!r}", "rope_scaling linear")
+    if scaling == "llama3":
+        yield from _llama3_lines(architecture, rotary)
+    if scaling == "yarn":
+        yield from _yarn_lines(architecture, rotary)
+    if scaling == "longrope":
+        kind = "long" if tokens > _trained_length(architecture, rotary) else "short"
+        factors = _scaling_list(rotary, f"{kind}_factor")
+        yield _frequency_line(f"frequency / torch.tensor({factors!r}, device=device)", f"rope_scaling longrope, {kind}")
+
+
+def _llama3_lines(architecture: Architecture, rotary: Rotary) -> Iterator[ProgramLine]:
+    """Scaling "llama3": fast pairs keep their frequency, slow ones are divided by the factor, others are mixed.
+
+    Fast are pairs that make many turns over the trained length.
+    """
+    factor = _scaling_number(rotary, "factor")
     low, high = _scaling_number(rotary, "low_freq_factor"), _scaling_number(rotary, "high_freq_factor")
-    trained_length = _scaling_number(rotary, "original_max_position_embeddings", architecture.C)
     if low >= high:
-        raise ForwardError('In "rope_scaling", "high_freq_factor" must be greater than "low_freq_factor".')
-    # llama3: pairs that make many turns over the trained length keep their frequency, slow ones are divided by the
-    # factor, and those in between are mixed.
-    turns = f"{trained_length!r} * frequency / (2 * torch.pi)"
-    yield ProgramLine(f"waves = {turns}", names=("waves",), comment="rope_scaling llama3")
-    yield ProgramLine(f"keep = ((waves - {low!r}) / ({high!r} - {low!r})).clamp(0, 1)", names=("keep",))
-    yield ProgramLine(f"frequency = frequency * (keep + (1 - keep) / {factor!r})", names=("frequency",))
+        raise ForwardError(_('In "rope_scaling", "high_freq_factor" must be greater than "low_freq_factor".'))
+    turns = f"{_trained_length(architecture, rotary)!r} * frequency / (2 * torch.pi)"
+    yield ProgramLine(f"turns = {turns}", names=("turns",), comment="rope_scaling llama3")
+    yield ProgramLine(f"keep = ((turns - {low!r}) / ({high!r} - {low!r})).clamp(0, 1)", names=("keep",))
+    yield _frequency_line(f"frequency * (keep + (1 - keep) / {factor!r})")
 
 
-def _scaling_number(rotary: Rotary, field: str, default: int | None = None) -> float:
-    """A number of the config's rope_scaling, or `default` if the field is missing.
+def _yarn_lines(architecture: Architecture, rotary: Rotary) -> Iterator[ProgramLine]:
+    """Scaling "yarn" (Peng et al., arXiv:2309.00071): like "llama3", but mixed along a ramp over the pair's number."""
+    factor = _yarn_factor(architecture, rotary)
+    fast, slow = (_scaling_number(rotary, name, usual) for name, usual in (("beta_fast", 32), ("beta_slow", 1)))
+    ends = [_pair_with_turns(architecture, rotary, turns) for turns in (fast, slow)]
+    if rotary.scaling.get("truncate", True):
+        ends = [math.floor(ends[0]), math.ceil(ends[1])]
+    first, last = max(ends[0], 0), min(ends[1], rotary.width - 1)
+    length = float(last - first) or 0.001  # as transformers does, so that nothing is divided by 0
+    ramp = f"((torch.arange({rotary.width // 2:d}, device=device) - {float(first)!r}) / {length!r}).clamp(0, 1)"
+    yield ProgramLine(f"ramp = {ramp}", names=("ramp",), comment="rope_scaling yarn")
+    yield _frequency_line(f"frequency * (1 - ramp + ramp / {factor!r})")
+
+
+def _pair_with_turns(architecture: Architecture, rotary: Rotary, turns: float) -> float:
+    """The number of the pair, as a fraction, that makes so many full turns over the trained length."""
+    length = _trained_length(architecture, rotary)
+    return rotary.width * math.log(length / (turns * 2 * math.pi)) / (2 * math.log(rotary.theta))
+
+
+def _yarn_factor(architecture: Architecture, rotary: Rotary) -> float:
+    """By how much the longest text is longer than those of the training, as the config states it."""
+    if rotary.scaling.get("factor") is None and architecture.C is not None:
+        return architecture.C / _trained_length(architecture, rotary)
+    return _scaling_number(rotary, "factor")
+
+
+def _attention_factor(architecture: Architecture, rotary: Rotary) -> float:
+    """What cosines and sines are multiplied by with scaling "yarn" or "longrope"; 1 with any other."""
+    scaling = scaling_type(rotary)
+    if scaling not in {"yarn", "longrope"}:
+        return 1.0
+    if rotary.scaling.get("attention_factor") is not None:
+        return _scaling_number(rotary, "attention_factor")
+    factor = _yarn_factor(architecture, rotary)
+    if factor <= 1:
+        return 1.0
+    if scaling == "longrope":
+        return math.sqrt(1 + math.log(factor) / math.log(_trained_length(architecture, rotary)))
+    if rotary.scaling.get("mscale") and rotary.scaling.get("mscale_all_dim"):
+        mscale, everywhere = (_scaling_number(rotary, name) for name in ("mscale", "mscale_all_dim"))
+        return (0.1 * mscale * math.log(factor) + 1) / (0.1 * everywhere * math.log(factor) + 1)
+    return 0.1 * math.log(factor) + 1
+
+
+def _trained_length(architecture: Architecture, rotary: Rotary) -> float:
+    """The length of the texts that the unscaled model was trained on: stated in rope_scaling, else C."""
+    return _scaling_number(rotary, "original_max_position_embeddings", architecture.C)
+
+
+def _scaling_number(rotary: Rotary, field: str, default: float | None = None) -> float:
+    """A number of the config's rope_scaling, or `default` if the field is missing or null.
 
     Raises ForwardError unless it is a number above zero and below MAX_SCALING_NUMBER.
     """
-    value = rotary.scaling.get(field, default)
+    stated = rotary.scaling.get(field)
+    value = default if stated is None else stated
     if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < MAX_SCALING_NUMBER:
         return float(value)
-    raise ForwardError(f'"rope_scaling" must state "{field}" as a number above zero.')
+    raise ForwardError(_('"rope_scaling" must state "{field}" as a number above zero.').format(field=field))
 
 
-def apply_rope(architecture: Architecture, name: str, dim: int, makes: str | None = None) -> Iterator[ProgramLine]:
-    """Two lines that rotate the variable `name` along its axis `dim`; none without RoPE.
+def _scaling_list(rotary: Rotary, field: str) -> list[float]:
+    """A list in the config's rope_scaling with one number above zero for each pair; raises ForwardError otherwise."""
+    stated = rotary.scaling.get(field)
+    if isinstance(stated, list) and len(stated) == rotary.width // 2:
+        return [_scaling_number(Rotary(1.0, 2, {field: number}), field) for number in stated]
+    message = _('"rope_scaling" must state "{field}" as a list of {count} numbers.')
+    raise ForwardError(message.format(field=field, count=rotary.width // 2))
 
-    As in transformers, number j is paired with number j + width/2. Numbers beyond the rotary width stay unrotated.
+
+def _frequency_line(code: str, comment: str = "") -> ProgramLine:
+    """A line that changes `frequency`, the radians by which each pair is rotated from one position to the next."""
+    return ProgramLine(f"frequency = {code}", names=("frequency",), comment=comment)
+
+
+def apply_rope(rotary: Rotary | None, name: str, width: int, makes: str | None = None) -> Iterator[ProgramLine]:
+    """Two lines that rotate the variable `name`, whose last axis has `width` numbers; none without RoPE.
+
+    As in transformers, number j is paired with number j + half of the rotary width, with `adjacent_pairs` number 2j
+    with number 2j + 1. Numbers beyond the rotary width stay unrotated.
 
     Example: for "Q" with 128 numbers, all rotated, the lines are
-        Q1, Q2 = Q.split(64, dim=1)
-        Q = torch.cat((Q1 * cos - Q2 * sin, Q2 * cos + Q1 * sin), dim=1)
+        Q1, Q2 = Q.split(64, dim=-1)
+        Q = torch.cat((Q1 * cos - Q2 * sin, Q2 * cos + Q1 * sin), dim=-1)
     """
-    pairs = rotated_pairs(architecture)
-    if not pairs:
+    if rotary is None or rotary.width < 2:
         return
-    unrotated = architecture.d_h - 2 * pairs
-    first, second, rest = f"{name}1", f"{name}2", f"{name}3"
-    names = (first, second, rest) if unrotated else (first, second)
-    widths = f"({pairs:d}, {pairs:d}, {unrotated:d})" if unrotated else f"{pairs:d}"
-    tail = f", {rest}" if unrotated else ""
-    yield ProgramLine(f"{', '.join(names)} = {name}.split({widths}, dim={dim})", names=names, timed=True)
-    rotated = f"{first} * cos - {second} * sin, {second} * cos + {first} * sin{tail}"
-    yield ProgramLine(f"{name} = torch.cat(({rotated}), dim={dim})", makes, (name,), timed=True)
+    pairs = rotary.width // 2
+    rest = width - 2 * pairs
+    first, second, third = f"{name}1", f"{name}2", f"{name}3"
+    rotated = f"{first} * cos - {second} * sin, {second} * cos + {first} * sin"
+    if rotary.adjacent_pairs:
+        yield ProgramLine(
+            f"{first}, {second} = {name}[..., 0:{2 * pairs:d}:2], {name}[..., 1:{2 * pairs:d}:2]",
+            names=(first, second),
+            comment="pairs of neighbours",
+            timed=True,
+        )
+        code = f"torch.stack(({rotated}), dim=-1).flatten(-2)"
+        code = f"torch.cat(({code}, {name}[..., {2 * pairs:d}:]), dim=-1)" if rest else code
+    else:
+        parts = f"({pairs:d}, {pairs:d}, {rest:d})" if rest else f"{pairs:d}"
+        names = (first, second, third) if rest else (first, second)
+        yield ProgramLine(f"{', '.join(names)} = {name}.split({parts}, dim=-1)", names=names, timed=True)
+        code = f"torch.cat(({rotated}{f', {third}' if rest else ''}), dim=-1)"
+    yield ProgramLine(f"{name} = {code}", makes, (name,), timed=True)

@@ -24,9 +24,10 @@ from app.forward.devices import (
 )
 from app.forward.lines import ForwardError, ProgramLine
 from app.forward.memory import bytes_needed
-from app.forward.program import RUNNABLE, is_layer, notes, program, variable_names
+from app.forward.program import is_layer, notes, program, runnable_table, variable_names
 from app.models.architecture import Architecture
 from app.shapes.tables import SINGLE_HEAD
+from app.translation import gettext as _
 
 MAX_PICTURE_CELLS = 100  # rows and columns of a picture
 # On a CPU, programs of at most so many tokens run twice, the first time unmeasured: at larger sizes the first use of
@@ -118,7 +119,7 @@ def run_head(
     needed = _bytes_that_fit(architecture, tokens, dtype, device, topic)
     rehearsed = device == "cuda" or tokens <= MAX_REHEARSED_TOKENS
     executed = _execute_within_memory(lines, device, needed, topic, rehearsed)
-    names = variable_names(lines, topic)
+    names = variable_names(lines, runnable_table(topic, architecture, tokens))
     shapes = {key: list(executed.variables[name].shape) for key, name in names.items()}
     differing = disagreements(shapes, architecture, tokens, topic)
     head_index = None if is_layer(topic) else head
@@ -148,7 +149,7 @@ def run_head(
         row_sums=row_sums,
         picture=picture,
         lines=tuple(_with_shapes(line, executed.variables) for line in lines),
-        notes=(*notes(architecture, tokens), *overflow),
+        notes=(*notes(architecture, tokens, topic), *overflow),
     )
 
 
@@ -156,7 +157,7 @@ def disagreements(
     shapes: Mapping[str, list[int]], architecture: Architecture, tokens: int, topic: str = SINGLE_HEAD.key
 ) -> tuple[str, ...]:
     """The keys whose shape, as torch reported it, is not the one in the topic's table; in the table's order."""
-    table = RUNNABLE[topic].shapes({**architecture.all_sizes, "N": tokens})
+    table = runnable_table(topic, architecture, tokens).shapes({**architecture.all_sizes, "N": tokens})
     return tuple(key for key, shape in table.items() if shapes[key] != list(shape))
 
 
@@ -172,12 +173,12 @@ def execute(
     The time is that of the timed lines (None on meta), the most bytes taken those of both.
 
     lines: a program for this very `device`. It seeds torch's own generator.
-    given: tensors by the table's key ("input", "W_Q") that replace what the program would draw at random. A line that
-    would only make given ones does not run.
+    given: tensors by the program's variable ("X", "W_Q") that replace what the program would draw at random. A line
+    that would only make given ones does not run.
     rehearsed: run everything once before measuring, because at the first use of a shape libraries choose kernels and
     take workspaces that are not the head's.
     """
-    replaced = {SINGLE_HEAD[key].letter: tensor for key, tensor in (given or {}).items()}
+    replaced = dict(given or {})
     preparing = [_compile(line) for line in lines if not line.timed and not _fully_replaced(line, replaced)]
     timed = [_compile(line) for line in lines if line.timed]
     warm_up(device)
@@ -273,7 +274,8 @@ def _available_device(asked: str | None) -> str:
         return here[0]
     if asked in here or asked not in DEVICES:  # a name that is no device at all is refused by program()
         return asked
-    raise ForwardError(f"This machine has no {asked} device: choose one of {', '.join(here)}.")
+    message = _("This machine has no {device} device: choose one of {devices}.")
+    raise ForwardError(message.format(device=asked, devices=", ".join(here)))
 
 
 def _bytes_that_fit(architecture: Architecture, tokens: int, dtype: str, device: str, topic: str) -> int:
@@ -286,8 +288,11 @@ def _bytes_that_fit(architecture: Architecture, tokens: int, dtype: str, device:
 
 def _too_large_error(needed: int, free: int, device: str, topic: str) -> ForwardError:
     """The error, for the caller to raise, that says how many bytes are needed, how many are free, and what to do."""
-    what = "layer" if is_layer(topic) else "head"
-    return ForwardError(
-        f"This {what} needs {needed:,} bytes and {device} has {free:,} free, of which {USABLE_SHARE:.0%} may be used: "
-        'choose fewer tokens, or the device "meta" for the shapes alone.'
-    )
+    message = _("This head needs {needed} bytes, and {device} has {free} free, of which {share} may be used. {advice}")
+    if is_layer(topic):
+        message = _(
+            "This layer needs {needed} bytes, and {device} has {free} free, of which {share} may be used. {advice}"
+        )
+    advice = _('Choose fewer tokens, or the device "meta" for the shapes alone.')
+    needed_text, free_text, share = f"{needed:,}", f"{free:,}", f"{USABLE_SHARE:.0%}"
+    return ForwardError(message.format(needed=needed_text, device=device, free=free_text, share=share, advice=advice))

@@ -104,9 +104,10 @@ class Architecture:
     with a position table. `extra` holds the sizes that only some families have, such as E and k. N, the number of
     tokens, belongs to a sheet, not to a model. In an encoder-decoder all these are the encoder's: see `decoder_sizes`.
 
-    The first layer's: `biases` names the projections that have one, of "qkvo"; `qk_norm_eps` is the epsilon of a
-    per-head RMSNorm of queries and keys, None without one; `rotary` is None without RoPE; `window` is its sliding
-    window and `chunk` its chunk in keys, None without one (see LayerRun). Other layers may differ: see `stacks`.
+    The first layer's: `biases` names the projections that have one, of "qkvo"; `qk_norm_eps` is the epsilon of an
+    RMSNorm of queries and keys, None without one (flags say over what: "rms_per_head", "rms_of_all_heads"); `rotary` is
+    None without RoPE; `window` is its sliding window and `chunk` its chunk in keys, None without one (see LayerRun).
+    Other layers may differ: see `stacks`.
 
     How every head computes: its scores are multiplied by `score_scale`, squashed to c·tanh(scores/c) if there is a
     `score_softcap` c, and get the `position_bias` added. `norm` and `norm_placement` say which normalization a layer

@@ -23,6 +23,8 @@ from app.models.size_specs import SizeReader
 
 Answer = TypeVar("Answer")
 MAX_CONFIG_BYTES = 1_000_000
+# The flags of an RMSNorm of queries and keys: in each head, over all heads together, or after RoPE and without a gain.
+RMS_FLAGS = frozenset({"rms_per_head", "rms_of_all_heads", "norm_after_rope"})
 
 
 def read_config(text: str | bytes, name: str = "this model") -> Architecture:
@@ -81,7 +83,7 @@ def build_architecture(config: object, name: str = "this model") -> Architecture
         causal=(family.causal or "decoder" in flags) and "bidirectional" not in flags,
         tied_embeddings="tied" in flags,
         biases="".join(letter for letter in "qkvo" if letter in flags),
-        qk_norm_eps=read_positive_number(model.config, "rms_norm_eps", 1e-6) if "rms_per_head" in flags else None,
+        qk_norm_eps=read_positive_number(model.config, "rms_norm_eps", 1e-6) if flags & RMS_FLAGS else None,
         rotary=first_layer.rotary,
         window=first_layer.window,
         chunk=first_layer.chunk,
@@ -366,5 +368,5 @@ def _first_met(answers: Mapping[str, Answer], flags: frozenset[str], default: An
 def _not_modelled(family: Family, flags: frozenset[str]) -> tuple[str, ...]:
     """The parts of this model's attention that no field of its Architecture describes, by its family's conditions."""
     parts = (part for condition, part in family.not_modelled.items() if condition_met(condition, flags))
-    own_norm = ("a normalization of queries and keys other than one RMSNorm for each head",)
-    return (*parts, *(own_norm if condition_met("qk_norm !rms_per_head", flags) else ()))
+    layer_norm = ("LayerNorm on queries and keys",)
+    return (*parts, *(layer_norm if "qk_norm" in flags and not flags & RMS_FLAGS else ()))

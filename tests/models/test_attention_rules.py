@@ -341,7 +341,7 @@ def test_softcaps_and_position_biases_are_those_of_the_families() -> None:
 
 
 def test_what_no_field_describes_is_said() -> None:
-    """A run must refuse these: sinks, clipped projections, norms of queries and keys other than one per head."""
+    """A run must refuse these, such as queries scaled by their position; the others can be run."""
     said = {case.model_type for case in CASES if built(case, {})[1].not_modelled}
-    assert {"gpt_oss", "llama4_text", "ministral3", "olmo2", "olmo3", "olmoe"} <= said
+    assert "ministral3" in said
     assert not said & {"llama", "mistral", "qwen2", "qwen3", "gemma2", "gpt2", "gpt_neox", "t5", "bert", "deepseek_v2"}

@@ -188,12 +188,13 @@ def default_sizes(d: int, H: int, d_ff: int, V: int, L: int) -> Mapping[str, int
 
 
 # Flags that many rows share: biases of the projections (q k v o) and of the feed-forward block, and norms of queries
-# and keys. PER_HEAD_RMS is an RMSNorm of each head's queries and keys, QK_NORM_FLAG one of all heads' together.
+# and keys. PER_HEAD_RMS is an RMSNorm of each head's queries and keys, RMS_OF_ALL_HEADS one over all heads' numbers
+# together.
 ATTENTION_BIAS: Flags = {"q k v o": Flag("attention_bias")}
 MLP_BIAS: Flags = {"mlp_bias": Flag("mlp_bias")}
 QKV_BIAS: Flags = {"q k v": YES}
 ALL_BIASES: Flags = {"q k v o mlp_bias": YES}
-QK_NORM_FLAG: Flags = {"qk_norm": YES}
+RMS_OF_ALL_HEADS: Flags = {"qk_norm rms_of_all_heads": YES}
 PER_HEAD_RMS: Flags = {"qk_norm rms_per_head": YES}
 
 

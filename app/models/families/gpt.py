@@ -65,6 +65,7 @@ _FALCON = Family(
     tied=True,
     rotary=RotaryRule(when="!alibi"),
     position_bias={"alibi": "alibi"},
+    not_modelled={"alibi": "ALiBi scaled by 1/√d_h"},
     norm_placement={"new_decoder": "parallel", **PARALLEL_OR_PRE_NORM},
 )
 

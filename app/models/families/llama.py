@@ -13,8 +13,8 @@ from app.models.families.family import (
     PARALLEL_NORM,
     PARALLEL_OR_PRE_NORM,
     PER_HEAD_RMS,
-    QK_NORM_FLAG,
     QKV_BIAS,
+    RMS_OF_ALL_HEADS,
     SANDWICH_NORM,
     YES,
     Family,
@@ -178,11 +178,11 @@ LLAMA_FAMILIES: Mapping[str, Family] = {
         norm="LayerNorm",
         not_modelled=_CLIPPED,
     ),
-    "olmo2": decoder(llama.OLMO2, "Olmo2", flags={**ATTENTION_BIAS, **QK_NORM_FLAG}, norm_placement=OUTPUT_NORM),
+    "olmo2": decoder(llama.OLMO2, "Olmo2", flags={**ATTENTION_BIAS, **RMS_OF_ALL_HEADS}, norm_placement=OUTPUT_NORM),
     "olmo3": decoder(
         llama.OLMO2,
         "Olmo3",
-        flags={**ATTENTION_BIAS, **QK_NORM_FLAG},
+        flags={**ATTENTION_BIAS, **RMS_OF_ALL_HEADS},
         # Scaling counts for the layers without a window alone.
         rotary=RotaryRule(default_theta=5e5, local_theta="rope_theta", default_local_theta=5e5),
         windows=WindowRule(all_but_every(4), missing=4096),

@@ -21,6 +21,7 @@ from app.sheets.reading import Typed
 from app.sheets.variant import Row, Variant
 from app.sheets.wording import Wording
 from app.store import Answers, Run, Store
+from app.translation import gettext as _
 from app.web.practice.sheet_request import PostedSheet, sheet_key, sheet_link, store_attempt, variant_of_key
 from app.web.shared.forms import whole_number
 from app.web.shared.services import LibraryDep, Services, ServicesDep, StoreDep
@@ -192,7 +193,7 @@ def show_attention_weights(store: StoreDep, run_id: str) -> Response:
     """
     result = _find_run(store, run_id).result
     if not result or not result["picture"]:
-        raise HTTPException(404, "This run has no picture of weights.")
+        raise HTTPException(404, _("This run has no picture of attention weights."))
     headers = {"Cache-Control": "private, max-age=31536000, immutable"}
     return Response(_weights_png(result["picture"]["cells"]), media_type="image/png", headers=headers)
 
@@ -257,15 +258,16 @@ def _transposed_note(wording: Wording, variant: Variant) -> Iterator[str]:
 def _remark_sentences(wording: Wording, result: dict[str, Any]) -> Iterator[str]:
     """Sentences on which query head ran and its key/value head (for one head alone), on device "meta", and the notes.
 
-    A note of the result is 'key' or 'key:detail' of wording [run-notes], such as 'biases-left-out'.
+    A note of the result is 'key' or 'key:detail' of wording [run-notes], such as 'window:4096'.
     """
     if result["head"] is not None:
         yield wording.say("run", "heads", head=result["head"], kv_head=result["kv_head"])
     if result["device"] == "meta":
         yield wording.say("run", "meta")
     for note in result["notes"]:
-        key, _, detail = note.partition(":")
-        yield wording.say("run-notes", key, detail=detail)
+        key, _colon, detail = note.partition(":")
+        if key in wording.sections["run-notes"]:  # a run stored by an earlier version may have others
+            yield wording.say("run-notes", key, detail=detail)
 
 
 def _picture_text(wording: Wording, result: dict[str, Any], variant: Variant) -> str:
@@ -328,7 +330,7 @@ def _find_run(store: Store, run_id: str) -> Run:
     """The run with that id, finished or not; raises 404 with a sentence where there is none."""
     run = store.find_run(run_id)
     if run is None:
-        raise HTTPException(404, "There is no such run here; run the head again from its sheet.")
+        raise HTTPException(404, _("There is no such run here: start it again from its sheet."))
     return run
 
 

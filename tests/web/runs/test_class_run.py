@@ -41,7 +41,7 @@ def test_a_head_is_run_from_class_as_the_rules_say_and_is_no_practice(
     sheet = f"/class/{activity.id}/1"
     refused = browser.post(f"{sheet}/run", data=HALF)
     assert refused.status_code == 409
-    assert "after an attempt of your own" in refused.text
+    assert "after your first attempt" in refused.text
     assert "start-run" not in browser.get(sheet).text
     press(browser, activity, "check", HALF)
     button = Page(browser.get(sheet).text).find("button", id="start-run")[0][0]
@@ -69,7 +69,7 @@ def test_where_a_head_may_be_run_before_an_attempt_something_must_be_written(
     assert course
     activity = school.activity(course, Policies(run="before"), ("llama-7b",))
     sheet = f"/class/{activity.id}/1"
-    assert "Write what you expect in at least one row first" in browser.post(f"{sheet}/run", data={}).text
+    assert "Fill in at least one row first" in browser.post(f"{sheet}/run", data={}).text
     assert runner.calls == []
     run_and_wait(browser, HALF, f"{sheet}/run")
     later = Plan("Week 4", None, Policies(run="before"), datetime.now(UTC) + timedelta(hours=1))

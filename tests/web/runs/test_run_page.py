@@ -12,6 +12,7 @@ from starlette.testclient import TestClient
 
 from app.forward.lines import ForwardError
 from app.forward.process import RunnerBusy, RunnerFailed, RunTooLong
+from app.sheets.wording import Wording
 from app.store.tables import practice_attempts, runs
 from tests.helpers.html_page import Page
 from tests.helpers.runs import run_and_wait
@@ -22,13 +23,19 @@ if TYPE_CHECKING:
     from tests.helpers.fake_runner import FakeRunner
 
 
+def sentence(client: TestClient, section: str, key: str, **words: object) -> str:
+    """A sentence of the wording file."""
+    wording: Wording = client.app.state.services.library.wording  # type: ignore[attr-defined]
+    return wording.say(section, key, **words)
+
+
 def test_nothing_is_run_for_an_empty_sheet(client: TestClient, runner: FakeRunner) -> None:
     """The true shapes are answers: without an attempt of one's own there is a sentence, with and without script."""
     for headers in ({}, SCRIPT):
         response = client.post("/runs", data=LLAMA_FORM, headers=headers)
         assert response.status_code == 200
-        assert "Write what you expect in at least one row first" in response.text
-    assert "Write what you expect" in client.post("/runs", data={**LLAMA_FORM, "queries.rows": "N"}).text
+        assert sentence(client, "page", "fill-first") in response.text
+    assert sentence(client, "page", "fill-first") in client.post("/runs", data={**LLAMA_FORM, "queries.rows": "N"}).text
     assert runner.calls == []
 
 
@@ -41,13 +48,13 @@ def test_the_head_is_run_beside_what_was_typed(client: TestClient, runner: FakeR
     assert options == {"topic": "single-head", "device": None, "dtype": "float32", "head": 0}
     rows = {row.split()[0]: row for _, row in page.find("tr")}
     assert "(100, 128)" in rows["QQueries"]
-    assert "4096 (not what torch reports)" in rows["QQueries"]
-    assert "100 (not" not in rows["QQueries"]
+    assert "4096 (differs" in rows["QQueries"]
+    assert "100 (differs" not in rows["QQueries"]
     assert "(100, 4096)" in rows["OOutput"]
     assert "agree on every shape" in page.text("p", class_="agree")
     facts = [text for _, text in page.find("dd")]
     assert facts[:5] == ["a processor that is not there (cpu)", "float32", "5.25 ms", "6.7 MB", "5.6 MB"]
-    assert "the numbers are not the model’s: input and weights are random (seed 0)" in text
+    assert sentence(client, "run", "random", seed=0) in text
     assert "Q = X @ W_Q  # &lt;shape &amp; all&gt;" in text
 
 
@@ -70,7 +77,7 @@ def test_a_run_on_the_meta_device_has_shapes_and_no_numbers(client: TestClient, 
         client, {**LLAMA_FORM, "queries.rows": "100", "device": "meta", "head": "3", "dtype": "bfloat16"}
     )
     assert runner.calls[0][2] == {"topic": "single-head", "device": "meta", "dtype": "bfloat16", "head": 3}
-    assert "meta device keeps shapes" in text
+    assert sentence(client, "run", "meta") in text
     assert "<img" not in text
     assert " ms" not in text
     address = re.search(r"code-([\w-]{16})", text)
@@ -88,26 +95,26 @@ def test_a_table_that_torch_contradicts_is_reported(client: TestClient, runner: 
     """Where torch and the table differ, the page names the matrices and says so aloud."""
     runner.changes = {"agrees": False, "disagreements": ["queries", "scores"]}
     page = Page(run_and_wait(client, {**LLAMA_FORM, "queries.rows": "100"}))
-    assert "torch differ: queries, scores" in page.text("p", class_="agree")
+    assert page.text("p", class_="agree") == sentence(client, "run", "differ", keys="queries, scores")
     assert page.find("p", class_="agree", role="alert")
 
 
 @pytest.mark.parametrize(
-    ("problem", "sentence"),
+    ("problem", "key"),
     [
-        (RunnerBusy(), "Many heads are being run just now."),
-        (RunTooLong(), "This head took more than a minute and was stopped."),
-        (RunnerFailed(), "The run ended before its result was there"),
-        (ForwardError("This head needs 7 bytes too many."), "This head needs 7 bytes too many."),
+        (RunnerBusy(), "busy"),
+        (RunTooLong(), "too-long"),
+        (RunnerFailed(), "stopped"),
+        (ForwardError("This head needs 7 bytes too many."), ""),
     ],
 )
 def test_a_run_that_ends_without_result_says_why(
-    client: TestClient, runner: FakeRunner, problem: Exception, sentence: str
+    client: TestClient, runner: FakeRunner, problem: Exception, key: str
 ) -> None:
     """One sentence, and a form to run it another way, beside the same answers, which are not another attempt."""
     runner.problem = problem
     page = Page(run_and_wait(client, {**LLAMA_FORM, "queries.rows": "100"}))
-    assert page.text("p", class_="problem").startswith(sentence)
+    assert page.text("p", class_="problem") == (sentence(client, "page", key) if key else str(problem))
     runner.problem = None
     form = page.find("form")[0][0]
     again = Page(run_and_wait(client, {"device": "meta", "dtype": "float16", "head": "1"}, form["action"]))

@@ -1,0 +1,159 @@
+"""The lines of a program between Q·Kᵀ and the attention weights: scale, position bias, softcap, mask, softmax.
+
+A line is there only if the model has what it computes: T5's scores are not scaled, Gemma 2's are capped. All of them
+take the scores S of one head, (N, N), and of a layer, (H, N, N), alike.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from app.forward.lines import ProgramLine
+from app.models.architecture import Architecture
+
+MAX_DISTANCE = 128  # T5's "relative_attention_max_distance": beyond it all distances share a bucket
+ALIBI_STRENGTH = 8  # the exponent of the steepest slope's inverse, of all slopes' range
+
+
+def needs_positions(a: Architecture) -> bool:
+    """Whether the scores of this model depend on the positions of the tokens: a mask, a window or ALiBi."""
+    return a.causal or a.window is not None or a.position_bias == "alibi"
+
+
+def position_bias_lines(a: Architecture, head: int | None) -> Iterator[ProgramLine]:
+    """Lines that prepare what is added to the scores for the distance of query and key; none without such a bias.
+
+    They make `bias`, one number for each distance from 1 - N to N - 1, for T5's relative position bias, and `slope` for
+    ALiBi. `head` is the head's number, None for a layer, in which both have one row for each head.
+    """
+    if a.position_bias == "relative":
+        yield ProgramLine("", comment="Relative position bias: distances of query and key are sorted into buckets")
+        yield from _bucket_lines(a.extra["B"])
+        yield _helper("bias = b_P[..., bucket]")
+    if a.position_bias == "alibi":
+        yield ProgramLine("", comment="ALiBi: a fixed slope for each head, so that near keys count more")
+        yield _helper(f"slope = {_layer_slopes(a)}") if head is None else ProgramLine(f"slope = {_slopes(a)[head]!r}")
+
+
+def _bucket_lines(buckets: int) -> Iterator[ProgramLine]:
+    """Lines that make `bucket`, the number of the bucket of each distance, as a bidirectional T5 counts them.
+
+    Half of the buckets are for keys after the query. In each half the first half are for one distance each, the others
+    for ranges that grow by a constant factor, up to MAX_DISTANCE (Raffel et al., arXiv:1910.10683, section 2.1).
+    """
+    half, exact = buckets // 2, buckets // 2 // 2
+    yield _helper("distance = torch.arange(1 - N, N, device=device)", "position of the key minus that of the query")
+    growth = f"(distance.abs() / {exact:d}).log() / {math.log(MAX_DISTANCE / exact)!r} * {half - exact:d}"
+    yield _helper(f"far = ({exact:d} + ({growth}).long()).clamp(max={half - 1:d})", f"for distances from {exact:d} on")
+    yield _helper(f"bucket = torch.where(distance.abs() < {exact:d}, distance.abs(), far) + {half:d} * (distance > 0)")
+
+
+def _slopes(a: Architecture) -> list[float]:
+    """The slope of every head of ALiBi (Press et al., arXiv:2108.12409), first to last, as BLOOM and MPT compute it.
+
+    With a power of two of heads, head i has 2^(-8(i+1)/H). With other numbers of heads, BLOOM fills up from the slopes
+    of twice the next smaller power of two, MPT takes every other slope of the next larger one.
+    """
+    below = 2 ** int(math.log2(a.H))
+    if below == a.H:
+        return _powers(a.H)
+    if a.family == "mpt":
+        above = _powers(2 * below)
+        return (above[1::2] + above[::2])[: a.H]
+    return _powers(below) + _powers(2 * below)[::2][: a.H - below]
+
+
+def _powers(count: int) -> list[float]:
+    """2^(-8·i/count) for i from 1 to count."""
+    return [2.0 ** (-ALIBI_STRENGTH * (i + 1) / count) for i in range(count)]
+
+
+def _layer_slopes(a: Architecture) -> str:
+    """The code that makes the slopes of all heads: a formula for a power of two of heads, else a list of numbers."""
+    if a.H & (a.H - 1) == 0:
+        return f"2.0 ** (-{ALIBI_STRENGTH} * torch.arange(1, H + 1, device=device) / H)"
+    return f"torch.tensor({_slopes(a)!r}, device=device)"
+
+
+def score_lines(a: Architecture, tokens: int, *, layer: bool) -> Iterator[ProgramLine]:
+    """The timed lines that turn S = Q·Kᵀ into the attention weights A, in the order of the model's own module."""
+    yield from _scale_line(a)
+    yield from _bias_line(a, layer)
+    if a.score_softcap is not None:
+        cap = repr(float(a.score_softcap))
+        yield _on_scores(f"S = S.div_({cap}).tanh_().mul_({cap})", f"softcap: {cap} · tanh(S / {cap})")
+    yield from mask_lines(a, tokens)
+    yield _weights_line(a, layer)
+
+
+def _scale_line(a: Architecture) -> Iterator[ProgramLine]:
+    """The line that scales the scores, by 1/√d_h or by the model's own factor; none for unscaled scores."""
+    scale = a.score_scale
+    if scale.kind == "inverse-sqrt":
+        yield _on_scores("S /= d_h**0.5")
+    if scale.kind == "stated":
+        yield _on_scores(f"S *= {float(scale.factor)!r}", f'as "{scale.field}" says')
+
+
+def _bias_line(a: Architecture, layer: bool) -> Iterator[ProgramLine]:
+    """The line that adds the position bias to the scores; none without one."""
+    if a.position_bias == "relative":
+        # Row i of the scores takes the distances from -i to N - 1 - i: a stretch of `bias` that starts at N - 1 - i.
+        yield _on_scores("S += bias.unfold(-1, N, 1).flip(-2)", "row i: the distances from -i to N - 1 - i")
+    if a.position_bias == "alibi":
+        # Less slope · (position of the query), one number in a whole row, which the softmax does not notice.
+        yield _on_scores("S += slope[:, None, None] * position" if layer else "S += slope * position", "ALiBi")
+
+
+def mask_lines(a: Architecture, tokens: int) -> Iterator[ProgramLine]:
+    """Lines that set hidden scores in S to -inf: later tokens, tokens outside the window, tokens of other chunks.
+
+    Windows and chunks that are no shorter than `tokens` hide nothing, and have no line.
+    """
+    # Compared, not subtracted: a difference of positions would be an N × N table of 8-byte numbers.
+    if a.causal:
+        yield _mask("position > position[:, None]", "no later token")
+    if has_window(a, tokens) and a.causal:
+        yield _mask(f"position[:, None] >= position + {a.window:d}", "nor one before the window")
+    elif has_window(a, tokens):
+        side = ((a.window or 1) - 1) // 2
+        yield _mask(f"position > position[:, None] + {side:d}", "none after the window")
+        yield _mask(f"position[:, None] > position + {side:d}", "nor before it")
+    if has_chunks(a, tokens):
+        yield _mask(f"position // {a.chunk:d} < position[:, None] // {a.chunk:d}", "nor one of an earlier chunk")
+
+
+def has_window(a: Architecture, tokens: int) -> bool:
+    """Whether a sliding window hides any of so many tokens."""
+    return a.window is not None and a.window < (tokens if a.causal else 2 * tokens - 1)
+
+
+def has_chunks(a: Architecture, tokens: int) -> bool:
+    """Whether the text is longer than one chunk of a model that attends within chunks."""
+    return a.chunk is not None and a.chunk < tokens
+
+
+def _weights_line(a: Architecture, layer: bool) -> ProgramLine:
+    """The softmax; a sink is one more score in every row, whose weight is dropped, so that rows sum to less than 1."""
+    makes, last = (None, 2) if layer else ("weights", 1)
+    if "sinks" not in a.flags:
+        return ProgramLine(f"A = torch.softmax(S, dim={last})", makes, ("A",), timed=True)
+    column = "sink[:, None, None].expand(H, N, 1)" if layer else "sink.expand(N, 1)"
+    code = f"A = torch.softmax(torch.cat((S, {column}), dim={last}), dim={last})[..., :N]"
+    return ProgramLine(code, makes, ("A",), "the sink takes a share", timed=True)
+
+
+def _mask(condition: str, comment: str) -> ProgramLine:
+    """The line that hides the scores for which a condition on positions holds."""
+    return _on_scores(f'S.masked_fill_({condition}, float("-inf"))', comment)
+
+
+def _on_scores(code: str, comment: str = "") -> ProgramLine:
+    """A timed line that changes the scores in place."""
+    return ProgramLine(code, None, ("S",), comment, timed=True)
+
+
+def _helper(code: str, comment: str = "") -> ProgramLine:
+    """A line that prepares a variable that is no tensor of the table; its shape stands beside it."""
+    return ProgramLine(code, None, (code.split(" ")[0],), comment)
