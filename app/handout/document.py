@@ -12,6 +12,8 @@ from app.figures.draw import draw_figures
 from app.figures.figures import Arc, Box, Edge, Figure
 from app.sheets.exit_tickets import Ticket
 from app.sheets.variant import Row, Variant
+from app.translation import LANGUAGE
+from app.translation import gettext as _
 
 from .answer_key import answer_text, key_rows, used_sizes
 from .name_language import language_of
@@ -58,9 +60,9 @@ def font_check_document(names: Sequence[str], course: str) -> TypstData:
     Empty texts are left out, equal ones stand there once.
     """
     texts = [_name_data(text) for text in dict.fromkeys((*names, course)) if text]
-    header = {"lang": "en", "title": "–", "course": "", "date": "", "layout": "full", "paper": "a4", "large": False}
+    header = {"title": "–", "course": "", "date": "", "layout": "full", "paper": "a4", "large": False}
     nothing: TypstData = {"figures": "none", "back": None, "variants": [], "sheets": [], "table": None, "keys": []}
-    return {**header, **nothing, "font-check": texts}
+    return {"lang": LANGUAGE, "labels": _labels(), **header, **nothing, "font-check": texts}
 
 
 def _chunks(items: Sequence[T]) -> list[Sequence[T]]:
@@ -76,7 +78,8 @@ def _header(options: HandoutOptions, first: Variant, tickets: Mapping[str, Ticke
     """
     ticket = tickets.get(options.back)
     return {
-        "lang": "en",
+        "lang": LANGUAGE,
+        "labels": _labels(),
         "title": first.title,
         "course": printable_line(options.course),
         "date": printable_line(options.date),
@@ -85,6 +88,25 @@ def _header(options: HandoutOptions, first: Variant, tickets: Mapping[str, Ticke
         "large": options.large,
         "figures": options.figures,
         "back": _back(ticket) if ticket else None,
+    }
+
+
+def _labels() -> dict[str, str]:
+    """Return every text that the template prints by itself, by its key there; the template fills {placeholders}."""
+    return {
+        "name": _("Name"),
+        "continued": _("(continued)"),
+        "matrix": _("Matrix"),
+        "quantity": _("Quantity"),
+        "rows": _("Rows"),
+        "columns": _("Columns"),
+        "count": _("Count"),
+        "sheet": _("Sheet"),
+        "page": _("page {number} of {count}"),
+        "back": _("back"),
+        "key": _("Answer key: {title}"),
+        "wrong": _("Common wrong answers, and the misconceptions behind them"),
+        "qr": _("QR code that opens {link}"),
     }
 
 

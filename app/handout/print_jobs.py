@@ -46,12 +46,14 @@ class PrinterBusyError(HandoutError):
 class PrintJob:
     """One large handout while it is made, and after: ready for download, or with the sentence about what stopped it.
 
-    `teacher_id` is the one teacher who may see it; with None everybody who has the key may.
+    `teacher_id` is the one teacher who may see it; with None everybody who has the key may. `back` is the address of
+    the page it was started from, "" for the page of handouts.
     """
 
     title: str
     sheets: int
     teacher_id: int | None = None
+    back: str = ""
     key: str = field(default_factory=lambda: secrets.token_urlsafe(18))
     documents_done: int = 0
     documents: int = 1
@@ -162,17 +164,17 @@ class HandoutPrinter:
         base_url: str,
         make_sheets: MakeSheets,
         teacher_id: int | None = None,
+        back: str = "",
     ) -> PrintJob:
         """Check that fonts have all letters, start a print job in a thread, and return it without waiting for it.
 
-        `make_sheets` is called in that thread. `title` is shown with the job; only the teacher `teacher_id`
-        may see it, with None everybody who has its key. Expired jobs are deleted. `names` are those that the sheets
-        will carry. Raises HandoutError for a name or course with letters that no font has, PrinterBusyError beyond
-        MAX_PRINT_JOBS.
+        `make_sheets` is called in that thread. `title`, `teacher_id` and `back` are those of PrintJob. Expired jobs are
+        deleted. `names` are those that the sheets will carry. Raises HandoutError for a name or course with letters
+        that no font has, PrinterBusyError beyond MAX_PRINT_JOBS.
         """
         font_check = partial(font_check_document, names, printable_line(options.course))
         self._preview_renderer.render_pdf(font_check)
-        job = PrintJob(title, len(names) or options.sheets, teacher_id)
+        job = PrintJob(title, len(names) or options.sheets, teacher_id, back)
         with self._lock:
             if self._running_jobs >= MAX_PRINT_JOBS:
                 raise PrinterBusyError

@@ -80,6 +80,7 @@ def print_for_class(request: Request, services: ServicesDep, access: StaffActivi
             handout_base_url(request, services.settings),
             partial(_student_sheets, services, access.activity, students, sheet_number),
             access.teacher.id,
+            url_for("show_class_handout", activity_id=access.activity.id),
         )
     except HandoutError as error:
         page = replace(_print_class_page(services, access, students, number, form), problem=str(error))

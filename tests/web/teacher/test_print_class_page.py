@@ -11,13 +11,15 @@ from tests.helpers.print_jobs import finished_print_job
 
 
 def test_a_class_handout_is_for_the_teacher_who_asked_for_it(app: FastAPI) -> None:
-    """Its address alone, with everybody's name behind it, opens nothing: for all others it is not there."""
+    """It leads back to the activity; its address, with everybody's name behind it, opens nothing for others."""
     courses = TwoCourses(app)
     with courses.school.browser(**courses.people["instructor"]) as browser:
         form = {"sheet": "1", "layout": "full"}
         answer = browser.post(courses.path("/activities/{activity_id:int}/handout"), data=form, follow_redirects=False)
         address = answer.headers["location"]
-        assert "Download PDF" in finished_print_job(browser, address)
+        page = finished_print_job(browser, address)
+        assert "Download PDF" in page
+        assert f'href="{courses.path("/activities/{activity_id:int}/handout")}"' in page
         assert browser.get(f"{address}.pdf").content.startswith(b"%PDF")
     for role in ROLES[:-1]:
         with courses.school.browser(**courses.people[role]) as browser:
