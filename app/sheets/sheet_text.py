@@ -33,7 +33,9 @@ class SheetText:
         """The worksheet's title; with another model than its own, a title made from the topic and the model's name."""
         if self.model.key == self.worksheet.model:
             return self.worksheet.title
-        return self.wording.say("titles", self.worksheet.topic, model=self.model.name)
+        titles, topic = self.wording.sections["titles"], self.worksheet.topic
+        is_of_encoder = self.model.architecture.encoder_decoder and f"{topic}-encoder" in titles
+        return self.wording.say("titles", f"{topic}-encoder" if is_of_encoder else topic, model=self.model.name)
 
     @property
     def description(self) -> str:
@@ -187,12 +189,12 @@ def _forms(problem: Problem) -> Mapping[str, Mapping[str, bool]]:
         },
         "latent": {"latent": is_latent},
         "latent-queries": {"latent-queries": "r_q" in sizes},
-        "scale": {"scale-none": a.score_scale.kind == "none"},
+        "scale": {"scale-none": a.score_scale.kind == "none", "scale-stated": a.score_scale.kind == "stated"},
+        "bias": {f"{a.position_bias}-bias": a.position_bias != ""},
         "position-encoding": {
             "rotary-partial": a.rotary is not None and a.rotary.width < width,
             "rotary": a.rotary is not None,
             "positions": a.has_position_table,
-            "alibi": a.position_bias == "alibi",
         },
         "norms": {f"norms-{a.norm_placement}": a.norm_placement in ("pre", "sandwich", "output")},
         "tokens": {
