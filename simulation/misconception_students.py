@@ -10,6 +10,7 @@ import random
 from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 
+from app.shapes.table import Blank
 from app.sheets.variant import Variant
 
 Sizes = SimpleNamespace
@@ -61,15 +62,28 @@ HEAD: Mapping[str, Prediction] = {
     "stored-layout": lambda s: shape(s.d_h, s.d, *QKV),
     "no-output-projection": lambda s: columns(s.d_v, "output"),
     "full-width-values": lambda s: columns(s.d, "values"),
-    "wider-kv-heads": lambda s: columns(s.d // s.G, "keys", "values"),
+    "wider-kv-heads": lambda s: columns(s.d // s.G, "keys", "values") if s.G < s.H else {},
     "all-kv-heads-in-one": lambda s: columns(s.G * s.d_h, "keys", "values") if s.G < s.H else {},
     "width-always-divided": lambda s: columns(s.d // s.H, *QKV, "context"),
     "embedding-table-as-input": lambda s: rows(s.V, "input"),
     "all-heads-stacked": lambda s: shape(s.H * s.asking, s.met, *SCORES),
     "softmax-collapses": lambda s: columns(1, "weights"),
+    "head-count-as-width": lambda s: columns(s.H, *QKV),
+    "layer-for-one-head": lambda s: (
+        columns(s.H * s.d_h, "queries") | columns(s.G * s.d_h, "keys", "values") if layer_is_unlike_model(s) else {}
+    ),
+    "projections-transposed": lambda s: shape(s.d_h, s.asking, "queries") | shape(s.d_h, s.met, "keys", "values"),
+}
+# Scores with the heads side by side, in their columns.
+SCORES_SIDE_BY_SIDE: Mapping[str, Prediction] = {
+    "all-heads-stacked": lambda s: shape(s.asking, s.H * s.met, *SCORES),
+}
+ONLY_LAST: Mapping[str, Prediction] = {
+    "only-last-token-asks": lambda s: rows(1, "queries", *SCORES, "context", "output"),
 }
 PLAIN_HEAD: Mapping[str, Prediction] = {
     **HEAD,
+    **ONLY_LAST,
     "context-for-tokens": lambda s: (
         rows(s.C, "input", *QKV, "context", "output") | shape(s.C, s.C, *SCORES) if s.C else {}
     ),
@@ -79,25 +93,66 @@ CARRIED: Mapping[str, Prediction] = {
     "head-as-wide-as-model": lambda s: columns(s.d, *QKV, "context"),
     "heads-multiply-width": lambda s: columns(s.H * s.d, *QKV, "context"),
     "full-width-values": lambda s: columns(s.d, "values", "context"),
-    "wider-kv-heads": lambda s: columns(s.d // s.G, "keys", "values", "context"),
+    "wider-kv-heads": lambda s: columns(s.d // s.G, "keys", "values", "context") if s.G < s.H else {},
     "all-kv-heads-in-one": lambda s: columns(s.G * s.d_h, "keys", "values", "context") if s.G < s.H else {},
+    "head-count-as-width": lambda s: columns(s.H, *QKV, "context"),
+    "layer-for-one-head": lambda s: (
+        columns(s.H * s.d_h, "queries", "context") | columns(s.G * s.d_h, "keys", "values")
+        if layer_is_unlike_model(s)
+        else {}
+    ),
 }
 CROSS: Mapping[str, Prediction] = {
     **HEAD,
+    **ONLY_LAST,
+    "scores-transposed": lambda s: shape(s.N, s.M, *SCORES),
+    "texts-swapped": lambda s: {
+        **rows(s.N, "queries", "context", "output"),
+        **rows(s.M, "keys", "values"),
+        **shape(s.N, s.M, *SCORES),
+    },
+    "one-text-alone": lambda s: rows(s.M, "keys", "values") | shape(s.M, s.M, *SCORES),
     "context-for-tokens": lambda s: (
         rows(s.C, "input", "encoded", *QKV, "context", "output") | shape(s.C, s.C, *SCORES) if s.C else {}
     ),
 }
+CROSS_OUTPUT_RIGHT: Mapping[str, Prediction] = {
+    "texts-swapped": lambda s: rows(s.N, "queries", "context") | rows(s.M, "keys", "values") | shape(s.N, s.M, *SCORES),
+    "one-text-alone": lambda s: rows(s.N, "queries", "context", "output") | shape(s.N, s.N, *SCORES),
+}
 DECODE: Mapping[str, Prediction] = {
     **HEAD,
+    "scores-transposed": lambda s: shape(s.seen, 1, *SCORES),
+    "new-key-left-out": lambda s: rows(s.seen - 1, "keys", "values") | columns(s.seen - 1, *SCORES),
+    "all-queries-recomputed": lambda s: rows(s.N + 1, "input", "queries", *SCORES, "context", "output"),
+    "only-the-new-key": lambda s: rows(1, "keys", "values") | shape(1, 1, *SCORES),
     "context-for-tokens": lambda s: (
         rows(s.C + 1, "keys", "values") | columns(s.C + 1, *SCORES) if s.C and not s.window else {}
     ),
     "decode-step-square": lambda s: shape(s.N, s.N, *SCORES),
 }
 DECODE_ONES: Mapping[str, Prediction] = {"decode-step-square": lambda s: shape(1, 1, *SCORES)}
+DECODE_INPUT_RIGHT: Mapping[str, Prediction] = {
+    "all-queries-recomputed": lambda s: rows(s.N + 1, "queries", *SCORES, "context", "output"),
+    "context-for-tokens": lambda s: rows(s.C, "keys", "values") | columns(s.C, *SCORES) if s.C else {},
+}
 DECODE_ALL: Mapping[str, Prediction] = {"decode-step-square": lambda s: shape(s.N + 1, s.N + 1, *SCORES)}
 LAYER: Mapping[str, Prediction] = {
+    **ONLY_LAST,
+    "one-head-for-layer": lambda s: (
+        {} if hasattr(s, "r_kv") else columns(s.d_h, "queries", "keys") | columns(s.d_v, "values", "context")
+    ),
+    "shrunken-output-projection": lambda s: columns(s.G * s.d_v, "context") if s.G < s.H else {},
+    "wider-kv-heads": lambda s: columns(s.d // s.G, "keys", "values") if s.G < s.H else {},
+    "projections-transposed": lambda s: {
+        **shape(s.H * s.d_h, s.N, "queries"),
+        **shape(s.G * s.d_h, s.N, "keys"),
+        **shape(s.G * s.d_v, s.N, "values"),
+    },
+    "latent-cache-of-full-keys": lambda s: columns(s.H * (s.d_h + s.d_v), "cache") if hasattr(s, "r_kv") else {},
+    "cache-without-rotary-key": lambda s: columns(s.r_kv, "cache") if hasattr(s, "r_kv") else {},
+    "rotary-key-for-each-head": lambda s: columns(s.H * s.d_rope, "rotary_key") if hasattr(s, "r_kv") else {},
+    "keys-without-rotary-part": lambda s: columns(s.H * (s.d_h - s.d_rope), "keys") if hasattr(s, "r_kv") else {},
     **{key: HEAD[key] for key in ("transposed-product", "model-wide-scores", "elementwise-product", "all-heads-stacked",
                                   "softmax-collapses", "embedding-table-as-input", "input-sliced", "input-repeated")},
     "heads-multiply-width": lambda s: (
@@ -123,6 +178,7 @@ LAYER: Mapping[str, Prediction] = {
     "full-width-values": lambda s: columns(s.d, "values"),
     "one-kv-per-query-head": lambda s: columns(s.H * s.d_h, "keys") | columns(s.H * s.d_v, "values"),
     "width-always-divided": lambda s: (
+        {} if hasattr(s, "r_kv") else
         columns(s.d, "queries", "context") | columns(s.G * (s.d // s.H), "keys", "values")
     ),
     "context-for-tokens": lambda s: (
@@ -132,7 +188,24 @@ LAYER: Mapping[str, Prediction] = {
 WIDE_HEADS_JOINED: Mapping[str, Prediction] = {
     "heads-multiply-width": lambda s: columns(s.H * s.d, "queries") | columns(s.G * s.d, "keys", "values"),
 }
+ROTARY_KEYS_CARRIED: Mapping[str, Prediction] = {
+    "rotary-key-for-each-head": lambda s: (
+        columns(s.H * s.d_rope, "rotary_key") | columns(s.r_kv + s.H * s.d_rope, "cache") if hasattr(s, "r_kv") else {}
+    ),
+    "keys-without-rotary-part": lambda s: (
+        columns(s.H * (s.d_h - s.d_rope), "queries", "keys") if hasattr(s, "r_kv") else {}
+    ),
+}
 MATRICES: Mapping[str, Prediction] = {
+    "one-head-for-layer": lambda s: {**matrix(s.d, s.d_h, "W_Q"), **matrix(s.d, s.d_h, "W_K"),
+                                     **matrix(s.d, s.d_v, "W_V"), **matrix(s.d_v, s.d, "W_O")},
+    "tokens-in-weights": lambda s: {**matrix(s.N, s.H * s.d_h, "W_Q"), **matrix(s.N, s.G * s.d_h, "W_K"),
+                                    **matrix(s.N, s.G * s.d_v, "W_V")},
+    "context-in-weights": lambda s: matrix(s.C * s.H * s.d_v, s.d, "W_O") if s.C else {},
+    "square-head-projection": lambda s: {**matrix(s.d_h, s.d_h, "W_Q"), **matrix(s.d_h, s.d_h, "W_K"),
+                                         **matrix(s.d_h, s.d_v, "W_V")},
+    "feed-forward-four-d": lambda s: {**matrix(s.d, 4 * s.d, "W_gate"), **matrix(s.d, 4 * s.d, "W_up"),
+                                      **matrix(4 * s.d, s.d, "W_down")},
     "heads-multiply-width": lambda s: {
         **matrix(s.d, s.H * s.d, "W_Q"),
         **matrix(s.d, s.G * s.d, "W_K"),
@@ -154,11 +227,18 @@ MATRICES: Mapping[str, Prediction] = {
         **matrix(s.d, s.G * (s.d // s.H), "W_V"),
         **matrix(s.H * (s.d // s.H), s.d, "W_O"),
     },
-    "heads-change-parameters": lambda s: {
+    "heads-change-parameters": lambda s: {} if s.d != s.H * s.d_h else {
         "W_Q.count": s.H * s.d * s.H * s.d_h,
         "W_K.count": s.H * s.d * s.G * s.d_h,
         "W_V.count": s.H * s.d * s.G * s.d_h,
         "W_O.count": s.H * s.H * s.d_h * s.d,
+    },
+}  # fmt: skip
+SQUARE_IN_ALL_HEADS: Mapping[str, Prediction] = {
+    "square-head-projection": lambda s: {
+        **matrix(s.d_h, s.H * s.d_h, "W_Q"),
+        **matrix(s.d_h, s.G * s.d_h, "W_K"),
+        **matrix(s.d_h, s.G * s.d_v, "W_V"),
     },
 }
 WIDE_MATRICES_JOINED: Mapping[str, Prediction] = {
@@ -179,7 +259,13 @@ WALK: Mapping[str, Prediction] = {
         "final", "logits",
     ) if s.C else {},
     "embedding-table-as-input": lambda s: rows(s.V, "embedded"),
+    "only-last-token-asks": lambda s: rows(1, "logits"),
+    "feed-forward-four-d": lambda s: columns(4 * s.d, "gate", "up", "hidden"),
+    "gate-and-up-concatenated": lambda s: columns(2 * s.d_ff, "hidden") if s.gated else {},
+    "angle-per-dimension": lambda s: columns(2 * s.pairs, "angles") if hasattr(s, "pairs") else {},
+    "logits-as-wide-as-model": lambda s: columns(s.d, "logits", "last_logits"),
 }  # fmt: skip
+ONLY_LAST_NORMED: Mapping[str, Prediction] = {"only-last-token-asks": lambda s: rows(1, "final", "logits")}
 
 
 def counted(s: Sizes, attention: int, embedding: int = 0, tied: int = 0) -> FilledSheet:
@@ -191,9 +277,23 @@ def counted(s: Sizes, attention: int, embedding: int = 0, tied: int = 0) -> Fill
     return {**layers, "embedding.count": s.embedding + embedding, **wholes}
 
 
-def attention(s: Sizes, d_h: int) -> int:
-    """The parameters of one layer's attention, with heads so wide: matrices, biases, and norms inside the heads."""
-    widths = {"q": s.H * d_h, "k": s.G * d_h, "v": s.G * d_h, "o": s.d}
+def fed_forward(s: Sizes, feed_forward: int) -> FilledSheet:
+    """A parameter count with another feed-forward block in every layer."""
+    more = s.L * (feed_forward - s.feed_forward)
+    layers = {"feed_forward.count": feed_forward, "all_layers.count": s.all_layers + more}
+    return {
+        **layers,
+        **{f"{key}.count": count + more for key, count in (("total", s.total), ("used", getattr(s, "used", 0)))},
+    }
+
+
+def attention(s: Sizes, d_h: int, heads: int | None = None) -> int:
+    """The parameters of one layer's attention, with heads so wide: matrices, biases, and norms inside the heads.
+
+    Of so many heads, each with its own keys and values, if `heads` is given.
+    """
+    query_heads, kv_heads = (heads, heads) if heads else (s.H, s.G)
+    widths = {"q": query_heads * d_h, "k": kv_heads * d_h, "v": kv_heads * d_h, "o": s.d}
     matrices = s.d * (2 * widths["q"] + widths["k"] + widths["v"])
     return int(matrices + sum(widths[letter] for letter in s.biases) + 2 * d_h * s.normed)
 
@@ -206,16 +306,51 @@ def is_latent(s: Sizes) -> bool:
 COUNT: Mapping[str, Prediction] = {
     "heads-multiply-width": lambda s: {} if is_latent(s) else counted(s, attention(s, s.d)),
     "width-always-divided": lambda s: {} if is_latent(s) else counted(s, attention(s, s.d // s.H)),
+    "one-head-for-layer": lambda s: {} if is_latent(s) else counted(s, attention(s, s.d_h, heads=1)),
+    "context-in-weights": lambda s: counted(s, s.attention + (s.C - 1) * s.H * s.d_v * s.d) if s.C else {},
+    "square-head-projection": lambda s: (
+        {} if is_latent(s) else counted(s, s.attention - (s.d - s.d_h) * (s.H + 2 * s.G) * s.d_h)
+    ),
+    "output-projection-forgotten": lambda s: counted(s, s.attention - s.d * (s.H * s.d_v + ("o" in s.biases))),
+    "gate-forgotten": lambda s: fed_forward(s, s.feed_forward - s.d * s.d_ff) if s.gated and s.plain else {},
+    "feed-forward-four-d": lambda s: (
+        fed_forward(s, s.feed_forward + (4 * s.d - s.d_ff) * s.d * (3 if s.gated else 2)) if s.plain else {}
+    ),
     "heads-change-parameters": lambda s: counted(s, s.H * s.attention) if s.d == s.H * s.d_h else {},
     "one-kv-per-query-head": lambda s: counted(s, s.attention + 2 * (s.H - s.G) * s.d_h * (s.d + ("k" in s.biases))),
     "shrunken-output-projection": lambda s: counted(s, s.attention - s.d * s.d_h * (s.H - s.G)),
-    "positions-are-parameters": lambda s: counted(s, s.attention, embedding=s.C * s.d),
+    "positions-are-parameters": lambda s: counted(s, s.attention, embedding=s.C * s.d) if s.rope_alone else {},
     "tied-embedding-twice": lambda s: counted(s, s.attention, tied=s.V * s.d) if s.tied else {},
 }
 COUNT_OF_A_LAYER: Mapping[str, Prediction] = {
     "heads-change-parameters": lambda s: {"attention.count": s.H * s.attention} if s.d == s.H * s.d_h else {},
 }
+FLOPS = tuple(f"{key}_flops.count" for key in (*QKV, "scores", "context", "output", "feed_forward"))
+BYTES = ("weights_16_bit.count", "weights_8_bit.count", "weights_4_bit.count")
+CACHE = ("cache_16_bit.count", "cache_8_bit.count")
+
+
+def times(factor: int, s: Sizes, *blanks: str) -> FilledSheet:
+    """So many times the right count, in each of these blanks that the sheet has."""
+    counts = {blank: getattr(s, blank.removesuffix(".count"), None) for blank in blanks}
+    return {blank: factor * count for blank, count in counts.items() if count is not None}
+
+
 COSTS: Mapping[str, Prediction] = {
+    "one-head-for-layer": lambda s: {
+        "queries_flops.count": 2 * s.N * s.d * s.d_h,
+        "keys_flops.count": 2 * s.N * s.d * s.d_h,
+        "values_flops.count": 2 * s.N * s.d * s.d_h,
+        "scores_flops.count": 2 * s.N * s.N * s.d_h,
+        "context_flops.count": 2 * s.N * s.N * s.d_h,
+        "output_flops.count": 2 * s.N * s.d_h * s.d,
+        "cache_16_bit.count": 2 * 2 * s.L * s.N * s.d_h,
+        "cache_8_bit.count": 2 * s.L * s.N * s.d_h,
+    },
+    "gate-forgotten": lambda s: {"feed_forward_flops.count": 4 * s.N * s.d * s.d_ff} if s.gated else {},
+    "feed-forward-four-d": lambda s: {"feed_forward_flops.count": (6 if s.gated else 4) * s.N * s.d * 4 * s.d},
+    "bits-for-bytes": lambda s: times(8, s, *BYTES, *CACHE),
+    "all-layers-for-one": lambda s: times(s.L, s, *FLOPS),
     "heads-multiply-width": lambda s: {
         "queries_flops.count": 2 * s.N * s.d * s.H * s.d,
         "keys_flops.count": 2 * s.N * s.d * s.G * s.d,
@@ -280,17 +415,34 @@ CACHE_FOR_ALL_HEADS: Mapping[str, Prediction] = {
         "cache_8_bit.count": 2 * s.L * s.N * s.H * s.d_h,
     }
 }
-PREDICTIONS: Mapping[str, tuple[Mapping[str, Prediction], ...]] = {
-    "single-head": (PLAIN_HEAD, CARRIED),
-    "bidirectional-head": (PLAIN_HEAD, CARRIED),
-    "cross-attention": (CROSS, CARRIED),
-    "decode-step": (DECODE, DECODE_ONES, DECODE_ALL, CARRIED),
-    "attention-layer": (LAYER, WIDE_HEADS_JOINED),
-    "layer-parameters": (MATRICES, WIDE_MATRICES_JOINED),
-    "whole-model": (WALK,),
-    "parameter-count": (COUNT, COUNT_OF_A_LAYER),
-    "costs": (COSTS, CACHE_FOR_ALL_HEADS, CACHE_OF_KEYS_FOR_ALL_HEADS),
+CACHE_OF_ONE_LAYER: Mapping[str, Prediction] = {
+    "cache-forgets-factor": lambda s: {
+        "cache_16_bit.count": 4 * s.N * s.G * s.d_h,
+        "cache_8_bit.count": 2 * s.N * s.G * s.d_h,
+    },
+    "one-head-for-layer": lambda s: {
+        "scores_flops.count": 2 * s.N * s.N * s.d_h,
+        "context_flops.count": 2 * s.N * s.N * s.d_h,
+    },
+    "bits-for-bytes": lambda s: times(8, s, *BYTES),
+    "all-layers-for-one": lambda s: times(s.L, s, "scores_flops.count", "context_flops.count"),
 }
+PREDICTIONS: Mapping[str, tuple[Mapping[str, Prediction], ...]] = {
+    "single-head": (PLAIN_HEAD, CARRIED, SCORES_SIDE_BY_SIDE),
+    "bidirectional-head": (PLAIN_HEAD, CARRIED, SCORES_SIDE_BY_SIDE),
+    "cross-attention": (CROSS, CARRIED, CROSS_OUTPUT_RIGHT, SCORES_SIDE_BY_SIDE),
+    "decode-step": (DECODE, DECODE_ONES, DECODE_ALL, DECODE_INPUT_RIGHT, CARRIED, SCORES_SIDE_BY_SIDE),
+    "attention-layer": (LAYER, WIDE_HEADS_JOINED, ROTARY_KEYS_CARRIED, SCORES_SIDE_BY_SIDE),
+    "layer-parameters": (MATRICES, WIDE_MATRICES_JOINED, SQUARE_IN_ALL_HEADS),
+    "whole-model": (WALK, ONLY_LAST_NORMED),
+    "parameter-count": (COUNT, COUNT_OF_A_LAYER),
+    "costs": (COSTS, CACHE_FOR_ALL_HEADS, CACHE_OF_KEYS_FOR_ALL_HEADS, CACHE_OF_ONE_LAYER),
+}
+
+
+def layer_is_unlike_model(s: Sizes) -> bool:
+    """Whether a layer in place of a head looks other than heads as wide as the model."""
+    return bool(s.H * s.d_h != s.d or s.G != s.H)
 
 
 def right_sheet(variant: Variant) -> FilledSheet:
@@ -301,7 +453,8 @@ def right_sheet(variant: Variant) -> FilledSheet:
 def sizes(variant: Variant) -> Sizes:
     """Everything the formulas use: each symbol's value, each count's right number, and facts of the architecture.
 
-    `asking` is the number of tokens that ask (M in cross-attention, 1 in a decode step), `met` of those they attend to.
+    `asking` is the number of tokens that ask (M in cross-attention, 1 in a decode step), `met` of those they attend to;
+    `seen` is the same within a window.
     """
     architecture, own = variant.architecture, dict(variant.sizes)
     own["asking"] = {"decode-step": 1, "cross-attention": own["M"]}.get(variant.worksheet.topic, own["N"])
@@ -313,6 +466,10 @@ def sizes(variant: Variant) -> Sizes:
         "biases": architecture.biases,
         "normed": architecture.qk_norm_eps is not None,
         "window": architecture.window,
+        "gated": architecture.gated,
+        "rope_alone": architecture.rotary is not None and not architecture.has_position_table,
+        "plain": not architecture.all_sizes.get("E"),
+        "seen": variant.answer(Blank("keys", "rows")) if variant.worksheet.topic == "decode-step" else own["N"],
     }
     return Sizes(**{**counts, **own, **facts})
 

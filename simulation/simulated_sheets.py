@@ -18,6 +18,7 @@ from typing import TypeVar
 from app.grading.follow_through import follow_through
 from app.misconceptions.diagnosis import Diagnosis, diagnose
 from app.misconceptions.predictions import cannot_tell_apart
+from app.misconceptions.slips import is_slip
 from app.shapes.table import Blank
 from app.sheets.library import Library
 from app.sheets.variant import Variant
@@ -37,8 +38,13 @@ TOLD, ALONE, SLIPPED, BOTH, RIGHT, GUESSED = SHARES = (
 )
 # Misconceptions about how matrices lie: whoever holds one transposes what another misconception predicts, too. By key,
 # how the names of the matrices concerned begin ("" is all of them); on sheets of layer parameters, and on all others.
-TRANSPOSES_PARAMETERS = {"stored-layout": ""}
-TRANSPOSES_ACTIVATIONS = {"columns-are-tokens": "", "keys-already-transposed": "keys."}
+TRANSPOSES_PARAMETERS: dict[str, tuple[str, ...]] = {"stored-layout": ("",)}
+TRANSPOSES_ACTIVATIONS: dict[str, tuple[str, ...]] = {
+    "columns-are-tokens": ("",),
+    "keys-already-transposed": ("keys.",),
+    "projections-transposed": ("queries.", "keys.", "values."),
+    "scores-transposed": ("scores.", "weights."),
+}
 PAIRS_PER_SEED = GUESSES_PER_SEED = 10
 
 
@@ -71,9 +77,18 @@ class SimulatedSheet:
 
     @cached_property
     def distinguishable(self) -> list[MisconceptionSheet]:
-        """A sheet for each misconception that this sheet, as the catalogue says, can tell from all others."""
+        """A sheet for each misconception that this sheet, as the catalogue says, can tell from all others.
+
+        A way of holding one that looks like a slip of a digit is left out.
+        """
         hidden = {key for pair in cannot_tell_apart(self.variant.problem) for key in pair}
-        return [(key, sheet) for key, sheet in misconception_sheets(self.variant) if key not in hidden]
+        sheets = misconception_sheets(self.variant)
+        return [(key, sheet) for key, sheet in sheets if key not in hidden and not self._looks_like_a_slip(sheet)]
+
+    def _looks_like_a_slip(self, sheet: FilledSheet) -> bool:
+        """Whether one blank alone is wrong, by a digit."""
+        wrong = [blank for blank, n in sheet.items() if n != self.right[blank]]
+        return len(wrong) == 1 and is_slip(sheet[wrong[0]], self.right[wrong[0]])
 
     @cached_property
     def mentioned_numbers(self) -> list[int]:
@@ -198,13 +213,13 @@ def sample_up_to(chance: random.Random, items: list[T], most: int) -> list[T]:
     return chance.sample(items, min(most, len(items)))
 
 
-def transposed(sheet: FilledSheet, prefix: str) -> FilledSheet:
-    """The sheet with rows and columns exchanged for every matrix whose blanks begin with the prefix.
+def transposed(sheet: FilledSheet, prefixes: tuple[str, ...]) -> FilledSheet:
+    """The sheet with rows and columns exchanged for every matrix whose blanks begin with one of the prefixes.
 
-    Example: transposed({"keys.rows": 100, "keys.columns": 128}, "") == {"keys.rows": 128, "keys.columns": 100}
+    Example: transposed({"keys.rows": 100, "keys.columns": 128}, ("",)) == {"keys.rows": 128, "keys.columns": 100}
     """
     other = {"rows": "columns", "columns": "rows"}
-    fields = {blank: blank.split(".") for blank in sheet if blank.startswith(prefix) and not blank.endswith(".count")}
+    fields = {blank: blank.split(".") for blank in sheet if blank.startswith(prefixes) and not blank.endswith(".count")}
     return {
         blank: sheet[f"{fields[blank][0]}.{other[fields[blank][1]]}"] if blank in fields else n
         for blank, n in sheet.items()

@@ -156,7 +156,7 @@ def misconception_totals(wording: Wording, results: Sequence[SheetResults]) -> t
 
 
 def misconception_name(wording: Wording, key: str) -> str:
-    """A misconception in a few words, such as 'A head is as wide as the model'; its key where it has no name."""
+    """A misconception in a few words, such as 'Head as wide as the model'; its key where it has no name."""
     return str(wording.sections["misconception-names"].get(key, key))
 
 

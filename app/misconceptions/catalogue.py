@@ -22,7 +22,9 @@ from app.shapes.topics import TOPICS
 # Topics by the names that the rows use for them.
 HEADS = tuple(topic.key for topic in TOPICS.values() if topic.subject == "head")
 LAYER, MATRICES, COUNT, COSTS, WALK = "attention-layer", "layer-parameters", "parameter-count", "costs", "whole-model"
+DECODE, CROSS = "decode-step", "cross-attention"
 HEADS_AND_LAYER = (*HEADS, LAYER)
+ALL_TOKENS_AT_ONCE = (*(topic for topic in HEADS if topic != DECODE), LAYER)
 
 
 @dataclass(frozen=True)
@@ -58,17 +60,25 @@ class Misconception:
 
 
 # Symbols that a prediction may use besides those of the sheet. Of the model, as a whole number or None: d/H, each query
-# head's even share of the embedding dimension; d/G, each key/value head's; and the parameters that W_O would have less
-# (a number below zero) with G heads in place of H.
+# head's even share of the embedding dimension; d/G, each key/value head's; 4·d; and by how many parameters one layer's
+# attention or feed-forward block changes (a number below zero if it shrinks) with G heads in W_O in place of H, without
+# W_O, with d_h in place of d rows in W_Q, W_K and W_V, with the context length in the rows of W_O, and without W_gate.
 MODEL_SYMBOLS: Mapping[str, Callable[[Architecture], int | None]] = {
+    "one": lambda _a: 1,
+    "four_d": lambda a: 4 * a.d,
     "d_per_head": lambda a: None if a.d % a.H else a.d // a.H,
     "d_per_kv_head": lambda a: None if a.d % a.G else a.d // a.G,
     "W_O_change": lambda a: (a.G - a.H) * a.d * a.d_v,
+    "without_W_O": lambda a: -(a.H * a.d_v + ("o" in a.biases)) * a.d,
+    "square_W_QKV": lambda a: (a.d_h - a.d) * (a.H * a.d_h + a.G * a.d_h + a.G * a.d_v),
+    "context_in_W_O": lambda a: None if a.C is None else (a.C - 1) * a.H * a.d_v * a.d,
+    "without_W_gate": lambda a: -a.d * a.d_ff,
 }
-# Of the blank that is written into: its right number; half of that, rounded down; the right number of the other side of
-# the same matrix; and H - 1 times the count of all attention parameters, zero on a sheet that has no such count.
+# Of the blank that is written into: its right number; one less; half of it, rounded down; the right number of the other
+# side of the same matrix; and H - 1 times the count of all attention parameters, zero on a sheet without such a count.
 BLANK_SYMBOLS: Mapping[str, Callable[[Problem, Blank], int]] = {
     "right": lambda problem, blank: problem.key[blank],
+    "one_less": lambda problem, blank: problem.key[blank] - 1,
     "half": lambda problem, blank: problem.key[blank] // 2,
     "other_side": lambda problem, blank: problem.key.get(blank.transposed, problem.key[blank]),
     "other_heads": lambda problem, _blank: (problem.sizes["H"] - 1) * problem.key.get(Blank("attention", "count"), 0),
@@ -95,6 +105,39 @@ def _has_grouped_queries(architecture: Architecture) -> bool:
     return architecture.G != architecture.H
 
 
+def _has_latent_attention(architecture: Architecture) -> bool:
+    """Whether keys and values are computed from one latent of each token."""
+    return "r_kv" in architecture.all_sizes
+
+
+def _has_experts(architecture: Architecture) -> bool:
+    """Whether the model is a mixture of experts."""
+    return "E" in architecture.all_sizes
+
+
+def _is_no_even_share(architecture: Architecture) -> bool:
+    """Whether the config states a head dimension other than d/H; a latent's parts are no question of shares."""
+    return architecture.H * architecture.d_h != architecture.d and not _has_latent_attention(architecture)
+
+
+def _has_layer_unlike_model(architecture: Architecture) -> bool:
+    """Whether the heads of a layer, side by side, differ from the embedding in width, for queries or for keys.
+
+    Elsewhere a layer in place of a head looks just like heads as wide as the model.
+    """
+    return architecture.H * architecture.d_h != architecture.d or architecture.G != architecture.H
+
+
+def _counted(part: str, change: str) -> dict[str, str]:
+    """Overrides of a parameter count in which one layer's part changes, and all layers and the total with it."""
+    return {f"{part}.count": f"right + {change}", **_each(f"right + L*{change}", "all_layers.count", *_WHOLE)}
+
+
+def _has_context_length(architecture: Architecture) -> bool:
+    """Whether the config states the longest input."""
+    return architecture.C is not None
+
+
 def _has_rope_alone(architecture: Architecture) -> bool:
     """Whether positions come from RoPE and from no table."""
     return architecture.rotary is not None and not architecture.has_position_table
@@ -107,10 +150,14 @@ _KV_COLUMNS = _QKV_COLUMNS[1:]
 _PRODUCTS = [f"{row}.{field}" for row in ("scores", "weights") for field in MATRIX_FIELDS]
 _PRODUCT_ROWS, _PRODUCT_COLUMNS = _PRODUCTS[::2], _PRODUCTS[1::2]
 _INPUT_COLUMNS = ("input.columns", "encoded.columns")
+_QUERY_SIDE = ("queries.rows", "scores.rows", "weights.rows", "context.rows", "output.rows")
+_KEY_SIDE = ("keys.rows", "values.rows", "scores.columns", "weights.columns")
+_WEIGHTS_BYTES = ("weights_16_bit.count", "weights_8_bit.count", "weights_4_bit.count")
 _FLOPS = [f"{key}_flops.count" for key in ("queries", "keys", "values", "scores", "context", "output", "feed_forward")]
 _WHOLE = ("total.count", "used.count")  # all parameters of a model, and those used for one token
 _CACHE = ("cache_16_bit.count", "cache_8_bit.count")
 _AS_WIDE_AS_MODEL = {"d_h": "d", "d_v": "d"}
+_ONE_HEAD = {"H": "one", "G": "one"}
 _EVEN_SHARES = {"d_h": "d_per_head", "d_v": "d_per_head"}
 
 # The keys stand in the wording, in students' records and in the API.
@@ -173,7 +220,10 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
     Misconception(
         "wider-kv-heads",
         "shared",
-        _on(HEADS, *_with_or_without_context(_each("d_per_kv_head", *_KV_COLUMNS))),
+        {
+            **_on(HEADS, *_with_or_without_context(_each("d_per_kv_head", *_KV_COLUMNS))),
+            **_on((LAYER,), Prediction(_each("d_per_kv_head", *_KV_COLUMNS))),
+        },
         _has_grouped_queries,
     ),
     Misconception(
@@ -186,14 +236,9 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
         "shrunken-output-projection",
         "shared",
         {
+            **_on((LAYER,), Prediction({"context.columns": "G*d_v"})),
             **_on((MATRICES,), Prediction({"W_O.rows": "G*d_v", "W_O.count": "G*d_v*d"})),
-            **_on(
-                (COUNT,),
-                Prediction(
-                    {"attention.count": "right + W_O_change", "all_layers.count": "right + L*W_O_change"}
-                    | _each("right + L*W_O_change", *_WHOLE)
-                ),
-            ),
+            **_on((COUNT,), Prediction(_counted("attention", "W_O_change"))),
             **_on((COSTS,), Prediction({"output_flops.count": "2*N*G*d_v*d"})),
         },
         _has_grouped_queries,
@@ -202,18 +247,28 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
         "width-always-divided",
         "width",
         _on((*HEADS_AND_LAYER, MATRICES, COUNT, COSTS), Prediction(substitutions=_EVEN_SHARES)),
+        _is_no_even_share,
     ),
     Misconception(
         "context-for-tokens",
         "input",
-        _on((*HEADS_AND_LAYER, WALK, COSTS), Prediction(substitutions={"N": "C", "M": "C"})),
+        {
+            **_on((*HEADS_AND_LAYER, WALK, COSTS), Prediction(substitutions={"N": "C", "M": "C"})),
+            # In a decode step a cache padded to the context length is full with the new token in it.
+            **_on((DECODE,), Prediction(_each("C", *_KEY_SIDE)), Prediction(substitutions={"N": "C"})),
+        },
+        _has_context_length,
     ),
     Misconception(
         "embedding-table-as-input",
         "input",
         {**_on(HEADS_AND_LAYER, Prediction({"input.rows": "V"})), **_on((WALK,), Prediction({"embedded.rows": "V"}))},
     ),
-    Misconception("all-heads-stacked", "scores", _on(HEADS_AND_LAYER, Prediction(_each("H*right", *_PRODUCT_ROWS)))),
+    Misconception(
+        "all-heads-stacked",
+        "scores",
+        _on(HEADS_AND_LAYER, *(Prediction(_each("H*right", *sides)) for sides in (_PRODUCT_ROWS, _PRODUCT_COLUMNS))),
+    ),
     Misconception("softmax-collapses", "scores", _on(HEADS_AND_LAYER, Prediction({"weights.columns": "1"}))),
     Misconception("scale-by-model-width", "scores"),  # no sheet asks what the scores are divided by
     Misconception(
@@ -256,6 +311,7 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
             Prediction({_CACHE[0]: "2*H*L*N*d_h + 2*H*L*N*d_v", _CACHE[1]: "H*L*N*d_h + H*L*N*d_v"}),
             Prediction(_each("half", *_CACHE)),
             Prediction({_CACHE[0]: "2*H*L*N*d_h", _CACHE[1]: "H*L*N*d_h"}),
+            Prediction({_CACHE[0]: "2*N*G*d_h + 2*N*G*d_v", _CACHE[1]: "N*G*d_h + N*G*d_v"}),
         ),
     ),
     Misconception("flops-are-macs", "costs", _on((COSTS,), Prediction(_each("half", *_FLOPS)))),
@@ -265,13 +321,222 @@ MISCONCEPTIONS: tuple[Misconception, ...] = (
         _on((COUNT,), Prediction(_each("right + V*d", *_WHOLE))),
         lambda architecture: architecture.tied_embeddings,
     ),
+    # From here on: reasoned from what each sheet makes easy to mix up, where no source is named.
+    Misconception(
+        # Seen in ai.stackexchange.com/q/40592: the heads of all 2048 tokens, flattened, are the rows of one matrix, and
+        # LLaMA 7B has 205 billion parameters.
+        "context-in-weights",
+        "parameters",
+        {
+            **_on((MATRICES,), Prediction({"W_O.rows": "C*H*d_v", "W_O.count": "C*H*d_v*d"})),
+            **_on((COUNT,), Prediction(_counted("attention", "context_in_W_O"))),
+        },
+        _has_context_length,
+    ),
+    # The shape of the activation (a row for each token) written for the weights that make it.
+    Misconception(
+        "tokens-in-weights",
+        "parameters",
+        _on(
+            (MATRICES,),
+            Prediction(
+                _each("N", "W_Q.rows", "W_K.rows", "W_V.rows")
+                | {"W_Q.count": "N*H*d_h", "W_K.count": "N*G*d_h", "W_V.count": "N*G*d_v"}
+            ),
+        ),
+    ),
+    # "The head works in d_h" taken to hold on both sides of its projection; seen in the same question as above.
+    Misconception(
+        "square-head-projection",
+        "parameters",
+        {
+            **_on(
+                (MATRICES,),
+                Prediction(
+                    _each("d_h", "W_Q.rows", "W_K.rows", "W_Q.columns", "W_K.columns", "W_V.rows")
+                    | {"W_V.columns": "d_v", "W_V.count": "d_h*d_v"}
+                    | _each("d_h*d_h", "W_Q.count", "W_K.count")
+                ),
+                Prediction(
+                    _each("d_h", "W_Q.rows", "W_K.rows", "W_V.rows")
+                    | {"W_Q.count": "H*d_h*d_h", "W_K.count": "G*d_h*d_h", "W_V.count": "G*d_h*d_v"}
+                ),
+            ),
+            **_on((COUNT,), Prediction(_counted("attention", "square_W_QKV"))),
+        },
+        lambda architecture: not _has_latent_attention(architecture),
+    ),
+    # "Attention has Q, K and V": three matrices are counted.
+    Misconception(
+        "output-projection-forgotten",
+        "parameters",
+        _on((COUNT,), Prediction(_counted("attention", "without_W_O"))),
+    ),
+    # The block of 2017 has two matrices, and textbooks show that one.
+    Misconception(
+        "gate-forgotten",
+        "feed-forward",
+        {
+            **_on((COUNT,), Prediction(_counted("feed_forward", "without_W_gate"))),
+            **_on((COSTS,), Prediction({"feed_forward_flops.count": "4*N*d*d_ff"})),
+        },
+        lambda architecture: architecture.gated and not _has_experts(architecture),
+    ),
+    # Four times the width, as in the Transformer of 2017, BERT and GPT-2, where this config states another.
+    Misconception(
+        "feed-forward-four-d",
+        "feed-forward",
+        _on((MATRICES, WALK, COUNT, COSTS), Prediction(substitutions={"d_ff": "four_d"})),
+        lambda architecture: architecture.d_ff != 4 * architecture.d and not _has_experts(architecture),
+    ),
+    # Gate and up are stored in one matrix by several frameworks (gate_up_proj), whose result is split and multiplied.
+    Misconception(
+        "gate-and-up-concatenated",
+        "feed-forward",
+        _on((WALK,), Prediction({"hidden.columns": "2*d_ff"})),
+        lambda architecture: architecture.gated,
+    ),
+    # Code repeats the angles so that cos and sin are as wide as the head; there is one angle for two dimensions.
+    Misconception(
+        "angle-per-dimension",
+        "width",
+        _on((WALK,), Prediction({"angles.columns": "2*pairs"})),
+        lambda architecture: architecture.rotary is not None,
+    ),
+    # The last vectors are taken for the prediction itself.
+    Misconception(
+        "logits-as-wide-as-model", "back", _on((WALK,), Prediction(_each("d", "logits.columns", "last_logits.columns")))
+    ),
+    # The 32 of "32 heads" is the number at hand when a width is asked.
+    Misconception("head-count-as-width", "width", _on(HEADS, *_with_or_without_context(_each("H", *_QKV_COLUMNS)))),
+    Misconception(
+        "one-head-for-layer",
+        "width",
+        {
+            **_on((LAYER, MATRICES, COUNT), Prediction(substitutions=_ONE_HEAD)),
+            **_on(
+                (COSTS,),
+                Prediction(substitutions=_ONE_HEAD),
+                Prediction({"scores_flops.count": "2*N*N*d_h", "context_flops.count": "2*N*N*d_v"}),
+            ),
+        },
+        lambda architecture: not _has_latent_attention(architecture),
+    ),
+    Misconception(
+        "layer-for-one-head",
+        "width",
+        _on(
+            HEADS,
+            Prediction({"queries.columns": "H*d_h", "keys.columns": "G*d_h", "values.columns": "G*d_v"}),
+            Prediction(
+                {"queries.columns": "H*d_h", "keys.columns": "G*d_h", "values.columns": "G*d_v"}
+                | {"context.columns": "H*d_v"}
+            ),
+        ),
+        _has_layer_unlike_model,
+    ),
+    # "The model predicts the next token" is heard as: only the last position is computed.
+    Misconception(
+        "only-last-token-asks",
+        "tokens",
+        {
+            **_on(ALL_TOKENS_AT_ONCE, Prediction(_each("1", *_QUERY_SIDE))),
+            **_on((WALK,), Prediction({"logits.rows": "1"}), Prediction(_each("1", "final.rows", "logits.rows"))),
+        },
+    ),
+    Misconception("projections-transposed", "tokens", _on(HEADS_AND_LAYER, Prediction(transposed=_QKV))),
+    # In a decode step one of the two sides is 1, in cross-attention the two texts differ: KQᵀ shows where N×N hides it.
+    Misconception("scores-transposed", "scores", _on((DECODE, CROSS), Prediction(transposed=("scores", "weights")))),
+    Misconception(
+        "texts-swapped",
+        "scores",
+        _on(
+            (CROSS,),
+            Prediction(_each("N", *_QUERY_SIDE) | _each("M", *_KEY_SIDE)),
+            Prediction(_each("N", *_QUERY_SIDE[:-1]) | _each("M", *_KEY_SIDE)),
+        ),
+    ),
+    # Self-attention, of the decoder or of the encoder, in place of cross-attention.
+    Misconception(
+        "one-text-alone",
+        "scores",
+        _on((CROSS,), Prediction(_each("M", *_KEY_SIDE)), Prediction(_each("N", *_QUERY_SIDE))),
+    ),
+    # Off by one: the new token's own key and value are left out.
+    Misconception("new-key-left-out", "cache", _on((DECODE,), Prediction(_each("one_less", *_KEY_SIDE)))),
+    # The cache is forgotten: every token is processed again.
+    Misconception(
+        "all-queries-recomputed",
+        "cache",
+        _on(
+            (DECODE,),
+            Prediction(_each("N + 1", "input.rows", *_QUERY_SIDE)),
+            Prediction(_each("N + 1", *_QUERY_SIDE)),
+        ),
+    ),
+    Misconception("only-the-new-key", "cache", _on((DECODE,), Prediction(_each("1", *_KEY_SIDE)))),
+    # The cache of multi-head attention expected from latent attention, which exists to avoid it (arXiv:2405.04434).
+    Misconception(
+        "latent-cache-of-full-keys",
+        "cache",
+        _on((LAYER,), Prediction({"cache.columns": "H*d_h + H*d_v"})),
+        _has_latent_attention,
+    ),
+    Misconception(
+        "cache-without-rotary-key",
+        "cache",
+        _on((LAYER,), Prediction({"cache.columns": "r_kv"})),
+        _has_latent_attention,
+    ),
+    Misconception(
+        "rotary-key-for-each-head",
+        "shared",
+        _on(
+            (LAYER,),
+            Prediction({"rotary_key.columns": "H*d_rope"}),
+            Prediction({"rotary_key.columns": "H*d_rope", "cache.columns": "r_kv + H*d_rope"}),
+        ),
+        _has_latent_attention,
+    ),
+    Misconception(
+        "keys-without-rotary-part",
+        "width",
+        _on(
+            (LAYER,),
+            Prediction({"keys.columns": "H*d_nope"}),
+            Prediction(_each("H*d_nope", "queries.columns", "keys.columns")),
+        ),
+        _has_latent_attention,
+    ),
+    Misconception(
+        "bits-for-bytes",
+        "costs",
+        _on(
+            (COSTS,),
+            Prediction(_each("8*right", *_WEIGHTS_BYTES, *_CACHE)),
+            Prediction(_each("8*right", *_WEIGHTS_BYTES)),
+        ),
+    ),
+    # The sheet counts one layer's operations, and the bytes of the whole model.
+    Misconception(
+        "all-layers-for-one",
+        "costs",
+        _on(
+            (COSTS,),
+            Prediction(_each("L*right", *_FLOPS)),
+            Prediction(_each("L*right", "scores_flops.count", "context_flops.count")),
+        ),
+    ),
 )
 
 
 # The groups that students see by name, in the order in which they are met; each with the keys of its misconceptions.
 MISCONCEPTION_GROUPS: Mapping[str, tuple[str, ...]] = {
     group: tuple(misconception.key for misconception in MISCONCEPTIONS if misconception.group == group)
-    for group in ("input", "width", "tokens", "scores", "back", "shared", "cache", "parameters", "costs")
+    for group in (
+        *("input", "width", "tokens", "scores", "back", "shared", "cache"),
+        *("parameters", "feed-forward", "costs"),
+    )
 }
 _GROUP_OF = {misconception.key: misconception.group for misconception in MISCONCEPTIONS}
 

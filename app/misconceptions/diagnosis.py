@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import combinations
 
-from app.misconceptions.predictions import Expectation, expectations
+from app.misconceptions.predictions import Expectation, confirmed_expectations, expectations
 from app.misconceptions.slips import is_single_slip, is_slip
 from app.shapes.consistency import Values
 from app.shapes.problem import Problem
@@ -40,10 +40,11 @@ class _Answers:
     wrong: Values
     following: frozenset[Blank] = frozenset()
 
-    def explained_by(self, expectation: Expectation) -> frozenset[Blank]:
-        """The blanks in which exactly the predicted wrong number stands; none if all of these follow from others."""
-        confirmed = _confirmed(expectation, self.wrong)
-        return frozenset() if confirmed <= self.following else confirmed
+    @property
+    def candidates(self) -> list[tuple[Expectation, frozenset[Blank]]]:
+        """The expectations that explain wrong blanks, with these; none of which all the blanks follow from others."""
+        confirmed = confirmed_expectations(self.problem, self.wrong)
+        return [(e, explained) for e, explained in confirmed if not explained <= self.following]
 
 
 @dataclass(frozen=True)
@@ -95,9 +96,8 @@ def _diagnosis_of(problem: Problem, fit: _Fit) -> Diagnosis:
 
 def _fits_alone(answers: _Answers) -> Iterator[_Fit]:
     """A fit for each single expectation that explains a wrong blank."""
-    for expectation in expectations(answers.problem):
-        if explained := answers.explained_by(expectation):
-            yield from _fit(answers, (expectation,), explained)
+    for expectation, explained in answers.candidates:
+        yield from _fit(answers, (expectation,), explained)
 
 
 def _fits_of_two(answers: _Answers) -> Iterator[_Fit]:
@@ -107,8 +107,7 @@ def _fits_of_two(answers: _Answers) -> Iterator[_Fit]:
     explains.
     """
     problem, wrong = answers.problem, answers.wrong
-    candidates = [(e, explained) for e in expectations(problem) if (explained := answers.explained_by(e))]
-    for (first, by_first), (second, by_second) in combinations(candidates, 2):
+    for (first, by_first), (second, by_second) in combinations(answers.candidates, 2):
         if first.misconception == second.misconception or by_first <= by_second or by_second <= by_first:
             continue
         explained = by_first.union(by_second, _worked_out_with_both(problem, wrong, first, second))

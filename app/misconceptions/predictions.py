@@ -41,6 +41,26 @@ def expectations(problem: Problem) -> tuple[Expectation, ...]:
     return tuple(expectation for each in applicable for expectation in _expectations_of(each, problem, sizes))
 
 
+@lru_cache(maxsize=PROBLEMS_REMEMBERED)
+def _expectations_by_answer(problem: Problem) -> Mapping[tuple[Blank, int], list[int]]:
+    """For each wrong number in a blank, the places in `expectations` of those that predict it."""
+    by_answer: dict[tuple[Blank, int], list[int]] = {}
+    for place, expectation in enumerate(expectations(problem)):
+        for answer in expectation.wrong_answers.items():
+            by_answer.setdefault(answer, []).append(place)
+    return by_answer
+
+
+def confirmed_expectations(problem: Problem, values: Values) -> list[tuple[Expectation, frozenset[Blank]]]:
+    """The expectations that agree with `values` in some blank, in catalogue order, each with these blanks."""
+    by_answer, expected = _expectations_by_answer(problem), expectations(problem)
+    blanks: dict[int, list[Blank]] = {}
+    for answer in values.items():
+        for place in by_answer.get(answer, ()):
+            blanks.setdefault(place, []).append(answer[0])
+    return [(expected[place], frozenset(blanks[place])) for place in sorted(blanks)]
+
+
 def _expectations_of(misconception: Misconception, problem: Problem, sizes: Mapping[str, int]) -> list[Expectation]:
     """One Expectation for each way in which a misconception fills in the problem, in the order of its predictions.
 
@@ -110,12 +130,12 @@ def _model_sizes(architecture: Architecture) -> dict[str, int]:
 def cannot_tell_apart(problem: Problem) -> tuple[tuple[str, str], ...]:
     """Pairs of keys of misconceptions that this sheet can't tell apart; (key, "right") for one that doesn't show on it.
 
-    The latter come first: those of the topic that don't apply to the model, change nothing, or change a single blank by
-    no more than a slip of a digit. Two others are a pair if they fill in the whole sheet alike in one of their ways.
+    The latter come first: those that apply to the topic and the model and yet change nothing, or a single blank by no
+    more than a slip of a digit. Two others are a pair if they fill in the whole sheet alike in one of their ways.
     """
     expected = expectations(problem)
     shown = {e.misconception for e in expected if not is_single_slip(problem.key, e.wrong_answers)}
-    of_topic = (misconception.key for misconception in MISCONCEPTIONS if problem.topic in misconception.predictions)
+    of_topic = (m.key for m in MISCONCEPTIONS if problem.topic in m.predictions and m.applies_to(problem.architecture))
     hidden = [(key, "right") for key in of_topic if key not in shown]
     return (*hidden, *dict.fromkeys(_alike(expected)))
 

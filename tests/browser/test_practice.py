@@ -49,15 +49,15 @@ def test_three_sheets_in_a_row_and_the_record_survives_a_reload(page: Page, libr
     """Missed, made good, and a step further; the same sheet and group states after a reload and from the menu."""
     page.get_by_role("link", name="Practice").click()
     first = go_on(page, library, "softmax-collapses")
-    expect(page.locator(".why")).to_have_text("This sheet comes back to something you missed: What the scores compare.")
-    assert state(page, "What the scores compare") == "again"
+    expect(page.locator(".why")).to_have_text("This sheet comes back to something you missed: Scores and weights.")
+    assert state(page, "Scores and weights") == "again"
     second = go_on(page, library)
     third = go_on(page, library)
     assert len({first.code, second.code, third.code}) == 3
     expect(page.locator(".why")).to_have_text("New level: One head, in symbols.")
     fourth = sheet_on(page, library)
     page.reload()
-    assert (sheet_on(page, library), state(page, "What the scores compare")) == (fourth, "growing")
+    assert (sheet_on(page, library), state(page, "Scores and weights")) == (fourth, "growing")
     page.goto("/")
     page.get_by_role("link", name="Practice").click()
     assert (sheet_on(page, library), state(page, "What a head reads")) == (fourth, "solid")

@@ -27,7 +27,17 @@ LIBRARY = load_library(PROJECT / "worksheets")
 SHEETS = list(map(LIBRARY.variant, LIBRARY.worksheets))
 ON_EACH_SHEET = pytest.mark.parametrize("sheet", SHEETS, ids=lambda sheet: sheet.worksheet.key)
 # What each number of the sheet in letters is in its letters: T tokens, h heads; what is not here is some other product.
-LETTERS = {100: "T", 4096: "d", 128: "d_h", 32 * 4096: "h*d", 3200: "h*T", 1: "d/d", 32000: "320*T", 2048: "16*d_h"}
+LETTERS = {
+    100: "T",
+    4096: "d",
+    128: "d_h",
+    32 * 4096: "h*d",
+    3200: "h*T",
+    1: "d/d",
+    32000: "320*T",
+    2048: "16*d_h",
+    32: "h",
+}
 
 
 def texts(variant: Variant, boxes: FilledSheet) -> dict[str, str]:
@@ -114,11 +124,11 @@ def test_each_level_says_something_else(sheet: Variant) -> None:
 
 
 def test_every_misconception_has_a_hint_of_its_own(library: Library) -> None:
-    """Thirty, unlike each other and unlike the nudge, without a digit, and one sentence or two that end."""
+    """All unlike each other and unlike the nudge, without a digit, and one sentence or two that end."""
     found = {
         misconception.key: library.wording.misconception(misconception.key, "hint") for misconception in MISCONCEPTIONS
     }
-    assert len(set(found.values())) == 30
+    assert len(set(found.values())) == len(MISCONCEPTIONS)
     assert not [key for key, sentence in found.items() if re.search(r"\d", sentence) or sentence[-1] not in ".?"]
     assert not [key for key, sentence in found.items() if sentence == library.wording.misconception(key, "nudge")]
 
@@ -244,8 +254,8 @@ def test_on_a_sheet_with_tokens_as_columns_the_other_convention_is_the_other_one
     variant = library.variant("columns-qwen3-0.6b")
     report = dict(misconception_reports(variant))["columns-are-tokens"]
     assert report.diagnosis is not None
-    assert report.diagnosis.message.endswith("On this sheet tokens are columns.")
-    assert "column of the input" in hinted(variant, report)[1].message
+    assert report.diagnosis.message.endswith("each token is a column.")
+    assert "one column is" in hinted(variant, report)[1].message
 
 
 def all_sheets() -> Iterator[Variant]:

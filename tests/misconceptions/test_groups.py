@@ -9,7 +9,7 @@ from app.sheets.library import Library
 
 
 def test_every_misconception_belongs_to_exactly_one_group() -> None:
-    """All thirty, each once, and nothing else."""
+    """All of them, each once, and nothing else."""
     grouped = Counter(
         misconception for misconceptions in MISCONCEPTION_GROUPS.values() for misconception in misconceptions
     )

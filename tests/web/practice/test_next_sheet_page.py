@@ -66,7 +66,7 @@ def test_practice_opens_with_a_sheet_and_comes_back_to_it(client: TestClient, li
     first = client.get("/practice")
     assert urlsplit(str(first.url)).path == "/sheet"
     assert Page(first.text).text("button", id="another") == "Skip"
-    assert group_state(first, "What the scores compare") == "new"
+    assert group_state(first, "Scores and weights") == "new"
     assert "Two correct sheets in a row move you up a level" in first.text
     assert first.text.count("<option ") == 10
     assert client.get("/practice").url == first.url
@@ -95,7 +95,7 @@ def test_two_right_sheets_lead_a_level_up(client: TestClient, library: Library) 
     assert sheet_on(page, library).worksheet.key == "letters-llama-7b"
     assert "New level: One head, in symbols." in page.text
     assert [result.right for result in record_of(client).results] == [True, True]
-    assert group_state(page, "What the scores compare") == "growing"
+    assert group_state(page, "Scores and weights") == "growing"
 
 
 def test_what_was_missed_first_comes_back_though_it_was_put_right(client: TestClient, library: Library) -> None:
@@ -105,12 +105,12 @@ def test_what_was_missed_first_comes_back_though_it_was_put_right(client: TestCl
     client.post("/sheet/check", data=form(variant, truth(variant)))
     page = client.post("/practice", data=form(variant, truth(variant)))
     assert record_of(client).results == (SheetResult(variant.code, False, ("softmax-collapses",)),)
-    assert "This sheet comes back to something you missed: What the scores compare." in page.text
-    assert group_state(page, "What the scores compare") == "again"
+    assert "This sheet comes back to something you missed: Scores and weights." in page.text
+    assert group_state(page, "Scores and weights") == "again"
     variant = sheet_on(page, library)
     client.post("/sheet/check", data=form(variant, truth(variant)))
     answered = client.post("/practice", data=form(variant, truth(variant)))
-    assert group_state(answered, "What the scores compare") == "growing"
+    assert group_state(answered, "Scores and weights") == "growing"
 
 
 def test_a_sheet_checked_row_by_row_counts_as_a_whole(client: TestClient, library: Library) -> None:

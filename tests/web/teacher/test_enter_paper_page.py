@@ -76,7 +76,7 @@ def test_the_attempt_is_in_the_results_and_in_the_exports(app: FastAPI) -> None:
     classroom.enter(f"1017: {WIDE_TEXT}")
     results = classroom.get(f"{classroom.path}/results")
     assert "Kim Lee" in results
-    assert "A head is as wide as the model" in results
+    assert "Head as wide as the model" in results
     assert "4096" in classroom.get(f"{classroom.path}/results/{classroom.listed('Kim Lee').id}")
     rows = list(
         csv.reader(

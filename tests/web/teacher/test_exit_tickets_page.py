@@ -63,5 +63,5 @@ def test_muddy_points_stand_beside_misconceptions(app: FastAPI) -> None:
     classroom = classroom_with_tickets(app, anonymous=True)
     classroom.hand_in(classroom.student("Ned"), WIDE)
     page = classroom.page("/tickets")
-    assert ["A head is as wide as the model", "1"] in table_rows(page)
+    assert ["Head as wide as the model", "1"] in table_rows(page)
     assert page.text("h2", id="q-muddiest").endswith("3")
