@@ -12,7 +12,7 @@ from app.sheets.variant import Row, Variant
 
 from .symbol_pieces import SymbolSplitter, write_working
 
-MAX_WRONG_SHAPES = 7  # of one row; the most telling come first
+MAX_WRONG_SHAPES = 6  # of one row, so that a key fits on a page; the most telling come first
 
 
 def key_rows(variant: Variant) -> list[dict[str, Any]]:

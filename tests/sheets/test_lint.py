@@ -58,10 +58,10 @@ def test_a_title_with_another_number_or_model_is_reported(library: Library, tmp_
 
 
 def test_what_a_model_must_hide_is_told_but_not_to_be_mended(capsys: pytest.CaptureFixture[str]) -> None:
-    """LLaMA 7B has no grouped queries; the command ends well all the same."""
+    """The heads of Mistral 7B, concatenated, are as wide as the model; the command ends well all the same."""
     cli.main(["check-worksheets"])
     out = capsys.readouterr().out
-    assert "llama-7b: With LLaMA 7B these misconceptions cannot be seen, whatever the number of tokens:" in out
+    assert "layer-mistral-7b: With Mistral 7B these misconceptions cannot be seen" in out
     assert out.endswith(f"Checked {len(load_library(PROJECT / 'worksheets').worksheets)} worksheets; to fix: 0.\n")
 
 

@@ -96,7 +96,7 @@ def test_the_page_shows_marks_and_who_is_in(app: FastAPI) -> None:
     text = all_text(page)
     assert "Stored: 1." in text
     assert "11 of 14" in text
-    assert "How many numbers does one head work with" in text
+    assert "Does it also compute queries, keys and values of that size?" in text
     there = {" ".join("".join(texts).split()): attributes["data-in"] for attributes, texts in page.find("li")
              if "data-in" in attributes}  # fmt: skip
     assert [name for name, state in there.items() if state == "yes"] == ["✓ Kim Lee 1017, handed in"]
