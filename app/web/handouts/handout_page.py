@@ -23,11 +23,12 @@ from app.shapes.requirements import TopicError
 from app.sheets.exit_tickets import Ticket
 from app.sheets.library import Library
 from app.sheets.seeds import SeedError
-from app.sheets.worksheet import Model, Worksheet, WorksheetError
+from app.sheets.worksheet import Worksheet, WorksheetError
 from app.web.handouts.handout_form import HandoutForm, handout_base_url, pdf_response
 from app.web.shared.errors import status_of
+from app.web.shared.model_menu import ModelMenu, model_menu
 from app.web.shared.services import Services, ServicesDep
-from app.web.shared.templating import render, render_page_or_fragment
+from app.web.shared.templating import is_htmx, render, render_page_or_fragment
 from app.web.shared.urls import url_for
 
 router = APIRouter(include_in_schema=False)
@@ -43,10 +44,11 @@ class HandoutPage:
 
     form: Annotated[HandoutForm, Doc("The options as chosen and typed.")]
     worksheets: Annotated[Mapping[str, tuple[Worksheet, ...]], Doc("The worksheets by the name of their topic.")]
-    models: Annotated[tuple[Model, ...], Doc("The models to choose from.")]
+    model_menu: Annotated[ModelMenu, Doc("The models that can be chosen for the worksheet.")]
     tickets: Annotated[tuple[Ticket, ...], Doc("The exit tickets that can stand on the back.")]
     base_url: Annotated[str, Doc("Where students reach the app; empty if there are no QR codes.")]
     pages: Annotated[tuple[int, ...], Doc("The numbers of the pages that are shown, from 1.")] = ()
+    is_fragment: Annotated[bool, Doc("Whether a script puts this into the page it is on.")] = False
     more_pages: Annotated[bool, Doc("Whether only the first pages are shown.")] = False
     sheets: Annotated[int, Doc("How many sheets the handout has.")] = 0
     downloads: Annotated[bool, Doc("Whether it is small enough to be downloaded without a print job.")] = True
@@ -79,6 +81,7 @@ async def read_class_list_form(request: Request) -> ClassListForm:
 def show_handout(request: Request, services: ServicesDep) -> Response:
     """Show the options and the first pages; to htmx only the pages, and what else changes with the options."""
     page, status = _handout_page(request, services, HandoutForm.read(request.query_params))
+    page = replace(page, is_fragment=is_htmx(request))
     return render_page_or_fragment(request, "handouts/handout.html", "handouts/_handout_pages.html", page, status)
 
 
@@ -145,7 +148,7 @@ def _handout_page(request: Request, services: Services, form: HandoutForm) -> tu
     page = HandoutPage(
         form=form,
         worksheets=_worksheets_by_topic(library),
-        models=tuple(library.models.values()),
+        model_menu=model_menu(library, form.worksheet, form.model),
         tickets=tuple(services.tickets.values()),
         base_url=handout_base_url(request, services.settings),
     )

@@ -257,7 +257,7 @@ def _sheet_choices(library: Library, model: Model) -> Iterator[SheetChoice]:
     by_table = dict[str, list[Variant]]()
     for sheet in library.worksheets.values():
         try:
-            variant = library.variant(sheet.key, model.key, min(sheet.tokens, model.architecture.max_tokens))
+            variant = library.variant(sheet.key, model.key)
         except (WorksheetError, TokensError, TopicError):  # this model has no such thing
             continue
         by_table.setdefault(variant.table.key, []).append(variant)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Annotated
 
@@ -9,6 +10,7 @@ from annotated_doc import Doc
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 
+from app.algebra.number_text import format_number
 from app.exchange.imported_models import library_with_model, variant_from_code
 from app.figures.figures import Figure
 from app.figures.scale import ScaleName
@@ -21,6 +23,7 @@ from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.sheets.worksheet import WorksheetError
 from app.store import PracticeDraft, Store, Visitor
+from app.translation import gettext as _
 from app.web.practice.practice_cookie import PracticePanel, practice_panel
 from app.web.practice.sheet_request import (
     FIRST_WORKSHEET,
@@ -33,10 +36,12 @@ from app.web.practice.sheet_request import (
 )
 from app.web.shared.errors import status_of
 from app.web.shared.forms import FormDep
+from app.web.shared.model_menu import ModelMenu, model_menu
 from app.web.shared.services import LibraryDep, Services, ServicesDep, StoreDep
 from app.web.shared.sheet_form import read_hint_level, read_scale
 from app.web.shared.sheet_view import FiguresFragment, RowView, draw_typed, hint_letters, row_views, run_button
 from app.web.shared.templating import is_htmx, render
+from app.web.shared.urls import url_for
 from app.web.shared.visitor import FormSecret, MaybeVisitor, OwnerDep, remember_visitor
 
 router = APIRouter(include_in_schema=False)
@@ -62,14 +67,22 @@ class TopicChoices:
 
 
 @dataclass(frozen=True)
+class Suggestion:
+    """A sheet that can be opened in place of one that cannot be used: what the link says, and its address."""
+
+    text: str
+    link: str
+
+
+@dataclass(frozen=True)
 class Chooser:
-    """What stands above the sheet, as chosen or typed, and the sentences about what cannot be used."""
+    """What stands above the sheet, as chosen or typed, and what is said where that cannot be used."""
 
     worksheet: str
     worksheets: tuple[TopicChoices, ...]
-    models: tuple[Choice, ...]
     tokens: str
     problem: str = ""
+    suggestions: tuple[Suggestion, ...] = ()
     code: str = ""
     code_problem: str = ""
 
@@ -78,7 +91,8 @@ class Chooser:
 class SheetPage:
     """Everything that templates/practice/sheet.html and its partials show."""
 
-    chooser: Annotated[Chooser, Doc("The lists above the sheet.")]
+    chooser: Annotated[Chooser, Doc("The worksheets above the sheet, and what was chosen and typed.")]
+    model_menu: Annotated[ModelMenu, Doc("The models that can be chosen for the worksheet.")]
     variant: Annotated[Variant | None, Doc("The sheet; none where the choice cannot be used.")] = None
     rows: Annotated[tuple[RowView, ...], Doc("The rows to fill in.")] = ()
     locked: Annotated[bool, Doc("Whether nothing can be typed any more: never outside of a class.")] = False
@@ -123,8 +137,13 @@ def show_sheet(
     try:
         variant = find_variant(library, worksheet, model, tokens, decoded)
     except (WorksheetError, TokensError, TopicError) as error:
-        chooser = _chooser(library, worksheet, model, tokens, str(error))
-        return render("practice/sheet.html", SheetPage(chooser), status_of(error))
+        chooser = replace(
+            _chooser(library, worksheet, tokens),
+            problem=str(error),
+            suggestions=tuple(_suggestions(library, worksheet, model)),
+        )
+        page = SheetPage(chooser, _menu(library, worksheet, model))
+        return render("practice/sheet.html", page, status_of(error))
     key = sheet_key(variant)
     draft = store.find_draft(visitor, key) if visitor else None
     attempt = store.last_attempt(visitor, key) if visitor else None
@@ -146,8 +165,8 @@ def find_sheet_code(library: LibraryDep, store: StoreDep, code: str = "") -> Res
     try:
         return RedirectResponse(sheet_link(variant_from_code(library, store, code)), 303)
     except WorksheetError as error:
-        chooser = replace(_chooser(library, FIRST_WORKSHEET, "", None), code=code[:60], code_problem=str(error))
-        return render("practice/sheet.html", SheetPage(chooser), 404)
+        chooser = replace(_chooser(library, FIRST_WORKSHEET, None), code=code[:60], code_problem=str(error))
+        return render("practice/sheet.html", SheetPage(chooser, _menu(library, FIRST_WORKSHEET, "")), 404)
 
 
 @router.post("/sheet/save")
@@ -247,7 +266,8 @@ def _sheet_page(
     library = library_with_model(services.library, services.store, variant.model.key)
     pointed_at = hinted.boxes if hinted else ()
     return SheetPage(
-        chooser=_chooser(library, variant.worksheet.key, variant.model.key, str(variant.tokens)),
+        chooser=_chooser(library, variant.worksheet.key, str(variant.tokens)),
+        model_menu=model_menu(library, variant.worksheet.key, variant.model.key),
         variant=variant,
         rows=row_views(variant, answers, report, truth=variant if answers_shown else None, pointed_at=pointed_at),
         figures=draw_typed(variant, answers, asked.scale),
@@ -284,17 +304,42 @@ def _topic_choices(library: Library, topic: str, chosen: str) -> TopicChoices:
     return TopicChoices(library.wording.say("topics", topic), entries)
 
 
-def _chooser(library: Library, worksheet: str, model: str, tokens: str | None, problem: str = "") -> Chooser:
-    """The lists above the sheet, worksheets by topic and models, with this choice, and why it cannot be used.
+def _chooser(library: Library, worksheet: str, tokens: str | None) -> Chooser:
+    """The worksheets above the sheet by topic, with this choice and these tokens, the worksheet's own if None.
 
-    An empty model, and tokens of None, are the worksheet's own. Nothing is chosen for a key that the library lacks.
+    Nothing is chosen for a key that the library lacks.
     """
     chosen = library.worksheets.get(worksheet)
-    model = model or (chosen.model if chosen else "")
     return Chooser(
         worksheet=chosen.key if chosen else "",
         worksheets=tuple(_topic_choices(library, topic, worksheet) for topic in library.topics),
-        models=tuple(Choice(key, entry.name, key == model) for key, entry in library.models.items()),
         tokens=str(chosen.tokens) if tokens is None and chosen else tokens or "",
-        problem=problem,
     )
+
+
+def _menu(library: Library, worksheet: str, model: str) -> ModelMenu:
+    """The models for a worksheet with the chosen one, or the worksheet's own where that cannot be used."""
+    sheet = library.worksheets.get(worksheet)
+    possible = sheet and model in library.models and library.refusal(sheet.key, model) is None
+    return model_menu(library, worksheet, model if possible or not sheet else sheet.model)
+
+
+def _suggestions(library: Library, worksheet: str, model: str) -> Iterator[Suggestion]:
+    """What can be opened in place of a sheet that cannot: another length, the worksheet's own model, other worksheets.
+
+    The length is one that the model can take. Nothing is suggested for a worksheet that the library lacks.
+    """
+    sheet = library.worksheets.get(worksheet)
+    if sheet is None:
+        return
+    chosen = library.models.get(model or sheet.model)
+    if chosen and library.refusal(sheet.key, chosen.key) is None:
+        variant = library.variant(sheet.key, chosen.key)
+        text = _("{model} with {tokens} tokens").format(model=chosen.name, tokens=format_number(variant.tokens))
+        yield Suggestion(text, sheet_link(variant))
+        return
+    own = library.variant(sheet.key)
+    yield Suggestion(_("This worksheet with {model}").format(model=own.model.name), sheet_link(own))
+    if chosen:
+        text = _("Worksheets for {model}").format(model=chosen.name)
+        yield Suggestion(text, url_for("show_model", key=chosen.key))

@@ -1,0 +1,59 @@
+"""The menu of models for one worksheet: those it is true of, grouped, and a sentence for each of the others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from app.models.architecture import Architecture
+from app.sheets.library import Library
+from app.sheets.worksheet import Model
+from app.translation import gettext as _
+
+
+@dataclass(frozen=True)
+class ModelGroup:
+    """Models of one kind, such as encoder-only models, under its name."""
+
+    name: str
+    models: tuple[Model, ...]
+
+
+@dataclass(frozen=True)
+class ModelMenu:
+    """The models that can be chosen for a worksheet, the key of the chosen one, and why each of the others cannot."""
+
+    chosen: str
+    groups: tuple[ModelGroup, ...]
+    refusals: tuple[str, ...] = ()
+
+
+def model_menu(library: Library, worksheet: str, chosen: str) -> ModelMenu:
+    """The menu for a worksheet's key, with one model chosen; all models, if the library has no such worksheet.
+
+    Models stand in the library's order within their group. Each refusal names its model.
+    """
+    known = worksheet in library.worksheets
+    reasons = {key: library.refusal(worksheet, key) if known else None for key in library.models}
+    possible = [model for key, model in library.models.items() if reasons[key] is None]
+    kinds = [_kind_name(model.architecture) for model in possible]
+    groups = tuple(
+        ModelGroup(kind, tuple(model for model, name in zip(possible, kinds, strict=True) if name == kind))
+        for kind in _kind_names()
+        if kind in kinds
+    )
+    return ModelMenu(chosen, groups, tuple(reason for reason in reasons.values() if reason))
+
+
+def _kind_names() -> tuple[str, ...]:
+    """The names of all kinds of models, in the order of the menu."""
+    return (_("Decoder-only models"), _("Mixtures of experts"), _("Encoder-only models"), _("Encoder–decoder models"))
+
+
+def _kind_name(architecture: Architecture) -> str:
+    """What kind a model is; a mixture of experts is not also listed as decoder-only."""
+    decoder_only, experts, encoder_only, both = _kind_names()
+    if architecture.encoder_decoder:
+        return both
+    if "E" in architecture.all_sizes:
+        return experts
+    return decoder_only if architecture.causal else encoder_only
