@@ -5,7 +5,10 @@ Lengths are on one scale for the whole sheet, so that one symbol has one length 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from app.figures.captions import alt_text, captions, mismatch_captions, title
+from app.figures.count_bars import draw_counts, longest_bars
 from app.figures.figure_layout import sketch_figure
 from app.figures.figures import Figure
 from app.figures.frame import frame_of, mirror_sketch
@@ -19,9 +22,10 @@ from app.sheets.variant import Variant
 def draw_figures(variant: Variant, answers: Answers, scale: ScaleName = "root") -> tuple[Figure, ...]:
     """The figures of a sheet, in order, drawn from `answers`, what was typed into its boxes, without empty ones.
 
-    On a sheet whose tokens are columns they are mirror images. A sheet without products of matrices, such as a
-    parameter count, has none.
+    On a sheet whose tokens are columns they are mirror images. A sheet that only counts has bars.
     """
+    if variant.table.counts:
+        return draw_counts(variant, answers)
     shapes, plans = TypedShapes.of(variant, answers), _plans(variant)
     return _lay_out(shapes, plans, Scale.fitting(scale, shapes, plans))
 
@@ -33,10 +37,18 @@ def draw_side_by_side(
 
     All figures are on one scale, the smaller of the two, so that a length that is alike looks alike.
     """
+    if variant.table.counts:
+        longest = [longest_bars(variant, values) for values in (left, right)]
+        shared = {key: max(each[key] for each in longest) for key in longest[0]}
+        return _differing(zip(*(draw_counts(variant, values, shared) for values in (left, right)), strict=True))
     plans = _plans(variant)
     both = [TypedShapes.of(variant, values) for values in (left, right)]
     smaller = min((Scale.fitting(scale, shapes, plans) for shapes in both), key=lambda fitted: fitted.px_per_unit)
-    pairs = zip(*(_lay_out(shapes, plans, smaller) for shapes in both), strict=True)
+    return _differing(zip(*(_lay_out(shapes, plans, smaller) for shapes in both), strict=True))
+
+
+def _differing(pairs: Iterable[tuple[Figure, Figure]]) -> tuple[tuple[Figure, Figure], ...]:
+    """The pairs whose two figures have different lengths or numbers."""
     return tuple((first, second) for first, second in pairs if first.labels != second.labels)
 
 

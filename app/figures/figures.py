@@ -123,8 +123,8 @@ class Edge:
 
     @property
     def text_height(self) -> float:
-        """How high the label is, in px: one line, or two with a name."""
-        return LINE_PX * (2 if self.name else 1)
+        """How high the label is, in px: a line for the number, and one for the name."""
+        return LINE_PX * (bool(self.label) + bool(self.name))
 
     @property
     def is_cramped(self) -> bool:
@@ -171,8 +171,8 @@ class Edge:
 
     @property
     def name_y(self) -> float:
-        """The base line of the name, a line below the number."""
-        return self.label_at[1] + LINE_PX - 1
+        """The base line of the name, a line below the number if there is one."""
+        return self.label_at[1] + (LINE_PX - 1 if self.label else 0)
 
 
 def with_room(edges: Sequence[Edge]) -> Iterator[Edge]:
@@ -248,7 +248,8 @@ class Sketch:
 class Figure:
     """One drawn product, or several with the same left operand or in a chain, seen in a frame at (x, y).
 
-    alt_text: the figure in words. captions: sentences below it, what it shows and then what does not fit.
+    alt_text: the figure in words. captions: sentences below it. mismatches: what does not fit. has_scale: whether a
+    choice of scales changes it.
     """
 
     key: str
@@ -266,6 +267,7 @@ class Figure:
     outlines: tuple[Outline, ...] = ()
     signs: tuple[Sign, ...] = ()
     pulled: tuple[Polygon, ...] = ()
+    has_scale: bool = True
 
     @property
     def has_mismatch(self) -> bool:

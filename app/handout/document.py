@@ -181,7 +181,8 @@ def _variant(variant: Variant, options: HandoutOptions, base_url: str) -> TypstD
     """
     splitter = SymbolSplitter(variant.worksheet.notation)
     link = f"{base_url.rstrip('/')}/v/{variant.code}" if base_url else ""
-    figures = [] if options.figures == "none" else draw_figures(variant, variant.key)
+    has_figures = options.figures != "none" and not variant.table.counts  # bars without numbers would say nothing
+    figures = draw_figures(variant, variant.key) if has_figures else ()
     return {
         "code": variant.code,
         "link": link,
@@ -242,7 +243,7 @@ def _figure(figure: Figure, splitter: SymbolSplitter) -> TypstData:
         "width": figure.width,
         "height": figure.height,
         "boxes": [_box(box, splitter) for box in figure.boxes],
-        "edges": [_edge(edge) for edge in figure.edges],
+        "edges": [_edge(edge, splitter) for edge in figure.edges],
         "arcs": [_arc(arc) for arc in figure.arcs],
         "signs": [{"text": sign.text, "x": sign.x, "y": sign.y} for sign in figure.signs],
         "pulled": figure.pulled,
@@ -262,10 +263,14 @@ def _box(box: Box, splitter: SymbolSplitter) -> TypstData:
     return {**bounds, **inside, "hatched": box.hatched, "letter": letter}
 
 
-def _edge(edge: Edge) -> dict[str, float | str]:
-    """Return the middle of an edge and the side of its box that it is on, for a line to write its number on."""
+def _edge(edge: Edge, splitter: SymbolSplitter) -> TypstData:
+    """Return the middle of an edge and the side of its box that it is on, for a line to write its number on.
+
+    The letter is that of a matrix too small to hold it, or None.
+    """
+    letter = splitter.expression(edge.letter) if edge.letter else None
     side = {"under": "bottom", "over": "right", "corner": "right", "foot": "left"}.get(edge.side, edge.side)
-    return {"x": (edge.x1 + edge.x2) / 2, "y": (edge.y1 + edge.y2) / 2, "side": side}
+    return {"x": (edge.x1 + edge.x2) / 2, "y": (edge.y1 + edge.y2) / 2, "side": side, "letter": letter}
 
 
 def _arc(arc: Arc) -> dict[str, float]:

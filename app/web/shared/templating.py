@@ -108,7 +108,7 @@ def svg_expression(text: str) -> Markup:
         style = Markup(' class="symbol"') if piece[0].isalpha() else Markup("")
         written += Markup("<tspan{}{}>{}</tspan>").format(style, dy, piece.partition("_")[0]) if dy or style else piece
         below = piece.partition("_")[2]
-        written += Markup('<tspan class="sub" dy="4">{}</tspan>').format(below) if below else Markup("")
+        written += Markup('<tspan class="sub" dx="1.5" dy="4">{}</tspan>').format(below) if below else Markup("")
         lowered = bool(below)
     return written
 

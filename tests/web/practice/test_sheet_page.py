@@ -357,12 +357,14 @@ def test_it_is_explained_beside_the_answers_too(client: TestClient, library: Lib
     assert Page(client.post("/sheet/answers", data=filled()).text).find("section", class_="explanation") == []
 
 
-def test_an_explanation_without_a_drawing_is_words_alone(client: TestClient) -> None:
-    """A count of parameters is not drawn, and what its misconception is about still is explained."""
+def test_an_explanation_of_a_count_is_drawn_as_bars(client: TestClient) -> None:
+    """A table of positions that LLaMA 7B doesn't have: beside the words, the sum with it and without it."""
     sheet = {"worksheet": "count-llama-7b", "model": "llama-7b", "tokens": "100"}
     wrong = {"embedding.count": "139460608", "total.count": "6746804224"}
     right = {"attention.count": "4*4096*4096", "final_norm.count": "4096"}
     client.post("/sheet/check", data={**sheet, **right, **wrong})
     page = Page(client.post("/sheet/answers", data={**sheet, **right, **wrong}).text)
-    assert "Rotary positions" in page.text("section", class_="explanation")
-    assert page.find("figure") == []
+    explanation = page.text("section", class_="explanation")
+    assert "Rotary positions" in explanation
+    assert "139,460,608" in explanation
+    assert "131,072,000" in explanation
