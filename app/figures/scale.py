@@ -42,7 +42,8 @@ class Scale:
         the drawing does not jump while the sheet is being filled in.
         """
         lengths = {shapes.variant.tokens, shapes.variant.architecture.d, *shapes.lengths.values()}
-        vocabulary = shapes.variant.sizes.get("V")
+        has_logits = any("V" in tensor.columns.symbols for tensor in shapes.table.tensors)
+        vocabulary = shapes.variant.sizes.get("V") if has_logits else None
         longest_other = max(lengths - {vocabulary}, default=1)
         far_longer = vocabulary in lengths and vocabulary > MIN_SHORTENED_RATIO * longest_other
         scale = cls(
