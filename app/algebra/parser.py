@@ -3,8 +3,9 @@
 Nothing is evaluated as code. A text is cut into tokens, and an ExpressionParser reads these by recursive descent:
 
     sum     = product { ("+" | "-") product }
-    product = factor { ("*" | "/") factor }
-    factor  = "-" factor | "(" sum ")" | number or name
+    product = factor { ("*" | "/" | nothing, before a name or bracket) factor }
+    factor  = ("-" | "+") factor | power
+    power   = ("(" sum ")" | number or name) [ "^" whole number ]
 
 >>> from fractions import Fraction
 >>> def number(token: str) -> Fraction | None:
@@ -15,6 +16,7 @@ Fraction(14, 1)
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,16 +24,24 @@ from typing import Any, Generic, TypeVar
 
 _OPERATORS = str.maketrans({"×": "*", "·": "*", "⋅": "*", "∗": "*", "÷": "/", "⁄": "/", "∕": "/", "−": "-", "–": "-"})
 
+_RAISED_DIGITS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
+_RAISED = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹]+")
+MAX_EXPONENT = 99
+
 # A value that can be added, subtracted, multiplied and divided: a Fraction, or an Expression in symbols.
 Value = TypeVar("Value", bound=Any)
 
 
 @dataclass(frozen=True)
 class Unreadable:
-    """Why a text is no size: a key into the wording's sentences, and the part of the text that is meant, if any."""
+    """Why a text is no size: a key into the wording's sentences, and the part of the text that is meant, if any.
+
+    `symbols` are those that could stand in its place: "T, d, h, d_h" for a letter that the sheet doesn't have.
+    """
 
     reason: str
     detail: str = ""
+    symbols: str = ""
 
 
 class CannotReadError(Exception):
@@ -42,17 +52,19 @@ class CannotReadError(Exception):
 
 
 def normalize_signs(text: str) -> str:
-    """The text with digits, operators and spaces of every script in one spelling: 0-9, * / -, single spaces.
+    """The text with digits, operators and spaces of every script in one spelling: 0-9, * / - ^, single spaces.
 
-    A raised or otherwise special digit, such as ², raises CannotReadError("raised"), for it is not the digit 2.
+    Raised digits and ** become powers. A digit that is special in another way, such as ½, raises
+    CannotReadError("special-digit").
 
-    Example: "４０９６ ÷  32" -> "4096 / 32"
+    Example: "４０９６² ÷  32" -> "4096^2 / 32"
     """
+    text = _RAISED.sub(lambda digits: "^" + digits[0].translate(_RAISED_DIGITS), text)
     if special_digits := [c for c in text if unicodedata.category(c) == "No"]:
-        raise CannotReadError("raised", special_digits[0])
+        raise CannotReadError("special-digit", special_digits[0])
     plain = unicodedata.normalize("NFKC", text.translate(_OPERATORS)).translate(_OPERATORS)
     digits = (str(unicodedata.decimal(c)) if c.isdecimal() else c for c in plain)
-    return " ".join("".join(digits).split())
+    return " ".join("".join(digits).replace("**", "^").split())
 
 
 def printable(character: str) -> str:
@@ -79,15 +91,15 @@ class ExpressionParser(Generic[Value]):
     def value(self) -> Value:
         """The value of all tokens; raises CannotReadError if they are no sum, or if any are left over.
 
-        Its reasons are "division-by-zero", "two-numbers" where a number or name is left over, as in "3 4", and
-        "incomplete" where something is missing or another token is left over.
+        Its reasons are "division-by-zero", "two-numbers" where a number is left over, as in "3 4", "incomplete" where
+        something is missing or another token is left over, and those of `product` and `power`.
         """
         try:
             value = self.sum()
         except ZeroDivisionError:
             raise CannotReadError("division-by-zero") from None
         if self.position < len(self.tokens):
-            raise CannotReadError("incomplete" if self.atom(self.peek()) is None else "two-numbers")
+            raise CannotReadError("two-numbers" if self.peek()[0].isalnum() else "incomplete")
         return value
 
     def peek(self) -> str:
@@ -110,31 +122,63 @@ class ExpressionParser(Generic[Value]):
         return value
 
     def product(self) -> Value:
-        """Read factors with * or / between them from the current token on; multiply or divide from left to right.
+        """Read factors with * or / or nothing between them from the current token on; multiply or divide left to right.
 
-        So 8/2*4 is 16. `check` gets every intermediate value, and may raise.
+        So 8/2*4 is 16. A name or bracket right after a factor is multiplied, as in 2d; behind a / that could be read in
+        two ways, so d/2h raises CannotReadError("divisor"). `check` gets every intermediate value, and may raise.
         """
-        value = self.factor()
-        while self.peek() in ("*", "/"):
-            value = self.check(value * self.factor() if self.take() == "*" else value / self.factor())
+        value, divided = self.factor(), False
+        while self.peek() in ("*", "/") or self._at_name_or_bracket():
+            if self._at_name_or_bracket():
+                if divided:
+                    raise CannotReadError("divisor")
+                value = self.check(value * self.factor())
+            else:
+                divided = self.take() == "/"
+                value = self.check(value / self.factor() if divided else value * self.factor())
         return value
 
-    def factor(self) -> Value:
-        """Read one of: a sum in brackets; a minus sign and a factor, which it negates; a number or name by `atom`.
+    def _at_name_or_bracket(self) -> bool:
+        """Whether the current token is one that can stand right after a factor."""
+        return self.peek() == "(" or self.peek()[:1].isalpha()
 
-        Raises CannotReadError("incomplete") for anything else, for no token, and for a bracket that is not closed.
-        """
-        if self.peek() == "(":
-            self.take()
-            value = self.sum()
-            if self.peek() != ")":
-                raise CannotReadError("incomplete")
-            self.take()
-            return value
-        if self.peek() == "-":
-            self.take()
-            negative: Value = -self.factor()
+    def factor(self) -> Value:
+        """Read a plus or minus sign and a factor, which minus negates, or a power."""
+        if self.peek() in ("-", "+"):
+            sign, value = self.take(), self.factor()
+            negative: Value = -value if sign == "-" else value
             return negative
+        return self.power()
+
+    def power(self) -> Value:
+        """Read one of: a sum in brackets; a number or name by `atom`; and ^ with a whole number, if there is one.
+
+        Raises CannotReadError("incomplete") for anything else, for no token, and for a bracket that is not closed;
+        "exponent" for a ^ without a whole number up to MAX_EXPONENT, and for a second ^. `check` gets every
+        intermediate value, so a power that is too large is never worked out.
+        """
+        base = value = self._bracket() if self.peek() == "(" else self._number_or_name()
+        if self.peek() != "^":
+            return value
+        self.take()
+        exponent = self.take() if self.peek().isdigit() and len(self.peek()) <= len(str(MAX_EXPONENT)) else "0"
+        if not 1 <= int(exponent) <= MAX_EXPONENT or self.peek() == "^":
+            raise CannotReadError("exponent")
+        for _ in range(int(exponent) - 1):
+            value = self.check(value * base)
+        return value
+
+    def _bracket(self) -> Value:
+        """The sum in a pair of brackets, which begins with the current token."""
+        self.take()
+        value = self.sum()
+        if self.peek() != ")":
+            raise CannotReadError("incomplete")
+        self.take()
+        return value
+
+    def _number_or_name(self) -> Value:
+        """The value of the current token, if it is a number or a name."""
         atom = self.atom(self.peek()) if self.peek() else None
         if atom is None:
             raise CannotReadError("incomplete")

@@ -188,7 +188,9 @@ def common_wrong_answers(
     for attempt in results.first:
         variant = variants[attempt.variant]
         for blank, kind in attempt.marks.items():
-            if kind == "wrong" and (text := _wrong_answer_text(variant, attempt.answers.get(blank, ""), symbol_alone)):
+            if kind == "wrong" and (
+                text := _wrong_answer_text(variant, blank, attempt.answers.get(blank, ""), symbol_alone)
+            ):
                 row, _, field = blank.rpartition(".")
                 given.setdefault(row, []).append((field, text))
     say = library.wording.say
@@ -196,19 +198,19 @@ def common_wrong_answers(
     return {row: WrongAnswer(say("axes", field), text, count) for row, ((field, text), count) in top.items()}
 
 
-def _wrong_answer_text(variant: Variant, text: str, symbol_alone: bool) -> str:
+def _wrong_answer_text(variant: Variant, box: str, text: str, symbol_alone: bool) -> str:
     """A typed answer as the results show it: '4096 (d_model)', or 'd_model' where `symbol_alone` is set.
 
     Several symbols of that size are joined by 'or'; a number that is no symbol's size stands alone. An answer typed in
     symbols stays as it is; an empty or unreadable one gives ''.
     """
-    read = variant.read(text)
+    read = variant.read(variant.blanks_by_name[box], text)
     if not isinstance(read, Typed):
         return ""
     if read.meaning is not None:
         return text.strip()
     symbols = [symbol for symbol, size in variant.sizes.items() if size == read.value]
-    written = " or ".join(dict.fromkeys(variant.notation.symbols.get(symbol, symbol) for symbol in symbols))
+    written = " or ".join(dict.fromkeys(map(variant.notation.symbol, symbols)))
     if symbol_alone and written:
         return written
     return f"{format_number(read.value)} ({written})" if written else format_number(read.value)

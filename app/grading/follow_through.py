@@ -8,20 +8,25 @@ from nothing: it is said to repeat the other box.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from app.shapes.consistency import Values
 from app.shapes.problem import Problem
 from app.shapes.table import MATRIX_FIELDS, Blank, Count
 
+IsClose = Callable[[Blank, int], bool]
 
-def follow_through(problem: Problem, values: Values) -> dict[Blank, Blank | None]:
+
+def follow_through(
+    problem: Problem, values: Values, is_close: IsClose = lambda _blank, _number: False
+) -> dict[Blank, Blank | None]:
     """The wrong blanks that count as follow-through, each with the blank whose mistake it repeats.
 
     That is None for a blank that is right given the student's own earlier answers.
 
     `values` are the numbers typed, by the problem's blanks, in which tokens are rows. Empty and unreadable boxes are
-    not in them, and nothing follows from these.
+    not in them, and nothing follows from these. `is_close` says whether a count that may be rounded stands for a number
+    that differs from it.
 
     Nothing follows unless some box is right with another number. Otherwise whoever wrote one number into every box
     would get marks for all of them.
@@ -33,8 +38,8 @@ def follow_through(problem: Problem, values: Values) -> dict[Blank, Blank | None
     right_numbers = {value for blank, value in values.items() if blank not in wrong}
     counted = {
         **dict(_carried_lengths(problem.upstream_blanks, values, wrong)),
-        **dict.fromkeys(_rows_times_columns(values, wrong)),
-        **dict.fromkeys(_totals_of_parts(problem, values, wrong)),
+        **dict.fromkeys(_rows_times_columns(values, wrong, is_close)),
+        **dict.fromkeys(_totals_of_parts(problem, values, wrong, is_close)),
     }
     return {blank: repeated for blank, repeated in counted.items() if right_numbers - {wrong[blank]}}
 
@@ -65,19 +70,22 @@ def _carried_lengths(
             yield blank, None
 
 
-def _rows_times_columns(values: Values, wrong: Values) -> Iterator[Blank]:
+def _rows_times_columns(values: Values, wrong: Values, is_close: IsClose) -> Iterator[Blank]:
     """Wrong counts of a matrix that are the product of its rows and columns as typed; both must be there."""
     for blank in wrong:
         sides = [Blank(blank.tensor, field) for field in MATRIX_FIELDS]
         typed = [values[side] for side in sides if side in values]
-        if blank.field == "count" and len(typed) == 2 and values[blank] == typed[0] * typed[1]:
-            yield blank
+        if blank.field == "count" and len(typed) == 2:
+            product = typed[0] * typed[1]
+            if values[blank] == product or is_close(blank, product):
+                yield blank
 
 
-def _totals_of_parts(problem: Problem, values: Values, wrong: Values) -> Iterator[Blank]:
+def _totals_of_parts(problem: Problem, values: Values, wrong: Values, is_close: IsClose) -> Iterator[Blank]:
     """Wrong totals that their formula gives for the sum of their parts as typed; none if a part is empty."""
     for blank, value in wrong.items():
-        if value == _total_as_typed(problem, values, blank):
+        total = _total_as_typed(problem, values, blank)
+        if total is not None and (value == total or is_close(blank, total)):
             yield blank
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from app.algebra.number_text import format_number
+from app.grading.compare import is_close, is_right, number_meant
 from app.grading.follow_through import follow_through
 from app.misconceptions.diagnosis import Diagnosis, diagnose
 from app.shapes.consistency import DimensionMismatch, Values, mismatches, typed_source_of
@@ -161,19 +162,27 @@ def grade(variant: Variant, answers: Mapping[str, str]) -> Report:
     if unknown := sorted(answers.keys() - blanks.keys()):
         raise AnswersError(f"“{unknown[0][:60]}” is no box of this sheet; its boxes are: {', '.join(sorted(blanks))}.")
     texts = {blank: answers.get(name, "") for name, blank in blanks.items()}
-    read = {blank: variant.read(text) for blank, text in texts.items()}
+    read = {blank: variant.read(blank, text) for blank, text in texts.items()}
     # From here on as the table has it, tokens as rows; marks and messages name the sheet's own boxes again.
     to_table = variant.in_table_orientation
-    values = {to_table(blank): typed.value for blank, typed in read.items() if isinstance(typed, Typed)}
     marks = {blank: _mark(variant, blank, text, read[blank]) for blank, text in texts.items()}
-    counted_in_part = follow_through(variant.problem, values)
+    typed = {to_table(blank): answer for blank, answer in read.items() if isinstance(answer, Typed)}
+    values = {
+        blank: number_meant(variant, to_table(blank), answer, right=marks[to_table(blank)].kind == "right")
+        for blank, answer in typed.items()
+    }
+    counted_in_part = follow_through(
+        variant.problem_for_marking,
+        values,
+        lambda blank, number: is_close(variant, to_table(blank), typed[blank], number),
+    )
     for in_table, repeated in counted_in_part.items():
         blank = to_table(in_table)
         if marks[blank].kind == "wrong":
             marks[blank] = _follow_through_mark(variant, marks[blank], to_table(repeated) if repeated else None)
     following = {blank for blank, repeated in counted_in_part.items() if repeated is None}
-    diagnosis = _sheet_diagnosis(variant, diagnose(variant.problem, values, following))
-    return Report(marks, variant.worksheet.follow_share, find_first_mismatch(variant, values), diagnosis)
+    diagnosis = _sheet_diagnosis(variant, diagnose(variant.problem_for_marking, values, following))
+    return Report(marks, variant.worksheet.follow_share, find_first_mismatch(variant, values, texts), diagnosis)
 
 
 def with_kept_marks(variant: Variant, report: Report, kinds: Mapping[str, str]) -> Report:
@@ -203,7 +212,7 @@ def _mark(variant: Variant, blank: Blank, text: str, typed: Typed | Unreadable |
         return Mark("empty", text, None, "")
     if isinstance(typed, Unreadable):
         return Mark("unreadable", text, None, variant.wording.unreadable(typed))
-    kind: MarkKind = "right" if variant.is_right(blank, typed) else "wrong"
+    kind: MarkKind = "right" if is_right(variant, blank, typed) else "wrong"
     return Mark(kind, text, typed.value, feedback(variant, blank, kind))
 
 
@@ -236,10 +245,11 @@ def _sheet_diagnosis(variant: Variant, diagnosis: Diagnosis | None) -> SheetDiag
     return SheetDiagnosis(diagnosis.key, variant.text.misconception(diagnosis.key, "nudge"), explains, diagnosis.also)
 
 
-def find_first_mismatch(variant: Variant, values: Values) -> FirstMismatch | None:
+def find_first_mismatch(variant: Variant, values: Values, texts: Mapping[Blank, str]) -> FirstMismatch | None:
     """The first mismatch in the order of computation, from what was typed alone; None if everything fits.
 
-    The values are in the table's orientation; the mismatch names the sheet's boxes. A mismatch of a row that the sheet
+    The values are in the table's orientation; the mismatch names the sheet's boxes, and on a sheet in letters their
+    lengths as the `texts` in them say. A mismatch of a row that the sheet
     does not ask for is told by the boxes whose lengths it was inferred from.
     """
     source_of = typed_source_of(variant.table, values, frozenset(variant.worksheet.rows))
@@ -249,13 +259,17 @@ def find_first_mismatch(variant: Variant, values: Values) -> FirstMismatch | Non
         return None
     (left, left_length), (right, right_length) = first.first, first.second
     left_box, right_box = (variant.in_table_orientation(source_of[blank]) for blank in (left, right))
+    left_text, right_text = (
+        texts[box].strip() if variant.worksheet.answers == "letters" else format_number(length)
+        for box, length in ((left_box, left_length), (right_box, right_length))
+    )
     # Only where the boxes are the very matrices that are added may the sentence speak of adding.
     is_sum = (first.added and left_box.tensor == left.tensor) or _are_added(variant, first)
     message = variant.wording.say(
         "chain",
         "added" if is_sum else "mismatch",
-        **_side_words(variant, "left", left_box, left_length),
-        **_side_words(variant, "right", right_box, right_length),
+        **_side_words(variant, "left", left_box, left_text),
+        **_side_words(variant, "right", right_box, right_text),
     )
     return FirstMismatch(first.result, left_box, right_box, message)
 
@@ -267,15 +281,15 @@ def _are_added(variant: Variant, mismatch: DimensionMismatch) -> bool:
     return is_sum and operands <= variant.problem.asked
 
 
-def _side_words(variant: Variant, name: str, blank: Blank, length: int) -> dict[str, str]:
+def _side_words(variant: Variant, name: str, blank: Blank, length: str) -> dict[str, str]:
     """The words for one side of a mismatch, keyed by its name: {"left": "Queries", "left_length": "128 columns"}.
 
     A length of 1 is in the singular.
     """
-    plural = "lengths" if length > 1 else "length-one"
+    plural = "length-one" if length == "1" else "lengths"
     return {
         name: _row_name(variant, blank),
-        f"{name}_length": variant.wording.say(plural, blank.field, length=format_number(length)),
+        f"{name}_length": variant.wording.say(plural, blank.field, length=length),
     }
 
 

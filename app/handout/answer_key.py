@@ -37,7 +37,7 @@ def used_sizes(variant: Variant) -> list[dict[str, Any]]:
     """
     used = {symbol for blank in variant.blanks for symbol in variant.expression(blank).symbols} | {"d", "H"}
     splitter = SymbolSplitter(variant.worksheet.notation)
-    written = {variant.notation.symbols.get(s, s): format_number(n) for s, n in variant.sizes.items() if s in used}
+    written = {variant.notation.symbol(s): format_number(n) for s, n in variant.sizes.items() if s in used}
     return [{"symbol": splitter.expression(symbol), "number": number} for symbol, number in written.items()]
 
 

@@ -215,7 +215,7 @@ def _task(variant: Variant, splitter: SymbolSplitter) -> list[Piece]:
     """Return the sentence that says what to fill in; on a sheet answered in symbols with the symbols set as such."""
     if variant.worksheet.answers != "letters":
         return [variant.text.task]
-    symbols = frozenset(variant.notation.symbols.get(s, s) for s in variant.sizes) - {"a"}  # "a" is the article
+    symbols = frozenset(variant.reader.written_symbols) - {"a"}  # "a" is the article
     return splitter.sentence(variant.text.task, symbols)
 
 

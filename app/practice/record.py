@@ -81,8 +81,8 @@ def first_readable_answers(variant: Variant, attempts: Iterable[Mapping[str, str
     """
     first = dict[str, str]()
     for answers in attempts:
-        for box in map(str, variant.blanks):
-            if box not in first and isinstance(variant.read(answers.get(box, "")), Typed):
+        for box, blank in variant.blanks_by_name.items():
+            if box not in first and isinstance(variant.read(blank, answers.get(box, "")), Typed):
                 first[box] = answers[box]
     return first
 

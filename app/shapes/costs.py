@@ -46,13 +46,18 @@ def layer_costs(gated: bool) -> tuple[Count, ...]:
     W_up and W_down, and W_gate if `gated`.
     """
     in_all_heads = [
-        Count(f"{key}_flops", Expression.parse(heads) * product_flops(SINGLE_HEAD, key), _flops_formula(key))
+        Count(
+            f"{key}_flops",
+            Expression.parse(heads) * product_flops(SINGLE_HEAD, key),
+            _flops_formula(key),
+            unit="operations",
+        )
         for key, heads in HEADS_COMPUTING.items()
     ]
     matrices = [t for t in LAYER_PARAMETERS.tensors if t.role == "hidden" and (gated or t.key != "W_gate")]
     products = [Expression.parse("2*N") * tensor.rows * tensor.columns for tensor in matrices]
     formula = f"2 · {{N}} · {{d}} · {{d_ff}}, {{for-each-of}} {len(matrices)} {{matrices}}"
-    feed_forward = Count("feed_forward_flops", sum(products, ZERO), formula)
+    feed_forward = Count("feed_forward_flops", sum(products, ZERO), formula, unit="operations")
     return (*in_all_heads, feed_forward)
 
 
@@ -120,4 +125,4 @@ def _memory_count(what: str, bits: str, numbers: Expression, formula: str) -> Co
     """
     doubled = str(2 * int(bits))
     halved = FromParts(HALF_OF, (f"{what}_{doubled}_bit",)) if doubled in BYTES_PER_NUMBER else None
-    return Count(f"{what}_{bits}_bit", numbers * BYTES_PER_NUMBER[bits], formula, halved)
+    return Count(f"{what}_{bits}_bit", numbers * BYTES_PER_NUMBER[bits], formula, halved, unit="bytes")

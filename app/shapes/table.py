@@ -17,6 +17,7 @@ from app.algebra.expression import Expression
 BlankField = Literal["rows", "columns", "count"]
 MATRIX_FIELDS: tuple[BlankField, BlankField] = ("rows", "columns")
 PARAMETER_FIELDS: tuple[BlankField, ...] = (*MATRIX_FIELDS, "count")
+CountUnit = Literal["parameters", "operations", "bytes"]
 Role = Literal["input", "query", "key", "value", "score", "hidden", "output"]
 
 
@@ -119,7 +120,7 @@ class FromParts:
 
 @dataclass(frozen=True)
 class Count:
-    """A number that a sheet asks for and that is no matrix: parameters, FLOPs or bytes, as a sum of products.
+    """A number that a sheet asks for and that is no matrix: `unit` of something, as a sum of products.
 
     `formula` is the same sum for people, with factors kept together: '{L} · ({attention} + {feed_forward} + {norms})'.
     `made_from` names the counts that this one is worked out from; None if it is worked out from sizes alone.
@@ -130,6 +131,7 @@ class Count:
     formula: str
     made_from: FromParts | None = None
     letter: str = ""
+    unit: CountUnit = "parameters"
 
     @property
     def fields(self) -> tuple[BlankField, ...]:

@@ -63,7 +63,7 @@ def _named(variant: Variant, name: str) -> FormulaPiece:
         row: str = variant.wording.sections["rows"][variant.worksheet.topic][name]["name"]
         starts_with_abbreviation = row[1:2].isupper()  # "LM head"
         return FormulaPiece(row if starts_with_abbreviation else row[:1].lower() + row[1:], is_symbol=False)
-    return FormulaPiece(variant.notation.symbols.get(name, name), is_symbol=True)
+    return FormulaPiece(variant.notation.symbol(name), is_symbol=True)
 
 
 def _with_phrases(variant: Variant, formula: str) -> str:
@@ -71,9 +71,9 @@ def _with_phrases(variant: Variant, formula: str) -> str:
 
     A phrase that is different where tokens are columns is taken from "tokens-as-columns".
     """
-    phrases = variant.wording.sections["formulas"]
-    if variant.worksheet.tokens_are == "columns":
-        phrases = {**phrases, **phrases["tokens-as-columns"]}
+    wording = variant.wording.sections["formulas"]
+    columns = wording["tokens-as-columns"] if variant.worksheet.tokens_are == "columns" else {}
+    phrases = {**wording, "norm": variant.architecture.norm, **columns}
 
     def phrase(match: re.Match[str]) -> str:
         name = match[1]

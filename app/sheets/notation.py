@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from app.algebra.expression import Expression, Term
@@ -17,11 +17,29 @@ from app.algebra.expression import Expression, Term
 class Notation:
     """How one kind of course writes things: `letters` by tensor key, and `symbols` for those of the tables.
 
-    `_` starts a subscript. Tensors and symbols that it doesn't name keep the table's own.
+    `_` starts a subscript. Tensors and symbols that it doesn't name keep the table's own. `unequal_widths` are its
+    names for d_h and d_v where these differ in a model, as in latent attention.
     """
 
     letters: Mapping[str, str]
     symbols: Mapping[str, str]
+    unequal_widths: Mapping[str, str] = field(default_factory=dict)
+
+    def for_sizes(self, sizes: Mapping[str, int]) -> Notation:
+        """The notation as it is for a model of these sizes: one name for d_h and d_v, or H and G, where they are equal.
+
+        Example: in the lecture's, values have d_h columns in LLaMA 7B, and d_v columns in DeepSeek V2.
+        """
+        symbols = {**self.symbols, **self.unequal_widths}
+        if sizes["d_h"] == sizes["d_v"]:
+            symbols |= dict.fromkeys(("d_h", "d_v"), self.symbol("d_h"))
+        if sizes["H"] == sizes["G"]:
+            symbols["G"] = self.symbol("H")
+        return Notation(self.letters, symbols)
+
+    def symbol(self, own: str) -> str:
+        """The name of a symbol of the tables: this notation's, or else its own."""
+        return self.symbols.get(own, own)
 
     def letter(self, key: str, own: str) -> str:
         """The letter of a tensor by its key: this notation's, or else `own`, the table's."""
@@ -30,12 +48,12 @@ class Notation:
     def write(self, expression: Expression) -> str:
         """An expression as text in this notation's names, with a dot for times: 'H·d_head' for H*d_h in the classic.
 
-        Terms that become alike are added up: with d_h and d_v both written d_head, d_h + d_v is '2·d_head'.
+        Terms that become alike are added up: where d_h and d_v are both d_head, d_h + d_v is '2·d_head'.
         """
         factors: dict[tuple[str, ...], int | Fraction] = {}
         order: dict[tuple[str, ...], tuple[str, ...]] = {}  # the first order in which these names were multiplied
         for term in expression.terms:
-            names = tuple(self.symbols.get(symbol, symbol) for symbol in term.symbols)
+            names = tuple(map(self.symbol, term.symbols))
             sorted_names = tuple(sorted(names))
             order.setdefault(sorted_names, names)
             factors[sorted_names] = factors.get(sorted_names, 0) + term.factor
@@ -44,13 +62,26 @@ class Notation:
 
 _CODE = {"input": "x", "queries": "q", "keys": "k", "values": "v", "scores": "scores", "weights": "attn",
          "context": "ctx", "output": "out", "W_Q": "wq", "W_K": "wk", "W_V": "wv", "W_O": "wo"}  # fmt: skip
-_CLASSIC = {"d": "d_model", "d_h": "d_head", "d_v": "d_head", "G": "H_kv"}
-_LECTURE = {"N": "T", "H": "h", "G": "h_kv"}
+_CLASSIC = {"d": "d_model", "d_h": "d_head", "G": "H_kv"}
+_LECTURE = {"N": "T", "H": "h", "G": "h_kv", "T": "n_types"}  # T: the token types of BERT
 _FRAMEWORK = {"N": "seq_len", "d": "hidden_size", "H": "n_heads", "G": "n_kv_heads", "d_h": "head_dim",
-              "d_v": "head_dim", "d_ff": "intermediate_size", "V": "vocab_size", "L": "n_layers"}  # fmt: skip
+              "d_ff": "intermediate_size", "V": "vocab_size", "L": "n_layers"}  # fmt: skip
 _PRIMED = {"input": "E", "W_Q": "W'_Q", "W_K": "W'_K", "W_V": "W'_V", "W_O": "W'_O"}
 NOTATIONS: Mapping[str, Notation] = {
-    "classic": Notation({}, _CLASSIC),
+    "classic": Notation({}, _CLASSIC, {"d_h": "d_k", "d_v": "d_v"}),
     "lecture": Notation(_PRIMED, _LECTURE),
-    "framework": Notation(_CODE, _FRAMEWORK),
+    "framework": Notation(_CODE, _FRAMEWORK, {"d_h": "qk_head_dim", "d_v": "v_head_dim"}),
+}
+# Other names for a symbol, each readable on a sheet where it can mean nothing else.
+OTHER_NAMES: Mapping[str, tuple[str, ...]] = {
+    "N": ("n", "T", "t", "seq_len"),
+    "M": ("m",),
+    "d": ("D", "d_model", "hidden_size", "n_embd"),
+    "H": ("h", "n_heads", "n_head", "num_heads"),
+    "G": ("H_kv", "h_kv", "n_kv_heads", "num_kv_heads"),
+    "d_h": ("d_head", "head_dim", "d_k", "d_q", "d_qk", "qk_head_dim"),
+    "d_v": ("d_head", "head_dim", "v_head_dim"),
+    "d_ff": ("d_mlp", "intermediate_size", "ffn_dim"),
+    "V": ("vocab_size",),
+    "L": ("n_layers", "n_layer", "num_layers"),
 }

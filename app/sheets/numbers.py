@@ -1,94 +1,127 @@
 """What a student typed, read as a whole number; or the reason why it could not be read, which is never "wrong".
 
->>> read_answer("4096/32"), read_answer("4 096"), read_answer("４０９６")
-(128, 4096, 4096)
+>>> read_answer("4096/32"), read_answer("4 096"), read_answer("４０９６"), read_answer("2^12")
+(128, 4096, 4096, 4096)
+>>> read_answer("13.5 GB", box="bytes"), rounding_margin("13.5 GB", "bytes")
+(13500000000, 50000000)
 >>> read_answer("about 100")
-Unreadable(reason='letters', detail='about')
+Unreadable(reason='letters', detail='about', symbols='')
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from fractions import Fraction
+from types import MappingProxyType
+from typing import Literal
 
-from app.algebra.parser import CannotReadError, ExpressionParser, Unreadable, normalize_signs, printable
+from app.algebra.parser import CannotReadError, ExpressionParser, Unreadable
+from app.shapes.table import CountUnit
+from app.sheets.answer_tokens import MAX_ANSWER_CHARACTERS, PREFIXES, answer_tokens, number_value, tidy_answer
 
-__all__ = ["Unreadable", "read_answer"]
+__all__ = ["MAX_ANSWER_CHARACTERS", "Unreadable", "read_answer", "rounding_margin"]
 
-MAX_ANSWER_CHARACTERS = 100
-MAX_VALUE = 10**18
+BoxUnit = CountUnit | Literal["side"]
+MAX_VALUE = 10**48  # above every answer: 2·H·N·N·d_h operations are below 10^33 for the longest input and widest model
+ROUNDED_DIGITS = 3
 
 _X_AS_TIMES = str.maketrans("xX", "**")
-_THOUSANDS_SEPARATORS = ",'’_ "
-# Digits in groups of three, set apart by one and the same separator, or else digits alone.
-_NUMBER = re.compile(rf"\d{{1,3}}(?:([{_THOUSANDS_SEPARATORS}])\d{{3}})(?:\1\d{{3}})*(?!\d)|\d+")
-_SIGNS = frozenset("+-*/()=")
+_NO_SYMBOLS: Mapping[str, int] = MappingProxyType({})
+# What may stand behind the number of a box, whole; a prefix comes first where there can be one.
+_UNITS: Mapping[BoxUnit, re.Pattern[str]] = {
+    "side": re.compile("()(?:tokens?|rows?|col(?:umn)?s?|numbers?|dim(?:ension)?s?|features?|entries)"),
+    "parameters": re.compile("()(?:param(?:eter)?s?|numbers?|weights?|entries)"),
+    "operations": re.compile("([kKMGT]?)(?:FLOPs?|FLOPS|flops?|operations?|ops?)"),
+    "bytes": re.compile("([KMGT]i|[kKMGT]|)(?:B|[bB]ytes?)"),
+}
+_ROUNDED = re.compile(r"(\d[\d,'’_ ]*(?:\.\d+)?) ?([KMGT]i|[kKMGT])\w*")
+_GROUPED = re.compile(r"\W?(\d{1,3})[ ,](\d{3})\W?")
+_LAST_WORD = re.compile("[A-Za-z]+$")
+_TWO_SIDES = re.compile(r"\W*\d[\d,'’_. ]*[xX×]\s*\d[\d,'’_. ]*\W*")
 
 
-def read_answer(text: str) -> int | Unreadable | None:
+def read_answer(
+    text: str, symbols: Mapping[str, int] = _NO_SYMBOLS, box: BoxUnit | None = None
+) -> int | Unreadable | None:
     """The whole number above zero that a text stands for; None for an empty box, Unreadable with a reason otherwise.
 
-    Sums, products, quotients and brackets of whole numbers are read, with x for times, digits of any script, and
-    thousands set apart by comma, space, apostrophe or underscore; "4096/32 = 128" too, if both sides agree. Refused are
-    more than 100 characters, numbers above 10^18, letters, decimal points, fractions that remain, zero and numbers
-    below it. Nothing is evaluated as code: the text is cut into numbers and signs, and these are read by the rules of
-    arithmetic.
+    Sums, products, quotients, powers and brackets of numbers and of `symbols` are read, with x for times, digits of any
+    script, thousands set apart by comma, space, apostrophe or underscore, decimals, powers of ten (6.7e9), prefixes
+    (4k, 4Ki) and a unit that fits the `box` (100 tokens, 13.5 GB); "4096/32 = 128" too, if both sides agree. Refused
+    are more than 100 characters, numbers above MAX_VALUE, other letters, fractions that remain, zero and below, and in
+    the box of a side the two sides of a matrix, such as 100x128. Nothing is evaluated as code: the text is cut into
+    numbers, names and signs, and these are read by the rules of arithmetic.
     """
+    if text.isascii() and text.isdigit() and len(text) < MAX_ANSWER_CHARACTERS // 4:  # nearly every answer
+        return int(text) or Unreadable("below-one", "0")
     try:
-        return _read_number(text)
+        return _read_number(text, symbols, box)
     except CannotReadError as error:
         return error.unreadable
 
 
-def _read_number(text: str) -> int | None:
+def rounding_margin(text: str, box: BoxUnit) -> int:
+    """By how much the true number may differ from a rounded one, such as 13.5 GB; 0 for any other text.
+
+    It is half of the last digit that was written, and at most half of the third: 13.5 GB is right for 13,476,831,232
+    bytes, and so is 13.48 GB, while 13 GB means 13.0 GB. Only bytes and operations have prefixes, and so can be rounded
+    like this.
+    """
+    if box not in ("bytes", "operations") or text.isdigit() or not (rounded := _ROUNDED.fullmatch(tidy_answer(text))):
+        return 0
+    whole, _, decimals = re.sub("[^0-9.]", "", rounded[1]).lstrip("0").partition(".")
+    zeros = 0 if decimals else len(whole) - len(whole.rstrip("0"))
+    last_digit = Fraction(10) ** (zeros - len(decimals))
+    third_digit = Fraction(10) ** (len(whole) - ROUNDED_DIGITS)
+    return int(min(last_digit, third_digit) * PREFIXES[rounded[2]] / 2)
+
+
+def _read_number(text: str, symbols: Mapping[str, int], box: BoxUnit | None) -> int | None:
     """The whole number above zero that a typed number or calculation comes to; None for a blank text.
 
     Raises CannotReadError for a text that is too long, other characters, sides of "=" that differ, broken arithmetic, a
-    value above 10^18 at any step, and a result that is below 1 or not whole.
+    value above MAX_VALUE at any step, and a result that is below 1 or not whole.
     """
     if not text.strip():
         return None
-    if len(text) > MAX_ANSWER_CHARACTERS:
-        raise CannotReadError("too-long")
-    if text.isascii() and text.isdigit():  # nearly every answer: no need to take it apart
-        return _whole_size(_bounded(Fraction(int(text))))
-    tokens = _tokens(normalize_signs(text).translate(_X_AS_TIMES))
-    values = [ExpressionParser(side, _number, _bounded).value() for side in _sides_of_equals(tokens)]
+    tidy = tidy_answer(text)
+    if box == "side":
+        _check_one_side(text, tidy, symbols)
+    amount, factor = _without_unit(tidy, box) if box else (tidy, 1)
+
+    def atom(token: str) -> Fraction | None:
+        return Fraction(symbols[token]) if token in symbols else number_value(token)
+
+    tokens = answer_tokens(amount.translate(_X_AS_TIMES), symbols)
+    values = [ExpressionParser(side, atom, _bounded).value() for side in _sides_of_equals(tokens)]
     if len(set(values)) > 1:
         raise CannotReadError("sides-differ")
-    return _whole_size(values[0])
+    value = _bounded(values[0] * factor)
+    return _whole_size(value if factor == 1 else Fraction(round(value)))  # 12.55 GiB are no whole number of bytes
 
 
-def _tokens(text: str) -> list[str]:
-    """The numbers and signs of a text in order, spaces left out; raises CannotReadError at any other character.
+def _check_one_side(text: str, tidy: str, symbols: Mapping[str, int]) -> None:
+    """Raise CannotReadError for rows and columns in one box: 100x128, 100 × 128, and 100 128 if both are sizes here."""
+    parts = _GROUPED.fullmatch(tidy)
+    are_sizes = parts is not None and {int(parts[1]), int(parts[2])} <= set(symbols.values())
+    if are_sizes or _TWO_SIDES.fullmatch(text):
+        raise CannotReadError("two-numbers")
 
-    A number keeps its thousands separators: "4 096/(2*16)" becomes "4 096", "/", "(", "2", "*", "16", ")".
+
+def _without_unit(text: str, box: BoxUnit) -> tuple[str, int]:
+    """The text without the unit at its end, and what the unit multiplies it by; raises CannotReadError for a wrong one.
+
+    Example: ("13.5", 10^9) for 13.5 GB where bytes are asked.
     """
-    tokens, at = list[str](), 0
-    while at < len(text):
-        if number := _NUMBER.match(text, at):
-            tokens.append(number.group())
-            at = number.end()
-        elif text[at] in _SIGNS:
-            tokens.append(text[at])
-            at += 1
-        elif text[at] == " ":
-            at += 1
-        else:
-            raise _refusal_at(text, at)
-    return tokens
-
-
-def _refusal_at(text: str, at: int) -> CannotReadError:
-    """The error for a character with which no number or sign begins, to be raised by the caller.
-
-    Its reason is "letters" with the whole word, "decimal" with the point or comma, or "sign" with any other character.
-    """
-    if word := re.match(r"[^\W\d_]+", text[at:]):
-        return CannotReadError("letters", word.group())
-    if text[at] in ".,":
-        return CannotReadError("decimal", text[at])
-    return CannotReadError("sign", printable(text[at]))
+    word = _LAST_WORD.search(text) if text[-1:].isalpha() else None
+    if word is None or word.start() == 0:
+        return text, 1
+    if unit := _UNITS[box].fullmatch(word[0]):
+        return text[: word.start()], PREFIXES.get(unit[1], 1)
+    if any(unit.fullmatch(word[0]) for unit in _UNITS.values()):
+        raise CannotReadError("unit", word[0])
+    return text, 1
 
 
 def _sides_of_equals(tokens: list[str]) -> list[list[str]]:
@@ -102,14 +135,8 @@ def _sides_of_equals(tokens: list[str]) -> list[list[str]]:
     return sides
 
 
-def _number(token: str) -> Fraction | None:
-    """The value of a number without its separators; None for a sign."""
-    digits = re.sub(f"[{_THOUSANDS_SEPARATORS}]", "", token)
-    return Fraction(int(digits)) if digits.isdigit() else None
-
-
 def _bounded(value: Fraction) -> Fraction:
-    """The value itself; raises CannotReadError if its numerator or denominator is above 10^18."""
+    """The value itself; raises CannotReadError if its numerator or denominator is above MAX_VALUE."""
     if abs(value.numerator) > MAX_VALUE or value.denominator > MAX_VALUE:
         raise CannotReadError("too-large")
     return value

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import combinations
 
 from app.algebra.expression import Expression
 from app.shapes.problem import Problem
-from app.sheets.notation import Notation
-from app.sheets.numbers import Unreadable, read_answer
+from app.shapes.table import Blank, Count
+from app.sheets.notation import OTHER_NAMES, Notation
+from app.sheets.numbers import MAX_VALUE, BoxUnit, Unreadable, read_answer, rounding_margin
 from app.sheets.symbols import read_symbols
 
 
 @dataclass(frozen=True)
 class Typed:
-    """What an answer was read as: its number and, on a sheet in letters, the expression it was computed from."""
+    """What an answer was read as: its number and, on a sheet in letters, the expression it was computed from.
+
+    `margin` is by how much the true number may differ from one that was typed rounded, such as 13.5 GB.
+    """
 
     value: int
     meaning: Expression | None = None
+    margin: int = 0
 
 
 @dataclass(frozen=True)
@@ -29,53 +35,126 @@ class AnswerReader:
     notation: Notation
     in_letters: bool
 
-    def read(self, text: str) -> Typed | Unreadable | None:
-        """What a text means on this sheet; None for an empty one, Unreadable with a reason for one that is no length.
+    def read(self, blank: Blank, text: str) -> Typed | Unreadable | None:
+        """What a text in that box means; None for an empty one, Unreadable with a reason for one that is no length.
 
-        On a sheet in numbers it is a number without a meaning in symbols; in letters, an expression and its size on
-        this sheet, which must come to a whole number from 1 up.
+        On a sheet in numbers it is a number without a meaning in symbols, though symbols may stand in it; in letters,
+        an expression and its size on this sheet, which must come to a whole number from 1 up.
         """
-        if not self.in_letters:
-            number = read_answer(text)
-            return Typed(number) if isinstance(number, int) else number
+        if self.in_letters:
+            return self._read_letters(text)
+        box = self.unit(blank)
+        number = read_answer(text, self._size_by_name, box)
+        if not isinstance(number, int):
+            return number
+        return Typed(number, margin=rounding_margin(text, box) if box in ("operations", "bytes") else 0)
+
+    def unit(self, blank: Blank) -> BoxUnit:
+        """What the number of a box counts: "side" for rows and columns, else parameters, operations or bytes."""
+        entry = self.problem.table.asked.get(blank.tensor)
+        return "side" if blank.field != "count" else entry.unit if isinstance(entry, Count) else "parameters"
+
+    def _read_letters(self, text: str) -> Typed | Unreadable | None:
+        """What a text means on a sheet in letters; an unknown letter is refused with the sheet's own in the reason."""
         meaning = read_symbols(text, self.symbol_by_name)
+        if isinstance(meaning, Unreadable) and meaning.reason == "unknown-letter":
+            return replace(meaning, symbols=", ".join(self.written_symbols))
         if not isinstance(meaning, Expression):
             return meaning
         value = meaning.value(self.problem.sizes)
-        if value.denominator != 1 or value < 1:
+        if value.denominator != 1 or not 1 <= value <= MAX_VALUE:
             return Unreadable("no-length")
         return Typed(int(value), meaning)
 
     def means(self, typed: Typed, length: Expression) -> bool:
         """Whether an answer equals a length: one in numbers by its size, one in letters by its meaning in this model.
 
-        By meaning, H·d_h is d where every head has d/H numbers, but N is not d_h even where both are 64.
+        By meaning, H·d_h is d where every head has d/H numbers, but N is not d_h even where both are 64. A number may
+        stand in place of a size of the model: d/32 is d_h where there are 32 heads.
         """
         if typed.meaning is None:
             return typed.value == length.size(self.problem.sizes)
+        if self.canonical(typed.meaning) == self.canonical(length):
+            return True
+        has_number = any(term.factor != 1 for term in typed.meaning.terms)
+        return has_number and self._means_with_numbers(typed.meaning, length)
+
+    def canonical(self, expression: Expression) -> Expression:
+        """The expression in symbols that this model does not make equal, so that equal meanings are equal."""
+        return expression.substitute(self._model_identities)
+
+    def _means_with_numbers(self, meaning: Expression, length: Expression) -> bool:
+        """Whether two expressions are equal once some of the model's sizes are numbers; N and M stay symbols.
+
+        At least one symbol must stay, so that 4·h is not d_h for being 128 as well. They are compared with d as H·d_h,
+        and with d_h as d/H.
+        """
+        sizes, symbol = self.problem.sizes, Expression.symbol
         identities = self._model_identities
-        return typed.meaning.substitute(identities) == length.substitute(identities)
+        by_width = {**identities, "d_h": symbol("d") / symbol("H")} if "d" in identities else identities
+        by_width = {name: by_width["d_h"] if name == "d_v" else own for name, own in by_width.items() if name != "d"}
+        for form in (identities, by_width):
+            first, second = meaning.substitute(form), length.substitute(form)
+            constants = sorted((first.symbols | second.symbols) - {"N", "M"})
+            for count in range(1, len(constants) + 1):
+                for chosen in combinations(constants, count):
+                    numbers = {name: Expression.number(sizes[name]) for name in chosen}
+                    left = first.substitute(numbers)
+                    if left.symbols and left == second.substitute(numbers):
+                        return True
+        return False
 
     @cached_property
-    def symbol_by_name(self) -> dict[str, str]:
-        """The symbol of every name that may be written: the symbols themselves, and the notation's names, which win."""
-        written = {self.notation.symbols.get(symbol, symbol): symbol for symbol in reversed([*self.problem.sizes])}
-        return {symbol: symbol for symbol in self.problem.sizes} | written
+    def symbols(self) -> tuple[str, ...]:
+        """The symbols that occur on the sheet, in the order of the sizes: those of its answers, and d, H and d_h."""
+        asked = {symbol for blank in self.problem.blanks for symbol in self._expression(blank).symbols}
+        return tuple(symbol for symbol in self.problem.sizes if symbol in asked | {"d", "H", "d_h"})
+
+    @cached_property
+    def written_symbols(self) -> tuple[str, ...]:
+        """The names of these symbols in the sheet's notation, each once, N and M first."""
+        in_order = sorted(self.symbols, key=lambda symbol: symbol not in ("N", "M"))
+        return tuple(dict.fromkeys(map(self.notation.symbol, in_order)))
+
+    @cached_property
+    def symbol_by_name(self) -> Mapping[str, str]:
+        """The symbol of every name that may be written: the notation's first, then the table's own, then other ones.
+
+        A name that could mean two sizes that this model tells apart is none of them. All may be written without "_".
+        """
+        names: dict[str, str] = {self.notation.symbol(symbol): symbol for symbol in reversed(self.symbols)}
+        for kind in ({symbol: (symbol,) for symbol in self.symbols}, OTHER_NAMES):
+            meant = dict[str, list[str]]()
+            for symbol in self.symbols:
+                for name in kind.get(symbol, ()):
+                    meant.setdefault(name, []).append(symbol)
+            for name, symbols in meant.items():
+                if all(self.are_identical(symbols[0], other) for other in symbols):
+                    names.setdefault(name, symbols[0])
+        for name, symbol in [*names.items()]:
+            names.setdefault(name.replace("_", ""), symbol)
+        return names
+
+    @cached_property
+    def _size_by_name(self) -> Mapping[str, int]:
+        """The size of every name that may be written."""
+        return {name: self.problem.sizes[symbol] for name, symbol in self.symbol_by_name.items()}
 
     def are_identical(self, first: str, second: str) -> bool:
         """Whether two symbols are one by the making of this model, as G and H are without grouped queries."""
-        first_meaning, second_meaning = (
-            Expression.symbol(symbol).substitute(self._model_identities) for symbol in (first, second)
-        )
-        return first_meaning == second_meaning
+        return self.canonical(Expression.symbol(first)) == self.canonical(Expression.symbol(second))
+
+    def _expression(self, blank: Blank) -> Expression:
+        """The right answer to a blank in symbols, with tokens as rows."""
+        return self.problem.table.asked[blank.tensor].expression(blank.field)
 
     @cached_property
     def _model_identities(self) -> Mapping[str, Expression]:
         """Replacements for symbols that are redundant in this model: d by H·d_h, G by H, d_v by d_h, if equal."""
-        a, symbol = self.problem.architecture, Expression.symbol
+        sizes, symbol = self.problem.sizes, Expression.symbol
         identities = {
-            "d": (a.d == a.H * a.d_h, symbol("H") * symbol("d_h")),
-            "G": (a.G == a.H, symbol("H")),
-            "d_v": (a.d_v == a.d_h, symbol("d_h")),
+            "d": (sizes["d"] == sizes["H"] * sizes["d_h"], symbol("H") * symbol("d_h")),
+            "G": (sizes["G"] == sizes["H"], symbol("H")),
+            "d_v": (sizes["d_v"] == sizes["d_h"], symbol("d_h")),
         }
         return {name: meaning for name, (holds, meaning) in identities.items() if holds}

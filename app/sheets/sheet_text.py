@@ -107,13 +107,14 @@ class SheetText:
 
         d, H and d_h are always among them; G and d_v only where they differ from H and d_h.
         """
-        sizes, notation = self.problem.sizes, NOTATIONS[self.worksheet.notation]
+        sizes = self.problem.sizes
+        notation = NOTATIONS[self.worksheet.notation].for_sizes(sizes)
         asked = (self.problem.table.asked[b.tensor].expression(b.field) for b in self.problem.blanks)
         symbols = frozenset({"d", "H", "d_h"}).union(*(expression.symbols for expression in asked))
         doubled = {double for double, symbol in (("G", "H"), ("d_v", "d_h")) if sizes[double] == sizes[symbol]}
         for symbol, name in self.wording.sections["symbol-names"].items():
             if symbol in symbols - doubled:
-                yield f"{notation.symbols.get(symbol, symbol)} = {name}"
+                yield f"{notation.symbol(symbol)} = {name}"
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,8 @@ from app.sheets.sheet_text import SheetText
 from app.sheets.wording import Wording
 from app.sheets.worksheet import Model, Worksheet
 
+LENGTHS_LIKE_NO_OTHER = {"N": 1_000_003, "M": 1_000_033}  # primes
+
 
 @dataclass(frozen=True)
 class Row:
@@ -83,10 +85,10 @@ class Variant:
         """Every symbol that has a size on this sheet, N among them."""
         return self.problem.sizes
 
-    @property
+    @cached_property
     def notation(self) -> Notation:
-        """The notation that the worksheet names."""
-        return NOTATIONS[self.worksheet.notation]
+        """The notation that the worksheet names, as it is for this model."""
+        return NOTATIONS[self.worksheet.notation].for_sizes(self.sizes)
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
@@ -154,15 +156,20 @@ class Variant:
         """Reads what is typed into the boxes of this sheet."""
         return AnswerReader(self.problem, self.notation, in_letters=self.worksheet.answers == "letters")
 
-    def read(self, text: str) -> Typed | Unreadable | None:
-        """What a text in a box means on this sheet; None for an empty box."""
-        return self.reader.read(text)
+    def read(self, blank: Blank, text: str) -> Typed | Unreadable | None:
+        """What a text in that box means; None for an empty box."""
+        return self.reader.read(blank, text)
 
-    def is_right(self, blank: Blank, typed: Typed) -> bool:
-        """Whether an answer is right: by its number, or on a sheet in letters by what it means in this model."""
-        if typed.meaning is None:
-            return typed.value == self.key[blank]
-        return self.reader.means(typed, self.expression(blank))
+    @cached_property
+    def problem_for_marking(self) -> Problem:
+        """The problem whose numbers answers are compared by: on a sheet in letters with lengths no other size has.
+
+        So what is typed in letters is compared by what it means, and marks don't depend on a number of tokens that
+        happens to be a head dimension too.
+        """
+        if self.worksheet.answers != "letters":
+            return self.problem
+        return replace(self.problem, sizes={**self.sizes, **LENGTHS_LIKE_NO_OTHER})
 
     @cached_property
     def text(self) -> SheetText:

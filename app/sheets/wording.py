@@ -39,4 +39,4 @@ class Wording:
 
     def unreadable(self, answer: Unreadable) -> str:
         """Why an answer could not be read, and what to write instead."""
-        return self.say("unreadable", answer.reason, detail=answer.detail)
+        return self.say("unreadable", answer.reason, detail=answer.detail, symbols=answer.symbols)

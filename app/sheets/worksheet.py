@@ -32,6 +32,7 @@ class Worksheet:
     answers: "numbers" or "letters", that is expressions in the notation's symbols.
     tokens_are: "rows" of every matrix or, as some courses have it, "columns".
     follow_share: what a follow-through answer is worth, as a share of a right one.
+    tolerance: by which share of it an answer may differ from a count of parameters, operations or bytes; 0 is exact.
     """
 
     key: str
@@ -47,3 +48,4 @@ class Worksheet:
     answers: str = "numbers"
     tokens_are: str = "rows"
     follow_share: float = 0.5
+    tolerance: float = 0.0

@@ -28,6 +28,7 @@ from app.sheets.worksheet import Model, Worksheet, WorksheetError
 from app.translation import LANGUAGE
 
 ANSWERS = ("numbers", "letters")
+MAX_TOLERANCE = 0.1  # with more, the number of a mistake could count as right
 
 
 class WorksheetFile(BaseModel):
@@ -47,6 +48,7 @@ class WorksheetFile(BaseModel):
     answers: str = Field(default="numbers", description="a text")
     tokens_are: str = Field(default="rows", description="a text")
     follow_share: float = Field(default=0.5, ge=0, le=1, description="a number from 0 to 1")
+    tolerance: float = Field(default=0.0, ge=0, le=MAX_TOLERANCE, description=f"a number from 0 to {MAX_TOLERANCE}")
 
     def as_worksheet(self, key: str) -> Worksheet:
         """The same settings as a Worksheet of that key."""

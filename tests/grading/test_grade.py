@@ -51,7 +51,8 @@ def test_rows_and_columns_are_two_boxes(library: Library) -> None:
         ("127", "wrong", 127),
         ("4,096", "wrong", 4096),
         ("about 128", "unreadable", None),
-        ("128.0", "unreadable", None),
+        ("128.0", "right", 128),
+        ("128.5", "unreadable", None),
         ("__import__('os')", "unreadable", None),
         ("9**9**9", "unreadable", None),
         ("1/0", "unreadable", None),
@@ -77,8 +78,8 @@ def test_a_box_left_out_is_empty(library: Library) -> None:
 def test_what_cannot_be_read_is_no_attempt(library: Library) -> None:
     """A sheet full of letters was not tried; one number makes it an attempt."""
     variant = library.variant("llama-7b")
-    assert not grade(variant, {"queries.rows": "N", "keys.rows": "?"}).has_readable_answer
-    assert grade(variant, {"queries.rows": "N", "keys.rows": "3"}).has_readable_answer
+    assert not grade(variant, {"queries.rows": "L", "keys.rows": "?"}).has_readable_answer
+    assert grade(variant, {"queries.rows": "L", "keys.rows": "3"}).has_readable_answer
 
 
 @pytest.mark.parametrize(
@@ -118,7 +119,7 @@ KINDS = st.sampled_from(["right", "wrong", "unreadable", "empty", "left out"])
 def test_the_score_counts_the_boxes_that_are_right(wanted: dict[str, str]) -> None:
     """Texts made to be right, wrong, unreadable or empty are marked so, and counted apart from the grader."""
     texts = {
-        box: {"right": f"{2 * LLAMA[box]}/2", "wrong": str(3 * LLAMA[box] + at), "unreadable": "N²", "empty": " "}[kind]
+        box: {"right": f"{2 * LLAMA[box]}/2", "wrong": str(3 * LLAMA[box] + at), "unreadable": "ñ²", "empty": " "}[kind]
         for at, (box, kind) in enumerate(wanted.items())
         if kind != "left out"
     }

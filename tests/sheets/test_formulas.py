@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from app.models.score_scale import ScoreScale
 from app.sheets.formulas import formula_pieces, write_formula
 from app.sheets.library import Library
 from app.sheets.variant import Variant
@@ -19,7 +21,7 @@ def written(variant: Variant) -> dict[str, str]:
 
 def test_every_formula_names_the_operands_of_its_equation_and_nothing_unknown(library: Library) -> None:
     """A name in braces is a tensor, a count, a size or a phrase; and what an equation computes from, it also shows."""
-    phrases = library.wording.sections["formulas"]
+    phrases = library.wording.sections["formulas"] | {"norm": ""}
     for key in library.worksheets:
         variant = library.variant(key)
         known = {*variant.letters, *variant.sizes, *phrases}
@@ -58,6 +60,32 @@ def test_no_brace_and_no_key_is_left_in_a_formula(library: Library) -> None:
 def test_a_formula_is_in_the_letters_of_the_sheet(library: Library, worksheet: str, key: str, formula: str) -> None:
     """The examples are worked by hand; with tokens as columns every matrix is transposed, so (AB)ᵀ = BᵀAᵀ."""
     assert write_formula(library.variant(worksheet), key) == formula
+
+
+@pytest.mark.parametrize(
+    ("model", "changes", "formula"),
+    [
+        ("llama-7b", {}, "softmax(S/√d_head + mask), row by row"),
+        ("llama-7b", {"score_softcap": 50.0}, "softmax(softcap(S/√d_head) + mask), row by row"),
+        ("llama-7b", {"position_bias": "alibi"}, "softmax(S/√d_head + position bias + mask), row by row"),
+        ("llama-7b", {"score_scale": ScoreScale("none", 1.0)}, "softmax(S + mask), row by row"),
+        ("llama-7b", {"score_scale": ScoreScale("stated", 0.1)}, "softmax(scale · S + mask), row by row"),
+    ],
+)
+def test_the_softmax_is_that_of_the_model(library: Library, model: str, changes: dict[str, Any], formula: str) -> None:
+    """√d_h stands only where the model divides by it."""
+    variant = library.variant("head-of-a-model", model)
+    architecture = replace(variant.model.architecture, **changes)
+    assert (
+        write_formula(replace(variant, model=replace(variant.model, architecture=architecture)), "weights") == formula
+    )
+
+
+def test_t5_does_not_scale_its_scores_and_adds_a_position_bias_in_self_attention_only(library: Library) -> None:
+    """Raffel et al., arXiv:1910.10683: no 1/√d_h; cross attention has no relative position bias."""
+    own = write_formula(library.variant("bidirectional-t5-small"), "weights")
+    cross = write_formula(library.variant("cross-t5-small"), "weights")
+    assert (own, cross) == ("softmax(S + position bias), row by row", "softmax(S), row by row")
 
 
 def test_with_tokens_as_columns_blocks_are_beside_each_other_and_words_say_column(library: Library) -> None:

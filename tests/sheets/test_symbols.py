@@ -58,10 +58,40 @@ def test_any_text_is_read_or_refused(text: str) -> None:
     assert read_symbols(text, NAMES) is None or isinstance(read_symbols(text, NAMES), Expression | Unreadable)
 
 
-@pytest.mark.parametrize("text", ["d/h", "d_h", "d / h", "2*d/(2*h)", "d_v"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "d/h",
+        "d_h",
+        "d / h",
+        "2*d/(2*h)",
+        "d_v",
+        "dh",
+        "d_{h}",
+        "dₕ",
+        "d_k",
+        "d_head",
+        "head_dim",
+        "d/32",
+        "4096/h",
+        "D/H",
+    ],
+)
 def test_what_the_model_makes_equal_is_equal(text: str) -> None:
-    """In LLaMA 7B a head has d/h = 4096/32 = 128 = d_h numbers, and values are as wide."""
+    """In LLaMA 7B a head has d/h = 4096/32 = 128 = d_h numbers, and values are as wide; other courses say d_k."""
     assert mark(LIBRARY.variant("letters-llama-7b"), "queries.columns", text) == "right"
+
+
+@pytest.mark.parametrize("text", ["h d_h", "hd_h", "h·d_h", "32 d_h", "32d_h", "d_model", "D", "(h)(d_h)", "h*d_h^1"])
+def test_two_symbols_side_by_side_are_a_product(text: str) -> None:
+    """Heads times their width are the width of the model, in LLaMA 7B."""
+    assert mark(LIBRARY.variant("letters-llama-7b"), "input.columns", text) == "right"
+
+
+@pytest.mark.parametrize("text", ["4h", "d/64", "2*d/32", "32*T", "4096/d_h*4"])
+def test_a_number_stands_only_for_the_size_that_it_is(text: str) -> None:
+    """4·32 is 128, but four times the heads are no head dimension; and 64 is no number of heads."""
+    assert mark(LIBRARY.variant("letters-llama-7b"), "queries.columns", text) == "wrong"
 
 
 @pytest.mark.parametrize(
@@ -84,13 +114,17 @@ def test_a_stated_head_width_is_no_share_of_the_width() -> None:
         ("4096", "numbers"),
         ("q", "unknown-letter"),
         ("d/0", "division-by-zero"),
-        ("d h", "two-numbers"),
-        ("d²", "raised"),
+        ("d 2", "two-numbers"),
+        ("d/2h", "divisor"),
+        ("d^h", "exponent"),
+        ("d½", "special-digit"),
     ],
 )
 def test_what_cannot_be_read_is_said(text: str, reason: str) -> None:
     """Numbers, letters of another sheet and broken sums are unreadable, not wrong."""
-    assert read_symbols(text, NAMES) == Unreadable(reason, {"unknown-letter": "q", "raised": "²"}.get(reason, ""))
+    assert read_symbols(text, NAMES) == Unreadable(
+        reason, {"unknown-letter": "q", "special-digit": "½"}.get(reason, "")
+    )
     assert mark(LIBRARY.variant("letters-llama-7b"), "input.rows", text) == "unreadable"
 
 

@@ -354,7 +354,7 @@ def _compare_field(variant: Variant, answers: Answers, blank: Blank, shapes: dic
     """
     typed, in_torch = answers.get(str(blank), ""), variant.in_table_orientation(blank)
     observed = shapes[in_torch.tensor][MATRIX_FIELDS.index(in_torch.field)]
-    read = variant.read(typed)
+    read = variant.read(blank, typed)
     return ComparedField(typed, isinstance(read, Typed) and read.value == observed)
 
 

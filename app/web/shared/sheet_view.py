@@ -100,18 +100,18 @@ class FiguresFragment:
 
 def draw_typed(variant: Variant, answers: Mapping[str, str], scale: ScaleName) -> tuple[Figure, ...]:
     """The figures of a sheet with the sizes that were typed; a blank whose text cannot be read has no size there."""
-    read = {blank: variant.read(answers.get(str(blank), "")) for blank in variant.blanks}
+    read = {blank: variant.read(blank, answers.get(str(blank), "")) for blank in variant.blanks}
     return draw_figures(variant, {blank: typed for blank, typed in read.items() if isinstance(typed, Typed)}, scale)
 
 
 def has_readable_answer(variant: Variant, answers: Mapping[str, str]) -> bool:
     """Whether the text of at least one blank can be read: `Report.has_readable_answer` without the grading."""
-    return any(isinstance(variant.read(answers.get(str(blank), "")), Typed) for blank in variant.blanks)
+    return any(isinstance(variant.read(blank, answers.get(str(blank), "")), Typed) for blank in variant.blanks)
 
 
 def hint_letters(variant: Variant) -> tuple[str, ...]:
     """The letters and symbols that hints write as mathematics: ('X', 'W_Q', 'd_h'); not "A", which is a word too."""
-    symbols = (variant.notation.symbols.get(symbol, symbol) for symbol in variant.sizes)
+    symbols = variant.reader.written_symbols
     return tuple(letter for letter in (*variant.letters.values(), *symbols) if letter not in ("", "A", "a"))
 
 

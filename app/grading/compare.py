@@ -1,0 +1,51 @@
+"""Compares what was typed with numbers: with the key, and with what else it may stand for.
+
+On a sheet in numbers a count may be rounded: by its unit, as 13.5 GB is, or by as much as the worksheet tolerates. On a
+sheet in letters answers are compared by what they mean in the model.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from app.misconceptions.predictions import expectations
+from app.shapes.table import Blank
+from app.sheets.reading import Typed
+from app.sheets.variant import Variant
+
+
+def is_right(variant: Variant, blank: Blank, typed: Typed) -> bool:
+    """Whether an answer is right: by its number, up to its rounding, or on a sheet in letters by its meaning."""
+    if typed.meaning is None:
+        key = variant.key[blank]
+        return typed.value == key or is_close(variant, blank, typed, key)
+    return variant.reader.means(typed, variant.expression(blank))
+
+
+def is_close(variant: Variant, blank: Blank, typed: Typed, number: int) -> bool:
+    """Whether a typed count of parameters, operations or bytes stands for that number, though it may be rounded.
+
+    By 13.5 GB every number from 13.45 to 13.55 GB may be meant, and by a tolerance of 0.01 every number that is at most
+    1 % away. Rows, columns and letters are never rounded.
+    """
+    tolerance = variant.worksheet.tolerance
+    if blank.field != "count" or typed.meaning is not None or not (typed.margin or tolerance):
+        return False
+    return abs(typed.value - number) <= max(Fraction(typed.margin), Fraction(str(tolerance)) * number)
+
+
+def number_meant(variant: Variant, blank: Blank, typed: Typed, *, right: bool) -> int:
+    """The number that an answer is compared by in `variant.problem_for_marking`: the key's where it is right.
+
+    A rounded number that is close to what a misconception predicts counts as that.
+    """
+    in_table = variant.in_table_orientation(blank)
+    if right:
+        return variant.problem_for_marking.key[in_table]
+    if typed.meaning is not None:
+        return typed.meaning.size(variant.problem_for_marking.sizes)
+    if blank.field != "count" or not (typed.margin or variant.worksheet.tolerance):
+        return typed.value
+    predicted = (expected.wrong_answers.get(in_table) for expected in expectations(variant.problem))
+    close = [number for number in predicted if number is not None and is_close(variant, blank, typed, number)]
+    return min(close, key=lambda number: abs(number - typed.value), default=typed.value)

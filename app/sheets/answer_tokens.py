@@ -1,0 +1,119 @@
+"""Cuts a typed answer into numbers, names of symbols and signs, the same on sheets in numbers and in letters.
+
+>>> answer_tokens("4,096/hd_h", {"h", "d_h"})
+['4,096', '/', 'h', 'd_h']
+>>> number_value("4,096"), number_value("1.5e3"), number_value("4Ki")
+(Fraction(4096, 1), Fraction(1500, 1), Fraction(4096, 1))
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from fractions import Fraction
+
+from app.algebra.parser import CannotReadError, normalize_signs, printable
+
+MAX_ANSWER_CHARACTERS = 100
+MAX_POWER_OF_TEN = 60
+PREFIXES = {"k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12,
+            "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}  # fmt: skip
+
+_SEPARATORS = ",'’_ "
+# Digits in groups of three, set apart by one and the same separator, or else digits alone.
+_WHOLE = rf"(?:\d{{1,3}}(?:(?P<by>[{_SEPARATORS}])\d{{3}})(?:(?P=by)\d{{3}})*(?!\d)|\d+)"
+_NUMBER = re.compile(rf"({_WHOLE}(?:\.\d+)?)(?:[eE]([+-]?\d+))?((?:[KMGT]i|[kKMGT])(?![A-Za-z_]))?")
+_NAME = re.compile(r"[A-Za-zΑ-Ωα-ω][A-Za-zΑ-Ωα-ω_']*")
+_SIGNS = frozenset("+-*/^()=")
+
+
+def tidy_answer(text: str) -> str:
+    """A typed text in one spelling of digits, signs and spaces, without a leading = and the braces of d_{h}.
+
+    Raises CannotReadError for a text that is too long or has a special digit.
+    """
+    if len(text) > MAX_ANSWER_CHARACTERS:
+        raise CannotReadError("too-long")
+    tidy = normalize_signs(text)
+    if "{" in tidy:
+        tidy = re.sub(r"_\{(\w+)\}", r"_\1", tidy)
+    return tidy[1:].lstrip() if tidy.startswith("=") else tidy
+
+
+def answer_tokens(text: str, names: Collection[str]) -> list[str]:
+    """The numbers, names and signs of a tidy text in order, spaces left out; CannotReadError at anything else.
+
+    A number keeps its thousands separators. Letters that are no name are cut into names: "hd_h" into "h" and "d_h".
+    """
+    tokens, at = list[str](), 0
+    while at < len(text):
+        if number := _NUMBER.match(text, at):
+            tokens.append(_checked_number(number, names))
+            at = number.end()
+        elif name := _NAME.match(text, at):
+            tokens += _names_in(name[0], names)
+            at = name.end()
+        elif text[at] in _SIGNS:
+            tokens.append(text[at])
+            at += 1
+        elif text[at] == " ":
+            at += 1
+        else:
+            raise _refusal_at(text, at)
+    return tokens
+
+
+def number_value(token: str) -> Fraction | None:
+    """The value of a number as it was typed, with its separators, power of ten and prefix; None for another token."""
+    if token.isdigit():
+        return Fraction(int(token))
+    number = _NUMBER.fullmatch(token)
+    if number is None:
+        return None
+    digits, _, power, prefix = number.groups()
+    value = Fraction(re.sub(f"[{_SEPARATORS}]", "", digits)) * PREFIXES.get(prefix or "", 1)
+    return value * Fraction(10) ** int(power) if power else value
+
+
+def _checked_number(number: re.Match[str], names: Collection[str]) -> str:
+    """The number's text; raises CannotReadError where it is too large, or can be read in two ways.
+
+    In two ways: 4.096 (a decimal, or thousands as in German), and 4G where G is a symbol of the sheet.
+    """
+    if number[0].isdigit():
+        return number[0]
+    digits, _, power, prefix = number.groups()
+    if power and (len(power) > 3 or abs(int(power)) > MAX_POWER_OF_TEN):
+        raise CannotReadError("too-large")
+    if prefix in names:
+        raise CannotReadError("prefix-or-symbol", number[0])
+    if re.fullmatch(r"\d{1,3}\.\d{3}", digits) and not power and not prefix:
+        raise CannotReadError("decimal-or-thousands", digits)
+    return number[0]
+
+
+def _names_in(word: str, names: Collection[str]) -> list[str]:
+    """The word as a name, or cut into names, long ones first; raises CannotReadError("letters") if it can't be."""
+    if word in names:
+        return [word]
+    cuts: list[list[str] | None] = [*[None] * len(word), []]  # by position: the names from there to the end
+    for start in reversed(range(len(word))):
+        for end in range(len(word), start, -1):
+            rest = cuts[end]
+            if rest is not None and word[start:end] in names:
+                cuts[start] = [word[start:end], *rest]
+                break
+    if cuts[0] is None:
+        raise CannotReadError("letters", word)
+    return cuts[0]
+
+
+def _refusal_at(text: str, at: int) -> CannotReadError:
+    """The error for a character with which no number, name or sign begins, to be raised by the caller."""
+    if re.match(r", ?\d{3}|, \d|; ?\d", text[at:]):
+        return CannotReadError("two-numbers")
+    if text[at] in ".,":
+        return CannotReadError("decimal", text[at])
+    if word := re.match(r"[^\W\d_]+", text[at:]):
+        return CannotReadError("letters", word[0])
+    return CannotReadError("sign", printable(text[at]))

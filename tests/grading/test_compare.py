@@ -1,0 +1,89 @@
+"""Marks by meaning on sheets in letters, and counts that may be rounded: key, follow-through and diagnosis agree."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from app.grading.grade import Report, grade
+from app.sheets.library import Library
+from app.sheets.variant import Variant
+
+
+def with_tolerance(variant: Variant, tolerance: float) -> Variant:
+    """The same sheet with a tolerance."""
+    return replace(variant, worksheet=replace(variant.worksheet, tolerance=tolerance))
+
+
+def filled(variant: Variant, changes: dict[str, str]) -> Report:
+    """The report on the sheet's own key with some boxes changed."""
+    return grade(variant, {**{str(blank): str(number) for blank, number in variant.key.items()}, **changes})
+
+
+def kinds(report: Report) -> dict[str, str]:
+    """The kind of mark of every box that is not right."""
+    return {str(blank): mark.kind for blank, mark in report.marks.items() if mark.kind != "right"}
+
+
+def test_marks_in_letters_do_not_depend_on_a_coincidence_of_the_number_of_tokens(library: Library) -> None:
+    """In LLaMA 7B 128 is also the head dimension; the same letters get the same marks there as at 100 tokens."""
+    for changes in (
+        {"values.columns": "T", "context.columns": "T"},
+        {"queries.rows": "d_h", "scores.rows": "d_h"},
+        {"keys.rows": "d_h", "values.rows": "d_h"},
+    ):
+        reports = []
+        for tokens in (100, 128):
+            variant = library.variant("letters-llama-7b", None, tokens)
+            right = {str(blank): variant.notation.write(variant.expression(blank)) for blank in variant.blanks}
+            reports.append(grade(variant, {**right, **changes}))
+        assert reports[0].score == reports[1].score
+        assert kinds(reports[0]) == kinds(reports[1])
+        assert reports[0].first_mismatch == reports[1].first_mismatch
+        assert reports[0].diagnosis == reports[1].diagnosis
+
+
+def test_a_mismatch_on_a_sheet_in_letters_is_said_in_letters(library: Library) -> None:
+    """The student typed T and d_h, so the sentence names no number."""
+    variant = library.variant("letters-llama-7b")
+    report = grade(variant, {"queries.columns": "d_h", "keys.columns": "T"})
+    assert report.first_mismatch is not None
+    assert not any(char.isdigit() for char in report.first_mismatch.message)
+    assert "d_h columns" in report.first_mismatch.message
+
+
+@pytest.mark.parametrize(
+    ("tolerance", "text", "kind"),
+    [
+        (0.0, "6738415617", "wrong"),
+        (0.01, "6738415617", "right"),
+        (0.01, "6.74e9", "right"),
+        (0.01, "6.7e9", "right"),
+        (0.01, "6.6e9", "wrong"),
+        (0.05, "6.6e9", "right"),
+    ],
+)
+def test_a_worksheet_can_tolerate_rounded_counts(library: Library, tolerance: float, text: str, kind: str) -> None:
+    """LLaMA 7B has 6,738,415,616 parameters; 6.6e9 is 2 % less."""
+    variant = with_tolerance(library.variant("count-llama-7b"), tolerance)
+    assert filled(variant, {"total.count": text}).marks[variant.blanks_by_name["total.count"]].kind == kind
+
+
+def test_rows_and_columns_are_never_tolerated(library: Library) -> None:
+    """4097 columns are wrong whatever the tolerance; the count of the same matrix may be rounded."""
+    variant = with_tolerance(library.variant("matrices-llama-7b"), 0.1)
+    assert kinds(filled(variant, {"W_Q.rows": "4097", "W_Q.count": "1.7e7"})) == {"W_Q.rows": "wrong"}
+
+
+def test_follow_through_and_diagnosis_take_rounded_counts_too(library: Library) -> None:
+    """Bytes at eight bits are half of those at sixteen, up to the rounding; a rounded misconception is recognised."""
+    variant = library.variant("costs-llama-7b")
+    halves = filled(variant, {"weights_16_bit.count": "27.0 GB", "weights_8_bit.count": "13.5 GB"})
+    assert kinds(halves) == {"weights_16_bit.count": "wrong", "weights_8_bit.count": "follows"}
+    names = ("queries", "keys", "values", "scores", "context", "output", "feed_forward")
+    operations = {f"{name}_flops.count": variant for name in names}
+    macs = {str(b): f"{n // 2 / 1e9:.4g} GFLOPs" for b, n in variant.key.items() if str(b) in operations}
+    report = filled(variant, macs)
+    assert report.diagnosis is not None
+    assert report.diagnosis.key == "flops-are-macs"

@@ -1,0 +1,131 @@
+"""What one sheet's boxes take: its symbols and no others, units that fit, one side a box, and rounded byte counts."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.grading.grade import Mark, grade
+from app.models.architecture import MAX_TOKENS
+from app.sheets.library import Library
+from app.sheets.notation import NOTATIONS
+from app.sheets.variant import Variant
+
+
+def mark_of(variant: Variant, box: str, text: str) -> Mark:
+    """The mark of one text in one box of an otherwise empty sheet."""
+    return grade(variant, {box: text}).marks[variant.blanks_by_name[box]]
+
+
+def kinds(variant: Variant, box: str, *texts: str) -> list[str]:
+    """The kinds of the marks of several texts in one box, one after the other."""
+    return [mark_of(variant, box, text).kind for text in texts]
+
+
+def test_the_notations_letters_win_over_a_models_own(library: Library) -> None:
+    """BERT calls its two token types T; on a sheet in the lecture's letters T is the number of tokens."""
+    variant = library.variant("letters-llama-7b", "bert-base")
+    assert mark_of(variant, "input.rows", "T").kind == "right"
+    right = {str(blank): variant.notation.write(variant.expression(blank)) for blank in variant.blanks}
+    assert grade(variant, right).complete
+
+
+@pytest.mark.parametrize("letter", ["L", "W", "P", "V", "C", "B", "M"])
+def test_a_letter_that_is_not_on_the_sheet_cannot_be_read(library: Library, letter: str) -> None:
+    """It is unreadable, never wrong, and the sentence lists the letters there are."""
+    for model in ("llama-7b", "bert-base", "gpt2"):
+        mark = mark_of(library.variant("letters-llama-7b", model), "input.rows", letter)
+        assert (mark.kind, mark.message) == (
+            "unreadable",
+            f"“{letter}” is not a symbol of this sheet: use T, d, h, d_h.",
+        )
+
+
+def test_two_widths_have_two_names_only_where_they_differ(library: Library) -> None:
+    """DeepSeek's queries are 128 + 64 wide and its values 128; in LLaMA both are 128."""
+    names = {
+        "classic": ("d_k", "d_v", "d_head"),
+        "lecture": ("d_h", "d_v", "d_h"),
+        "framework": ("qk_head_dim", "v_head_dim", "head_dim"),
+    }
+    sizes = {model: library.model(model).architecture.all_sizes for model in ("deepseek-v2-lite", "llama-7b")}
+    for notation, (queries, values, both) in names.items():
+        differing = NOTATIONS[notation].for_sizes(sizes["deepseek-v2-lite"])
+        equal = NOTATIONS[notation].for_sizes(sizes["llama-7b"])
+        assert (differing.symbol("d_h"), differing.symbol("d_v")) == (queries, values)
+        assert (equal.symbol("d_h"), equal.symbol("d_v")) == (both, both)
+
+
+def test_symbols_of_the_sheet_can_stand_on_a_sheet_in_numbers(library: Library) -> None:
+    """They have the sheet's sizes; others cannot be read."""
+    variant = library.variant("llama-7b")
+    assert kinds(variant, "queries.columns", "4096/H", "d_model/32", "d_head", "d/H") == ["right"] * 4
+    assert kinds(variant, "queries.rows", "N", "T", "n", "d", "L") == ["right", "right", "right", "wrong", "unreadable"]
+
+
+@pytest.mark.parametrize("text", ["100x128", "100 x 128", "100 × 128", "100X128", "(100, 128)", "100, 128", "100 128",
+                                  "100,128", "[100;128]", "100 4096"])  # fmt: skip
+def test_one_box_takes_one_side(library: Library, text: str) -> None:
+    """Rows and columns in one box are never read as a wrong number."""
+    variant = library.variant("llama-7b")
+    for box in ("queries.rows", "queries.columns"):
+        assert mark_of(variant, box, text).kind == "unreadable"
+
+
+@pytest.mark.parametrize(
+    "text", ["4,096", "4 096", "4'096", "4_096", "32*128", "32·128", "4096 columns", "4096 numbers"]
+)
+def test_thousands_and_products_stay_one_number(library: Library, text: str) -> None:
+    """Digits in groups of three that are no two sizes of the sheet, and products with a sign of their own."""
+    assert mark_of(library.variant("llama-7b"), "input.columns", text).kind == "right"
+
+
+def test_a_unit_has_to_fit_the_box(library: Library) -> None:
+    """Tokens for rows; parameters, operations and bytes for counts of them."""
+    head, costs = library.variant("llama-7b"), library.variant("costs-llama-7b")
+    count = library.variant("count-llama-7b")
+    assert kinds(head, "queries.rows", "100 tokens", "100 rows", "100 bytes", "100 GB") == [
+        "right", "right", "unreadable", "unreadable"
+    ]  # fmt: skip
+    assert kinds(costs, "weights_16_bit.count", "13,476,831,232 bytes", "100 tokens", "2*6738415616 B") == [
+        "right", "unreadable", "right"
+    ]  # fmt: skip
+    assert kinds(costs, "queries_flops.count", "3355443200 FLOPs", "3.36 GFLOPs", "3355443200 GB") == [
+        "right", "right", "unreadable"
+    ]  # fmt: skip
+    assert kinds(count, "total.count", "6,738,415,616 parameters", "6.738415616e9", "6.74e9") == [
+        "right", "right", "wrong"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [("13.5 GB", "right"), ("13.48 GB", "right"), ("13.476831232 GB", "right"), ("13477 MB", "right"),
+     ("13500 MB", "right"), ("12.6 GiB", "right"), ("12.55GiB", "right"), ("13.5e9", "wrong"), ("13.4 GB", "wrong"),
+     ("13 GB", "wrong"), ("13.49 GB", "wrong"), ("12.5 GiB", "wrong"), ("13.5 Gb", "unreadable"),
+     ("13,5 GB", "unreadable")],
+)  # fmt: skip
+def test_a_byte_count_may_be_rounded_to_what_is_written(library: Library, text: str, kind: str) -> None:
+    """13,476,831,232 bytes are 13.4768 GB and 12.5513 GiB: at least three digits, and all that are written, count."""
+    assert mark_of(library.variant("costs-llama-7b"), "weights_16_bit.count", text).kind == kind
+
+
+def test_a_prefix_that_is_also_a_symbol_is_not_guessed(library: Library) -> None:
+    """With grouped queries G is a number of heads, so 4G may be four times that, or four thousand million."""
+    costs = library.variant("costs-mistral-7b")
+    assert mark_of(costs, "cache_16_bit.count", "4G").kind == "unreadable"
+    assert mark_of(costs, "cache_16_bit.count", "4*G").kind == "wrong"
+    assert mark_of(library.variant("llama-7b"), "input.columns", "4Ki").kind == "right"
+
+
+def test_the_longest_input_is_read(library: Library) -> None:
+    """Every answer of every costs sheet with 2^24 tokens, in digits, is right."""
+    for worksheet in ("costs-llama-7b", "costs-mistral-7b"):
+        variant = library.variant(worksheet, None, MAX_TOKENS)
+        assert grade(variant, {str(blank): str(number) for blank, number in variant.key.items()}).complete
+
+
+@pytest.mark.parametrize("tokens", [100, 128])
+def test_letters_are_read_by_meaning_whatever_the_number_of_tokens(library: Library, tokens: int) -> None:
+    """The words of a typed sum of letters, not its number, decide; see the marks in tests/grading."""
+    variant = library.variant("letters-llama-7b", None, tokens)
+    assert kinds(variant, "values.columns", "T", "d_h") == ["wrong", "right"]
