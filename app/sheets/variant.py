@@ -98,7 +98,10 @@ class Variant:
     def _row(self, key: str) -> Row:
         """The row of a tensor or count, with its words from the wording and its letter in the sheet's notation."""
         words, asked = self.wording.sections["rows"][self.worksheet.topic][key], self.table.asked[key]
-        return Row(key, self.notation.letter(key, asked.letter), words["name"], words.get("note", ""), asked.fields)
+        note = words.get(
+            "note-if-grouped" if self.architecture.G < self.architecture.H else "note", words.get("note", "")
+        )
+        return Row(key, self.notation.letter(key, asked.letter), words["name"], note, asked.fields)
 
     @property
     def fields(self) -> tuple[BlankField, ...]:
