@@ -227,23 +227,30 @@ def _layer_summands(writer: _Writer, stack: LayerStack) -> Iterator[Summand]:
 def _layer_summand(
     writer: _Writer, parameters: Sequence[ParameterSpec], layers: int, multiplier: str, decoder: bool
 ) -> Summand:
-    """The summand of `layers` layers that all have these tensors: multiplier·(the numbers of one layer).
+    """The summand of `layers` layers that all have these tensors: multiplier·(attention + feed-forward + norms).
 
-    The text has the sum of all tensors of a layer; `buckets` has it by what they are for, without empty ones.
-    `multiplier` stands before it in symbols, `layers` in numbers.
+    Each bucket of several terms stands in brackets of its own; empty ones are left out. `multiplier` stands before the
+    sum in symbols, `layers` in numbers; a single layer has neither.
+
+    Example: L·((4·d·d + 4·d) + (2·d·d_ff + d + d_ff) + 4·d) for GPT-2
     """
     by_bucket = {bucket: [spec for spec in parameters if spec.bucket == bucket] for bucket in LAYER_BUCKETS}
     buckets = tuple(writer.bucket_sum(bucket, specs) for bucket, specs in by_bucket.items() if specs)
-    layer = sum((bucket.expression for bucket in buckets), ZERO)
     return Summand(
         buckets,
-        f"{multiplier}·({writer.symbols(layer)})",
-        f"{format_number(layers)}·({writer.numbers(layer)})",
+        _times("" if layers == 1 else multiplier, [bucket.symbols for bucket in buckets]),
+        _times("" if layers == 1 else format_number(layers), [bucket.numbers for bucket in buckets]),
         sum(bucket.count for bucket in buckets),
         layers,
         multiplier,
         decoder,
     )
+
+
+def _times(multiplier: str, sums: Sequence[str]) -> str:
+    """A multiplier before a sum of sums, each of several terms in brackets: "L·((4·d·d + 4·d) + 2·d)"."""
+    whole = " + ".join(f"({text})" if " + " in text and len(sums) > 1 else text for text in sums)
+    return f"{multiplier}·({whole})" if multiplier else f"({whole})"
 
 
 def _most_symbols_first(term: Term) -> tuple[object, ...]:

@@ -34,10 +34,10 @@ def test_pasted_text_becomes_a_sheet_that_is_checked(page: Page) -> None:
     """From the header to the form, the model's page, a sheet of one head, and six right boxes."""
     page.get_by_role("link", name="Models").click()
     page.get_by_label("As text").fill(TEXT)
-    page.get_by_label("What to call it").fill("A tiny model")
-    page.get_by_role("button", name="Read").click()
+    page.get_by_label("Name (optional)").fill("A tiny model")
+    page.get_by_role("button", name="Import text").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("A tiny model")
-    expect(page.get_by_role("row", name="key/value heads of a layer")).to_contain_text("num_key_value_heads")
+    expect(page.get_by_role("row", name="key/value heads per layer")).to_contain_text("num_key_value_heads")
     page.get_by_role("link", name="One head", exact=True).click()
     expect(page.get_by_role("heading", level=1)).to_have_text("One head of A tiny model")
     expect(page.locator('select[name="model"] option:checked')).to_have_text("A tiny model")
@@ -55,7 +55,7 @@ def test_a_file_is_opened(page: Page, tmp_path: Path) -> None:
     (tmp_path / "tiny-96.json").write_text(json.dumps({**CONFIG, "vocab_size": 1001}), encoding="utf-8")
     page.goto("/models")
     page.get_by_label("From a file").set_input_files(tmp_path / "tiny-96.json")
-    page.get_by_role("button", name="Open").click()
+    page.get_by_role("button", name="Import file").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("tiny-96")
 
 
@@ -65,20 +65,20 @@ def test_what_cannot_be_imported_is_said_beside_its_field(browser: Browser, shar
     page = context.new_page()
     page.goto("/models")
     page.get_by_label("As text").fill('{"model_type": "mamba"}')
-    page.get_by_label("From the Hub, by name").fill("org/name")
-    page.get_by_role("button", name="Read").click()
+    page.get_by_label("From the Hugging Face Hub").fill("org/name")
+    page.get_by_role("button", name="Import text").click()
     field = page.get_by_label("As text")
     expect(field).to_have_value('{"model_type": "mamba"}')
     expect(field).to_have_accessible_description(
         'Models of type "mamba" have state-space layers, not attention with N×N scores in every layer, '
         "so there are no such shapes to ask about."
     )
-    page.get_by_label("From the Hub, by name").press("Enter")
-    expect(page.locator("#hub-problem")).to_contain_text("The Hub at 127.0.0.1:9 could not be reached")
+    page.get_by_label("From the Hugging Face Hub").press("Enter")
+    expect(page.locator("#hub-problem")).to_contain_text("127.0.0.1:9")
     expect(field).to_have_value('{"model_type": "mamba"}')
     image: FilePayload = {"name": "photo.png", "mimeType": "image/png", "buffer": b"\x89PNG"}
     page.get_by_label("From a file").set_input_files(image)
-    page.get_by_role("button", name="Open").click()
+    page.get_by_role("button", name="Import file").click()
     expect(page.locator("#file-problem")).to_contain_text("photo.png: This is not JSON")
     context.close()
 
@@ -92,7 +92,7 @@ def test_axe_finds_nothing_on_the_pages_of_models(browser: Browser, shared_app: 
         assert_accessible_in_all_looks(page)
     page.goto("/models")
     page.get_by_label("As text").fill("{")
-    page.get_by_role("button", name="Read").click()
+    page.get_by_role("button", name="Import text").click()
     expect(page.locator("#text-problem")).to_be_visible()
     assert_accessible_in_all_looks(page)
     context.close()
@@ -114,7 +114,7 @@ def test_importing_works_without_script(browser: Browser, shared_app: Server) ->
     page = context.new_page()
     page.goto("/models")
     page.get_by_label("As text").fill(TEXT)
-    page.get_by_role("button", name="Read").click()
+    page.get_by_role("button", name="Import text").click()
     expect(page).to_have_url(f"{shared_app.url}/models/{page.url.rpartition('/')[2]}")
-    expect(page.get_by_role("heading", name="How its config was read")).to_be_visible()
+    expect(page.get_by_role("heading", name="Model details")).to_be_visible()
     context.close()

@@ -28,11 +28,11 @@ RECORDS: list[dict[str, Any]] = json.loads(
 # Worked out from the tensors of each model: embedding, layers, what follows them, and the head where it is not tied.
 BY_HAND = {
     "llama-7b": "V·d + L·(4·d·d + 3·d·d_ff + 2·d) + d + V·d",
-    "llama-3.2-1b": "V·d + L·(2·G·d·d_h + 2·d·d + 3·d·d_ff + 2·d) + d",
-    "gpt2": "P·d + V·d + L·(4·d·d + 2·d·d_ff + 9·d + d_ff) + 2·d",
-    "mixtral-8x7b-v0.1": "V·d + L·(3·E·d·d_ff + 2·G·d·d_h + E·d + 2·d·d + 2·d) + d + V·d",
-    "t5-small": "V·d + 1·(B·H + 4·d·d + 2·d·d_ff + 2·d) + 5·(4·d·d + 2·d·d_ff + 2·d)"
-    " + 1·(B·H + 8·d·d + 2·d·d_ff + 3·d) + 5·(8·d·d + 2·d·d_ff + 3·d) + 2·d",
+    "llama-3.2-1b": "V·d + L·((2·G·d·d_h + 2·d·d) + 3·d·d_ff + 2·d) + d",
+    "gpt2": "P·d + V·d + L·((4·d·d + 4·d) + (2·d·d_ff + d + d_ff) + 4·d) + 2·d",
+    "mixtral-8x7b-v0.1": "V·d + L·((2·G·d·d_h + 2·d·d) + (3·E·d·d_ff + E·d) + 2·d) + d + V·d",
+    "t5-small": "V·d + (4·d·d + 2·d·d_ff + 2·d + B·H) + 5·(4·d·d + 2·d·d_ff + 2·d)"
+    " + (4·d·d + 2·d·d_ff + 3·d + (B·H + 4·d·d)) + 5·(4·d·d + 2·d·d_ff + 3·d + 4·d·d) + 2·d",
 }
 
 

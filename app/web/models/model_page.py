@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -12,7 +12,7 @@ from fastapi import APIRouter, Response
 
 from app.algebra.number_text import format_number
 from app.exchange.imported_models import library_with_model
-from app.models.architecture import MAX_TOKENS, Architecture, SizeSource, TokensError
+from app.models.architecture import MAX_TOKENS, Architecture, LayerRun, SizeSource, TokensError
 from app.models.parameter_count import ParameterCounts, parameter_counts, parameter_tensors
 from app.models.parameter_formula import BucketSum, ParameterFormula, Summand, in_numbers, parameter_formula
 from app.shapes.requirements import TopicError
@@ -65,7 +65,7 @@ class TensorLine:
     symbols: str
     shape: str
     stored: str
-    transposed: bool  # whether the checkpoint stores it the other way round
+    transposed: bool  # whether it is stored the other way round
     count: int
     times: int
 
@@ -84,7 +84,7 @@ class ModelPage:
 
     model: Annotated[Model, Doc("The model, of the library or imported.")]
     sizes: Annotated[tuple[SizeLine, ...], Doc("Each size and where it came from.")]
-    kinds: Annotated[tuple[str, ...], Doc("What kind of attention it is, in sentences.")]
+    kinds: Annotated[tuple[str, ...], Doc("How it computes, one sentence a property.")]
     sheets: Annotated[tuple[SheetChoice, ...], Doc("The sheets that can be made from it.")]
     counts: Annotated[ParameterCounts, Doc("Its parameters by what they are for.")]
     total: Annotated[ParameterFormula, Doc("Its parameters as a sum of products.")]
@@ -148,7 +148,7 @@ def _unstated_reason(
     It names the field that is missing or null, if there is one for this size, and writes the rule out in numbers, which
     it takes from `sizes` by symbol.
 
-    Example: '“head_dim” is not stated, so an even share of the width, d/H = 4096/32.'
+    Example: '“head_dim” is not stated, so it is d/H = 4096/32.'
     """
     if reading.field:
         return ""
@@ -190,22 +190,24 @@ def _kind_sentences(wording: Wording, architecture: Architecture) -> Iterator[st
 def _property_keys(wording: Wording, a: Architecture) -> Iterator[tuple[str, Mapping[str, object]]]:
     """The keys in wording [kinds] of the sentences that hold for this model, each with the values it needs.
 
-    In this order: mask, key/value heads, window, positions, biases, QK norm, sinks, gate, experts, LM head, model
-    class. QK norm, sinks and experts are left out where the model has none.
+    In this order: mask, key/value heads, windows, positions, the scores, biases, QK norm, sinks, norms, gate, experts,
+    LM head, model class, and what is not modelled. Properties that only some models have are left out in the others.
     """
     masked = "causal" if a.causal else "bidirectional"
     yield "encoder-decoder" if a.encoder_decoder else masked, {}
     yield _kv_heads_key(a), {"share": a.query_heads_per_kv_head}
     yield _window_key(a)
-    yield _position_key(a)
+    yield from _position_keys(wording, a)
+    yield from _score_keys(a)
     which = ", ".join(wording.say("projections", letter) for letter in a.biases)
     yield ("biases" if a.biases else "biases-none"), {"which": which}
     yield from ((flag.replace("_", "-"), {}) for flag in ("qk_norm", "sinks") if flag in a.flags)
+    yield f"norm-{a.norm_placement}", {"norm": a.norm}
     yield ("gated" if a.gated else "ungated"), {}
-    if "E" in a.all_sizes and "k" in a.all_sizes:
-        yield "experts", {}
+    yield from _expert_keys(a)
     yield _lm_head_key(a), {}
     yield "counted-as", {"model_class": a.model_class}
+    yield from (("not-modelled", {"part": part}) for part in a.not_modelled)
 
 
 def _kv_heads_key(a: Architecture) -> str:
@@ -218,26 +220,79 @@ def _kv_heads_key(a: Architecture) -> str:
 
 
 def _window_key(a: Architecture) -> tuple[str, Mapping[str, object]]:
-    """The key of the sentence on sliding windows, in no layer, in some or in all, and its values.
+    """The key of the sentence on sliding windows or chunks, in no layer, in some or in all, and its values.
 
-    They are the window, the widest of several; how many layers have one; and how many layers there are.
+    They are the window, the widest of several, or the chunk; how many layers have one; and how many layers there are.
     """
-    runs = [run for part in a.stacks for run in part.runs]
-    windows = {run.window for run in runs if run.window is not None}
-    if not windows:
+    limits = [run.window or run.chunk for run in _runs(a) for _ in range(run.count)]
+    limited = [limit for limit in limits if limit is not None]
+    if not limited:
         return "window-none", {}
-    windowed, layers = sum(run.count for run in runs if run.window), sum(run.count for run in runs)
-    values = {"W": format_number(max(windows)), "n": windowed, "L": layers}
-    return ("window-all" if windowed == layers else "window-some"), values
+    values: dict[str, object] = {"n": len(limited), "L": len(limits), "W": format_number(max(limited))}
+    if any(run.chunk for run in _runs(a)):
+        return "chunks", {**values, "chunk": values["W"]}
+    if not a.causal:
+        return "window-centred", {**values, "side": format_number((max(limited) - 1) // 2)}
+    return ("window-all" if len(limited) == len(limits) else "window-some"), values
 
 
-def _position_key(a: Architecture) -> tuple[str, Mapping[str, object]]:
-    """The key of the sentence on positions, and its values: RoPE, else a table that limits the input, else neither."""
-    if a.rotary:
-        return "rotary", {"width": format_number(a.rotary.width), "theta": f"{a.rotary.theta:,.0f}"}
-    if a.has_position_table and a.max_tokens < MAX_TOKENS:
-        return "positions-table", {"most": format_number(a.max_tokens)}
-    return "positions-other", {}
+def _runs(a: Architecture) -> Sequence[LayerRun]:
+    """The runs of layers of all stacks."""
+    return [run for stack in a.stacks for run in stack.runs]
+
+
+def _position_keys(wording: Wording, a: Architecture) -> Iterator[tuple[str, Mapping[str, object]]]:
+    """The keys of the sentences on positions, with their values: RoPE, a table, a bias of scores, a fixed length."""
+    with_rotary = [run for run in _runs(a) if run.rotary]
+    if with_rotary:
+        yield from _rotary_keys(a, with_rotary)
+    elif a.has_position_table and a.max_tokens < MAX_TOKENS:
+        yield "positions-table", {"most": format_number(a.max_tokens)}
+    elif not a.position_bias:
+        yield "positions-other", {}
+    if a.position_bias:
+        yield f"positions-{a.position_bias}", {}
+    if a.fixed_tokens is not None:
+        own = f"fixed-tokens-{a.family}"
+        yield own if own in wording.sections["kinds"] else "fixed-tokens", {"n": format_number(a.fixed_tokens)}
+
+
+def _rotary_keys(a: Architecture, with_rotary: Sequence[LayerRun]) -> Iterator[tuple[str, Mapping[str, object]]]:
+    """The keys of the sentences on RoPE, with their values: width and base, the base of windows, layers without."""
+    common = next((run.rotary for run in with_rotary if not run.window), with_rotary[0].rotary)
+    local = next((run.rotary for run in with_rotary if run.window), common)
+    if common is None or local is None:
+        return
+    values = {"width": format_number(common.width), "theta": f"{common.theta:,.0f}"}
+    yield ("rotary-all" if common.width == a.d_h else "rotary-part"), values
+    if local.theta != common.theta:
+        yield "rotary-local", {"theta": f"{local.theta:,.0f}"}
+    layers, rotating = (sum(run.count for run in runs) for runs in (_runs(a), with_rotary))
+    if rotating < layers:
+        yield "rotary-some-layers", {"n": layers - rotating, "L": layers}
+
+
+def _score_keys(a: Architecture) -> Iterator[tuple[str, Mapping[str, object]]]:
+    """The keys of the sentences on the scores, with their values: what they are multiplied by, and a cap."""
+    yield f"scale-{a.score_scale.kind}", {"factor": f"{a.score_scale.factor:.4g}", "field": a.score_scale.field}
+    if a.score_softcap is not None:
+        yield "softcap", {"cap": f"{a.score_softcap:g}"}
+
+
+def _expert_keys(a: Architecture) -> Iterator[tuple[str, Mapping[str, object]]]:
+    """The key of the sentence on experts, with its values; none for a model without."""
+    if "E" in a.all_sizes and "k" in a.all_sizes:
+        layers, with_experts = _runs(a), [run for run in _runs(a) if "moe" in run.flags]
+        counts = {"n": sum(run.count for run in with_experts), "L": sum(run.count for run in layers)}
+        yield f"experts{_shared_experts(a)}", counts
+
+
+def _shared_experts(a: Architecture) -> str:
+    """The end of a key for the experts that every token uses: "" for none, "-one-shared" or "-shared" for several."""
+    names = (parameter.name for run in _runs(a) for parameter in run.parameters)
+    if not any("shared_expert" in name for name in names):
+        return ""
+    return "-one-shared" if a.all_sizes.get("n_sh", 1) == 1 else "-shared"
 
 
 def _lm_head_key(a: Architecture) -> str:
@@ -324,8 +379,10 @@ def _count_remarks(
         )
         yield wording.say("parameters", "equalities", list=equalities)
     if counts.active != counts.total:
-        sizes = {symbol: format_number(a.all_sizes[symbol]) for symbol in ("k", "E")}
-        yield wording.say("parameters", "active", active=f"{counts.active:,}", **sizes)
+        sizes = {symbol: format_number(size) for symbol, size in a.all_sizes.items()}
+        yield wording.say("parameters", f"active{_shared_experts(a)}", active=f"{counts.active:,}", **sizes)
+        if not a.tied_embeddings:
+            yield wording.say("parameters", "active-embedding", rest=f"{counts.active - counts.embedding:,}")
     if total.position_products:
         key = "length-counted" if a.C else "length-counted-unstated"
     else:

@@ -103,10 +103,10 @@ def test_the_same_config_has_the_same_key(client: TestClient) -> None:
     ("file", "config", "name", "called"),
     [
         ("tiny.json", {}, "", "tiny"),
-        ("config.json", {}, "", "llama (2 layers, 64 wide)"),
+        ("config.json", {}, "", "llama (2 layers, 64 dimensions)"),
         ("config.json", {"_name_or_path": "org/name"}, "", "org/name"),
         ("config.json", {"_name_or_path": "/home/me/models/tiny"}, "", "tiny"),
-        ("config.json", {"_name_or_path": 7}, "", "llama (2 layers, 64 wide)"),
+        ("config.json", {"_name_or_path": 7}, "", "llama (2 layers, 64 dimensions)"),
         ("C:\\models\\tiny.json", {}, "", "tiny"),
         ("tiny.json", {}, "  My \t model\u202e ", "My model"),
     ],
