@@ -17,11 +17,6 @@ from tests.helpers.template_text import unmarked_texts
 
 TEMPLATES = sorted(path.relative_to(PROJECT / "templates").as_posix() for path in PROJECT.glob("templates/**/*.html"))
 
-# Templates whose sentences are not yet all marked. This list only gets shorter.
-NOT_YET_MARKED: set[str] = {
-    "shared/_drawing.html",
-}
-
 
 @pytest.fixture(scope="module")
 def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Catalog:
@@ -43,8 +38,7 @@ def forms(message: Message) -> tuple[str, ...]:
 def test_every_sentence_of_a_template_is_marked() -> None:
     """No visible text and no title, label or placeholder stands outside a translation call."""
     texts = {name: unmarked_texts((PROJECT / "templates" / name).read_text(encoding="utf-8")) for name in TEMPLATES}
-    assert {name: found for name, found in texts.items() if found and name not in NOT_YET_MARKED} == {}
-    assert {name for name in NOT_YET_MARKED if not texts.get(name)} == set(), "marked by now: take it off the list"
+    assert {name: found for name, found in texts.items() if found} == {}
 
 
 @pytest.mark.parametrize(
