@@ -98,6 +98,7 @@ class ActivityForm(BaseModel):
     feedback: Feedback
     run: Running
     hints: Annotated[bool, BeforeValidator(_is_yes)]
+    exam: Annotated[bool, BeforeValidator(_is_yes)]
     ticket_anonymous: Annotated[bool, BeforeValidator(_is_yes)]
     ticket: str  # '' for none
     worksheet: tuple[str, ...]
@@ -156,6 +157,7 @@ class ActivityForm(BaseModel):
             max_attempts=self.max_attempts or 0,
             follow_share=self.follow_share / 100,
             hints=self.hints,
+            exam=self.exam,
             run=self.run,
             ticket_anonymous=self.ticket_anonymous,
         )
@@ -216,6 +218,7 @@ def texts_of(plan: Plan, content: Content, time_zone: str) -> ActivityTexts:
         "max_attempts": str(policies.max_attempts or ""),
         "follow_share": f"{policies.follow_share * 100:.0f}",
         "hints": "yes" if policies.hints else "",
+        "exam": "yes" if policies.exam else "",
         "ticket_anonymous": "yes" if policies.ticket_anonymous else "no",
         "ticket": content.ticket.key if content.ticket else "",
     }

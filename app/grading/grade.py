@@ -199,6 +199,15 @@ def with_kept_marks(variant: Variant, report: Report, kinds: Mapping[str, str]) 
     return Report(marks, report.follow_share)
 
 
+def without_help(report: Report) -> Report:
+    """The report with its marks alone: no nudge beside a wrong box, no diagnosis and no first mismatch.
+
+    What is said of unreadable boxes and of follow-through stays.
+    """
+    marks = {blank: replace(mark, message="") if mark.kind == "wrong" else mark for blank, mark in report.marks.items()}
+    return Report(marks, report.follow_share)
+
+
 def with_kind(variant: Variant, blank: Blank, mark: Mark, kind: MarkKind) -> Mark:
     """The mark with another kind and the message of that kind; the same mark if the kind is its own."""
     if mark.kind == kind:

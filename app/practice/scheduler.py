@@ -6,12 +6,12 @@ misconception that was held comes back on a sheet that shows it, until a sheet w
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Literal
 
-from app.misconceptions.catalogue import MISCONCEPTION_GROUPS, group_of
+from app.misconceptions.catalogue import MISCONCEPTION_GROUPS, MISCONCEPTIONS, group_of
 from app.misconceptions.predictions import cannot_tell_apart, expectations
 from app.practice.record import MAX_RESULTS, PracticeRecord, RecordError, SheetResult
 from app.sheets.library import Library
@@ -22,7 +22,18 @@ RIGHT_SHEETS_TO_STEP_UP = 2  # in a row on one level
 SHEETS_TO_SOLID = 3  # that could show a misconception of a group and did not
 SHEETS_BEFORE_OTHER_LEVELS = 2  # then a held misconception is shown again on any level, not just on the record's own
 SEEDS_TRIED = 4  # for each worksheet, in search of a sheet that was not there yet
+SEEDS_TRIED_FOR_A_MODEL = 24  # for a worksheet with several models, in search of one that shows a misconception
 SYMBOLS_SUFFIX = "-letters"  # ends the key of a level whose sheets are answered in symbols
+LATENT_SUFFIX = "-latent"  # ends the key of a level whose sheets are about latent attention
+FAILURES_TO_LOOK_AGAIN = 2  # sheets in a row that leave a group in doubt, though no misconception was named
+# By difficulty, which is not quite the order in which topics are taught: letters after two topics in numbers, the whole
+# model before its matrices are counted, latent attention last. Levels that are not here follow, as topics are taught.
+LEVEL_ORDER = (
+    *("single-head", "bidirectional-head", "single-head-letters", "attention-layer", "decode-step", "cross-attention"),
+    *("whole-model", "layer-parameters", "parameter-count", "costs", "attention-layer-latent"),
+)
+
+_TOPICS_OF = {misconception.key: misconception.topics for misconception in MISCONCEPTIONS}
 
 # Why a sheet comes: the very first; more of the same level; the first of a higher level ("step"); it comes "back" to a
 # misconception; or any level at all once the last one is passed ("mixed").
@@ -36,7 +47,8 @@ GroupState = Literal["new", "growing", "solid", "again"]
 class PracticeLevel:
     """One level of practice: a topic, in numbers or in symbols, with its worksheets, those with the fewest rows first.
 
-    Its key is the topic's, with "-letters" behind it if the sheets are answered in symbols.
+    Its key is the topic's, with "-letters" behind it if the sheets are answered in symbols, and "-latent" if they are
+    about latent attention.
     """
 
     key: str
@@ -47,6 +59,16 @@ class PracticeLevel:
     def in_letters(self) -> bool:
         """Whether its sheets are answered in symbols."""
         return self.key.endswith(SYMBOLS_SUFFIX)
+
+    @property
+    def about_latent_attention(self) -> bool:
+        """Whether its sheets ask for the latents of keys and values."""
+        return self.key.endswith(LATENT_SUFFIX)
+
+    @property
+    def right_sheets_to_step_up(self) -> int:
+        """How many right sheets in a row lead a level up: one in symbols, where every sheet has the same answers."""
+        return 1 if self.in_letters else RIGHT_SHEETS_TO_STEP_UP
 
 
 @dataclass(frozen=True)
@@ -75,11 +97,12 @@ class PastSheet:
 
 def level_key(worksheet: Worksheet) -> str:
     """The key of the level a worksheet belongs to: "single-head", or "single-head-letters" if answered in symbols."""
-    return f"{worksheet.topic}{SYMBOLS_SUFFIX}" if worksheet.answers == "letters" else worksheet.topic
+    suffix = SYMBOLS_SUFFIX if worksheet.answers == "letters" else LATENT_SUFFIX if "latent" in worksheet.rows else ""
+    return f"{worksheet.topic}{suffix}"
 
 
 def practice_levels(library: Library) -> tuple[PracticeLevel, ...]:
-    """The levels the library has worksheets for, lowest first: topics as taught, each in numbers before symbols.
+    """The levels the library has worksheets for, in LEVEL_ORDER.
 
     A level's worksheets come by their number of rows, fewest first, equal ones in the library's order. Worksheets
     whose tokens are columns are left out: they are for courses that choose that convention.
@@ -89,7 +112,9 @@ def practice_levels(library: Library) -> tuple[PracticeLevel, ...]:
         if worksheet.tokens_are == "rows":
             by_level.setdefault(level_key(worksheet), []).append(worksheet)
     levels = list[PracticeLevel]()
-    for key in sorted(by_level, key=lambda key: (library.topics.index(key.removesuffix(SYMBOLS_SUFFIX)), key)):
+    in_order = {key: place for place, key in enumerate(LEVEL_ORDER)}
+    as_taught = {key: library.topics.index(worksheets[0].topic) for key, worksheets in by_level.items()}
+    for key in sorted(by_level, key=lambda key: (in_order.get(key, len(in_order)), as_taught[key], key)):
         worksheets = sorted(by_level[key], key=lambda worksheet: len(worksheet.rows))
         levels.append(PracticeLevel(key, worksheets[0].topic, tuple(worksheet.key for worksheet in worksheets)))
     return tuple(levels)
@@ -104,14 +129,14 @@ def current_level(library: Library, record: PracticeRecord) -> PracticeLevel:
 def record_result(library: Library, record: PracticeRecord, result: SheetResult) -> PracticeRecord:
     """The record with one more result and its draw counted; only the last MAX_RESULTS results are kept.
 
-    A right sheet of the record's own level lengthens the streak; two in a row lead a level up, where it begins at 0; on
-    the highest level it stays at two. A right sheet of another level leaves the streak as it is, and a wrong one of any
-    level ends it.
+    A right sheet of the record's own level lengthens the streak; two in a row, or one in symbols, lead a level up,
+    where it begins at 0; on the highest level it stays at two. A right sheet of another level leaves the streak as it
+    is, and a wrong one of any level ends it.
     """
     levels, level = practice_levels(library), current_level(library, record)
     on_level = _level_with(levels, _worksheet_key(library, result)) == level
     streak = record.streak + on_level if result.right else 0
-    if streak >= RIGHT_SHEETS_TO_STEP_UP and level != levels[-1]:
+    if streak >= level.right_sheets_to_step_up and level != levels[-1]:
         level, streak = levels[levels.index(level) + 1], 0
     results = (*record.results, result)[-MAX_RESULTS:]
     return PracticeRecord(record.start, record.next_draw, level.key, min(streak, RIGHT_SHEETS_TO_STEP_UP), results)
@@ -168,7 +193,8 @@ def misconceptions_to_repeat(past: Sequence[PastSheet]) -> dict[str, int]:
 def group_states(library: Library, record: PracticeRecord) -> dict[str, GroupState]:
     """The state of every misconception group, in catalogue order.
 
-    "again" while one of its misconceptions was held and not avoided since; else "new", "growing" or "solid".
+    "again" while one of its misconceptions was held and not avoided since, and if the last sheets that could show one
+    all left the group in doubt; else "new", "growing" or "solid".
     """
     past = _past_sheets(library, record)
     again = {group_of(misconception) for misconception in misconceptions_to_repeat(past)}
@@ -176,15 +202,19 @@ def group_states(library: Library, record: PracticeRecord) -> dict[str, GroupSta
 
 
 def _group_state(group: str, past: Sequence[PastSheet]) -> GroupState:
-    """The state of a group none of whose misconceptions waits: "new", "growing" or "solid".
+    """The state of a group none of whose misconceptions waits.
 
-    It is new before any sheet could show one of them, and solid after SHEETS_TO_SOLID such sheets since one was last
+    It is new before any sheet could show one of them; "again" if the last FAILURES_TO_LOOK_AGAIN such sheets left it in
+    doubt; and solid after SHEETS_TO_SOLID such sheets since one was last
     held, on which the group was not left in doubt either.
     """
     misconceptions = MISCONCEPTION_GROUPS[group]
     met = [sheet for sheet in past if not sheet.shows.isdisjoint(misconceptions)]
     held_at = [turn for turn, sheet in enumerate(met) if not set(sheet.result.held).isdisjoint(misconceptions)]
     since = met[held_at[-1] + 1 :] if held_at else met
+    last = met[-FAILURES_TO_LOOK_AGAIN:]
+    if len(last) == FAILURES_TO_LOOK_AGAIN and all(group in sheet.result.unexplained_groups for sheet in last):
+        return "again"
     avoided = sum(group not in sheet.result.unexplained_groups for sheet in since)
     return "solid" if avoided >= SHEETS_TO_SOLID else "growing" if met else "new"
 
@@ -226,9 +256,31 @@ def _sheet_coming_back(
     others = (*reversed(levels[:at]), *levels[at + 1 :])
     may_leave = last_level == own or max(waiting.values()) >= SHEETS_BEFORE_OTHER_LEVELS
     for level in (own, *(others if may_leave else ())):
-        if variant := _sheet_showing(_sheets_of_level(library, record, level, past), tuple(waiting)):
+        sheets = _sheets_of_level(library, record, level, past)
+        if variant := _sheet_showing(sheets, tuple(waiting)) or _other_model_showing(
+            library, record, level, past, waiting
+        ):
             shown = {group_of(key) for key in distinguishable_misconceptions(variant).intersection(waiting)}
             return NextSheet(variant, level, "back", tuple(group for group in MISCONCEPTION_GROUPS if group in shown))
+    return None
+
+
+def _other_model_showing(
+    library: Library, record: PracticeRecord, level: PracticeLevel, past: Sequence[PastSheet], waiting: Iterable[str]
+) -> Variant | None:
+    """A new sheet of the level that shows the first of the waiting misconceptions, for which more models are drawn.
+
+    Some show on few models, such as those whose config states the head dimension. None if no draw shows it.
+    """
+    first, codes = next(iter(waiting)), {sheet.result.code for sheet in past}
+    if level.topic not in _TOPICS_OF[first]:
+        return None
+    several_models = [key for key in level.worksheets if len(library.worksheets[key].models) > 1]
+    for turn in range(SEEDS_TRIED, SEEDS_TRIED_FOR_A_MODEL):
+        for key in several_models:
+            sheet = library.seeded(key, _random_number(record, f"{key}/{turn}"))
+            if sheet.code not in codes and first in distinguishable_misconceptions(sheet):
+                return sheet
     return None
 
 

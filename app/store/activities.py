@@ -43,7 +43,8 @@ class Policies:
 
     `variants`: everybody has the same numbers, or each student their own. `feedback`: when marks are shown.
     `max_attempts`: on each sheet, 0 allows any number. `follow_share`: the score of a blank that is right given the
-    student's own earlier answers. `run`: whether a head may be run before or only after the first attempt.
+    student's own earlier answers. `run`: whether a head may be run before or only after the first attempt. `exam`:
+    exam conditions, under which nothing on the sheet helps a student while the activity is open.
     """
 
     variants: Variants = "same"
@@ -53,6 +54,7 @@ class Policies:
     hints: bool = True
     run: Running = "after"
     ticket_anonymous: bool = True
+    exam: bool = False
 
     @classmethod
     def checked(cls, **values: Any) -> Policies:
@@ -64,6 +66,10 @@ class Policies:
             return cls(**values)
         except ValidationError as error:
             raise PoliciesError(str(error.errors()[0]["loc"][0])) from None
+
+    def gives_help(self, phase: Phase) -> bool:
+        """Whether students see drawings, nudges and diagnoses, get hints and may run a head: not in an open exam."""
+        return not (self.exam and phase == "open")
 
     def marks_visible(self, phase: Phase, handed_in: bool) -> bool:
         """Whether a student may see the marks of an attempt of theirs; `handed_in` says whether that attempt was.

@@ -35,7 +35,7 @@ def go_on(page: Page, library: Library, misconception: str = "") -> Variant:
     variant = sheet_on(page, library)
     fill(page, answers(variant, misconception))
     page.get_by_role("button", name="Check").click()
-    expect(page.get_by_role("status").first).to_contain_text("right")
+    expect(page.get_by_role("status").first).to_contain_text("correct")
     page.get_by_role("button", name="Next sheet").click()
     expect(page.locator(".share a").first).not_to_have_text(variant.code)
     return variant
@@ -54,7 +54,7 @@ def test_three_sheets_in_a_row_and_the_record_survives_a_reload(page: Page, libr
     second = go_on(page, library)
     third = go_on(page, library)
     assert len({first.code, second.code, third.code}) == 3
-    expect(page.locator(".why")).to_have_text("New level: One head, in symbols.")
+    expect(page.locator(".why")).to_have_text("New level: One bidirectional head.")
     fourth = sheet_on(page, library)
     page.reload()
     assert (sheet_on(page, library), state(page, "Scores and weights")) == (fourth, "growing")

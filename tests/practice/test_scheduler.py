@@ -100,19 +100,44 @@ records = st.builds(
 
 
 def test_the_ladder_goes_from_one_head_to_costs() -> None:
-    """In the order in which topics are taught; a head in letters follows the head in numbers."""
+    """By difficulty: letters after two topics in numbers, the whole model before its parameters, latents last."""
     assert LEVELS == [
         "single-head",
-        "single-head-letters",
         "bidirectional-head",
+        "single-head-letters",
         "attention-layer",
         "decode-step",
         "cross-attention",
-        "layer-parameters",
         "whole-model",
+        "layer-parameters",
         "parameter-count",
         "costs",
+        "attention-layer-latent",
     ]
+
+
+@pytest.mark.parametrize("start", range(40))
+def test_a_beginner_is_dealt_no_latent_attention(start: int) -> None:
+    """Not before everything else was right, however the sheets fall."""
+    steps = list(practise(PracticeRecord(start), answer_right, 12))
+    assert not [coming.variant.worksheet.key for coming, _, _ in steps if "latent" in coming.variant.worksheet.rows]
+
+
+def test_one_sheet_in_symbols_is_enough() -> None:
+    """A second one would have the very same answers."""
+    record = PracticeRecord(3, level="single-head-letters")
+    [(_, _, record)] = practise(record, answer_right, 1)
+    assert record.level == "attention-layer"
+
+
+def test_failing_again_and_again_is_not_learning() -> None:
+    """Wrong numbers that no misconception explains: after two sheets in doubt, a group is to look at again."""
+
+    def guess(variant: Variant) -> dict[str, str]:
+        return {box: str(7 + at) for at, box in enumerate(map(str, variant.blanks))}
+
+    states = [group_states(LIBRARY, record)["scores"] for _, _, record in practise(PracticeRecord(4), guess, 5)]
+    assert states[1:] == ["again"] * 4
 
 
 def test_the_first_sheet_is_one_head_in_numbers() -> None:
@@ -168,21 +193,22 @@ def test_a_record_beyond_all_bounds_is_refused(text: str) -> None:
 @given(STARTS)
 @settings(max_examples=10)
 def test_a_student_who_is_right_climbs_to_the_last_level(start: int) -> None:
-    """Two sheets a level, no sheet twice, no level downwards; then a mixture of all levels."""
-    steps = list(practise(PracticeRecord(start), answer_right, RIGHT_SHEETS_TO_STEP_UP * len(LEVELS) + 12))
-    climbed = [coming.level.key for coming, _, _ in steps[: RIGHT_SHEETS_TO_STEP_UP * len(LEVELS)]]
-    assert climbed == [key for key in LEVELS for _ in range(RIGHT_SHEETS_TO_STEP_UP)]
-    rest = [coming for coming, _, _ in steps[RIGHT_SHEETS_TO_STEP_UP * len(LEVELS) :]]
+    """Two sheets a level and one in symbols, no sheet twice, no level downwards; then a mixture of all levels."""
+    ladder = [key for key in LEVELS for _ in range(1 if key.endswith("letters") else RIGHT_SHEETS_TO_STEP_UP)]
+    steps = list(practise(PracticeRecord(start), answer_right, len(ladder) + 12))
+    climbed = [coming.level.key for coming, _, _ in steps[: len(ladder)]]
+    assert climbed == ladder
+    rest = [coming for coming, _, _ in steps[len(ladder) :]]
     assert {coming.reason for coming in rest} == {"mixed"}
     assert len({coming.level.key for coming in rest}) > 3
     codes = [coming.variant.code for coming, _, _ in steps]
     assert all(one != other for one, other in pairwise(codes))
-    assert len(set(codes[: RIGHT_SHEETS_TO_STEP_UP * len(LEVELS)])) == RIGHT_SHEETS_TO_STEP_UP * len(LEVELS)
+    assert len(set(codes[: len(ladder)])) == len(ladder)
 
 
 def test_a_student_who_is_right_makes_every_group_solid() -> None:
     """Not met at first, then growing, then solid, and never to be looked at again."""
-    stages = [group_states(LIBRARY, record) for _, _, record in practise(PracticeRecord(5), answer_right, 40)]
+    stages = [group_states(LIBRARY, record) for _, _, record in practise(PracticeRecord(5), answer_right, 60)]
     assert set(group_states(LIBRARY, PracticeRecord(5)).values()) == {"new"}
     assert not any("again" in stage.values() for stage in stages)
     assert stages[0]["scores"] == "growing"
@@ -192,11 +218,15 @@ def test_a_student_who_is_right_makes_every_group_solid() -> None:
 
 @pytest.mark.parametrize("misconception", SHOWN)
 def test_who_always_holds_a_misconception_meets_it_again_and_climbs_no_further(misconception: str) -> None:
-    """From the first diagnosis on it shows in each two sheets that follow, its group is not solid, the level stays."""
-    steps = list(
-        practise(PracticeRecord(11), with_misconception(misconception), RIGHT_SHEETS_TO_STEP_UP * len(LEVELS) + 8)
-    )
-    named = [at for at, (_, result, _) in enumerate(steps) if misconception in result.held]
+    """From the first diagnosis on it shows in each two sheets that follow, its group is not solid, the level stays.
+
+    Some show on few models, so that not every student who climbs the ladder meets one of these.
+    """
+    for start in range(11, 16):
+        student = with_misconception(misconception)
+        steps = list(practise(PracticeRecord(start), student, RIGHT_SHEETS_TO_STEP_UP * len(LEVELS) + 8))
+        if named := [at for at, (_, result, _) in enumerate(steps) if misconception in result.held]:
+            break
     assert named, "the ladder shows every misconception"
     for at in named[:-2]:
         assert any(
@@ -274,7 +304,7 @@ def test_a_miss_begins_the_row_of_right_sheets_anew() -> None:
     for student in students:
         *_, (_, _, record) = practise(record, student, 1)
         levels.append(record.level)
-    assert levels == ["single-head", "single-head", "single-head", "single-head-letters"]
+    assert levels == ["single-head", "single-head", "single-head", "bidirectional-head"]
 
 
 def test_what_was_answered_says_which_groups_are_open() -> None:

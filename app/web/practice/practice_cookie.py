@@ -105,6 +105,8 @@ def practice_panel(request: Request, library: Library, variant: Variant | None) 
 def _level_name(wording: Wording, level: PracticeLevel) -> str:
     """The name of a level: that of its topic, and that it asks for letters where it does."""
     name = wording.say("topics", level.topic)
+    if level.about_latent_attention:
+        return wording.say("practice", "latent", level=name)
     return wording.say("practice", "in-letters", level=name) if level.in_letters else name
 
 

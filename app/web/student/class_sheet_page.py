@@ -14,7 +14,7 @@ from app.classes.activity_results import report_as_stored
 from app.classes.student_sheet import stored_marks, variant_of
 from app.figures.figures import Figure
 from app.figures.scale import ScaleName
-from app.grading.grade import Report, grade
+from app.grading.grade import Report, grade, without_help
 from app.grading.hints import Hint, HintLevel, next_hint_level, write_hint
 from app.sheets.variant import Variant
 from app.store import ClassAttempt, NoAttemptsLeftError, Store
@@ -82,7 +82,8 @@ def show_class_sheet(services: ServicesDep, asked: SavedClassSheet) -> Response:
 def save_class_sheet(request: Request, services: ServicesDep, form: FormDep, activity_id: int, number: int) -> Response:
     """Store what was typed, unless a newer save is stored, and answer with its drawing; nothing is marked.
 
-    409 unless the activity is open, with 30 s of grace after it closes.
+    Under exam conditions the answer holds no drawing. 409 unless the activity is open, with 30 s of grace after it
+    closes.
     """
     # The hot path: a class sends this every second. FastAPI would run each of these two dependencies in a thread of
     # its own, one after the other; called directly, a save takes one thread, once.
@@ -90,7 +91,7 @@ def save_class_sheet(request: Request, services: ServicesDep, form: FormDep, act
     asked = posted_class_sheet(services, access, form, number)
     require_open(services.library.wording, asked.activity)
     services.store.classwork.save(asked.sheet.key, asked.draft)
-    return render("shared/_figures.html", FiguresFragment(draw_typed(asked.variant, asked.answers, asked.scale)))
+    return render("shared/_figures.html", FiguresFragment(_figures(asked, asked.variant)))
 
 
 @router.post("/class/{activity_id:int}/{number:int}/check")
@@ -119,13 +120,13 @@ def check_class_sheet(request: Request, services: ServicesDep, asked: PostedClas
 def show_class_sheet_hint(request: Request, services: ServicesDep, asked: PostedClassSheet, form: FormDep) -> Response:
     """Save what was typed, and show a hint on the last attempt, of the level that the form asks for.
 
-    It costs no attempt. 409 unless the activity is open and gives hints, and where the last attempt has no marks that
-    this page may show.
+    It costs no attempt. 409 unless the activity is open and gives hints, under exam conditions, and where the last
+    attempt has no marks that this page may show.
     """
     wording, activity = services.library.wording, asked.activity
     require_open(wording, activity)
     last = services.store.classwork.last_attempt(asked.sheet.key)
-    if not activity.policies.hints or last is None or not _marks_visible(services, asked, last):
+    if not _gives_hints(asked) or last is None or not _marks_visible(services, asked, last):
         raise HTTPException(409, wording.say("class", "no-hint"))
     services.store.classwork.save(asked.sheet.key, asked.draft)
     marked, report = _stored_report(services, asked, last)
@@ -220,6 +221,9 @@ def _class_sheet_page(
     # The marks belong to a version of the sheet, which a regrade may have corrected.
     visible = last is not None and _marks_visible(services, asked, last)
     marked, report = _stored_report(services, asked, last) if last and visible else (variant, None)
+    helps = policies.gives_help(phase)
+    if report and not helps:
+        report = without_help(report)
     truth, pointed_at = marked if phase == "closed" else None, hinted.boxes if hinted else ()
     return ClassSheetPage(
         access=access,
@@ -229,11 +233,11 @@ def _class_sheet_page(
         keep=f"{_address(asked)} {access.student.id} {key.sheet_key}",
         variant=variant,
         rows=row_views(variant, answers, report, truth=truth, pointed_at=pointed_at),
-        figures=draw_typed(marked if locked else variant, answers, asked.scale),
+        figures=_figures(asked, marked if locked else variant),
         scale=asked.scale,
         report=report,
         hint=hinted,
-        next_hint=next_hint_level(report, hinted) if policies.hints and not locked else None,
+        next_hint=next_hint_level(report, hinted) if _gives_hints(asked) and not locked else None,
         parameters=hint_letters(variant),
         last=last,
         attempts_left=status.attempts_left,
@@ -242,8 +246,20 @@ def _class_sheet_page(
         notice=notice or _notice(services, asked, last, marked),
         form_id=secrets.token_urlsafe(16),
         saved_version=asked.draft.version,
-        run_button=run_button(variant) if policies.run == "before" or attempts else "",
+        run_button=run_button(variant) if helps and (policies.run == "before" or attempts) else "",
     )
+
+
+def _gives_hints(asked: ClassSheetRequest) -> bool:
+    """Whether the activity lets a student ask for hints now."""
+    return asked.activity.policies.hints and asked.activity.policies.gives_help(asked.activity.phase())
+
+
+def _figures(asked: ClassSheetRequest, variant: Variant) -> tuple[Figure, ...]:
+    """What was typed, drawn as shapes of this version of the sheet; nothing under exam conditions."""
+    if not asked.activity.policies.gives_help(asked.activity.phase()):
+        return ()
+    return draw_typed(variant, asked.answers, asked.scale)
 
 
 def _notice(services: Services, asked: ClassSheetRequest, last: ClassAttempt | None, marked: Variant) -> str:

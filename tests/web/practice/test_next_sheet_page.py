@@ -68,7 +68,7 @@ def test_practice_opens_with_a_sheet_and_comes_back_to_it(client: TestClient, li
     assert Page(first.text).text("button", id="another") == "Skip"
     assert group_state(first, "Scores and weights") == "new"
     assert "Two correct sheets in a row move you up a level" in first.text
-    assert first.text.count("<option ") == 10
+    assert first.text.count("<option ") == 11
     assert client.get("/practice").url == first.url
     other = TestClient(client.app).get("/practice")
     assert sheet_on(other, library).worksheet.topic == "single-head"
@@ -92,8 +92,8 @@ def test_two_right_sheets_lead_a_level_up(client: TestClient, library: Library) 
         assert Page(checked.text).text("button", id="another") == "Next sheet"
         assert "misconception-groups" in checked.text
         page = client.post("/practice", data=form(variant, truth(variant)))
-    assert sheet_on(page, library).worksheet.key == "letters-llama-7b"
-    assert "New level: One head, in symbols." in page.text
+    assert sheet_on(page, library).worksheet.topic == "bidirectional-head"
+    assert f"New level: {library.wording.say('topics', 'bidirectional-head')}." in page.text
     assert [result.right for result in record_of(client).results] == [True, True]
     assert group_state(page, "Scores and weights") == "growing"
 

@@ -88,6 +88,26 @@ def test_hints_are_given_where_the_activity_has_them(classroom: Classroom) -> No
     assert len(attempts_in(classroom, activity)) == 1
 
 
+def test_under_exam_conditions_nothing_helps_until_the_activity_closes(classroom: Classroom) -> None:
+    """Marks alone: no drawing, also when saving, no nudge, diagnosis, hint or run; all of that after closing."""
+    activity = classroom.open(exam=True, run="before")
+    _, browser = classroom.join()
+    wide = {**KEY, "queries.columns": "4096", "keys.columns": "4096", "values.columns": "4096"}
+    assert "<figure" not in press(browser, activity, "save", wide).text
+    checked = press(browser, activity, "check", wide).text
+    page, nudges = Page(checked), classroom.school.services.library.wording.sections["nudges"]["single-head"].values()
+    assert "11 of 14" in page.text("p", class_="result")
+    assert not [sentence for sentence in nudges if sentence in checked]
+    assert (page.find("p", class_="diagnosis"), page.find("aside", class_="drawing")) == ([], [])
+    assert not {"Hint", "Run this head"} & {text for _, text in page.find("button")}
+    assert press(browser, activity, "hint", wide).status_code == 409
+    assert press(browser, activity, "run", wide).status_code == 409
+    classroom.instructor.post(f"/activities/{activity.id}/close")
+    closed = Page(browser.get(f"/class/{activity.id}/1").text)
+    assert closed.find("p", class_="diagnosis")
+    assert closed.find("aside", class_="drawing")
+
+
 def test_nothing_typed_is_no_attempt(classroom: Classroom) -> None:
     """Check of an empty sheet says so and costs nothing."""
     activity = classroom.open(max_attempts=1)
