@@ -20,7 +20,7 @@ from app.store import Store
 from app.web.api import health, v1
 from app.web.handouts import handout_page, mark_paper_page, print_job_page
 from app.web.models import model_list_page, model_page
-from app.web.practice import next_sheet_page, sheet_page
+from app.web.practice import glossary_page, next_sheet_page, sheet_page
 from app.web.runs import run_page
 from app.web.shared import errors
 from app.web.shared.rate_limits import RateLimits
@@ -52,7 +52,7 @@ from app.web.teacher import (
 
 # Every module with routes. No address matches two of them, so that their order does not matter.
 PAGES = (
-    *(sheet_page, next_sheet_page, run_page, model_list_page, model_page, handout_page, print_job_page),
+    *(sheet_page, next_sheet_page, glossary_page, run_page, model_list_page, model_page, handout_page, print_job_page),
     mark_paper_page,
     *(join_page, my_work_page, student_activity_page, class_sheet_page, exit_ticket_page),
     *(sign_in_page, forgotten_password_page, account_link_page),

@@ -42,6 +42,7 @@ def test_axe_finds_nothing_on_any_page(browser: Browser, shared_app: Server) -> 
         "/sheet?tokens=0",
         "/nowhere",
         "/runs/none",
+        "/glossary",
         "/sign-in",
         "/forgotten-password",
         "/join",

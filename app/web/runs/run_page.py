@@ -244,13 +244,13 @@ def _fact_lines(wording: Wording, result: dict[str, Any]) -> Iterator[tuple[str,
     yield wording.say("run-facts", "device"), f"{result['device_name']} ({result['device']})"
     yield wording.say("run-facts", "dtype"), result["dtype"]
     if result["milliseconds"] is not None:
-        yield wording.say("run-facts", "time"), f"{result['milliseconds']:.3g} ms"
+        yield wording.say("run-facts", "time"), _milliseconds_text(result["milliseconds"])
     if result["peak_bytes"] is not None:
         yield wording.say("run-facts", "peak"), _bytes_text(result["peak_bytes"])
     yield wording.say("run-facts", "needed"), _bytes_text(result["needed_bytes"])
     if result["row_sums"]:
         least, most = (f"{end:.6f}" for end in result["row_sums"])
-        yield wording.say("run-facts", "sums"), f"{least} – {most}"
+        yield wording.say("run-facts", "sums"), least if least == most else f"{least} – {most}"
 
 
 def _transposed_note(wording: Wording, variant: Variant) -> Iterator[str]:
@@ -290,6 +290,11 @@ def _picture_text(wording: Wording, result: dict[str, Any], variant: Variant) ->
             *([wording.say("run", "picture-cell", side=side)] if side > 1 else []),
         ]
     )
+
+
+def _milliseconds_text(milliseconds: float) -> str:
+    """A time with three significant digits, or whole milliseconds from 1,000 on: '5.25 ms', '1,070 ms'."""
+    return f"{milliseconds:,.0f} ms" if milliseconds >= 1000 else f"{milliseconds:.3g} ms"
 
 
 def _bytes_text(count: int) -> str:

@@ -18,6 +18,7 @@ from app.web.handouts.mark_paper_page import MarkPaperPage
 from app.web.handouts.print_job_page import PrintJobPage
 from app.web.models.model_list_page import ModelsPage
 from app.web.models.model_page import ModelPage
+from app.web.practice.glossary_page import GlossaryPage
 from app.web.practice.sheet_page import SheetPage
 from app.web.runs.run_page import NoRunPage, RunPage
 from app.web.shared.errors import ErrorPage
@@ -49,6 +50,7 @@ from app.web.teacher.summary_page import SummaryPage
 PAGES: dict[str, type[Any]] = {
     "practice/sheet.html": SheetPage,
     "practice/_sheet_form.html": SheetPage,
+    "practice/glossary.html": GlossaryPage,
     "shared/_figures.html": FiguresFragment,
     "runs/run.html": RunPage,
     "runs/_run.html": RunPage,

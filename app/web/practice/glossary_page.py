@@ -1,0 +1,50 @@
+"""/glossary: every term of the sheets in two sentences, with its symbol, a drawing, and its names elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from annotated_doc import Doc
+from fastapi import APIRouter, Response
+
+from app.figures.sketches import SKETCH_HEIGHT, SKETCH_WIDTH, SKETCHES, Sketch
+from app.sheets.wording import Wording
+from app.web.shared.services import LibraryDep
+from app.web.shared.templating import render
+
+router = APIRouter(include_in_schema=False)
+
+
+@dataclass(frozen=True)
+class GlossaryTerm:
+    """One term: what it is called, its symbol (empty for none), its explanation, and its names in code and papers."""
+
+    key: str
+    name: str
+    symbol: str
+    text: str
+    elsewhere: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class GlossaryPage:
+    """Everything that templates/practice/glossary.html shows."""
+
+    entries: Annotated[tuple[tuple[GlossaryTerm, Sketch], ...], Doc("Each term with its drawing, in reading order.")]
+    view_box: Annotated[str, Doc("The coordinates of every drawing, as an SVG has them.")]
+
+
+def glossary_terms(wording: Wording) -> tuple[GlossaryTerm, ...]:
+    """Every term, in the order in which the glossary is read."""
+    return tuple(
+        GlossaryTerm(key, entry["term"], entry.get("symbol", ""), entry["text"], tuple(entry["elsewhere"]))
+        for key, entry in wording.sections["glossary"].items()
+    )
+
+
+@router.get("/glossary")
+def show_glossary(library: LibraryDep) -> Response:
+    """The glossary; sheets link to its terms by their keys, /glossary#head-dimension."""
+    entries = tuple((term, SKETCHES[term.key]) for term in glossary_terms(library.wording))
+    return render("practice/glossary.html", GlossaryPage(entries, f"-2 -2 {SKETCH_WIDTH + 4} {SKETCH_HEIGHT + 4}"))

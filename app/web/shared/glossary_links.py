@@ -1,0 +1,116 @@
+"""A sheet's sentences and row names with links to the glossary, each term linked once.
+
+>>> from app.sheets.wording import Wording
+>>> term = {"term": "Token", "text": "A piece of text. It is read as one unit.", "elsewhere": [], "words": ["tokens"]}
+>>> from pprint import pprint
+>>> pprint(link_terms(Wording({"glossary": {"token": term}}), ("Tokens come in.", "100 tokens.")), width=100)
+((LinkedText(text='Tokens', term='token'), LinkedText(text=' come in.', term='')),
+ (LinkedText(text='100 tokens.', term=''),))
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from markupsafe import Markup
+
+from app.sheets.variant import Variant
+from app.sheets.wording import Wording
+from app.translation import gettext as _
+from app.web.shared.urls import url_for
+
+
+@dataclass(frozen=True)
+class LinkedText:
+    """A piece of a sentence, with the key of the glossary term that it links to, or ""."""
+
+    text: str
+    term: str = ""
+
+
+@dataclass(frozen=True)
+class LinkedSheet:
+    """What a sheet says, as HTML with links to the glossary: description, task, assumptions, and names by row."""
+
+    description: Markup
+    task: Markup
+    assumptions: tuple[Markup, ...]
+    names: Mapping[str, Markup]
+
+
+def linked_sheet(variant: Variant) -> LinkedSheet:
+    """A sheet's sentences from top to bottom; the first place that names a term links to it, and no later one.
+
+    The links open a new tab, so that nothing that is typed on the sheet is lost, with or without a script.
+    """
+    text = variant.text
+    rows = tuple(row.name for row in variant.rows)
+    texts = (text.description, text.task, *text.assumptions, *rows)
+    linked = _linked_texts(_HashableWording(variant.wording), texts)
+    names = dict(zip((row.key for row in variant.rows), linked[len(texts) - len(rows) :], strict=True))
+    return LinkedSheet(linked[0], linked[1], linked[2 : len(texts) - len(rows)], names)
+
+
+class _HashableWording:
+    """A wording by its identity, since its sections cannot be hashed."""
+
+    def __init__(self, wording: Wording) -> None:
+        self.wording = wording
+
+    def __hash__(self) -> int:
+        return id(self.wording)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _HashableWording) and other.wording is self.wording
+
+
+@lru_cache(300)
+def _linked_texts(wording: _HashableWording, texts: tuple[str, ...]) -> tuple[Markup, ...]:
+    """The texts as HTML; kept, because every page of a sheet says the same."""
+    return tuple(_markup(pieces) for pieces in link_terms(wording.wording, texts))
+
+
+def _markup(pieces: Iterable[LinkedText]) -> Markup:
+    """One text as HTML."""
+    link = Markup('<a class="term" href="{}#{}" target="_blank" rel="noopener" title="{}">{}</a>')
+    page, title = url_for("show_glossary"), _("Glossary, in a new tab")
+    return Markup("").join(
+        link.format(page, piece.term, title, piece.text) if piece.term else Markup("{}").format(piece.text)
+        for piece in pieces
+    )
+
+
+def link_terms(wording: Wording, texts: Sequence[str]) -> tuple[tuple[LinkedText, ...], ...]:
+    """The texts in pieces; the first place in all of them that has one of a term's words links to that term.
+
+    Words are found whatever their case, but not inside longer words, and a longer expression wins over a shorter one.
+    """
+    keys = {word.lower(): key for key, entry in wording.sections["glossary"].items() for word in entry["words"]}
+    pattern, linked = _pattern(tuple(keys)), set[str]()
+    return tuple(tuple(_pieces(text, pattern, keys, linked)) for text in texts)
+
+
+@lru_cache(8)
+def _pattern(words: tuple[str, ...]) -> re.Pattern[str]:
+    """A pattern that finds each of the words as a whole; longer ones come first."""
+    longest_first = sorted(words, key=len, reverse=True)
+    return re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, longest_first))})(?![\w-])", re.IGNORECASE)
+
+
+def _pieces(text: str, pattern: re.Pattern[str], keys: Mapping[str, str], linked: set[str]) -> Iterator[LinkedText]:
+    """The pieces of one text; a term that is linked here is added to `linked`, and those in it are not linked again."""
+    end = 0
+    for match in pattern.finditer(text):
+        key = keys[match.group().lower()]
+        if key in linked:
+            continue
+        linked.add(key)
+        if text[end : match.start()]:
+            yield LinkedText(text[end : match.start()])
+        yield LinkedText(match.group(), key)
+        end = match.end()
+    if text[end:]:
+        yield LinkedText(text[end:])

@@ -1,0 +1,41 @@
+"""The glossary's page, and the links to it from the sheets of practice and of a class."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from starlette.testclient import TestClient
+
+from app.sheets.library import Library
+from app.web.practice.glossary_page import glossary_terms
+from tests.helpers.html_page import Page
+
+
+def test_every_term_has_a_place_two_sentences_and_a_drawing(client: TestClient, library: Library) -> None:
+    """Sheets link to a term by its key, which is on the page once."""
+    page = Page(client.get("/glossary").text)
+    for term in glossary_terms(library.wording):
+        assert len(page.find("div", id=term.key)) == 1
+        assert len(re.findall(r"[.](?: |$)", term.text)) == 2, term.text
+    assert len(page.find("svg", **{"aria-hidden": "true"})) > len(glossary_terms(library.wording))
+
+
+@pytest.mark.parametrize("sheet", ["llama-7b", "walk-gpt2", "costs-mistral-7b", "latent-deepseek-v2-lite"])
+def test_a_sheet_links_each_of_its_terms_once(client: TestClient, library: Library, sheet: str) -> None:
+    """Every link leads to a term that is there, opens a new tab so that nothing typed is lost, and changes no word."""
+    text = client.get(f"/sheet?worksheet={sheet}").text
+    page, variant = Page(text), library.variant(sheet)
+    links = [attributes for attributes, _ in page.find("a", class_="term")]
+    addresses = [link["href"] for link in links]
+    assert len(addresses) >= 5
+    assert len(addresses) == len(set(addresses))
+    keys = {term.key for term in glossary_terms(library.wording)}
+    assert {address.partition("#")[2] for address in addresses} <= keys
+    assert all(link["target"] == "_blank" for link in links)
+    assert variant.text.task in " ".join(words for _, words in page.find("p"))
+
+
+def test_a_glossary_link_is_not_on_paper(client: TestClient) -> None:
+    """A handout's text has no links."""
+    assert 'class="term"' not in client.get("/handout?worksheet=llama-7b").text
