@@ -15,6 +15,7 @@ from app.shapes.table import Blank
 from app.sheets.numbers import Unreadable
 from app.sheets.reading import Typed
 from app.sheets.variant import Variant
+from app.translation import gettext as _
 
 MarkKind = Literal["right", "follows", "wrong", "unreadable", "empty"]
 # "follows" is follow-through: wrong by the key, right given the student's earlier answers.
@@ -160,7 +161,8 @@ def grade(variant: Variant, answers: Mapping[str, str]) -> Report:
     """
     blanks = variant.blanks_by_name
     if unknown := sorted(answers.keys() - blanks.keys()):
-        raise AnswersError(f"“{unknown[0][:60]}” is no box of this sheet; its boxes are: {', '.join(sorted(blanks))}.")
+        problem = _("“{name}” is not a box of this sheet. Its boxes: {boxes}.")
+        raise AnswersError(problem.format(name=unknown[0][:60], boxes=", ".join(sorted(blanks))))
     texts = {blank: answers.get(name, "") for name, blank in blanks.items()}
     read = {blank: variant.read(blank, text) for blank, text in texts.items()}
     # From here on as the table has it, tokens as rows; marks and messages name the sheet's own boxes again.

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from app.models.parameter_specs import ParameterSpec, StackSpec, TaskHead
 from app.models.score_scale import ScoreScale
+from app.translation import gettext as _
 
 MAX_TOKENS = 2**24
 MAIN_SYMBOLS = ("d", "H", "G", "d_h", "d_v", "d_ff", "V", "L", "C")
@@ -229,9 +230,11 @@ class Architecture:
         A model with `fixed_tokens` takes that number alone.
         """
         if self.fixed_tokens is not None and tokens != self.fixed_tokens:
-            count = f"{self.fixed_tokens:,}"
-            raise TokensError(f"{self.name} always reads {count} tokens, no fewer and no more: choose {count}.")
+            problem = _("{model} always reads exactly {count:,} tokens: choose {count:,}.")
+            raise TokensError(problem.format(model=self.name, count=self.fixed_tokens))
         if 1 <= tokens <= self.max_tokens:
             return tokens
-        why = f": {self.name} has a table of {self.max_tokens:,} positions" if self.max_tokens < MAX_TOKENS else ""
-        raise TokensError(f"Tokens must be a whole number from 1 to {self.max_tokens:,}{why}.")
+        problem = _("Tokens must be a whole number from 1 to {most:,}.")
+        if self.max_tokens < MAX_TOKENS:
+            problem = _("Tokens must be a whole number from 1 to {most:,}: {model} has a table of {most:,} positions.")
+        raise TokensError(problem.format(most=self.max_tokens, model=self.name))

@@ -17,6 +17,7 @@ from app.practice.record import MAX_RESULTS, PracticeRecord, RecordError, SheetR
 from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.sheets.worksheet import Worksheet, WorksheetError
+from app.translation import gettext as _
 
 RIGHT_SHEETS_TO_STEP_UP = 2  # in a row on one level
 SHEETS_TO_SOLID = 3  # that could show a misconception of a group and did not
@@ -151,7 +152,7 @@ def next_sheet(library: Library, record: PracticeRecord) -> NextSheet:
     """
     levels = practice_levels(library)
     if not levels:
-        raise RecordError("There are no worksheets to practise on.")
+        raise RecordError(_("There are no worksheets to practise with."))
     past, level = _past_sheets(library, record), current_level(library, record)
     last_level = _level_with(levels, past[-1].variant.worksheet.key) if past else None
     if back := _sheet_coming_back(library, record, past, last_level):

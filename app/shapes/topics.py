@@ -58,6 +58,7 @@ from app.shapes.tables import (
     WHOLE_MODEL,
     WINDOWED_DECODE_STEP,
 )
+from app.translation import gettext as _
 
 SCALED_SCORES = "{scaled-scores}"  # a phrase of formulas: the scores divided by √d_h
 SCALES_EMBEDDINGS = frozenset({"gemma"})  # families that multiply embeddings by √d (arXiv:2403.08295)
@@ -128,7 +129,8 @@ def check_topic_tokens(key: str, architecture: Architecture, tokens: int) -> int
         return architecture.check_tokens(tokens)
     if 1 <= tokens <= architecture.max_decoder_tokens:
         return tokens
-    raise TokensError(f"Tokens must be a whole number from 1 to {architecture.max_decoder_tokens:,}.")
+    problem = _("Tokens must be a whole number from 1 to {most:,}.")
+    raise TokensError(problem.format(most=architecture.max_decoder_tokens))
 
 
 def possible_tokens(key: str, architecture: Architecture, wanted: int) -> int:
@@ -156,12 +158,11 @@ def check_decoder_tokens(architecture: Architecture, tokens: int, decoder_tokens
     if decoder_tokens is None:
         return min(tokens, longest)
     if not architecture.encoder_decoder:
-        raise TokensError(
-            f"{architecture.name} has no encoder and decoder: it reads one text, so leave decoder tokens out."
-        )
+        problem = _("{model} is not an encoder-decoder model: leave decoder tokens out.")
+        raise TokensError(problem.format(model=architecture.name))
     if 1 <= decoder_tokens <= longest:
         return decoder_tokens
-    raise TokensError(f"Decoder tokens must be a whole number from 1 to {longest:,}.")
+    raise TokensError(_("Decoder tokens must be a whole number from 1 to {most:,}.").format(most=longest))
 
 
 def decode_step_table(architecture: Architecture, tokens: int) -> TensorTable | None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 
 from app.sheets.worksheet import WorksheetError
+from app.translation import gettext as _
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,6 @@ def _read_ticket(path: Path) -> Ticket:
     try:
         file = TicketFile.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError):
-        raise WorksheetError(
-            f"exit-tickets/{path.name} needs title, instruction and questions with key and text."
-        ) from None
+        problem = _("exit-tickets/{file} needs title, instruction and questions with key and text.")
+        raise WorksheetError(problem.format(file=path.name)) from None
     return Ticket(path.stem, file.title, file.instruction, tuple((q.key, q.text) for q in file.questions))

@@ -60,13 +60,15 @@ class Library:
     def worksheet(self, key: str) -> Worksheet:
         """The worksheet of that key; raises WorksheetError that lists the keys there are."""
         if key not in self.worksheets:
-            raise WorksheetError(f"There is no worksheet “{key[:60]}”; there are: {', '.join(self.worksheets)}.")
+            problem = _("There is no worksheet “{key}”. Worksheets: {keys}.")
+            raise WorksheetError(problem.format(key=key[:60], keys=", ".join(self.worksheets)))
         return self.worksheets[key]
 
     def model(self, key: str) -> Model:
         """The model of that key; raises WorksheetError that lists the keys there are."""
         if key not in self.models:
-            raise WorksheetError(f"There is no model “{key[:60]}”; there are: {', '.join(self.models)}.")
+            problem = _("There is no model “{key}”. Models: {keys}.")
+            raise WorksheetError(problem.format(key=key[:60], keys=", ".join(self.models)))
         return self.models[key]
 
     def variant(
@@ -158,17 +160,18 @@ class Library:
         """
         code = read_code(text)
         if code is None:
-            raise WorksheetError(
-                f"“{text[:60]}” is no code of a sheet: a code is letters such as {self._example_code}."
-            )
+            problem = _("“{text}” is not the code of a sheet: a code is letters such as {example}.")
+            raise WorksheetError(problem.format(text=text[:60], example=self._example_code))
         for sheet in self.worksheets.values():
             models = [sheet.model] if code.model is None else self.models
             for model in models if short_hash(sheet.key, 3) == code.worksheet else ():
                 if variant := self._variant_if_code_fits(code, sheet.key, model):
                     return variant
-        raise WorksheetError(
-            f"No sheet has the code {text[:60]}: look for a mistyped letter, or its worksheet was changed since."
+        problem = _(
+            "No sheet has the code {text}: check it for a typo. "
+            "If its worksheet was changed after the sheet was printed, print it again."
         )
+        raise WorksheetError(problem.format(text=text[:60]))
 
     @cached_property
     def _example_code(self) -> str:

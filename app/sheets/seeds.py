@@ -14,6 +14,7 @@ from app.misconceptions.predictions import cannot_tell_apart
 from app.models.architecture import MAX_TOKENS
 from app.shapes.topics import possible_tokens
 from app.sheets.variant import Variant
+from app.translation import gettext as _
 
 TOKENS = range(12, 200)  # two or three digits: short to write, and more than any small count of heads
 MAX_DRAWS = 64
@@ -36,7 +37,7 @@ def check_seed(seed: int) -> int:
     """The seed itself; raises SeedError below 0 and above 2^63 - 1."""
     if 0 <= seed <= MAX_SHEET_SEED:
         return seed
-    raise SeedError(f"A seed is a whole number from 0 to {MAX_SHEET_SEED}.")
+    raise SeedError(_("The seed must be a whole number from 0 to {most:,}.").format(most=MAX_SHEET_SEED))
 
 
 def draw_variant(

@@ -26,6 +26,7 @@ from app.sheets.notation import NOTATIONS
 from app.sheets.wording import Wording
 from app.sheets.worksheet import Model, Worksheet, WorksheetError
 from app.translation import LANGUAGE
+from app.translation import gettext as _
 
 ANSWERS = ("numbers", "letters")
 MAX_TOLERANCE = 0.1  # with more, the number of a mistake could count as right
@@ -96,7 +97,7 @@ def _read_toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise WorksheetError(f"{path.name} cannot be read: {error}") from None
+        raise WorksheetError(_("{file} cannot be read: {reason}").format(file=path.name, reason=error)) from None
 
 
 def _read_model(path: Path) -> Model:
@@ -110,7 +111,8 @@ def _read_model(path: Path) -> Model:
     except ConfigError as error:
         raise WorksheetError(f"models/{path.name}: {error}") from None
     except (OSError, ValueError, RecursionError):
-        raise WorksheetError(f"models/{path.name} needs one object with name, about, card and config.") from None
+        problem = _("models/{file} must hold one JSON object with name, about, card and config.")
+        raise WorksheetError(problem.format(file=path.name)) from None
 
 
 def _read_worksheet(path: Path, models: Mapping[str, Model], wording: Wording) -> Worksheet:
@@ -150,17 +152,18 @@ def _check_names(sheet: Worksheet, models: Mapping[str, Model]) -> None:
     _require("topic", TOPICS, sheet.topic)
     _require("model", models, sheet.model)
     _require("notation", NOTATIONS, sheet.notation)
-    _require("kind of answers", ANSWERS, sheet.answers)
-    _require("way tokens can be", MATRIX_FIELDS, sheet.tokens_are)
+    _require("answers", ANSWERS, sheet.answers)
+    _require("tokens_are", MATRIX_FIELDS, sheet.tokens_are)
     for model in sheet.models:
         _require("model", models, model)
 
 
-def _require(what: str, known: Iterable[str], name: str) -> None:
+def _require(setting: str, known: Iterable[str], name: str) -> None:
     """Raise WorksheetError unless a name is one of those that are known."""
     names = list(known)
     if name not in names:
-        raise WorksheetError(f"there is no {what} “{name}”; there are: {', '.join(names)}.")
+        problem = _("{setting} cannot be “{name}”: use one of {names}.")
+        raise WorksheetError(problem.format(name=name, setting=setting, names=", ".join(names)))
 
 
 def _check_rows(sheet: Worksheet, models: Mapping[str, Model], wording: Wording) -> None:
@@ -179,4 +182,4 @@ def _check_rows(sheet: Worksheet, models: Mapping[str, Model], wording: Wording)
     named: Container[str] = wording.sections["rows"].get(sheet.topic, {})
     possible = [key for key in asked if key in named]
     if not sheet.rows or not all(row in possible and sheet.rows.count(row) == 1 for row in sheet.rows):
-        raise WorksheetError(f"rows must be some of {', '.join(possible)}, each once.")
+        raise WorksheetError(_("rows must be some of {rows}, each once.").format(rows=", ".join(possible)))

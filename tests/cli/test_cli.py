@@ -379,9 +379,9 @@ def test_models_and_files_that_are_not_there(
         (b'{"queries.rows": 100}', "one JSON object of texts"),
         (b'{"queries.rows": null}', "one JSON object of texts"),
         (b'{"queries.rows": {}}', "one JSON object of texts"),
-        (b'{"queries": "100"}', "is no box of this sheet"),
-        (b'{"context.rows": "100"}', "is no box of this sheet"),
-        (b'{"\\ud800": "100"}', "is no box of this sheet"),
+        (b'{"queries": "100"}', "is not a box of this sheet"),
+        (b'{"context.rows": "100"}', "is not a box of this sheet"),
+        (b'{"\\ud800": "100"}', "is not a box of this sheet"),
     ],
 )
 def test_answers_that_cannot_be_used(
@@ -397,7 +397,7 @@ def test_an_unknown_worksheet(capsys: pytest.CaptureFixture[str], tmp_path: Path
     """The line lists the worksheets there are."""
     path = tmp_path / "answers.json"
     path.write_text("{}", encoding="utf-8")
-    assert re.search(r"there are: .*\bllama-7b", refusal(capsys, "grade", "nope", str(path)))
+    assert re.search(r"Worksheets: .*\bllama-7b", refusal(capsys, "grade", "nope", str(path)))
 
 
 @pytest.mark.parametrize(
@@ -538,7 +538,7 @@ def test_answers_to_a_variant_are_graded(capsys: pytest.CaptureFixture[str], tmp
         (("llama-7b", "--seed", "x"), "--seed must be a whole number"),
         (("llama-7b", "--seed", str(10**17)), None),
         (("BHR-KQ-RM", "--seed", "1"), "leave out --seed"),
-        (("BHR-KQ-RN",), "mistyped letter"),
+        (("BHR-KQ-RN",), "check it for a typo"),
         (("nothing",), "There is no worksheet"),
     ],
 )

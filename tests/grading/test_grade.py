@@ -87,7 +87,7 @@ def test_what_cannot_be_read_is_no_attempt(library: Library) -> None:
 )
 def test_a_box_that_is_not_on_the_sheet_is_refused(library: Library, box: str) -> None:
     """The sentence names the box, shortened, and lists the boxes there are."""
-    with pytest.raises(AnswersError, match=r"is no box of this sheet; its boxes are: input\.columns") as refused:
+    with pytest.raises(AnswersError, match=r"is not a box of this sheet. Its boxes: input\.columns") as refused:
         grade(library.variant("llama-7b"), {box: "1"})
     assert len(str(refused.value)) < 500
 

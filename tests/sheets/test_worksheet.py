@@ -86,9 +86,9 @@ def test_impossible_lengths_are_refused(library: Library, tokens: int) -> None:
 
 def test_what_is_not_there_is_listed(library: Library) -> None:
     """The sentence about an unknown worksheet or model names the known ones, and repeats at most 60 characters."""
-    with pytest.raises(WorksheetError, match=r"no worksheet “nope”; there are: .*llama-7b"):
+    with pytest.raises(WorksheetError, match=r"no worksheet “nope”. Worksheets: .*llama-7b"):
         library.variant("nope")
-    with pytest.raises(WorksheetError, match=r"no model “nope”; there are: .*gpt2"):
+    with pytest.raises(WorksheetError, match=r"no model “nope”. Models: .*gpt2"):
         library.variant("llama-7b", "nope")
     with pytest.raises(WorksheetError) as refused:
         library.worksheet("x" * 10_000)

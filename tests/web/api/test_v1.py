@@ -141,7 +141,7 @@ def test_a_worksheet_of_an_impossible_length_is_refused(client: TestClient, toke
 
 def test_what_is_not_there_is_listed(client: TestClient) -> None:
     """404 with the keys there are, and 404 and 405 for addresses without a page."""
-    assert re.search(r"there are: .*\bllama-7b", refused(client, "GET", "/api/v1/worksheets/nope", 404))
+    assert re.search(r"Worksheets: .*\bllama-7b", refused(client, "GET", "/api/v1/worksheets/nope", 404))
     assert "no model “nope”" in refused(client, "GET", "/api/v1/worksheets/llama-7b?model=nope", 404)
     assert "no worksheet" in refused(client, "POST", "/api/v1/grade", 404, json={"worksheet": "nope", "answers": {}})
     refused(client, "GET", "/api/v1/nope", 404)
@@ -246,7 +246,7 @@ def test_grading_stores_nothing(client: TestClient) -> None:
 def test_an_unknown_box_is_refused(client: TestClient, box: str) -> None:
     """422, naming the boxes there are."""
     sentence = refused(client, "POST", "/api/v1/grade", 422, json={"worksheet": "llama-7b", "answers": {box: "1"}})
-    assert "is no box of this sheet" in sentence
+    assert "is not a box of this sheet" in sentence
     assert "queries.rows" in sentence
 
 
@@ -332,7 +332,7 @@ def test_a_config_is_run_in_place_of_a_model(client: TestClient, runner: FakeRun
     [
         ({}, 422, "either “model”"),
         ({"model": "llama-7b", "config": LLAMA}, 422, "either “model”"),
-        ({"model": "nope"}, 404, "there are:"),
+        ({"model": "nope"}, 404, "Models: "),
         ({"config": []}, 422, "config"),
         ({"config": {}}, 422, "model_type"),
         ({"config": {**LLAMA, "model_type": "nope"}}, 422, "nope"),
@@ -457,8 +457,8 @@ def test_a_code_of_an_imported_model_is_graded(client: TestClient) -> None:
         ({"worksheet": "llama-7b", "seed": 2**70}, 422, "from 0 to"),
         ({"worksheet": "nothing", "seed": 1}, 404, "no worksheet"),
         ({"worksheet": "llama-7b", "seed": 1, "model": "nothing"}, 404, "no model"),
-        ({"code": "BHR-KQ-RN"}, 404, "mistyped"),
-        ({"code": "BHR-KQ-XBBBBB-RN"}, 404, "mistyped"),
+        ({"code": "BHR-KQ-RN"}, 404, "check it for a typo"),
+        ({"code": "BHR-KQ-XBBBBB-RN"}, 404, "check it for a typo"),
         ({"code": "12"}, 404, "letters such as"),
     ],
 )

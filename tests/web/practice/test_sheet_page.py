@@ -80,7 +80,7 @@ def test_a_sheet_that_is_not_there_is_not_found(client: TestClient, query: str) 
     """404, with the keys there are."""
     response = client.get(f"/sheet?{query}")
     assert response.status_code == 404
-    assert "there are:" in Page(response.text).text("p", id="chooser-problem")
+    assert "llama-7b" in Page(response.text).text("p", id="chooser-problem")
 
 
 def test_what_was_typed_into_an_address_is_escaped(client: TestClient) -> None:

@@ -160,7 +160,7 @@ def test_codes_that_fit_nothing_here_are_told(app: FastAPI) -> None:
     assert f"Line 1: {code} is a code of “" in all_text(page)
     assert "which isn’t in this activity" in all_text(page)
     assert boxes(page).startswith(f"1017 {code}")
-    for wrong, sentence in ((code, "isn’t in this"), ("BBBBBBB", "No sheet has the code"), ("?", "is no code")):
+    for wrong, sentence in ((code, "isn’t in this"), ("BBBBBBB", "No sheet has the code"), ("?", "is not the code")):
         page = classroom.enter(f"1017: {right}", 422, code=wrong)
         assert sentence in all_text(page)
         assert right in boxes(page)
