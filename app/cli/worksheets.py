@@ -219,7 +219,8 @@ def _sentences(variant: Variant) -> Iterator[tuple[str, str]]:
     yield from ((f"{topic}: description", sentence) for sentence in _split(" ".join(paragraphs)))
     for row in variant.rows:
         yield f"{topic}: rows", f"{row.name} ({row.note})" if row.note else row.name
-        yield "formulas", f"{row.letter}, {row.name}: {write_formula(variant, row.key)}"
+        if formula := write_formula(variant, row.key):
+            yield "formulas", f"{row.letter or row.name}: {formula}"
     for blank in variant.blanks:
         yield f"{topic}: nudges", f"{blank}: {text.nudge(variant.in_table_orientation(blank))}"
     for key in dict.fromkeys(expected.misconception for expected in expectations(variant.problem)):

@@ -59,7 +59,7 @@ def test_the_terminal_takes_every_option(tmp_path: Path) -> None:
     assert [page.text for page in other] != [page.text for page in pages]
     drawn = read_pdf(handout(tmp_path / "d.pdf", "llama-7b", "--copies", "1", "--large-print", "--figures", "blank"))
     assert len(drawn) > 1
-    assert "Key:" in read_pdf(handout(tmp_path / "e.pdf", "llama-7b", "--key"))[0].text
+    assert "Answer key:" in read_pdf(handout(tmp_path / "e.pdf", "llama-7b", "--key"))[0].text
 
 
 def test_a_roster_comes_through_a_pipe_and_the_pdf_goes_out_through_one(
