@@ -78,7 +78,7 @@ def head_label(shapes: TypedShapes, tensor: str) -> tuple[str, EdgeKind, str]:
     return (shapes.written(int(width), size), kind, _name(shapes, size) if size else "")
 
 
-def title(shapes: TypedShapes, plan: FigurePlan) -> str:
+def _title(shapes: TypedShapes, plan: FigurePlan) -> str:
     """What a figure is about, with the equations of its results: 'Scores: S = Q · Kᵀ; A = softmax(S/√d_h)'."""
     equations = "; ".join(_equation(shapes, key) for key in plan.results if shapes.table[key].equation)
     words = shapes.variant.wording.say("drawing-titles", plan.key)
@@ -104,7 +104,7 @@ def alt_text(shapes: TypedShapes, plan: FigurePlan, boxes: Sequence[Box]) -> str
     fields = [shapes.variant.in_table_orientation(Blank("", field)).field for field in MATRIX_FIELDS]
     sizes = {box.tensor: [shapes.label(Blank(box.tensor, field)) for field in fields] for box in boxes}
     matrices = ", ".join(f"{shapes.letter(tensor)} {' × '.join(size)}" for tensor, size in sizes.items())
-    return f"{title(shapes, plan)}. {matrices}."
+    return f"{_title(shapes, plan)}. {matrices}."
 
 
 def captions(shapes: TypedShapes, plan: FigurePlan) -> Iterator[str]:

@@ -152,7 +152,6 @@ def _framed(variant: Variant, plan: CountPlan, sketch: Sketch, numbers: Mapping[
         boxes=tuple(sketch.boxes),
         edges=tuple(sketch.edges),
         arcs=(),
-        title=title,
         alt_text=f"{title}. {rows}.",
         captions=(say("captions", plan.key, whole=whole),),
         mismatches=(say("drawing", "parts", whole=whole),) if differs else (),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from app.figures.captions import alt_text, captions, mismatch_captions, title
+from app.figures.captions import alt_text, captions, mismatch_captions
 from app.figures.count_bars import draw_counts, longest_bars
 from app.figures.figure_layout import sketch_figure
 from app.figures.figures import Figure
@@ -80,7 +80,6 @@ def _figure(pen: Pen, plan: FigurePlan) -> Figure:
         boxes=tuple(sketch.boxes),
         edges=tuple(sketch.edges),
         arcs=tuple(sketch.arcs),
-        title=title(shapes, plan),
         alt_text=alt_text(shapes, plan, sketch.boxes),
         captions=(*captions(shapes, plan), *shortened),
         mismatches=tuple(mismatch_captions(shapes, plan)),

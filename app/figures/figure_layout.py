@@ -57,11 +57,22 @@ def _product(pen: Pen, plan: FigurePlan, sketch: Sketch) -> None:
 def _results(pen: Pen, plan: FigurePlan, sketch: Sketch, x: float) -> None:
     """One column for each result from x on, each result on the base line, its right operand above it."""
     for key in plan.results:
-        result = pen.box(key, x, 0.0)
-        if (above := pen.operand_above(key, x, 0.0)) is not None:
-            place(sketch, above, pen.edges(above, "over", "top"))
-        place(sketch, result, pen.edges(result, "right", "bottom"))
+        column = _column(pen, key, x)
+        covered = sketch.right + GAP_PX / 3 - min(edge.text_box[0] for edge in column.edges)
+        if key != plan.results[0] and covered > 0:  # by a label wider than its matrix
+            column = _column(pen, key, x + covered)
+        sketch.boxes += column.boxes
+        sketch.edges += column.edges
         x = sketch.right + GAP_PX
+
+
+def _column(pen: Pen, key: str, x: float) -> Sketch:
+    """A result on the base line, below its right operand if it has one."""
+    column, result = Sketch(), pen.box(key, x, 0.0)
+    if (above := pen.operand_above(key, x, 0.0)) is not None:
+        place(column, above, pen.edges(above, "over", "top"))
+    place(column, result, pen.edges(result, "right", "bottom"))
+    return column
 
 
 def _head_scores(pen: Pen, plan: FigurePlan, sketch: Sketch) -> None:
@@ -70,12 +81,14 @@ def _head_scores(pen: Pen, plan: FigurePlan, sketch: Sketch) -> None:
     It is the last head, which in either matrix is next to the corner.
     """
     queries = pen.with_last_head(pen.box("queries", 0.0, 0.0))
+    place(sketch, queries, pen.edges(queries, "left", "bottom"))
     query = pen.head("queries", queries.width + PULLED_PX, 0.0)
+    covered = sketch.right + GAP_PX / 3 - pen.head_edge(query, "under").text_box[0]
+    query = replace(query, x=query.x + max(0.0, covered))
     x = query.x + query.width + CORNER_PX
     y = -CORNER_PX - pen.sizes.head_size("keys")[0]
     key = pen.head("keys", x, y, transposed=True)
     keys = pen.with_last_head(pen.box("keys", x, y - PULLED_PX - pen.sizes.size("keys")[0], transposed=True))
-    place(sketch, queries, pen.edges(queries, "left", "bottom"))
     place(sketch, query, (pen.head_edge(query, "under"),))
     place(sketch, keys, pen.edges(keys, "over", "top"))
     place(sketch, key, (pen.head_edge(key, "over"),))

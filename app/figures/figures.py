@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Literal
 
 from app.shapes.table import Blank
@@ -101,7 +102,7 @@ class Edge:
 
     blank: the box of the sheet that this length belongs to, None for a side that no box asks for, as of a single head.
     name: "tokens", "embedding" …, or "". letter: the matrix's, if its box is too small to hold it. shift: how far a
-    label on the right is moved to the right, to make room for the label below.
+    label on the left or right is moved outwards, to make room for one above or below.
     """
 
     blank: Blank | None
@@ -133,7 +134,7 @@ class Edge:
             return self.x2 - self.x1 < self.text_width + 4
         return self.side in ("left", "right", "over") and self.y2 - self.y1 < self.text_height
 
-    @property
+    @cached_property
     def text_box(self) -> Rectangle:
         """Where the label stands; a cramped one ends at the corner of its product, and reaches away from it."""
         width, height = self.text_width, self.text_height
@@ -143,7 +144,7 @@ class Edge:
             y = {"right": self.y1, "over": self.y2 - height, "left": self.y2 - height}.get(self.side, y)
         match self.side:
             case "left":
-                x = self.x1 - 7 - width
+                x = self.x1 - 7 - width - self.shift
             case "right" | "over":
                 x = self.x1 + 7 + self.shift
             case "top":
@@ -176,12 +177,17 @@ class Edge:
 
 
 def with_room(edges: Sequence[Edge]) -> Iterator[Edge]:
-    """The edges, with labels on the right moved further right where a label above or below reaches as far."""
+    """The edges, with labels on the left and right moved outwards where a label above or below reaches as far."""
     texts = [edge.text_box for edge in edges if edge.side in ("top", "bottom")]
     for edge in edges:
-        x, y, _, height = edge.text_box
-        ends = [t[0] + t[2] for t in texts if t[0] < x < t[0] + t[2] and t[1] < y + height and y < t[1] + t[3]]
-        yield replace(edge, shift=max(ends) + 4 - x) if ends and edge.side in ("right", "over") else edge
+        x, y, width, height = edge.text_box
+        beside = [t for t in texts if t[0] < x + width and x < t[0] + t[2] and t[1] < y + height and y < t[1] + t[3]]
+        if beside and edge.side in ("right", "over"):
+            yield replace(edge, shift=max(t[0] + t[2] for t in beside) + 4 - x)
+        elif beside and edge.side == "left":
+            yield replace(edge, shift=x + width + 4 - min(t[0] for t in beside))
+        else:
+            yield edge
 
 
 @dataclass(frozen=True)
@@ -260,7 +266,6 @@ class Figure:
     boxes: tuple[Box, ...]
     edges: tuple[Edge, ...]
     arcs: tuple[Arc, ...]
-    title: str
     alt_text: str
     captions: tuple[str, ...]
     mismatches: tuple[str, ...]

@@ -108,7 +108,7 @@ class Variant:
         """The fields of the widest row: rows and columns, a count, or all three."""
         return max((row.fields for row in self.rows), key=len)
 
-    @property
+    @cached_property
     def letters(self) -> dict[str, str]:
         """The letter of every tensor and count of the table in the sheet's notation, by key."""
         entries = {**self.table.by_key, **self.table.asked}
