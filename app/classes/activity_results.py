@@ -16,6 +16,8 @@ from app.grading.item_analysis import (
     row_state,
     row_statistics,
 )
+from app.misconceptions.predictions import expectations
+from app.shapes.table import Blank
 from app.sheets.library import Library
 from app.sheets.reading import Typed
 from app.sheets.variant import Row, Variant
@@ -201,19 +203,36 @@ def common_wrong_answers(
 def _wrong_answer_text(variant: Variant, box: str, text: str, symbol_alone: bool) -> str:
     """A typed answer as the results show it: '4096 (d_model)', or 'd_model' where `symbol_alone` is set.
 
-    Several symbols of that size are joined by 'or'; a number that is no symbol's size stands alone. An answer typed in
-    symbols stays as it is; an empty or unreadable one gives ''.
+    A number without a meaning stands alone. An answer typed in symbols stays as it is; an empty or unreadable one gives
+    ''.
     """
-    read = variant.read(variant.blanks_by_name[box], text)
+    blank = variant.blanks_by_name[box]
+    read = variant.read(blank, text)
     if not isinstance(read, Typed):
         return ""
     if read.meaning is not None:
         return text.strip()
-    symbols = [symbol for symbol, size in variant.sizes.items() if size == read.value]
-    written = " or ".join(dict.fromkeys(map(variant.notation.symbol, symbols)))
+    written = _meaning(variant, blank, read.value)
     if symbol_alone and written:
         return written
     return f"{format_number(read.value)} ({written})" if written else format_number(read.value)
+
+
+def _meaning(variant: Variant, blank: Blank, number: int) -> str:
+    """Where a wrong number comes from: symbols of that size, or misconceptions, joined by 'or'; '' if from neither.
+
+    Symbols of the sheet's answers come first, then misconceptions that lead to this number in this box, then any other
+    symbol: 32,768 keys are eight times d, even in a model whose context length is 32,768 too.
+    """
+    asked = frozenset[str]().union(*(variant.expression(each).symbols for each in variant.blanks))
+    symbols = [symbol for symbol, size in variant.sizes.items() if size == number]
+    in_table = variant.in_table_orientation(blank)
+    led_to = [e.misconception for e in expectations(variant.problem) if e.wrong_answers.get(in_table) == number]
+    if led_to and asked.isdisjoint(symbols):
+        return " or ".join(dict.fromkeys(misconception_name(variant.wording, key) for key in led_to))
+    return " or ".join(
+        dict.fromkeys(variant.notation.symbol(s) for s in symbols if s in asked or asked.isdisjoint(symbols))
+    )
 
 
 def corrected_variant(

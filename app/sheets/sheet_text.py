@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -82,8 +83,10 @@ class SheetText:
         return self.wording.nudge(self.worksheet.topic, blank)
 
     def misconception(self, key: str, kind: str) -> str:
-        """A misconception's "nudge", "hint" or "explanation", as it is said on this sheet."""
-        return self.wording.misconception(key, kind, self.worksheet.tokens_are)
+        """A misconception's "nudge", "hint" or "explanation" as this sheet says it, in its letters."""
+        sentence = self.wording.misconception(key, kind, self.worksheet.tokens_are)
+        notation = NOTATIONS[self.worksheet.notation]
+        return re.sub(r"W_\w+", lambda match: notation.letter(match[0], match[0]), sentence)
 
     def _sentences(self, kind: str) -> Iterator[str]:
         """The sentences of the topic's "description" or "assumption" parts, without those that don't fit the model."""

@@ -170,7 +170,7 @@ def test_names_are_hidden_unless_asked_for(app: FastAPI) -> None:
         assert "Unlikely" not in classroom.look().text
         shown = Page(browser.get(f"{classroom.path}/live?names=yes").text)
     [row] = [text for _, text in shown.find("tr") if "Unlikely" in text]
-    assert row == "Kim Unlikely-Namechecked4A head is as wide as the model"
+    assert row == "Kim Unlikely-Namechecked4Head as wide as the model"
 
 
 def test_a_misconception_is_explained_to_the_class_and_taken_away(app: FastAPI, library: Any) -> None:

@@ -30,7 +30,19 @@ def test_the_table_shows_last_attempts_and_the_rows_first_ones(app: FastAPI) -> 
     assert table["Mo"] == [""] * 9
     assert table["Queries Q"][1:] == ["0%", "1 of 3", "too few", "columns 4096 (d_model) × 2"]
     assert table["Input to this head X"][1:] == ["67%", "2 of 3", "too few", "rows 99 × 1"]
-    assert table["A head is as wide as the model"] == ["2", "1"]
+    assert table["Head as wide as the model"] == ["2", "1"]
+
+
+def test_a_wrong_number_is_named_by_what_leads_to_it_not_by_a_size_that_happens_to_be_equal(app: FastAPI) -> None:
+    """Keys of 32,768 columns on Mistral 7B are eight times d; its context length is 32,768 too."""
+    classroom = MarkedClassroom(app, sheets=("layer-mistral-7b",))
+    variant = classroom.school.services.library.variant("layer-mistral-7b")
+    right = {str(blank): str(size) for blank, size in variant.key.items()}
+    wide = {**right, "queries.columns": "131072", "keys.columns": "32768", "values.columns": "32768"}
+    classroom.hand_in(classroom.student("Kim"), wide)
+    table = {line[0]: line[1:] for line in table_rows(classroom.page("/results"))}
+    name = classroom.school.services.library.wording.sections["misconception-names"]["heads-multiply-width"]
+    assert table["Keys K"][4] == f"columns 32,768 ({name}) × 1"
 
 
 def test_ten_students_are_enough_to_say_how_a_row_discriminates(app: FastAPI) -> None:
@@ -59,5 +71,5 @@ def test_wrong_answers_of_different_numbers_are_counted_by_their_symbol(app: Fas
     assert len(typed) > 1
     table = {line[0]: line[1:] for line in table_rows(classroom.page("/results"))}
     assert table["Queries Q"] == ["", "0%", "0 of 3", "too few", "columns d_model × 3"]
-    assert table["A head is as wide as the model"] == ["3", "3"]
+    assert table["Head as wide as the model"] == ["3", "3"]
     assert "All 3 attempts would keep" in str(classroom.page("/regrade").find("p"))

@@ -20,7 +20,7 @@ def test_a_students_page_shows_every_attempt(app: FastAPI) -> None:
     assert [head.split("handed")[0].rpartition(" of ")[0].split()[-1] for head in heads[1:]] == ["11", "13"]
     table = {row[0]: row[1:] for row in rows}
     assert table["Keys"] == ["100 correct × 4096 not correct", "?? unreadable × 128 correct"]
-    assert table["Misconceptions"] == ["A head is as wide as the model", "–"]
+    assert table["Misconceptions"] == ["Head as wide as the model", "–"]
     assert "77777" not in str(rows)
 
 

@@ -24,7 +24,7 @@ def test_one_page_for_the_next_meeting(app: FastAPI) -> None:
     page = classroom.page("/summary")
     explanation = classroom.school.library.wording.misconception("head-as-wide-as-model", "explanation")
     headings = [text for _, text in page.find("h3")]
-    assert headings[0] == "“A head is as wide as the model”? 2 of 6 students, 2 on the first attempt"
+    assert headings[0] == "“Head as wide as the model”? 2 of 6 students, 2 on the first attempt"
     assert explanation in [text for _, text in page.find("p")]
     lowest = next(text for _, text in page.find("li") if "% correct" in text)
     assert lowest == "Queries Q One head of LLaMA 7B: 33% correct"
