@@ -227,7 +227,7 @@ def _sentences(variant: Variant) -> Iterator[tuple[str, str]]:
         for kind in ("nudge", "hint", "explanation"):
             yield "misconceptions", text.misconception(key, kind)
     for figure in draw_figures(variant, variant.key):
-        yield "drawings", figure.alt_text
+        yield "drawings", figure.alt_text.rpartition(". ")[0]  # without the shapes
         yield from (("captions", caption) for caption in figure.captions)
 
 

@@ -194,6 +194,12 @@ def test_the_assumptions_fit_the_mask(library: Library) -> None:
     assert not any("masked entries" in sentence for sentence in both_ways.text.assumptions)
 
 
+def test_a_decoding_step_does_not_tell_how_many_keys_there_are(library: Library) -> None:
+    """That 40 cached tokens and the new one make 41 keys is the question, so neither the text nor a note says it."""
+    said = sentences(llama_sheet(library, "decode-step"))
+    assert numbers(" ".join(said)) == {512, 8, 64, 40, 1}  # a batch size of 1
+
+
 def test_one_token_is_said_in_the_singular(library: Library) -> None:
     """Neither "1 tokens" nor "1 token": a single one."""
     for variant in every_sheet(library):
