@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from app.algebra.number_text import format_number
 from app.models.architecture import Architecture
 from app.shapes.problem import Problem
-from app.shapes.table import Blank
+from app.shapes.table import Blank, Count
 from app.shapes.topics import TOPICS
 from app.sheets.notation import NOTATIONS
 from app.sheets.parameter_sentences import inventory_sentences
@@ -48,9 +48,10 @@ class SheetText:
 
     @property
     def task(self) -> str:
-        """The sentences on what to write: the topic's, then tokens as rows or columns, then the symbols to answer in.
+        """The sentences on what to write: the topic's, then how.
 
-        The second is left out on sheets of parameters and counts, the third unless the sheet asks for letters.
+        These say whether tokens are rows or columns, unless the sheet has no tokens; which symbols to answer in, if the
+        sheet asks for letters; and how far a count may be rounded.
         """
         sheet, say = self.worksheet, self.wording.say
         sentences = [say("tasks", sheet.topic)]
@@ -58,7 +59,17 @@ class SheetText:
             sentences.append(say("tokens-are", sheet.tokens_are))
         if sheet.answers == "letters":
             sentences.append(say("answers", "letters", list=", ".join(self._named_symbols())))
-        return " ".join(sentences)
+        return " ".join([*sentences, *self._rounding()])
+
+    def _rounding(self) -> Iterator[str]:
+        """What the sheet says of rounded counts: of a unit with its prefix, and of the worksheet's tolerance."""
+        if self.worksheet.answers == "letters" or all(blank.field != "count" for blank in self.problem.blanks):
+            return
+        entries = (self.problem.table.asked[blank.tensor] for blank in self.problem.blanks)
+        if any(isinstance(entry, Count) and entry.unit == "bytes" for entry in entries):
+            yield self.wording.say("answers", "rounded-bytes")
+        if self.worksheet.tolerance:
+            yield self.wording.say("answers", "tolerance", percent=f"{100 * self.worksheet.tolerance:g}")
 
     @property
     def assumptions(self) -> tuple[str, ...]:

@@ -97,9 +97,14 @@ class FrozenWorksheet:
     def sheet_key(self) -> str:
         """What drafts and attempts are stored under: it changes exactly when the questions change.
 
+        A tolerance belongs to the questions too; a worksheet without one has the key it had before there were any.
+
         Example: "llama-7b@9c1f0a52b6de", the worksheet's key and a hash of the fields that its answers depend on.
         """
-        questions = json.dumps([self.worksheet.get(name) for name in _QUESTION_FIELDS], sort_keys=True, default=list)
+        values = [self.worksheet.get(name) for name in _QUESTION_FIELDS]
+        if tolerance := self.worksheet.get("tolerance"):
+            values.append(tolerance)
+        questions = json.dumps(values, sort_keys=True, default=list)
         return f"{str(self.worksheet['key'])[:100]}@{hashlib.sha256(questions.encode()).hexdigest()[:12]}"
 
 
