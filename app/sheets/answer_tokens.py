@@ -16,6 +16,7 @@ from app.algebra.parser import CannotReadError, normalize_signs, printable
 
 MAX_ANSWER_CHARACTERS = 100
 MAX_POWER_OF_TEN = 60
+MAX_VALUE = 10**48  # above every answer: 2·H·N·N·d_h operations are below 10^33 for the longest input and widest model
 PREFIXES = {"k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12,
             "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}  # fmt: skip
 
@@ -27,12 +28,12 @@ _NAME = re.compile(r"[A-Za-zΑ-Ωα-ω][A-Za-zΑ-Ωα-ω_']*")
 _SIGNS = frozenset("+-*/^()=")
 
 
-def tidy_answer(text: str) -> str:
+def tidy_answer(text: str, max_characters: int = MAX_ANSWER_CHARACTERS) -> str:
     """A typed text in one spelling of digits, signs and spaces, without a leading = and the braces of d_{h}.
 
     Raises CannotReadError for a text that is too long or has a special digit.
     """
-    if len(text) > MAX_ANSWER_CHARACTERS:
+    if len(text) > max_characters:
         raise CannotReadError("too-long")
     tidy = normalize_signs(text)
     if "{" in tidy:

@@ -18,12 +18,18 @@ from typing import Literal
 
 from app.algebra.parser import CannotReadError, ExpressionParser, Unreadable
 from app.shapes.table import CountUnit
-from app.sheets.answer_tokens import MAX_ANSWER_CHARACTERS, PREFIXES, answer_tokens, number_value, tidy_answer
+from app.sheets.answer_tokens import (
+    MAX_ANSWER_CHARACTERS,
+    MAX_VALUE,
+    PREFIXES,
+    answer_tokens,
+    number_value,
+    tidy_answer,
+)
 
-__all__ = ["MAX_ANSWER_CHARACTERS", "Unreadable", "read_answer", "rounding_margin"]
+__all__ = ["MAX_ANSWER_CHARACTERS", "MAX_VALUE", "Unreadable", "read_answer", "rounding_margin"]
 
 BoxUnit = CountUnit | Literal["side"]
-MAX_VALUE = 10**48  # above every answer: 2·H·N·N·d_h operations are below 10^33 for the longest input and widest model
 ROUNDED_DIGITS = 3
 
 _X_AS_TIMES = str.maketrans("xX", "**")
@@ -36,8 +42,8 @@ _UNITS: Mapping[BoxUnit, re.Pattern[str]] = {
     "bytes": re.compile("([KMGT]i|[kKMGT]|)(?:B|[bB]ytes?)"),
 }
 _ROUNDED = re.compile(r"(\d[\d,'’_ ]*(?:\.\d+)?) ?([KMGT]i|[kKMGT])\w*")
-_GROUPED = re.compile(r"\W?(\d{1,3})[ ,](\d{3})\W?")
-_LAST_WORD = re.compile("[A-Za-z]+$")
+_GROUPED = re.compile(r"\W?(\d{1,3})[ ,]([1-9]\d{2})\W?")
+_LAST_WORD = re.compile("(?<![A-Za-z_])[A-Za-z]+$")
 _TWO_SIDES = re.compile(r"\W*\d[\d,'’_. ]*[xX×]\s*\d[\d,'’_. ]*\W*")
 
 
@@ -102,11 +108,16 @@ def _read_number(text: str, symbols: Mapping[str, int], box: BoxUnit | None) -> 
 
 
 def _check_one_side(text: str, tidy: str, symbols: Mapping[str, int]) -> None:
-    """Raise CannotReadError for rows and columns in one box: 100x128, 100 × 128, and 100 128 if both are sizes here."""
-    parts = _GROUPED.fullmatch(tidy)
-    are_sizes = parts is not None and {int(parts[1]), int(parts[2])} <= set(symbols.values())
-    if are_sizes or _TWO_SIDES.fullmatch(text):
+    """Raise CannotReadError for rows and columns in one box: 100x128, 100 × 128, and 100 128 if both are sizes here.
+
+    Digits in groups of three stay one number if that is itself a size here, as a vocabulary of 128,256 may be.
+    """
+    if _TWO_SIDES.fullmatch(text):
         raise CannotReadError("two-numbers")
+    if groups := _GROUPED.fullmatch(tidy):
+        first, second, sizes = int(groups[1]), int(groups[2]), set(symbols.values())
+        if {first, second} <= sizes and 1000 * first + second not in sizes:
+            raise CannotReadError("two-numbers")
 
 
 def _without_unit(text: str, box: BoxUnit) -> tuple[str, int]:

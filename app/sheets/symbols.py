@@ -13,9 +13,10 @@ from collections.abc import Mapping
 
 from app.algebra.expression import Expression, ExpressionError
 from app.algebra.parser import CannotReadError, ExpressionParser, Unreadable
-from app.sheets.answer_tokens import answer_tokens, number_value, tidy_answer
+from app.sheets.answer_tokens import MAX_VALUE, answer_tokens, number_value, tidy_answer
 
-MAX_TERMS = 50
+MAX_CHARACTERS = 500  # the parameters of a whole model, as a sum of products, are up to 400
+MAX_TERMS, MAX_DEGREE = 50, 50
 _ONE = Expression.number(1)
 
 
@@ -23,8 +24,9 @@ def read_symbols(text: str, names: Mapping[str, str]) -> Expression | Unreadable
     """The expression that a typed text means; None for an empty box, Unreadable if it is no length in symbols.
 
     `names` gives the symbol that each name stands for on this sheet: {"T": "N"}. Two side by side are a product: hd_h.
-    Refused are other names, other characters than arithmetic has, texts of more than 100 characters, sums of more than
-    MAX_TERMS products, division by a sum, and numbers without a symbol, except 1.
+    Refused are other names, other characters than arithmetic has, texts of more than MAX_CHARACTERS, sums of more than
+    MAX_TERMS products, products of more than MAX_DEGREE symbols, division by a sum, and numbers without a symbol,
+    except 1.
     """
     try:
         return _read_expression(text, names)
@@ -48,7 +50,7 @@ def _read_expression(text: str, names: Mapping[str, str]) -> Expression | None:
         number = number_value(token)
         return None if number is None else Expression.number(number)
 
-    tokens = answer_tokens(tidy_answer(text), names)
+    tokens = answer_tokens(tidy_answer(text, MAX_CHARACTERS), names)
     try:
         meaning = ExpressionParser(tokens, atom, _check_terms).value()
     except ExpressionError:  # what is divided by a sum is no length of a matrix
@@ -59,7 +61,12 @@ def _read_expression(text: str, names: Mapping[str, str]) -> Expression | None:
 
 
 def _check_terms(meaning: Expression) -> Expression:
-    """The expression itself; raises CannotReadError if it has more than MAX_TERMS terms."""
+    """The expression itself; raises CannotReadError if it has too many terms, or one is too long or too large."""
     if len(meaning.terms) > MAX_TERMS:
         raise CannotReadError("too-long")
+    for factor, symbols, divisors in meaning.terms:
+        if len(symbols) + len(divisors) > MAX_DEGREE:
+            raise CannotReadError("too-long")
+        if abs(factor.numerator) > MAX_VALUE or factor.denominator > MAX_VALUE:
+            raise CannotReadError("too-large")
     return meaning

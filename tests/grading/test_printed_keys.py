@@ -1,0 +1,103 @@
+"""What the key of a sheet says, typed back exactly as it is printed, is all correct: on screen and out of the PDF."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import replace
+from itertools import product
+
+import pypdfium2 as pdfium
+import pypdfium2.raw as raw
+import pytest
+
+from app.grading.grade import grade
+from app.handout.document import handout_documents
+from app.handout.options import HandoutOptions
+from app.handout.sheet_plan import HandoutSheet
+from app.handout.typst_renderer import TypstRenderer
+from app.settings import PROJECT
+from app.sheets.notation import NOTATIONS
+from app.sheets.variant import Variant
+from app.sheets.worksheet_files import ANSWERS, load_library
+from app.web.shared.sheet_view import row_views
+
+LIBRARY = load_library(PROJECT / "worksheets")
+FORMS = tuple(product(NOTATIONS, ("rows", "columns"), ANSWERS))
+PRINTED_PER_FORM = 8  # sheets in each notation, convention and kind of answers
+
+
+def sheets(worksheet: str) -> list[Variant]:
+    """A worksheet with every model that it suits."""
+    return [LIBRARY.variant(worksheet, model) for model in LIBRARY.models if LIBRARY.refusal(worksheet, model) is None]
+
+
+def in_form(variant: Variant, notation: str, tokens_are: str, answers: str) -> Variant:
+    """The same sheet in another notation and convention, answered in numbers or letters."""
+    worksheet = replace(variant.worksheet, notation=notation, tokens_are=tokens_are, answers=answers)
+    return replace(variant, worksheet=worksheet)
+
+
+def shown(variant: Variant) -> dict[str, str]:
+    """What "Show the answers" says of each box: its number, or on a sheet in letters its symbols."""
+    at = 0 if variant.worksheet.answers == "numbers" else 1
+    return {
+        str(box.blank): fields[at]
+        for view in row_views(variant, {}, None, truth=variant)
+        if view.answer
+        for box, fields in zip(view.boxes, view.answer.fields, strict=True)
+    }
+
+
+@pytest.mark.parametrize("worksheet", LIBRARY.worksheets)
+def test_the_answers_shown_on_screen_are_correct_when_typed(worksheet: str) -> None:
+    """For every model, notation and convention, in numbers and in letters."""
+    for variant in sheets(worksheet):
+        for form in FORMS:
+            sheet = in_form(variant, *form)
+            report = grade(sheet, answers := shown(sheet))
+            wrong = [(answers[str(blank)], mark) for blank, mark in report.marks.items() if mark.kind != "right"]
+            assert not wrong, (variant.model.key, form, wrong[0])
+
+
+def bold_texts(page: pdfium.PdfPage) -> list[str]:
+    """What is printed in bold on a page, box by box: a gap wider than a letter, or a line below, begins another."""
+    textpage, texts = page.get_textpage(), list[str]()
+    end, base = 0.0, 0.0
+    for at in range(textpage.count_chars()):
+        char = chr(raw.FPDFText_GetUnicode(textpage, at))
+        if char.isspace() or not char.isprintable() or not _is_bold(textpage, at):
+            continue
+        left, _, right, _ = textpage.get_charbox(at)
+        x, baseline = ctypes.c_double(), ctypes.c_double()
+        raw.FPDFText_GetCharOrigin(textpage, at, x, baseline)
+        same_line = abs(baseline.value - base) < 6 and -9 < left - end < 2  # the letters of a ligature share one place
+        if texts and (same_line or texts[-1][-1] in "+·_" or char in "+·"):  # a long sum goes on in the next line
+            texts[-1] += char
+        else:
+            texts.append(char)
+        end, base = right, base if same_line else baseline.value
+    return texts
+
+
+def _is_bold(textpage: pdfium.PdfTextPage, at: int) -> bool:
+    """Whether a character is set in a bold font."""
+    name, flags = ctypes.create_string_buffer(100), ctypes.c_int()
+    raw.FPDFText_GetFontInfo(textpage, at, name, 100, flags)
+    return b"Bold" in name.value
+
+
+def test_the_answers_printed_in_the_key_are_correct_when_typed() -> None:
+    """Symbols lose their underscores and subscripts in a PDF; what is left is still read, and correct."""
+    renderer, options = TypstRenderer(), HandoutOptions(worksheet="llama-7b", key="only", figures="none")
+    everything = [variant for worksheet in LIBRARY.worksheets for variant in sheets(worksheet)]
+    for at, form in enumerate(FORMS):
+        variants = [in_form(variant, *form) for variant in everything[at :: len(everything) // PRINTED_PER_FORM]]
+        planned = [HandoutSheet(variant) for variant in variants]
+        pdf = renderer.render_handout(handout_documents(options, planned, {}))
+        texts = [text for page in list(pdfium.PdfDocument(pdf)) for text in bold_texts(page)]
+        for variant in variants:
+            answers = {str(blank): texts.pop(0) for blank in variant.blanks}
+            marks = grade(variant, answers).marks
+            wrong = [(answers[str(blank)], mark) for blank, mark in marks.items() if mark.kind != "right"]
+            assert not wrong, (variant.worksheet.key, variant.model.key, form, wrong[0])
+        assert texts == []
