@@ -27,6 +27,7 @@ _OPERATORS = str.maketrans({"×": "*", "·": "*", "⋅": "*", "∗": "*", "÷": 
 _RAISED_DIGITS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
 _RAISED = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹]+")
 MAX_EXPONENT = 99
+MAX_DEPTH = 50  # of brackets within brackets
 
 # A value that can be added, subtracted, multiplied and divided: a Fraction, or an Expression in symbols.
 Value = TypeVar("Value", bound=Any)
@@ -86,7 +87,7 @@ class ExpressionParser(Generic[Value]):
         atom: Callable[[str], Value | None],
         check: Callable[[Value], Value] = lambda value: value,
     ) -> None:
-        self.tokens, self.atom, self.check, self.position = tokens, atom, check, 0
+        self.tokens, self.atom, self.check, self.position, self.depth = tokens, atom, check, 0, 0
 
     def value(self) -> Value:
         """The value of all tokens; raises CannotReadError if they are no sum, or if any are left over.
@@ -143,12 +144,13 @@ class ExpressionParser(Generic[Value]):
         return self.peek() == "(" or self.peek()[:1].isalpha()
 
     def factor(self) -> Value:
-        """Read a plus or minus sign and a factor, which minus negates, or a power."""
-        if self.peek() in ("-", "+"):
-            sign, value = self.take(), self.factor()
-            negative: Value = -value if sign == "-" else value
-            return negative
-        return self.power()
+        """Read plus and minus signs and a power, which each minus negates."""
+        is_negative = False
+        while self.peek() in ("-", "+"):
+            is_negative ^= self.take() == "-"
+        value = self.power()
+        negative: Value = -value if is_negative else value
+        return negative
 
     def power(self) -> Value:
         """Read one of: a sum in brackets; a number or name by `atom`; and ^ with a whole number, if there is one.
@@ -169,9 +171,13 @@ class ExpressionParser(Generic[Value]):
         return value
 
     def _bracket(self) -> Value:
-        """The sum in a pair of brackets, which begins with the current token."""
+        """The sum in the brackets that begin with the current token; CannotReadError if they are nested too deep."""
         self.take()
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise CannotReadError("too-long")
         value = self.sum()
+        self.depth -= 1
         if self.peek() != ")":
             raise CannotReadError("incomplete")
         self.take()

@@ -171,7 +171,7 @@ def test_a_sheet_with_tokens_as_columns_is_diagnosed_and_followed_in_its_own_pla
 
 
 @pytest.mark.parametrize(
-    "text", ["((d^99)^99)^99", "(d+h+T+1)^99", "9^99*d^50*9^99", "d" * 400, "(" * 400, "d*" * 249 + "d"]
+    "text", ["((d^99)^99)^99", "(d+h+T+1)^99", "9^99*d^50*9^99", "d" * 400, "(" * 400, "-" * 499, "d*" * 249 + "d"]
 )
 def test_powers_of_symbols_are_bounded(text: str) -> None:
     """However a text is built, it is refused before it grows."""
