@@ -6,8 +6,9 @@ from typing import Any, Literal, Protocol
 
 from app.forward.lines import ForwardError
 from app.forward.process import RunnerBusy, RunnerFailed, RunTooLong
-from app.forward.program import is_layer
+from app.forward.program import check_modelled, is_layer, runnable_table
 from app.models.architecture import Architecture
+from app.shapes.tables import SINGLE_HEAD
 from app.sheets.variant import Variant
 from app.sheets.wording import Wording
 
@@ -53,10 +54,14 @@ def run_architecture(
 ) -> dict[str, Any]:
     """Run one head or layer of an architecture, and return the run as JSON data. Blocks; raises HeadNotRun.
 
-    `options` are those of `run_head`: head, device, dtype, seed, topic. A ForwardError becomes HeadNotRun with its own
-    sentence and "refused", a failure of the runner one with the wording's sentence and "busy", "too-long" or "stopped".
+    `options` are those of `run_head`: head, device, dtype, seed, topic. A model or topic that no program is true of is
+    refused before the runner is asked. A ForwardError becomes HeadNotRun with its own sentence and "refused", a failure
+    of the runner one with the wording's sentence and "busy", "too-long" or "stopped".
     """
+    topic = options.get("topic", SINGLE_HEAD.key)
     try:
+        runnable_table(topic, architecture, tokens)
+        check_modelled(architecture, topic)
         return runner.run(architecture, tokens, **options)
     except ForwardError as refusal:
         raise HeadNotRun(str(refusal), "refused") from None

@@ -62,6 +62,7 @@ LONGROPE = {
     "original_max_position_embeddings": 16,
     "rope_theta": 100.0,
 }
+MROPE = {"rope_type": "default", "mrope_section": [2, 2, 2], "rope_theta": 100.0}
 DYNAMIC = {"rope_type": "dynamic", "factor": 4.0, "rope_theta": 100.0}
 LATENT: dict[str, Any] = {"q_lora_rank": 10, "kv_lora_rank": 14, "qk_nope_head_dim": 12, "qk_rope_head_dim": 8}
 LATENT |= {"v_head_dim": 9, "num_key_value_heads": 4}
@@ -130,6 +131,17 @@ CASES: dict[str, dict[str, Any]] = {
     "clip_text_model": {},
     "t5": {},
     "umt5": {},
+    "mt5": {},
+    "xlm-roberta": {},
+    "camembert": {},
+    "ministral": {"sliding_window": 7},
+    "internlm3": {},
+    "qwen2_vl_text": {"rope_parameters": MROPE},
+    "qwen2_5_vl_text": {"rope_parameters": MROPE},
+    "qwen3_vl_text": {},
+    "mllama_text_model": {"cross_attention_layers": [1]},
+    "vit": {"image_size": 32, "patch_size": 8},
+    "whisper": {"max_source_positions": N, "num_mel_bins": 5},
     "bart": {},
     "mbart": {},
 }
@@ -162,7 +174,13 @@ def tiny_model(case: str, fields: Mapping[str, Any]) -> tuple[Any, Any]:
     sizes = {name: size for name, size in SIZES.items() if name in known or name == "pad_token_id"}
     config = AutoConfig.for_model(kind, **(sizes | dict(fields)))
     torch.manual_seed(1)
-    model: Any = AutoModel.from_config(config, attn_implementation="eager")  # type: ignore[no-untyped-call]
+    if kind == "mllama_text_model":
+        from transformers import MllamaTextModel
+
+        config._attn_implementation = "eager"
+        model: Any = MllamaTextModel(config)  # type: ignore[arg-type]
+    else:
+        model = AutoModel.from_config(config, attn_implementation="eager")  # type: ignore[no-untyped-call]
     model = model.eval().float()
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -190,17 +208,26 @@ def observe(case: str, model: Any, architecture: Architecture) -> Observed:
         seen.setdefault("input", given[0].reshape(-1, given[0].shape[-1]))
 
     def record_output(_module: Any, given: tuple[torch.Tensor], out: torch.Tensor) -> None:
-        seen.setdefault("context", given[0].reshape(N, -1))
-        seen.setdefault("output", out.reshape(N, -1))
+        seen.setdefault("context", given[0].reshape(-1, given[0].shape[-1]))
+        seen.setdefault("output", out.reshape(-1, out.shape[-1]))
 
     first.register_forward_hook(record_input)
     last.register_forward_hook(record_output)
-    words = torch.randint(2, WORDS, (1, N), generator=torch.Generator().manual_seed(2))
     with torch.no_grad():
-        attentions = getattr(part(input_ids=words, output_attentions=True), "attentions", None)
+        attentions = getattr(part(**random_input(case), output_attentions=True), "attentions", None)
     tensors = {"X": seen["input"], **projections(case, inside, architecture), **others(case, inside)}
     weights = attentions[0][0] if attentions and attentions[0] is not None else None
     return Observed(tensors, seen["context"], seen["output"], weights)
+
+
+def random_input(case: str) -> dict[str, torch.Tensor]:
+    """Random words for a model, an image for a ViT, sound for Whisper."""
+    generator = torch.Generator().manual_seed(2)
+    if case == "vit":
+        return {"pixel_values": torch.randn(1, 3, 32, 32, generator=generator)}
+    if case == "whisper":
+        return {"input_features": torch.randn(1, 5, 2 * N, generator=generator)}
+    return {"input_ids": torch.randint(2, WORDS, (1, N), generator=generator)}
 
 
 def projections(case: str, inside: dict[str, Any], a: Architecture) -> dict[str, torch.Tensor]:
@@ -278,16 +305,17 @@ def test_a_layer_and_its_heads_are_the_attention_of_transformers(case: str) -> N
     model, config = tiny_model(case, CASES[case])
     a = build_architecture(config.to_dict())
     observed = observe(case, model, a)
-    layer = execute(program(a, N, topic=LAYER), observed.tensors).variables
+    tokens = len(observed.output)
+    layer = execute(program(a, tokens, topic=LAYER), observed.tensors).variables
     assert relative_error(layer["C"], observed.context) < MAX_ERROR
     assert relative_error(layer["O"], observed.output) < MAX_ERROR
     if observed.weights is not None:
         assert relative_error(layer["A"], observed.weights) < MAX_ERROR
     if has_latent_attention(a) or norms_all_heads_together(a):
         return
-    total = observed.tensors.get("b_O", torch.zeros(a.d)).expand(N, a.d).clone()
+    total = observed.tensors.get("b_O", torch.zeros(a.d)).expand(tokens, a.d).clone()
     for head in range(a.H):
-        own = execute(program(a, N, head), tensors_of_head(observed.tensors, a, head)).variables
+        own = execute(program(a, tokens, head), tensors_of_head(observed.tensors, a, head)).variables
         torch.testing.assert_close(own["A"], layer["A"][head], rtol=1e-4, atol=1e-5)
         total += own["O"]
     assert relative_error(total, observed.output) < MAX_ERROR

@@ -344,4 +344,9 @@ def test_what_no_field_describes_is_said() -> None:
     """A run must refuse these, such as queries scaled by their position; the others can be run."""
     said = {case.model_type for case in CASES if built(case, {})[1].not_modelled}
     assert "ministral3" in said
+    t5 = {"model_type": "t5", "d_model": 8, "num_heads": 2, "d_ff": 8, "vocab_size": 9, "num_layers": 1}
+    mpt = {"model_type": "mpt", "d_model": 8, "n_heads": 2, "vocab_size": 9, "n_layers": 1}
+    for config, field in ((t5, {"relative_attention_max_distance": 64}), (mpt, {"attn_config": {"clip_qkv": 6}})):
+        assert not build_architecture(config).not_modelled
+        assert build_architecture(config | field).not_modelled
     assert not said & {"llama", "mistral", "qwen2", "qwen3", "gemma2", "gpt2", "gpt_neox", "t5", "bert", "deepseek_v2"}

@@ -15,6 +15,7 @@ from app.models.families.family import (
     Flag,
     RotaryRule,
     default_sizes,
+    differs_from,
     has_word,
     is_positive,
     names_gated_activation,
@@ -112,15 +113,19 @@ _T5 = Family(
         "L_dec": "num_decoder_layers = L",
         "B": "relative_attention_num_buckets = 32",
     },
-    {"gated": Flag("feed_forward_proj", False, names_gated_activation)},
+    {
+        "gated": Flag("feed_forward_proj", False, names_gated_activation),
+        "other_range": Flag("relative_attention_max_distance", False, differs_from(128)),
+    },
     # Checkpoints of T5 1.1, FLAN-T5 and mT5 state false and hold an LM head of their own ("lm_head.weight").
     tied=True,
     causal=False,
     position_bias={"": "relative"},
+    not_modelled={"other_range": "a relative position bias over another range than 128 tokens"},
     scale=unscaled,
     norm="RMSNorm",
 )
-_MT5_FLAGS = {"gated": Flag("feed_forward_proj", True, names_gated_activation)}
+_MT5_FLAGS = {**_T5.flags, "gated": Flag("feed_forward_proj", True, names_gated_activation)}
 
 ENCODER_FAMILIES: Mapping[str, Family] = {
     "bert": _BERT,

@@ -215,6 +215,21 @@ def is_two(value: object, name: str) -> bool:
     return is_positive(value, name) and value == 2
 
 
+def differs_from(usual: int) -> Callable[[object, str], bool]:
+    """A flag's test: whether a whole number is another than the usual one; raises ConfigError for anything else."""
+
+    def test(value: object, name: str) -> bool:
+        """Whether `value` is a whole number other than the usual one."""
+        return is_positive(value, name) and value != usual
+
+    return test
+
+
+def clips_projections(value: object, _name: str) -> bool:
+    """Flag test: whether MPT's "attn_config" has a "clip_qkv" that is not null."""
+    return isinstance(value, dict) and value.get("clip_qkv") is not None
+
+
 def has_word(word: str) -> Callable[[object, str], bool]:
     """A flag's test: whether a config's list, or text of words separated by "|", has the lower-case `word`.
 

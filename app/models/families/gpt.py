@@ -15,6 +15,7 @@ from app.models.families.family import (
     Family,
     Flag,
     RotaryRule,
+    clips_projections,
     decoder,
     is_two,
 )
@@ -165,7 +166,9 @@ GPT_FAMILIES: Mapping[str, Family] = {
             "d_ff": "= 4*d",
             "C": "max_seq_len = none",
         },
+        {"clipped": Flag("attn_config", False, clips_projections)},
         tied=True,
+        not_modelled={"clipped": "queries, keys and values cut off at a stated size"},
         position_bias={"": "alibi"},
         scale=by_softmax_scale,
     ),

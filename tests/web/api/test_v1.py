@@ -352,6 +352,11 @@ def test_a_config_is_run_in_place_of_a_model(client: TestClient, runner: FakeRun
         ({"model": "llama-7b", "tokens": None}, 422, "tokens"),
         ({"model": "gpt2", "tokens": 1025}, 422, "1,024 positions"),
         ({"model": "llama-7b", "extra": 1}, 422, "extra"),
+        ({"model": "deepseek-v2-lite"}, 422, "latent"),
+        ({"model": "llama-7b", "topic": "bidirectional-head"}, 422, "LLaMA 7B"),
+        ({"model": "llama-7b", "topic": "costs"}, 422, "single-head"),
+        ({"config": {**LLAMA, "model_type": "olmo2"}}, 422, "attention layer"),
+        ({"config": {**LLAMA, "rope_scaling": {"rope_type": "nope"}}}, 422, "RoPE"),
     ],
 )
 def test_a_head_that_cannot_be_run_is_refused(
