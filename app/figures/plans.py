@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from app.shapes.table import TensorTable
@@ -120,9 +120,10 @@ FIGURE_PLANS: Mapping[str, tuple[FigurePlan, ...]] = {
 
 
 def _with_activations(key: str, model: TensorTable) -> TensorTable:
-    """A layer's matrices with the activations that they are multiplied by, taken from the tables that have them."""
+    """A layer's matrices with the activations that they are multiplied by, in small letters: those of one token."""
     feed_forward = ("normed_residual", "W_gate", "W_up", "W_down", "gate", "up", "hidden", "fed_forward")
-    return TensorTable(key, (*ATTENTION_LAYER.tensors, *(t for t in model.tensors if t.key in feed_forward)))
+    tensors = (*ATTENTION_LAYER.tensors, *(t for t in model.tensors if t.key in feed_forward))
+    return TensorTable(key, tuple(t if t.parameter else replace(t, letter=t.letter.lower()) for t in tensors))
 
 
 # A sheet that asks for matrices of a layer is drawn as x·W, one token x at a time.

@@ -13,12 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.figures.draw import draw_figures
-from app.figures.figures import Box, Figure, Rectangle
+from app.figures.figures import Box, Figure, Polygon, Rectangle
 from app.figures.plans import FIGURE_PLANS
 from app.settings import PROJECT
 from app.shapes.requirements import TopicError
 from app.shapes.table import Blank
 from app.shapes.topics import TOPICS
+from app.sheets.reading import Typed
 from app.sheets.variant import Variant
 from app.sheets.worksheet_files import load_library
 
@@ -213,3 +214,41 @@ def test_there_is_a_mismatch_exactly_where_torch_cannot_multiply(data: st.DataOb
     heads, kv_heads = (variant.architecture.H, variant.architecture.G) if layer else (1, 1)
     drawn = any(figure.has_mismatch for figure in draw_figures(variant, values))
     assert drawn != multiplies(shapes, heads, kv_heads), shapes
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_empty_sheet_gives_no_answer_away(name: str) -> None:
+    """Every side that is asked is a question mark, and the sentences name no size but the heads that share a key."""
+    variant = VARIANTS[NAMES.index(name)]
+    for figure in draw_figures(variant, {}):
+        assert not figure.has_mismatch
+        assert {edge.label for edge in figure.edges if edge.blank in variant.blanks} <= {"?"}
+        assert not any(edge.name for edge in figure.edges if edge.blank in variant.blanks)
+        numbers = {int(n.replace(",", "")) for c in figure.captions for n in re.findall(r"\d[\d,]*", c)}
+        assert numbers <= {variant.architecture.query_heads_per_kv_head}
+
+
+def test_letters_do_not_fit_because_their_numbers_are_equal() -> None:
+    """With 128 tokens T and d_h are both 128: T columns of queries still don't fit d_h columns of keys."""
+    variant = LIBRARY.variant("letters-llama-7b", tokens=128)
+    written = {Blank("queries", "columns"): "T", Blank("keys", "columns"): "d_h"}
+    typed = {blank: variant.read(blank, text) for blank, text in written.items()}
+    scores = draw_figures(variant, {blank: answer for blank, answer in typed.items() if isinstance(answer, Typed)})[1]
+    assert [arc.mismatch for arc in scores.arcs] == [True, True]
+    (sentence,) = scores.mismatches
+    assert "T and d_h" in sentence
+
+
+def test_a_mask_hides_what_the_layers_hide() -> None:
+    """A window of 4096 keys among 9000 tokens: (9000 - 4096)² of 9000² entries besides the later tokens' half."""
+    variant = LIBRARY.variant("llama-7b", "mistral-7b", 9000)
+    figures = draw_figures(variant, {blank: variant.answer(blank) for blank in variant.blanks})
+    weights = next(box for figure in figures for box in figure.boxes if box.tensor == "weights")
+    shares = [polygon_area(polygon) / (weights.width * weights.height) for polygon in weights.masked]
+    assert shares == pytest.approx([1 / 2, ((9000 - 4096) / 9000) ** 2 / 2])
+
+
+def polygon_area(polygon: Polygon) -> float:
+    """The area by the shoelace formula."""
+    ends = [*polygon[1:], polygon[0]]
+    return abs(sum(x1 * y2 - x2 * y1 for (x1, y1), (x2, y2) in zip(polygon, ends, strict=True))) / 2
