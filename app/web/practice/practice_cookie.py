@@ -98,7 +98,7 @@ def practice_panel(request: Request, library: Library, variant: Variant | None) 
         MisconceptionGroupView(say("misconception-groups", group), state, say("misconception-group-states", state))
         for group, state in states
     )
-    why = _why_this_sheet(library.wording, coming) if coming.variant == variant else ""
+    why = _why_this_sheet(library.wording, coming, record) if coming.variant == variant else ""
     return PracticePanel(tuple(levels), why, tuple(groups))
 
 
@@ -110,11 +110,13 @@ def _level_name(wording: Wording, level: PracticeLevel) -> str:
     return wording.say("practice", "in-letters", level=name) if level.in_letters else name
 
 
-def _why_this_sheet(wording: Wording, coming: NextSheet) -> str:
+def _why_this_sheet(wording: Wording, coming: NextSheet, record: PracticeRecord) -> str:
     """The sentence of wording [practice] on the reason, misconception groups and level for which this sheet comes.
 
-    Empty for a reason that has no sentence there.
+    For one more of a level it is said after a right sheet. Empty for a reason that has no sentence there.
     """
+    if coming.reason == "more" and record.streak and coming.level.right_sheets_to_step_up > record.streak:
+        return wording.say("practice", "one-more", done=record.streak, needed=coming.level.right_sheets_to_step_up)
     if coming.reason not in wording.sections["practice"]:
         return ""
     groups = ", ".join(wording.say("misconception-groups", group) for group in coming.groups)

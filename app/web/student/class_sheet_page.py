@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from annotated_doc import Doc
@@ -256,10 +256,18 @@ def _gives_hints(asked: ClassSheetRequest) -> bool:
 
 
 def _figures(asked: ClassSheetRequest, variant: Variant) -> tuple[Figure, ...]:
-    """What was typed, drawn as shapes of this version of the sheet; nothing under exam conditions."""
-    if not asked.activity.policies.gives_help(asked.activity.phase()):
+    """What was typed, drawn as shapes of this version of the sheet; nothing under exam conditions.
+
+    While an activity without hints is open, nothing is said of what does not fit: beside a right answer that would tell
+    the other one.
+    """
+    activity = asked.activity
+    if not activity.policies.gives_help(activity.phase()):
         return ()
-    return draw_typed(variant, asked.answers, asked.scale)
+    figures = draw_typed(variant, asked.answers, asked.scale)
+    if activity.policies.hints or activity.phase() == "closed":
+        return figures
+    return tuple(replace(figure, mismatches=()) for figure in figures)
 
 
 def _notice(services: Services, asked: ClassSheetRequest, last: ClassAttempt | None, marked: Variant) -> str:

@@ -108,6 +108,18 @@ def test_under_exam_conditions_nothing_helps_until_the_activity_closes(classroom
     assert closed.find("aside", class_="drawing")
 
 
+@pytest.mark.parametrize("hints", [True, False])
+def test_what_does_not_fit_is_said_where_there_are_hints(classroom: Classroom, hints: bool) -> None:
+    """Keys of another width than the queries': drawn in any case, said only where hints are given, or after closing."""
+    activity = classroom.open(hints=hints)
+    _, browser = classroom.join()
+    for what in ("save", "check"):
+        answer = Page(press(browser, activity, what, {**KEY, "keys.columns": "4096"}).text)
+        assert bool(answer.find("p", class_="mismatch")) == hints
+    classroom.instructor.post(f"/activities/{activity.id}/close")
+    assert Page(browser.get(f"/class/{activity.id}/1").text).find("p", class_="mismatch")
+
+
 def test_nothing_typed_is_no_attempt(classroom: Classroom) -> None:
     """Check of an empty sheet says so and costs nothing."""
     activity = classroom.open(max_attempts=1)
