@@ -14,7 +14,7 @@ from fractions import Fraction
 
 from app.algebra.expression import ZERO, Expression
 from app.models.architecture import Architecture
-from app.shapes.table import PARTS_SUM, Count, FromParts, TensorTable
+from app.shapes.table import PARTS_SUM, Count, Equation, FromParts, TensorTable
 from app.shapes.tables import LAYER_PARAMETERS, SINGLE_HEAD
 
 # In how many heads a layer computes each product of a head: queries and what follows from them in H query heads, keys
@@ -25,17 +25,26 @@ HALF_OF = PARTS_SUM * Fraction(1, 2)
 
 
 def product_flops(table: TensorTable, key: str) -> Expression:
-    """The operations of the product that makes a tensor: 2 · the length of each axis label of its equation, multiplied.
+    """The operations of the product of two matrices that makes a tensor: 2 · its three lengths.
 
-    Example: a head's scores, 'n h, m h -> n m', cost 2·N·N·d_h. Raises KeyError if no equation makes the tensor.
+    Example: a head's scores, 'n h, m h -> n m', cost 2·N·N·d_h. Raises KeyError for a tensor that is made in any other
+    way: sums, lookups, concatenations, and products head by head, such as a layer's scores.
     """
     equation = table[key].equation
-    if equation is None:
-        raise KeyError(f"{key} is not made by a product")
+    if equation is None or not _is_product(equation):
+        raise KeyError(f"{key} is not made by a product of two matrices")
     flops = Expression.parse("2")
     for blanks in equation.blanks(key).values():
         flops *= table[blanks[0].tensor].expression(blanks[0].field)
     return flops
+
+
+def _is_product(equation: Equation) -> bool:
+    """Whether one label of two matrices is summed over and the other two stay, without heads side by side ('h*e')."""
+    if len(equation.operands) != 2 or "*" in equation.axis_labels:
+        return False
+    left, right = map(set, equation.operand_labels)
+    return len(left & right) == 1 and left ^ right == set(equation.result_labels)
 
 
 def layer_costs(gated: bool) -> tuple[Count, ...]:
