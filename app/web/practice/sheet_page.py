@@ -82,6 +82,7 @@ class Chooser:
     worksheets: tuple[TopicChoices, ...]
     tokens: str
     problem: str = ""
+    length_is_wrong: bool = False
     suggestions: tuple[Suggestion, ...] = ()
     code: str = ""
     code_problem: str = ""
@@ -140,6 +141,7 @@ def show_sheet(
         chooser = replace(
             _chooser(library, worksheet, tokens),
             problem=str(error),
+            length_is_wrong=isinstance(error, TokensError),
             suggestions=tuple(_suggestions(library, worksheet, model)),
         )
         page = SheetPage(chooser, _menu(library, worksheet, model))
