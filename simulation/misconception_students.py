@@ -295,7 +295,8 @@ def attention(s: Sizes, d_h: int, heads: int | None = None) -> int:
     query_heads, kv_heads = (heads, heads) if heads else (s.H, s.G)
     widths = {"q": query_heads * d_h, "k": kv_heads * d_h, "v": kv_heads * d_h, "o": s.d}
     matrices = s.d * (2 * widths["q"] + widths["k"] + widths["v"])
-    return int(matrices + sum(widths[letter] for letter in s.biases) + 2 * d_h * s.normed)
+    normed_heads = (query_heads + kv_heads if s.normed_as_one else 2) * s.normed
+    return int(matrices + sum(widths[letter] for letter in s.biases) + normed_heads * d_h)
 
 
 def is_latent(s: Sizes) -> bool:
@@ -306,7 +307,9 @@ def is_latent(s: Sizes) -> bool:
 COUNT: Mapping[str, Prediction] = {
     "heads-multiply-width": lambda s: {} if is_latent(s) else counted(s, attention(s, s.d)),
     "width-always-divided": lambda s: {} if is_latent(s) else counted(s, attention(s, s.d // s.H)),
-    "one-head-for-layer": lambda s: {} if is_latent(s) else counted(s, attention(s, s.d_h, heads=1)),
+    "one-head-for-layer": lambda s: (  # with sinks, who counts one head may count one sink or all of them
+        {} if is_latent(s) or hasattr(s, "sinks") else counted(s, attention(s, s.d_h, heads=1))
+    ),
     "context-in-weights": lambda s: counted(s, s.attention + (s.C - 1) * s.H * s.d_v * s.d) if s.C else {},
     "square-head-projection": lambda s: (
         {} if is_latent(s) else counted(s, s.attention - (s.d - s.d_h) * (s.H + 2 * s.G) * s.d_h)
@@ -451,7 +454,7 @@ def right_sheet(variant: Variant) -> FilledSheet:
 
 
 def sizes(variant: Variant) -> Sizes:
-    """Everything the formulas use: each symbol's value, each count's right number, and facts of the architecture.
+    """Everything the formulas use: each symbol's value, the right number of each count, and facts of the architecture.
 
     `asking` is the number of tokens that ask (M in cross-attention, 1 in a decode step), `met` of those they attend to;
     `seen` is the same within a window.
@@ -459,12 +462,17 @@ def sizes(variant: Variant) -> Sizes:
     architecture, own = variant.architecture, dict(variant.sizes)
     own["asking"] = {"decode-step": 1, "cross-attention": own["M"]}.get(variant.worksheet.topic, own["N"])
     own["met"] = own["N"] + (variant.worksheet.topic == "decode-step")
-    counts = {box.removesuffix(".count"): n for box, n in right_sheet(variant).items() if box.endswith(".count")}
+    counts = {
+        key: variant.answer(Blank(key, "count"))
+        for key, entry in variant.table.asked.items()
+        if "count" in entry.fields
+    }
     facts = {
         "C": architecture.C,
         "tied": architecture.tied_embeddings,
         "biases": architecture.biases,
         "normed": architecture.qk_norm_eps is not None,
+        "normed_as_one": architecture.family.startswith("olmo"),  # one norm over all heads, not one that they share
         "window": architecture.window,
         "gated": architecture.gated,
         "rope_alone": architecture.rotary is not None and not architecture.has_position_table,

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Literal
 
+from app.shapes.parameter_inventory import parameter_inventory
 from app.sheets.library import Library
 from app.sheets.seeds import confusable_misconceptions
 from app.sheets.variant import Variant
@@ -100,7 +101,8 @@ def _foreign_words(library: Library, variant: Variant) -> Iterator[tuple[Finding
     """("wording", sentence) for each other model that the sheet's words name, and each number that is no size of it.
 
     The words are its title, description and footnote. A name within the own model's name is no mention of another; the
-    sizes are those of the sheet and of the unsimplified model, and the query heads of a key/value head.
+    sizes are those of the sheet and of the unsimplified model, the query heads of a key/value head, and what a
+    parameter-count sheet tells.
     """
     say = variant.wording.say
     text = " ".join((variant.worksheet.title, variant.text.description, variant.text.footnote or ""))
@@ -111,6 +113,9 @@ def _foreign_words(library: Library, variant: Variant) -> Iterator[tuple[Finding
         text = text.replace(name, "")
     real = variant.model.architecture
     sizes = {*variant.sizes.values(), *real.all_sizes.values(), real.query_heads_per_kv_head}
+    if variant.worksheet.topic == "parameter-count":
+        facts = parameter_inventory(variant.architecture)
+        sizes |= {number for fact in facts for number in fact.words.values() if isinstance(number, int)}
     for number in re.findall(r"\d+(?:,\d{3})*", text):
         if int(number.replace(",", "")) not in sizes:
             yield "wording", say("lint", "no-size", number=number)
