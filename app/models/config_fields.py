@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from app.translation import gettext as _
+
 MAX_SIZE = 10_000_000
 MAX_LAYERS = 10_000
 MAX_POSITIONS = 10**9
@@ -27,7 +29,8 @@ def check_whole_number(value: object, name: str, maximum: int = MAX_SIZE) -> int
     """
     if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= maximum:
         return value
-    raise ConfigError(f'"{name}" must be a whole number from 1 to {maximum:,}, and it is {quoted(value)}.')
+    problem = _('"{field}" must be a whole number from 1 to {most:,}, not {value}.')
+    raise ConfigError(problem.format(field=name, most=maximum, value=quoted(value)))
 
 
 def read_bool(config: Config, name: str, default: bool) -> bool:
@@ -36,7 +39,7 @@ def read_bool(config: Config, name: str, default: bool) -> bool:
     if value is None:
         return default
     if not isinstance(value, bool):
-        raise ConfigError(f'"{name}" must be true or false, and it is {quoted(value)}.')
+        raise ConfigError(_('"{field}" must be true or false, not {value}.').format(field=name, value=quoted(value)))
     return value
 
 
@@ -48,7 +51,8 @@ def read_positive_number(config: Config, name: str, default: object) -> float:
     value = config.get(name)
     value = default if value is None else value
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e12:
-        raise ConfigError(f'"{name}" must be a number above zero, and it is {quoted(value)}.')
+        problem = _('"{field}" must be a number above zero, not {value}.')
+        raise ConfigError(problem.format(field=name, value=quoted(value)))
     return float(value)
 
 
@@ -61,7 +65,8 @@ def read_layer_numbers(config: Config, name: str, default: tuple[int, ...]) -> f
     if value is None:
         return frozenset(default)
     if not isinstance(value, list) or not all(isinstance(item, int) for item in value):
-        raise ConfigError(f'"{name}" must be a list of layer numbers, and it is {quoted(value)}.')
+        problem = _('"{field}" must be a list of layer numbers, not {value}.')
+        raise ConfigError(problem.format(field=name, value=quoted(value)))
     return frozenset(value)
 
 

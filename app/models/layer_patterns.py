@@ -20,6 +20,7 @@ from app.models.config_fields import (
     read_bool,
     read_layer_numbers,
 )
+from app.translation import gettext as _
 
 LayerPattern = Callable[[Config, int], list[bool]]
 
@@ -104,7 +105,8 @@ def with_rotary(config: Config, layers: int) -> list[bool]:
     stated = config.get("no_rope_layers")
     if stated:
         if not isinstance(stated, list) or len(stated) != layers:
-            raise ConfigError(f'"no_rope_layers" must be a list with one 0 or 1 for each of the {layers} layers.')
+            problem = _('"no_rope_layers" must be a list with a 0 or 1 for each of the {count} layers.')
+            raise ConfigError(problem.format(count=layers))
         return [bool(item) for item in stated]
     step = check_whole_number(config.get("no_rope_layer_interval", 4), "no_rope_layer_interval", MAX_POSITIONS)
     return [(i + 1) % step != 0 for i in range(layers)]
@@ -128,7 +130,8 @@ def local_attention_types(config: Config, layers: int) -> list[bool]:
             case _:
                 types.append(None)
     if len(types) != layers or not all(kind in ("global", "local") for kind in types):
-        raise ConfigError(f'"attention_types" must give each of the {layers} layers the type "global" or "local".')
+        problem = _('"attention_types" must give each of the {count} layers the type "global" or "local".')
+        raise ConfigError(problem.format(count=layers))
     return [kind == "local" for kind in types]
 
 
@@ -221,10 +224,12 @@ def _listed_windows(config: Config, layers: int) -> list[bool] | None:
     if types is None:
         return None
     if not isinstance(types, list) or len(types) != layers:
-        raise ConfigError(f'"layer_types" must be a list with one entry for each of the {layers} layers.')
+        problem = _('"layer_types" must be a list with one entry for each of the {count} layers.')
+        raise ConfigError(problem.format(count=layers))
     unknown = [kind for kind in types if not isinstance(kind, str) or kind not in {*_WINDOWED, "full_attention"}]
     if unknown:
-        raise ConfigError(f'"layer_types" names {quoted(unknown[0])}, which is not attention with N×N scores.')
+        problem = _('"layer_types" names {kind}, which is not attention with N×N scores: use another model.')
+        raise ConfigError(problem.format(kind=quoted(unknown[0])))
     return [kind in _WINDOWED for kind in types]
 
 

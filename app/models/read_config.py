@@ -20,6 +20,7 @@ from app.models.parameter_specs import ParameterSpec, StackSpec, TaskHead, condi
 from app.models.recognition import check_supported_values, find_family, find_flags, find_text_part, task_suffix
 from app.models.score_scale import rope_settings
 from app.models.size_specs import SizeReader
+from app.translation import gettext as _
 
 Answer = TypeVar("Answer")
 MAX_CONFIG_BYTES = 1_000_000
@@ -38,11 +39,12 @@ def parse_config(text: str | bytes) -> object:
     Raises ConfigError for text longer than MAX_CONFIG_BYTES and for text that is not JSON.
     """
     if len(text) > MAX_CONFIG_BYTES:
-        raise ConfigError(f"A config.json is at most {MAX_CONFIG_BYTES:,} bytes long; this one has {len(text):,}.")
+        problem = _("A config.json may have at most {most:,} bytes; this one has {count:,}.")
+        raise ConfigError(problem.format(most=MAX_CONFIG_BYTES, count=len(text)))
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
-        raise ConfigError("This is not JSON: paste the whole config.json, from its first { to its last }.") from None
+        raise ConfigError(_("This is not JSON: paste the whole config.json, from first to last brace.")) from None
 
 
 def build_architecture(config: object, name: str = "this model") -> Architecture:
@@ -61,7 +63,8 @@ def build_architecture(config: object, name: str = "this model") -> Architecture
     stacks = tuple(_layer_stack(stack, flags) for stack in _with_rotary(layer_kinds, model, flags, reader))
     d, H, G, d_h, d_v, d_ff = (reader.required(symbol) for symbol in MAIN_SYMBOLS[:6])
     if H % G:
-        raise ConfigError(f"{H} heads cannot share {G} key/value heads evenly: check the two counts.")
+        problem = _("{H} query heads cannot share {G} key/value heads evenly: check the two counts.")
+        raise ConfigError(problem.format(H=H, G=G))
     V, L, C = reader.size("V"), reader.required("L"), reader.size("C")
     base_parameters = _existing(family.layout.outside_layers, flags)
     head_parameters = _existing(model.task_head.parameters, flags)
@@ -134,7 +137,7 @@ def _recognize(config: object) -> _Recognized:
     known family, and for fields that no layout has tensors for.
     """
     if not isinstance(config, dict):
-        raise ConfigError("A config.json holds one JSON object: { … } with the model's sizes in it.")
+        raise ConfigError(_("A config.json holds one JSON object with the model’s sizes: paste all of it."))
     part, notes = find_text_part(config)
     is_text_part = bool(notes)
     model_type, family = find_family(part)
@@ -285,7 +288,8 @@ def _extra_sizes(
     wanted = (symbol for symbol in family.sizes if symbol in symbols and symbol not in MAIN_SYMBOLS)
     extra = {symbol: reader.required(symbol) for symbol in wanted}
     if extra.get("k", 1) > extra.get("E", 1):
-        raise ConfigError(f"A token cannot be sent to {extra['k']} of {extra['E']} experts: check the two counts.")
+        problem = _("A token cannot be sent to {k} of {E} experts: check the two counts.")
+        raise ConfigError(problem.format(k=extra["k"], E=extra["E"]))
     return extra
 
 
@@ -298,7 +302,8 @@ def _usable_positions(family: Family, flags: frozenset[str], reader: SizeReader)
         return None
     rows = reader.required(family.position_rows)
     if rows <= family.unused_positions:
-        raise ConfigError(f"A table of {rows} positions leaves no room for a token: check its length.")
+        problem = _("A table of {count} positions leaves no room for a token: check its length.")
+        raise ConfigError(problem.format(count=rows))
     return rows - family.unused_positions
 
 

@@ -15,6 +15,7 @@ from app.models.families import (
     Family,
     Flag,
 )
+from app.translation import gettext as _
 
 MAX_NESTING = 3
 # The families that a refusal names as examples of those that are known.
@@ -32,7 +33,7 @@ def find_text_part(config: Config) -> tuple[Config, tuple[str, ...]]:
     and a part without tie_word_embeddings gets the outer one.
     """
     notes: tuple[str, ...] = ()
-    for _ in range(MAX_NESTING):
+    for _level in range(MAX_NESTING):
         field = next((field for field in TEXT_PART_FIELDS if isinstance(config.get(field), dict)), None)
         if field is None:
             return config, notes
@@ -41,9 +42,10 @@ def find_text_part(config: Config) -> tuple[Config, tuple[str, ...]]:
             part["model_type"] = TEXT_PART_FAMILIES[outer_type]
         if "tie_word_embeddings" in config:
             part.setdefault("tie_word_embeddings", config["tie_word_embeddings"])
-        notes = (*notes, f'This file describes a multimodal model; what is read is its text part, "{field}".')
+        note = _('This file describes a multimodal model. Only its text part, "{field}", is read.')
+        notes = (*notes, note.format(field=field))
         config = part
-    raise ConfigError("This config.json nests one text part in another too often to be read.")
+    raise ConfigError(_("This config.json nests text parts too deeply: paste the innermost one."))
 
 
 def find_family(config: Config) -> tuple[str, Family]:
@@ -52,16 +54,14 @@ def find_family(config: Config) -> tuple[str, Family]:
     Raises ConfigError where it states none, one that is not known, or one without attention with N×N scores.
     """
     model_type = config.get("model_type")
-    known = f"{len(FAMILIES)} are known here, among them {', '.join(_FAMOUS)}"
+    known = _("{count} types are known, among them {names}.").format(count=len(FAMILIES), names=", ".join(_FAMOUS))
     if not isinstance(model_type, str):
-        raise ConfigError(f'This config.json does not state "model_type"; {known}.')
+        raise ConfigError(_('This config.json has no "model_type": add it.') + " " + known)
     if model_type in REFUSED:
-        raise ConfigError(
-            f'Models of type "{model_type}" have {REFUSED[model_type]}, not attention with N×N scores in every layer, '
-            "so there are no such shapes to ask about."
-        )
+        problem = _('Models of type "{type}" have {layers} instead of attention with N×N scores: choose another model.')
+        raise ConfigError(problem.format(type=model_type, layers=REFUSED[model_type]))
     if model_type not in FAMILIES:
-        raise ConfigError(f'Models of type "{model_type[:40]}" are not known here; {known}.')
+        raise ConfigError(_('Models of type "{type}" are not supported.').format(type=model_type[:40]) + " " + known)
     return model_type, FAMILIES[model_type]
 
 
@@ -73,7 +73,8 @@ def check_supported_values(config: Config) -> None:
     for name, supported in SUPPORTED_VALUES.items():
         value = config.get(name)
         if not any(value is known or (type(value) is type(known) and value == known) for known in supported):
-            raise ConfigError(f'"{name}" adds parts to the model that are not known here; it is {quoted(value)}.')
+            problem = _('"{field}" is {value}, which adds parts to the model that are not supported.')
+            raise ConfigError(problem.format(field=name, value=quoted(value)))
 
 
 def find_flags(config: Config, family: Family) -> set[str]:

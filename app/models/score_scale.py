@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from app.models.config_fields import Config, ConfigError, read_bool, read_positive_number
+from app.translation import gettext as _
 
 ScaleKind = Literal["inverse-sqrt", "none", "stated"]
 
@@ -101,5 +102,5 @@ def rope_settings(config: Config) -> dict[str, Any]:
     """
     settings = config.get("rope_scaling") or config.get("rope_parameters") or {}
     if not isinstance(settings, dict):
-        raise ConfigError('"rope_scaling" must be an object { … } or null.')
+        raise ConfigError(_('"rope_scaling" must be a JSON object or null.'))
     return settings

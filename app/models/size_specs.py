@@ -36,6 +36,7 @@ from app.algebra.expression import Expression
 from app.models.architecture import SizeSource
 from app.models.config_fields import MAX_LAYERS, MAX_POSITIONS, MAX_SIZE, Config, ConfigError, check_whole_number
 from app.models.parameter_specs import condition_met
+from app.translation import gettext as _
 
 # A spec, or several of which the first whose condition is met counts, by the symbol of the size.
 SizeSpecs = Mapping[str, str | tuple[str, ...]]
@@ -182,9 +183,11 @@ class SizeReader:
             return size
         divisor = self.required(rule.divisor)
         if size < divisor or (size % divisor and not rule.rounded_down):
-            add = f', and no "{spec.fields[0]}" is stated: add it' if spec.fields else ": change one of them"
-            units = UNIT_NAMES.get(rule.divisor, rule.divisor)
-            raise ConfigError(f"{divisor:,} {units} do not divide {size:,} evenly{add}.")
+            problem = _("{count:,} {units} do not divide {size:,} evenly: change one of them.")
+            if spec.fields:
+                problem = _('{count:,} {units} do not divide {size:,} evenly: add "{field}".')
+            units, field = UNIT_NAMES.get(rule.divisor, rule.divisor), spec.fields[0] if spec.fields else ""
+            raise ConfigError(problem.format(count=divisor, units=units, size=size, field=field))
         return size // divisor
 
     def _record(

@@ -316,7 +316,7 @@ def test_the_page_imports_by_name_and_goes_to_the_model(fake: FakeHub, client: T
     assert answer.status_code == 200
     assert answer.url.path.startswith("/models/cfg-")
     assert "<h1>org/good</h1>" in answer.text
-    assert "where it is called org/good" in answer.text
+    assert "Imported from the Hugging Face Hub: org/good" in answer.text
 
 
 @pytest.mark.parametrize(("name", "status"), [("org/gated", 403), ("org/gone", 404), ("no name", 422)])
@@ -357,7 +357,7 @@ def test_the_terminal_takes_a_name(
     monkeypatch.setenv("ATTENTION_SHAPES_DATA_DIR", str(tmp_path))
     cli.main(["shapes", "org/good", "--tokens", "7", "--json"])
     assert json.loads(capsys.readouterr().out)["head"]["queries"] == [7, 16]
-    for name, sentence in (("org/gone", "no model “org/gone” on the Hub"), ("org/missing.json", "no file")):
+    for name, sentence in (("org/gone", "no model “org/gone” on the Hub"), ("org/missing.json", "no model or file")):
         with pytest.raises(SystemExit) as ended:
             cli.main(["shapes", name])
         assert ended.value.code == 2

@@ -316,7 +316,7 @@ def test_the_terminal_says_what_is_missing(
     store = Store(settings.database)
     _greet(settings, store, "127.0.0.1", 8000)
     store.close()
-    assert ("No mail is sent: links need ATTENTION_SHAPES_ADDRESS" in capsys.readouterr().out) is said
+    assert ("No mail will be sent until ATTENTION_SHAPES_ADDRESS" in capsys.readouterr().out) is said
 
 
 # Mail servers that do not do what they should

@@ -212,7 +212,7 @@ def test_of_a_multimodal_file_the_text_part_is_read(outer: str, part: Record, fa
     architecture = build_architecture({"model_type": outer, "vision_config": {}, "text_config": part})
     assert (architecture.family, architecture.d, architecture.H, architecture.G, architecture.d_h) == (family, *sizes)
     assert architecture.notes == (
-        'This file describes a multimodal model; what is read is its text part, "text_config".',
+        'This file describes a multimodal model. Only its text part, "text_config", is read.',
     )
     rules = {reading.symbol: reading.rule for reading in architecture.size_sources}
     assert (rules["L"] == f"default of {family}") == ("num_hidden_layers" not in part)
@@ -249,7 +249,7 @@ def test_a_layer_type_without_scores_is_refused() -> None:
         ("hidden_size", 55, "9 heads do not divide 55 evenly"),
         ("num_key_value_heads", 4, "cannot share 4 key/value heads"),
         ("attention_bias", "yes", "must be true or false"),
-        ("rope_scaling", [1], "must be an object"),
+        ("rope_scaling", [1], "must be a JSON object"),
         ("model_type", 7, '"model_type"'),
     ],
 )
@@ -298,7 +298,7 @@ def test_a_model_that_reads_one_length_takes_no_other(model_type: str, tokens: i
     architecture = build_architecture({"model_type": model_type, **config[model_type]}, "this one")
     assert architecture.check_tokens(tokens) == tokens
     for other in (1, tokens - 1, tokens + 1):
-        with pytest.raises(TokensError, match=f"this one always reads {tokens:,} tokens"):
+        with pytest.raises(TokensError, match=f"this one always reads exactly {tokens:,} tokens"):
             architecture.check_tokens(other)
 
 
@@ -318,7 +318,7 @@ def test_the_decoders_table_is_its_own() -> None:
     assert shapes(architecture, 1500, 10)["model"]["logits"] == [10, 101]
     with pytest.raises(TokensError, match="from 1 to 448"):
         shapes(architecture, 1500, 449)
-    with pytest.raises(TokensError, match="no encoder and decoder"):
+    with pytest.raises(TokensError, match="not an encoder-decoder model"):
         shapes(llama(), 100, 10)
 
 

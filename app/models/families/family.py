@@ -12,6 +12,7 @@ from app.models.layer_patterns import LayerPattern, WindowRule
 from app.models.parameter_specs import NEVER, Layout
 from app.models.score_scale import ScaleRule, inverse_sqrt
 from app.models.size_specs import SizeSpecs
+from app.translation import gettext as _
 
 
 @dataclass(frozen=True)
@@ -206,7 +207,7 @@ def is_set(_value: object, _name: str) -> bool:
 def is_positive(value: object, name: str) -> bool:
     """Flag test: whether a whole number is above zero; raises ConfigError for anything but a whole number."""
     if isinstance(value, bool) or not isinstance(value, int):
-        raise ConfigError(f'"{name}" must be a whole number, and it is {quoted(value)}.')
+        raise ConfigError(_('"{field}" must be a whole number, not {value}.').format(field=name, value=quoted(value)))
     return value > 0
 
 
@@ -245,7 +246,8 @@ def has_word(word: str) -> Callable[[object, str], bool]:
         """
         words = value.lower().split("|") if isinstance(value, str) else value
         if not isinstance(words, list):
-            raise ConfigError(f'"{name}" must be a list of words, and it is {quoted(value)}.')
+            problem = _('"{field}" must be a list of words, not {value}.')
+            raise ConfigError(problem.format(field=name, value=quoted(value)))
         return word in [item.strip() for item in words if isinstance(item, str)]
 
     return test
@@ -254,5 +256,6 @@ def has_word(word: str) -> Callable[[object, str], bool]:
 def names_gated_activation(value: object, name: str) -> bool:
     """Flag test: whether an activation is a gated one, such as "gated-gelu"; raises ConfigError for a non-text."""
     if not isinstance(value, str):
-        raise ConfigError(f'"{name}" must name an activation, and it is {quoted(value)}.')
+        problem = _('"{field}" must name an activation function, not {value}.')
+        raise ConfigError(problem.format(field=name, value=quoted(value)))
     return value.startswith("gated-")

@@ -128,7 +128,7 @@ def test_an_opened_file_is_called_by_the_best_name_there_is(
         ("[]", "one JSON object"),
         ("", "Paste a config.json first"),
         ('{"model_type": "mamba"}', "state-space layers"),
-        ('{"model_type": "\\ud800"}', "not known here"),
+        ('{"model_type": "\\ud800"}', "are not supported"),
         ('{"model_type": "<b>"}', "&lt;b&gt;"),
         ('{"model_type": "llama"}', "does not state"),
         ("[" * 100_000, "not JSON"),
