@@ -6,8 +6,11 @@ from collections.abc import Iterator
 from functools import cache
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from app.models.architecture import Architecture
+from app.models.config_fields import ConfigError
 from app.models.parameter_count import parameter_counts
 from app.models.parameter_specs import ParameterSpec
 from app.models.read_config import build_architecture
@@ -106,3 +109,40 @@ def test_every_parameter_is_in_one_row() -> None:
 def size(spec: ParameterSpec, a: Architecture) -> int:
     """How many numbers the tensors of one spec hold."""
     return spec.count.size(a.all_sizes)
+
+
+SIZES = {
+    "layers": ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "encoder_layers"),
+    "inner": (
+        "intermediate_size",
+        "n_inner",
+        "ffn_dim",
+        "hidden_dim",
+        "d_ff",
+        "encoder_ffn_dim",
+        "moe_intermediate_size",
+    ),
+    "vocabulary": ("vocab_size",),
+    "positions": ("max_position_embeddings", "n_positions"),
+}
+
+
+@given(st.data())
+@settings(max_examples=120, deadline=None)
+def test_generated_configs_are_refused_or_counted_right(data: st.DataObject) -> None:
+    """A config of any family with other layers, widths, vocabulary and positions: every topic has a key or a reason."""
+    case = data.draw(st.sampled_from(CASES))
+    config, name = data.draw(st.sampled_from(list(case.configs())))
+    drawn = {key: data.draw(st.integers(TOKENS + 1, 97)) for key in SIZES} | {"layers": data.draw(st.integers(1, 9))}
+    changed = {field: drawn[key] for key, fields in SIZES.items() for field in fields if config.get(field) is not None}
+    try:
+        a = build_architecture({**config, **changed, "architectures": [name]}, "The model")
+    except ConfigError:
+        return  # a list in it has as many items as there were layers
+    for topic in TOPICS:
+        if refusal(topic, a, TOKENS) is None:
+            table, sizes = topic_for(topic, a, TOKENS), sizes_for(topic, a, TOKENS, TOKENS)
+            assert all(e.expression(field).size(sizes) > 0 for e in table.asked.values() for field in e.fields)
+            if topic == "parameter-count":
+                rows, true = count_rows(a), parameter_counts(a)
+                assert (rows["total"], rows.get("used", true.active)) == (true.total, true.active)

@@ -40,6 +40,15 @@ def test_without_decoder_tokens_the_decoder_reads_as_many_as_the_encoder() -> No
     assert problem_for("cross-attention", t5, ("queries",), 40, 30).key[Blank("queries", "rows")] == 30
 
 
+def test_a_decoder_reads_no_more_tokens_than_it_has_positions() -> None:
+    """Whisper's encoder always gives 1,500 vectors; its decoder has 448 positions."""
+    whisper = LIBRARY.models["whisper-tiny"].architecture
+    problem = problem_for("cross-attention", whisper, ("queries", "keys"), 1500)
+    assert (problem.sizes["M"], problem.sizes["N"]) == (448, 1500)
+    assert LIBRARY.variant("cross-t5-small", "whisper-tiny").problem.sizes["N"] == 1500
+    assert LIBRARY.variant("decode-gpt2", "whisper-tiny").tokens == LIBRARY.worksheets["decode-gpt2"].tokens
+
+
 def test_a_problem_is_equal_to_itself_alone() -> None:
     """So that predictions can be cached by it; a refused topic is no problem at all."""
     first, second = (problem_for("single-head", LLAMA, ("queries",), 100) for _ in range(2))
