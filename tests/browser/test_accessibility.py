@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from playwright.sync_api import Browser, Page, expect
 
 from simulation.server import Server
@@ -76,9 +78,18 @@ def test_every_box_is_labelled_for_a_screen_reader(page: Page) -> None:
             expect(page.get_by_label(f"{name}, {side}", exact=True)).to_have_count(1)
     page.fill('input[name="keys.columns"]', "4096")
     page.get_by_role("button", name="Check").click()
-    expect(page.get_by_label("Keys, columns", exact=True)).to_have_accessible_description(
-        "Columns. A query and a key meet in a dot product. How long must a key be for that?"
-    )
+    expect(page.get_by_label("Keys, columns", exact=True)).to_have_accessible_description(re.compile(r"^Columns\. \S"))
+
+
+def test_a_term_opens_the_glossary_by_keyboard_and_keeps_what_is_typed(page: Page) -> None:
+    """Enter on a term opens its place in a new tab; the boxes are as they were."""
+    page.fill('input[name="queries.rows"]', "123")
+    page.locator("a.term").first.focus()
+    with page.context.expect_page() as opened:
+        page.keyboard.press("Enter")
+    expect(opened.value.get_by_role("heading", name="Glossary")).to_be_visible()
+    assert opened.value.locator("div:target dt").count() == 1
+    expect(page.locator('input[name="queries.rows"]')).to_have_value("123")
 
 
 def test_reduced_motion_is_respected(browser: Browser, shared_app: Server) -> None:
