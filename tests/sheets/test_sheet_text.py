@@ -234,6 +234,15 @@ def test_the_symbols_to_answer_in_are_listed(library: Library) -> None:
     assert "h_kv = number of key/value heads" in variant.text.task
 
 
+def test_every_symbol_of_an_answer_has_a_name(library: Library) -> None:
+    """So that a sheet on any model can be answered in symbols."""
+    names = library.wording.sections["symbol-names"]
+    for variant in every_sheet(library):
+        if variant.worksheet.topic in (*HEAD_TOPICS, "layer-parameters"):
+            for blank in variant.blanks:
+                assert variant.expression(blank).symbols <= set(names), (variant.architecture.family, str(blank))
+
+
 @pytest.mark.parametrize("topic", TOPICS)
 def test_a_topic_has_its_wording(library: Library, topic: str) -> None:
     """Title and task; for every row that has a name, a nudge for each of its boxes. Other rows cannot be asked."""
