@@ -20,9 +20,11 @@ MIRRORED_SIDES: Mapping[EdgeSide, EdgeSide] = {
 
 def mirror_sketch(sketch: Sketch) -> Sketch:
     """The sketch of the transposed product, (A·B)ᵀ = Bᵀ·Aᵀ: its mirror image, with rows and columns exchanged."""
+    boxes = [_transpose_box(box) for box in sketch.boxes]
+    edges = _with_letters([_transpose_edge(edge) for edge in sketch.edges], boxes)
     return Sketch(
-        [_transpose_box(box) for box in sketch.boxes],
-        list(with_room([_transpose_edge(edge) for edge in sketch.edges])),
+        boxes,
+        list(with_room(edges)),
         [replace(arc, start=_swap(arc.start), end=_swap(arc.end), clockwise=not arc.clockwise) for arc in sketch.arcs],
         [Outline(o.y, o.x, o.height, o.width) for o in sketch.outlines],
         [Sign(sign.text, sign.y, sign.x) for sign in sketch.signs],
@@ -57,6 +59,19 @@ def _transpose_edge(edge: Edge) -> Edge:
     x1, y1, x2, y2 = edge.y1, edge.x1, edge.y2, edge.x2
     blank = edge.blank and edge.blank.transposed
     return replace(edge, blank=blank, side=MIRRORED_SIDES[edge.side], shift=0.0, x1=x1, y1=y1, x2=x2, y2=y2)
+
+
+def _with_letters(edges: list[Edge], boxes: list[Box]) -> list[Edge]:
+    """The edges, with the letters of just those matrices that are too small for it now, each on its last edge."""
+    letters = dict[tuple[float, float, float, float], str]()
+    for box in boxes:
+        right, bottom = box.x + box.width, box.y + box.height
+        vertical = [(x, box.y, x, bottom) for x in (box.x, right)]
+        sides = [*vertical, *((box.x, y, right, y) for y in (box.y, bottom))]
+        labelled = [side for side in sides if any((e.x1, e.y1, e.x2, e.y2) == side for e in edges)]
+        if labelled and not box.letter_fits:
+            letters[labelled[-1]] = box.letter
+    return [replace(edge, letter=letters.get((edge.x1, edge.y1, edge.x2, edge.y2), "")) for edge in edges]
 
 
 def frame_of(sketch: Sketch) -> Rectangle:
