@@ -138,4 +138,6 @@ def _answer_view(variant: Variant, row: Row) -> AnswerView:
         (format_number(variant.answer(blank)), variant.notation.write(variant.expression(blank)))
         for blank in row.blanks
     )
-    return AnswerView(fields, formula_pieces(variant, row.key))
+    formula = formula_pieces(variant, row.key)
+    says_more = any(piece.is_symbol or "+" in piece.text for piece in formula)  # than a name, such as "biases"
+    return AnswerView(fields, formula if says_more else ())
