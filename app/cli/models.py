@@ -52,7 +52,9 @@ def add_to(commands: Commands) -> None:
         command.add_argument("models", metavar="MODEL_OR_CONFIG.json", nargs="+", help=MODEL_HELP)
     run.add_argument("model", metavar="MODEL_OR_CONFIG.json", help=MODEL_HELP)
     for command in (shapes_command, run):
-        command.add_argument("--tokens", default="100", help=_("number of input tokens (default 100)"))
+        command.add_argument(
+            "--tokens", help=_("number of input tokens (default 100, or as many as the model can take)")
+        )
     shapes_command.add_argument("--decoder-tokens", help=_("number of decoder tokens, for an encoder-decoder model"))
     run.add_argument(
         "--topic", choices=RUNNABLE_TOPICS, default="single-head", help=_("what to run (default single-head)")
@@ -80,7 +82,7 @@ def _show_shapes(parsed: argparse.Namespace) -> None:
     decoder_tokens = optional_whole_number(parsed.decoder_tokens, "--decoder-tokens")
     for name in parsed.models:
         architecture = _architecture(name)
-        described = shapes(architecture, _tokens(parsed), decoder_tokens)
+        described = shapes(architecture, _tokens(parsed, architecture), decoder_tokens)
         if parsed.json:
             print_json(described)
         else:
@@ -144,7 +146,8 @@ def _run_head(parsed: argparse.Namespace) -> None:
     """
     head = whole_number(parsed.head, "--head")
     options = {"topic": parsed.topic, "head": head, "device": parsed.device, "dtype": parsed.dtype}
-    result = run_head(_architecture(parsed.model), _tokens(parsed), **options).as_dict()
+    architecture = _architecture(parsed.model)
+    result = run_head(architecture, _tokens(parsed, architecture), **options).as_dict()
     if parsed.json:
         print_json(result)
         return
@@ -159,9 +162,13 @@ def _shape_row(key: str, shape: list[int]) -> tuple[str, str]:
     return f"  {key}", " × ".join(map(str, shape))
 
 
-def _tokens(parsed: argparse.Namespace) -> int:
-    """Return the number that --tokens has; raises InputError where it is no whole number in digits."""
-    return whole_number(parsed.tokens, "--tokens")
+def _tokens(parsed: argparse.Namespace, architecture: Architecture) -> int:
+    """Return the number that --tokens has; without it 100, or the length nearest to 100 that the model takes.
+
+    Raises InputError where it is no whole number in digits.
+    """
+    stated = optional_whole_number(parsed.tokens, "--tokens")
+    return (architecture.fixed_tokens or min(100, architecture.max_tokens)) if stated is None else stated
 
 
 def _architecture(name: str) -> Architecture:

@@ -24,6 +24,7 @@ from app.models.layouts import gpt
 from app.models.parameter_specs import ALWAYS
 from app.models.score_scale import by_softmax_scale, unless_switched_off, unscaled
 from app.models.size_specs import SizeSpecs
+from app.translation import gettext as _
 
 _GPT_SIZES: SizeSpecs = {
     **COMMON_SIZES,
@@ -66,7 +67,7 @@ _FALCON = Family(
     tied=True,
     rotary=RotaryRule(when="!alibi"),
     position_bias={"alibi": "alibi"},
-    not_modelled={"alibi": "ALiBi scaled by 1/√d_h"},
+    not_modelled={"alibi": _("ALiBi scaled by 1/√d_h")},
     norm_placement={"new_decoder": "parallel", **PARALLEL_OR_PRE_NORM},
 )
 
@@ -89,7 +90,7 @@ GPT_FAMILIES: Mapping[str, Family] = {
         tied=True,
         position_rows="C",
         scale=unless_switched_off,
-        not_modelled={"by_layer": "scores divided by the number of the layer"},
+        not_modelled={"by_layer": _("scores divided by the number of the layer")},
     ),
     "gpt_neo": Family(
         gpt.GPT_NEO,

@@ -33,6 +33,7 @@ from app.models.layouts import llama
 from app.models.parameter_specs import ALWAYS
 from app.models.score_scale import by_multiplier, by_yarn
 from app.models.size_specs import SizeSpecs
+from app.translation import gettext as _
 
 _MIXED: SizeSpecs = {
     "d_ff": ("first_moe? = d_exp", "= d_dense"),
@@ -164,7 +165,7 @@ MOE_FAMILIES: Mapping[str, Family] = {
         {"E": "num_experts num_local_experts = 64", "k": "num_experts_per_tok = 8"},
         flags={**ATTENTION_BIAS, **RMS_OF_ALL_HEADS, "clipped": Flag("clip_qkv", test=is_set)},
         expert_layers=every_layer,
-        not_modelled={"clipped": "queries, keys and values cut off at a stated size"},
+        not_modelled={"clipped": _("queries, keys and values clipped to a stated range")},
     ),
     "granitemoe": decoder(
         llama.GRANITEMOE,

@@ -159,10 +159,16 @@ def _models_page(services: Services, typed: ImportForm, problems: Mapping[str, s
 
 
 def _model_line(model: Model) -> ModelLine:
-    """The line of a model; a size that it does not have is a dash."""
+    """The line of a model; a size that it does not have is a dash, and L is a sum where there are two stacks."""
     sizes = model.architecture.sizes
-    shown = tuple(_size_text(sizes[symbol]) for symbol in ("d", "H", "G", "d_h", "L"))
-    return ModelLine(model, shown, f"{parameter_counts(model.architecture).total:,}")
+    shown = [_size_text(sizes[symbol]) for symbol in ("d", "H", "G", "d_h")]
+    shown.append(" + ".join(format_number(model.architecture.all_sizes[symbol]) for symbol in _layer_symbols(model)))
+    return ModelLine(model, tuple(shown), f"{parameter_counts(model.architecture).total:,}")
+
+
+def _layer_symbols(model: Model) -> tuple[str, ...]:
+    """The symbols that count layers: L, and L_dec beside it for the decoder of an encoder-decoder."""
+    return ("L", "L_dec") if model.architecture.encoder_decoder else ("L",)
 
 
 def _size_text(size: int | None) -> str:

@@ -118,7 +118,7 @@ def _model_page(library: Library, model: Model) -> ModelPage:
         total=total,
         summands=tuple(_summand_line(wording, part, total) for part in total.summands),
         remarks=tuple(_count_remarks(wording, architecture, counts, total)),
-        heading=wording.say("parameters", "title", total=f"{counts.total:,}"),
+        heading=wording.say("parameters", "title"),
         tensors=tuple(_tensor_lines(architecture)),
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -118,8 +119,27 @@ def test_a_model_that_is_not_there_is_a_404(client: TestClient) -> None:
 
 
 def test_every_family_has_a_page(client: TestClient) -> None:
-    """Odd sizes of every family are read, told and summed without an error."""
+    """Odd sizes of every family, with the first and the last of their settings, are read, told and summed."""
     for case in CASES:
-        page = client.get(f"/models/{imported(client, {'model_type': case.model_type, **case.base})}")
-        assert page.status_code == 200, case.model_type
-        assert f"<code>{case.model_type}</code>" in page.text
+        for which in (0, -1):
+            config = case.config({name: values[which] for name, values in case.settings.items()})
+            page = client.get(f"/models/{imported(client, config)}")
+            assert page.status_code == 200, case.model_type
+            assert f"<code>{case.model_type}</code>" in page.text
+
+
+DATA = Path(__file__).parents[2] / "data"
+RECORDS: list[dict[str, Any]] = [
+    record
+    for name in ("transformers_shapes.json", "published_totals.json")
+    for record in json.loads((DATA / name).read_text(encoding="utf-8"))
+]
+
+
+def test_every_known_config_has_a_page_and_links_to_sheets_that_open(client: TestClient) -> None:
+    """Imported from text: its page, and each sheet that the page offers, answers 200."""
+    for record in RECORDS:
+        page = client.get(f"/models/{imported(client, record['config'])}")
+        assert page.status_code == 200, record["name"]
+        for link in re.findall(r'href="(/sheet?[^"]*)"', page.text.partition('class="read"')[0]):
+            assert client.get(link.replace("&amp;", "&")).status_code == 200, (record["name"], link)
