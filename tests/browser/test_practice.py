@@ -71,6 +71,8 @@ def test_practice_works_with_the_keyboard_alone(page: Page, library: Library) ->
     for text in answers(variant).values():
         page.keyboard.type(text)
         page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.matches('a.term')"):  # a row's name may lead to the glossary
+            page.keyboard.press("Tab")
     page.locator("input[data-blank]").last.focus()
     page.keyboard.press("Enter")
     expect(page.get_by_role("status").first).to_have_text(f"All {len(variant.blanks)} boxes are correct.")
