@@ -98,9 +98,11 @@ def disentangled(config: Config, d_h: int, flags: frozenset[str]) -> ScoreScale:
 def rope_settings(config: Config) -> dict[str, Any]:
     """The config's "rope_scaling" or, as transformers 5 writes it, "rope_parameters"; empty without either.
 
-    Raises ConfigError if it is no object.
+    Phi-3's files state "original_max_position_embeddings" beside them; as in transformers, that is then among them.
+    Raises ConfigError if they are no object.
     """
     settings = config.get("rope_scaling") or config.get("rope_parameters") or {}
     if not isinstance(settings, dict):
         raise ConfigError(_('"rope_scaling" must be a JSON object or null.'))
-    return settings
+    trained_length = config.get("original_max_position_embeddings")
+    return settings | {"original_max_position_embeddings": trained_length} if settings and trained_length else settings

@@ -105,6 +105,10 @@ CASES: dict[str, dict[str, Any]] = {
     "gpt_oss with yarn scaling": {"sliding_window": 7, "rope_parameters": YARN | {"truncate": False}},
     "phi3 with longrope scaling": {"rope_parameters": LONGROPE, "max_position_embeddings": 64},
     "phi3 with longrope scaling, short": {"rope_parameters": LONGROPE | {"original_max_position_embeddings": 32}},
+    "phi3 with longrope scaling, long, as Phi-3's files say it": {
+        "rope_parameters": {name: setting for name, setting in LONGROPE.items() if not name.startswith("original")},
+        "original_max_position_embeddings": 16,
+    },
     "llama with dynamic scaling": {"rope_parameters": DYNAMIC, "max_position_embeddings": 16},
     "deepseek_v2": {"rope_parameters": YARN | {"mscale": 0.7, "mscale_all_dim": 0.7}, **LATENT},
     "deepseek_v2 without a latent for queries": {**LATENT, "q_lora_rank": None},
