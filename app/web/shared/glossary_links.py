@@ -44,14 +44,15 @@ class LinkedSheet:
 def linked_sheet(variant: Variant) -> LinkedSheet:
     """A sheet's sentences from top to bottom; the first place that names a term links to it, and no later one.
 
-    The links open a new tab, so that nothing that is typed on the sheet is lost, with or without a script.
+    The links open a new tab, so that nothing that is typed on the sheet is lost, with or without a script. Those in
+    names of rows are no stops of the Tab key, which leads from box to box.
     """
     text = variant.text
+    sentences = (text.description, text.task, *text.assumptions)
     rows = tuple(row.name for row in variant.rows)
-    texts = (text.description, text.task, *text.assumptions, *rows)
-    linked = _linked_texts(_HashableWording(variant.wording), texts)
-    names = dict(zip((row.key for row in variant.rows), linked[len(texts) - len(rows) :], strict=True))
-    return LinkedSheet(linked[0], linked[1], linked[2 : len(texts) - len(rows)], names)
+    linked = _linked_texts(_HashableWording(variant.wording), sentences, rows)
+    names = dict(zip((row.key for row in variant.rows), linked[len(sentences) :], strict=True))
+    return LinkedSheet(linked[0], linked[1], linked[2 : len(sentences)], names)
 
 
 class _HashableWording:
@@ -68,17 +69,18 @@ class _HashableWording:
 
 
 @lru_cache(300)
-def _linked_texts(wording: _HashableWording, texts: tuple[str, ...]) -> tuple[Markup, ...]:
-    """The texts as HTML; kept, because every page of a sheet says the same."""
-    return tuple(_markup(pieces) for pieces in link_terms(wording.wording, texts))
+def _linked_texts(wording: _HashableWording, sentences: tuple[str, ...], rows: tuple[str, ...]) -> tuple[Markup, ...]:
+    """The sentences, then the names of rows, as HTML; kept, because every page of a sheet says the same."""
+    linked = link_terms(wording.wording, (*sentences, *rows))
+    return tuple(_markup(pieces, tab_stop=index < len(sentences)) for index, pieces in enumerate(linked))
 
 
-def _markup(pieces: Iterable[LinkedText]) -> Markup:
-    """One text as HTML."""
-    link = Markup('<a class="term" href="{}#{}" target="_blank" rel="noopener" title="{}">{}</a>')
-    page, title = url_for("show_glossary"), _("Glossary, in a new tab")
+def _markup(pieces: Iterable[LinkedText], *, tab_stop: bool) -> Markup:
+    """One text as HTML, its links reached by the Tab key or not."""
+    link = Markup('<a class="term" href="{}#{}" tabindex="{}" target="_blank" rel="noopener" title="{}">{}</a>')
+    page, title, order = url_for("show_glossary"), _("Glossary, in a new tab"), 0 if tab_stop else -1
     return Markup("").join(
-        link.format(page, piece.term, title, piece.text) if piece.term else Markup("{}").format(piece.text)
+        link.format(page, piece.term, order, title, piece.text) if piece.term else Markup("{}").format(piece.text)
         for piece in pieces
     )
 
