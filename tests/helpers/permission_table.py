@@ -44,6 +44,7 @@ TABLE: dict[str, Row] = {
     "GET /runs/{run_id}": ALL_404,
     "POST /runs/{run_id}/again": ALL_404,
     "GET /runs/{run_id}/weights.png": ALL_404,
+    "GET /glossary": ALL_200,
     "GET /models": ALL_200,
     "POST /models": ALL_422,
     "GET /models/{key}": ALL_200,
