@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Literal
 
+from app.misconceptions.predictions import expectations
 from app.shapes.parameter_inventory import parameter_inventory
 from app.sheets.library import Library
 from app.sheets.seeds import confusable_misconceptions
 from app.sheets.variant import Variant
 
-FindingKind = Literal["hides", "must-hide", "coincides", "must-coincide", "wording"]
+FindingKind = Literal["hides", "must-hide", "coincides", "must-coincide", "tolerates", "wording"]
 
 
 @dataclass(frozen=True)
@@ -37,14 +38,15 @@ class Finding:
 def findings(library: Library) -> Iterator[Finding]:
     """Every finding about every worksheet, worksheet by worksheet, each with its own model and length.
 
-    For each worksheet: misconceptions that it cannot show or tell apart, symbols of equal size, then words about other
-    models or sizes.
+    For each worksheet: misconceptions that it cannot show or tell apart, symbols of equal size, misconceptions that its
+    tolerance lets pass, then words about other models or sizes.
     """
     for key in library.worksheets:
         variant = library.variant(key)
         messages = (
             *_hidden_misconceptions(library, variant),
             *_equal_sizes(variant),
+            *_tolerated_misconceptions(variant),
             *_foreign_words(library, variant),
         )
         for kind, message in messages:
@@ -95,6 +97,24 @@ def _equal_sizes(variant: Variant) -> Iterator[tuple[FindingKind, str]]:
             kind: FindingKind = "coincides" if {first, second} & {"N", "M"} else "must-coincide"
             words = {"one": first, "other": second, "size": size, "model": variant.model.name}
             yield kind, variant.wording.say("lint", kind, **words)
+
+
+def _tolerated_misconceptions(variant: Variant) -> Iterator[tuple[FindingKind, str]]:
+    """("tolerates", sentence) if the worksheet's tolerance makes every wrong number of some misconceptions right."""
+    tolerance, key = variant.worksheet.tolerance, variant.problem.key
+    tolerated = {
+        f"“{expected.misconception}”"
+        for expected in expectations(variant.problem)
+        if tolerance
+        and expected.wrong_answers
+        and all(
+            blank.field == "count" and abs(number - key[blank]) <= tolerance * key[blank]
+            for blank, number in expected.wrong_answers.items()
+        )
+    }
+    if tolerated:
+        words = {"percent": f"{100 * tolerance:g}", "misconceptions": ", ".join(sorted(tolerated))}
+        yield "tolerates", variant.wording.say("lint", "tolerates", **words)
 
 
 def _foreign_words(library: Library, variant: Variant) -> Iterator[tuple[FindingKind, str]]:

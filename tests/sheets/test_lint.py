@@ -17,6 +17,7 @@ from app.sheets.worksheet_files import load_library
 
 def lint_findings(folder: Path, text: str) -> list[Finding]:
     """What is to be mended in a worksheet of this text, beside the shipped models and wording."""
+    folder.mkdir(exist_ok=True)
     shutil.copytree(PROJECT / "worksheets" / "models", folder / "models")
     shutil.copytree(PROJECT / "worksheets" / "wording", folder / "wording")
     (folder / "mine.toml").write_text(text, encoding="utf-8")
@@ -40,6 +41,14 @@ def test_tokens_as_many_as_a_head_is_wide_are_reported(tmp_path: Path) -> None:
     assert "“transposed-product”" in told[0].message
     assert told[0].kind == "hides"
     assert told[-1].message.startswith("N and d_h are both 128")
+
+
+def test_a_tolerance_that_lets_a_misconception_pass_is_reported(tmp_path: Path) -> None:
+    """A table of 2048 positions, counted by mistake, would be 0.12 % of the parameters of LLaMA 7B."""
+    for tolerance, is_reported in ((0, False), (0.001, False), (0.01, True)):
+        text = sheet(topic="parameter-count", rows=["total"], tolerance=tolerance)
+        reported = [f.message for f in lint_findings(tmp_path / str(tolerance), text) if f.kind == "tolerates"]
+        assert ["positions-are-parameters" in message for message in reported] == [True] * is_reported
 
 
 def test_tokens_a_digit_away_from_one_column_are_reported(tmp_path: Path) -> None:
