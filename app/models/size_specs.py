@@ -41,13 +41,13 @@ from app.translation import gettext as _
 # A spec, or several of which the first whose condition is met counts, by the symbol of the size.
 SizeSpecs = Mapping[str, str | tuple[str, ...]]
 SIZE_NAMES: Mapping[str, str] = {
-    "d": "the width of the model",
-    "H": "the number of attention heads",
-    "L": "the number of layers",
-    "V": "the size of the vocabulary",
-    "d_ff": "the width of the feed-forward block",
+    "d": _("the embedding dimension"),
+    "H": _("the number of attention heads"),
+    "L": _("the number of layers"),
+    "V": _("the vocabulary size"),
+    "d_ff": _("the inner dimension of the feed-forward block"),
 }
-UNIT_NAMES: Mapping[str, str] = {"H": "heads", "H_dec": "decoder heads", "p": "pixels a patch"}
+UNIT_NAMES: Mapping[str, str] = {"H": _("heads"), "H_dec": _("decoder heads"), "p": _("pixels per patch")}
 MAX_BY_SYMBOL: Mapping[str, int] = {"L": MAX_LAYERS, "L_dec": MAX_LAYERS, "L_stored": MAX_LAYERS, "C": MAX_POSITIONS}
 
 

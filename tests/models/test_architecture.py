@@ -235,11 +235,11 @@ def test_a_layer_type_without_scores_is_refused() -> None:
 @pytest.mark.parametrize(
     ("field", "value", "says"),
     [
-        ("hidden_size", None, 'does not state the width of the model: add "hidden_size"'),
-        ("num_attention_heads", None, 'the number of attention heads: add "num_attention_heads"'),
-        ("num_hidden_layers", None, 'the number of layers: add "num_hidden_layers"'),
-        ("vocab_size", None, 'the size of the vocabulary: add "vocab_size"'),
-        ("intermediate_size", None, 'the width of the feed-forward block: add "intermediate_size"'),
+        ("hidden_size", None, 'does not state .* add "hidden_size"'),
+        ("num_attention_heads", None, 'does not state .* add "num_attention_heads"'),
+        ("num_hidden_layers", None, 'does not state .* add "num_hidden_layers"'),
+        ("vocab_size", None, 'does not state .* add "vocab_size"'),
+        ("intermediate_size", None, 'does not state .* add "intermediate_size"'),
         ("hidden_size", "4096", "must be a whole number"),
         ("hidden_size", 4096.0, "must be a whole number"),
         ("hidden_size", -1, "must be a whole number"),
