@@ -18,6 +18,7 @@ from typing import Literal
 from app.grading.grade import MarkKind, Report, nudge
 from app.shapes.consistency import added_back
 from app.shapes.table import MATRIX_FIELDS, Blank, Count, Equation
+from app.shapes.topics import TOPICS
 from app.sheets.formulas import write_formula
 from app.sheets.variant import Variant
 
@@ -234,11 +235,14 @@ class HintWriter:
 def _size_in_words(variant: Variant, symbol: str) -> str:
     """A size as the description of this model names it; empty if no description states it.
 
-    Without grouped queries there is one number of heads, and where values are as wide as keys one head dimension.
+    Without grouped queries there is one number of heads, where values are as wide as keys one head dimension, and where
+    there are two texts N is the encoder's.
     """
     a = variant.architecture
     if symbol in "HG" and a.G == a.H:
         symbol = "heads"
+    elif symbol == "N" and TOPICS[variant.worksheet.topic].reads_two_texts:
+        symbol = "N-encoder"
     elif symbol == "d_v" and a.d_v == a.d_h:
         symbol = "d_h"
     return str(variant.wording.sections["stated-sizes"].get(symbol, ""))

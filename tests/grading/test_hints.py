@@ -17,6 +17,7 @@ from app.misconceptions.predictions import expectations
 from app.models.architecture import TokensError
 from app.settings import PROJECT
 from app.shapes.requirements import TopicError
+from app.shapes.table import MATRIX_FIELDS, Blank
 from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.sheets.worksheet_files import load_library
@@ -210,6 +211,7 @@ def test_no_hint_asks_to_compare_boxes_that_agree_already(sheet: str, wrong: dic
         ("llama-7b", "input.columns", "embedding dimension"),
         ("llama-7b", "input.rows", "number of tokens"),
         ("cross-bart-base", "input.rows", "number of decoder tokens"),
+        ("cross-bart-base", "encoded.rows", "number of encoder tokens"),
         ("letters-llama-7b", "queries.columns", "head dimension"),
         ("columns-qwen3-0.6b", "queries.rows", "head dimension"),
         ("walk-gpt2", "logits.columns", "size of the vocabulary"),
@@ -269,10 +271,20 @@ def all_sheets() -> Iterator[Variant]:
 MADE = list(all_sheets())
 
 
+def boxes_to_equal(variant: Variant, message: str) -> list[Blank]:
+    """The boxes that a hint says another one must equal: their rows' names are unlike on these sheets."""
+    names = {f"the number of {field} of “{row.name}”": Blank(row.key, field) for row in variant.rows
+             for field in MATRIX_FIELDS}  # fmt: skip
+    return [box for name, box in names.items() if name in message.partition(" must equal ")[2]]
+
+
 @settings(max_examples=300, deadline=None)
 @given(st.data())
 def test_whatever_is_typed_no_hint_tells(data: st.DataObject) -> None:
-    """Numbers that are right somewhere on the sheet, in any box: hints without a digit, none where all is right."""
+    """Numbers that are right somewhere on the sheet, in any box: hints without a digit, none where all is right.
+
+    A box that another one must equal is always right.
+    """
     variant = data.draw(st.sampled_from(MADE))
     sizes = st.sampled_from(sorted({*map(str, variant.key.values()), "1", "31", "what?"}))
     report = grade(
@@ -282,3 +294,5 @@ def test_whatever_is_typed_no_hint_tells(data: st.DataObject) -> None:
         assert (found is None) == (not report.has_readable_answer or report.right == report.out_of)
         assert found is None or not re.search(r"\d", found.message)
         assert found is None or set(found.boxes) <= set(variant.blanks)
+        for box in boxes_to_equal(variant, found.message if found else ""):
+            assert report.marks[box].kind == "right"
