@@ -142,7 +142,7 @@ def mismatch_captions(shapes: TypedShapes, plan: FigurePlan) -> Iterator[str]:
 
 
 def _mismatch_caption(shapes: TypedShapes, mismatch: DimensionMismatch) -> str:
-    """Why two sides must be equal: 'S = Q · Kᵀ, so Q and K must have the same number of columns: yours have …'.
+    """Why two sides must be equal: 'S = Q · Kᵀ, so Q and K must have the same number of columns: here …'.
 
     Fields are named as on the sheet.
     """
@@ -169,16 +169,16 @@ def _part_caption(shapes: TypedShapes, mismatch: PartMismatch) -> str:
         axis=_axis(shapes, blanks[0]),
         letters=letters,
         lengths=lengths,
-        widths=", ".join(widths),
+        widths=" and ".join(widths),
         heads=shapes.heads_label(blanks[0].tensor) if widths else "",
     )
 
 
 def _head_width(shapes: TypedShapes, blank: Blank) -> str:
-    """The width of one head, worked out: 'K: 2048/8 = 256'."""
+    """The width of one head, worked out: 'K has 2048/8 = 256'."""
     quotient = f"{shapes.label(blank)}/{shapes.heads_label(blank.tensor)}"
     label = head_label(shapes, blank.tensor)[0]
-    return f"{shapes.letter(blank.tensor)}: {quotient}" + (f" = {label}" if label != quotient else "")
+    return f"{shapes.letter(blank.tensor)} has {quotient}" + (f" = {label}" if label != quotient else "")
 
 
 def _axis(shapes: TypedShapes, blank: Blank) -> str:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from app.figures.figures import Sign, Sketch
-from app.figures.pen import CORNER_PX, PULLED_PX, Pen, place, pulled_out
+from app.figures.pen import CORNER_PX, PULLED_PX, Pen, corner_arcs, place, pulled_out
 from app.figures.plans import FigurePlan, Layout
 from app.shapes.table import Blank
 
@@ -51,7 +51,7 @@ def _product(pen: Pen, plan: FigurePlan, sketch: Sketch) -> None:
     if any({rows, columns} <= set(blanks) for blanks in equation.blanks(plan.results[0]).values()):
         lengths, ids = pen.shapes.lengths, pen.shapes.compared
         known = rows in lengths and columns in lengths
-        sketch.arcs += pen.arcs(left, above, (ids[columns], ids[rows]) if known else (None, None))
+        sketch.arcs += corner_arcs(left, above, (ids[columns], ids[rows]) if known else (None, None))
 
 
 def _results(pen: Pen, plan: FigurePlan, sketch: Sketch, x: float) -> None:
@@ -93,7 +93,7 @@ def _head_scores(pen: Pen, plan: FigurePlan, sketch: Sketch) -> None:
     place(sketch, keys, pen.edges(keys, "over", "top"))
     place(sketch, key, (pen.head_edge(key, "over"),))
     sketch.pulled += [pulled_out(queries, query), pulled_out(keys, key)]
-    sketch.arcs += pen.arcs(query, key, (pen.shapes.head_width("queries"), pen.shapes.head_width("keys")))
+    sketch.arcs += corner_arcs(query, key, (pen.shapes.head_width("queries"), pen.shapes.head_width("keys")))
     softmax = replace(plan, results=plan.results[1:])
     scores = pen.box(plan.results[0], x, 0.0)
     place(sketch, scores, pen.edges(scores, "right", "bottom"))
@@ -115,7 +115,7 @@ def _head_context(pen: Pen, plan: FigurePlan, sketch: Sketch) -> None:
     sketch.pulled.append(pulled_out(values, value))
     lengths = pen.shapes.lengths
     inner = (lengths.get(Blank("weights", "columns")), lengths.get(Blank("values", "rows")))
-    sketch.arcs += pen.arcs(weights, value, inner)
+    sketch.arcs += corner_arcs(weights, value, inner)
     end = max(context.x + context.width, sketch.edges[-1].text_box[0] + sketch.edges[-1].text_box[2])
     sketch.signs.append(Sign("→", end + SIGN_PX, context.center[1]))
     whole = pen.with_last_head(pen.box("context", end + 2 * SIGN_PX, 0.0))

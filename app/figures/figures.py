@@ -93,7 +93,7 @@ class Box:
         """Whether the letter fits inside; if not, it stands beside a label instead."""
         base, _, subscript = self.letter.partition("_")
         width = 9 * len(base) + 7 * base.count("W") + 7 * len(subscript) + 7 * self.transposed
-        return self.height >= 15 and self.width >= 6 + width
+        return self.height >= 17 and self.width >= 6 + width
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from app.figures.captions import axis_name, edge_kind, head_label
-from app.figures.figures import Arc, Box, Edge, EdgeSide, Outline, Point, Polygon, Sketch, with_room
+from app.figures.figures import Arc, Box, Edge, EdgeKind, EdgeSide, Outline, Point, Polygon, Sketch, with_room
 from app.figures.mask import masked_areas
 from app.figures.scale import MatrixSizes
 from app.figures.typed_shapes import TypedShapes
@@ -25,6 +25,7 @@ class Pen:
 
     shapes: TypedShapes
     sizes: MatrixSizes
+    sides: dict[Blank, tuple[str, EdgeKind, str]] = field(default_factory=dict)  # label, colour and name of those drawn
 
     def box(self, tensor: str, x: float, y: float, *, transposed: bool = False) -> Box:
         """A matrix with its upper left corner at (x, y), width and height exchanged if it is drawn transposed.
@@ -114,25 +115,6 @@ class Pen:
             if width:
                 yield Outline(box.x, box.y, width, height)
 
-    def arcs(self, left: Box, above: Box, inner: tuple[int | Fraction | None, int | Fraction | None]) -> Iterator[Arc]:
-        """One arc at the corner of a product if its inner lengths are equal, two that miss if not.
-
-        `inner` are the left operand's columns and the rows of the operand above; there is no arc if one is unknown.
-        """
-        columns, rows = inner
-        if columns is None or rows is None:
-            return
-        pivot = (above.x - CORNER_PX / 2, left.y - CORNER_PX / 2)
-        inner_radius = left.width + CORNER_PX / 2
-        if columns == rows:
-            yield _arc(pivot, inner_radius, 180, 90, mismatch=False)
-            return
-        # From either end towards the other, with two radii, so that they pass each other and do not meet.
-        yield _arc(pivot, inner_radius, 180, 118, mismatch=True)
-        outer_radius, room = above.height + CORNER_PX / 2, left.width + 30.0
-        reach = min(62.0, math.degrees(math.asin(min(1.0, room / outer_radius))))  # no further left than the figure
-        yield _arc(pivot, outer_radius, 90, 90 + reach, mismatch=True)
-
     def _blanks(self, box: Box) -> tuple[Blank, Blank]:
         """Which blanks the vertical and the horizontal side of a box have their lengths from."""
         rows, columns = Blank(box.tensor, "rows"), Blank(box.tensor, "columns")
@@ -140,8 +122,10 @@ class Pen:
 
     def _edge(self, blank: Blank, side: EdgeSide, box: Box) -> Edge:
         """An edge with its label, colour and name."""
-        label, kind = self.shapes.label(blank), edge_kind(self.shapes, blank)
-        return Edge(blank, side, *_ends(box, side), label, kind, axis_name(self.shapes, blank))
+        if blank not in self.sides:
+            named = (self.shapes.label(blank), edge_kind(self.shapes, blank), axis_name(self.shapes, blank))
+            self.sides[blank] = named
+        return Edge(blank, side, *_ends(box, side), *self.sides[blank])
 
     def _groups(self, box: Box, heads: int) -> Iterator[Polygon]:
         """Every second key/value head, or group of query heads that share one; none if heads share nothing."""
@@ -192,6 +176,26 @@ def pulled_out(whole: Box, head: Box) -> Polygon:
     if head.x >= whole.x + whole.width:
         return ((x + width, y), (head.x, head.y), (head.x, head.y + head.height), (x + width, y + height))
     return ((x, y + height), (head.x, head.y), (head.x + head.width, head.y), (x + width, y + height))
+
+
+def corner_arcs(left: Box, above: Box, inner: tuple[int | Fraction | None, int | Fraction | None]) -> Iterator[Arc]:
+    """One arc at the corner of a product if its inner lengths are equal, two that miss if not.
+
+    `inner` are the left operand's columns and the rows of the operand above; there is no arc if one is unknown.
+    """
+    columns, rows = inner
+    if columns is None or rows is None:
+        return
+    pivot = (above.x - CORNER_PX / 2, left.y - CORNER_PX / 2)
+    inner_radius = left.width + CORNER_PX / 2
+    if columns == rows:
+        yield _arc(pivot, inner_radius, 180, 90, mismatch=False)
+        return
+    # From either end towards the other, with two radii, so that they pass each other and do not meet.
+    yield _arc(pivot, inner_radius, 180, 118, mismatch=True)
+    outer_radius, room = above.height + CORNER_PX / 2, left.width + 30.0
+    reach = min(62.0, math.degrees(math.asin(min(1.0, room / outer_radius))))  # no further left than the figure
+    yield _arc(pivot, outer_radius, 90, 90 + reach, mismatch=True)
 
 
 def place(sketch: Sketch, box: Box, edges: Iterator[Edge] | tuple[Edge, ...] = ()) -> Box:
