@@ -7,6 +7,7 @@ with those tensors in place of the random ones.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from app.forward.program import has_latent_attention, norms_all_heads_together, 
 from app.forward.run import execute
 from app.models.architecture import Architecture
 from app.models.read_config import build_architecture
+from app.settings import PROJECT
 
 LAYER = "attention-layer"
 N = 24
@@ -149,6 +151,16 @@ CASES: dict[str, dict[str, Any]] = {
     "bart": {},
     "mbart": {},
 }
+# Models of the library, and how their config.json is made small.
+PUBLISHED = ("deepseek-v2-lite", "gemma-2-2b", "gpt-oss-20b", "llama-3.2-1b", "olmo-2-7b", "phi-3.5-mini", "t5-small")
+FEWER = {
+    **dict.fromkeys(("num_hidden_layers", "num_layers", "num_decoder_layers"), 2),
+    **dict.fromkeys(("intermediate_size", "d_ff", "moe_intermediate_size"), 24),
+    **dict.fromkeys(("num_local_experts", "n_routed_experts"), 4),
+    **dict.fromkeys(("num_experts_per_tok", "experts_per_token"), 2),
+    **dict.fromkeys(("bos_token_id", "eos_token_id", "decoder_start_token_id", "n_group", "topk_group"), 1),
+    "vocab_size": WORDS,
+}
 NAMES = {
     "q": ("q_proj", "query", "q_lin", "q"),
     "k": ("k_proj", "key", "k_lin", "k"),
@@ -171,25 +183,32 @@ class Observed:
 
 def tiny_model(case: str, fields: Mapping[str, Any]) -> tuple[Any, Any]:
     """A model of the case's family from transformers, all its parameters random, and its config."""
-    from transformers import AutoConfig, AutoModel
+    from transformers import AutoConfig
 
     kind = case.split()[0]
     known = AutoConfig.for_model(kind).to_dict()
     sizes = {name: size for name, size in SIZES.items() if name in known or name == "pad_token_id"}
     config = AutoConfig.for_model(kind, **(sizes | dict(fields)))
+    return random_model(kind, config, 0.25), config
+
+
+def random_model(kind: str, config: Any, spread: float) -> Any:
+    """The model of a config, eager and in float32; its parameters are drawn with that standard deviation."""
+    from transformers import AutoModel
+
     torch.manual_seed(1)
     if kind == "mllama_text_model":
         from transformers import MllamaTextModel
 
         config._attn_implementation = "eager"
-        model: Any = MllamaTextModel(config)  # type: ignore[arg-type]
+        model: Any = MllamaTextModel(config)
     else:
         model = AutoModel.from_config(config, attn_implementation="eager")  # type: ignore[no-untyped-call]
     model = model.eval().float()
     with torch.no_grad():
         for name, parameter in model.named_parameters():
-            torch.nn.init.normal_(parameter, 1.0 if "norm" in name.lower() and "weight" in name else 0.0, 0.25)
-    return model, config
+            torch.nn.init.normal_(parameter, 1.0 if "norm" in name.lower() and "weight" in name else 0.0, spread)
+    return model
 
 
 def linear(attention: dict[str, Any], role: str) -> Any:
@@ -323,6 +342,23 @@ def test_a_layer_and_its_heads_are_the_attention_of_transformers(case: str) -> N
         torch.testing.assert_close(own["A"], layer["A"][head], rtol=1e-4, atol=1e-5)
         total += own["O"]
     assert relative_error(total, observed.output) < MAX_ERROR
+
+
+@pytest.mark.parametrize("key", PUBLISHED)
+def test_a_published_config_is_read_as_transformers_reads_it(key: str) -> None:
+    """The library's config.json as it is, with fewer layers and heads: its own heads, scaling, windows and biases."""
+    from transformers import AutoConfig
+
+    raw = json.loads((PROJECT / "worksheets" / "models" / f"{key}.json").read_text(encoding="utf-8"))["config"]
+    whole = build_architecture(raw)
+    small = {**raw, **{name: size for name, size in FEWER.items() if raw.get(name) is not None}}
+    small |= {name: 4 * whole.d_h for name in ("hidden_size", "n_embd", "d_model") if name in raw}
+    small |= {name: 4 for name in HEADS if name in raw} | {"pad_token_id": 1}
+    small |= {"num_key_value_heads": 4 if whole.G == whole.H else 2} if "num_key_value_heads" in raw else {}
+    small = {name: setting for name, setting in small.items() if name != "layer_types"}
+    a = build_architecture(small)
+    observed = observe(a.family, random_model(a.family, AutoConfig.for_model(**small), 0.05), a)
+    assert relative_error(execute(program(a, N, topic=LAYER), observed.tensors).variables["O"], observed.output) < 1e-4
 
 
 def tensors_of_head(tensors: dict[str, torch.Tensor], a: Architecture, head: int) -> dict[str, torch.Tensor]:
