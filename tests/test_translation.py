@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from string import Formatter
 
@@ -13,7 +16,8 @@ from babel.messages.pofile import read_po
 from app.settings import PROJECT
 from app.translation import gettext, ngettext
 from app.web.shared.templating import template_environment
-from tests.helpers.template_text import unmarked_texts
+from tests.helpers.source_code import app_modules
+from tests.helpers.template_text import TRANSLATION_CALLS, unmarked_texts
 
 TEMPLATES = sorted(path.relative_to(PROJECT / "templates").as_posix() for path in PROJECT.glob("templates/**/*.html"))
 
@@ -39,6 +43,34 @@ def test_every_sentence_of_a_template_is_marked() -> None:
     """No visible text and no title, label or placeholder stands outside a translation call."""
     texts = {name: unmarked_texts((PROJECT / "templates" / name).read_text(encoding="utf-8")) for name in TEMPLATES}
     assert {name: found for name, found in texts.items() if found} == {}
+
+
+# Errors whose sentence somebody reads, on a page, in the terminal or from the API.
+SHOWN_ERRORS = {"WorksheetError", "TokensError", "TopicError", "ConfigError", "AnswersError", "SeedError",
+                "HandoutError", "RosterError", "HubError", "ForwardError", "InputError", "HTTPException"}  # fmt: skip
+
+
+def unmarked_constants(node: ast.AST) -> Iterator[str]:
+    """The texts of at least three words in an expression that are in no translation call."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in TRANSLATION_CALLS:
+        return
+    if isinstance(node, ast.Constant) and isinstance(node.value, str) and re.search(r"\S \S+ \S", node.value):
+        yield node.value
+    for child in ast.iter_child_nodes(node):
+        yield from unmarked_constants(child)
+
+
+def test_every_refusal_is_marked() -> None:
+    """The sentence of an error that people read is in a translation call, or in the wording of sheets."""
+    raised = [
+        (module, node.exc)
+        for module, tree in app_modules().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call) and isinstance(node.exc.func, ast.Name)
+    ]
+    shown = [(module, error) for module, error in raised if ast.unparse(error.func) in SHOWN_ERRORS]
+    assert len(shown) > 50
+    assert [(module, text) for module, error in shown for text in unmarked_constants(error)] == []
 
 
 @pytest.mark.parametrize(
