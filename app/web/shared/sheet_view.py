@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated
@@ -110,9 +111,13 @@ def has_readable_answer(variant: Variant, answers: Mapping[str, str]) -> bool:
 
 
 def hint_letters(variant: Variant) -> tuple[str, ...]:
-    """The letters and symbols that hints write as mathematics: ('X', 'W_Q', 'd_h'); not "A", which is a word too."""
-    symbols = variant.reader.written_symbols
-    return tuple(letter for letter in (*variant.letters.values(), *symbols) if letter not in ("", "A", "a"))
+    """The letters and symbols that hints write as mathematics: ('X', 'W_Q', 'd_h').
+
+    Not those that are words too: "A", and names from code such as "scores" and "out".
+    """
+    letters = (*variant.letters.values(), *variant.reader.written_symbols)
+    is_word = re.compile("[Aa]|[a-z]{3,}|").fullmatch
+    return tuple(letter for letter in letters if not is_word(letter))
 
 
 def run_button(variant: Variant) -> str:

@@ -127,7 +127,7 @@ def expression(text: str, known: Collection[str] | None = None) -> Markup:
 
     In a sentence only the `known` symbols are taken for such.
     """
-    pieces = re.split(r"([A-Za-zθ][\w']*)", text)
+    pieces = re.split(r"((?<![\w’])[A-Za-zθ][\w']*)", text)  # not the s of "model’s"
     return Markup("").join(_symbol(piece) if known is None or piece in known else escape(piece) for piece in pieces)
 
 

@@ -1,0 +1,26 @@
+"""Formulas and symbols as mathematics in HTML."""
+
+from __future__ import annotations
+
+from app.sheets.formulas import formula_pieces
+from app.sheets.library import Library
+from app.web.shared.sheet_view import hint_letters
+from app.web.shared.templating import expression, formula
+
+
+def test_a_formula_has_its_symbols_in_italics_and_its_functions_upright(library: Library) -> None:
+    """Primes, subscripts and the raised T of a transposed matrix are set as on paper."""
+    walk, head = library.variant("walk-llama-3.2-1b"), library.variant("letters-llama-7b")
+    assert formula(formula_pieces(walk, "gate")) == "<i>R′</i> · <i>W</i><sub>gate</sub>"
+    assert formula(formula_pieces(head, "scores")) == "<i>Q</i> · <i>K</i><sup>T</sup>"
+    assert formula(formula_pieces(head, "weights")).startswith("softmax(<i>S</i>/√<i>d</i><sub>h</sub> + mask)")
+
+
+def test_a_hint_sets_letters_and_no_words_as_mathematics(library: Library) -> None:
+    """Neither the article A, nor words that code uses as names, nor the s of a genitive."""
+    known = {key: hint_letters(library.variant(key)) for key in ("decode-gpt2", "columns-qwen3-0.6b")}
+    assert "s" in known["decode-gpt2"]
+    assert expression("A model’s s", known["decode-gpt2"]) == "A model’s <i>s</i>"
+    assert (
+        expression("What comes out: scores of q", known["columns-qwen3-0.6b"]) == "What comes out: scores of <i>q</i>"
+    )
