@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from app.sheets.formulas import formula_pieces
 from app.sheets.library import Library
 from app.web.shared.sheet_view import hint_letters
@@ -18,9 +20,8 @@ def test_a_formula_has_its_symbols_in_italics_and_its_functions_upright(library:
 
 def test_a_hint_sets_letters_and_no_words_as_mathematics(library: Library) -> None:
     """Neither the article A, nor words that code uses as names, nor the s of a genitive."""
-    known = {key: hint_letters(library.variant(key)) for key in ("decode-gpt2", "columns-qwen3-0.6b")}
-    assert "s" in known["decode-gpt2"]
-    assert expression("A model’s s", known["decode-gpt2"]) == "A model’s <i>s</i>"
-    assert (
-        expression("What comes out: scores of q", known["columns-qwen3-0.6b"]) == "What comes out: scores of <i>q</i>"
-    )
+    decode, head = library.variant("decode-gpt2"), library.variant("columns-qwen3-0.6b")
+    in_code = replace(head, worksheet=replace(head.worksheet, notation="framework"))
+    assert "s" in hint_letters(decode)
+    assert expression("A model’s s", hint_letters(decode)) == "A model’s <i>s</i>"
+    assert expression("What comes out: scores of q", hint_letters(in_code)) == "What comes out: scores of <i>q</i>"
