@@ -15,7 +15,7 @@ from app.algebra.expression import Expression, ExpressionError
 from app.algebra.parser import CannotReadError, ExpressionParser, Unreadable
 from app.sheets.answer_tokens import MAX_VALUE, answer_tokens, number_value, tidy_answer
 
-MAX_CHARACTERS = 1000  # the parameters of a whole model, as a sum of products, are up to 600
+MAX_CHARACTERS = 2000  # the parameters of a mixture of experts, as a sum of products, are up to 1,100
 MAX_TERMS, MAX_DEGREE = 50, 50
 _ONE = Expression.number(1)
 

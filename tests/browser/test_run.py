@@ -16,7 +16,7 @@ def start(page: Page, answers: dict[str, str]) -> None:
 def test_an_untried_sheet_is_not_given_away(page: Page) -> None:
     """With nothing filled in the button asks for an attempt first, and shows no shape."""
     start(page, {})
-    expect(page.locator("#run")).to_contain_text("Write what you expect")
+    expect(page.locator("#run")).to_contain_text("Fill in at least one row first")
     expect(page.locator("table.compared")).to_have_count(0)
 
 
@@ -44,7 +44,7 @@ def test_torch_shapes_stand_beside_the_answers(page: Page) -> None:
         "agree on every shape",
         "float32",
         "ms",
-        "Memory at most",
+        "Peak memory",
         "S = Q @ K.T  # (100, 100)",
     ):
         expect(report).to_contain_text(said)
@@ -73,7 +73,7 @@ def test_the_picture_is_empty_above_the_diagonal(page: Page) -> None:
 def test_a_run_can_be_left_and_found_again(page: Page) -> None:
     """The run has an address of its own that shows it later, with what was typed."""
     start(page, {"queries.rows": "99"})
-    page.get_by_role("link", name="This run has a page of its own").click()
+    page.get_by_role("link", name="come back to this run").click()
     expect(page.locator("table.compared")).to_be_visible(timeout=60_000)
     page.reload()
     expect(page.locator("table.compared")).to_contain_text("99")
@@ -98,7 +98,7 @@ def test_a_grouped_head_reads_its_own_key_value_head(page: Page) -> None:
     page.locator("#run summary").click()
     page.locator("#run").get_by_label("Query head").fill("9")
     page.locator("#run").get_by_role("button", name="Run").click()
-    expect(page.locator("#run")).to_contain_text("Query head 9 reads key/value head 1", timeout=60_000)
+    expect(page.locator("#run")).to_contain_text("Query head 9 uses key/value head 1", timeout=60_000)
 
 
 def test_a_transposed_sheet_stands_beside_torchs_own_shapes(page: Page) -> None:
@@ -110,4 +110,4 @@ def test_a_transposed_sheet_stands_beside_torchs_own_shapes(page: Page) -> None:
     assert queries.locator("code").inner_text() == "(45, 128)"
     assert queries.locator(".same").all_inner_texts() == ["128", "45"]
     assert page.locator("table.compared tr", has_text="Keys").locator(".other").count() == 1
-    expect(page.locator("#run")).to_contain_text("the other way round from this sheet")
+    expect(page.locator("#run")).to_contain_text("transposed compared with this sheet")

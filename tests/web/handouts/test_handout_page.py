@@ -72,7 +72,7 @@ def test_a_script_gets_the_pages_alone(client: TestClient) -> None:
         ("sheets=many", 422, "“Number of sheets” must be a whole number from 1 to 5,000, not “many”."),
         ("sheets=0", 422, "from 1 to 5,000"),
         ("decoded=many", 422, "“Decoder tokens” must be a whole number from 0"),
-        ("decoded=9", 422, "has no encoder and decoder: it reads one text, so leave decoder tokens out."),
+        ("decoded=9", 422, "is not an encoder-decoder model"),
         ("worksheet=cross-bart-base&decoded=0", 422, "Decoder tokens must be a whole number from 1 to"),
         ("worksheet=nope", 404, "There is no worksheet “nope”"),
         ("model=nope", 404, "There is no model “nope”"),

@@ -61,7 +61,7 @@ def test_a_locked_database_is_told_and_the_same_request_works_later(sat: Sat, ve
     other.execute("BEGIN EXCLUSIVE")
     refused = sat.browser.post(f"{sat.path}/{verb}", data=FORM)
     assert (refused.status_code, refused.headers["retry-after"]) == (503, "2")
-    assert "Nothing typed is lost: try again" in refused.text
+    assert "Nothing you typed is lost" in refused.text
     other.execute("ROLLBACK")
     other.close()
     assert (sat.stored_drafts(), sat.attempts()) == ([], 0)
