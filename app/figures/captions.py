@@ -118,7 +118,8 @@ def captions(shapes: TypedShapes, plan: FigurePlan) -> Iterator[str]:
         if query_heads == key_heads:
             yield wording.say("captions", "own-keys")
         elif variant.worksheet.answers != "letters":
-            yield wording.say("captions", "shared-keys", query_heads=query_heads // key_heads)
+            form = "shared-keys" if key_heads > 1 else "shared-by-all"
+            yield wording.say("captions", form, query_heads=query_heads // key_heads)
 
 
 def _mask_captions(shapes: TypedShapes) -> Iterator[str]:

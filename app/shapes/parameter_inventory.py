@@ -87,7 +87,8 @@ def _attention(a: Architecture, layer: Mapping[str, ParameterSpecs]) -> Iterator
     if "r_kv" in a.all_sizes:
         yield from _latent_attention(a)
     else:
-        yield Fact({"": "no-biases", "qkvo": "all-biases"}.get(a.biases, "some-biases"), _bias_names(a.biases))
+        some = "one-bias" if len(a.biases) == 1 else "some-biases"
+        yield Fact({"": "no-biases", "qkvo": "all-biases"}.get(a.biases, some), _bias_names(a.biases))
         norms = [spec for spec in layer["attention"] if spec.bucket == "attention_norms"]
         if norms:
             sides = {side: _total(a, [s for s in norms if f"{side}_" in s.name]) for side in ("q", "k")}

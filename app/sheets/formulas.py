@@ -15,6 +15,7 @@ from app.sheets.variant import Variant
 
 _NAME = re.compile(r"\{([\w-]+)\}")
 _PRODUCT = re.compile(r"\{\w+\}ᵀ?(?: · \{\w+\}ᵀ?)+")
+_SUM_OF_SIZES = re.compile(r"\(\{(d_\w+)\} \+ \{(d_\w+)\}\)")
 _BESIDE_OR_BELOW = str.maketrans(",;", ";,")
 
 
@@ -32,7 +33,7 @@ def formula_pieces(variant: Variant, key: str) -> tuple[FormulaPiece, ...]:
     """
     entry = variant.table.asked.get(key) or variant.table[key]
     if isinstance(entry, Count):
-        return tuple(_pieces(variant, entry.formula))
+        return tuple(_pieces(variant, _with_alike_sizes_added(variant, entry.formula)))
     if entry.equation is None:
         return ()
     formula = _with_phrases(variant, entry.equation.formula)
@@ -44,6 +45,19 @@ def formula_pieces(variant: Variant, key: str) -> tuple[FormulaPiece, ...]:
 def write_formula(variant: Variant, key: str) -> str:
     """The same as one text: "Q · Kᵀ"."""
     return "".join(piece.text for piece in formula_pieces(variant, key))
+
+
+def _with_alike_sizes_added(variant: Variant, formula: str) -> str:
+    """A sum of two sizes as twice the first where the notation calls both the same.
+
+    Example: where d_h and d_v are both d_head, "{L} · ({d_h} + {d_v})" becomes "{L} · 2 · {d_h}".
+    """
+
+    def added(match: re.Match[str]) -> str:
+        first, second = (variant.notation.symbol(name) for name in match.groups())
+        return f"2 · {{{match[1]}}}" if first == second else match[0]
+
+    return _SUM_OF_SIZES.sub(added, formula)
 
 
 def _pieces(variant: Variant, formula: str) -> Iterator[FormulaPiece]:

@@ -118,8 +118,8 @@ def attention_by_hand(a: Architecture, facts: dict[str, Fact]) -> int:
     total = sinks + a.d * (q + k + v + o)
     if "all-biases" in facts:
         total += q + k + v + a.d
-    if "some-biases" in facts:
-        which = facts["some-biases"].words["which"]
+    if biased := facts.get("some-biases") or facts.get("one-bias"):
+        which = biased.words["which"]
         assert isinstance(which, tuple)
         total += sum({"q": q, "k": k, "v": v, "o": a.d}[projection.key[-1]] for projection in which)
     if norms := facts.get("qk-norms") or facts.get("qk-norms-biases"):
