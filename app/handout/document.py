@@ -101,6 +101,7 @@ def _labels() -> dict[str, str]:
         "rows": _("Rows"),
         "columns": _("Columns"),
         "count": _("Count"),
+        "parameters": _("Parameters"),
         "sheet": _("Sheet"),
         "page": _("page {number} of {count}"),
         "back": _("back"),

@@ -114,11 +114,10 @@ def _added_up(key: str, rows: Sequence[Count], times: Expression | None = None) 
 def _summands_in_words(specs: ParameterSpecs) -> str:
     """What a part is the sum of, as a formula of phrases: '{matrices} + {biases}', '{scales} + {biases}'."""
     attention = specs[0].bucket == "attention" and not any("kv_a_proj" in spec.name for spec in specs)
+    matrices = sum(spec.bucket != "embedding" and not _is_vector(spec) for spec in specs)
     names = {
         "tables": any(spec.bucket == "embedding" for spec in specs),
-        "attention-matrices" if attention else "matrices": any(
-            spec.bucket != "embedding" and not _is_vector(spec) for spec in specs
-        ),
+        "attention-matrices" if attention else "matrix" if matrices == 1 else "matrices": matrices > 0,
         "scales": any(_is_vector(spec) and spec.name.endswith("weight") for spec in specs),
         "biases": any(_is_vector(spec) and not spec.name.endswith("weight") for spec in specs),
     }
