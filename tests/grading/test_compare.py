@@ -92,7 +92,7 @@ def test_follow_through_and_diagnosis_take_rounded_counts_too(library: Library) 
 def test_a_sheet_says_how_far_counts_may_be_rounded(library: Library) -> None:
     """The task names the tolerance, and rounded bytes where bytes are asked; sheets of shapes say nothing of it."""
     counting, costs, head = (library.variant(key) for key in ("count-llama-7b", "costs-llama-7b", "llama-7b"))
-    assert "within 2.5 %" in with_tolerance(counting, 0.025).text.task
+    assert "within 2.5%" in with_tolerance(counting, 0.025).text.task
     assert "within" not in counting.text.task
     assert "GB" in costs.text.task
     assert "GB" not in counting.text.task
