@@ -7,9 +7,9 @@ BIN := .venv/bin
 serve: install
 	@$(BIN)/attention-shapes serve
 
-# Two or three processes; all that needs a browser stays in one, which begins with it.
+# Three processes, also on two cores, since browser tests wait a lot; these stay in one process, which begins with them.
 test: .venv/dev
-	$(BIN)/python -m pytest -n logical --maxprocesses 3 --dist loadgroup --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder
 
 check: .venv/dev
 	$(BIN)/ruff check .
