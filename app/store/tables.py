@@ -64,6 +64,7 @@ practice_drafts = Table(
     Column("answers", JSON, nullable=False),  # texts as typed, by blank
     Column("version", BigInteger, nullable=False),  # the browser's clock: an older save never overwrites a newer one
     Column("saved_at", DateTime(timezone=True), nullable=False),
+    Column("stamps", JSON),  # by blank: which page typed it, and the number of that page's save
 )
 
 practice_attempts = Table(
@@ -88,6 +89,10 @@ runs = Table(
     Column("result", JSON),  # null until the run has finished
     Column("problem", String(500)),  # the sentence shown in place of a result
     Column("created_at", DateTime(timezone=True), nullable=False),
+    Column("activity_id", ForeignKey("activities.id", ondelete="CASCADE"), index=True),  # null in practice
+    Column(
+        "frozen", JSON
+    ),  # the worksheet and model that were run, as they were then; null in runs of earlier versions
 )
 
 models = Table(
@@ -98,6 +103,7 @@ models = Table(
     Column("config", Text, nullable=False),  # JSON with sorted keys and in ASCII, as it was hashed
     Column("source", String(200), nullable=False),  # pasted, file, or the model's name on the Hub
     Column("created_at", DateTime(timezone=True), nullable=False),
+    Column("used_at", UtcDateTime),  # to the day; null where it was only imported
 )
 
 # People
@@ -180,6 +186,7 @@ students = Table(
     Column("resume_hash", String(64), unique=True),
     Column("joined_at", UtcDateTime),  # null until somebody has claimed the name
     Column("created_at", UtcDateTime, nullable=False),
+    Column("import_key", String(32)),  # of the roster import that added the name, which can be undone
     UniqueConstraint("course_id", "roster_key"),
 )
 
@@ -200,10 +207,21 @@ activities = Table(
     Column("title", String(200), nullable=False),
     Column("day", Date),
     Column("join_code", String(12), nullable=False, unique=True),
-    Column("state", String(10), nullable=False),  # draft, open or closed; the times below narrow "open"
+    Column("state", String(10), nullable=False),  # draft or open; the times below narrow "open"
     Column("policies", JSON, nullable=False),  # see activities.Policies
     Column("opens_at", UtcDateTime),
-    Column("closes_at", UtcDateTime),
+    Column("closes_at", UtcDateTime),  # the Close button sets it to now
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("answers_shown_at", UtcDateTime),  # when students could first see the answers: later attempts are late
+    Column("drafts_taken_at", UtcDateTime),  # when drafts were taken in as attempts after closing; null before
+)
+
+snapshots = Table(  # what revisions refer to, each text once: wordings, and models with their configs
+    "snapshots",
+    metadata,
+    Column("hash", String(64), primary_key=True),  # SHA-256 of the content
+    Column("kind", String(20), nullable=False),  # wording or model
+    Column("content", Text, nullable=False),
     Column("created_at", UtcDateTime, nullable=False),
 )
 
@@ -239,6 +257,7 @@ class_drafts = Table(
     Column("version", BigInteger, nullable=False),
     Column("variant", JSON, nullable=False),  # model, tokens, decoder_tokens
     Column("saved_at", UtcDateTime, nullable=False),
+    Column("stamps", JSON),  # by blank: which page typed it, and the number of that page's save
 )
 
 class_attempts = Table(
@@ -260,6 +279,10 @@ class_attempts = Table(
     Column("handed_in", Boolean, nullable=False),  # then it is a submission
     Column("created_at", UtcDateTime, nullable=False),
     Column("marked_by", String(120)),  # sheet key of the definition that gave the marks; null where it is not known
+    Column("taken_in", Boolean, nullable=False, default=False),  # a draft that was taken in at closing
+    Column(
+        "late", Boolean, nullable=False, default=False
+    ),  # made in the late window, or after the answers had been shown
     UniqueConstraint("student_id", "client_id"),
 )
 Index(None, class_attempts.c.activity_id, class_attempts.c.student_id)
@@ -277,6 +300,35 @@ ticket_answers = Table(
     Column("follow_up", Boolean, nullable=False),
     Column("hidden", Boolean, nullable=False),
     sqlite_with_rowid=False,  # a hidden row number would keep the order
+)
+
+sealed_tickets = Table(
+    "sealed_tickets",
+    metadata,
+    Column("id", String(64), primary_key=True),  # random
+    Column("activity_id", ForeignKey("activities.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("sealed", Text, nullable=False),  # an anonymous ticket, padded and encrypted, until its batch is written
+    sqlite_with_rowid=False,
+)
+
+extra_time = Table(
+    "extra_time",
+    metadata,
+    Column("activity_id", ForeignKey("activities.id", ondelete="CASCADE"), primary_key=True),
+    Column("student_id", ForeignKey("students.id", ondelete="CASCADE"), primary_key=True),
+    Column("minutes", Integer, nullable=False),  # after the activity's closing time
+)
+
+grade_overrides = Table(
+    "grade_overrides",
+    metadata,
+    Column("activity_id", ForeignKey("activities.id", ondelete="CASCADE"), primary_key=True),
+    Column("student_id", ForeignKey("students.id", ondelete="CASCADE"), primary_key=True),
+    Column("points", Float),  # in place of the points of the attempts; null where excused
+    Column("excused", Boolean, nullable=False),
+    Column("reason", String(300), nullable=False),
+    Column("teacher_id", ForeignKey("teachers.id", ondelete="SET NULL")),
+    Column("at", UtcDateTime, nullable=False),
 )
 
 # What the class is shown, and regrades
