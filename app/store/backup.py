@@ -280,7 +280,10 @@ def _open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
     try:
         with zipfile.ZipFile(path) as archive:
             yield archive
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError) as error:
+        # Damage can make data look compressed in another way: what unpacks it has errors without a number.
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
         raise BackupError("damaged" if zipfile.is_zipfile(path) else "no-backup") from error
 
 
