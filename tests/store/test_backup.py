@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import random
 import stat
@@ -239,7 +240,7 @@ def test_a_restore_that_breaks_in_the_middle_leaves_what_was_there(
     write_backup(store.engine, tmp_path / "kept")
 
     def breaks(*_: Any) -> None:
-        raise OSError("disk full")
+        raise OSError(errno.ENOSPC, "disk full")
 
     monkeypatch.setattr(
         "app.store.backup._advance_sequence", lambda _, table: breaks() if table.name == "audit_log" else None
