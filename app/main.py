@@ -17,6 +17,7 @@ from app.settings import PROJECT, Settings
 from app.sheets.exit_tickets import load_tickets
 from app.sheets.worksheet_files import load_library
 from app.store import Store
+from app.web.account import account_link_page, forgotten_password_page, sign_in_page
 from app.web.api import health, v1
 from app.web.handouts import handout_page, mark_paper_page, print_job_page
 from app.web.models import model_list_page, model_page
@@ -31,7 +32,6 @@ from app.web.shared.urls import register_routes
 from app.web.student import activity_page as student_activity_page
 from app.web.student import class_sheet_page, exit_ticket_page, join_page, my_work_page
 from app.web.teacher import (
-    account_link_page,
     activity_form_page,
     activity_page,
     course_list_page,
@@ -39,13 +39,11 @@ from app.web.teacher import (
     enter_paper_page,
     exit_tickets_page,
     export_page,
-    forgotten_password_page,
     live_page,
     print_class_page,
     regrade_page,
     results_page,
     sample_course_page,
-    sign_in_page,
     student_results_page,
     summary_page,
 )

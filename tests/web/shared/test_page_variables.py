@@ -13,6 +13,9 @@ from jinja2 import meta
 
 import app.web
 from app.settings import PROJECT, Settings
+from app.web.account.account_link_page import AccountLinkPage
+from app.web.account.forgotten_password_page import ForgottenPasswordPage
+from app.web.account.sign_in_page import SignInPage
 from app.web.handouts.handout_page import HandoutPage
 from app.web.handouts.mark_paper_page import MarkPaperPage
 from app.web.handouts.print_job_page import PrintJobPage
@@ -29,7 +32,6 @@ from app.web.student.class_sheet_page import ClassSheetPage
 from app.web.student.exit_ticket_page import TicketPage
 from app.web.student.join_page import JoinedPage, JoinPage, NamePage, ResumePage
 from app.web.student.my_work_page import MyWorkPage
-from app.web.teacher.account_link_page import AccountLinkPage
 from app.web.teacher.activity_form_page import ActivityFormPage
 from app.web.teacher.activity_page import ActivityPage
 from app.web.teacher.course_list_page import CourseListPage
@@ -37,12 +39,10 @@ from app.web.teacher.course_page import CoursePage
 from app.web.teacher.enter_paper_page import EnterPaperPage
 from app.web.teacher.exit_tickets_page import ExitTicketsPage
 from app.web.teacher.export_page import ExportPage
-from app.web.teacher.forgotten_password_page import ForgottenPasswordPage
 from app.web.teacher.live_page import LivePage
 from app.web.teacher.print_class_page import PrintClassPage
 from app.web.teacher.regrade_page import RegradePage
 from app.web.teacher.results_page import ResultsPage
-from app.web.teacher.sign_in_page import SignInPage
 from app.web.teacher.student_results_page import StudentResultsPage
 from app.web.teacher.summary_page import SummaryPage
 
@@ -66,9 +66,9 @@ PAGES: dict[str, type[Any]] = {
     "teacher/enter_paper.html": EnterPaperPage,
     "teacher/print_class.html": PrintClassPage,
     "shared/error.html": ErrorPage,
-    "teacher/sign_in.html": SignInPage,
-    "teacher/forgotten_password.html": ForgottenPasswordPage,
-    "teacher/account_link.html": AccountLinkPage,
+    "account/sign_in.html": SignInPage,
+    "account/forgotten_password.html": ForgottenPasswordPage,
+    "account/account_link.html": AccountLinkPage,
     "teacher/course_list.html": CourseListPage,
     "teacher/course.html": CoursePage,
     "teacher/activity_form.html": ActivityFormPage,

@@ -26,7 +26,7 @@ MAX_TEACHER_NAME = 100  # characters
 
 @dataclass(frozen=True)
 class AccountLinkPage:
-    """Everything that templates/teacher/account_link.html shows."""
+    """Everything that templates/account/account_link.html shows."""
 
     link: Annotated[AccountLink, Doc("The link that was followed.")]
     token: Annotated[str, Doc("The secret in its address.")]
@@ -51,7 +51,7 @@ class _NewAccount:
 def show_account_link(services: ServicesDep, teacher: MaybeTeacher, token: str) -> Response:
     """What the link is for, with its form; looking does not use it up. 404 for a link that is used up or too old."""
     page = _account_link_page(services.store, teacher, _find_link(services, token), token)
-    return render("teacher/account_link.html", page)
+    return render("account/account_link.html", page)
 
 
 @router.post("/links/{token}")
@@ -74,7 +74,7 @@ def follow_account_link(
     typed = _NewAccount(email, form.single_line("name", MAX_TEACHER_NAME), form.raw("password"))
     if problem := _account_problem(services, link, typed):
         page = _account_link_page(store, teacher, link, token, typed, problem)
-        return render("teacher/account_link.html", page, 422)
+        return render("account/account_link.html", page, 422)
     account = store.people.follow_link(link, typed.email, typed.name, services.passwords.hash(typed.password))
     if account is None:  # somebody else was faster
         raise _void_link(services)

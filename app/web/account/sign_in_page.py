@@ -24,7 +24,7 @@ router = APIRouter(include_in_schema=False)
 
 @dataclass(frozen=True)
 class SignInPage:
-    """Everything that templates/teacher/sign_in.html shows."""
+    """Everything that templates/account/sign_in.html shows."""
 
     email: Annotated[str, Doc("The e-mail address as typed.")] = ""
     next: Annotated[str, Doc("The path on this site to go to afterwards.")] = ""
@@ -36,7 +36,7 @@ def show_sign_in(teacher: MaybeTeacher, next: str = "") -> Response:  # noqa: A0
     """The form; a teacher who is signed in already goes on to `next`."""
     if teacher:
         return RedirectResponse(path_on_this_site(next), 303)
-    return render("teacher/sign_in.html", SignInPage(next=path_on_this_site(next)))
+    return render("account/sign_in.html", SignInPage(next=path_on_this_site(next)))
 
 
 @router.post("/sign-in")
@@ -58,7 +58,7 @@ def sign_in(request: Request, services: ServicesDep, form: FormDep) -> Response:
             services.limits.record_failure(limit, key)
         services.store.audit_log.record("nobody", AuditAction.SIGN_IN_REFUSED)
         problem = services.library.wording.say("class", "sign-in-wrong")
-        return render("teacher/sign_in.html", SignInPage(email, path, problem), 422)
+        return render("account/sign_in.html", SignInPage(email, path, problem), 422)
     return start_session(request, services.store, teacher, path)
 
 

@@ -27,7 +27,7 @@ log = logging.getLogger("attention_shapes")
 
 @dataclass(frozen=True)
 class ForgottenPasswordPage:
-    """Everything that templates/teacher/forgotten_password.html shows."""
+    """Everything that templates/account/forgotten_password.html shows."""
 
     sends_mail: Annotated[bool, Doc("Whether this server can send a link by e-mail.")]
     email: Annotated[str, Doc("The e-mail address as typed.")] = ""
@@ -40,7 +40,7 @@ class ForgottenPasswordPage:
 @router.get("/forgotten-password")
 def show_forgotten_password(services: ServicesDep) -> Response:
     """The form for an e-mail address; on a server that sends no mail, a sentence about whom to ask."""
-    return render("teacher/forgotten_password.html", ForgottenPasswordPage(services.mail is not None))
+    return render("account/forgotten_password.html", ForgottenPasswordPage(services.mail is not None))
 
 
 @router.post("/forgotten-password")
@@ -53,7 +53,7 @@ def mail_password_link(request: Request, services: ServicesDep, form: FormDep) -
     """
     typed, mail, network = form.single_line("email", MAX_EMAIL_INPUT), services.mail, client_network(request)
     if mail is None:
-        return render("teacher/forgotten_password.html", ForgottenPasswordPage(sends_mail=False), 404)
+        return render("account/forgotten_password.html", ForgottenPasswordPage(sends_mail=False), 404)
     email = parse_email(typed)
     if email is None:
         return _refuse_form(services, typed, "no-email", 422)
@@ -66,14 +66,14 @@ def mail_password_link(request: Request, services: ServicesDep, form: FormDep) -
     prefix = services.settings.address or ""
     if not mail.outbox.put(partial(_mail_link, services.store, services.library.wording, mail, prefix, email)):
         return _refuse_form(services, typed, "mail-busy", 503)
-    return render("teacher/forgotten_password.html", ForgottenPasswordPage(sends_mail=True, email=email, asked=True))
+    return render("account/forgotten_password.html", ForgottenPasswordPage(sends_mail=True, email=email, asked=True))
 
 
 def _refuse_form(services: Services, typed: str, key: str, status: int, **numbers: int) -> Response:
     """The form again with this status, what was typed, and the sentence of that key, filled in with the numbers."""
     problem = services.library.wording.say("class", key, **numbers)
     page = ForgottenPasswordPage(sends_mail=True, email=typed, problem=problem)
-    return render("teacher/forgotten_password.html", page, status)
+    return render("account/forgotten_password.html", page, status)
 
 
 def _mail_link(store: Store, wording: Wording, mail: Mail, public_url: str, email: str) -> None:

@@ -1,0 +1,1 @@
+"""Signing in, account links and passwords of teachers."""
