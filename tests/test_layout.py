@@ -32,7 +32,8 @@ from tests.helpers.source_code import (
 )
 
 # Each package of app/ (or module, for main and settings), and the packages it may import from besides itself.
-# All of them may import app.translation, which imports nothing of the app.
+# All of them may import SHARED modules, which import nothing of the app.
+SHARED = {"names", "translation"}
 BELOW_SHEETS = {"algebra", "models", "shapes", "misconceptions"}
 CORE = {*BELOW_SHEETS, "sheets", "figures", "forward", "grading", "practice"}
 MAY_IMPORT: Mapping[str, set[str]] = {
@@ -85,7 +86,7 @@ def forbidden_imports() -> set[tuple[str, str]]:
         for other in others
         if package_of(name)
         and package_of(other) != package_of(name)
-        and package_of(other) not in MAY_IMPORT[package_of(name)] | {"translation"}
+        and package_of(other) not in MAY_IMPORT[package_of(name)] | SHARED
     }
 
 
@@ -129,8 +130,8 @@ def _has_reason(module: str, node: ast.ClassDef) -> bool:
 
 def test_packages_import_only_what_lies_below_them() -> None:
     """In functions and under TYPE_CHECKING, too."""
-    assert set(MAY_IMPORT) == {package_of(name) for name in import_graph()} - {"", "translation"}
-    assert import_graph()["app.translation"] == set()
+    assert set(MAY_IMPORT) == {package_of(name) for name in import_graph()} - {"", *SHARED}
+    assert all(import_graph()[f"app.{module}"] == set() for module in SHARED)
     assert forbidden_imports() == set()
 
 
@@ -156,7 +157,7 @@ def test_the_core_loads_nothing_but_the_standard_library_and_pydantic() -> None:
     # _sysconfigdata__… is the standard library's, under a name that differs from one platform to the next.
     roots = {name.partition(".")[0] for name in loaded if not name.startswith("_sysconfigdata_")}
     assert roots - set(sys.stdlib_module_names) - {"app", "__mp_main__"} <= PYDANTIC
-    assert {package_of(name) for name in loaded if name.startswith("app.")} - {"translation"} == CORE
+    assert {package_of(name) for name in loaded if name.startswith("app.")} - SHARED == CORE
 
 
 @pytest.mark.parametrize(

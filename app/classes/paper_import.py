@@ -23,6 +23,7 @@ from app.classes.student_sheet import (
 from app.exchange.imported_models import variant_from_code
 from app.grading.grade import AnswersError
 from app.grading.paper_lines import MarkedPaper, mark_line, split_name
+from app.names import clean_line
 from app.sheets.codes import read_code
 from app.sheets.library import Library
 from app.sheets.variant import Variant
@@ -156,7 +157,7 @@ class PaperImport:
         label, with the whole roster to choose from, or several do, with these.
         """
         label, answers = split_name(line)
-        label = " ".join(label.split())
+        label = clean_line(label)
         if not label:
             return self._parse_without_colon(line, line_number)
         students, code = self._find_students(label)

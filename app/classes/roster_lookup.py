@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Sequence
 
+from app.names import name_key
 from app.store import Student
 
 
@@ -15,9 +15,9 @@ class RosterLookup:
         self.students = tuple(students)
         self._by_number, self._by_name = dict[str, list[Student]](), dict[str, list[Student]]()
         for student in students:
-            self._by_name.setdefault(_plain(student.name), []).append(student)
+            self._by_name.setdefault(name_key(student.name), []).append(student)
             if student.roster_key:
-                self._by_number.setdefault(_plain(student.roster_key), []).append(student)
+                self._by_number.setdefault(name_key(student.roster_key), []).append(student)
 
     def find(self, written: str) -> tuple[Student, ...]:
         """Every student who may be meant: none, exactly one, or several to choose from.
@@ -27,20 +27,15 @@ class RosterLookup:
 
         Example: on a roster with Kim Lee and Kim Fox, '1017' and 'lee, kim' find Kim Lee, and 'Kim' finds both.
         """
-        plain = _plain(written)
+        plain = name_key(written)
         if students := self._by_number.get(plain) or self._by_name.get(plain):
             return tuple(students)
         last, comma, first = (part.strip() for part in plain.partition(","))
         if comma and (students := self._by_name.get(f"{first} {last}")):
             return tuple(students)
         words = set(plain.replace(",", " ").split())
-        return tuple(student for student in self.students if words and words <= set(_plain(student.name).split()))
+        return tuple(student for student in self.students if words and words <= set(name_key(student.name).split()))
 
     def by_id(self, student_id: str) -> Student | None:
         """The student with that id, as a form sends it; None for one of another course and for any other text."""
         return next((student for student in self.students if str(student.id) == student_id), None)
-
-
-def _plain(text: str) -> str:
-    """A text for comparing: compatible Unicode forms made alike, case folded, one space between words."""
-    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from app.exchange.hub import fetch_config, repository_name
 from app.models.architecture import Architecture
 from app.models.read_config import build_architecture, parse_config, read_config
+from app.names import clean_line
 from app.sheets.codes import imported_key_prefix, read_code
 from app.sheets.library import Library
 from app.sheets.variant import Variant
@@ -129,4 +130,4 @@ def _descriptive_name(wording: Wording, architecture: Architecture) -> str:
 
 def _clean_name(name: str) -> str:
     """Return the name on one line of printable characters, cut to MAX_MODEL_NAME_LENGTH."""
-    return "".join(char for char in " ".join(name.split()) if char.isprintable())[:MAX_MODEL_NAME_LENGTH].strip()
+    return clean_line(name, MAX_MODEL_NAME_LENGTH)

@@ -11,10 +11,10 @@ from __future__ import annotations
 import csv
 import io
 import re
-import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
+from app.names import clean_line
 from app.translation import gettext as _
 
 MAX_ROSTER_NAMES = 5_000
@@ -32,7 +32,6 @@ _TITLES: Mapping[_ColumnKind, frozenset[str]] = {
     "number": frozenset({"number", "id", "id number", "student id", "student number", "sis user id", "sis id", "key",
                          "matriculation number", "username", "roster number"}),
 }  # fmt: skip
-_JOINERS = "\u200c\u200d"  # they shape letters in names of some scripts
 _STUDENT_NUMBER = re.compile(r"(?=\S*\d)[^\s@]+")
 _FAMILY_NAME_FIRST = re.compile(r'[^\s",@\d]+, [^",@\d]+')
 
@@ -104,18 +103,18 @@ def _cells(text: str) -> list[list[str]]:
     """
     lines = [line for line in text.removeprefix("\ufeff").replace("\0", " ").splitlines() if line.strip()]
     if _family_name_first(lines):
-        return [[_clean(line)] for line in lines]
+        return [[clean_line(line)] for line in lines]
     joined = "\n".join(lines)
     delimiter = max("\t;,", key=joined.count)
     try:
-        return [[_clean(cell) for cell in row] for row in csv.reader(io.StringIO(joined), delimiter=delimiter)]
+        return [[clean_line(cell) for cell in row] for row in csv.reader(io.StringIO(joined), delimiter=delimiter)]
     except csv.Error as error:
         raise RosterError(_("The class list can’t be read as CSV: {reason}.").format(reason=error)) from None
 
 
 def _family_name_first(lines: Sequence[str]) -> bool:
     """Tell whether every line reads "Lee, Kim", and the first is not a header such as "Name, Number"."""
-    titles = [_clean(cell) for cell in lines[0].split(",")] if lines else []
+    titles = [clean_line(cell) for cell in lines[0].split(",")] if lines else []
     return all(map(_FAMILY_NAME_FIRST.fullmatch, lines)) and not _header_columns(titles)
 
 
@@ -140,7 +139,7 @@ def _entry_by_header(row: Sequence[str], columns: Mapping[_ColumnKind, int]) -> 
     """
     cells = {kind: row[index] if index < len(row) else "" for kind, index in columns.items()}
     name = cells.get("name") or f"{cells.get('first', '')} {cells.get('last', '')}"
-    return _first_name_first(_clean(name)), cells.get("number", "")
+    return _first_name_first(clean_line(name)), cells.get("number", "")
 
 
 def _entry_by_look(row: Sequence[str]) -> tuple[str, str]:
@@ -152,16 +151,10 @@ def _entry_by_look(row: Sequence[str]) -> tuple[str, str]:
     if len(row) == 1:
         return _first_name_first(row[0]), ""
     number = next((cell for cell in row if _STUDENT_NUMBER.fullmatch(cell)), "")
-    return _first_name_first(_clean(" ".join(cell for cell in row if cell != number and "@" not in cell))), number
+    return _first_name_first(clean_line(" ".join(cell for cell in row if cell != number and "@" not in cell))), number
 
 
 def _first_name_first(name: str) -> str:
     """Return "Lee, Kim" as "Kim Lee"; a name with no comma, or with two, stays as it is."""
     last, comma, first = name.partition(", ")
     return f"{first} {last}" if comma and last and first and "," not in first else name
-
-
-def _clean(text: str) -> str:
-    """Return the text on one line of printable characters, normalized to NFC; joiners inside names stay."""
-    composed = unicodedata.normalize("NFC", text)
-    return " ".join("".join(char if char.isprintable() or char in _JOINERS else " " for char in composed).split())

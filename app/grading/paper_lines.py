@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from app.grading.grade import AnswersError, Report, grade
+from app.names import clean_line
 from app.sheets.variant import Variant
 from app.translation import gettext as _
 
@@ -17,7 +18,6 @@ MAX_PAPER_LINES = 1_000  # of one form
 MAX_PAPER_LINE_LENGTH = 4_000  # characters
 MAX_TYPED_NAME_LENGTH = 120  # characters
 EMPTY_ANSWERS = ("-", "–", "—", "_")
-_JOINERS = "\u200c\u200d"  # they shape letters in names of some scripts
 
 
 @dataclass(frozen=True)
@@ -87,11 +87,11 @@ def blank_order(variant: Variant) -> tuple[Mapping[str, str], ...]:
 
 
 def _printable_name(name: str) -> str:
-    """A name with runs of spaces and characters that cannot be shown as one space each, and none at its ends.
+    """A name as `clean_line` keeps it.
 
     Raises AnswersError if more than MAX_TYPED_NAME_LENGTH characters are left.
     """
-    shown = " ".join("".join(char if char.isprintable() or char in _JOINERS else " " for char in name).split())
+    shown = clean_line(name)
     if len(shown) > MAX_TYPED_NAME_LENGTH:
         problem = _("The name “{start}…” has {length:,} characters: shorten it to {most} at most.")
         raise AnswersError(problem.format(start=shown[:30], length=len(shown), most=MAX_TYPED_NAME_LENGTH))

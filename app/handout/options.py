@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from app.names import clean_line
 from app.translation import gettext as _
 
 LAYOUTS = ("half", "pair", "full")
@@ -85,23 +86,13 @@ class HandoutOptions:
 
 
 def printable_line(text: str, max_length: int = MAX_PRINTED_LINE_LENGTH) -> str:
-    """Return the text on one line: each run of spaces and of characters that cannot be printed becomes one space.
-
-    None are left at its ends. Raises HandoutError if more than `max_length` characters remain.
+    """Return the text as `clean_line` keeps it. Raises HandoutError if more than `max_length` characters remain.
 
     Example:
-        printable_line("COS\\n597\\x07G")  # "COS 597 G"
+        printable_line("COS\\n597\\x07")  # "COS 597"
     """
-    line = " ".join("".join(char if _is_printable(char) else " " for char in text).split())
+    line = clean_line(text)
     if len(line) > max_length:
         problem = _("“{start}…” has {length:,} characters: shorten it to {most} at most, so that it fits on one line.")
         raise HandoutError(problem.format(start=line[:30], length=len(line), most=max_length))
     return line
-
-
-_JOINERS = "\u200c\u200d"  # they shape letters in names of some scripts
-
-
-def _is_printable(char: str) -> bool:
-    """Tell whether a character can stand on a printed line; joiners can, line breaks and controls cannot."""
-    return char.isprintable() or char in _JOINERS

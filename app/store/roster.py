@@ -11,6 +11,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from app.names import name_key
+
 from .courses import Course
 from .queries import QueryBase, columns, from_row, hash_secret, insert_row, utc_now
 from .tables import courses, enrolments, students
@@ -50,16 +52,16 @@ class Roster(QueryBase):
         """Add the (name, roster number) pairs that are not on the roster yet; return how many that were.
 
         A pair with a number is on the roster if the number is, whatever the names; one without a number, if a student
-        without a number has the name, in upper or lower case. Pairs earlier in `entries` count as on the roster.
+        without a number has the same name (`name_key`). Pairs earlier in `entries` count as on the roster.
         """
         on_roster = self.students(course)
         keys = {student.roster_key for student in on_roster if student.roster_key}
-        names = {student.name.casefold() for student in on_roster if not student.roster_key}
+        names = {name_key(student.name) for student in on_roster if not student.roster_key}
         rows = list[dict[str, object]]()
         for name, key in entries:
-            if (key and key in keys) or (not key and name.casefold() in names):
+            if (key and key in keys) or (not key and name_key(name) in names):
                 continue
-            keys.add(key) if key else names.add(name.casefold())
+            keys.add(key) if key else names.add(name_key(name))
             rows.append({"course_id": course.id, "name": name, "roster_key": key, "created_at": utc_now()})
         if rows:
             with self._write_transaction() as connection:
@@ -77,9 +79,9 @@ class Roster(QueryBase):
         return _by_name(self._fetch_all(sa.select(*columns(students, Student)).where(*unclaimed)))
 
     def name_exists(self, course: Course, name: str) -> bool:
-        """Whether a student of the course has this name; upper and lower case count as equal."""
+        """Whether a student of the course has this name, as `name_key` compares names."""
         rows = self._fetch_all(sa.select(students.c.name).where(students.c.course_id == course.id))
-        return name.casefold() in {row.name.casefold() for row in rows}
+        return name_key(name) in {name_key(row.name) for row in rows}
 
     def find_student(self, student_id: int) -> Student | None:
         """The student with that id; None if there is none."""
@@ -103,14 +105,14 @@ class Roster(QueryBase):
     # Enrolments
 
     def lock_name(self, course: Course, name: str) -> None:
-        """Inside `transaction()`, lock this name, in upper or lower case, in this course until the transaction ends.
+        """Inside `transaction()`, lock this name, however it is typed, in this course until the transaction ends.
 
         It waits until no other transaction has the lock.
         With it, one of two people who join under one name at the same moment finds the other's row. SQLite needs no
         lock, since `transaction()` lets one thread write at a time.
         """
         if self.engine.dialect.name == "postgresql":
-            number = int.from_bytes(hashlib.sha256(name.casefold().encode()).digest()[:4], signed=True)
+            number = int.from_bytes(hashlib.sha256(name_key(name).encode()).digest()[:4], signed=True)
             self._fetch_one(sa.select(sa.func.pg_advisory_xact_lock(course.id, number)))
 
     def enrol_new_student(
@@ -215,7 +217,7 @@ class Roster(QueryBase):
 def _by_name(rows: Iterable[Any]) -> tuple[Student, ...]:
     """Students from rows, sorted by name without regard to case, then by id."""
     students_of_rows = (from_row(Student, row) for row in rows)
-    return tuple(sorted(students_of_rows, key=lambda student: (student.name.casefold(), student.id)))
+    return tuple(sorted(students_of_rows, key=lambda student: (name_key(student.name), student.id)))
 
 
 def new_code(length: int = CODE_LENGTH) -> str:

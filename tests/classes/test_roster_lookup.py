@@ -13,6 +13,7 @@ PEOPLE = [
     Student(1, 1, "Kim Lee", "17", None),
     Student(2, 1, "Kim Fox", None, None),
     Student(3, 1, "李 明", "a@b.c", None),
+    Student(4, 1, "José O'Neill", None, None),
 ]
 
 
@@ -22,6 +23,7 @@ ROSTER = RosterLookup(PEOPLE)
 @pytest.mark.parametrize(
     ("written", "ids"),
     [("17", [1]), ("kim  LEE", [1]), ("Lee, Kim", [1]), ("Lee", [1]), ("Kim", [1, 2]), ("李 明", [3]), ("A@B.C", [3]),
+     ("O’NEILL, Jose\u0301", [4]),
      ("", []), ("Ki", []), ("Kim Lee Fox", []), (",", [])],
 )  # fmt: skip
 def test_people_are_found_as_they_are_written(written: str, ids: list[int]) -> None:

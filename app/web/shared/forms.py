@@ -7,6 +7,8 @@ from typing import Annotated
 from fastapi import Depends, Request
 from starlette.datastructures import FormData, UploadFile
 
+from app.names import JOINERS, clean_line
+
 MAX_LINE, MAX_TEXT = 200, 4000  # characters
 MAX_CLAMPED = 999  # a larger number in an address counts as no number
 
@@ -18,16 +20,13 @@ class FormReader:
         self._form, self.file = form, file
 
     def single_line(self, name: str, longest: int = MAX_LINE) -> str:
-        """A field as one line: every run of white space becomes one space, unprintable characters are dropped.
-
-        What is longer is cut; a field that was not sent is empty.
-        """
-        return "".join(char for char in " ".join(self.raw(name).split()) if char.isprintable())[:longest].strip()
+        """A field as `clean_line` keeps it, cut to a length; a field that was not sent is empty."""
+        return clean_line(self.raw(name), longest)
 
     def multi_line(self, name: str, longest: int = MAX_TEXT) -> str:
         """A field with its line breaks as \\n and tabs as spaces, without unprintable characters, cut to a length."""
         lines = self.raw(name).replace("\r\n", "\n").replace("\r", "\n").replace("\t", " ")
-        return "".join(char for char in lines if char == "\n" or char.isprintable())[:longest].strip()
+        return "".join(char for char in lines if char.isprintable() or char in f"\n{JOINERS}")[:longest].strip()
 
     def raw(self, name: str) -> str:
         """A field as it was sent, such as a password or what stands in a box; empty where it was not sent.

@@ -9,6 +9,7 @@ from annotated_doc import Doc
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 
+from app.names import name_key
 from app.sheets.wording import Wording
 from app.store import Activity, Course, Store, Student, Visitor
 from app.store.activities import JOIN_CODE_LENGTH
@@ -216,7 +217,7 @@ def _join_under_name(
     if page.current_student and roster.is_resume_code(page.current_student, code):
         return page.current_student, code
     wanted = next((student for student in page.free if str(student.id) == picked and not name), None)
-    wanted = wanted or next((student for student in page.free if student.name.casefold() == name.casefold()), None)
+    wanted = wanted or next((student for student in page.free if name_key(student.name) == name_key(name)), None)
     if wanted:
         if not roster.claim_name(wanted, visitor.id, code):
             raise _NameRefusedError(wording.say("class", "name-taken", name=wanted.name))

@@ -16,6 +16,7 @@ from fastapi.responses import RedirectResponse, StreamingResponse
 from app.classes.student_sheet import blank_counts
 from app.exchange.course_files import CourseFiles
 from app.exchange.spreadsheet import csv_lines
+from app.names import clean_line
 from app.store import AuditAction, AuditEntry, Course, Store
 from app.store.audit import ObjectKind
 from app.web.shared import permissions
@@ -116,7 +117,7 @@ def delete_course(store: StoreDep, wording: WordingDep, access: InstructorCourse
     422 with the page, and nothing is deleted, unless its title was typed; only the number of spaces may differ.
     """
     typed = form.single_line("title")
-    if typed != " ".join(access.course.title.split()):
+    if typed != clean_line(access.course.title):
         return render(
             "teacher/export.html", _export_page(store, access, typed, wording.say("class", "other-title")), 422
         )

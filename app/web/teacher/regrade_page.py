@@ -10,6 +10,7 @@ from fastapi import APIRouter, Response
 from fastapi.responses import RedirectResponse
 
 from app.classes.regrade import MarkChange
+from app.names import name_key
 from app.store import AuditAction
 from app.store.classwork import ClassAttempt, Graded
 from app.translation import gettext as _
@@ -97,7 +98,7 @@ def _regrade_page(services: Services, access: permissions.ActivityAccess) -> Reg
     preview = services.regrading.preview(services.library, store, activity)
     names = {student.id: student.name for student in store.roster.students(access.course)}
     lines = [_score_change(change, names.get(change.attempt.student_id, "")) for change in preview.score_changes]
-    lines.sort(key=lambda line: (line.name.casefold(), line.student_id))
+    lines.sort(key=lambda line: (name_key(line.name), line.student_id))
     past = tuple(
         PastRegrade(local_time(regrade.at, access.course.time_zone, year=True), regrade.by, regrade.changed)
         for regrade in store.regrades.of_activity(activity.id)

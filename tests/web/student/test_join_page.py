@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -30,6 +31,16 @@ def test_a_student_picks_a_name_works_and_comes_back(classroom: Classroom) -> No
     assert third.post("/resume", data={"code": code.lower()}).headers["location"] == "/mine"
     assert Page(third.get(f"/class/{activity.id}/1").text).boxes()["queries.columns"] == "4096"
     assert "Kim Lee" in third.get("/mine").text
+
+
+@pytest.mark.parametrize(("on_roster", "typed"), [("علی\u200cرضا", "علی\u200cرضا"), ("José Müller", "José Müller")])
+def test_a_name_is_found_on_the_roster_however_it_is_composed(classroom: Classroom, on_roster: str, typed: str) -> None:
+    """Joiners, and accents that a keyboard sends as letters of their own, make no second student."""
+    classroom.instructor.post(f"/courses/{classroom.course.id}/students", data={"roster": f"{on_roster}, 17"})
+    typed = unicodedata.normalize("NFD", typed)
+    classroom.school.browser().post(f"/join/{classroom.open().join_code}", data={"name": typed})
+    (student,) = classroom.store.roster.students(classroom.course)
+    assert (student.name, student.roster_key, student.joined_at is not None) == (on_roster, "17", True)
 
 
 def test_a_name_of_ones_own_will_do(classroom: Classroom) -> None:

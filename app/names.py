@@ -1,0 +1,42 @@
+"""One rule for the names of people: how a line of text is cleaned before it is kept, and when two names are the same.
+
+>>> clean_line("  Jose\\u0301\\tMüller\\x07 ")
+'José Müller'
+>>> name_key("O’BRIEN,  Zoë") == name_key("o'brien, Zoe\\u0308")
+True
+"""
+
+from __future__ import annotations
+
+import unicodedata
+
+JOINERS = "\u200c\u200d"  # they shape the letters of some scripts, as in علی‌رضا
+_SAME_MARKS = str.maketrans({"’": "'", "‘": "'", "ʼ": "'", "‐": "-", **dict.fromkeys(JOINERS)})
+
+
+def clean_line(text: str, longest: int | None = None) -> str:
+    """Return a text as it is kept: on one line, composed (NFC), and with nothing in it that cannot be seen.
+
+    Each run of white space becomes one space. Characters that cannot be printed are dropped, but for the JOINERS inside
+    a word. What is longer than `longest` characters is cut.
+    """
+    words = text.split()
+    if not text.isprintable():
+        words = ["".join(filter(_is_kept, word)).strip(JOINERS) for word in words]
+    line = unicodedata.normalize("NFC", " ".join(filter(None, words)))
+    return line[:longest].strip(f" {JOINERS}")
+
+
+def name_key(name: str) -> str:
+    """Return what names are compared by: two with the same key are the same name, however they were typed.
+
+    Upper and lower case, composed and decomposed accents, full-width letters, straight and curly apostrophes, joiners
+    and runs of spaces make no difference. Accents do: Zoe is not Zoë.
+    """
+    folded = unicodedata.normalize("NFKC", clean_line(name)).casefold()
+    return " ".join(unicodedata.normalize("NFKC", folded).translate(_SAME_MARKS).split())
+
+
+def _is_kept(char: str) -> bool:
+    """Tell whether a character can stand in a cleaned line; spaces have been dealt with before."""
+    return char.isprintable() or char in JOINERS
