@@ -69,7 +69,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     settings = settings or Settings()
     library = load_library(PROJECT / "worksheets")
     tickets = load_tickets(PROJECT / "worksheets")
-    store, limits = Store(settings.database), RateLimits(settings.workers)
+    store, limits = Store(settings.database, settings.data_dir), RateLimits(settings.workers)
     printer = HandoutPrinter(settings.data_dir, tickets)
     services = Services(settings, library, store, HeadRunner(), printer, tickets, limits, mail=_mail(settings))
 

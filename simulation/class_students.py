@@ -146,7 +146,7 @@ def find_losses(lesson: Lesson, students: Iterable[ClassStudent]) -> Iterator[st
     that was sent, with exactly the texts sent under it. A student who handed in must have one attempt with the texts
     handed in; the others must have none. Each sentence begins with the student's name.
     """
-    store = Store(lesson.server.database)
+    store = Store(lesson.server.database, lesson.server.folder)
     course = store.courses.find(lesson.activity.course_id)
     assert course is not None
     ids = dict[str, list[int]]()

@@ -37,7 +37,7 @@ def open_lesson(server: Server, title: str = "Lesson", policies: Policies = AFTE
     The database must hold no other lesson with this title, since the teacher's e-mail is made from it.
     """
     library, tickets = load_library(PROJECT / "worksheets"), load_tickets(PROJECT / "worksheets")
-    store = Store(server.database)
+    store = Store(server.database, server.folder)
     teacher = add_teacher(store, f"{title.lower().replace(' ', '-')}@example.org", title)
     course: Course = store.courses.add(title, "UTC", teacher)
     plan = Plan(title, None, policies)

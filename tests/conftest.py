@@ -64,9 +64,9 @@ def name_for(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="session")
-def tables_on_postgres(postgres: str) -> str:
+def tables_on_postgres(postgres: str, tmp_path_factory: pytest.TempPathFactory) -> str:
     """The name of a database on our server with the newest tables and nothing in them, to be copied."""
-    Store(create_database(postgres, "tables")).close()
+    Store(create_database(postgres, "tables"), tmp_path_factory.mktemp("key")).close()
     return "tables"
 
 
@@ -74,7 +74,7 @@ def tables_on_postgres(postgres: str) -> str:
 def tables_in_a_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same as a file of SQLite's."""
     path = tmp_path_factory.mktemp("tables") / "tables.sqlite3"
-    Store(f"sqlite:///{path}").close()
+    Store(f"sqlite:///{path}", path.parent).close()
     return path
 
 
@@ -111,9 +111,9 @@ def read_once() -> Iterator[None]:
 
 
 @pytest.fixture
-def store(database_url: str) -> Iterator[Store]:
+def store(database_url: str, tmp_path: Path) -> Iterator[Store]:
     """A store on a new database, once of each kind."""
-    opened = Store(database_url)
+    opened = Store(database_url, tmp_path)
     yield opened
     opened.close()
 

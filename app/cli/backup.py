@@ -11,9 +11,10 @@ from sqlalchemy import Engine
 
 from app.store.backup import BackupError, check_backup, restore_backup, write_backup
 from app.store.database import open_engine
+from app.store.secret_key import SECRET_FILE
 from app.translation import gettext as _
 
-from .database import report_database_errors
+from .database import keep_private, open_store, report_database_errors
 from .terminal import Commands, InputError, read_settings
 
 BACKUP_PROBLEMS = {
@@ -53,6 +54,8 @@ def _backup(parsed: argparse.Namespace) -> None:
     tables = sum(1 for table in contents.tables.values() if table.rows)
     done = _("Backed up {rows:,} rows of {tables} tables to {file}. It has names and answers in it: keep it safe.")
     print(done.format(rows=contents.rows, tables=tables, file=parsed.file))
+    key = _("Resume codes in it need {file}: keep a copy of that file in another place.")
+    print(key.format(file=read_settings().data_dir / SECRET_FILE))
 
 
 def _restore(parsed: argparse.Namespace) -> None:
@@ -70,8 +73,15 @@ def _restore(parsed: argparse.Namespace) -> None:
             ) from None
         with _open_database() as engine:
             contents = restore_backup(engine, parsed.file, replace=parsed.replace)
+    with open_store(read_settings()) as store:  # which stores resume codes of earlier versions with the key
+        locked = store.key.count_locked(store.engine)
     made_at = contents.made_at[:16].replace("T", " ")
     print(_("Restored {rows:,} rows from the backup of {time} UTC.").format(rows=contents.rows, time=made_at))
+    if locked:
+        need = _(
+            "{count} resume codes or anonymous tickets need the {file} they were stored with: copy it to {folder}."
+        )
+        print(need.format(count=locked, file=SECRET_FILE, folder=read_settings().data_dir))
 
 
 @contextmanager
@@ -91,6 +101,7 @@ def _open_database() -> Iterator[Engine]:
     """
     settings = read_settings()
     with report_database_errors(settings):
+        keep_private(settings)
         engine = open_engine(settings.database)
         try:
             yield engine

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -10,6 +11,8 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app.settings import Settings
 from app.store import Store
+from app.store.database import make_private
+from app.store.secret_key import SECRET_BYTES, SecretFileError
 from app.translation import gettext as _
 
 from .terminal import InputError
@@ -22,18 +25,26 @@ def open_store(settings: Settings) -> Iterator[Store]:
     Raises InputError where it cannot be opened; errors inside the block are let through.
     """
     with report_database_errors(settings):
-        store = Store(settings.database)
+        keep_private(settings)
+        store = Store(settings.database, settings.data_dir)
     try:
         yield store
     finally:
         store.close()
 
 
+def keep_private(settings: Settings) -> None:
+    """Let nobody but this user read the data folder and what this process writes from now on; raises OSError."""
+    os.umask(0o077)
+    make_private(settings.data_dir)
+
+
 @contextmanager
 def report_database_errors(settings: Settings) -> Iterator[None]:
     """In its `with` block, turn database and file errors into an InputError of one line.
 
-    They are: tables made by a newer version of the program, what SQLAlchemy raises, and an unusable data folder.
+    They are: tables made by a newer version of the program, what SQLAlchemy raises, an unusable data folder, and a
+    secret key that is damaged.
     """
     try:
         yield
@@ -43,6 +54,9 @@ def report_database_errors(settings: Settings) -> Iterator[None]:
     except SQLAlchemyError as error:
         reason = str(error.args[0]).splitlines()[0]
         raise InputError(_("The database cannot be opened: {reason}").format(reason=reason)) from None
+    except SecretFileError as error:
+        problem = _("{file} is damaged: it must have {count} bytes. Put a copy of it back.")
+        raise InputError(problem.format(file=error, count=SECRET_BYTES)) from None
     except OSError as error:
         problem = _("The folder {folder} cannot be used: {reason}.")
         raise InputError(problem.format(folder=settings.data_dir, reason=error.strerror)) from None

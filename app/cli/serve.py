@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 from app.settings import Settings
 from app.store import Store
 from app.store.housekeeping import delete_expired
+from app.store.secret_key import SECRET_FILE
 from app.translation import gettext as _
 
-from .database import link_to, report_database_errors
+from .database import keep_private, link_to, report_database_errors
 from .terminal import Commands, InputError, read_settings, variable
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ def _serve(_parsed: argparse.Namespace) -> None:
         raise InputError(problem.format(host=settings.host, port=settings.port, reason=error.strerror)) from None
     try:
         with report_database_errors(settings):
+            keep_private(settings)
             app = create_app(settings)
             delete_expired(app.state.services.store.engine)
     except InputError:
@@ -61,7 +63,8 @@ def _serve(_parsed: argparse.Namespace) -> None:
 
 
 def _greet(settings: Settings, store: Store, host: str, port: int) -> None:
-    """Print where the app is; also that no mail is sent, if a mail server is set without the public URL.
+    """Print where the app is; also that no mail is sent, if a mail server is set without the public URL, and how much
+    was stored with another secret key.
 
     While no teacher has an account, also make and print a link that makes the first one.
     """
@@ -69,6 +72,12 @@ def _greet(settings: Settings, store: Store, host: str, port: int) -> None:
     if settings.smtp and not settings.address:
         advice = _("No mail will be sent until {variable} is set, such as https://shapes.example.org.")
         print(advice.format(variable=variable("address")), flush=True)
+    if locked := store.key.count_locked(store.engine):
+        advice = _(
+            "{count} resume codes or anonymous tickets were stored with another {file}. They work again once that "
+            "file is back in {folder}; until then, teachers can free a student’s name."
+        )
+        print(advice.format(count=locked, file=SECRET_FILE, folder=settings.data_dir), flush=True)
     if not store.people.has_teacher():
         link = link_to(settings, store.people.add_link("setup"), host, port)
         print(_("Create the first teacher’s account with this one-time link: {link}").format(link=link), flush=True)

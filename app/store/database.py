@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
+import stat
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,8 @@ from .tables import metadata
 MIGRATION_LOCKS = {"postgresql": "SELECT pg_advisory_xact_lock(7302)", "sqlite": "BEGIN IMMEDIATE"}
 
 
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO  # what the group and all others may do
+
 # No overflow connections: opening one costs more than waiting for a pooled one. Four workers with 20 each stay below
 # PostgreSQL's usual limit of 100.
 _POOL = {"pool_size": 20, "max_overflow": 0, "pool_recycle": 1800}
@@ -30,9 +34,10 @@ _POOL = {"pool_size": 20, "max_overflow": 0, "pool_recycle": 1800}
 def open_engine(url: str) -> sa.Engine:
     """An engine for a database URL, with at most 20 connections; nothing is migrated.
 
-    The folder of an SQLite file is created if it is missing. Errors of the engine never contain query parameters.
+    An SQLite file and its folder are created if they are missing, for their owner alone. Errors of the engine never
+    contain query parameters.
     """
-    _make_folder(url)
+    _make_file(url)
     # hide_parameters: what people typed is in the parameters, and must not get into error messages.
     # No pre-ping: it would cost as much as most queries. The first query on a connection that the server has dropped
     # fails, its request asks the user to try again, and SQLAlchemy then renews every connection.
@@ -101,11 +106,32 @@ def _scripts(connection: sa.Connection | None = None) -> Config:
     return config
 
 
-def _make_folder(url: str) -> None:
-    """Create the folder of an SQLite file if it is missing; does nothing for SQLite in memory and other databases."""
+def make_private(folder: Path) -> None:
+    """Let nobody but their owner read or write a folder and all files and folders in it; links are not followed.
+
+    The folder is created if it is missing. What belongs to somebody else stays as it is. Raises OSError where the
+    folder cannot be created.
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for inside, _folders, files in os.walk(folder):
+        for path in (Path(inside), *(Path(inside) / name for name in files)):
+            with suppress(OSError):  # it has gone by now, is not ours, or the disk is read-only
+                mode = path.lstat().st_mode
+                if mode & _OTHERS and not stat.S_ISLNK(mode):
+                    path.chmod(stat.S_IMODE(mode) & ~_OTHERS)
+
+
+def _make_file(url: str) -> None:
+    """Create the folder and the file of an SQLite database if they are missing, for their owner alone.
+
+    SQLite gives the write-ahead log the mode of the file. Does nothing for SQLite in memory and other databases.
+    """
     database = make_url(url)
     if database.get_backend_name() == "sqlite" and database.database and database.database != ":memory:":
-        Path(database.database).parent.mkdir(parents=True, exist_ok=True)
+        path = Path(database.database)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not path.exists():
+            path.touch(mode=0o600)
 
 
 def _set_up_sqlite(connection: Any, _record: object) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -14,7 +15,8 @@ import sqlalchemy as sa
 from app.names import name_key
 
 from .courses import Course
-from .queries import QueryBase, columns, from_row, hash_secret, insert_row, utc_now
+from .queries import QueryBase, columns, from_row, insert_row, utc_now
+from .secret_key import SecretKey
 from .tables import courses, enrolments, students
 
 UNAMBIGUOUS_LETTERS = "ABCDEFGHJKLMNPRSTVWXYZ"  # those that look like no other letter and no digit
@@ -46,7 +48,11 @@ class Enrolment:
 
 # Long because it is one short method for each query; they share no state that could be split.
 class Roster(QueryBase):
-    """Queries on students and enrolments."""
+    """Queries on students and enrolments. Resume codes are stored as hashes made with the key."""
+
+    def __init__(self, engine: sa.Engine, write_lock: AbstractContextManager[Any] | None, key: SecretKey) -> None:
+        super().__init__(engine, write_lock)
+        self._key = key
 
     def add_students(self, course: Course, entries: Iterable[tuple[str, str | None]]) -> int:
         """Add the (name, roster number) pairs that are not on the roster yet; return how many that were.
@@ -127,7 +133,7 @@ class Roster(QueryBase):
         row = {
             "course_id": course.id,
             "name": name,
-            "resume_hash": hash_secret(code),
+            "resume_hash": self._key.code_hash(code),
             "joined_at": at,
             "created_at": at,
         }
@@ -146,7 +152,9 @@ class Roster(QueryBase):
         code = code or new_code()
         unclaimed = (students.c.id == student.id, students.c.joined_at.is_(None))
         with self._write_transaction() as connection:
-            joined = sa.update(students).where(*unclaimed).values(joined_at=utc_now(), resume_hash=hash_secret(code))
+            joined = (
+                sa.update(students).where(*unclaimed).values(joined_at=utc_now(), resume_hash=self._key.code_hash(code))
+            )
             if not connection.execute(joined).rowcount:
                 return None
             self._enrol(connection, student, visitor_id)
@@ -157,7 +165,7 @@ class Roster(QueryBase):
 
         Lower case, spaces and hyphens in the typed code do not matter. Browsers enrolled before stay so.
         """
-        this = students.c.resume_hash == hash_secret(normalised_code(code))
+        this = students.c.resume_hash == self._key.code_hash(normalised_code(code))
         row = self._fetch_one(sa.select(*columns(students, Student)).where(this))
         if row is None:
             return None
@@ -168,13 +176,15 @@ class Roster(QueryBase):
 
     def is_resume_code(self, student: Student, code: str) -> bool:
         """Whether this is the student's resume code; lower case, spaces and hyphens do not matter."""
-        this = (students.c.id == student.id, students.c.resume_hash == hash_secret(normalised_code(code)))
+        this = (students.c.id == student.id, students.c.resume_hash == self._key.code_hash(normalised_code(code)))
         return self._fetch_one(sa.select(students.c.id).where(*this)) is not None
 
     def renew_code(self, student: Student) -> str:
         """Give a student a new random resume code and return it; the old one is void."""
         code = new_code()
-        self._execute(sa.update(students).where(students.c.id == student.id).values(resume_hash=hash_secret(code)))
+        self._execute(
+            sa.update(students).where(students.c.id == student.id).values(resume_hash=self._key.code_hash(code))
+        )
         return code
 
     def enrolled_student(self, visitor_id: int, course_id: int) -> Student | None:

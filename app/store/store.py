@@ -8,6 +8,7 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
@@ -24,6 +25,7 @@ from .queries import QueryBase, WriteLock, columns, from_row, hash_secret, utc_n
 from .regrades import Regrades
 from .roster import Roster
 from .sample_data import SampleData
+from .secret_key import SecretKey, read_or_make_secret
 from .tables import models, practice_attempts, practice_drafts, runs, visitors
 
 _MODEL_KEY = re.compile(r"cfg-[0-9a-f]{20}")
@@ -88,19 +90,23 @@ class StoredModel:
 class Store(QueryBase):
     """An open database with the newest tables.
 
+    `folder` is the data folder, with the secret key, which is made where there is none; raises SecretFileError.
+
     The store itself has the queries on visitors, practice, runs and imported models. The others are grouped:
     `store.roster.students(course)`, `store.classwork.save(key, draft)` and so on. `transaction()` spans all groups.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, folder: Path) -> None:
         engine = open_engine(url)
         super().__init__(engine, WriteLock() if engine.dialect.name == "sqlite" else None)
+        self.key = SecretKey(read_or_make_secret(folder))
         with migration_transaction(engine) as connection:
             prepare_tables(connection)
+            self.key.convert_plain_hashes(connection)
         shared = self.engine, self._write_lock
         self.people = People(*shared)
         self.courses = Courses(*shared)
-        self.roster = Roster(*shared)
+        self.roster = Roster(*shared, self.key)
         self.activities = Activities(*shared)
         self.classwork = Classwork(*shared)
         self.exit_tickets = ExitTickets(*shared)

@@ -98,7 +98,7 @@ def test_from_the_first_start_to_an_exit_ticket(browser: Browser, own_app: Serve
 
 def test_what_is_typed_without_a_connection_is_kept_and_sent_later(browser: Browser, own_app: Server) -> None:
     """The server goes away and comes back: the page says so, keeps what was typed, and saves it by itself."""
-    store = Store(own_app.database)
+    store = Store(own_app.database, own_app.folder)
     link = store.people.find_link(store.people.add_link("invite", "ada@example.org"))
     assert link
     ada = store.people.follow_link(link, "ada@example.org", "Ada", "no hash")

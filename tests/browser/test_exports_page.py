@@ -14,7 +14,7 @@ from tests.helpers.browser import assert_accessible_in_all_looks
 
 def test_a_sample_course_is_taken_home_put_away_and_deleted(browser: Browser, own_app: Server) -> None:
     """A spreadsheet and a ZIP come down; the wrong title deletes nothing; the right one, typed by keyboard, all."""
-    store = Store(own_app.database)
+    store = Store(own_app.database, own_app.folder)
     ada = store.people.add_teacher("ada@example.org", "Ada")
     assert ada
     token = store.people.open_session(ada)

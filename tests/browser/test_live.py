@@ -46,7 +46,7 @@ class SampleCourse:
 @pytest.fixture
 def taught(shared_app: Server) -> Iterator[SampleCourse]:
     """A sample course of its own for each test."""
-    store, worksheets = Store(shared_app.database), PROJECT / "worksheets"
+    store, worksheets = Store(shared_app.database, shared_app.folder), PROJECT / "worksheets"
     ada = add_teacher(store, f"ada{next(NUMBERS)}@example.org", "Ada")
     course = add_sample_course(load_library(worksheets), load_tickets(worksheets), store, ada)
     by_state = {activity.state: activity for activity in store.activities.of_course(course)}

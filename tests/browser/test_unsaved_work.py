@@ -75,7 +75,7 @@ def lesson(browser: Browser, app: Server, request: pytest.FixtureRequest) -> Ite
     """A new course with the activity, for one test, on the server of all."""
     policies = Policies(ticket_anonymous=True)
     opened = open_lesson(app, f"Week {abs(hash(request.node.name))}", policies)
-    store = Store(app.database)
+    store = Store(app.database, app.folder)
     yield Phones(browser, app, store, opened.activity)
     store.close()
 

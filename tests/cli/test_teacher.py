@@ -96,7 +96,7 @@ def test_the_terminal_makes_and_removes_a_sample_course(
     assert "sample-course EMAIL" in capsys.readouterr().err
     cli.main(("teacher", "add", ADA))
     cli.main(("sample-course",))
-    store = Store(Settings(data_dir=tmp_path, database_url="").database)
+    store = Store(Settings(data_dir=tmp_path, database_url="").database, tmp_path)
     ada = store.people.find_teacher(ADA)
     assert ada
     assert [taught.course.sample for taught in store.courses.taught_by(ada)] == [True]

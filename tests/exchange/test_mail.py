@@ -313,7 +313,7 @@ def test_the_terminal_says_what_is_missing(
 ) -> None:
     """At the start, where a mail server is set and no address."""
     settings = Settings(data_dir=tmp_path, database_url="", address=address, smtp="smtp://127.0.0.1", smtp_from=SENDER)
-    store = Store(settings.database)
+    store = Store(settings.database, settings.data_dir)
     _greet(settings, store, "127.0.0.1", 8000)
     store.close()
     assert ("No mail will be sent until ATTENTION_SHAPES_ADDRESS" in capsys.readouterr().out) is said

@@ -48,7 +48,7 @@ def assert_accessible_in_all_looks(page: Page) -> None:
 
 def set_up_link(server: Server) -> str:
     """The address, without host, of a new link to make the first account, as `serve` prints one at its first start."""
-    store = Store(server.database)
+    store = Store(server.database, server.folder)
     token = store.people.add_link("setup")
     store.close()
     return f"/links/{token}"

@@ -85,16 +85,16 @@ def in_utc(value: Any) -> Any:
 
 
 @pytest.fixture
-def other(new_postgres_database: str) -> Iterator[Store]:
+def other(new_postgres_database: str, tmp_path: Path) -> Iterator[Store]:
     """A second database, on PostgreSQL."""
-    opened = Store(new_postgres_database)
+    opened = Store(new_postgres_database, tmp_path)
     yield opened
     opened.close()
 
 
 @pytest.fixture
 def sqlite(tmp_path: Path) -> Iterator[Store]:
-    opened = Store(f"sqlite:///{tmp_path / 'one.sqlite3'}")
+    opened = Store(f"sqlite:///{tmp_path / 'one.sqlite3'}", tmp_path)
     yield opened
     opened.close()
 
@@ -113,7 +113,7 @@ def test_every_row_comes_back_by_way_of_the_other_database(
     assert everything(other) == before
     write_backup(other.engine, tmp_path / "second")
     restore_backup(open_engine(f"sqlite:///{tmp_path / 'new.sqlite3'}"), tmp_path / "second")
-    back = Store(f"sqlite:///{tmp_path / 'new.sqlite3'}")
+    back = Store(f"sqlite:///{tmp_path / 'new.sqlite3'}", tmp_path)
     assert everything(back) == before
     back.close()
 
@@ -295,7 +295,7 @@ def test_the_terminal_backs_up_and_restores(
     assert "rows" in capsys.readouterr().out
     monkeypatch.setenv("ATTENTION_SHAPES_DATA_DIR", str(tmp_path / "two"))
     cli.main(["restore", str(tmp_path / "kept")])
-    moved = Store(f"sqlite:///{tmp_path / 'two' / 'attention-shapes.sqlite3'}")
+    moved = Store(f"sqlite:///{tmp_path / 'two' / 'attention-shapes.sqlite3'}", tmp_path / "two")
     assert moved.people.find_teacher("ada@example.org")
     moved.close()
     capsys.readouterr()

@@ -94,7 +94,7 @@ def test_the_check_finds_what_is_lost_doubled_or_changed(lesson: Lesson, class_:
 
     run(class_, handed_in())
     assert list(find_losses(lesson, class_[:3])) == []
-    store = Store(lesson.server.database)
+    store = Store(lesson.server.database, lesson.server.folder)
     course = store.courses.find(lesson.activity.course_id)
     assert course is not None
     ids = {student.name: student.id for student in store.roster.students(course)}

@@ -109,10 +109,12 @@ def row_of(store: Store, table: str, **key: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_a_database_of_an_earlier_version_keeps_every_row(bare_database_url: str, revision: str) -> None:
+def test_a_database_of_an_earlier_version_keeps_every_row(
+    bare_database_url: str, tmp_path: Path, revision: str
+) -> None:
     """As many rows as were written, in the tables of today, and new rows get numbers after them."""
     write(bare_database_url, revision)
-    store = Store(bare_database_url)
+    store = Store(bare_database_url, tmp_path)
     assert sum(counts(store.engine).values()) == len(ROWS[revision]) + 1  # and that of alembic_version
     assert set(counts(store.engine)) == {*metadata.tables, "alembic_version"}
     visitor = store.find_visitor("visitor token")
@@ -132,10 +134,10 @@ def test_a_database_of_an_earlier_version_keeps_every_row(bare_database_url: str
     store.close()
 
 
-def test_what_people_did_in_classes_is_read_by_its_new_names(bare_database_url: str) -> None:
+def test_what_people_did_in_classes_is_read_by_its_new_names(bare_database_url: str, tmp_path: Path) -> None:
     """Enrolments, drafts, attempts with sheets counted from 1, old marks, the spotlight, links and policies."""
     write(bare_database_url, "0004")
-    store = Store(bare_database_url)
+    store = Store(bare_database_url, tmp_path)
     found = store.activities.of_visitor("visitor token", 6)
     assert found
     activity, _, student = found
@@ -157,10 +159,10 @@ def test_what_people_did_in_classes_is_read_by_its_new_names(bare_database_url: 
     store.close()
 
 
-def test_the_log_is_taken_apart(bare_database_url: str) -> None:
+def test_the_log_is_taken_apart(bare_database_url: str, tmp_path: Path) -> None:
     """Kind, id and detail get columns of their own; what nobody knows stays as it is."""
     write(bare_database_url, "0004")
-    store = Store(bare_database_url)
+    store = Store(bare_database_url, tmp_path)
     with store.engine.connect() as connection:
         names = ("id", "actor_kind", "actor_id", "action", "object_kind", "object_id", "detail")
         table = metadata.tables["audit_log"]
@@ -183,10 +185,10 @@ def test_the_log_is_taken_apart(bare_database_url: str) -> None:
     store.close()
 
 
-def test_keys_and_indexes_are_named_after_their_tables(bare_database_url: str) -> None:
+def test_keys_and_indexes_are_named_after_their_tables(bare_database_url: str, tmp_path: Path) -> None:
     """Also those of tables that an earlier version made under another name."""
     write(bare_database_url, "0004")
-    store = Store(bare_database_url)
+    store = Store(bare_database_url, tmp_path)
     with store.engine.connect() as connection:
         looked = sa.inspect(connection)
         for name in metadata.tables:
@@ -199,7 +201,7 @@ def test_keys_and_indexes_are_named_after_their_tables(bare_database_url: str) -
     store.close()
 
 
-def test_the_newest_migration_can_be_taken_back(bare_database_url: str) -> None:
+def test_the_newest_migration_can_be_taken_back(bare_database_url: str, tmp_path: Path) -> None:
     """Down to 0004 every row stands as it was written; up again and the app opens it."""
     write(bare_database_url, "0004")
     engine = open_engine(bare_database_url)
@@ -209,10 +211,10 @@ def test_the_newest_migration_can_be_taken_back(bare_database_url: str) -> None:
         command.downgrade(config_on(connection), "0004")
     assert dump(engine) == before
     engine.dispose()
-    Store(bare_database_url).close()
+    Store(bare_database_url, tmp_path).close()
 
 
-def test_every_migration_can_be_taken_back(bare_database_url: str) -> None:
+def test_every_migration_can_be_taken_back(bare_database_url: str, tmp_path: Path) -> None:
     """From the newest to no tables at all, and up again."""
     write(bare_database_url, "0004")
     engine = open_engine(bare_database_url)
@@ -221,7 +223,7 @@ def test_every_migration_can_be_taken_back(bare_database_url: str) -> None:
         command.downgrade(config_on(connection), "base")
         assert set(sa.inspect(connection).get_table_names()) == {"alembic_version"}
     engine.dispose()
-    Store(bare_database_url).close()
+    Store(bare_database_url, tmp_path).close()
 
 
 def config_on(connection: sa.Connection) -> Config:

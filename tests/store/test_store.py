@@ -157,12 +157,12 @@ def test_runs_have_ids_that_cannot_be_guessed(store: Store) -> None:
         assert store.find_run(other) is None
 
 
-def test_what_was_kept_is_there_after_a_restart(store: Store, database_url: str) -> None:
+def test_what_was_kept_is_there_after_a_restart(store: Store, database_url: str, tmp_path: Path) -> None:
     """A second store on the same database finds what the first one stored."""
     visitor = store.add_visitor()
     store.save_draft(visitor, SHEET, PracticeDraft({"queries.rows": "100"}, 1))
     store.close()
-    again = Store(database_url)
+    again = Store(database_url, tmp_path)
     found = again.find_visitor(visitor.token)
     assert found == visitor
     assert again.find_draft(found, SHEET) == PracticeDraft({"queries.rows": "100"}, 1)
@@ -213,14 +213,14 @@ def test_a_difference_would_be_seen(store: Store) -> None:
     ]
 
 
-def test_stores_that_open_one_new_database_at_once_all_work(bare_database_url: str) -> None:
+def test_stores_that_open_one_new_database_at_once_all_work(bare_database_url: str, tmp_path: Path) -> None:
     """Four threads open it together: one migrates, the others wait, and each can add a visitor."""
     barrier, opened, problems = threading.Barrier(4), list[Store](), list[Exception]()
 
     def open_it() -> None:
         barrier.wait()
         try:
-            store = Store(bare_database_url)
+            store = Store(bare_database_url, tmp_path)
             opened.append(store)
             store.add_visitor()
         except Exception as problem:
@@ -237,12 +237,18 @@ def test_stores_that_open_one_new_database_at_once_all_work(bare_database_url: s
     assert len(opened) == 4
 
 
-def test_processes_that_open_one_new_database_at_once_all_work(bare_database_url: str) -> None:
+def test_processes_that_open_one_new_database_at_once_all_work(bare_database_url: str, tmp_path: Path) -> None:
     """The same with three processes, as several workers of one machine start."""
-    command = "import sys; from app.store import Store; s = Store(sys.argv[1]); s.add_visitor(); s.close()"
+    command = (
+        "import sys, pathlib; from app.store import Store; "
+        "s = Store(sys.argv[1], pathlib.Path(sys.argv[2])); s.add_visitor(); s.close()"
+    )
     started = [
         subprocess.Popen(
-            [sys.executable, "-c", command, bare_database_url], cwd=PROJECT, stderr=subprocess.PIPE, text=True
+            [sys.executable, "-c", command, bare_database_url, str(tmp_path)],
+            cwd=PROJECT,
+            stderr=subprocess.PIPE,
+            text=True,
         )
         for _ in range(3)
     ]
@@ -252,7 +258,7 @@ def test_processes_that_open_one_new_database_at_once_all_work(bare_database_url
 
 def test_the_folder_of_a_new_database_is_made(tmp_path: Path) -> None:
     """SQLite does not make folders; the store does."""
-    store = Store(Settings(data_dir=tmp_path / "a" / "b", database_url="").database)
+    store = Store(Settings(data_dir=tmp_path / "a" / "b", database_url="").database, tmp_path / "a" / "b")
     store.ping()
     store.close()
     assert (tmp_path / "a" / "b" / "attention-shapes.sqlite3").is_file()

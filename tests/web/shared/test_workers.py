@@ -84,7 +84,7 @@ def wait_for_live_view(teacher: httpx.Client, lesson: Lesson, joined: int, worki
 def test_whichever_worker_answers_it_is_one_class(lesson: Lesson) -> None:
     """Saves come in at both; both live views agree; a session and a resume code of one are good at the other."""
     one, two = workers = lesson.server.workers()
-    store = Store(lesson.server.database)
+    store = Store(lesson.server.database, lesson.server.folder)
     reset = store.people.add_link("reset", "lesson@example.org")
     store.close()
     with browser(lesson) as teacher, ThreadPoolExecutor(CLASS) as class_:

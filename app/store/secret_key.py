@@ -1,0 +1,136 @@
+"""The secret key: 32 random bytes in a file beside the database, so that the database alone gives nothing away.
+
+Resume codes are stored as a hash that needs the key, and anonymous tickets that wait for others are encrypted with it.
+Nothing in the database or in its backups contains the key.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import os
+import secrets
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+
+from .queries import hash_secret
+from .tables import sealed_tickets, students
+
+SECRET_FILE, SECRET_BYTES = "secret.key", 32
+SEALED_BLOCK = 16 * 1024  # bytes; a sealed value takes whole blocks, so that its length tells next to nothing
+_NONCE_BYTES = 12
+
+
+class SecretFileError(ValueError):
+    """The file of the secret key does not hold SECRET_BYTES bytes. The message is its path."""
+
+
+def read_or_make_secret(folder: Path) -> bytes:
+    """The secret of a data folder, from SECRET_FILE; the first process to ask for it makes it, of random bytes.
+
+    Of processes that start at the same time, all get the same one. Raises SecretFileError, and OSError where the folder
+    cannot be read or written.
+    """
+    path = folder / SECRET_FILE
+    if not path.exists():
+        _make_secret(path)
+    secret = path.read_bytes()
+    if len(secret) != SECRET_BYTES:
+        raise SecretFileError(str(path))
+    return secret
+
+
+def _make_secret(path: Path) -> None:
+    """Write a new secret to a file that only its owner can read, complete from the moment it has its name.
+
+    Does nothing where the file exists by then.
+    """
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    handle, unfinished = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(secrets.token_bytes(SECRET_BYTES))
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            os.link(unfinished, path)  # like O_EXCL: fails where the name is taken, so that nobody's secret is replaced
+        except FileExistsError:
+            return
+        folder = os.open(path.parent, os.O_RDONLY)
+        os.fsync(folder)
+        os.close(folder)
+    finally:
+        Path(unfinished).unlink()
+
+
+class UnsealError(ValueError):
+    """A sealed value that was sealed with another key, or that is damaged."""
+
+
+class SecretKey:
+    """What is done with the secret: resume codes are hashed, and values sealed and opened again.
+
+    `mark` is a short public name of the key. What was made with the key begins with it.
+    """
+
+    def __init__(self, secret: bytes) -> None:
+        self._secret = secret
+        self.mark = self._derive("mark").hex()[:8]
+
+    def code_hash(self, code: str) -> str:
+        """What is stored of a resume code: without the key nobody can find the code by trying all of them."""
+        return self._from_plain_hash(hash_secret(code))
+
+    def seal(self, value: Any) -> str:
+        """A value that JSON can hold, encrypted and padded to whole blocks; never the same text twice."""
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # not at the top: most commands seal nothing
+
+        plain = json.dumps(value, ensure_ascii=False).encode()
+        padded = plain.ljust(-(-len(plain) // SEALED_BLOCK) * SEALED_BLOCK)  # JSON may end in spaces
+        nonce = os.urandom(_NONCE_BYTES)
+        sealed = AESGCM(self._derive("seal")).encrypt(nonce, padded, None)
+        return f"{self.mark}.{base64.b64encode(nonce + sealed).decode()}"
+
+    def unseal(self, sealed: str) -> Any:
+        """The value that was sealed; raises UnsealError."""
+        from cryptography.exceptions import InvalidTag
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+        mark, _dot, text = sealed.partition(".")
+        if mark != self.mark:
+            raise UnsealError
+        try:
+            data = base64.b64decode(text)
+            return json.loads(AESGCM(self._derive("seal")).decrypt(data[:_NONCE_BYTES], data[_NONCE_BYTES:], None))
+        except (InvalidTag, ValueError):
+            raise UnsealError from None
+
+    def convert_plain_hashes(self, connection: sa.Connection) -> None:
+        """Replace the resume codes that earlier versions stored as a plain SHA-256; the codes themselves stay valid."""
+        plain = sa.select(students.c.id, students.c.resume_hash).where(sa.func.length(students.c.resume_hash) == 64)
+        for row in connection.execute(plain).all():
+            this = sa.update(students).where(students.c.id == row.id)
+            connection.execute(this.values(resume_hash=self._from_plain_hash(row.resume_hash)))
+
+    def count_locked(self, engine: sa.Engine) -> int:
+        """How many resume codes and sealed tickets were stored with another key, so that this one cannot read them."""
+        made_with_key = (students.c.resume_hash, sealed_tickets.c.sealed)
+        with engine.connect() as connection:
+            locked = (
+                sa.select(sa.func.count(column)).where(column.not_like(f"{self.mark}.%")) for column in made_with_key
+            )
+            return sum(connection.scalar(query) or 0 for query in locked)
+
+    def _from_plain_hash(self, plain_hash: str) -> str:
+        """The stored form of a code whose SHA-256 is given; with the mark and the dot it has 52 characters."""
+        digest = hmac.digest(self._secret, f"resume code {plain_hash}".encode(), "sha256")
+        return f"{self.mark}.{base64.urlsafe_b64encode(digest).decode().rstrip('=')}"
+
+    def _derive(self, purpose: str) -> bytes:
+        """A key of its own for each purpose."""
+        return hmac.new(self._secret, purpose.encode(), hashlib.sha256).digest()

@@ -1,0 +1,131 @@
+"""The secret key, what it protects in a copy of the database, and who can read the data folder."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from app import cli
+from app.settings import PROJECT
+from app.store import Store
+from app.store.secret_key import SECRET_FILE, SecretKey, UnsealError, read_or_make_secret
+from app.store.tables import students
+from simulation.server import Server
+
+ADA = "ada@example.org"
+MAKE = "import sys, pathlib; from app.store.secret_key import read_or_make_secret as r; print(r(pathlib.Path(sys.argv[1])).hex())"  # noqa: E501 - one line of Python
+
+
+@pytest.fixture
+def umask() -> Iterator[None]:
+    """The umask of most users, put back at the end: commands change that of the process."""
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
+
+
+def open_to_others(folder: Path) -> dict[str, str]:
+    """The mode of everything in a folder, itself included, that anybody but the owner may do something with."""
+    paths = (folder, *folder.rglob("*"))
+    return {str(path): oct(path.stat().st_mode) for path in paths if path.stat().st_mode & 0o077}
+
+
+def test_processes_that_start_together_make_one_secret(tmp_path: Path) -> None:
+    """Four of them in an empty folder print the same 32 bytes, and leave one file behind, for its owner alone."""
+    started = [
+        subprocess.Popen([sys.executable, "-c", MAKE, str(tmp_path)], cwd=PROJECT, stdout=subprocess.PIPE, text=True)
+        for _ in range(4)
+    ]
+    printed = {process.communicate(timeout=60)[0].strip() for process in started}
+    assert printed == {read_or_make_secret(tmp_path).hex()}
+    assert [path.name for path in tmp_path.iterdir()] == [SECRET_FILE]
+    assert stat.S_IMODE((tmp_path / SECRET_FILE).stat().st_mode) == 0o600
+
+
+@pytest.mark.usefixtures("umask")
+def test_only_its_owner_can_read_the_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What earlier versions left open is closed at the start; so is what a running server writes, its log included."""
+    folder = tmp_path / "data"
+    (folder / "hub").mkdir(parents=True)
+    (folder / "hub" / "config").write_text("{}")
+    monkeypatch.setenv("ATTENTION_SHAPES_DATA_DIR", str(folder))
+    cli.main(["teacher", "add", ADA])
+    assert open_to_others(folder) == {}
+    server = Server(folder)
+    server.start()
+    try:
+        assert (folder / "attention-shapes.sqlite3-wal").exists()
+        assert open_to_others(folder) == {}
+        if os.getuid() == 0:
+            tmp_path.chmod(0o755)
+            shown = subprocess.run(["ls", folder], user="nobody", capture_output=True, check=False)
+            assert shown.returncode != 0
+    finally:
+        server.kill()
+
+
+def test_a_copy_of_the_database_gives_no_resume_code_away(store: Store, tmp_path: Path) -> None:
+    """No hash of the code itself is stored, and with another key the right code finds nobody."""
+    teacher = store.people.add_teacher(ADA, "Ada")
+    assert teacher
+    course = store.courses.add("Course", "UTC", teacher)
+    student, code = store.roster.enrol_new_student(course, "Kim")
+    with store.engine.connect() as connection:
+        [stored] = connection.scalars(sa.select(students.c.resume_hash))
+    assert sha256(code.encode()).hexdigest() not in stored
+    assert SecretKey(read_or_make_secret(tmp_path / "another")).code_hash(code) != stored
+    assert store.key.code_hash(code) == stored
+    elsewhere = Store(store.engine.url.render_as_string(hide_password=False), tmp_path / "another")
+    assert not elsewhere.roster.is_resume_code(student, code)
+    assert [one.key.count_locked(one.engine) for one in (elsewhere, store)] == [1, 0]
+    elsewhere.close()
+
+
+def test_a_code_of_an_earlier_version_stays_valid(store: Store, tmp_path: Path) -> None:
+    """What it stored as a plain SHA-256 is stored with the key once the database is opened."""
+    teacher = store.people.add_teacher(ADA, "Ada")
+    assert teacher
+    student, code = store.roster.enrol_new_student(store.courses.add("Course", "UTC", teacher), "Kim")
+    plain = sha256(code.encode()).hexdigest()
+    with store.engine.begin() as connection:
+        connection.execute(sa.update(students).values(resume_hash=plain))
+    assert not store.roster.is_resume_code(student, code)
+    again = Store(store.engine.url.render_as_string(hide_password=False), tmp_path)
+    assert again.roster.is_resume_code(student, code)
+    with again.engine.connect() as connection:
+        assert connection.scalar(sa.select(students.c.resume_hash)) != plain
+    again.close()
+
+
+def test_a_damaged_secret_stops_the_start_with_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is neither replaced nor used."""
+    monkeypatch.setenv("ATTENTION_SHAPES_DATA_DIR", str(tmp_path))
+    (tmp_path / SECRET_FILE).write_bytes(b"short")
+    with pytest.raises(SystemExit, match="2"):
+        cli.main(["teacher", "add", ADA])
+    assert str(tmp_path / SECRET_FILE) in capsys.readouterr().err
+    assert (tmp_path / SECRET_FILE).read_bytes() == b"short"
+
+
+@pytest.mark.parametrize("value", ["", "ticket", {"question": "Ωλ – 語" * 3000}, {"a": "x" * 20_000}])
+def test_what_is_sealed_comes_back_and_its_length_tells_nothing(tmp_path: Path, value: object) -> None:
+    """Only as much as in how many whole blocks it fits; another key, or a changed letter, opens nothing."""
+    key = SecretKey(read_or_make_secret(tmp_path / "one"))
+    sealed = key.seal(value)
+    assert key.unseal(sealed) == value
+    if len(str(value)) < 1000:
+        assert len(sealed) == len(key.seal("x" * 5000))
+    other = SecretKey(read_or_make_secret(tmp_path / "two"))
+    for opening, damaged in ((other, sealed), (key, sealed[:100] + sealed[101:] + "A"), (key, f"{sealed[:20]}AAAA")):
+        with pytest.raises(UnsealError):
+            opening.unseal(damaged)
