@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -56,15 +57,25 @@ class Regrades(QueryBase):
         with self._write_transaction() as connection:
             row = {"activity_id": activity_id, "teacher_id": teacher_id, "at": utc_now()}
             regrade_id = insert_row(connection, regrades, row)
-            for attempt_id, marks in sorted(new.items()):
-                this = (class_attempts.c.id == attempt_id, class_attempts.c.activity_id == activity_id)
-                marks_now = [class_attempts.c[name] for name in _MARK_COLUMNS]
-                before = sa.select(sa.literal(regrade_id), class_attempts.c.id, *marks_now).where(*this)
-                names = ["regrade_id", "attempt_id", *_MARK_COLUMNS]
-                connection.execute(sa.insert(old_marks).from_select(names, before))
-                values = {**asdict(marks.graded), "marked_by": marks.marked_by}
-                connection.execute(sa.update(class_attempts).where(*this).values(values))
+            if new:  # two statements, each executed for all attempts at once, so that a large class takes no longer
+                self._replace_marks(connection, activity_id, regrade_id, new)
         return regrade_id
+
+    def _replace_marks(
+        self, connection: sa.Connection, activity_id: int, regrade_id: int, new: Mapping[int, NewMarks]
+    ) -> None:
+        """Keep the marks of these attempts under a regrade, and give the attempts the new ones."""
+        this = (class_attempts.c.id == sa.bindparam("attempt"), class_attempts.c.activity_id == activity_id)
+        marks_now = [class_attempts.c[name] for name in _MARK_COLUMNS]
+        before = sa.select(sa.literal(regrade_id), class_attempts.c.id, *marks_now).where(*this)
+        keep = sa.insert(old_marks).from_select(["regrade_id", "attempt_id", *_MARK_COLUMNS], before)
+        update = sa.update(class_attempts).where(*this).values({n: sa.bindparam(f"new_{n}") for n in _MARK_COLUMNS})
+        rows = list[dict[str, Any]]()
+        for attempt_id, marks in sorted(new.items()):
+            values = {**asdict(marks.graded), "marked_by": marks.marked_by}
+            rows.append({"attempt": attempt_id, **{f"new_{name}": value for name, value in values.items()}})
+        connection.execute(keep, [{"attempt": row["attempt"]} for row in rows])
+        connection.execute(update, rows)
 
     def of_activity(self, activity_id: int) -> tuple[Regrade, ...]:
         """Every regrade of an activity, newest first, with the teacher's name and how many attempts it changed."""
