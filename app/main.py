@@ -40,6 +40,7 @@ from app.web.teacher import (
     exit_tickets_page,
     export_page,
     live_page,
+    present_page,
     print_class_page,
     regrade_page,
     results_page,
@@ -55,7 +56,7 @@ PAGES = (
     *(join_page, my_work_page, student_activity_page, class_sheet_page, exit_ticket_page),
     *(sign_in_page, forgotten_password_page, account_link_page),
     *(course_list_page, course_page, export_page, sample_course_page),
-    *(activity_page, activity_form_page, live_page, print_class_page, enter_paper_page),
+    *(activity_page, activity_form_page, live_page, present_page, print_class_page, enter_paper_page),
     *(results_page, student_results_page, summary_page, exit_tickets_page, regrade_page),
     *(v1, health),
 )

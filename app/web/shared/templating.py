@@ -51,6 +51,7 @@ def template_environment() -> Environment:
         expression=expression,
         formula=formula,
         local_time=local_time,
+        clock_time=clock_time,
         long_date=long_date,
     )
     return environment
@@ -78,6 +79,11 @@ def local_time(moment: datetime, time_zone: str, *, year: bool = False) -> str:
     """A moment as the clocks of an IANA time zone show it: '3 April, 09:05', or with `year` '3 April 2026, 09:05'."""
     written = "%d %B %Y, %H:%M" if year else "%d %B, %H:%M"
     return moment.astimezone(ZoneInfo(time_zone)).strftime(written).lstrip("0")
+
+
+def clock_time(moment: datetime, time_zone: str) -> str:
+    """A moment as a clock on the wall of an IANA time zone shows it: '09:05'."""
+    return moment.astimezone(ZoneInfo(time_zone)).strftime("%H:%M")
 
 
 def long_date(day: date) -> str:

@@ -15,6 +15,7 @@ from fastapi.responses import RedirectResponse
 from app.classes.student_sheet import freeze, worksheet_titles
 from app.store import Activity, AuditAction, Phase
 from app.web.shared import permissions
+from app.web.shared.forms import FormDep
 from app.web.shared.permissions import EditableActivity, StaffActivity
 from app.web.shared.services import Services, ServicesDep, StoreDep
 from app.web.shared.templating import render
@@ -73,7 +74,7 @@ def open_activity(services: ServicesDep, access: EditableActivity) -> Response:
 
 
 @router.post("/activities/{activity_id:int}/close")
-def close_activity(store: StoreDep, access: EditableActivity) -> Response:
+def close_activity(store: StoreDep, access: EditableActivity, form: FormDep) -> Response:
     """Close an open activity: no more work is accepted, all work stays, and it can be opened again.
 
     A draft or a closed activity stays as it is.
@@ -81,7 +82,8 @@ def close_activity(store: StoreDep, access: EditableActivity) -> Response:
     if access.activity.state == "open":
         store.activities.set_state(access.activity, "closed")
         store.audit_log.record(access.teacher, AuditAction.ACTIVITY_CLOSED, access.activity)
-    return RedirectResponse(url_for("show_activity", activity_id=access.activity.id), 303)
+    page = "show_presenter" if form.raw("back") == "present" else "show_activity"
+    return RedirectResponse(url_for(page, activity_id=access.activity.id), 303)
 
 
 @router.get("/activities/{activity_id:int}/qr.svg")

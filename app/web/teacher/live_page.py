@@ -1,4 +1,4 @@
-"""An activity while it goes on, for the projector and the teacher: how far the class is, and what it misunderstands."""
+"""An activity while it goes on, for its teachers: how far the class is, and who, and what it misunderstands."""
 
 from __future__ import annotations
 
@@ -6,47 +6,30 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from annotated_doc import Doc
-from fastapi import APIRouter, Depends, HTTPException, Request, Response
+from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import RedirectResponse
 
 from app.classes.activity_results import misconception_name
 from app.classes.live_snapshot import LiveProgress, LiveSnapshot, SheetSnapshot, Stage
-from app.classes.student_sheet import own_variant, worksheet_titles
-from app.figures.figures import Figure
-from app.grading.explanations import explain_misconception
+from app.classes.student_sheet import worksheet_titles
 from app.sheets.wording import Wording
-from app.store import Phase, Spotlight, Student
+from app.store import Phase, Student
 from app.web.shared import permissions
 from app.web.shared.forms import FormDep, clamped_number
 from app.web.shared.permissions import EditableActivity, StaffActivity
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.templating import is_htmx, render
 from app.web.shared.urls import public_url, url_for
+from app.web.teacher.live_view import (
+    MisconceptionBar,
+    SpotlightView,
+    change_spotlight,
+    live_version,
+    misconception_bars,
+    spotlight_view,
+)
 
 router = APIRouter(include_in_schema=False)
-
-MAX_MISCONCEPTION_KEY = 80  # characters
-
-
-@dataclass(frozen=True)
-class MisconceptionBar:
-    """A misconception that the class shows: its short name, how many students show it, and the bar in per cent."""
-
-    key: str
-    name: str
-    count: int
-    width: float  # of the sheets that were begun
-
-
-@dataclass(frozen=True)
-class SpotlightView:
-    """The misconception that is explained to the class, with its drawing beside the true one where that is shown."""
-
-    key: str
-    name: str
-    message: str
-    can_draw: bool
-    pairs: tuple[tuple[Figure, Figure], ...]  # as the misconception has it, and as it is; empty where not shown
 
 
 @dataclass(frozen=True)
@@ -128,17 +111,8 @@ def show_live_now(request: Request, services: ServicesDep, view: LiveViewDep, se
 def explain_to_class(
     request: Request, services: ServicesDep, access: EditableActivity, view: LiveViewDep, form: FormDep
 ) -> Response:
-    """Explain a misconception, in place of any other, on every live view of the activity.
-
-    An empty one takes the explanation away; `drawn` is 'yes' to show its drawing too. 422 for a misconception that does
-    not exist or an activity without a sheet.
-    """
-    misconception, spotlight = form.single_line("misconception", MAX_MISCONCEPTION_KEY), None
-    if misconception:
-        if not view.number or misconception not in services.library.wording.sections["misconceptions"]:
-            raise HTTPException(422, services.library.wording.say("live", "no-misconception-there"))
-        spotlight = Spotlight(view.number, misconception, form.raw("drawn") == "yes")
-    services.store.live.show(access.activity.id, spotlight)
+    """Explain a misconception on every live view and projector, or take the explanation away; see change_spotlight."""
+    change_spotlight(services, access.activity, view.number, form)
     if is_htmx(request):
         return render("teacher/_live.html", _live_page(request, services, view))
     return RedirectResponse(view.path, 303)
@@ -164,29 +138,12 @@ def _live_page(request: Request, services: Services, view: LiveView) -> LivePage
         query=view.query,
         snapshot=snapshot,
         sheet=sheet,
-        misconceptions=_misconception_bars(wording, sheet) if sheet else (),
-        spotlight=_spotlight_view(services, access, spotlight) if spotlight else None,
+        misconceptions=misconception_bars(wording, sheet) if sheet else (),
+        spotlight=spotlight_view(services, activity, spotlight) if spotlight else None,
         named=view.named,
         students=tuple(_student_progress(wording, student, sheet) for student in students if student.id in came),
         reloads=view.reloads,
-        version=_page_version(snapshot, activity.phase(), spotlight),
-    )
-
-
-def _page_version(snapshot: LiveSnapshot, phase: Phase, spotlight: Spotlight | None) -> str:
-    """A text that changes with everything that the fragment shows; the browser sends it back to ask for changes."""
-    shown = (spotlight.sheet_number, spotlight.misconception, spotlight.shows_drawing) if spotlight else ()
-    return "-".join(map(str, (snapshot.version, phase, *shown)))
-
-
-def _misconception_bars(wording: Wording, sheet: SheetSnapshot) -> tuple[MisconceptionBar, ...]:
-    """The misconceptions that the sheet's students show, the commonest first.
-
-    A bar's width is the percentage of those who show it among all who have begun the sheet.
-    """
-    return tuple(
-        MisconceptionBar(key, misconception_name(wording, key), count, round(100 * count / sheet.begun, 2))
-        for key, count in sheet.misconceptions
+        version=live_version(snapshot, activity.phase(), spotlight),
     )
 
 
@@ -195,20 +152,3 @@ def _student_progress(wording: Wording, student: Student, sheet: SheetSnapshot |
     progress = sheet.progress[student.id] if sheet else LiveProgress()
     misconceptions = tuple(misconception_name(wording, key) for key in progress.misconceptions)
     return StudentProgress(student.name, progress.stage, progress.rows_right, misconceptions)
-
-
-def _spotlight_view(
-    services: Services, access: permissions.ActivityAccess, spotlight: Spotlight
-) -> SpotlightView | None:
-    """What the class is shown about a misconception; None where its sheet or the misconception no longer exists.
-
-    The drawing is included only where the spotlight shows it.
-    """
-    wording, key = services.library.wording, spotlight.misconception
-    if spotlight.sheet_number > len(access.activity.content.items) or key not in wording.sections["misconceptions"]:
-        return None
-    variant = own_variant(services.library, services.store, access.activity, spotlight.sheet_number)
-    explanation = explain_misconception(variant, key)
-    name = misconception_name(wording, key)
-    pairs = explanation.figures[:1] if spotlight.shows_drawing else ()
-    return SpotlightView(key, name, explanation.message, bool(explanation.figures), pairs)

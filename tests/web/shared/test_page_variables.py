@@ -40,6 +40,7 @@ from app.web.teacher.enter_paper_page import EnterPaperPage
 from app.web.teacher.exit_tickets_page import ExitTicketsPage
 from app.web.teacher.export_page import ExportPage
 from app.web.teacher.live_page import LivePage
+from app.web.teacher.present_page import PresentPage
 from app.web.teacher.print_class_page import PrintClassPage
 from app.web.teacher.regrade_page import RegradePage
 from app.web.teacher.results_page import ResultsPage
@@ -85,6 +86,8 @@ PAGES: dict[str, type[Any]] = {
     "teacher/export.html": ExportPage,
     "teacher/live.html": LivePage,
     "teacher/_live.html": LivePage,
+    "teacher/present.html": PresentPage,
+    "teacher/_present.html": PresentPage,
     "teacher/results.html": ResultsPage,
     "teacher/student_results.html": StudentResultsPage,
     "teacher/summary.html": SummaryPage,

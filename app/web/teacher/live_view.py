@@ -1,0 +1,86 @@
+"""What the live page and the presenter view share: the sheet that is looked at, its bars, and what is explained."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fastapi import HTTPException
+
+from app.classes.activity_results import misconception_name
+from app.classes.live_snapshot import LiveSnapshot, SheetSnapshot
+from app.classes.student_sheet import own_variant
+from app.figures.figures import Figure
+from app.grading.explanations import explain_misconception
+from app.sheets.wording import Wording
+from app.store import Activity, Phase, Spotlight
+from app.web.shared.forms import FormReader
+from app.web.shared.services import Services
+
+MAX_MISCONCEPTION_KEY = 80  # characters
+
+
+@dataclass(frozen=True)
+class MisconceptionBar:
+    """A misconception that the class shows: its short name, how many students show it, and the bar in per cent."""
+
+    key: str
+    name: str
+    count: int
+    width: float  # of the sheets that were begun
+
+
+@dataclass(frozen=True)
+class SpotlightView:
+    """The misconception that is explained to the class, with its drawing beside the true one where that is shown."""
+
+    key: str
+    name: str
+    message: str
+    can_draw: bool
+    pairs: tuple[tuple[Figure, Figure], ...]  # as the misconception has it, and as it is; empty where not shown
+
+
+def change_spotlight(services: Services, activity: Activity, number: int, form: FormReader) -> None:
+    """Explain the form's `misconception` on the sheet of that number, in place of any other.
+
+    An empty one takes the explanation away; `drawn` is 'yes' to show its drawing too. Raises 422 for a misconception
+    that does not exist, or where the activity has no sheet (`number` 0).
+    """
+    misconception, spotlight = form.single_line("misconception", MAX_MISCONCEPTION_KEY), None
+    if misconception:
+        if not number or misconception not in services.library.wording.sections["misconceptions"]:
+            raise HTTPException(422, services.library.wording.say("live", "no-misconception-there"))
+        spotlight = Spotlight(number, misconception, form.raw("drawn") == "yes")
+    services.store.live.show(activity.id, spotlight)
+
+
+def live_version(snapshot: LiveSnapshot, phase: Phase, spotlight: Spotlight | None, *shown: object) -> str:
+    """A text that changes with everything that is shown; the browser sends it back to ask for changes."""
+    explained = (spotlight.sheet_number, spotlight.misconception, spotlight.shows_drawing) if spotlight else ()
+    return "-".join(map(str, (snapshot.version, phase, *explained, *shown)))
+
+
+def misconception_bars(wording: Wording, sheet: SheetSnapshot) -> tuple[MisconceptionBar, ...]:
+    """The misconceptions that the sheet's students show, the commonest first.
+
+    A bar's width is the percentage of those who show it among all who have begun the sheet.
+    """
+    return tuple(
+        MisconceptionBar(key, misconception_name(wording, key), count, round(100 * count / sheet.begun, 2))
+        for key, count in sheet.misconceptions
+    )
+
+
+def spotlight_view(services: Services, activity: Activity, spotlight: Spotlight) -> SpotlightView | None:
+    """What the class is shown about a misconception; None where its sheet or the misconception no longer exists.
+
+    The drawing is included only where the spotlight shows it.
+    """
+    wording, key = services.library.wording, spotlight.misconception
+    if spotlight.sheet_number > len(activity.content.items) or key not in wording.sections["misconceptions"]:
+        return None
+    variant = own_variant(services.library, services.store, activity, spotlight.sheet_number)
+    explanation = explain_misconception(variant, key)
+    name = misconception_name(wording, key)
+    pairs = explanation.figures[:1] if spotlight.shows_drawing else ()
+    return SpotlightView(key, name, explanation.message, bool(explanation.figures), pairs)

@@ -1,0 +1,127 @@
+"""An activity on the projector: how to join it, then how far the class is and what it misunderstands; never names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Annotated, Literal
+
+from annotated_doc import Doc
+from fastapi import APIRouter, Depends, Request, Response
+from fastapi.responses import RedirectResponse
+
+from app.classes.live_snapshot import LiveSnapshot, SheetSnapshot
+from app.classes.student_sheet import worksheet_titles
+from app.store import Phase
+from app.web.shared import permissions
+from app.web.shared.forms import FormDep, clamped_number
+from app.web.shared.permissions import EditableActivity, StaffActivity
+from app.web.shared.services import Services, ServicesDep
+from app.web.shared.templating import is_htmx, render
+from app.web.shared.urls import public_url, url_for
+from app.web.teacher.live_view import (
+    MisconceptionBar,
+    SpotlightView,
+    change_spotlight,
+    live_version,
+    misconception_bars,
+    spotlight_view,
+)
+
+router = APIRouter(include_in_schema=False)
+
+CodeSize = Literal["large", "small", ""]
+CODE_SIZES: dict[str, CodeSize] = {"large": "large", "small": "small"}
+
+
+@dataclass(frozen=True)
+class PresentPage:
+    """Everything that templates/teacher/present.html and its fragment show."""
+
+    access: Annotated[permissions.ActivityAccess, Doc("The activity, its course, and the teacher's role in it.")]
+    phase: Annotated[Phase, Doc("Whether it is a draft, waiting, open or closed now.")]
+    now: Annotated[datetime, Doc("The server's time, which the page's clock goes by.")]
+    join_link: Annotated[str, Doc("The address that the QR code holds and that people may type.")]
+    titles: Annotated[tuple[str, ...], Doc("The titles of its worksheets, in order.")]
+    number: Annotated[int, Doc("The number of the sheet that is shown, from 1; 0 where there is none.")]
+    query: Annotated[dict[str, str], Doc("The part of the address's query that fixes the size of the code.")]
+    large_code: Annotated[bool, Doc("Whether the join code fills the page, in place of what the class does.")]
+    snapshot: Annotated[LiveSnapshot, Doc("The class at this moment.")]
+    sheet: Annotated[SheetSnapshot | None, Doc("The sheet that is shown; None where there is none.")]
+    misconceptions: Annotated[tuple[MisconceptionBar, ...], Doc("The misconceptions shown on it, commonest first.")]
+    spotlight: Annotated[SpotlightView | None, Doc("The misconception that is explained to the class, if any.")]
+    version: Annotated[str, Doc("Changes with everything that the fragment shows.")]
+
+
+@dataclass(frozen=True)
+class PresenterRequest:
+    """What a request wants on the projector: which sheet, and the join code large, small, or as the class needs it."""
+
+    access: permissions.ActivityAccess
+    number: int  # of the sheet, from 1; 0 where the activity has none
+    code: CodeSize
+
+
+def presenter_request(access: StaffActivity, sheet: str = "", code: str = "") -> PresenterRequest:
+    """What a query asks for; the nearest sheet for a number that none has, the first for any other text."""
+    number = clamped_number(sheet, len(access.activity.content.items))
+    return PresenterRequest(access, number, CODE_SIZES.get(code, ""))
+
+
+PresenterRequestDep = Annotated[PresenterRequest, Depends(presenter_request)]
+
+
+@router.get("/activities/{activity_id:int}/present")
+def show_presenter(request: Request, services: ServicesDep, wanted: PresenterRequestDep) -> Response:
+    """The whole page, without the site's navigation."""
+    return render("teacher/present.html", _present_page(request, services, wanted))
+
+
+@router.get("/activities/{activity_id:int}/present/now")
+def show_presenter_now(
+    request: Request, services: ServicesDep, wanted: PresenterRequestDep, seen: str = ""
+) -> Response:
+    """The fragment that changes, asked for every second; 204 where `seen` is the version of what it shows now."""
+    page = _present_page(request, services, wanted)
+    return Response(status_code=204) if page.version == seen else render("teacher/_present.html", page)
+
+
+@router.post("/activities/{activity_id:int}/present/explain")
+def explain_on_projector(
+    request: Request, services: ServicesDep, access: EditableActivity, wanted: PresenterRequestDep, form: FormDep
+) -> Response:
+    """Explain a misconception on every live view and projector, or take the explanation away; see change_spotlight."""
+    change_spotlight(services, access.activity, wanted.number, form)
+    if is_htmx(request):
+        return render("teacher/_present.html", _present_page(request, services, wanted))
+    return RedirectResponse(url_for("show_presenter", activity_id=access.activity.id, sheet=wanted.number), 303)
+
+
+def _present_page(request: Request, services: Services, wanted: PresenterRequest) -> PresentPage:
+    """The page that was asked for, from a snapshot at most about a second old.
+
+    Unless its size was chosen, the code is large until half of those who joined have begun a sheet; an activity without
+    a sheet keeps it.
+    """
+    access, activity = wanted.access, wanted.access.activity
+    snapshot, phase = services.live_snapshots.get(services.library, services.store, activity), activity.phase()
+    sheet = snapshot.sheets[wanted.number - 1] if 0 < wanted.number <= len(snapshot.sheets) else None
+    spotlight = services.store.live.spotlight(activity.id)
+    begun, joined = max((each.begun for each in snapshot.sheets), default=0), len(snapshot.student_ids)
+    is_early = joined == 0 or 2 * begun < joined
+    needs_code = is_early and not spotlight and phase in ("draft", "waiting", "open")
+    return PresentPage(
+        access=access,
+        phase=phase,
+        now=datetime.now(UTC),
+        join_link=public_url(request, services.settings) + url_for("show_name_form", code=activity.join_code),
+        titles=worksheet_titles(activity.content),
+        number=wanted.number,
+        query={"code": wanted.code} if wanted.code else {},
+        large_code=wanted.code == "large" or (needs_code and not wanted.code),
+        snapshot=snapshot,
+        sheet=sheet,
+        misconceptions=misconception_bars(services.library.wording, sheet) if sheet else (),
+        spotlight=spotlight_view(services, activity, spotlight) if spotlight else None,
+        version=live_version(snapshot, phase, spotlight, activity.plan.closes_at),
+    )

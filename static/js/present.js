@@ -1,0 +1,24 @@
+// The projector's clock and countdown, by the server's time, and the button for the full screen.
+(() => {
+  const clock = document.querySelector("[data-clock]");
+  const ahead = Date.parse(clock.dataset.now) - Date.now();
+  const time = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", timeZone: clock.dataset.zone });
+  const tick = () => {
+    const now = Date.now() + ahead;
+    clock.textContent = time.format(now);
+    const closes = document.querySelector("[data-closes]");
+    if (!closes) return;
+    const seconds = Math.max(Math.round((Date.parse(closes.dataset.closes) - now) / 1000), 0);
+    const minutes = Math.floor(seconds / 60);
+    closes.textContent = minutes < 100 ? `${minutes}:${String(seconds % 60).padStart(2, "0")}` : "";
+  };
+  setInterval(tick, 500);
+  document.addEventListener("htmx:after:swap", tick);
+  tick();
+
+  const full = document.querySelector("[data-full-screen]");
+  full.hidden = !document.fullscreenEnabled;
+  full.addEventListener("click", () => {
+    if (document.fullscreenElement) document.exitFullscreen(); else document.documentElement.requestFullscreen();
+  });
+})();

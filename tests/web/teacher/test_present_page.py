@@ -1,0 +1,79 @@
+"""The presenter view: the way in until the class has begun, then how far it is; no names, and closing from there."""
+
+from __future__ import annotations
+
+from fastapi import FastAPI
+
+from app.store import Policies
+from tests.helpers.answer_keys import WIDE
+from tests.helpers.html_page import Page
+from tests.helpers.school import SCRIPT, Classroom
+
+
+class ProjectedClassroom(Classroom):
+    """A classroom whose presenter view is looked at anew each time."""
+
+    def look(self, **query: str) -> Page:
+        """The fragment that the projector asks for."""
+        self.school.services.live_snapshots.expire(self.activity.id)
+        response = self.instructor.get(f"{self.path}/present/now", params=query)
+        assert response.status_code == 200
+        return Page(response.text)
+
+
+def is_large(page: Page) -> bool:
+    """Whether the code fills the page."""
+    return page.find("section", class_="present-join") != []
+
+
+def test_the_code_is_large_until_half_of_those_who_joined_have_begun(app: FastAPI) -> None:
+    """Then it is a chip, until the teacher enlarges it; what was fixed stays fixed."""
+    classroom = ProjectedClassroom(app)
+    assert is_large(classroom.look())
+    kim, _, _ = (classroom.student(name) for name in ("Kim", "Lou", "Mo"))
+    classroom.send(kim, "save", {"input.rows": "1"})
+    page = classroom.look()
+    assert is_large(page)
+    assert "3 students" in page.text("p", class_="present-count")
+    classroom.send(classroom.student("Ned"), "save", {"input.rows": "1"})
+    classroom.send(classroom.student("Ole"), "save", {"input.rows": "1"})
+    page = classroom.look()
+    assert not is_large(page)
+    assert classroom.activity.join_code in page.text("p", class_="join-chip")
+    assert is_large(classroom.look(code="large"))
+    assert not is_large(ProjectedClassroom(app).look(code="small"))
+
+
+def test_the_projector_shows_no_name_and_no_navigation_and_explains(app: FastAPI) -> None:
+    """A misconception is counted of those who began; a press explains it here and on the live page."""
+    classroom = ProjectedClassroom(app, Policies(feedback="after_close"))
+    classroom.send(classroom.student("Kim Unlikely-Name"), "save", WIDE)
+    classroom.student("Lou")
+    text = classroom.get(f"{classroom.path}/present?names=yes")
+    assert "Unlikely" not in text
+    assert Page(text).find("nav", class_="pages") == []
+    page = classroom.look()
+    assert "1 of 1" in page.text("tr", id="misconception-head-as-wide-as-model")
+    with classroom.instructor as browser:
+        address = f"{classroom.path}/present/explain?sheet=1"
+        shown = browser.post(address, data={"misconception": "head-as-wide-as-model"}, headers=SCRIPT)
+        assert shown.status_code == 200
+        assert browser.post(address, data={"misconception": "the-earth-is-flat"}).status_code == 422
+        explanation = Page(shown.text).text("section", class_="explained")
+        assert explanation == Page(browser.get(f"{classroom.path}/live").text).text("section", class_="explained")
+
+
+def test_closing_on_the_projector_stays_on_the_projector(app: FastAPI) -> None:
+    """The button says how many are working; afterwards the page offers neither the code nor the button."""
+    classroom = ProjectedClassroom(app)
+    classroom.send(classroom.student("Kim"), "save", {"input.rows": "1"})
+    page = classroom.look()
+    [(form, said)] = [entry for entry in page.find("form") if entry[0]["action"].endswith("/close")]
+    assert "1 student" in said
+    with classroom.instructor as browser:
+        closed = browser.post(form["action"], data={"back": "present"})
+    assert closed.headers["location"] == f"{classroom.path}/present"
+    page = classroom.look()
+    assert page.text("p", class_="phase").startswith("Closed")
+    assert [entry for entry in page.find("form") if entry[0]["action"].endswith("/close")] == []
+    assert not is_large(page)
