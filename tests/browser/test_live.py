@@ -84,6 +84,42 @@ def test_the_live_view_changes_by_itself_and_a_misconception_is_explained_by_key
     context.close()
 
 
+SMALLEST_TEXT = """Math.min(...[...document.querySelectorAll("body *")]
+  .filter(each => [...each.childNodes].some(node => node.nodeType === 3 && node.data.trim()))
+  .filter(each => each.checkVisibility() && each.getBoundingClientRect().width > 2)
+  .map(each => parseFloat(getComputedStyle(each).fontSize)))"""
+
+
+def test_the_projector_counts_arrivals_is_readable_from_the_back_and_closes(
+    browser: Browser, taught: SampleCourse
+) -> None:
+    """No text under 24 px on a screen 1920 px wide; somebody who comes in is counted there and on the overview."""
+    context = browser.new_context(base_url=taught.url, viewport={"width": 1920, "height": 1080})
+    projector, overview = taught.sign_in(context), context.new_page()
+    overview.goto(taught.path)
+    projector.goto(f"{taught.path}/present?code=large")
+    expect(projector.locator(".present-join .code")).to_have_text(taught.activity.join_code)
+    assert projector.evaluate(SMALLEST_TEXT) >= 24
+    count = len(taught.store.classwork.attendance(taught.activity.id))
+    course = taught.store.courses.find(taught.activity.course_id)
+    assert course
+    student, _ = taught.store.roster.enrol_new_student(course, "Late", taught.store.add_visitor().id)
+    taught.store.classwork.arrive(taught.activity.id, student.id)
+    for text in (projector.locator(".present-count"), overview.locator("#arrived")):
+        expect(text).to_contain_text(str(count + 1))
+    projector.get_by_role("link", name="Show progress").click()
+    projector.locator("[id^=explain-]").first.click()
+    projector.get_by_role("button", name="Show drawing").click()
+    expect(projector.locator(".explained figure")).to_have_count(2)
+    assert projector.evaluate(SMALLEST_TEXT.replace("body *", "body :not(svg *)")) >= 24
+    assert_accessible_in_all_looks(projector)
+    projector.evaluate("window.opened = 1")
+    projector.get_by_role("button", name="Close").click()
+    expect(projector.locator(".present-state .phase")).to_have_text("Closed")
+    assert projector.evaluate("window.opened") == 1
+    context.close()
+
+
 def test_old_numbers_are_called_old(browser: Browser, taught: SampleCourse) -> None:
     """While the server cannot be reached or refuses, a sentence says so; it goes when the numbers are new again."""
     context = browser.new_context(base_url=taught.url)
