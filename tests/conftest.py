@@ -21,6 +21,7 @@ from app.sheets.library import Library
 from app.sheets.worksheet_files import load_library
 from app.store import Store
 from simulation.postgres import create_database, postgres_server
+from tests.helpers.clock import Clock
 from tests.helpers.fake_runner import FakeRunner
 from tests.helpers.running_app import running_app
 from tests.helpers.school import Classroom, School
@@ -116,6 +117,12 @@ def store(database_url: str, tmp_path: Path) -> Iterator[Store]:
     opened = Store(database_url, tmp_path)
     yield opened
     opened.close()
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """The clock of activities, stopped."""
+    return Clock(monkeypatch)
 
 
 @pytest.fixture

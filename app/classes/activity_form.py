@@ -19,7 +19,7 @@ from app.sheets.exit_tickets import Ticket
 from app.sheets.library import Library
 from app.sheets.wording import Wording
 from app.store import Content, Plan, Policies
-from app.store.activities import MAX_ATTEMPTS_ALLOWED, Feedback, Running, Variants
+from app.store.activities import MAX_ATTEMPTS_ALLOWED, MAX_MINUTES, Feedback, Running, Variants
 
 T = TypeVar("T")
 LOCAL_TIME_FORMAT = "%Y-%m-%dT%H:%M"  # of <input type="datetime-local">
@@ -89,6 +89,9 @@ class ActivityForm(BaseModel):
     title: Annotated[str, Field(min_length=1)]
     opens: Annotated[datetime | None, _text_parser(datetime.fromisoformat, "no-time")]  # typed on the course's clocks
     closes: Annotated[datetime | None, _text_parser(datetime.fromisoformat, "no-time")]
+    late_minutes: Annotated[
+        Annotated[int, Field(le=MAX_MINUTES)] | None, _text_parser(_whole_number, "late-minutes-range")
+    ]
     day: Annotated[date | None, _text_parser(date.fromisoformat, "no-day")]
     max_attempts: Annotated[
         Annotated[int, Field(ge=1, le=MAX_ATTEMPTS_ALLOWED)] | None, _text_parser(_whole_number, "max-attempts-range")
@@ -149,7 +152,8 @@ class ActivityForm(BaseModel):
     def plan(self) -> Plan:
         """The title, day, times and policies that the form sets, but not its worksheets and exit ticket.
 
-        No limit of attempts is stored as 0, and the follow-through share as a fraction: 50 per cent as 0.5.
+        No limit of attempts and no late window are stored as 0, and the follow-through share as a fraction: 50 per cent
+        as 0.5.
         """
         policies = Policies(
             variants=self.variants,
@@ -160,12 +164,18 @@ class ActivityForm(BaseModel):
             exam=self.exam,
             run=self.run,
             ticket_anonymous=self.ticket_anonymous,
+            late_minutes=self.late_minutes or 0,
         )
         return Plan(self.title, self.day, policies, self.opens, self.closes)
 
 
 # The sentence about a field, where the error does not name one itself.
-SENTENCES = {"title": "no-title", "max_attempts": "max-attempts-range", "follow_share": "share-range"}
+SENTENCES = {
+    "title": "no-title",
+    "max_attempts": "max-attempts-range",
+    "follow_share": "share-range",
+    "late_minutes": "late-minutes-range",
+}
 FIELD_NAMES = tuple(name for name in ActivityForm.model_fields if name != "worksheet")
 
 
@@ -196,7 +206,7 @@ def _form_error(
     field = str(error["loc"][0])
     key = error["msg"] if error["type"] == "sentence" else SENTENCES.get(field, "no-policy")
     missing = next((sheet for sheet in texts.worksheets if sheet not in worksheets), "")
-    values = {"text": texts.fields.get(field, ""), "most": MAX_ATTEMPTS_ALLOWED, "field": field}
+    values = {"text": texts.fields.get(field, ""), "most": MAX_ATTEMPTS_ALLOWED, "longest": MAX_MINUTES, "field": field}
     return ActivityFormError(field, wording.say("class", key, **values, sheet=missing[:MAX_ECHOED]))
 
 
@@ -212,6 +222,7 @@ def texts_of(plan: Plan, content: Content, time_zone: str) -> ActivityTexts:
         "day": plan.day.isoformat() if plan.day else "",
         "opens": _local(plan.opens_at, time_zone),
         "closes": _local(plan.closes_at, time_zone),
+        "late_minutes": str(policies.late_minutes or ""),
         "variants": policies.variants,
         "feedback": policies.feedback,
         "run": policies.run,

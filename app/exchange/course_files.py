@@ -30,6 +30,7 @@ TICKETS_HEADER = (
 STUDENTS_HEADER = ("student", "number", "joined")
 
 
+# Long because it is one short method for each table or file; they share what was read once.
 @dataclass(frozen=True)
 class CourseFiles:
     """The files of one course. `points` are those of each sheet, by the id of the activity.
@@ -124,7 +125,7 @@ class CourseFiles:
             {"id": s.id, "name": s.name, "number": s.roster_key, "joined_at": s.joined_at}
             for s in self.students.values()
         ]
-        activities = [{"id": a.id, "title": a.plan.title, "state": a.state} for a in self.activities]
+        activities = [{"id": a.id, "title": a.plan.title, "state": a.phase()} for a in self.activities]
         return {**asdict(self.course), "staff": staff, "students": students, "activities": activities}
 
     def _activity_json(self, activity: Activity) -> dict[str, Any]:
@@ -136,8 +137,10 @@ class CourseFiles:
         attempts = [_without_client_id(attempt) for attempt in self._attempts_of(activity)]
         tickets = [_without_id(answer) for answer in self._ticket_answers_of(activity)]
         revisions = self.store.activities.revisions(activity)
+        extra = self.store.activities.extra_times(activity.id)
         return {
-            "id": activity.id, "state": activity.state, **asdict(activity.plan),
+            "id": activity.id, "state": activity.phase(), **asdict(activity.plan),
+            "answers_shown_at": activity.answers_shown_at, "extra_minutes": extra,
             "revisions": [{"number": number, **content.as_json()} for number, content in revisions.items()],
             "attendance": [asdict(a) for a in work.attendance(activity.id) if a.student_id in self.students],
             "drafts": [asdict(d) for d in work.drafts_of_activity(activity.id) if d.student_id in self.students],

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
-from datetime import date, datetime
+from dataclasses import asdict, dataclass, field, fields, replace
+from datetime import date, datetime, timedelta
 from functools import lru_cache
 from typing import Annotated, Any, Literal
 
@@ -18,16 +18,18 @@ from sqlalchemy.exc import IntegrityError
 from .courses import Course
 from .queries import QueryBase, columns, from_row, hash_secret, insert_row, utc_now
 from .roster import Student, new_code, normalised_code
-from .tables import activities, courses, enrolments, revisions, students, visitors
+from .tables import activities, courses, enrolments, extra_time, revisions, students, visitors
 
-State = Literal["draft", "open", "closed"]  # what the instructor has set
-Phase = Literal["draft", "waiting", "open", "closed"]  # what it comes to at a time: "waiting" until opens_at
+State = Literal["draft", "open"]  # what the instructor has set; times narrow "open"
+Phase = Literal["draft", "waiting", "open", "closing", "closed"]  # what it comes to at a time; see Activity.phase
 Variants = Literal["same", "per_student"]
 Feedback = Literal["immediate", "after_hand_in", "after_close"]
 Running = Literal["before", "after"]
 
 JOIN_CODE_LENGTH = 6
 MAX_ATTEMPTS_ALLOWED = 99
+MAX_MINUTES = 7 * 24 * 60  # of extra time, and of the late window
+GRACE = timedelta(seconds=30)  # what was on its way when the activity closed still counts
 # The fields of a worksheet that its right answers depend on; `title`, `models` and `follow_share` are none of them.
 _QUESTION_FIELDS = ("model", "topic", "tokens", "rows", "notation", "kv_head_per_query_head", "decoder_tokens",
                     "answers", "tokens_are")  # fmt: skip
@@ -44,7 +46,8 @@ class Policies:
     `variants`: everybody has the same numbers, or each student their own. `feedback`: when marks are shown.
     `max_attempts`: on each sheet, 0 allows any number. `follow_share`: the score of a blank that is right given the
     student's own earlier answers. `run`: whether a head may be run before or only after the first attempt. `exam`:
-    exam conditions, under which nothing on the sheet helps a student while the activity is open.
+    exam conditions, under which nothing on the sheet helps a student before the activity is closed. `late_minutes`: how
+    long after the closing time work is still accepted, marked as late.
     """
 
     variants: Variants = "same"
@@ -55,6 +58,7 @@ class Policies:
     run: Running = "after"
     ticket_anonymous: bool = True
     exam: bool = False
+    late_minutes: Annotated[int, Field(ge=0, le=MAX_MINUTES)] = 0
 
     @classmethod
     def checked(cls, **values: Any) -> Policies:
@@ -68,8 +72,8 @@ class Policies:
             raise PoliciesError(str(error.errors()[0]["loc"][0])) from None
 
     def gives_help(self, phase: Phase) -> bool:
-        """Whether students see drawings, nudges and diagnoses, get hints and may run a head: not in an open exam."""
-        return not (self.exam and phase == "open")
+        """Whether students see drawings, nudges and diagnoses, get hints and may run a head: in an exam once closed."""
+        return not self.exam or phase == "closed"
 
     def marks_visible(self, phase: Phase, handed_in: bool) -> bool:
         """Whether a student may see the marks of an attempt of theirs; `handed_in` says whether that attempt was.
@@ -162,7 +166,11 @@ class Plan:
 
 @dataclass(frozen=True)
 class Activity:
-    """An activity with its newest revision: `revision` is the number of it, `content` what it holds."""
+    """An activity with its newest revision: `revision` is the number of it, `content` what it holds.
+
+    `extra_minutes` are those of the student it was read for, 0 where it was read for nobody; `longest_extra` is the
+    most that anybody has. `answers_shown_at` is set once it was opened again after students could see the answers.
+    """
 
     id: int
     course_id: int
@@ -171,29 +179,83 @@ class Activity:
     plan: Plan
     revision: int
     content: Content
+    answers_shown_at: datetime | None = None
+    longest_extra: int = 0  # minutes
+    extra_minutes: int = 0
 
     @property
     def policies(self) -> Policies:
         return self.plan.policies
 
-    def phase(self, at: datetime | None = None) -> Phase:
-        """The phase at a time, by default now: "draft" and "closed" activities are just that, whatever their times.
+    @property
+    def closes_at(self) -> datetime | None:
+        """The student's own closing time, extra time included; None where there is none."""
+        return self.plan.closes_at and self.plan.closes_at + timedelta(minutes=self.extra_minutes)
 
-        One in state "open" is "closed" from `closes_at` on, "waiting" before `opens_at`, and "open" otherwise.
+    @property
+    def ends_at(self) -> datetime | None:
+        """When nobody can hand anything in any more: after everybody's extra time, the late window and the grace."""
+        minutes = self.longest_extra + self.policies.late_minutes
+        return self.plan.closes_at and self.plan.closes_at + timedelta(minutes=minutes) + GRACE
+
+    def phase(self, at: datetime | None = None) -> Phase:
+        """The phase at a time, by default now; a "draft" is one whatever its times.
+
+        "waiting" until `opens_at`, "open" until the student's closing time, "closing" until nobody can hand anything in
+        any more, and "closed" from then on. Answers, and marks that wait for the end, are shown in "closed" only.
         """
-        at, plan = at or utc_now(), self.plan
-        if self.state != "open":
-            return self.state
-        if plan.closes_at and at >= plan.closes_at:
-            return "closed"
-        return "waiting" if plan.opens_at and at < plan.opens_at else "open"
+        at, opens_at = at or utc_now(), self.plan.opens_at
+        if self.state == "draft":
+            return "draft"
+        if self.closes_at is None or at < self.closes_at:
+            return "waiting" if opens_at and at < opens_at else "open"
+        return "closing" if self.ends_at and at < self.ends_at else "closed"
+
+    def is_writable(self, at: datetime | None = None) -> bool:
+        """Whether a page shown at that time, by default now, can be typed in: until the end of the late window."""
+        return self._is_open_for(timedelta(0), at or utc_now())
+
+    def accepts(self, at: datetime | None = None) -> bool:
+        """Whether work that arrives at that time, by default now, is taken in: for GRACE longer than one can type."""
+        return self._is_open_for(GRACE, at or utc_now())
+
+    def is_late(self, at: datetime | None = None) -> bool:
+        """Whether an attempt made at that time, by default now, counts as late.
+
+        It does in the late window, except for what was on its way at the closing time, and always in an activity that
+        was opened again after its answers had been shown.
+        """
+        after_closing = self.closes_at is not None and (at or utc_now()) >= self.closes_at + GRACE
+        return after_closing or self.answers_shown_at is not None
+
+    def _is_open_for(self, longer: timedelta, at: datetime) -> bool:
+        """Whether the activity is open at that time, or was until the late window ended less than `longer` ago."""
+        end = self.closes_at and self.closes_at + timedelta(minutes=self.policies.late_minutes) + longer
+        return self.phase(at) in ("open", "closing") and (end is None or at < end)
 
 
 _COLUMNS = [
     *(
         activities.c[name]
-        for name in ("id", "course_id", "join_code", "state", "title", "day", "opens_at", "closes_at")
+        for name in (
+            "id",
+            "course_id",
+            "join_code",
+            "state",
+            "title",
+            "day",
+            "opens_at",
+            "closes_at",
+            "answers_shown_at",
+        )
     ),
+    sa.func.coalesce(
+        sa.select(sa.func.max(extra_time.c.minutes))
+        .where(extra_time.c.activity_id == activities.c.id)
+        .correlate(activities)
+        .scalar_subquery(),
+        0,
+    ).label("longest_extra"),
     revisions.c.number.label("revision"),
     # As text, so that equal policies and contents are parsed once for all who ask.
     sa.cast(activities.c.policies, sa.Text).label("policies"),
@@ -209,16 +271,25 @@ _SELECT = sa.select(*_COLUMNS).select_from(_WITH_REVISION).order_by(activities.c
 _SELECT_WITH_COURSE = sa.select(*_COLUMNS, *columns(courses, Course, "course__")).select_from(_IN_COURSE)
 # Built once: a class runs this with every save, and building it takes as long as executing it.
 _SELECT_OF_VISITOR = (
-    sa.select(*_COLUMNS, *columns(courses, Course, "course__"), *columns(students, Student, "student__"))
+    sa.select(
+        *_COLUMNS,
+        sa.func.coalesce(extra_time.c.minutes, 0).label("extra_minutes"),
+        *columns(courses, Course, "course__"),
+        *columns(students, Student, "student__"),
+    )
     .select_from(
         _IN_COURSE.join(enrolments, enrolments.c.course_id == activities.c.course_id)
         .join(visitors, visitors.c.id == enrolments.c.visitor_id)
         .join(students, students.c.id == enrolments.c.student_id)
+        .outerjoin(
+            extra_time, (extra_time.c.activity_id == activities.c.id) & (extra_time.c.student_id == students.c.id)
+        )
     )
     .where(activities.c.id == sa.bindparam("activity_id"), visitors.c.token_hash == sa.bindparam("token_hash"))
 )
 
 
+# Long because it is one short method for each query; they share no state that could be split.
 class Activities(QueryBase):
     """Queries on activities and their revisions."""
 
@@ -252,25 +323,70 @@ class Activities(QueryBase):
     def of_visitor(self, token: str, activity_id: int) -> tuple[Activity, Course, Student] | None:
         """An activity, its course and the student that the browser with this token is enrolled as there.
 
-        None if there is no such activity or visitor, or if the visitor is not enrolled in the course. Drafts, closed
-        activities and those of archived courses are found: the caller refuses them.
+        The activity has this student's extra time. None if there is no such activity or visitor, or if the visitor is
+        not enrolled in the course. Drafts and closed activities are found: the caller refuses them.
         """
         row = self._fetch_one(_SELECT_OF_VISITOR, activity_id=activity_id, token_hash=hash_secret(token))
         if row is None:
             return None
-        return _activity(row), from_row(Course, row, "course__"), from_row(Student, row, "student__")
+        activity = replace(_activity(row), extra_minutes=row.extra_minutes)
+        return activity, from_row(Course, row, "course__"), from_row(Student, row, "student__")
 
     def of_course(self, course: Course) -> tuple[Activity, ...]:
         """The activities of a course in whatever state, newest first."""
         return self._select(activities.c.course_id == course.id)
 
+    def of_student(self, student: Student) -> tuple[Activity, ...]:
+        """The activities of a student's course in whatever state, newest first, with this student's extra time."""
+        rows = self._fetch_all(
+            sa.select(extra_time.c.activity_id, extra_time.c.minutes).where(extra_time.c.student_id == student.id)
+        )
+        own = {row.activity_id: row.minutes for row in rows}
+        of_course = self._select(activities.c.course_id == student.course_id)
+        return tuple(replace(activity, extra_minutes=own.get(activity.id, 0)) for activity in of_course)
+
     def change(self, activity: Activity, plan: Plan) -> None:
-        """Store another plan: title, day, policies and times. The content stays."""
-        self._execute(sa.update(activities).where(activities.c.id == activity.id).values(_plan_values(plan)))
+        """Store another plan: title, day, policies and times. The content stays.
+
+        Where students could see the answers and the new plan opens the activity again, that is noted: what they do from
+        then on is late.
+        """
+        self._change_clock(activity, replace(activity, plan=plan), _plan_values(plan))
 
     def set_state(self, activity: Activity, state: State) -> None:
         """Set an activity's state; nothing else changes, and the given Activity keeps its old one."""
         self._execute(sa.update(activities).where(activities.c.id == activity.id).values(state=state))
+
+    def close(self, activity: Activity, at: datetime | None = None) -> None:
+        """Set the closing time of an activity, by default to now; an opening time less than a minute before it goes."""
+        at, opens_at = at or utc_now(), activity.plan.opens_at
+        opens_at = None if opens_at and opens_at > at - timedelta(minutes=1) else opens_at
+        self.change(activity, replace(activity.plan, closes_at=at, opens_at=opens_at))
+
+    def extra_times(self, activity_id: int) -> dict[int, int]:
+        """The extra minutes of each student of an activity who has some, by the student's id."""
+        query = sa.select(extra_time.c.student_id, extra_time.c.minutes)
+        rows = self._fetch_all(query.where(extra_time.c.activity_id == activity_id))
+        return {row.student_id: row.minutes for row in rows}
+
+    def set_extra_time(self, activity: Activity, student_id: int, minutes: int) -> None:
+        """Give a student so many minutes after the closing time, in place of what they had; 0 takes them away."""
+        of_others = [m for student, m in self.extra_times(activity.id).items() if student != student_id]
+        changed = replace(activity, longest_extra=max([minutes, *of_others]))
+        this = (extra_time.c.activity_id == activity.id, extra_time.c.student_id == student_id)
+        with self.transaction():
+            self._execute(sa.delete(extra_time).where(*this))
+            if minutes:
+                row = {"activity_id": activity.id, "student_id": student_id, "minutes": minutes}
+                self._execute(sa.insert(extra_time).values(row))
+            self._change_clock(activity, changed, {})
+
+    def _change_clock(self, before: Activity, after: Activity, values: Mapping[str, Any]) -> None:
+        """Store these values of an activity, and that its answers have been shown if it is closed no longer."""
+        reopened = before.phase() == "closed" and after.phase() != "closed"
+        shown = {"answers_shown_at": before.answers_shown_at or utc_now()} if reopened else {}
+        if values or shown:
+            self._execute(sa.update(activities).where(activities.c.id == before.id).values(**values, **shown))
 
     def revise(self, activity: Activity, content: Content) -> int:
         """Store another content; return the number of the revision that holds it now.
@@ -316,7 +432,8 @@ class Activities(QueryBase):
 def _activity(row: Any) -> Activity:
     """The activity of a row that has the columns _COLUMNS."""
     plan = Plan(row.title, row.day, _policies(row.policies), row.opens_at, row.closes_at)
-    return Activity(row.id, row.course_id, row.join_code, row.state, plan, row.revision, _content(row.content))
+    return Activity(row.id, row.course_id, row.join_code, row.state, plan, row.revision, _content(row.content),
+                    row.answers_shown_at, row.longest_extra)  # fmt: skip
 
 
 @lru_cache(maxsize=256)

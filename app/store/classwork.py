@@ -77,7 +77,8 @@ class ClassAttempt:
 
     `marked_by` is the sheet key (`FrozenWorksheet.sheet_key`) of the worksheet definition that gave the stored marks:
     the attempt's own `sheet_key` until a regrade marks it by a corrected definition. It is None for attempts that were
-    regraded before the database knew this.
+    regraded before the database knew this. `taken_in`: it was a draft when the activity closed. `late`: it was made in
+    the late window, or after answers had been shown.
     """
 
     id: int
@@ -96,6 +97,8 @@ class ClassAttempt:
     handed_in: bool
     created_at: datetime
     marked_by: str | None = None
+    taken_in: bool = False
+    late: bool = False
 
 
 @dataclass(frozen=True)
@@ -212,6 +215,7 @@ class Classwork(QueryBase):
         handed_in: bool,
         allowed: int = 0,
         keep_draft: bool = True,
+        late: bool = False,
     ) -> ClassAttempt:
         """Store one attempt, durable once this returns; and, as `save` does, its draft unless `keep_draft` is off.
 
@@ -221,7 +225,7 @@ class Classwork(QueryBase):
         """
         row = {**asdict(key), **asdict(graded), "client_id": client_id, "variant": asdict(draft.variant),
                "answers": dict(draft.answers), "handed_in": handed_in, "created_at": utc_now(),
-               "marked_by": key.sheet_key}  # fmt: skip
+               "marked_by": key.sheet_key, "late": late}  # fmt: skip
         with self._write_transaction(immediate=True) as connection:
             if allowed and self.engine.dialect.name == "postgresql":
                 # Two requests of one student take turns, so that neither miscounts; on SQLite all writers do.

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from .people import Role, Teacher
 from .queries import QueryBase, columns, from_row, insert_row, utc_now
-from .tables import courses, staff, students, teachers
+from .tables import activities, courses, staff, students, teachers
 
 
 @dataclass(frozen=True)
@@ -68,9 +68,21 @@ class Courses(QueryBase):
         self._execute(sa.update(courses).where(courses.c.id == course.id).values(title=title, time_zone=time_zone))
 
     def archive(self, course: Course, archived: bool = True) -> None:
-        """Archive a course, so that it can be read but not changed, or restore it if `archived` is False."""
-        at = utc_now() if archived else None
-        self._execute(sa.update(courses).where(courses.c.id == course.id).values(archived_at=at))
+        """Archive a course, so that it can be read but not changed, or restore it if `archived` is False.
+
+        Archiving closes its activities, which stay closed when it is restored.
+        """
+        at = utc_now()
+        in_course = (activities.c.course_id == course.id, activities.c.state == "open")
+        unclosed = sa.or_(activities.c.closes_at.is_(None), activities.c.closes_at > at)
+        never_opened = sa.update(activities).where(*in_course, activities.c.opens_at > at)
+        with self.transaction():
+            self._execute(
+                sa.update(courses).where(courses.c.id == course.id).values(archived_at=at if archived else None)
+            )
+            if archived:
+                self._execute(never_opened.values(opens_at=None))
+                self._execute(sa.update(activities).where(*in_course, unclosed).values(closes_at=at))
 
     def delete(self, course: Course) -> None:
         """Delete a course for good with its staff list, students, activities and all that students did in them."""

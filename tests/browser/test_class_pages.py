@@ -7,6 +7,7 @@ from playwright.sync_api import Browser, expect
 from app.store import Store
 from simulation.server import Server
 from tests.helpers.browser import assert_accessible_in_all_looks, set_up_link
+from tests.helpers.clock import end_activity
 
 
 def test_from_the_first_start_to_an_exit_ticket(browser: Browser, own_app: Server) -> None:
@@ -135,7 +136,7 @@ def test_what_is_typed_without_a_connection_is_kept_and_sent_later(browser: Brow
     assert work.attempts == 0
     page.reload()
     assert page.input_value("input[name='keys.rows']") == "31337"
-    teacher.request.post("/activities/1/close")
+    end_activity(store, 1)
     page.fill("input[name='keys.rows']", "1")
     expect(page.locator("output.saved")).to_contain_text("Closed: your last change was not saved")
     store.close()

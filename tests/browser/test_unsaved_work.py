@@ -19,6 +19,7 @@ from app.web.shared.cookies import VISITOR_COOKIE
 from simulation.lesson import open_lesson
 from simulation.server import Server
 from tests.helpers.browser import assert_accessible, wait_until
+from tests.helpers.clock import end_activity
 
 # `serve`, but it waits for a locked database a fifth of a second and not five.
 IMPATIENT = """
@@ -114,7 +115,7 @@ def test_a_ticket_is_not_lost_when_the_activity_closes(lesson: Phones) -> None:
     page.get_by_role("button", name="Hand in").click()
     expect(page.get_by_role("alert")).to_have_text("Answer at least one question.")
     page.get_by_label("muddiest").fill(WRITTEN)
-    lesson.store.activities.set_state(lesson.activity, "closed")
+    end_activity(lesson.store, lesson.activity.id)
     page.get_by_role("button", name="Hand in").click()
     expect(page.get_by_role("alert")).to_contain_text("isn’t open right now")
     expect(page.get_by_label("muddiest")).to_have_value(WRITTEN)

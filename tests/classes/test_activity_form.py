@@ -17,7 +17,7 @@ TICKETS = load_tickets(PROJECT / "worksheets")
 FIELDS = {
     "title": "Week 3", "ticket": "classic", "ticket_anonymous": "no", "variants": "per_student",
     "feedback": "after_close", "run": "before", "follow_share": "25", "max_attempts": "3", "hints": "", "exam": "yes",
-    "opens": "2026-03-31T10:00", "closes": "2026-03-31T11:30", "day": "2026-03-31",
+    "opens": "2026-03-31T10:00", "closes": "2026-03-31T11:30", "late_minutes": "5", "day": "2026-03-31",
 }  # fmt: skip
 
 
@@ -30,7 +30,7 @@ def test_texts_become_a_plan_and_back(library: Library) -> None:
     """Times are those of the course; the form filled in with the result has the same texts."""
     plan, content = read(library, ("qwen2.5-0.5b", "llama-7b"))
     policies = Policies("per_student", "after_close", 3, 0.25, hints=False, run="before", ticket_anonymous=False,
-                        exam=True)  # fmt: skip
+                        exam=True, late_minutes=5)  # fmt: skip
     opens, closes = datetime(2026, 3, 31, 8, tzinfo=UTC), datetime(2026, 3, 31, 9, 30, tzinfo=UTC)
     assert plan == Plan("Week 3", date(2026, 3, 31), policies, opens, closes)
     assert [item.worksheet["key"] for item in content.items] == ["qwen2.5-0.5b", "llama-7b"]
@@ -41,8 +41,9 @@ def test_texts_become_a_plan_and_back(library: Library) -> None:
 
 def test_what_is_left_empty_has_no_value(library: Library) -> None:
     """No day, no times, any number of attempts, and no exit ticket, also for a key that none has."""
-    plan, content = read(library, day="", opens="", closes="", max_attempts="", ticket="nonsense")
-    assert (plan.day, plan.opens_at, plan.closes_at, plan.policies.max_attempts) == (None, None, None, 0)
+    plan, content = read(library, day="", opens="", closes="", late_minutes="", max_attempts="", ticket="nonsense")
+    assert (plan.day, plan.opens_at, plan.closes_at) == (None, None, None)
+    assert (plan.policies.max_attempts, plan.policies.late_minutes) == (0, 0)
     assert content.ticket is None
 
 
@@ -64,6 +65,7 @@ def test_a_new_form_has_the_default_policies(library: Library) -> None:
         ({"closes": "0001-01-01T00:00", "opens": ""}, "closes", "no-time"),
         ({"closes": "2026-03-31T10:00"}, "closes", "closes-early"),
         ({"day": "20"}, "day", "no-day"),
+        ({"late_minutes": "-1"}, "late_minutes", "late-minutes-range"),
         ({"max_attempts": "0"}, "max_attempts", "max-attempts-range"),
         ({"max_attempts": "100"}, "max_attempts", "max-attempts-range"),
         ({"max_attempts": "+1"}, "max_attempts", "max-attempts-range"),
@@ -83,5 +85,5 @@ def test_the_first_field_that_cannot_be_used_is_named(
     """With the sentence of its wording, which repeats what was typed where that helps."""
     with pytest.raises(ActivityFormError) as refused:
         read(library, **change)
-    values = {"text": change.get(field, ""), "most": 99, "field": field, "sheet": "nonsense"}
+    values = {"text": change.get(field, ""), "most": 99, "longest": 10080, "field": field, "sheet": "nonsense"}
     assert (refused.value.field, str(refused.value)) == (field, library.wording.say("class", key, **values))

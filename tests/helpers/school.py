@@ -15,6 +15,7 @@ from app.sheets.library import Library
 from app.store import Activity, Course, Plan, Policies, Role, Store, Student, Teacher, Visitor
 from app.web.shared.cookies import TEACHER_COOKIE, VISITOR_COOKIE
 from app.web.shared.services import Services
+from tests.helpers.clock import end_activity
 from tests.helpers.html_page import Page
 
 PASSWORD = "correct horse battery"  # noqa: S105 - of people who do not exist
@@ -85,6 +86,10 @@ class School:
         activity = self.store.activities.add(course, plan, content)
         self.store.activities.set_state(activity, "open")
         return self.reload(activity)
+
+    def end(self, activity: Activity) -> Activity:
+        """Close an activity so long ago that nothing is taken in any more."""
+        return end_activity(self.store, activity.id)
 
     def reload(self, activity: Activity) -> Activity:
         """The activity as it is in the database now."""

@@ -305,7 +305,7 @@ def test_an_activity_comes_back_as_it_was_made(store: Store) -> None:
     assert found.content == CONTENT
     nine = datetime(2026, 3, 1, 9, tzinfo=UTC)
     phases = [found.phase(nine + timedelta(minutes=minutes)) for minutes in (-1, 0, 59, 60)]
-    assert phases == ["waiting", "open", "open", "closed"]
+    assert phases == ["waiting", "open", "open", "closing"]
 
 
 def test_what_students_saw_is_never_changed(store: Store) -> None:

@@ -149,8 +149,8 @@ def start_class_run(
 ) -> Response:
     """Start a run beside the answers on a sheet of an activity, at no cost of an attempt; also after it has closed.
 
-    While the activity is open, the answers are saved. 409 before it opens, under exam conditions, and before the first
-    attempt where its policy says so. Without any readable answer, now or in an earlier attempt, nothing is run.
+    While the activity accepts work, the answers are saved. 409 before it opens, under exam conditions, and before the
+    first attempt where its policy says so. Without any readable answer, now or in an earlier attempt, nothing is run.
     """
     activity, variant, classwork = asked.activity, asked.variant, services.store.classwork
     last, phase = classwork.last_attempt(asked.sheet.key), activity.phase()
@@ -160,7 +160,7 @@ def start_class_run(
         or (activity.policies.run == "after" and last is None)
     ):
         raise HTTPException(409, services.library.wording.say("class", "no-run-yet"))
-    if phase == "open":
+    if activity.accepts():
         classwork.save(asked.sheet.key, asked.draft)
     attempted = last is not None or has_readable_answer(variant, asked.answers)
     run = _start(services, variant, asked.answers, options) if attempted else None

@@ -5,7 +5,7 @@ An object that somebody may not know of does not exist for them (404); what they
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import Depends, HTTPException, Request
@@ -169,7 +169,7 @@ def require_student(request: Request, services: ServicesDep, activity_id: int) -
     """An activity with the student that this browser is in its course, by the visitor's cookie.
 
     404 with a sentence for browsers that are not enrolled in the course, and for everybody where the activity is a
-    draft or does not exist. In an archived course the activity counts as closed.
+    draft or does not exist.
     """
     token = request.cookies.get(VISITOR_COOKIE)
     valid = token is not None and 0 < activity_id <= LARGEST_ID
@@ -177,7 +177,7 @@ def require_student(request: Request, services: ServicesDep, activity_id: int) -
     if enrolled is None or enrolled[0].state == "draft":
         raise HTTPException(404, services.library.wording.say("class", "no-enrolment"))
     activity, course, student = enrolled
-    return StudentAccess(replace(activity, state="closed") if course.archived_at else activity, course, student)
+    return StudentAccess(activity, course, student)
 
 
 StudentAccessDep = Annotated[StudentAccess, Depends(require_student)]

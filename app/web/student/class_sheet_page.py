@@ -82,8 +82,7 @@ def show_class_sheet(services: ServicesDep, asked: SavedClassSheet) -> Response:
 def save_class_sheet(request: Request, services: ServicesDep, form: FormDep, activity_id: int, number: int) -> Response:
     """Store what was typed, unless a newer save is stored, and answer with its drawing; nothing is marked.
 
-    Under exam conditions the answer holds no drawing. 409 unless the activity is open, with 30 s of grace after it
-    closes.
+    Under exam conditions the answer holds no drawing. 409 unless the activity accepts work.
     """
     # The hot path: a class sends this every second. FastAPI would run each of these two dependencies in a thread of
     # its own, one after the other; called directly, a save takes one thread, once.
@@ -163,9 +162,9 @@ def _store_attempt(
 
     Raises NoAttemptsLeftError where the activity allows no more attempts; then nothing is stored.
     """
-    allowed = asked.activity.policies.max_attempts
+    allowed, late = asked.activity.policies.max_attempts, asked.activity.is_late()
     services.store.classwork.record(
-        asked.sheet.key, client_id, asked.draft, stored_marks(report), handed_in=handed_in, allowed=allowed
+        asked.sheet.key, client_id, asked.draft, stored_marks(report), handed_in=handed_in, allowed=allowed, late=late
     )
 
 
@@ -216,7 +215,7 @@ def _class_sheet_page(
     policies, phase = asked.activity.policies, asked.activity.phase()
     progress = student_progress(services.store, access)
     attempts = progress[key.sheet_key].attempts if key.sheet_key in progress else 0
-    status = _sheet_status(services.store, asked, attempts, is_open=phase == "open")
+    status = _sheet_status(services.store, asked, attempts, is_open=asked.activity.is_writable())
     last, locked = status.last, status.locked
     # The marks belong to a version of the sheet, which a regrade may have corrected.
     visible = last is not None and _marks_visible(services, asked, last)

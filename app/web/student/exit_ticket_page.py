@@ -11,7 +11,7 @@ from annotated_doc import Doc
 from fastapi import APIRouter, HTTPException, Response
 from fastapi.responses import RedirectResponse
 
-from app.store import FrozenTicket, Phase, Store
+from app.store import FrozenTicket, Store
 from app.web.shared.activity_steps import Step, activity_steps, student_progress
 from app.web.shared.forms import MAX_TEXT, FormDep
 from app.web.shared.permissions import StudentAccess, StudentAccessDep
@@ -31,7 +31,7 @@ class TicketPage:
     steps: Annotated[tuple[Step, ...], Doc("The sheets of the activity.")]
     ticket: Annotated[FrozenTicket, Doc("The exit ticket.")]
     ticket_in: Annotated[bool, Doc("Whether this student has handed it in.")]
-    phase: Annotated[Phase, Doc("Whether the activity waits, is open or has closed.")]
+    writable: Annotated[bool, Doc("Whether it can be filled in now.")]
     form_id: Annotated[str, Doc("An id of this form, by which a request that is sent again is known.")]
     longest: Annotated[int, Doc("How many characters an answer may have.")] = MAX_TEXT
     typed: Annotated[Mapping[str, str], Doc("The answers as typed, by question.")] = field(default_factory=dict)
@@ -81,4 +81,4 @@ def _ticket_page(store: Store, access: StudentAccess, form_id: str, ticket_in: b
     if ticket is None:
         raise HTTPException(404)
     steps = activity_steps(access, student_progress(store, access))
-    return TicketPage(access, steps, ticket, ticket_in, access.activity.phase(), form_id)
+    return TicketPage(access, steps, ticket, ticket_in, access.activity.is_writable(), form_id)

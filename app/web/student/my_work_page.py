@@ -98,7 +98,7 @@ def _course_section(store: Store, enrolment: Enrolment, code: str = "") -> Cours
     }
     lines = [
         _activity_line(activity, last, attended.get(activity.id, False))
-        for activity in store.activities.of_course(enrolment.course)
+        for activity in store.activities.of_student(student)
         if activity.state != "draft"
     ]
     done = tuple(line for line in lines if line.activity.id in attended)

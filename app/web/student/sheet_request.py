@@ -8,7 +8,6 @@ import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 from fastapi import Depends, HTTPException
@@ -23,8 +22,6 @@ from app.web.shared.forms import FormDep, FormReader
 from app.web.shared.permissions import StudentAccess, StudentAccessDep
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.sheet_form import read_answers, read_scale, read_version
-
-GRACE = timedelta(seconds=30)  # what was on its way when the activity closed still counts
 
 
 @dataclass(frozen=True)
@@ -42,7 +39,7 @@ class ClassSheetRequest:
 
     @property
     def activity(self) -> Activity:
-        """The activity, closed if its course is archived."""
+        """The activity, with the student's extra time."""
         return self.access.activity
 
     @property
@@ -79,8 +76,8 @@ PostedClassSheet = Annotated[ClassSheetRequest, Depends(posted_class_sheet)]
 
 
 def require_open(wording: Wording, activity: Activity) -> None:
-    """Raise 409 with a sentence where the activity takes nothing in: before it opens, and from 30 s after it closed."""
-    if activity.phase() != "open" and activity.phase(datetime.now(UTC) - GRACE) != "open":
+    """Raise 409 with a sentence where the activity takes nothing in: before it opens, and once the grace is over."""
+    if not activity.accepts():
         raise HTTPException(409, wording.say("class", "not-open"))
 
 

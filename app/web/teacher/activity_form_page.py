@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Annotated
 
 from annotated_doc import Doc
@@ -18,7 +19,7 @@ from app.classes.activity_form import (
     read_activity_form,
     texts_of,
 )
-from app.store import Activity, AuditAction, Content, Course, Phase
+from app.store import Activity, AuditAction, Content, Course, Phase, Plan
 from app.web.shared.forms import FormDep, FormReader
 from app.web.shared.permissions import EditableActivity, EditableCourse
 from app.web.shared.services import Services, ServicesDep
@@ -93,7 +94,7 @@ def change_activity(services: ServicesDep, access: EditableActivity, form: FormD
         plan, content = read_activity_form(services.library, services.tickets, access.course.time_zone, texts)
     except ActivityFormError as error:
         return _refuse_form(services, access.course, activity, texts, error)
-    store.activities.change(activity, plan)
+    store.activities.change(activity, _with_seconds(plan, activity.plan))
     revision = store.activities.revise(activity, _unless_alike(activity, content))
     is_new = revision != activity.revision
     action = AuditAction.ACTIVITY_REVISED if is_new else AuditAction.ACTIVITY_SAVED
@@ -107,6 +108,16 @@ def _form_texts(form: FormReader) -> ActivityTexts:
     fields = {name: form.single_line(name) for name in FIELD_NAMES}
     fields["follow_share"] = fields["follow_share"].removesuffix("%").strip()
     return ActivityTexts(fields, tuple(key for key in form.all("worksheet") if key))
+
+
+def _with_seconds(typed: Plan, stored: Plan) -> Plan:
+    """The plan that was typed, with the stored times where they were left: the form shows them without seconds."""
+
+    def exact(typed: datetime | None, stored: datetime | None) -> datetime | None:
+        return stored if stored and typed == stored.replace(second=0, microsecond=0) else typed
+
+    opens_at, closes_at = exact(typed.opens_at, stored.opens_at), exact(typed.closes_at, stored.closes_at)
+    return replace(typed, opens_at=opens_at, closes_at=closes_at)
 
 
 def _unless_alike(activity: Activity, content: Content) -> Content:

@@ -75,12 +75,12 @@ def open_activity(services: ServicesDep, access: EditableActivity) -> Response:
 
 @router.post("/activities/{activity_id:int}/close")
 def close_activity(store: StoreDep, access: EditableActivity, form: FormDep) -> Response:
-    """Close an open activity: no more work is accepted, all work stays, and it can be opened again.
+    """Set the closing time of an activity to now: all work stays, and it can be opened again.
 
-    A draft or a closed activity stays as it is.
+    A draft, and an activity that has closed, stays as it is.
     """
-    if access.activity.state == "open":
-        store.activities.set_state(access.activity, "closed")
+    if access.activity.phase() in ("waiting", "open"):
+        store.activities.close(access.activity)
         store.audit_log.record(access.teacher, AuditAction.ACTIVITY_CLOSED, access.activity)
     page = "show_presenter" if form.raw("back") == "present" else "show_activity"
     return RedirectResponse(url_for(page, activity_id=access.activity.id), 303)

@@ -41,5 +41,5 @@ def test_an_activity_with_one_sheet_and_no_ticket_opens_that_sheet(classroom: Cl
     activity = classroom.school.activity(classroom.course, sheets=("llama-7b",), ticket="")
     _, browser = classroom.join()
     assert browser.get(f"/class/{activity.id}").headers["location"] == f"/class/{activity.id}/1"
-    classroom.store.activities.set_state(activity, "closed")
+    classroom.school.end(activity)
     assert browser.get(f"/class/{activity.id}").status_code == 200

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from app.store import Policies
 from tests.helpers.answer_keys import KEY
 from tests.helpers.class_sheet import HALF, attempts_in, press
+from tests.helpers.clock import Clock
 from tests.helpers.html_page import Page
 from tests.helpers.school import Classroom
+
+
+def can_type(page: Page) -> bool:
+    """Whether the sheet on a page is kept while it is typed in."""
+    return any("data-keep" in attributes for attributes, _ in page.find("form"))
 
 
 def test_a_sheet_is_saved_checked_and_handed_in(classroom: Classroom) -> None:
@@ -21,6 +25,7 @@ def test_a_sheet_is_saved_checked_and_handed_in(classroom: Classroom) -> None:
     kim, browser = classroom.join()
     assert "<svg" in press(browser, activity, "save", HALF).text
     assert attempts_in(classroom, activity) == []
+    assert can_type(Page(browser.get(f"/class/{activity.id}/1").text))
     page = Page(press(browser, activity, "check", HALF).text)
     assert page.text("p", class_="result") == "1 of 14 boxes is correct. 12 boxes are still empty."
     assert page.marks()["queries.columns"] == "wrong"
@@ -102,7 +107,7 @@ def test_under_exam_conditions_nothing_helps_until_the_activity_closes(classroom
     assert not {"Hint", "Run this head"} & {text for _, text in page.find("button")}
     assert press(browser, activity, "hint", wide).status_code == 409
     assert press(browser, activity, "run", wide).status_code == 409
-    classroom.instructor.post(f"/activities/{activity.id}/close")
+    classroom.school.end(activity)
     closed = Page(browser.get(f"/class/{activity.id}/1").text)
     assert closed.find("p", class_="diagnosis")
     assert closed.find("aside", class_="drawing")
@@ -116,7 +121,7 @@ def test_what_does_not_fit_is_said_where_there_are_hints(classroom: Classroom, h
     for what in ("save", "check"):
         answer = Page(press(browser, activity, what, {**KEY, "keys.columns": "4096"}).text)
         assert bool(answer.find("p", class_="mismatch")) == hints
-    classroom.instructor.post(f"/activities/{activity.id}/close")
+    classroom.school.end(activity)
     assert Page(browser.get(f"/class/{activity.id}/1").text).find("p", class_="mismatch")
 
 
@@ -162,7 +167,7 @@ def test_marks_are_shown_when_the_rules_say(
     assert visible_marks() == (checked, checked is not None)
     press(browser, activity, "hand-in", HALF)
     assert visible_marks() == (handed_in, handed_in is not None)
-    classroom.instructor.post(f"/activities/{activity.id}/close")
+    classroom.school.end(activity)
     assert visible_marks() == (closed, closed is not None)
 
 
@@ -172,10 +177,10 @@ def test_answers_come_after_closing_and_not_before(classroom: Classroom) -> None
     _, browser = classroom.join()
     press(browser, activity, "hand-in", HALF)
     assert not Page(browser.get(f"/class/{activity.id}/1").text).find("tr", class_="answer")
-    classroom.instructor.post(f"/activities/{activity.id}/close")
+    classroom.school.end(activity)
     page = Page(browser.get(f"/class/{activity.id}/1").text)
     assert len(page.find("tr", class_="answer")) == 7
-    assert not page.find("form", data_keep="")
+    assert not can_type(page)
 
 
 def test_what_follows_is_worth_the_share_of_the_activity(classroom: Classroom) -> None:
@@ -190,24 +195,64 @@ def test_what_follows_is_worth_the_share_of_the_activity(classroom: Classroom) -
     assert scores[1] > scores[0]
 
 
-def test_a_closed_activity_takes_nothing_in(classroom: Classroom) -> None:
-    """409 with a sentence for save, check, hand in and ticket, half a minute after its closing time and no sooner."""
-    activity = classroom.open()
-    _, browser = classroom.join()
+@pytest.mark.parametrize("by_button", [True, False])
+def test_what_was_on_its_way_is_taken_in_before_anything_is_shown(
+    classroom: Classroom, clock: Clock, by_button: bool
+) -> None:
+    """For half a minute after the button or the closing time: work is kept, no page can be typed in, none has answers
+    or marks; then 409 for save, check, hand in and ticket, and marks and answers on the page.
+    """
+    activities = [classroom.open(feedback=feedback) for feedback in ("immediate", "after_close")]
+    (_, browser), (_, late) = classroom.join(), classroom.join("Late")
+    for activity in activities:
+        if by_button:
+            classroom.instructor.post(f"/activities/{activity.id}/close")
+        classroom.store.activities.close(activity, clock.now)  # as the button does, by the clock of this test
+    at_once, _ = activities
+    clock.pass_seconds(29)
+    for activity in activities:
+        assert press(browser, activity, "save", HALF).status_code == 200
+        answered = Page(press(browser, activity, "hand-in", HALF).text)
+        for page in (answered, Page(browser.get(f"/class/{activity.id}/1").text)):
+            assert not can_type(page)
+            assert not page.find("tr", class_="answer")
+            assert bool(page.marks()) == (activity is at_once)
+    assert press(browser, at_once, "check", HALF).status_code == 200
+    assert browser.post(f"/class/{at_once.id}/ticket", data={"answer-muddiest": "x"}).status_code == 303
+    stored = [attempts_in(classroom, activity) for activity in activities]
+    clock.pass_seconds(2)
+    for activity in activities:
+        statuses = {press(browser, activity, what, KEY).status_code for what in ("save", "check", "hand-in")}
+        assert statuses == {409}
+        page = Page(browser.get(f"/class/{activity.id}/1").text)
+        assert (len(page.find("tr", class_="answer")), page.marks()["queries.columns"]) == (7, "wrong")
+    assert late.post(f"/class/{at_once.id}/ticket", data={"answer-muddiest": "x"}).status_code == 409
+    assert stored == [attempts_in(classroom, activity) for activity in activities]
 
-    def statuses() -> set[int]:
-        found = {press(browser, activity, what, HALF).status_code for what in ("save", "check", "hand-in")}
-        return found | {browser.post(f"/class/{activity.id}/ticket", data={"answer-muddiest": "x"}).status_code}
 
-    store = classroom.store.activities
-    store.change(activity, replace(activity.plan, closes_at=datetime.now(UTC) - timedelta(seconds=5)))
-    assert statuses() == {200, 303}
-    store.change(activity, replace(activity.plan, closes_at=datetime.now(UTC) - timedelta(seconds=40)))
-    before = len(attempts_in(classroom, activity))
-    assert {press(browser, activity, what, KEY).status_code for what in ("save", "check", "hand-in")} == {409}
-    _, late = classroom.join("Late")
-    assert late.post(f"/class/{activity.id}/ticket", data={"answer-muddiest": "x"}).status_code == 409
-    assert len(attempts_in(classroom, activity)) == before
+def test_extra_time_and_the_late_window_keep_a_page_open_longer(classroom: Classroom, clock: Clock) -> None:
+    """Kim has ten minutes more, and everybody five to be late in: who is late is stored, and answers wait for Kim."""
+    activity = classroom.open(feedback="after_close", late_minutes=5)
+    (kim, of_kim), (_, of_lee) = classroom.join("Kim"), classroom.join("Lee")
+    classroom.store.activities.close(activity, clock.now)
+    classroom.store.activities.set_extra_time(classroom.school.reload(activity), kim.id, 10)
+
+    def open_pages() -> list[bool]:
+        pages = [Page(browser.get(f"/class/{activity.id}/1").text) for browser in (of_kim, of_lee)]
+        return [can_type(page) for page in pages]
+
+    clock.pass_minutes(4)
+    assert open_pages() == [True, True]
+    assert {press(browser, activity, "hand-in", HALF).status_code for browser in (of_kim, of_lee)} == {200}
+    clock.pass_minutes(4)
+    assert open_pages() == [True, False]
+    assert press(of_lee, activity, "hand-in", KEY).status_code == 409
+    assert not Page(of_lee.get(f"/class/{activity.id}/1").text).find("tr", class_="answer")
+    kept = classroom.store.classwork.attempts_of_activity(activity.id)
+    assert [(attempt.student_id == kim.id, attempt.late) for attempt in kept] == [(True, False), (False, True)]
+    clock.pass_minutes(8)
+    pages = [Page(browser.get(f"/class/{activity.id}/1").text) for browser in (of_kim, of_lee)]
+    assert [len(page.find("tr", class_="answer")) for page in pages] == [7, 7]
 
 
 def test_each_student_may_have_numbers_of_their_own(classroom: Classroom) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 
 from tests.helpers.activity_form import FORM
+from tests.helpers.clock import Clock
 from tests.helpers.html_page import Page
 from tests.helpers.school import Classroom
 
 
-def test_an_activity_is_made_opened_and_closed(classroom: Classroom) -> None:
+def test_an_activity_is_made_opened_and_closed(classroom: Classroom, clock: Clock) -> None:
     """The form makes a draft; opening lets students in with the code and its picture; closing ends it."""
     made = classroom.instructor.post(f"/courses/{classroom.course.id}/activities", data=FORM)
     page = Page(classroom.instructor.get(made.headers["location"]).text)
@@ -26,4 +27,6 @@ def test_an_activity_is_made_opened_and_closed(classroom: Classroom) -> None:
     assert "<svg" in picture.text
     assert "<script" not in picture.text
     classroom.instructor.post(f"{made.headers['location']}/close")
+    assert Page(classroom.instructor.get(made.headers["location"]).text).text("p", class_="phase") == "Closing"
+    clock.pass_minutes(1)
     assert Page(classroom.instructor.get(made.headers["location"]).text).text("p", class_="phase") == "Closed"

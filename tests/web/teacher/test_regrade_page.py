@@ -101,7 +101,7 @@ def test_a_student_sees_the_marks_that_the_instructor_sees(app_on_each_database:
         address = f"/class/{classroom.activity.id}/1"
         hinted = Page(browser.post(f"{address}/hint", data={**answers, "hint": "3", "version": "9"}).text)
     assert "Look again at “Output of this head” (columns)" in hinted.text("p", class_="hint")
-    classroom.store.activities.set_state(classroom.activity, "closed")
+    classroom.school.end(classroom.activity)
     sheet, _ = classroom.seen_by(kim)
     told = [line for line in table_rows(sheet) if line[0].startswith("Answer")]
     assert [line[1] for line in told] == ["100N"] * 7

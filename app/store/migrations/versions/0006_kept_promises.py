@@ -51,12 +51,20 @@ def downgrade() -> None:
 
 
 def _close_by_time() -> None:
-    """Turn state "closed" into a closing time that has passed, and mark what is closed already as taken in."""
+    """Turn state "closed" into a closing time that has passed, and mark what is closed already as taken in.
+
+    The activities of an archived course count as closed when it was archived.
+    """
     op.execute(
         "UPDATE activities SET closes_at = CURRENT_TIMESTAMP "
         "WHERE state = 'closed' AND (closes_at IS NULL OR closes_at > CURRENT_TIMESTAMP)"
     )
     op.execute("UPDATE activities SET state = 'open' WHERE state = 'closed'")
+    archived_at = "(SELECT archived_at FROM courses WHERE courses.id = activities.course_id)"
+    op.execute(
+        f"UPDATE activities SET closes_at = {archived_at} "  # noqa: S608 - nothing of it was typed
+        f"WHERE state = 'open' AND {archived_at} IS NOT NULL AND (closes_at IS NULL OR closes_at > {archived_at})"
+    )
     op.execute(
         "UPDATE activities SET drafts_taken_at = closes_at, answers_shown_at = closes_at "
         "WHERE state = 'open' AND closes_at <= CURRENT_TIMESTAMP"

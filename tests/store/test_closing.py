@@ -1,0 +1,94 @@
+"""The clock of an activity: who may type, what is accepted and when it is all over."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from app.store import Activity, Content, Plan, Policies, Store, Student
+from simulation.lesson import add_teacher
+from tests.helpers.clock import Clock
+
+TEN = datetime(2026, 3, 1, 10, tzinfo=UTC)
+
+
+def activity(store: Store, plan: Plan) -> tuple[Activity, Student, str]:
+    """An open activity, and a student of its course with the token of their browser."""
+    course = store.courses.add("Course", "UTC", add_teacher(store, "ada@example.org", "Ada"))
+    made = store.activities.add(course, plan, Content((), None, ""))
+    store.activities.set_state(made, "open")
+    visitor = store.add_visitor()
+    student, _ = store.roster.enrol_new_student(course, "Kim", visitor.id)
+    return reload(store, made), student, visitor.token
+
+
+def reload(store: Store, made: Activity) -> Activity:
+    current = store.activities.find(made.id)
+    assert current
+    return current
+
+
+def test_extra_time_and_the_late_window_move_a_students_end_and_hide_the_answers_from_all(store: Store) -> None:
+    """Ten o'clock, a late window of five minutes; Kim has ten minutes more: until 10:15, and 30 s of grace for both."""
+    made, kim, token = activity(store, Plan("Week 3", None, Policies(late_minutes=5), None, TEN))
+    store.activities.set_extra_time(made, kim.id, 10)
+    found = store.activities.of_visitor(token, made.id)
+    assert found
+    for_kim, for_all = found[0], reload(store, made)
+    assert [a.extra_minutes for a in (for_kim, for_all, *store.activities.of_student(kim))] == [10, 0, 10]
+
+    def at(minutes: float, its: Activity) -> tuple[str, bool, bool, bool]:
+        time = TEN + timedelta(minutes=minutes)
+        return its.phase(time), its.is_writable(time), its.accepts(time), its.is_late(time)
+
+    assert at(-0.1, for_all) == ("open", True, True, False)
+    assert at(0.4, for_all) == ("closing", True, True, False)
+    assert at(0.5, for_all) == ("closing", True, True, True)
+    assert at(5.4, for_all) == ("closing", False, True, True)
+    assert at(5.5, for_all)[:3] == ("closing", False, False)
+    assert at(9.9, for_kim) == ("open", True, True, False)
+    assert at(15.4, for_kim) == ("closing", False, True, True)
+    assert {at(15.5, its)[0] for its in (for_kim, for_all)} == {"closed"}
+    store.activities.set_extra_time(made, kim.id, 0)
+    assert at(5.5, reload(store, made))[0] == "closed"
+
+
+@pytest.mark.parametrize("how", ["without a closing time", "with a later one", "for one student"])
+def test_what_is_done_after_the_answers_were_shown_is_late(store: Store, clock: Clock, how: str) -> None:
+    """However an activity is opened again; not where it is opened again before its answers were shown."""
+    made, kim, _ = activity(store, Plan("Week 3"))
+
+    def open_again() -> None:
+        if how == "for one student":
+            store.activities.set_extra_time(reload(store, made), kim.id, 60)
+        else:
+            later = clock.now + timedelta(hours=1) if how == "with a later one" else None
+            store.activities.change(reload(store, made), replace(made.plan, closes_at=later))
+
+    store.activities.close(made)
+    clock.pass_seconds(5)
+    open_again()
+    assert not reload(store, made).is_late()
+    store.activities.set_extra_time(reload(store, made), kim.id, 0)
+    store.activities.close(reload(store, made))
+    clock.pass_minutes(1)
+    open_again()
+    assert reload(store, made).is_late()
+    assert reload(store, made).answers_shown_at == clock.now
+
+
+def test_archiving_a_course_closes_its_activities(store: Store, clock: Clock) -> None:
+    """Drafts stay drafts, what closed before keeps its time, and they stay closed when the course is restored."""
+    made, _, _ = activity(store, Plan("Week 3", opens_at=clock.now + timedelta(days=1)))
+    course = store.courses.find(made.course_id)
+    assert course
+    draft = store.activities.add(course, Plan("Week 4"), Content((), None, ""))
+    past = store.activities.add(course, Plan("Week 2", closes_at=TEN), Content((), None, ""))
+    store.activities.set_state(past, "open")
+    store.courses.archive(course)
+    clock.pass_minutes(1)
+    store.courses.archive(course, archived=False)
+    assert [reload(store, its).phase() for its in (made, draft, past)] == ["closed", "draft", "closed"]
+    assert reload(store, past).plan.closes_at == TEN
