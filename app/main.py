@@ -76,11 +76,12 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
-        """Do nothing when the app starts; when it ends, close outbox (if there is mail), runner and store in turn."""
+        """Do nothing when the app starts; when it ends, close outbox (if there is mail), runner, checks and store."""
         yield
         if services.mail:
             services.mail.outbox.close()
         services.runner.close()
+        services.health.close()
         services.store.close()
 
     app = FastAPI(

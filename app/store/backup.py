@@ -24,6 +24,7 @@ from typing import IO, Any, Literal
 import sqlalchemy as sa
 
 from .database import is_known, migration_transaction, revision_of, upgrade
+from .limits import without_limits
 from .queries import utc_now
 from .tables import FORMER_TABLES, metadata
 
@@ -245,7 +246,7 @@ def _column_value(value: Any, column_type: Any) -> Any:
 @contextmanager
 def _snapshot_connection(engine: sa.Engine) -> Iterator[sa.Connection]:
     """A connection whose reads all see the database as it was at one moment, while others go on writing."""
-    with engine.connect() as connection:
+    with engine.connect() as connection, without_limits(connection):
         if engine.dialect.name == "postgresql":
             connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
         else:

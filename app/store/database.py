@@ -18,6 +18,7 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy.engine import make_url
 
+from .limits import POOL_LIMIT_S, limit_postgresql, watch_sqlite_file, without_limits
 from .tables import metadata
 
 # Several processes may start at the same time: one of them migrates while the others wait for this lock.
@@ -28,14 +29,14 @@ _OTHERS = stat.S_IRWXG | stat.S_IRWXO  # what the group and all others may do
 
 # No overflow connections: opening one costs more than waiting for a pooled one. Four workers with 20 each stay below
 # PostgreSQL's usual limit of 100.
-_POOL = {"pool_size": 20, "max_overflow": 0, "pool_recycle": 1800}
+_POOL = {"pool_size": 20, "max_overflow": 0, "pool_recycle": 1800, "pool_timeout": POOL_LIMIT_S}
 
 
 def open_engine(url: str) -> sa.Engine:
     """An engine for a database URL, with at most 20 connections; nothing is migrated.
 
-    An SQLite file and its folder are created if they are missing, for their owner alone. Errors of the engine never
-    contain query parameters.
+    Whatever waits too long for the database raises an SQLAlchemyError (see limits.py). An SQLite file and its folder
+    are created if they are missing, for their owner alone. Errors of the engine never contain query parameters.
     """
     _make_file(url)
     # hide_parameters: what people typed is in the parameters, and must not get into error messages.
@@ -44,6 +45,9 @@ def open_engine(url: str) -> sa.Engine:
     engine = sa.create_engine(url, hide_parameters=True, **_POOL)
     if engine.dialect.name == "sqlite":
         sa.event.listen(engine, "connect", _set_up_sqlite)
+        watch_sqlite_file(engine)
+    else:
+        limit_postgresql(engine)
     return engine
 
 
@@ -55,7 +59,7 @@ def migration_transaction(engine: sa.Engine) -> Iterator[sa.Connection]:
     enforce foreign keys in it.
     """
     sqlite = engine.dialect.name == "sqlite"
-    with engine.connect() as connection:
+    with engine.connect() as connection, without_limits(connection):
         if sqlite:  # recreating a table, which drops the old one, must not delete the rows that refer to it
             connection.exec_driver_sql("PRAGMA foreign_keys=OFF")
         try:

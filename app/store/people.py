@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import secrets
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
 import sqlalchemy as sa
 from email_validator import EmailNotValidError, validate_email
+from sqlalchemy.exc import SQLAlchemyError
 
 from .queries import QueryBase, columns, from_row, hash_secret, insert_row, utc_now
 from .tables import account_links, sessions, staff, teachers
@@ -199,9 +201,13 @@ class People(QueryBase):
         return from_row(Teacher, row)
 
     def _update_seen(self, session_id: int, seen_at: datetime, at: datetime) -> None:
-        """Store that a session is used at a time, at most once in SEEN_INTERVAL, so that reading costs no write."""
+        """Store that a session is used at a time, at most once in SEEN_INTERVAL, so that reading costs no write.
+
+        Where it cannot be stored, such as on a full disk, the page is shown all the same.
+        """
         if at - seen_at > SEEN_INTERVAL:
-            self._execute(sa.update(sessions).where(sessions.c.id == session_id).values(seen_at=at))
+            with suppress(SQLAlchemyError):
+                self._execute(sa.update(sessions).where(sessions.c.id == session_id).values(seen_at=at))
 
     def end_session(self, token: str) -> None:
         """Sign out the one browser that has this token."""

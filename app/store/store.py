@@ -119,9 +119,10 @@ class Store(QueryBase):
         """Close every connection."""
         self.engine.dispose()
 
-    def ping(self) -> None:
-        """Run the smallest query there is; raises SQLAlchemyError if the database does not answer."""
-        self._fetch_one(sa.select(1))
+    def check_writable(self) -> None:
+        """Write and commit one row as it is; raises SQLAlchemyError if the database cannot."""
+        version = sa.table("alembic_version", sa.column("version_num"))
+        self._execute(sa.update(version).values(version_num=version.c.version_num))
 
     # Visitors and practice
 

@@ -26,7 +26,7 @@ ODD = {"queries.rows": "4 096 × 2\u2009", "keys.rows": "\x00", "values.rows": "
 def test_the_store_stands_on_the_database_it_was_given(store: Store, database_url: str) -> None:
     """One of the two runs is on SQLite, the other on PostgreSQL."""
     assert store.engine.dialect.name == database_url.partition(":")[0].partition("+")[0]
-    store.ping()
+    store.check_writable()
 
 
 def test_a_visitor_is_found_by_their_token_alone(store: Store) -> None:
@@ -259,7 +259,7 @@ def test_processes_that_open_one_new_database_at_once_all_work(bare_database_url
 def test_the_folder_of_a_new_database_is_made(tmp_path: Path) -> None:
     """SQLite does not make folders; the store does."""
     store = Store(Settings(data_dir=tmp_path / "a" / "b", database_url="").database, tmp_path / "a" / "b")
-    store.ping()
+    store.check_writable()
     store.close()
     assert (tmp_path / "a" / "b" / "attention-shapes.sqlite3").is_file()
 

@@ -6,16 +6,23 @@ from fastapi import APIRouter, Response
 from fastapi.responses import JSONResponse
 from sqlalchemy.exc import SQLAlchemyError
 
+from app.store.limits import failure_of
 from app.web.shared.services import ServicesDep
 
 router = APIRouter(include_in_schema=False)
 
 
 @router.get("/healthz")
-def health(services: ServicesDep) -> Response:
-    """200 once the database answers, 503 while it does not."""
+async def health(services: ServicesDep) -> Response:
+    """200 while the database keeps what it is given; 503 with what is wrong while it does not.
+
+    Answers within seconds, also while every thread of the app waits for the database. "full" and "read-only" mean that
+    pages can be read and nothing can be saved.
+    """
     try:
-        services.store.ping()
-    except SQLAlchemyError:
+        await services.health.run()
+    except TimeoutError:
         return JSONResponse({"status": "the database does not answer"}, 503)
+    except SQLAlchemyError as error:
+        return JSONResponse({"status": failure_of(error).status}, 503)
     return JSONResponse({"status": "ok"})

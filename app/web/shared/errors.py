@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -24,6 +25,7 @@ from app.models.config_fields import ConfigError
 from app.shapes.requirements import TopicError
 from app.sheets.seeds import SeedError
 from app.sheets.worksheet import WorksheetError
+from app.store.limits import Failure, failure_of
 from app.translation import gettext as _
 from app.web.shared.passwords import PasswordsBusyError
 from app.web.shared.permissions import NotSignedInError
@@ -34,6 +36,7 @@ from app.web.shared.templating import is_htmx, render
 from app.web.shared.urls import url_for
 
 log = logging.getLogger("attention_shapes")
+LOG_INTERVAL_S = 60
 
 STATUS: dict[type[Exception], int] = {
     WorksheetError: 404,
@@ -148,10 +151,29 @@ def _invalid_request(request: Request, error: Exception) -> Response:
 
 
 def _no_database(request: Request, error: Exception) -> Response:
-    """503 while the database does not answer; the log holds the class of the error, not its text with people's data."""
-    log.error("database: %s", type(error).__name__)
+    """503 while the database does not answer, or keeps nothing that it is given."""
+    assert isinstance(error, SQLAlchemyError)  # noqa: S101 - registered for this class alone
+    failure = failure_of(error)
+    _log_failure(failure, error)
+    if failure in (Failure.FULL, Failure.READ_ONLY):
+        sentence = _("The server can’t save anything right now. Keep this page open, and tell whoever runs the server.")
+        return _error_response(request, 503, sentence, {"Retry-After": "30"})
     sentence = _("The database isn’t responding right now. Nothing you typed is lost: try again in a moment.")
     return _error_response(request, 503, sentence, {"Retry-After": "2"})
+
+
+_last_logged = dict[Failure, float]()  # by what went wrong, the time when it was last written down
+
+
+def _log_failure(failure: Failure, error: Exception) -> None:
+    """Log what is wrong with the database, once in LOG_INTERVAL_S for each kind of failure.
+
+    The log holds the class of the error, not its text with people's data.
+    """
+    at = time.monotonic()
+    if at - _last_logged.get(failure, -LOG_INTERVAL_S) >= LOG_INTERVAL_S:
+        _last_logged[failure] = at
+        log.error("%s (%s)", failure.status, type(error).__name__)
 
 
 def _client_disconnected(request: Request, error: Exception) -> Response:

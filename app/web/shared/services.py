@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Annotated, cast
 
 from fastapi import Depends, Request
@@ -23,6 +24,7 @@ from app.sheets.exit_tickets import Ticket
 from app.sheets.library import Library
 from app.sheets.wording import Wording
 from app.store import Store
+from app.store.limits import HealthCheck
 from app.web.shared.passwords import Passwords
 from app.web.shared.rate_limits import RateLimits
 
@@ -42,6 +44,11 @@ class Services:
     mail: Mail | None = None
     live_snapshots: LiveSnapshots = field(default_factory=LiveSnapshots)
     regrading: Regrading = field(default_factory=Regrading)
+
+    @cached_property
+    def health(self) -> HealthCheck:
+        """Whether the database keeps what it is given, asked in a thread of its own."""
+        return HealthCheck(self.store.check_writable)
 
 
 def services_of(request: Request) -> Services:

@@ -1,11 +1,149 @@
-"""The address by which a load balancer asks whether the app is well."""
+"""The address by which a load balancer asks whether the app is well, and what still works while the database is not."""
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+import sqlalchemy as sa
 from starlette.testclient import TestClient
+
+from app.main import create_app
+from app.settings import Settings
+from app.store import Activity, Student, limits, people
+from app.store.queries import utc_now
+from app.store.tables import class_drafts
+from app.web.shared import errors
+from tests.helpers.school import School
+
+
+@pytest.fixture
+def school(tmp_path: Path) -> Iterator[School]:
+    app = create_app(Settings(data_dir=tmp_path, database_url=""))
+    with TestClient(app):
+        yield School(app)
+
+
+def ask_afresh(client: TestClient) -> tuple[int, str]:
+    """The status and the sentence of /healthz, once an earlier answer has expired."""
+    time.sleep(1.1)
+    response = client.get("/healthz")
+    return response.status_code, response.json()["status"]
 
 
 def test_health_is_said_when_the_database_answers(client: TestClient) -> None:
     """200 and {"status": "ok"}."""
     response = client.get("/healthz")
     assert (response.status_code, response.json()) == (200, {"status": "ok"})
+
+
+@pytest.mark.parametrize(("pragma", "told"), [("query_only=ON", "read-only"), ("max_page_count=1", "full")])
+def test_teachers_read_their_pages_while_nothing_can_be_written(
+    school: School, pragma: str, told: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """On a read-only or full disk: every page of a class is shown, /healthz and one line of the log say why."""
+    teacher = school.teacher("ada@example.org")
+    course = school.course("Transformers", teacher)
+    activity, (kim, visitor) = school.activity(course, sheets=("llama-7b",)), school.student(course, "Kim")
+    monkeypatch.setattr(people, "SEEN_INTERVAL", people.SEEN_INTERVAL * 0)  # each page would write that it was seen
+    errors._last_logged.clear()
+    with school.browser(teacher=teacher) as browser, school.browser(visitor=visitor) as student:
+        assert student.get(f"/class/{activity.id}/1").status_code == 200
+        fill_pages(school, activity, kim)
+        sa.event.listen(school.store.engine, "checkout", lambda raw, *_: raw.execute(f"PRAGMA {pragma}"))
+        for page in ("/courses", f"/courses/{course.id}", f"/activities/{activity.id}/live",
+                     f"/activities/{activity.id}/results"):  # fmt: skip
+            assert browser.get(page).status_code == 200, page
+        assert student.get(f"/class/{activity.id}/1").status_code == 200
+        form = {
+            "input.rows": "1" * 190,
+            "queries.rows": "1" * 190,
+            "keys.rows": "1" * 190,
+            "version": "9",
+            "form_id": "abcdefgh12345678",
+        }
+        refused = [student.post(f"/class/{activity.id}/1/save", data=form) for _ in range(5)]
+        assert {answer.status_code for answer in refused} == {503}
+        if told == "read-only":  # a limit on pages lets /healthz write over what stands there; a full disk does not
+            status, sentence = ask_afresh(browser)
+            assert (status, told in sentence) == (503, True)
+    assert [told in record.message for record in caplog.records if record.name == "attention_shapes"] == [True]
+
+
+def fill_pages(school: School, activity: Activity, student: Student) -> None:
+    """Leave no room for another draft in the pages that the database has."""
+    row = {"activity_id": activity.id, "student_id": student.id, "sheet_key": "filler", "answers": {"a": "1" * 3500},
+           "version": 1, "variant": {}, "saved_at": utc_now()}  # fmt: skip
+    with school.store.engine.begin() as connection:
+        connection.execute(sa.insert(class_drafts).values(row))
+    with school.store.engine.connect() as connection:
+        connection.execution_options(isolation_level="AUTOCOMMIT").exec_driver_sql("VACUUM")
+
+
+def test_a_deleted_database_file_is_noticed(school: School, tmp_path: Path) -> None:
+    """Nothing is acknowledged into a file that nobody will find again: 503, and /healthz says what to do."""
+    with TestClient(school.app) as browser:
+        assert browser.get("/courses").status_code == 200
+        (tmp_path / "attention-shapes.sqlite3").rename(tmp_path / "elsewhere")
+        assert browser.post("/sheet/save", data={"input.rows": "1", "version": "1"}).status_code == 503
+        status, sentence = ask_afresh(browser)
+    assert (status, "deleted" in sentence) == (503, True)
+
+
+def test_a_database_that_hangs_leaves_the_rest_alive(
+    new_postgres_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PostgreSQL stopped in the middle: what needs it gets 503, /healthz and static files answer within seconds.
+
+    Afterwards everything works again.
+    """
+    monkeypatch.setattr(limits.LimitedConnection, "answer_limit_s", 4.0)
+    monkeypatch.setitem(limits._PARAMETERS, "connect_timeout", 2)
+    app = create_app(Settings(data_dir=tmp_path, database_url=new_postgres_database))
+    answers = list[int]()
+    with TestClient(app) as client:
+        with stopped_server(app.state.services.store.engine):
+            asking = [
+                threading.Thread(target=lambda: answers.append(client.get("/join/ABCDEF").status_code))
+                for _ in range(60)
+            ]
+            for thread in asking:
+                thread.start()
+            time.sleep(0.5)
+            assert seconds_for(lambda: client.get("/static/css/page.css"), 200) < 1
+            assert seconds_for(lambda: client.get("/healthz"), 503) < 4
+            for thread in asking:
+                thread.join(60)
+        assert set(answers) == {503}
+        assert ask_afresh(client) == (200, "ok")
+        assert client.get("/join/ABCDEF").status_code == 404
+
+
+def seconds_for(ask: Callable[[], object], status: int) -> float:
+    began = time.monotonic()
+    assert getattr(ask(), "status_code", None) == status
+    return time.monotonic() - began
+
+
+@contextmanager
+def stopped_server(engine: sa.Engine) -> Iterator[None]:
+    """Stop every process of the PostgreSQL server, as a virtual machine that is paused, and let them go on later."""
+    with engine.connect() as connection:
+        backend = psutil.Process(int(connection.scalar(sa.text("select pg_backend_pid()")) or 0))
+    server = backend.parent()
+    assert server
+    processes = [server.pid, *(child.pid for child in server.children(recursive=True))]
+    for process in processes:
+        os.kill(process, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for process in processes:
+            os.kill(process, signal.SIGCONT)

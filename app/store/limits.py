@@ -1,0 +1,158 @@
+"""Databases in trouble: how long one may keep a request waiting, and what an error of one means."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from enum import Enum
+from typing import Any, TypeVar
+
+import psycopg
+import sqlalchemy as sa
+from psycopg.abc import PQGen
+
+CONNECT_LIMIT_S = 5
+STATEMENT_LIMIT_S = 8  # counted by the server
+ANSWER_LIMIT_S = 10.0  # counted here: a server that hangs counts nothing
+POOL_LIMIT_S = 5  # for a connection that others hold
+HEALTH_LIMIT_S = 3
+HEALTH_TTL_S = 1.0  # an answer is given to all who ask within it: each one costs a commit
+_PARAMETERS = {"connect_timeout": CONNECT_LIMIT_S, "tcp_user_timeout": int(1000 * ANSWER_LIMIT_S)}
+
+Result = TypeVar("Result")
+
+
+class LimitedConnection(psycopg.Connection[Any]):
+    """A PostgreSQL connection that waits `answer_limit_s` for an answer, then closes itself with an OperationalError.
+
+    None waits for any time.
+    """
+
+    answer_limit_s: float | None = ANSWER_LIMIT_S
+
+    def wait(self, gen: PQGen[Result], interval: float = 0.1, timeout: float | None = None) -> Result:
+        """Wait for an answer of the server; a wait with a limit of its own keeps that."""
+        try:
+            return super().wait(gen, interval, self.answer_limit_s if timeout is None else timeout)
+        except psycopg.errors._WaitTimeout:
+            if timeout is None:
+                self.close()
+            raise
+
+
+def limit_postgresql(engine: sa.Engine) -> None:
+    """Let every connection of this engine give up after the limits above."""
+
+    @sa.event.listens_for(engine, "do_connect")
+    def _connect(_dialect: Any, _record: Any, arguments: list[Any], parameters: dict[str, Any]) -> LimitedConnection:
+        connection = LimitedConnection.connect(*arguments, **{**_PARAMETERS, **parameters})
+        with connection.cursor() as cursor:
+            cursor.execute(f"SET statement_timeout = {1000 * STATEMENT_LIMIT_S}")
+        connection.commit()
+        return connection
+
+
+@contextmanager
+def without_limits(connection: sa.Connection) -> Iterator[None]:
+    """Lift the limits of a PostgreSQL connection for this `with`: migrations and backups take as long as they need."""
+    raw = connection.connection.dbapi_connection
+    if not isinstance(raw, LimitedConnection):
+        yield
+        return
+    raw.answer_limit_s = None
+    connection.exec_driver_sql("SET statement_timeout = 0")
+    connection.commit()
+    try:
+        yield
+    finally:
+        raw.answer_limit_s = ANSWER_LIMIT_S
+        if not raw.closed:
+            connection.rollback()
+            connection.exec_driver_sql(f"SET statement_timeout = {1000 * STATEMENT_LIMIT_S}")
+            connection.commit()
+
+
+class DatabaseGoneError(sqlite3.OperationalError):
+    """The file of an SQLite database is no longer where it was opened."""
+
+
+def watch_sqlite_file(engine: sa.Engine) -> None:
+    """Refuse every connection once the database's file is gone or another one stands in its place.
+
+    SQLite itself would go on writing into the deleted file, or begin with an empty one.
+    """
+    path = engine.url.database
+    if not path or path == ":memory:":
+        return
+    opened = list[int]()
+
+    @sa.event.listens_for(engine, "connect")
+    def _note_file(_connection: Any, _record: Any) -> None:
+        if not opened:
+            opened.append(os.stat(path).st_ino)
+
+    @sa.event.listens_for(engine, "checkout")
+    def _check_file(_connection: Any, _record: Any, _proxy: Any) -> None:
+        try:
+            gone = os.stat(path).st_ino not in opened
+        except OSError:
+            gone = True
+        if gone:
+            raise sa.exc.OperationalError(None, None, DatabaseGoneError())
+
+
+class Failure(Enum):
+    """What keeps a database from its work."""
+
+    FULL = "the disk is full: pages can be read, but nothing can be saved"
+    READ_ONLY = "the database is read-only: pages can be read, but nothing can be saved"
+    GONE = "the database file was deleted or replaced: restart the app"
+    SILENT = "the database does not answer"
+
+    @property
+    def status(self) -> str:
+        """A sentence for the operator."""
+        return self.value
+
+
+def failure_of(error: sa.exc.SQLAlchemyError) -> Failure:
+    """What an error says about the database; SILENT for every error that is none of the others."""
+    cause = getattr(error, "orig", None)
+    code = getattr(cause, "sqlite_errorname", None) or getattr(cause, "sqlstate", None) or ""
+    if code in ("SQLITE_FULL", "53100"):
+        return Failure.FULL
+    if code.startswith("SQLITE_READONLY") or code == "25006":
+        return Failure.READ_ONLY
+    return Failure.GONE if isinstance(cause, DatabaseGoneError) else Failure.SILENT
+
+
+class HealthCheck:
+    """Runs one check after the other in a thread that no request shares, so that it works while all others wait."""
+
+    def __init__(self, check: Callable[[], None]) -> None:
+        """`check` raises whatever is wrong."""
+        self._check, self._lock = check, threading.Lock()
+        self._executor = ThreadPoolExecutor(1, "health")
+        self._asked_at, self._running = 0.0, Future[None]()
+
+    async def run(self) -> None:
+        """Raise what the newest check raised; TimeoutError where it takes longer than HEALTH_LIMIT_S."""
+        await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(self._newest())), HEALTH_LIMIT_S)
+
+    def close(self) -> None:
+        """Let go of the thread; a check that hangs ends by its own limits."""
+        self._executor.shutdown(wait=False, cancel_futures=True)
+
+    def _newest(self) -> Future[None]:
+        """The check that runs or has just run; a new one if there is none within HEALTH_TTL_S."""
+        with self._lock:
+            at = time.monotonic()
+            if not self._asked_at or (self._running.done() and at - self._asked_at > HEALTH_TTL_S):
+                self._asked_at, self._running = at, self._executor.submit(self._check)
+            return self._running
