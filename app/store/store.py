@@ -26,6 +26,7 @@ from .regrades import Regrades
 from .roster import Roster
 from .sample_data import SampleData
 from .secret_key import SecretKey, read_or_make_secret
+from .student_merge import StudentMerge
 from .tables import models, practice_attempts, practice_drafts, runs, visitors
 
 _MODEL_KEY = re.compile(r"cfg-[0-9a-f]{20}")
@@ -107,6 +108,7 @@ class Store(QueryBase):
         self.people = People(*shared)
         self.courses = Courses(*shared)
         self.roster = Roster(*shared, self.key)
+        self.student_merge = StudentMerge(*shared)
         self.activities = Activities(*shared)
         self.classwork = Classwork(*shared)
         self.exit_tickets = ExitTickets(*shared)

@@ -1,0 +1,211 @@
+"""Two entries of the roster that are one person become one, with everything that was done under either."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+
+from .queries import QueryBase
+from .roster import Student
+from .tables import (
+    attendance,
+    class_attempts,
+    class_drafts,
+    enrolments,
+    extra_time,
+    grade_overrides,
+    students,
+    ticket_answers,
+)
+
+_Combine = Callable[[Any, Any], Mapping[str, Any]]  # a row of either student: what changes in that of the first
+_FREELY_MOVED = (enrolments, ticket_answers)  # tables where any number of rows may belong to one student
+_MAX_SHEET_KEY = 120  # characters
+
+
+@dataclass(frozen=True)
+class MergePreview:
+    """What a merge would move to the student who stays, and what happens where both have the same thing.
+
+    `activities` that both opened become one attendance. `kept_aside` counts the sheets on which both typed different
+    answers into one box: the older ones stay in the database and in exports, but the student no longer sees them.
+    `replaced_grades` are the ids of activities where both have a grade set by hand: the newer one stays.
+    `ends_resume_code` says whether the resume code of the student who goes stops working, since the other has one too.
+    """
+
+    attempts: int
+    drafts: int
+    activities: int
+    exit_tickets: int
+    browsers: int
+    kept_aside: int
+    replaced_grades: tuple[int, ...]
+    ends_resume_code: bool
+
+
+class StudentMerge(QueryBase):
+    """Queries that merge students."""
+
+    def preview(self, stays: Student, goes: Student) -> MergePreview:
+        """What `merge` would do with these two students of one course as they are now."""
+        with self._read_connection() as connection:
+            drafts = _both(connection, class_drafts, stays, goes)
+            grades = _both(connection, grade_overrides, stays, goes)
+            attended = _both(connection, attendance, stays, goes)
+            codes = connection.scalars(sa.select(students.c.resume_hash).where(students.c.id.in_((stays.id, goes.id))))
+            return MergePreview(
+                attempts=_count(connection, class_attempts, goes),
+                drafts=sum(theirs is not None for _, theirs in drafts.values()),
+                activities=sum(theirs is not None for _, theirs in attended.values()),
+                exit_tickets=sum(bool(theirs and theirs.ticket_in) for _, theirs in attended.values()),
+                browsers=_count(connection, enrolments, goes),
+                kept_aside=sum(bool(own and theirs and _lost_texts(own, theirs)) for own, theirs in drafts.values()),
+                replaced_grades=tuple(sorted(activity for (activity,), pair in grades.items() if all(pair))),
+                ends_resume_code=all(codes),
+            )
+
+    def merge(self, stays: Student, goes: Student) -> bool:
+        """Give `stays` everything that belongs to `goes`, and delete `goes`; all of it is stored, or nothing.
+
+        Attempts keep their order in time, so the newest of both counts. `stays` keeps name, number and resume code, and
+        takes the number and code of `goes` where it has none. False, and nothing changes, if one of them is no longer
+        on the roster of that course, or both are the same.
+        """
+        if stays.id == goes.id or stays.course_id != goes.course_id:
+            return False
+        with self._write_transaction(immediate=True) as connection:
+            pair = sa.select(students).where(students.c.id.in_((stays.id, goes.id))).order_by(students.c.id)
+            rows = {row.id: row for row in connection.execute(pair.with_for_update())}
+            if len(rows) < 2:
+                return False
+            _move_attempts(connection, stays, goes)
+            _keep_older_texts(connection, stays, goes)
+            for table, combine in _COMBINED.items():
+                _move(connection, table, stays, goes, combine)
+            for table in _FREELY_MOVED:
+                connection.execute(sa.update(table).where(table.c.student_id == goes.id).values(student_id=stays.id))
+            connection.execute(sa.delete(students).where(students.c.id == goes.id))
+            values = _merged_student(rows[stays.id], rows[goes.id])
+            connection.execute(sa.update(students).where(students.c.id == stays.id).values(values))
+        return True
+
+
+def _merged_student(stays: Any, goes: Any) -> dict[str, Any]:
+    """The values of the roster's row of the student who stays: what it lacks comes from the other."""
+    joined = [row.joined_at for row in (stays, goes) if row.joined_at]
+    filled = {name: getattr(stays, name) or getattr(goes, name) for name in ("roster_key", "resume_hash")}
+    return {**filled, "joined_at": min(joined, default=None)}
+
+
+def _count(connection: sa.Connection, table: sa.Table, student: Student) -> int:
+    """How many rows of a table belong to a student."""
+    query = sa.select(sa.func.count()).select_from(table).where(table.c.student_id == student.id)
+    return connection.scalar(query) or 0
+
+
+def _both(
+    connection: sa.Connection, table: sa.Table, stays: Student, goes: Student
+) -> dict[tuple[Any, ...], tuple[Any, Any]]:
+    """The rows of both students, by the rest of the primary key; None for the one who has no such row."""
+    key = [column.name for column in table.primary_key if column.name != "student_id"]
+    pairs = dict[tuple[Any, ...], list[Any]]()
+    for row in connection.execute(sa.select(table).where(table.c.student_id.in_((stays.id, goes.id)))):
+        pair = pairs.setdefault(tuple(getattr(row, name) for name in key), [None, None])
+        pair[row.student_id == goes.id] = row
+    return {values: (own, theirs) for values, (own, theirs) in pairs.items()}
+
+
+def _move(connection: sa.Connection, table: sa.Table, stays: Student, goes: Student, combine: _Combine) -> None:
+    """Move the rows of a table where one row belongs to a student; two of the same key become one by `combine`."""
+    key = [column for column in table.primary_key if column.name != "student_id"]
+    for values, (own, theirs) in _both(connection, table, stays, goes).items():
+        same = [column == value for column, value in zip(key, values, strict=True)]
+        if own and theirs:
+            changed = combine(own, theirs)
+            if changed:
+                connection.execute(sa.update(table).where(*same, table.c.student_id == stays.id).values(**changed))
+            connection.execute(sa.delete(table).where(*same, table.c.student_id == goes.id))
+    connection.execute(sa.update(table).where(table.c.student_id == goes.id).values(student_id=stays.id))
+
+
+def _move_attempts(connection: sa.Connection, stays: Student, goes: Student) -> None:
+    """Move every attempt; one whose client id the other student has used too gets a new id, so that both stay.
+
+    That happens where one paper was entered for both.
+    """
+    used = sa.select(class_attempts.c.client_id).where(class_attempts.c.student_id == stays.id)
+    theirs = class_attempts.c.student_id == goes.id
+    repeated = sa.select(class_attempts.c.id).where(theirs, class_attempts.c.client_id.in_(used))
+    for attempt_id in connection.scalars(repeated).all():
+        this = sa.update(class_attempts).where(class_attempts.c.id == attempt_id)
+        connection.execute(this.values(client_id=f"merged.{secrets.token_hex(16)}"))
+    connection.execute(sa.update(class_attempts).where(theirs).values(student_id=stays.id))
+
+
+def _keep_older_texts(connection: sa.Connection, stays: Student, goes: Student) -> None:
+    """Store what merging two drafts of one sheet would lose as a draft under a key of its own.
+
+    No sheet has that key, so it is seen in exports alone.
+    """
+    for (activity_id, sheet_key), (own, theirs) in _both(connection, class_drafts, stays, goes).items():
+        if own and theirs and (lost := _lost_texts(own, theirs)):
+            older = min(own, theirs, key=lambda row: row.saved_at)
+            aside = f"~{goes.id} {sheet_key}"[:_MAX_SHEET_KEY]
+            row = {**older._mapping, "student_id": stays.id, "activity_id": activity_id, "sheet_key": aside}
+            connection.execute(sa.insert(class_drafts).values({**row, "answers": lost, "stamps": None}))
+
+
+def _lost_texts(own: Any, theirs: Any) -> dict[str, str]:
+    """The texts of the older of two drafts, by box, that are not in what `_combined_draft` makes of them."""
+    older, combined = min(own, theirs, key=lambda row: row.saved_at), _combined_draft(own, theirs)
+    same_sizes = combined["variant"] == older.variant
+    return {
+        blank: text
+        for blank, text in older.answers.items()
+        if text.strip() and not (same_sizes and combined["answers"].get(blank) == text)
+    }
+
+
+def _combined_draft(own: Any, theirs: Any) -> dict[str, Any]:
+    """One draft of two: the newer one, and in boxes that it leaves empty what the older has, if the numbers are equal.
+
+    Its version is higher than both, so that whoever has read either reads it again.
+    """
+    older, newer = sorted((own, theirs), key=lambda row: row.saved_at)
+    answers, stamps = dict(newer.answers), dict(newer.stamps or {})
+    if older.variant == newer.variant:
+        filled = {blank: text for blank, text in older.answers.items() if not answers.get(blank, "").strip()}
+        answers |= filled
+        stamps |= {blank: stamp for blank, stamp in (older.stamps or {}).items() if blank in filled}
+    version = max(older.version, newer.version) + 1
+    same = {name: getattr(newer, name) for name in ("variant", "saved_at")}
+    return {**same, "answers": answers, "stamps": stamps or None, "version": version}
+
+
+def _combined_attendance(own: Any, theirs: Any) -> dict[str, Any]:
+    """The earlier arrival, and a ticket if either handed one in."""
+    return {"arrived_at": min(own.arrived_at, theirs.arrived_at), "ticket_in": own.ticket_in or theirs.ticket_in}
+
+
+def _more_time(own: Any, theirs: Any) -> dict[str, Any]:
+    """The longer extra time."""
+    return {"minutes": max(own.minutes, theirs.minutes)}
+
+
+def _newer_grade(own: Any, theirs: Any) -> dict[str, Any]:
+    """The grade that was set later; {} where the student has it already."""
+    fields = ("points", "excused", "reason", "teacher_id", "at")
+    return {name: getattr(theirs, name) for name in fields} if theirs.at > own.at else {}
+
+
+# Tables with one row for each student and key, and what becomes of two such rows.
+_COMBINED: Mapping[sa.Table, _Combine] = {
+    attendance: _combined_attendance,
+    class_drafts: _combined_draft,
+    extra_time: _more_time,
+    grade_overrides: _newer_grade,
+}

@@ -1,0 +1,154 @@
+"""Merging two students keeps all that either did, on both databases."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from app.store import Activity, ClassDraft, ClassSheetKey, Course, Plan, Policies, Store, Student, VariantSizes
+from app.store import student_merge as merging
+from app.store.tables import (
+    class_attempts,
+    class_drafts,
+    extra_time,
+    grade_overrides,
+    metadata,
+    students,
+    ticket_answers,
+)
+from tests.helpers.stored_class import CONTENT, HALF, LLAMA, enrol_student, key, teacher
+
+OTHER_SIZES = VariantSizes("llama-7b", 64)
+TEXTS = st.dictionaries(st.sampled_from(["queries.rows", "queries.columns"]), st.sampled_from(["", "1", "100"]))
+
+
+@pytest.fixture
+def course(store: Store) -> Course:
+    return store.courses.add("Transformers", "Europe/Berlin", teacher(store))
+
+
+def activity_in(store: Store, course: Course) -> Activity:
+    activity = store.activities.add(course, Plan("Week 3", None, Policies()), CONTENT)
+    store.activities.set_state(activity, "open")
+    return activity
+
+
+def draw_work(data: st.DataObject, store: Store, activity: Activity, student: Student) -> None:
+    """Let a student arrive, type, check and hand in at random, some of it under a client id that others use too."""
+    for _ in range(data.draw(st.integers(0, 4))):
+        place = key(student, activity)
+        place = ClassSheetKey(**{**asdict(place), "sheet_key": data.draw(st.sampled_from([place.sheet_key, "old@1"]))})
+        sizes = data.draw(st.sampled_from([LLAMA, OTHER_SIZES]))
+        draft = ClassDraft(data.draw(TEXTS), data.draw(st.integers(1, 9)), sizes)
+        store.classwork.arrive(activity.id, student.id)
+        if data.draw(st.booleans()):
+            store.classwork.save(place, draft)
+        else:
+            client_id = data.draw(st.sampled_from(["paper.1", "a", "b"]))
+            store.classwork.record(place, client_id, draft, HALF, handed_in=data.draw(st.booleans()))
+
+
+def attempts_of(store: Store, *students_: Student) -> list[dict[str, Any]]:
+    """Every attempt of these students in order, without whose it is and the id of the request."""
+    query = sa.select(class_attempts).where(class_attempts.c.student_id.in_([s.id for s in students_]))
+    with store.engine.connect() as connection:
+        rows = connection.execute(query.order_by(class_attempts.c.id)).all()
+    return [{n: v for n, v in row._mapping.items() if n not in ("student_id", "client_id")} for row in rows]
+
+
+def typed_by(store: Store, *students_: Student) -> Counter[tuple[str, int, str, str]]:
+    """Every text in the drafts of these students: of which sheet, with how many tokens, in which box."""
+    query = sa.select(class_drafts).where(class_drafts.c.student_id.in_([s.id for s in students_]))
+    with store.engine.connect() as connection:
+        rows = connection.execute(query).all()
+    return Counter(
+        (row.sheet_key.rpartition(" ")[2], row.variant["tokens"], blank, text)
+        for row in rows
+        for blank, text in row.answers.items()
+        if text
+    )
+
+
+@settings(
+    max_examples=10,
+    phases=[Phase.explicit, Phase.generate],
+    database=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(data=st.data())
+def test_merging_any_two_students_keeps_every_attempt_and_every_answer(
+    store: Store, course: Course, data: st.DataObject
+) -> None:
+    """Attempts with their marks and order; each typed text of either, under the numbers it was typed for; once each."""
+    activities = [activity_in(store, course), activity_in(store, course)]
+    kim, lee = enrol_student(store, course, "Kim")[0], enrol_student(store, course, "Kim Lee")[0]
+    for activity in activities:
+        for student in data.draw(st.permutations([kim, lee])):
+            draw_work(data, store, activity, student)
+    attempts, typed = attempts_of(store, kim, lee), typed_by(store, kim, lee)
+    arrived = {seen for a in activities for seen in ((a.id, v.student_id) for v in store.classwork.attendance(a.id))}
+    preview = store.student_merge.preview(lee, kim)
+    assert store.student_merge.merge(lee, kim)
+    assert attempts_of(store, lee) == attempts
+    assert set(typed_by(store, lee)) == set(typed)
+    assert not typed_by(store, lee) - typed
+    assert preview.attempts + preview.activities >= sum(student_id == kim.id for _, student_id in arrived)
+    came = {(a.id, seen.student_id) for a in activities for seen in store.classwork.attendance(a.id)}
+    assert came == {(activity_id, lee.id) for activity_id, _ in arrived}
+    assert store.roster.find_student(kim.id) is None
+
+
+def test_every_table_that_belongs_to_students_is_merged() -> None:
+    """A table that is added later, and forgotten here, would lose its rows with the student who goes."""
+    owned = {
+        table
+        for table in metadata.sorted_tables
+        if any(foreign.column is students.c.id for foreign in table.foreign_keys)
+    }
+    assert owned == {class_attempts, *merging._COMBINED, *merging._FREELY_MOVED}
+
+
+def test_what_both_have_becomes_one(store: Store, course: Course) -> None:
+    """Number and code where there was none, the longer extra time, the newer grade, both tickets, both browsers."""
+    activity = activity_in(store, course)
+    store.roster.add_students(course, [("Zoë O'Brien", "1017")])
+    [listed] = store.roster.students(course)
+    typed, visitor, code = enrol_student(store, course, "Zoe O'Brien")
+    store.classwork.arrive(activity.id, typed.id)
+    store.exit_tickets.hand_in(activity.id, typed.id, "a", {"muddiest": "V"}, anonymous=False)
+    now = datetime.now(UTC)
+    with store.engine.begin() as connection:
+        for student, minutes, points, at in ((listed, 10, 3.0, now), (typed, 20, 5.0, now + timedelta(minutes=1))):
+            owner = {"activity_id": activity.id, "student_id": student.id}
+            connection.execute(sa.insert(extra_time).values(**owner, minutes=minutes))
+            grade = {"points": points, "excused": False, "reason": "oral", "at": at}
+            connection.execute(sa.insert(grade_overrides).values(**owner, **grade))
+    preview = store.student_merge.preview(listed, typed)
+    assert (preview.exit_tickets, preview.browsers, preview.replaced_grades) == (1, 1, (activity.id,))
+    assert not preview.ends_resume_code
+    assert store.student_merge.merge(listed, typed)
+    [merged] = store.roster.students(course)
+    assert (merged.name, merged.roster_key, merged.joined_at) == ("Zoë O'Brien", "1017", typed.joined_at)
+    assert store.roster.is_resume_code(merged, code)
+    assert store.roster.enrolled_student(visitor.id, course.id) == merged
+    assert store.exit_tickets.is_handed_in(activity.id, merged.id)
+    with store.engine.connect() as connection:
+        assert connection.scalars(sa.select(extra_time.c.minutes)).all() == [20]
+        assert connection.scalars(sa.select(grade_overrides.c.points)).all() == [5.0]
+        assert connection.scalars(sa.select(ticket_answers.c.student_id)).all() == [merged.id]
+
+
+def test_students_who_cannot_be_merged_stay(store: Store, course: Course) -> None:
+    """With themselves, with one of another course, and with one who is gone."""
+    kim, lee, gone = (enrol_student(store, course, name)[0] for name in ("Kim", "Lee", "Gone"))
+    other = enrol_student(store, store.courses.add("Other", "UTC", teacher(store, "bo@example.org")), "Kim")[0]
+    store.roster.remove_student(gone)
+    assert not any(store.student_merge.merge(kim, student) for student in (kim, other, gone))
+    assert store.roster.students(course) == (kim, lee)
