@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import unicodedata
+from collections import Counter
 from collections.abc import Sequence
 
 from app.names import name_key
@@ -39,3 +41,30 @@ class RosterLookup:
     def by_id(self, student_id: str) -> Student | None:
         """The student with that id, as a form sends it; None for one of another course and for any other text."""
         return next((student for student in self.students if str(student.id) == student_id), None)
+
+
+def names_with_numbers(students: Sequence[Student]) -> dict[int, str]:
+    """The name of each student by id, for the staff: with the number where several have the same name.
+
+    Example: {1: "Alex Smith (1020)", 2: "Alex Smith (1044)", 3: "Kim Lee"}
+    """
+    count = Counter(name_key(student.name) for student in students)
+    return {
+        student.id: f"{student.name} ({student.roster_key})"
+        if student.roster_key and count[name_key(student.name)] > 1
+        else student.name
+        for student in students
+    }
+
+
+def sorted_by_likeness(student: Student, everybody: Sequence[Student]) -> list[Student]:
+    """All students but one, those first who share the most words of that one's name; accents make no difference."""
+    own = _bare_words(student.name)
+    others = [other for other in everybody if other.id != student.id]
+    return sorted(others, key=lambda other: -len(own & _bare_words(other.name)))
+
+
+def _bare_words(name: str) -> set[str]:
+    """The words of a name without case and accents."""
+    letters = unicodedata.normalize("NFD", name_key(name))
+    return set("".join(char for char in letters if not unicodedata.combining(char)).split())

@@ -43,7 +43,9 @@ class AuditAction(StrEnum):
     SAMPLE_COURSE_DELETED = "sample course deleted"
     STAFF_INVITED = "invited"  # detail: the role
     STAFF_REMOVED = "staff removed"
-    STUDENT_REMOVED = "student removed"
+    STUDENT_REMOVED = "student removed"  # detail: the student's id, in an entry about the course, which outlives them
+    STUDENT_RENAMED = "student renamed"
+    STUDENTS_MERGED = "students merged"  # detail: the id of the student who went; about the one who stays
     STUDENT_RELEASED = "student released"
     SIGNED_IN = "sign-in"
     SIGN_IN_REFUSED = "sign-in refused"

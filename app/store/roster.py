@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.exc import IntegrityError
 
 from app.names import name_key
 
@@ -93,6 +94,16 @@ class Roster(QueryBase):
         """The student with that id; None if there is none."""
         row = self._fetch_one(sa.select(*columns(students, Student)).where(students.c.id == student_id))
         return from_row(Student, row) if row else None
+
+    def rename(self, student: Student, name: str, roster_key: str | None) -> bool:
+        """Give a student another name and number; False, and nothing changes, if another has that number."""
+        this = sa.update(students).where(students.c.id == student.id)
+        try:
+            with self._write_transaction() as connection:
+                connection.execute(this.values(name=name, roster_key=roster_key))
+        except IntegrityError:
+            return False
+        return True
 
     def remove_student(self, student: Student) -> None:
         """Delete a student with everything they did, except their anonymous exit-ticket answers."""

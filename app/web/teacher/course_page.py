@@ -15,7 +15,7 @@ from app.store import Activity, AuditAction, Role, StaffMember, Store, Student
 from app.store.people import parse_email
 from app.web.shared import permissions
 from app.web.shared.forms import FormDep
-from app.web.shared.permissions import EditableCourse, EditableStudent, StaffCourse
+from app.web.shared.permissions import EditableCourse, StaffCourse
 from app.web.shared.services import ServicesDep, StoreDep, WordingDep
 from app.web.shared.teacher_session import MAX_EMAIL_INPUT
 from app.web.shared.templating import render
@@ -76,22 +76,6 @@ def add_students(store: StoreDep, wording: WordingDep, access: EditableCourse, f
     known = len(entries) - added
     notice = wording.say("class", "roster-added-some" if known else "roster-added", added=added, there=known)
     return render("teacher/course.html", _course_page(store, access, notice=notice))
-
-
-@router.post("/courses/{course_id:int}/students/{student_id:int}/remove")
-def remove_student(store: StoreDep, access: EditableStudent) -> Response:
-    """Delete a student with all their work."""
-    store.roster.remove_student(access.student)
-    store.audit_log.record(access.teacher, AuditAction.STUDENT_REMOVED, access.student)
-    return RedirectResponse(url_for("show_course", course_id=access.course.id) + "#roster", 303)
-
-
-@router.post("/courses/{course_id:int}/students/{student_id:int}/free")
-def release_student(store: StoreDep, access: EditableStudent) -> Response:
-    """Let a name be picked again after the wrong person took it; the work under it stays."""
-    store.roster.release_student(access.student)
-    store.audit_log.record(access.teacher, AuditAction.STUDENT_RELEASED, access.student)
-    return RedirectResponse(url_for("show_course", course_id=access.course.id) + "#roster", 303)
 
 
 @router.post("/courses/{course_id:int}/staff")

@@ -23,6 +23,7 @@ from app.web.models.model_list_page import ModelsPage
 from app.web.models.model_page import ModelPage
 from app.web.practice.glossary_page import GlossaryPage
 from app.web.practice.sheet_page import SheetPage
+from app.web.roster.roster_student_page import RosterStudentPage
 from app.web.runs.run_page import NoRunPage, RunPage
 from app.web.shared.errors import ErrorPage
 from app.web.shared.sheet_view import FiguresFragment
@@ -53,6 +54,7 @@ PAGES: dict[str, type[Any]] = {
     "practice/_sheet_form.html": SheetPage,
     "practice/glossary.html": GlossaryPage,
     "shared/_figures.html": FiguresFragment,
+    "roster/roster_student.html": RosterStudentPage,
     "runs/run.html": RunPage,
     "runs/_run.html": RunPage,
     "runs/no_run.html": NoRunPage,

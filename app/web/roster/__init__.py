@@ -1,0 +1,1 @@
+"""The roster of a course, as its instructors edit it."""
