@@ -71,7 +71,8 @@ def head_label(shapes: TypedShapes, tensor: str) -> tuple[str, EdgeKind, str]:
     if width is None:
         return ("?", "unknown", "")
     typed = shapes.variant.sizes
-    size = next((each for each in map(Expression.symbol, ("d_h", "d_v")) if each.size(typed) == width), None)
+    head_sizes = map(Expression.symbol, ("d_h", "d_v") if shapes.names_sizes else ())
+    size = next((each for each in head_sizes if each.size(typed) == width), None)
     kind: EdgeKind = "mismatch" if edge_kind(shapes, blank) == "mismatch" else _kind(size)
     if width.denominator != 1 or (size is None and shapes.meanings):
         return (f"{shapes.label(blank)}/{shapes.heads_label(tensor)}", kind, "")

@@ -19,14 +19,17 @@ from app.figures.typed_shapes import Answers, TypedShapes
 from app.sheets.variant import Variant
 
 
-def draw_figures(variant: Variant, answers: Answers, scale: ScaleName = "root") -> tuple[Figure, ...]:
+def draw_figures(
+    variant: Variant, answers: Answers, scale: ScaleName = "root", *, names_sizes: bool = True
+) -> tuple[Figure, ...]:
     """The figures of a sheet, in order, drawn from `answers`, what was typed into its boxes, without empty ones.
 
-    On a sheet whose tokens are columns they are mirror images. A sheet that only counts has bars.
+    On a sheet whose tokens are columns they are mirror images. A sheet that only counts has bars. Unless `names_sizes`,
+    nothing says by name or colour which of the model's sizes a number is: only lengths, and what does not fit.
     """
     if variant.table.counts:
         return draw_counts(variant, answers)
-    shapes, plans = TypedShapes.of(variant, answers), _plans(variant)
+    shapes, plans = TypedShapes.of(variant, answers, names_sizes), _plans(variant)
     return _lay_out(shapes, plans, Scale.fitting(scale, shapes, plans))
 
 

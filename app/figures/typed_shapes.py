@@ -40,6 +40,7 @@ class TypedShapes:
     meanings: on a sheet in letters, the expression of each length. compared: numbers that are equal where lengths are;
     of letters, where they mean the same. mismatches: the sides that should be equal and are
     not, in the order of computation; on a sheet in letters by their meaning, so that T is not d_h where both are 128.
+    names_sizes: whether the drawing says which of the model's sizes a typed length is, which tells right from wrong.
     """
 
     variant: Variant
@@ -48,9 +49,10 @@ class TypedShapes:
     meanings: Mapping[Blank, Expression]
     compared: Mapping[Blank, int]
     mismatches: tuple[DimensionMismatch, ...]
+    names_sizes: bool = True
 
     @classmethod
-    def of(cls, variant: Variant, answers: Answers) -> TypedShapes:
+    def of(cls, variant: Variant, answers: Answers, names_sizes: bool = True) -> TypedShapes:
         """The lengths typed into a sheet's boxes, those that follow for rows it does not ask for, and the mismatches.
 
         `answers` are keyed by the sheet's own boxes, the result by the table's: they differ where tokens are columns.
@@ -73,7 +75,7 @@ class TypedShapes:
         lengths = {blank: answer.value for blank, answer in known.items()}
         meanings = {blank: answer.meaning for blank, answer in known.items() if answer.meaning is not None}
         compared = _by_meaning(variant, known) if meanings else lengths
-        return cls(variant, table, lengths, meanings, compared, tuple(mismatches(table, compared)))
+        return cls(variant, table, lengths, meanings, compared, tuple(mismatches(table, compared)), names_sizes)
 
     def is_complete(self, tensor: str) -> bool:
         """Whether both rows and columns of a matrix are known."""
@@ -98,9 +100,11 @@ class TypedShapes:
     def expression(self, blank: Blank) -> Expression | None:
         """What a typed length counts in this model: the first size of the sheet that it equals, None if it is no size.
 
+        None as well where sizes are not named.
+
         Where it equals several, the side's own comes first, so that 2048 is d on one side and H·d_h on another.
         """
-        if blank not in self.lengths:
+        if blank not in self.lengths or not self.names_sizes:
             return None
         typed = Typed(self.lengths[blank], self.meanings.get(blank))
         own = self.table[blank.tensor].expression(blank.field)

@@ -45,7 +45,8 @@ class Policies:
 
     `variants`: everybody has the same numbers, or each student their own. `feedback`: when marks are shown.
     `max_attempts`: on each sheet, 0 allows any number. `follow_share`: the score of a blank that is right given the
-    student's own earlier answers. `run`: whether a head may be run before or only after the first attempt. `exam`:
+    student's own earlier answers. `run`: whether a head may be run before the first attempt, or only once the
+    marks of an attempt may be seen, since a run shows the answers. `exam`:
     exam conditions, under which nothing on the sheet helps a student before the activity is closed. `late_minutes`: how
     long after the closing time work is still accepted, marked as late.
     """

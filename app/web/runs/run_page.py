@@ -29,7 +29,7 @@ from app.web.shared.sheet_view import has_readable_answer
 from app.web.shared.templating import is_htmx, render, render_page_or_fragment
 from app.web.shared.urls import url_for
 from app.web.shared.visitor import OwnerDep, remember_visitor
-from app.web.student.sheet_request import PostedClassSheet
+from app.web.student.sheet_request import PostedClassSheet, may_run
 
 router = APIRouter(include_in_schema=False)
 log = logging.getLogger("attention_shapes")
@@ -149,16 +149,12 @@ def start_class_run(
 ) -> Response:
     """Start a run beside the answers on a sheet of an activity, at no cost of an attempt; also after it has closed.
 
-    While the activity accepts work, the answers are saved. 409 before it opens, under exam conditions, and before the
-    first attempt where its policy says so. Without any readable answer, now or in an earlier attempt, nothing is run.
+    While the activity accepts work, the answers are saved. 409 unless the policies let the student run it now: a run
+    shows the answers. Without any readable answer, now or in an earlier attempt, nothing is run.
     """
     activity, variant, classwork = asked.activity, asked.variant, services.store.classwork
-    last, phase = classwork.last_attempt(asked.sheet.key), activity.phase()
-    if (
-        phase == "waiting"
-        or not activity.policies.gives_help(phase)
-        or (activity.policies.run == "after" and last is None)
-    ):
+    last = classwork.last_attempt(asked.sheet.key)
+    if not may_run(services, asked, last):
         raise HTTPException(409, services.library.wording.say("class", "no-run-yet"))
     if activity.accepts():
         classwork.save(asked.sheet.key, asked.draft)

@@ -99,10 +99,16 @@ class FiguresFragment:
     figures: Annotated[tuple[Figure, ...], Doc("What was typed, drawn.")]
 
 
-def draw_typed(variant: Variant, answers: Mapping[str, str], scale: ScaleName) -> tuple[Figure, ...]:
-    """The figures of a sheet with the sizes that were typed; a blank whose text cannot be read has no size there."""
+def draw_typed(
+    variant: Variant, answers: Mapping[str, str], scale: ScaleName, *, names_sizes: bool = True
+) -> tuple[Figure, ...]:
+    """The figures of a sheet with the sizes that were typed; a blank whose text cannot be read has no size there.
+
+    See draw_figures for `names_sizes`.
+    """
     read = {blank: variant.read(blank, answers.get(str(blank), "")) for blank in variant.blanks}
-    return draw_figures(variant, {blank: typed for blank, typed in read.items() if isinstance(typed, Typed)}, scale)
+    typed = {blank: answer for blank, answer in read.items() if isinstance(answer, Typed)}
+    return draw_figures(variant, typed, scale, names_sizes=names_sizes)
 
 
 def has_readable_answer(variant: Variant, answers: Mapping[str, str]) -> bool:

@@ -11,7 +11,7 @@ from fastapi import APIRouter, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
 
 from app.classes.activity_results import report_as_stored
-from app.classes.student_sheet import stored_marks, variant_of
+from app.classes.student_sheet import stored_marks
 from app.figures.figures import Figure
 from app.figures.scale import ScaleName
 from app.grading.grade import Report, grade, without_help
@@ -30,6 +30,9 @@ from app.web.student.sheet_request import (
     ClassSheetRequest,
     PostedClassSheet,
     SavedClassSheet,
+    has_other_numbers,
+    marks_visible,
+    may_run,
     posted_class_sheet,
     request_id,
     require_open,
@@ -125,7 +128,7 @@ def show_class_sheet_hint(request: Request, services: ServicesDep, asked: Posted
     wording, activity = services.library.wording, asked.activity
     require_open(wording, activity)
     last = services.store.classwork.last_attempt(asked.sheet.key)
-    if not _gives_hints(asked) or last is None or not _marks_visible(services, asked, last):
+    if not _gives_hints(asked) or last is None or not marks_visible(services, asked, last):
         raise HTTPException(409, wording.say("class", "no-hint"))
     services.store.classwork.save(asked.sheet.key, asked.draft)
     marked, report = _stored_report(services, asked, last)
@@ -218,7 +221,7 @@ def _class_sheet_page(
     status = _sheet_status(services.store, asked, attempts, is_open=asked.activity.is_writable())
     last, locked = status.last, status.locked
     # The marks belong to a version of the sheet, which a regrade may have corrected.
-    visible = last is not None and _marks_visible(services, asked, last)
+    visible = last is not None and marks_visible(services, asked, last)
     marked, report = _stored_report(services, asked, last) if last and visible else (variant, None)
     helps = policies.gives_help(phase)
     if report and not helps:
@@ -245,7 +248,7 @@ def _class_sheet_page(
         notice=notice or _notice(services, asked, last, marked),
         form_id=secrets.token_urlsafe(16),
         saved_version=asked.draft.version,
-        run_button=run_button(variant) if helps and (policies.run == "before" or attempts) else "",
+        run_button=run_button(variant) if may_run(services, asked, last) else "",
     )
 
 
@@ -257,14 +260,16 @@ def _gives_hints(asked: ClassSheetRequest) -> bool:
 def _figures(asked: ClassSheetRequest, variant: Variant) -> tuple[Figure, ...]:
     """What was typed, drawn as shapes of this version of the sheet; nothing under exam conditions.
 
-    While an activity without hints is open, nothing is said of what does not fit: beside a right answer that would tell
-    the other one.
+    Until the activity is closed, sizes are named and coloured only where every check shows marks, since a name says
+    that a number is one of the model's. Without hints, nothing is said until then of what does not fit: beside a right
+    answer that would tell the other one.
     """
-    activity = asked.activity
-    if not activity.policies.gives_help(activity.phase()):
+    policies, phase = asked.activity.policies, asked.activity.phase()
+    if not policies.gives_help(phase):
         return ()
-    figures = draw_typed(variant, asked.answers, asked.scale)
-    if activity.policies.hints or activity.phase() == "closed":
+    names_sizes = policies.marks_visible(phase, handed_in=False)
+    figures = draw_typed(variant, asked.answers, asked.scale, names_sizes=names_sizes)
+    if policies.hints or phase == "closed":
         return figures
     return tuple(replace(figure, mismatches=()) for figure in figures)
 
@@ -274,32 +279,15 @@ def _notice(services: Services, asked: ClassSheetRequest, last: ClassAttempt | N
 
     Empty where the marks are those of the sheet on this page.
     """
-    if last is not None and _has_other_numbers(services, asked, last):
+    if last is not None and has_other_numbers(services, asked, last):
         return services.library.wording.say("class", "on-paper")
     return services.library.wording.say("class", "other-version") if marked is not asked.variant else ""
-
-
-def _marks_visible(services: Services, asked: ClassSheetRequest, last: ClassAttempt) -> bool:
-    """Whether the policies show the marks of this attempt now, and the boxes on this page are those it answered."""
-    shown = asked.activity.policies.marks_visible(asked.activity.phase(), last.handed_in)
-    return shown and not _has_other_numbers(services, asked, last)
 
 
 def _stored_report(services: Services, asked: ClassSheetRequest, last: ClassAttempt) -> tuple[Variant, Report]:
     """The marks that are stored with an attempt, as a report, and the version of the sheet that gave them."""
     item = asked.activity.content.items[asked.number - 1]
     return report_as_stored(services.library, services.store, asked.activity, item, asked.variant, last)
-
-
-def _has_other_numbers(services: Services, asked: ClassSheetRequest, last: ClassAttempt) -> bool:
-    """Whether an attempt answers a sheet with other sizes, as one on paper may, so that its marks are not for this one.
-
-    Stored sizes that are equal mean no; for others, the codes of the two sheets are compared.
-    """
-    if last.variant == asked.sheet.sizes:
-        return False
-    variant = variant_of(services.library, services.store, asked.variant.worksheet, last.variant)
-    return variant.code != asked.variant.code
 
 
 def _address(asked: ClassSheetRequest) -> str:

@@ -12,11 +12,11 @@ from typing import Annotated
 
 from fastapi import Depends, HTTPException
 
-from app.classes.student_sheet import StudentSheet, student_sheet
+from app.classes.student_sheet import StudentSheet, student_sheet, variant_of
 from app.figures.scale import ScaleName
 from app.sheets.variant import Variant
 from app.sheets.wording import Wording
-from app.store import Activity
+from app.store import Activity, ClassAttempt
 from app.store.classwork import ClassDraft
 from app.web.shared.forms import FormDep, FormReader
 from app.web.shared.permissions import StudentAccess, StudentAccessDep
@@ -79,6 +79,34 @@ def require_open(wording: Wording, activity: Activity) -> None:
     """Raise 409 with a sentence where the activity takes nothing in: before it opens, and once the grace is over."""
     if not activity.accepts():
         raise HTTPException(409, wording.say("class", "not-open"))
+
+
+def marks_visible(services: Services, asked: ClassSheetRequest, last: ClassAttempt) -> bool:
+    """Whether the policies show the marks of this attempt now, and the boxes on this page are those it answered."""
+    shown = asked.activity.policies.marks_visible(asked.activity.phase(), last.handed_in)
+    return shown and not has_other_numbers(services, asked, last)
+
+
+def has_other_numbers(services: Services, asked: ClassSheetRequest, last: ClassAttempt) -> bool:
+    """Whether an attempt answers a sheet with other sizes, as one on paper may, so that its marks are not for this one.
+
+    Stored sizes that are equal mean no; for others, the codes of the two sheets are compared.
+    """
+    if last.variant == asked.sheet.sizes:
+        return False
+    variant = variant_of(services.library, services.store, asked.variant.worksheet, last.variant)
+    return variant.code != asked.variant.code
+
+
+def may_run(services: Services, asked: ClassSheetRequest, last: ClassAttempt | None) -> bool:
+    """Whether the policies let a student run the head now; `last` is their last attempt on the sheet.
+
+    A run shows the answers. So it needs an attempt whose marks may be seen, unless the activity allows it before.
+    """
+    policies, phase = asked.activity.policies, asked.activity.phase()
+    if phase == "waiting" or not policies.gives_help(phase):
+        return False
+    return policies.run == "before" or (last is not None and marks_visible(services, asked, last))
 
 
 def read_form_id(form: FormReader) -> str:

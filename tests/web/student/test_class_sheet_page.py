@@ -171,6 +171,56 @@ def test_marks_are_shown_when_the_rules_say(
     assert visible_marks() == (closed, closed is not None)
 
 
+@pytest.mark.parametrize(
+    ("feedback", "run", "at_first", "handed_in"),
+    [
+        ("immediate", "after", False, True),
+        ("after_hand_in", "after", False, True),
+        ("after_close", "after", False, False),
+        ("after_close", "before", True, True),
+    ],
+)
+def test_a_run_which_shows_the_answers_needs_marks_that_may_be_seen(
+    classroom: Classroom, feedback: str, run: str, at_first: bool, handed_in: bool
+) -> None:
+    """Button and request alike: a wrong box handed in opens no way to the answers before the marks are shown."""
+    activity = classroom.open(feedback=feedback, run=run)
+    _, browser = classroom.join()
+
+    def can_run() -> bool:
+        offered = Page(browser.get(f"/class/{activity.id}/1").text).find("button", id="start-run")
+        assert press(browser, activity, "run", HALF).status_code == (303 if offered else 409)
+        return bool(offered)
+
+    assert can_run() == at_first
+    press(browser, activity, "hand-in", HALF)
+    assert can_run() == handed_in
+    classroom.school.end(activity)
+    assert can_run()
+
+
+@pytest.mark.parametrize("feedback", ["immediate", "after_hand_in", "after_close"])
+def test_a_drawing_tells_no_right_number_from_a_wrong_one_before_marks_are_shown(
+    classroom: Classroom, feedback: str
+) -> None:
+    """128, 640 and 630 columns of the queries, of which one is right: colours, names and words but for the number."""
+    activity = classroom.open(feedback=feedback)
+    _, browser = classroom.join()
+
+    def drawn(number: str) -> str:
+        figures = press(browser, activity, "save", {"queries.columns": number}).text
+        assert f">{number}<" in figures
+        alone = figures.replace(f">{number}<", ">number<").replace(f'"{number}"', '"number"')
+        return re.sub(r"[\d.]+", "0", alone)
+
+    drawings = [drawn(number) for number in ("128", "640", "630")]
+    assert drawings[1] == drawings[2]
+    assert (drawings[0] == drawings[1]) == (feedback != "immediate")
+    classroom.school.end(activity)
+    closed = Page(browser.get(f"/class/{activity.id}/1").text)
+    assert closed.find("aside", class_="drawing")
+
+
 def test_answers_come_after_closing_and_not_before(classroom: Classroom) -> None:
     """The page holds no right number of a box that was not typed, until the activity has closed."""
     activity = classroom.open()
