@@ -11,8 +11,9 @@ from starlette.middleware.gzip import GZipMiddleware
 
 from app import __version__
 from app.exchange.mail import Mail, read_sender, read_server
-from app.forward.process import HeadRunner
-from app.handout.print_jobs import HandoutPrinter
+from app.forward.process import MAX_WAITING_RUNS, RUNNER_IDLE_LIMIT_S, SHARE_OF_VISITORS, HeadRunner
+from app.handout.handout_printer import HandoutPrinter
+from app.machine.turn import MachineTurn
 from app.settings import PROJECT, Settings
 from app.sheets.exit_tickets import load_tickets
 from app.sheets.worksheet_files import load_library
@@ -73,15 +74,16 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     tickets = load_tickets(PROJECT / "worksheets")
     store, limits = Store(settings.database, settings.data_dir), RateLimits(settings.workers)
     printer = HandoutPrinter(settings.data_dir, tickets)
-    services = Services(settings, library, store, HeadRunner(), printer, tickets, limits, mail=_mail(settings))
+    services = Services(settings, library, store, _runner(settings), printer, tickets, limits, mail=_mail(settings))
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
-        """Do nothing when the app starts; when it ends, close outbox (if there is mail), runner, checks and store."""
+        """Do nothing when the app starts; when it ends, close outbox (if there is mail), children, checks and store."""
         yield
         if services.mail:
             services.mail.outbox.close()
         services.runner.close()
+        services.printer.close()
         services.health.close()
         services.store.close()
 
@@ -103,6 +105,16 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.add_middleware(GZipMiddleware, minimum_size=700)
     app.add_middleware(Guard)
     return app
+
+
+def _runner(settings: Settings) -> HeadRunner:
+    """The runner of heads of one worker, which shares memory and turns with those of the others."""
+    return HeadRunner(
+        max_waiting=max(1, MAX_WAITING_RUNS // settings.workers),
+        idle_limit_s=RUNNER_IDLE_LIMIT_S / settings.workers,
+        turn=MachineTurn(settings.data_dir / "turns" / "runs"),
+        memory_share=SHARE_OF_VISITORS,
+    )
 
 
 def _mail(settings: Settings) -> Mail | None:

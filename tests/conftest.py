@@ -164,7 +164,7 @@ def runner() -> FakeRunner:
 @pytest.fixture
 def client(data_dir: Path, runner: FakeRunner, monkeypatch: pytest.MonkeyPatch) -> Iterator[TestClient]:
     """A browser at the app, with its data in a folder of its own."""
-    monkeypatch.setattr(main, "HeadRunner", lambda: runner)
+    monkeypatch.setattr(main, "HeadRunner", lambda **_options: runner)
     app = main.create_app(Settings(data_dir=data_dir, database_url=""))
     with TestClient(app, raise_server_exceptions=False) as opened:
         yield opened

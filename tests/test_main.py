@@ -25,7 +25,7 @@ def test_a_visit_starts_no_child_and_loads_no_torch(tmp_path: Path) -> None:
     app = main.create_app(Settings(data_dir=tmp_path, database_url=""))
     with TestClient(app) as opened:
         assert opened.get("/").status_code == 200
-        assert app.state.services.runner._child is None
+        assert not app.state.services.runner._child.is_running
 
 
 def test_answers_survive_a_restart_of_the_server(tmp_path: Path) -> None:
@@ -58,11 +58,11 @@ def test_the_app_runs_on_postgresql_too(
     new_postgres_database: str, tmp_path: Path, runner: FakeRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Saved, checked and run on a real PostgreSQL, as several workers would be."""
-    monkeypatch.setattr(main, "HeadRunner", lambda: runner)
-    app = main.create_app(Settings(data_dir=tmp_path / "unused", database_url=new_postgres_database))
+    monkeypatch.setattr(main, "HeadRunner", lambda **_options: runner)
+    app = main.create_app(Settings(data_dir=tmp_path / "data", database_url=new_postgres_database))
     with TestClient(app, raise_server_exceptions=False) as client:
         client.post("/sheet/save", data={**LLAMA_FORM, "queries.rows": "a\x00b", "version": "1"})
         assert Page(client.get("/").text).boxes()["queries.rows"].startswith("a")
         assert "agree on every shape" in run_and_wait(client, filled())
         assert client.get("/runs/%00").status_code == 404
-    assert not (tmp_path / "unused").exists()
+    assert [path.name for path in (tmp_path / "data").iterdir()] == ["secret.key"]

@@ -8,6 +8,8 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
+from app.machine.memory import available_memory
+
 DEVICES = ("cpu", "cuda", "mps", "meta")
 
 
@@ -65,32 +67,13 @@ def available_bytes(device: str) -> int | None:
     if device == "meta":
         return None
     if device == "cpu":
-        return _available_to_cpu()
+        return available_memory()
     import torch
 
     if device == "cuda":
         # Memory that torch has reserved and does not use is free for the next run.
         return int(torch.cuda.mem_get_info()[0] + torch.cuda.memory_reserved() - torch.cuda.memory_allocated())
     return int(torch.mps.recommended_max_memory() - torch.mps.current_allocated_memory())
-
-
-def _available_to_cpu() -> int:
-    """Bytes of main memory that this process can still take: those free on the machine, or fewer in a container.
-
-    There its limit (cgroup v2) counts, less what is used except file cache. Never below 0.
-    """
-    import psutil
-
-    free = int(psutil.virtual_memory().available)
-    # psutil does not see a container's own limit (cgroup v2). Its file cache counts as used, but can be dropped.
-    with suppress(OSError, ValueError):
-        group = Path("/sys/fs/cgroup")
-        used = int((group / "memory.current").read_text())
-        stat = (group / "memory.stat").read_text().splitlines()
-        cache = next(int(line.split()[1]) for line in stat if line.startswith("inactive_file "))
-        limit = int((group / "memory.max").read_text())  # "max", no number, means no limit: suppressed above
-        free = min(free, limit - used + cache)
-    return max(free, 0)
 
 
 def start_memory_count(device: str) -> tuple[int, int] | None:

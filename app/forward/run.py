@@ -107,18 +107,19 @@ def run_head(
     dtype: str = "float32",
     seed: int = 0,
     topic: str = SINGLE_HEAD.key,
+    usable_share: float = USABLE_SHARE,
 ) -> HeadRun:
     """Run one head, or with topic "attention-layer" a whole layer, on this machine, and compare it with the table.
 
     Of a layer, `head` is the one whose weights are pictured. Without a device: CUDA, else Apple's MPS, else the CPU.
     The device "meta" gives the shapes at any size and no values. Raises ForwardError if an argument is out of range,
-    the machine lacks the device, or its memory is too small.
+    the machine lacks the device, or more than `usable_share` of its free memory would be needed.
     """
     device = _available_device(device)
     lines = program(architecture, tokens, head, dtype, device, seed, topic)
-    needed = _bytes_that_fit(architecture, tokens, dtype, device, topic)
+    needed = _bytes_that_fit(architecture, tokens, dtype, device, topic, usable_share)
     rehearsed = device == "cuda" or tokens <= MAX_REHEARSED_TOKENS
-    executed = _execute_within_memory(lines, device, needed, topic, rehearsed)
+    executed = _execute_within_memory(lines, device, needed, topic, rehearsed, usable_share)
     names = variable_names(lines, runnable_table(topic, architecture, tokens))
     shapes = {key: list(executed.variables[name].shape) for key, name in names.items()}
     differing = disagreements(shapes, architecture, tokens, topic)
@@ -222,18 +223,18 @@ def _run_all(codes: list[Any], variables: dict[str, Any]) -> None:
 
 
 def _execute_within_memory(
-    lines: tuple[ProgramLine, ...], device: str, needed: int, topic: str, rehearsed: bool
+    lines: tuple[ProgramLine, ...], device: str, needed: int, topic: str, rehearsed: bool, share: float
 ) -> Executed:
     """`execute` the lines; if torch runs out of memory all the same, raises ForwardError that states `needed` bytes.
 
-    `needed` and `topic` are only for that error's message.
+    `needed`, `topic` and `share` are only for that error's message.
     """
     import torch
 
     try:
         return execute(lines, device=device, rehearsed=rehearsed)
     except torch.OutOfMemoryError:
-        raise _too_large_error(needed, available_bytes(device) or 0, device, topic) from None
+        raise _too_large_error(needed, available_bytes(device) or 0, device, topic, share) from None
 
 
 def _with_shapes(line: ProgramLine, variables: Mapping[str, Any]) -> ProgramLine:
@@ -278,15 +279,17 @@ def _available_device(asked: str | None) -> str:
     raise ForwardError(message.format(device=asked, devices=", ".join(here)))
 
 
-def _bytes_that_fit(architecture: Architecture, tokens: int, dtype: str, device: str, topic: str) -> int:
-    """The bytes the program needs; raises ForwardError if they are more than 90 % of what the device has free."""
+def _bytes_that_fit(
+    architecture: Architecture, tokens: int, dtype: str, device: str, topic: str, usable_share: float
+) -> int:
+    """The bytes the program needs; raises ForwardError if they are more than this share of what the device has free."""
     needed, free = bytes_needed(architecture, tokens, dtype, topic), available_bytes(device)
-    if free is not None and needed > USABLE_SHARE * free:
-        raise _too_large_error(needed, free, device, topic)
+    if free is not None and needed > usable_share * free:
+        raise _too_large_error(needed, free, device, topic, usable_share)
     return needed
 
 
-def _too_large_error(needed: int, free: int, device: str, topic: str) -> ForwardError:
+def _too_large_error(needed: int, free: int, device: str, topic: str, usable_share: float) -> ForwardError:
     """The error, for the caller to raise, that says how many bytes are needed, how many are free, and what to do."""
     message = _("This head needs {needed} bytes, and {device} has {free} free, of which {share} may be used. {advice}")
     if is_layer(topic):
@@ -294,5 +297,5 @@ def _too_large_error(needed: int, free: int, device: str, topic: str) -> Forward
             "This layer needs {needed} bytes, and {device} has {free} free, of which {share} may be used. {advice}"
         )
     advice = _('Choose fewer tokens, or the device "meta" for the shapes alone.')
-    needed_text, free_text, share = f"{needed:,}", f"{free:,}", f"{USABLE_SHARE:.0%}"
+    needed_text, free_text, share = f"{needed:,}", f"{free:,}", f"{usable_share:.0%}"
     return ForwardError(message.format(needed=needed_text, device=device, free=free_text, share=share, advice=advice))

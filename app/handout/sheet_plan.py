@@ -43,6 +43,23 @@ def plan_sheets(
     return tuple(HandoutSheet(same, name) for name in names) or (HandoutSheet(same),) * options.sheets
 
 
+def check_version_count(library: Library, options: HandoutOptions) -> None:
+    """Raise HandoutError where a worksheet cannot have as many different versions as are asked for without names.
+
+    The lengths that a seed may draw are counted, which takes no time; of some, no seed draws a sheet.
+    """
+    if not options.variants or options.has_fixed_length:
+        return
+    most = library.max_versions(options.worksheet, options.model or None)
+    if options.sheets > most:
+        problem = ngettext(
+            "“{worksheet}” has only {count} version: print the same sheet for everyone.",
+            "“{worksheet}” has at most {count} different versions: print fewer, or the same sheet for everyone.",
+            most,
+        )
+        raise HandoutError(problem.format(worksheet=options.worksheet, count=most))
+
+
 def _named_sheets(
     library: Library, options: HandoutOptions, names: Sequence[str], progress: ReportProgress | None
 ) -> list[HandoutSheet]:

@@ -11,7 +11,7 @@ from app.shapes.requirements import TopicError
 from app.shapes.table import TensorTable
 from app.shapes.topics import check_decoder_tokens, check_topic_tokens, possible_tokens, topic_for
 from app.sheets.codes import Code, check_letters, model_letters, read_code, short_hash
-from app.sheets.seeds import ConfusedPairs, check_seed, draw_variant, unavoidable_confusions
+from app.sheets.seeds import ConfusedPairs, check_seed, draw_variant, max_versions, unavoidable_confusions
 from app.sheets.variant import Variant
 from app.sheets.wording import Wording
 from app.sheets.worksheet import Model, Worksheet, WorksheetError
@@ -51,6 +51,10 @@ class Library:
             ("_unavoidable_confusions", self._find_unavoidable_confusions, CONFUSIONS_REMEMBERED),
         ):
             object.__setattr__(self, name, lru_cache(maxsize=size)(compute))  # past the frozen dataclass, once
+
+    def __reduce__(self) -> tuple[type[Library], tuple[object, ...]]:
+        """Leave the caches behind where the library is sent to another process."""
+        return Library, (dict(self.worksheets), dict(self.models), self.wording)
 
     @property
     def topics(self) -> tuple[str, ...]:
@@ -143,6 +147,11 @@ class Library:
         """Draw the sheet of `seeded` without looking into the cache; `models` are the keys that may be drawn."""
         unavoidable = partial(self.unavoidable_confusions, worksheet)
         return draw_variant(worksheet, models, partial(self.variant, worksheet), unavoidable, seed)
+
+    def max_versions(self, worksheet: str, model: str | None = None) -> int:
+        """How many different sheets seeds can draw at most; raises what `seeded` raises but SeedError."""
+        sheet = self.worksheet(worksheet)
+        return max_versions((model,) if model else sheet.models or (sheet.model,), partial(self.variant, sheet.key))
 
     def unavoidable_confusions(self, worksheet: str, model: str) -> ConfusedPairs:
         """The pairs of misconceptions that a worksheet cannot tell apart with this model, whatever the tokens."""

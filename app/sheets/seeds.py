@@ -64,6 +64,12 @@ def draw_variant(
     return best[1]
 
 
+def max_versions(models: tuple[str, ...], make: MakeVariant) -> int:
+    """How many sheets seeds can draw at most: the lengths that may be drawn, of every model that may be drawn."""
+    sheets = [make(model, None, None) for model in models]
+    return sum(len(_possible_lengths(sheet)) * max(1, len(_possible_decoder_lengths(sheet))) for sheet in sheets)
+
+
 def unavoidable_confusions(model: str, make: MakeVariant) -> ConfusedPairs:
     """The pairs of misconceptions that sheets of this model cannot tell apart whatever the tokens.
 

@@ -17,11 +17,15 @@ def test_a_job_of_one_process_is_found_by_another_and_read_by_no_other_user(tmp_
     mine.save(replace(job, documents_done=3, documents=20))
     stored = others.find(job.key)
     assert stored
-    assert (stored.percent, stored.is_ready, others.read_pdf(stored)) == (15, False, None)
-    mine.save_pdf(replace(job, documents_done=20, documents=20), b"%PDF")
+    assert (stored.percent, stored.is_ready, others.find_pdf(stored)) == (15, False, None)
+    mine.unfinished_pdf(job).touch(mode=0o600)
+    mine.unfinished_pdf(job).write_bytes(b"%PDF")
+    mine.keep_pdf(replace(job, documents_done=20, documents=20))
     stored = others.find(job.key)
     assert stored == replace(job, documents_done=20, documents=20, is_ready=True)
-    assert others.read_pdf(stored) == b"%PDF"
+    pdf = others.find_pdf(stored)
+    assert pdf
+    assert pdf.read_bytes() == b"%PDF"
     assert {path.stat().st_mode & 0o077 for path in (tmp_path / "jobs").iterdir()} == {0}
     assert len(list((tmp_path / "jobs").iterdir())) == 2
     assert others.find("../" + job.key) is None

@@ -54,6 +54,7 @@ TABLE: dict[str, Row] = {
     "POST /handout/class": ALL_303,
     "GET /handout/jobs/{key}.pdf": ALL_404,
     "GET /handout/jobs/{key}": ALL_404,
+    "POST /handout/jobs/{key}/cancel": ALL_404,
     "GET /marking": ALL_200,
     "POST /marking": ALL_404,  # without a code
     "POST /marking.csv": ALL_404,

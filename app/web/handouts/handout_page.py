@@ -15,21 +15,24 @@ from starlette.exceptions import HTTPException
 
 from app.exchange.imported_models import library_with_model
 from app.exchange.roster import MAX_ROSTER_BYTES, RosterError, read_names
+from app.handout.handout_printer import MAX_DOWNLOAD_SHEETS
 from app.handout.options import HandoutError, HandoutOptions
-from app.handout.print_jobs import MAX_DOWNLOAD_SHEETS, PREVIEW_PAGES
-from app.handout.sheet_plan import plan_sheets
+from app.handout.print_child import PREVIEW_PAGES
+from app.handout.sheet_plan import check_version_count, plan_sheets
 from app.models.architecture import TokensError
 from app.shapes.requirements import TopicError
 from app.sheets.exit_tickets import Ticket
 from app.sheets.library import Library
 from app.sheets.seeds import SeedError
 from app.sheets.worksheet import Worksheet, WorksheetError
+from app.store import Teacher
 from app.web.handouts.handout_form import HandoutForm, handout_base_url, pdf_response
 from app.web.shared.errors import status_of
 from app.web.shared.model_menu import ModelMenu, model_menu
+from app.web.shared.permissions import MaybeTeacher
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.templating import is_htmx, render, render_page_or_fragment
-from app.web.shared.urls import url_for
+from app.web.shared.urls import client_network, url_for
 
 router = APIRouter(include_in_schema=False)
 
@@ -52,6 +55,7 @@ class HandoutPage:
     more_pages: Annotated[bool, Doc("Whether only the first pages are shown.")] = False
     sheets: Annotated[int, Doc("How many sheets the handout has.")] = 0
     downloads: Annotated[bool, Doc("Whether it is small enough to be downloaded without a print job.")] = True
+    needs_account: Annotated[bool, Doc("Whether it has more sheets than somebody without an account may have.")] = False
     problem: Annotated[str, Doc("Which option cannot be used and why, or empty.")] = ""
     names: Annotated[str, Doc("The names as typed.")] = ""
     names_problem: Annotated[str, Doc("Why the class list cannot be used, or empty.")] = ""
@@ -78,9 +82,9 @@ async def read_class_list_form(request: Request) -> ClassListForm:
 
 
 @router.get("/handout")
-def show_handout(request: Request, services: ServicesDep) -> Response:
+def show_handout(request: Request, services: ServicesDep, teacher: MaybeTeacher) -> Response:
     """Show the options and the first pages; to htmx only the pages, and what else changes with the options."""
-    page, status = _handout_page(request, services, HandoutForm.read(request.query_params))
+    page, status = _handout_page(request, services, HandoutForm.read(request.query_params), teacher)
     page = replace(page, is_fragment=is_htmx(request))
     return render_page_or_fragment(request, "handouts/handout.html", "handouts/_handout_pages.html", page, status)
 
@@ -108,26 +112,33 @@ def download_handout(request: Request, services: ServicesDep) -> Response:
 
 @router.post("/handout/class")
 def print_for_class_list(
-    request: Request, services: ServicesDep, form: Annotated[ClassListForm, Depends(read_class_list_form)]
+    request: Request,
+    services: ServicesDep,
+    teacher: MaybeTeacher,
+    form: Annotated[ClassListForm, Depends(read_class_list_form)],
 ) -> Response:
     """Start a print job for a class list, or for many sheets without names, and redirect to its page.
 
     The names are those of the file, else those typed, one sheet each. What cannot be used is shown beside the names,
-    with the status of that error.
+    with the status of that error; so is that more than MAX_DOWNLOAD_SHEETS are for teachers who are signed in.
     """
     try:
         options, library = _options_and_library(services, form.options)
         names = read_names(form.file or form.names) if form.file or form.names.strip() else ()
         plan_sheets(library, replace(options, sheets=1))  # raises here what the job would raise
+        if not names:
+            check_version_count(library, options)
         job = services.printer.start_job(
             library.worksheet(options.worksheet).title,
             options,
             names,
             handout_base_url(request, services.settings),
-            partial(plan_sheets, library, options, names),
+            lambda: partial(plan_sheets, library, options, names),
+            teacher.id if teacher else None,
+            client="" if teacher else client_network(request),
         )
     except FORM_ERRORS as error:
-        page, _ = _handout_page(request, services, form.options)
+        page, _ = _handout_page(request, services, form.options, teacher)
         page = replace(page, names=form.names, names_problem=str(error))
         return render("handouts/handout.html", page, status_of(error))
     return RedirectResponse(url_for("show_print_job", key=job.key), 303)
@@ -138,7 +149,9 @@ def _options_and_library(services: Services, form: HandoutForm) -> tuple[Handout
     return form.to_options(services.tickets), library_with_model(services.library, services.store, form.model)
 
 
-def _handout_page(request: Request, services: Services, form: HandoutForm) -> tuple[HandoutPage, int]:
+def _handout_page(
+    request: Request, services: Services, form: HandoutForm, teacher: Teacher | None
+) -> tuple[HandoutPage, int]:
     """Return the page with its preview, and 200.
 
     Where an option cannot be used, the page has a sentence about the first such one instead of a preview, and the
@@ -163,6 +176,7 @@ def _handout_page(request: Request, services: Services, form: HandoutForm) -> tu
         more_pages=len(pages) == PREVIEW_PAGES,
         sheets=options.sheets,
         downloads=options.sheets <= MAX_DOWNLOAD_SHEETS,
+        needs_account=options.sheets > MAX_DOWNLOAD_SHEETS and teacher is None,
     ), 200
 
 

@@ -7,13 +7,13 @@ from typing import Annotated
 
 from annotated_doc import Doc
 from fastapi import APIRouter, Request, Response
-from fastapi.responses import RedirectResponse
+from fastapi.responses import FileResponse, RedirectResponse
 from starlette.exceptions import HTTPException
 
-from app.handout.print_jobs import HandoutPrinter, PrintJob
+from app.handout.handout_printer import HandoutPrinter
+from app.handout.print_jobs import PrintJob
 from app.store import Teacher
 from app.translation import gettext as _
-from app.web.handouts.handout_form import pdf_response
 from app.web.shared.permissions import MaybeTeacher
 from app.web.shared.services import ServicesDep
 from app.web.shared.templating import is_htmx, render_page_or_fragment
@@ -22,21 +22,24 @@ from app.web.shared.urls import url_for
 router = APIRouter(include_in_schema=False)
 
 REFRESH_S = 3  # without script
+PDF_HEADERS = {"Cache-Control": "private, no-store"}
 
 
 @dataclass(frozen=True)
 class PrintJobPage:
     """The variables of templates/handouts/print_job.html and _print_job.html."""
 
-    job: Annotated[PrintJob, Doc("The handout that is being made, or is ready.")]
+    job: Annotated[PrintJob, Doc("The handout that waits, is being made, or is ready.")]
+    jobs_before: Annotated[int, Doc("How many handouts are made before it; 0 once it has been started.")] = 0
 
 
 @router.get("/handout/jobs/{key}.pdf")
 def download_print_job(services: ServicesDep, teacher: MaybeTeacher, key: str) -> Response:
     """Send the PDF of a print job; redirects to the job's page while it is not ready."""
-    job = _find_job(services.printer, key, teacher)
-    pdf = services.printer.read_pdf(job)
-    return RedirectResponse(url_for("show_print_job", key=key), 303) if pdf is None else pdf_response(pdf, "handout")
+    pdf = services.printer.find_pdf(_find_job(services.printer, key, teacher))
+    if pdf is None:
+        return RedirectResponse(url_for("show_print_job", key=key), 303)
+    return FileResponse(pdf, media_type="application/pdf", filename="handout.pdf", headers=PDF_HEADERS)
 
 
 @router.get("/handout/jobs/{key}")
@@ -45,11 +48,19 @@ def show_print_job(request: Request, services: ServicesDep, teacher: MaybeTeache
 
     A browser without script loads the page again every REFRESH_S seconds until the job is ready or has failed.
     """
-    page = PrintJobPage(_find_job(services.printer, key, teacher))
+    job = _find_job(services.printer, key, teacher)
+    page = PrintJobPage(job, services.printer.jobs_before(job))
     response = render_page_or_fragment(request, "handouts/print_job.html", "handouts/_print_job.html", page)
-    if not (is_htmx(request) or page.job.is_ready or page.job.problem):
+    if not (is_htmx(request) or job.is_finished):
         response.headers["Refresh"] = str(REFRESH_S)
     return response
+
+
+@router.post("/handout/jobs/{key}/cancel")
+def cancel_print_job(services: ServicesDep, teacher: MaybeTeacher, key: str) -> Response:
+    """Cancel a print job that waits or is being made, and show its page; a finished one stays as it is."""
+    services.printer.cancel_job(_find_job(services.printer, key, teacher))
+    return RedirectResponse(url_for("show_print_job", key=key), 303)
 
 
 def _find_job(printer: HandoutPrinter, key: str, teacher: Teacher | None) -> PrintJob:

@@ -18,8 +18,8 @@ from starlette.requests import ClientDisconnect
 from app.exchange.hub import HubError
 from app.exchange.roster import RosterError
 from app.grading.grade import AnswersError
+from app.handout.handout_printer import PrinterBusyError
 from app.handout.options import HandoutError
-from app.handout.print_jobs import PrinterBusyError
 from app.models.architecture import TokensError
 from app.models.config_fields import ConfigError
 from app.shapes.requirements import TopicError

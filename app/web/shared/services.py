@@ -18,7 +18,7 @@ from app.classes.live_snapshot import LiveSnapshots
 from app.classes.regrade import Regrading
 from app.exchange.mail import Mail
 from app.forward.process import HeadRunner
-from app.handout.print_jobs import HandoutPrinter
+from app.handout.handout_printer import HandoutPrinter
 from app.settings import Settings
 from app.sheets.exit_tickets import Ticket
 from app.sheets.library import Library

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,6 +14,7 @@ from fastapi.responses import RedirectResponse
 
 from app.classes.student_sheet import student_sheet, worksheet_titles
 from app.handout.options import MAX_PRINTED_LINE_LENGTH, NO_BACK, HandoutError, HandoutOptions
+from app.handout.print_child import MakeSheets
 from app.handout.sheet_plan import HandoutSheet
 from app.sheets.exit_tickets import Ticket
 from app.store import Activity, AuditAction, Student
@@ -91,14 +93,14 @@ def print_for_class(request: Request, services: ServicesDep, access: StaffActivi
 
 def _student_sheets(
     services: Services, activity: Activity, students: Sequence[Student], sheet_number: int
-) -> list[HandoutSheet]:
-    """Return a sheet for each student, in the order given, with the very numbers that they have on the screen."""
-    return [
-        HandoutSheet(
-            student_sheet(services.library, services.store, activity, student, sheet_number).variant, student.name
-        )
-        for student in students
-    ]
+) -> MakeSheets:
+    """Return what gives a sheet for each student, in their order, with the very numbers they have on the screen."""
+    sheets = list[HandoutSheet]()
+    for student in students:
+        variant = student_sheet(services.library, services.store, activity, student, sheet_number).variant
+        sheets.append(HandoutSheet(variant, student.name))
+        time.sleep(0)  # saves of this process go first
+    return partial(tuple, sheets)
 
 
 def _read_form(sent: FormReader) -> HandoutForm:

@@ -149,3 +149,32 @@ def test_a_qr_code_leads_to_where_the_page_was_asked_for(client: TestClient) -> 
     [there] = read_pdf(client.get("/handout.pdf", headers={"host": "shapes.example.org"}).content)
     assert len(there.codes) == 2
     assert all(code.startswith("http://shapes.example.org/v/") for code in there.codes)
+
+
+def test_one_visitor_cannot_stop_the_server(client: TestClient) -> None:
+    """A thousand versions, five thousand names, more versions than there are, eight handouts at once: a sentence each.
+
+    None of them starts a job; of those that are small enough, three at a time are made.
+    """
+    many = {"worksheet": "head-of-a-model", "variants": "1", "sheets": "1000"}
+    names = {"names": "\n".join(f"Student {number}" for number in range(5000))}
+    for form in (many, many | names, {"worksheet": "llama-7b", "variants": "1", "sheets": "5000"}):
+        answer = client.post("/handout/class", data=form)
+        assert answer.status_code == 422
+        assert "are for teachers" in answer.text or "at most 188 different versions" in answer.text
+    statuses = [
+        client.post("/handout/class", data={**many, "sheets": "100"}, follow_redirects=False).status_code
+        for _ in range(8)
+    ]
+    assert statuses.count(303) >= 3
+    assert set(statuses) <= {303, 503}
+    assert statuses.count(503) >= 3
+
+
+def test_a_visitor_cancels_a_handout(client: TestClient) -> None:
+    """The page of the job has a button for it, and says afterwards what became of it."""
+    form = {"worksheet": "head-of-a-model", "variants": "1", "sheets": "100", "layout": "full", "key": "with"}
+    address = client.post("/handout/class", data=form, follow_redirects=False).headers["location"]
+    assert f'action="{address}/cancel"' in client.get(address).text
+    client.post(f"{address}/cancel")
+    assert "was cancelled" in finished_print_job(client, address)

@@ -1,0 +1,336 @@
+"""Print handouts in child processes: previews and small PDFs at once, large ones as jobs in one queue per machine."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any
+
+from app.machine.child import ChildLost, ChildTooLarge, ChildTooSlow, Message, WarmChild
+from app.machine.memory import available_memory
+from app.machine.turn import MachineTurn
+from app.sheets.exit_tickets import Ticket
+from app.sheets.library import Library
+from app.translation import gettext as _
+
+from .document import font_check_document
+from .options import HandoutError, HandoutOptions, printable_line
+from .print_child import MakeSheets, PrintTask, check_task, pdf_task, preview_task, serve_print_tasks
+from .print_jobs import HEARTBEAT_S, PrintJob, PrintJobFolder
+from .sheet_plan import check_version_count, plan_sheets
+
+PREVIEW_SHEETS = 4
+CACHED_PREVIEWS = 12
+MAX_DOWNLOAD_SHEETS = 100  # that are typeset while the browser waits, and that a visitor may have at all
+MAX_WAITING_REQUESTS = 12  # for the child; the others of the thread pool stay free for other pages
+MAX_REQUEST_WAIT_S, REQUEST_LIMIT_S = 20, 60
+MAX_QUEUED_JOBS = 20  # on this machine, with the one that is made
+MAX_VISITOR_JOBS, MAX_TEACHER_JOBS = 3, 6  # of one client, queued
+MAX_VISITOR_JOBS_PER_HOUR, MAX_TEACHER_JOBS_PER_HOUR = 30, 120
+JOB_LIMIT_S = 900
+VISITOR_GONE_AFTER_S, TEACHER_GONE_AFTER_S = 90, 900  # a browser asks a hidden page's questions once a minute
+MAX_PRINT_MEMORY = 3_000_000_000  # bytes, of a child at work; 2,000 sheets with names take 800 MB
+SHARE_OF_FREE_MEMORY = 0.7  # that it may take where less is free
+KEPT_MEMORY = 300_000_000  # bytes, of a child that waits for more work
+PRINTER_IDLE_LIMIT_S = 120
+
+log = logging.getLogger("attention_shapes")
+
+
+class PrinterBusyError(HandoutError):
+    """Too many handouts are being made at the moment; one sentence that says when to try again."""
+
+    def __init__(self, sentence: str = "") -> None:
+        super().__init__(sentence or _("The server is creating many handouts right now: try again in a minute."))
+
+
+class _JobEndedError(Exception):
+    """A job that somebody cancelled, or that nobody waits for; the sentence that its page shows."""
+
+
+class HandoutPrinter:
+    """Makes previews, small PDFs and print jobs. `data_dir` holds the operator's fonts and the files of the jobs.
+
+    One child of this process serves previews and small PDFs; each job has a child of its own. On a machine with several
+    workers, one of all these children is at work for previews and one for jobs.
+
+    Long because it has the two ways, with the children, turns and limits of each.
+    """
+
+    def __init__(self, data_dir: Path, tickets: Mapping[str, Ticket]) -> None:
+        """Delete expired jobs of earlier processes; `tickets` are the exit tickets for the backs, by key."""
+        serve = partial(serve_print_tasks, data_dir / "fonts")
+        self._tickets = tickets
+        self._quick_child = WarmChild("printer", serve, idle_limit_s=PRINTER_IDLE_LIMIT_S, kept_memory=KEPT_MEMORY)
+        self._job_child = WarmChild("print-job", serve, idle_limit_s=0)
+        turns = data_dir / "turns"
+        self._quick_turn, self._job_turn = MachineTurn(turns / "previews"), MachineTurn(turns / "print-jobs")
+        self._accept_turn = MachineTurn(turns / "accepting-print-jobs")
+        self._folder = PrintJobFolder(data_dir / "handouts")
+        self.delete_expired()
+        self._waiting_slots = threading.BoundedSemaphore(MAX_WAITING_REQUESTS)
+        self._cached_preview = lru_cache(CACHED_PREVIEWS)(self._render_preview)
+
+    def preview(self, library: Library, options: HandoutOptions, base_url: str) -> tuple[bytes, ...]:
+        """Return the first PREVIEW_PAGES pages of at most PREVIEW_SHEETS sheets without names, as SVG.
+
+        The last CACHED_PREVIEWS previews are kept. Raises HandoutError, PrinterBusyError and what Library raises.
+        """
+        check_version_count(library, options)
+        few_sheets = replace(options, sheets=min(options.sheets, PREVIEW_SHEETS))
+        return self._cached_preview(_PreviewCacheKey(library, options.model), few_sheets, base_url)
+
+    def render_small(self, library: Library, options: HandoutOptions, base_url: str) -> bytes:
+        """Return the PDF of a handout without names, made while the browser waits.
+
+        Raises HandoutError for more than MAX_DOWNLOAD_SHEETS, PrinterBusyError, and what Library raises.
+        """
+        if options.sheets > MAX_DOWNLOAD_SHEETS:
+            problem = _("A direct download has at most {most} sheets: press “Create” on the handout’s page instead.")
+            raise HandoutError(problem.format(most=MAX_DOWNLOAD_SHEETS))
+        check_version_count(library, options)
+        task = pdf_task(options, partial(plan_sheets, library, options), self._tickets, base_url, None)
+        return bytes(self._ask_while_browser_waits(task))
+
+    def start_job(
+        self,
+        title: str,
+        options: HandoutOptions,
+        names: Sequence[str],
+        base_url: str,
+        prepare: Callable[[], MakeSheets],
+        teacher_id: int | None = None,
+        back: str = "",
+        client: str = "",
+    ) -> PrintJob:
+        """Check that fonts have all letters, queue a print job, and return it without waiting for it.
+
+        `prepare` is called in a thread when the job's turn has come, and what it returns in the child. `title`,
+        `teacher_id`, `back` and `client` are those of PrintJob; of a visitor `client` is the network. `names` are those
+        that the sheets will carry. Raises HandoutError for a name or course with letters that no font has, and for more
+        sheets than a visitor may have; PrinterBusyError for more jobs than this machine, or this client, may have in
+        the queue, and where the job cannot be stored.
+        """
+        job = PrintJob(title, len(names) or options.sheets, teacher_id, back, client)
+        if teacher_id is None and job.sheets > MAX_DOWNLOAD_SHEETS:
+            problem = _("More than {most} sheets at a time are for teachers: sign in first, or print fewer sheets.")
+            raise HandoutError(problem.format(most=MAX_DOWNLOAD_SHEETS))
+        self._ask_while_browser_waits(check_task(font_check_document(names, printable_line(options.course))))
+        self._enqueue(job)
+        path = self._folder.unfinished_pdf(job)
+
+        def make_task() -> PrintTask:
+            return pdf_task(options, prepare(), self._tickets, base_url, path)
+
+        threading.Thread(target=self._run_job, args=(job, make_task), daemon=True).start()
+        return job
+
+    def find_job(self, key: str, teacher_id: int | None) -> PrintJob | None:
+        """Return a job that belongs to nobody or to this teacher; None for an unknown key or another teacher's job.
+
+        `teacher_id` is None for a visitor. Whoever asks is waiting for it, which keeps it going.
+        """
+        job = self._folder.find(key)
+        if job is None or job.teacher_id not in (None, teacher_id):
+            return None
+        if not job.is_finished:
+            self._folder.note_look(job)
+        return job
+
+    def jobs_before(self, job: PrintJob) -> int:
+        """How many jobs are made before this one; 0 once it has been started."""
+        return 0 if job.has_started or job.is_finished else self._folder.jobs_before(job)
+
+    def cancel_job(self, job: PrintJob) -> None:
+        """End a job that waits or is made; nothing happens to one that is finished."""
+        if not job.is_finished:
+            with _disk_sentence():
+                self._folder.cancel(job)
+
+    def find_pdf(self, job: PrintJob) -> Path | None:
+        """Return the PDF of a job, None if there is none yet or none any more."""
+        return self._folder.find_pdf(job)
+
+    def delete_expired(self) -> None:
+        """Delete the jobs and PDFs that are older than an hour."""
+        with suppress(OSError):  # a disk that is read-only
+            self._folder.delete_expired()
+
+    def close(self) -> None:
+        """End the children, and with them the jobs of this process."""
+        self._quick_child.close()
+        self._job_child.close()
+
+    def _render_preview(self, key: _PreviewCacheKey, options: HandoutOptions, base_url: str) -> tuple[bytes, ...]:
+        """Make the pages of `preview` without looking into the cache."""
+        pages: tuple[bytes, ...] = self._ask_while_browser_waits(
+            preview_task(key.library, options, self._tickets, base_url)
+        )
+        return pages
+
+    def _ask_while_browser_waits(self, task: PrintTask) -> Any:
+        """The result of a task of the child for previews; raises what the task raises, PrinterBusyError, HandoutError.
+
+        It is busy where MAX_WAITING_REQUESTS wait, or its turn does not come within MAX_REQUEST_WAIT_S.
+        """
+        give_up_at = time.monotonic() + MAX_REQUEST_WAIT_S
+
+        def check_patience() -> None:
+            if time.monotonic() > give_up_at:
+                raise PrinterBusyError
+
+        with self._waiting_slot(), self._quick_turn.taken(check_patience), _sentences_for_failures():
+            self._quick_child.memory_limit = _memory_limit()
+            return _result(self._quick_child.ask(task, REQUEST_LIMIT_S))
+
+    @contextmanager
+    def _waiting_slot(self) -> Iterator[None]:
+        """Hold one of MAX_WAITING_REQUESTS places for this `with`; raises PrinterBusyError at once if all are taken."""
+        if not self._waiting_slots.acquire(blocking=False):
+            raise PrinterBusyError
+        try:
+            yield
+        finally:
+            self._waiting_slots.release()
+
+    def _enqueue(self, job: PrintJob) -> None:
+        """Store a new job; raises PrinterBusyError where the machine, or this client, has as many as it may have."""
+        teacher = job.teacher_id is not None
+        give_up_at = time.monotonic() + MAX_REQUEST_WAIT_S
+
+        def check_patience() -> None:
+            if time.monotonic() > give_up_at:
+                raise PrinterBusyError
+
+        with self._accept_turn.taken(check_patience), _disk_sentence():
+            jobs = list(self._folder.jobs())
+            queued = [other for other in jobs if not other.is_finished]
+            if len(queued) >= MAX_QUEUED_JOBS:
+                raise PrinterBusyError
+            own = [other for other in jobs if (other.teacher_id, other.client) == (job.teacher_id, job.client)]
+            if sum(not other.is_finished for other in own) >= (MAX_TEACHER_JOBS if teacher else MAX_VISITOR_JOBS):
+                raise PrinterBusyError(_("Several of your handouts are being made: wait for one, or cancel one."))
+            if len(own) >= (MAX_TEACHER_JOBS_PER_HOUR if teacher else MAX_VISITOR_JOBS_PER_HOUR):
+                raise PrinterBusyError(_("You have created many handouts within an hour: try again in an hour."))
+            self._folder.save(job)
+
+    def _run_job(self, job: PrintJob, make_task: Callable[[], PrintTask]) -> None:
+        """Wait for the job's turn, make its PDF, and store what came of it; nothing is raised.
+
+        A ValueError, as all errors of ours are, becomes the job's problem; any other leaves a general sentence.
+        """
+        try:
+            self._make_pdf(job, make_task)
+        except (_JobEndedError, ValueError) as end:
+            job.problem = str(end)
+        except BaseException:  # nothing above this thread would report it, and a page waits for the result
+            log.exception("a print job failed")
+            job.problem = _("Something went wrong on the server. Try again.")
+        if job.problem:
+            job.is_ready = False
+            with suppress(OSError):
+                self._folder.unfinished_pdf(job).unlink(missing_ok=True)
+        with suppress(OSError):  # a job whose end cannot be stored is taken for lost after ABANDONED_AFTER_S
+            self._folder.save(job)
+
+    def _make_pdf(self, job: PrintJob, make_task: Callable[[], PrintTask]) -> None:
+        """Make the PDF of a job when its turn comes; raises ValueError, or _JobEndedError when nobody wants it."""
+        check = self._still_wanted(job)
+        while self._folder.jobs_before(job):
+            check()
+            time.sleep(0.2)
+        with self._job_turn.taken(check), _sentences_for_failures(), _disk_sentence():
+            job.has_started = True
+            self._folder.save(job)
+            self._job_child.memory_limit = _memory_limit()
+            _result(self._job_child.ask(make_task(), JOB_LIMIT_S, partial(self._save_progress, job), check))
+            self._folder.keep_pdf(job)
+
+    def _save_progress(self, job: PrintJob, progress: tuple[int, int]) -> None:
+        """Save the job after each document."""
+        job.documents_done, job.documents = progress
+        self._folder.save(job)
+
+    def _still_wanted(self, job: PrintJob) -> Callable[[], None]:
+        """Return a check that gives a sign of life, and raises _JobEndedError once the job is cancelled or forgotten.
+
+        A teacher may leave the page of a class's handout for a while.
+        """
+        gone_after_s = VISITOR_GONE_AFTER_S if job.teacher_id is None else TEACHER_GONE_AFTER_S
+        next_sign = 0.0
+
+        def check() -> None:
+            nonlocal next_sign
+            if self._folder.is_cancelled(job):
+                raise _JobEndedError(_("This handout was cancelled."))
+            if time.monotonic() < next_sign:
+                return
+            next_sign = time.monotonic() + HEARTBEAT_S
+            self._folder.touch(job)
+            if self._folder.seconds_unseen(job) > gone_after_s:
+                raise _JobEndedError(_("This handout was stopped because its page was closed: create it again."))
+
+        return check
+
+
+def _memory_limit() -> int:
+    """The bytes that a child may take: MAX_PRINT_MEMORY, or a share of what is free where that is less."""
+    return min(MAX_PRINT_MEMORY, int(SHARE_OF_FREE_MEMORY * available_memory()))
+
+
+def _result(answer: Message) -> Any:
+    """The result of a task; raises the error that it was refused with, ChildLost where it failed."""
+    kind, content = answer
+    if kind == "refused":
+        raise content
+    if kind == "failed":
+        raise ChildLost
+    return content
+
+
+@contextmanager
+def _sentences_for_failures() -> Iterator[None]:
+    """Raise HandoutError with a sentence where the child was killed or failed."""
+    try:
+        yield
+    except ChildTooLarge:
+        raise HandoutError(_("This handout needs more memory than the server has: print fewer sheets.")) from None
+    except ChildTooSlow:
+        raise HandoutError(_("This handout took too long: print fewer sheets.")) from None
+    except ChildLost:
+        raise PrinterBusyError(_("The handout could not be created. Try again in a minute.")) from None
+
+
+@contextmanager
+def _disk_sentence() -> Iterator[None]:
+    """Raise PrinterBusyError with a sentence where a file of a job cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        log.error("a handout cannot be stored: %s", error.strerror)
+        raise PrinterBusyError(
+            _("The server cannot store this handout: its disk may be full. Tell whoever runs it.")
+        ) from None
+
+
+@dataclass(frozen=True)
+class _PreviewCacheKey:
+    """The library of a preview. Two are equal for one model, the only part in which libraries of requests differ.
+
+    A library is the app's own, or that with one imported model, whose key is a hash of its config.
+    """
+
+    library: Library
+    model: str
+
+    def __hash__(self) -> int:
+        return hash(self.model)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _PreviewCacheKey) and other.model == self.model

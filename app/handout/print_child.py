@@ -1,0 +1,101 @@
+"""What the child process typesets for the web app: previews, small PDFs and print jobs, each a job that it is sent."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from app.machine.child import Message, enter_child
+from app.sheets.exit_tickets import Ticket
+from app.sheets.library import Library
+
+from .document import TypstData, handout_documents
+from .options import HandoutOptions
+from .sheet_plan import HandoutSheet, ReportProgress, plan_sheets
+from .typst_renderer import TypstRenderer
+
+PREVIEW_PAGES = 6
+MakeSheets = Callable[[], Sequence[HandoutSheet]]  # sent to the child, so a partial of a function of a module
+PrintTask = Callable[[TypstRenderer, ReportProgress], Any]
+
+
+def serve_print_tasks(fonts: Path, pipe: Connection) -> None:
+    """The child's main loop: say "ready", then carry out one task after the other until the app closes the pipe."""
+    enter_child()
+    renderer = TypstRenderer(fonts)
+    pipe.send(("ready", None))
+    while True:
+        try:
+            task = pipe.recv()
+        except EOFError:
+            return
+        pipe.send(_answer(task, renderer, lambda done, total: pipe.send(("progress", (done, total)))))
+
+
+def _answer(task: PrintTask, renderer: TypstRenderer, report: ReportProgress) -> Message:
+    """The answer to one task: ("done", result), ("refused", our error), or ("failed", None) with a log entry."""
+    try:
+        return "done", task(renderer, report)
+    except ValueError as error:  # every error of ours is one
+        return "refused", error
+    except Exception:
+        logging.getLogger(__name__).exception("a handout failed")
+        return "failed", None
+
+
+def preview_task(library: Library, options: HandoutOptions, tickets: Mapping[str, Ticket], base_url: str) -> PrintTask:
+    """The task that returns the first PREVIEW_PAGES pages as SVG. Sheets are planned here: there are only a few."""
+    documents = handout_documents(options, plan_sheets(library, options), tickets, base_url)
+    return partial(_render_preview, [document() for document in documents])
+
+
+def check_task(data: TypstData) -> PrintTask:
+    """The task that typesets one document and returns nothing; it is refused where a letter has no font."""
+    return partial(_check, data)
+
+
+def pdf_task(
+    options: HandoutOptions, make_sheets: MakeSheets, tickets: Mapping[str, Ticket], base_url: str, path: Path | None
+) -> PrintTask:
+    """The task that makes a PDF and returns it, or writes it to a file that only its owner may read.
+
+    The sheets are planned by the child.
+    """
+    return partial(_render_handout, options, make_sheets, tickets, base_url, path)
+
+
+def _render_preview(
+    documents: Sequence[TypstData], renderer: TypstRenderer, _report: ReportProgress
+) -> tuple[bytes, ...]:
+    pages = list[bytes]()
+    for data in documents:
+        if len(pages) < PREVIEW_PAGES:
+            pages += renderer.render_svg_pages(data)
+    return tuple(pages[:PREVIEW_PAGES])
+
+
+def _check(data: TypstData, renderer: TypstRenderer, _report: ReportProgress) -> None:
+    renderer.render_pdf(lambda: data)
+
+
+def _render_handout(
+    options: HandoutOptions,
+    make_sheets: MakeSheets,
+    tickets: Mapping[str, Ticket],
+    base_url: str,
+    path: Path | None,
+    renderer: TypstRenderer,
+    report: ReportProgress,
+) -> bytes | None:
+    """Plan and typeset; return the PDF, or write it to `path`."""
+    pdf = renderer.render_handout(handout_documents(options, make_sheets(), tickets, base_url), report)
+    if path is None:
+        return pdf
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        file.write(pdf)
+    return None

@@ -1,0 +1,212 @@
+"""One child process of the app, kept warm: started when it is needed, ended when it is idle, too slow or too large.
+
+What takes much memory or seconds of work is done in a child, so that its memory goes with it. Children give way to the
+app: the system runs them when nothing else has to run, and takes them first where memory runs out.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any
+
+START_LIMIT_S = 120
+TICK_S = 0.1  # between two looks at a child that is at work
+NICENESS = 10
+FIRST_TO_BE_KILLED = 1000  # the highest oom_score_adj
+
+Message = tuple[str, Any]  # what a child says: its kind and its content
+
+
+class ChildTooSlow(Exception):
+    """The child took longer than its time limit, and was killed."""
+
+
+class ChildTooLarge(Exception):
+    """The child took more memory than it may, and was killed."""
+
+
+class ChildLost(Exception):
+    """The child ended before it had an answer, for example killed by the system for its memory."""
+
+
+@dataclass(frozen=True)
+class _Running:
+    """The child process, and the parent's end of the pipe to it."""
+
+    process: BaseProcess
+    pipe: Connection
+
+
+class WarmChild:
+    """Asks one child process after the other, for any number of threads; each call waits for its answer.
+
+    `serve` is the child's main function. It calls `enter_child`, sends ("ready", None), then answers every job with
+    ("progress", …), any number of times, and one message of another kind. `idle_limit_s` is how long a child without
+    work is kept, `memory_limit` how many bytes it may take at work, and `kept_memory` how many it may keep afterwards.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        serve: Callable[[Connection], None],
+        *,
+        idle_limit_s: float,
+        memory_limit: int | None = None,
+        kept_memory: int | None = None,
+    ) -> None:
+        self._name, self._serve = name, serve
+        self.idle_limit_s, self.memory_limit, self.kept_memory = idle_limit_s, memory_limit, kept_memory
+        self._lock, self._closed = threading.Lock(), False
+        self._running: _Running | None = None
+        self._idle_timer: threading.Timer | None = None
+
+    @property
+    def is_running(self) -> bool:
+        """Whether there is a child, at work or idle."""
+        return self._running is not None
+
+    def ask(
+        self,
+        job: object,
+        time_limit_s: float,
+        on_progress: Callable[[Any], object] = lambda _content: None,
+        on_tick: Callable[[], object] = lambda: None,
+    ) -> Message:
+        """Send a job to the child and return its answer; blocks.
+
+        Starts a child if none lives, and afterwards the timer that ends it when idle. `on_tick` is called every TICK_S;
+        what it raises kills the child and is passed on. Raises ChildTooSlow, ChildTooLarge and ChildLost.
+        """
+        with self._lock:
+            if self._idle_timer:
+                self._idle_timer.cancel()
+            try:
+                child = self._ready_child()
+                self._send(child, job)
+                return self._await_answer(child, time_limit_s, on_progress, on_tick)
+            finally:
+                self._rest()
+
+    def close(self) -> None:
+        """Kill the child at once and for good: the call that runs and every later one raise ChildLost."""
+        self._closed = True
+        if running := self._running:
+            running.process.kill()  # without the lock, which the running call holds until its child answers or dies
+        self._end()
+
+    def _end(self) -> None:
+        """Wait until no call uses the child, then kill it and cancel the idle timer."""
+        with self._lock:
+            if self._idle_timer:
+                self._idle_timer.cancel()
+            self._kill()
+
+    def _rest(self) -> None:
+        """Start the timer that ends an idle child; end it now if it may not be kept, or has grown too large."""
+        if self._running is None:
+            return
+        too_large = self.kept_memory is not None and memory_of(self._running.process.pid) > self.kept_memory
+        if too_large or self.idle_limit_s <= 0:
+            self._kill()
+            return
+        self._idle_timer = threading.Timer(self.idle_limit_s, self._end)
+        self._idle_timer.daemon = True
+        self._idle_timer.start()
+
+    def _ready_child(self) -> _Running:
+        """The living child, or a new one that has said "ready"; raises ChildLost after `close`, and ChildTooSlow."""
+        if self._closed:
+            raise ChildLost
+        if self._running is None or not self._running.process.is_alive():
+            self._kill()
+            self._running = self._start()
+            self._await_answer(self._running, START_LIMIT_S)
+        return self._running
+
+    def _start(self) -> _Running:
+        """Start a child, without waiting until it is ready."""
+        context = multiprocessing.get_context("spawn")  # a fork would take the app's threads and locks with it
+        ours, theirs = context.Pipe()
+        process = context.Process(target=self._serve, args=(theirs,), name=self._name, daemon=True)
+        process.start()
+        theirs.close()  # so that the pipe ends when the child does
+        return _Running(process, ours)
+
+    def _send(self, child: _Running, job: object) -> None:
+        try:
+            child.pipe.send(job)
+        except OSError:
+            self._kill()
+            raise ChildLost from None
+
+    def _await_answer(
+        self,
+        child: _Running,
+        limit_s: float,
+        on_progress: Callable[[Any], object] = lambda _content: None,
+        on_tick: Callable[[], object] = lambda: None,
+    ) -> Message:
+        """Wait for the child's answer, watching its time and memory; whatever is raised has killed it."""
+        ends_at = time.monotonic() + limit_s
+        try:
+            while True:
+                if child.pipe.poll(max(0.0, min(TICK_S, ends_at - time.monotonic()))):
+                    kind, content = child.pipe.recv()
+                    if kind != "progress":
+                        return kind, content
+                    on_progress(content)
+                on_tick()
+                if self.memory_limit is not None and memory_of(child.process.pid) > self.memory_limit:
+                    raise ChildTooLarge
+                if time.monotonic() >= ends_at:
+                    raise ChildTooSlow
+        except (EOFError, ConnectionError):
+            self._kill()
+            raise ChildLost from None
+        except BaseException:
+            self._kill()
+            raise
+
+    def _kill(self) -> None:
+        """Kill the child, if there is one, and wait until it is gone; the lock must be held."""
+        if self._running:
+            self._running.process.kill()
+            self._running.process.join()
+            self._running.pipe.close()
+            self._running = None
+
+
+def enter_child() -> None:
+    """Begin the main function of a child: give way to the app, leave Ctrl-C to it, and end when it ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with suppress(OSError, AttributeError):  # AttributeError: Windows
+        os.nice(NICENESS)
+    with suppress(OSError):  # only Linux has it
+        Path("/proc/self/oom_score_adj").write_text(str(FIRST_TO_BE_KILLED))
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def memory_of(process_id: int | None) -> int:
+    """Bytes of main memory that a process takes; 0 for one that is gone."""
+    import psutil
+
+    with suppress(psutil.Error):
+        return int(psutil.Process(process_id).memory_info().rss) if process_id else 0
+    return 0
+
+
+def _end_with_parent() -> None:
+    """End this process, in the middle of its work too, as soon as its parent has ended."""
+    if parent := multiprocessing.parent_process():
+        parent.join()
+        os._exit(1)

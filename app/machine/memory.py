@@ -1,0 +1,61 @@
+"""How much main memory a process can still take: what is free on the machine, or less in a container with a limit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+CGROUPS, OWN_CGROUPS = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
+
+
+class _MemoryFiles(NamedTuple):
+    """The names that one version of cgroups gives its files, and the file cache in its statistics."""
+
+    limit: str
+    used: str
+    cache: str
+
+
+_V1 = _MemoryFiles("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+_V2 = _MemoryFiles("memory.max", "memory.current", "inactive_file")
+
+
+def available_memory() -> int:
+    """Bytes of main memory that this process can still take: those free on the machine, or fewer in a container.
+
+    There its limit counts (cgroup v1 or v2), less what is used except file cache. Never below 0.
+    """
+    import psutil
+
+    free = int(psutil.virtual_memory().available)
+    return max(0, min([free, *cgroup_memory_left()]))
+
+
+def cgroup_memory_left(cgroups: Path = CGROUPS, own_cgroups: Path = OWN_CGROUPS) -> Iterator[int]:
+    """The bytes left below each memory limit that holds for this process: of its cgroup and of those around it."""
+    for folder, files in _own_folders(cgroups, own_cgroups):
+        # "max", no number, means no limit in v2. File cache counts as used, but can be dropped.
+        with suppress(OSError, ValueError, StopIteration):
+            limit = int((folder / files.limit).read_text())
+            used = int((folder / files.used).read_text())
+            stat = (folder / "memory.stat").read_text().splitlines()
+            cache = next(int(line.split()[1]) for line in stat if line.startswith(f"{files.cache} "))
+            yield limit - used + cache
+
+
+def _own_folders(cgroups: Path, own_cgroups: Path) -> Iterator[tuple[Path, _MemoryFiles]]:
+    """The folders of the memory cgroups of this process, from the innermost to the root.
+
+    In a container the path is one of the host, which is not there; the container's own cgroup is then the root.
+    """
+    with suppress(OSError):
+        for line in own_cgroups.read_text().splitlines():
+            _number, controllers, path = line.split(":", 2)
+            if controllers and "memory" not in controllers.split(","):
+                continue
+            root, files = (cgroups / "memory", _V1) if controllers else (cgroups, _V2)
+            inside = PurePosixPath(path.lstrip("/"))
+            for folder in (inside, *inside.parents):
+                yield root / folder, files

@@ -1,0 +1,60 @@
+"""A turn that one thread has at a time, of all threads of all processes on this machine."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+FIRST_LOOK_S, LONGEST_LOOK_S = 0.002, 0.05  # between two attempts to take a turn that somebody else has
+
+
+class MachineTurn:
+    """A lock on a file in the data folder, which the system frees when its process ends, however it ends.
+
+    Where the file cannot be made, as on a disk that is full or read-only, everybody has a turn at once.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    @contextmanager
+    def taken(self, wait: Callable[[], object]) -> Iterator[None]:
+        """Hold the turn for this `with`. While another thread has it, `wait()` is called again and again.
+
+        What `wait` raises ends the waiting: that is how a caller gives up.
+        """
+        file = self._open()
+        look_s = FIRST_LOOK_S
+        try:
+            while file is not None and not _try_lock(file):
+                wait()
+                time.sleep(look_s)
+                look_s = min(2 * look_s, LONGEST_LOOK_S)
+            yield
+        finally:
+            if file is not None:
+                os.close(file)  # which frees the lock
+
+    def _open(self) -> int | None:
+        with suppress(OSError):
+            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            return os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+        return None
+
+
+def _try_lock(file: int) -> bool:
+    """Lock the file if nobody has; True also where the system has no such locks."""
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        return True
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system without locks
+        return True
+    return True

@@ -1,0 +1,110 @@
+"""A child process does the work, gives its memory back, and is ended when it takes too much of anything."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import psutil
+import pytest
+
+from app.machine.child import ChildLost, ChildTooLarge, ChildTooSlow, WarmChild, enter_child
+from app.settings import PROJECT
+
+PARENT = """
+import sys
+from app.machine.child import WarmChild
+from tests.machine.test_child import serve
+
+if __name__ == "__main__":
+    child = WarmChild("test", serve, idle_limit_s=60)
+    print(child.ask("who", 10)[1], flush=True)
+    child.ask("sleep", 60)
+"""
+
+
+def serve(pipe: Connection) -> None:
+    """A child that tells its process id, sleeps, grows by 200 MB, or dies, as it is asked to."""
+    enter_child()
+    pipe.send(("ready", None))
+    hoard = list[bytes]()
+    while True:
+        try:
+            job = pipe.recv()
+        except EOFError:
+            return
+        if job == "sleep":
+            time.sleep(60)
+        elif job == "grow":
+            hoard.append(os.urandom(1) * 200_000_000)
+            pipe.send(("progress", 50))
+            time.sleep(0.5)
+        elif job == "die":
+            os._exit(1)
+        elif job == "niceness":
+            score = Path("/proc/self/oom_score_adj")
+            pipe.send(("done", (os.nice(0), score.read_text().strip() if score.exists() else "1000")))
+            continue
+        pipe.send(("done", os.getpid()))
+
+
+@pytest.fixture
+def child() -> Iterator[WarmChild]:
+    """A child that is kept until the test ends."""
+    warm = WarmChild("test", serve, idle_limit_s=60)
+    yield warm
+    warm.close()
+
+
+def test_a_child_gives_way_to_the_app(child: WarmChild) -> None:
+    """The system runs it later, and takes it first where memory runs out."""
+    assert child.ask("niceness", 10) == ("done", (os.nice(0) + 10, "1000"))
+
+
+def test_a_child_that_takes_too_much_is_ended_and_the_next_call_has_another(child: WarmChild) -> None:
+    """Too much memory, too much time, or nobody who wants its work: it is gone, and so is its memory."""
+    first = child.ask("who", 10)[1]
+    child.memory_limit = 150_000_000
+    with pytest.raises(ChildTooLarge):
+        child.ask("grow", 10)
+    with pytest.raises(ChildTooSlow):
+        child.ask("sleep", 0.3)
+    with pytest.raises(ChildLost):
+        child.ask("die", 10)
+
+    def give_up() -> None:
+        raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        child.ask("sleep", 10, on_tick=give_up)
+    assert not psutil.pid_exists(first)
+    assert child.ask("who", 10)[1] != first
+
+
+def test_a_child_that_has_grown_is_not_kept(child: WarmChild) -> None:
+    """What it said on the way arrives, its answer too; then its memory goes back."""
+    child.kept_memory = 150_000_000
+    progress = list[int]()
+    kind, process_id = child.ask("grow", 10, progress.append)
+    assert (kind, progress) == ("done", [50])
+    assert not child.is_running
+    assert not psutil.pid_exists(process_id)
+
+
+def test_a_child_at_work_ends_with_the_app() -> None:
+    """Killed, the app leaves nobody behind."""
+    with subprocess.Popen([sys.executable, "-c", PARENT], cwd=PROJECT, stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout
+        process_id = int(parent.stdout.readline())
+        parent.send_signal(signal.SIGKILL)
+    for _ in range(100):
+        if not psutil.pid_exists(process_id) or psutil.Process(process_id).status() == psutil.STATUS_ZOMBIE:
+            return
+        time.sleep(0.05)
+    raise AssertionError(process_id)
