@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from app.settings import Settings
 from app.store import Store
-from app.store.housekeeping import delete_expired
 from app.store.secret_key import SECRET_FILE
+from app.store.upkeep.housekeeping import delete_expired
 from app.translation import gettext as _
 
 from .database import keep_private, link_to, report_database_errors

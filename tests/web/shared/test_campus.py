@@ -25,7 +25,6 @@ from fastapi import FastAPI
 
 from app.settings import PROJECT, Settings
 from app.store import AuditAction, PracticeAttempt, Store
-from app.store.housekeeping import delete_expired
 from app.store.tables import (
     account_links,
     audit_log,
@@ -36,6 +35,7 @@ from app.store.tables import (
     students,
     visitors,
 )
+from app.store.upkeep.housekeeping import delete_expired
 from tests.helpers.school import School
 
 PROXIED = {"Host": "shapes.example.org", "X-Forwarded-Proto": "https", "X-Forwarded-For": "198.51.100.7"}

@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import sqlalchemy as sa
 
-from .people import MAX_SESSION_AGE
-from .queries import utc_now
-from .tables import account_links, enrolments, practice_attempts, practice_drafts, runs, sessions, visitors
+from app.store.people import MAX_SESSION_AGE
+from app.store.queries import utc_now
+from app.store.tables import account_links, enrolments, practice_attempts, practice_drafts, runs, sessions, visitors
 
 RUN_RETENTION, LINK_RETENTION, PRACTICE_RETENTION = timedelta(days=7), timedelta(days=30), timedelta(days=365)
 MAX_DELETED_ROWS = 5000  # of each table at one start, so that the start is never slow
