@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import time
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -12,9 +13,19 @@ from functools import cached_property
 from typing import IO, Any
 from zoneinfo import ZoneInfo
 
-from app.store import Activity, ClassAttempt, Content, Course, Store, Student, TicketAnswer
+from app.store import (
+    Activity,
+    AttemptScore,
+    ClassAttempt,
+    Content,
+    Course,
+    GradeOverride,
+    Store,
+    Student,
+    TicketAnswer,
+)
 
-from .gradebook import GradebookColumn, canvas_csv, gradebook_column, moodle_csv
+from .gradebook import GradebookColumn, canvas_csv, gradebook_column, gradebook_rows, moodle_csv
 from .spreadsheet import Cell, csv_lines
 
 CsvRow = Sequence[Cell]
@@ -28,6 +39,7 @@ TICKETS_HEADER = (
     "activity", "date", "question", "answer", "student", "number", "starred", "follow up", "hidden",
 )  # fmt: skip
 STUDENTS_HEADER = ("student", "number", "joined")
+OVERRIDES_HEADER = ("activity", "student", "number", "points", "excused", "reason", "by", "time")
 
 
 # Long because it is one short method for each table or file; they share what was read once.
@@ -52,11 +64,17 @@ class CourseFiles:
     @cached_property
     def gradebook_columns(self) -> tuple[GradebookColumn, ...]:
         """One column for each activity that has a worksheet and is no draft, in the order of the activities."""
-        return tuple(
-            gradebook_column(activity, self.points[activity.id], self._attempts_of(activity))
-            for activity in self.activities
-            if activity.content.items and activity.state != "draft"
-        )
+        graded = [activity for activity in self.activities if activity.content.items and activity.state != "draft"]
+        scores, overrides = list[AttemptScore](), list[GradeOverride]()
+        if graded:
+            scores = [score for score in self.store.grades.scores(self.course) if score.student_id in self.students]
+            overrides = [each for each in self.overrides if each.student_id in self.students]
+        return tuple(gradebook_column(activity, self.points[activity.id], scores, overrides) for activity in graded)
+
+    @cached_property
+    def overrides(self) -> tuple[GradeOverride, ...]:
+        """Every override of points in the course."""
+        return self.store.grades.overrides(self.course)
 
     def answer_rows(self) -> Iterator[CsvRow]:
         """Yield ANSWERS_HEADER, then one row for each box of each attempt, with the typed answer and its mark."""
@@ -90,6 +108,10 @@ class CourseFiles:
         for student in self.students.values():
             yield (student.name, student.roster_key, student.joined_at is not None)
 
+    def gradebook_rows(self) -> Iterator[CsvRow]:
+        """Yield the gradebook: a header, then one row for each student, with each worksheet's points."""
+        yield from gradebook_rows(tuple(self.students.values()), self.gradebook_columns)
+
     def canvas_csv(self) -> str:
         """Return the gradebook as Canvas imports it."""
         return canvas_csv(tuple(self.students.values()), self.gradebook_columns)
@@ -101,15 +123,18 @@ class CourseFiles:
     def write_zip(self, file: IO[bytes], readme: str) -> None:
         """Write everything about the course into one ZIP, except what grants access: join codes, tokens and hashes.
 
-        It holds README.txt with the text `readme`, the four tables and both gradebooks as CSV, course.json, and a JSON
+        It holds README.txt with the text `readme`, the tables and the gradebooks as CSV, course.json, and a JSON
         file for each activity.
         """
         tables = {"answers": self.answer_rows(), "attempts": self.attempt_rows(), "exit-tickets": self.ticket_rows(),
-                  "students": self.student_rows()}  # fmt: skip
+                  "students": self.student_rows(), "gradebook": self.gradebook_rows(),
+                  "overrides": _override_rows(self)}  # fmt: skip
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
             archive.writestr("README.txt", readme)
             for name, rows in tables.items():
-                with archive.open(f"{name}.csv", "w", force_zip64=True) as table:
+                entry = zipfile.ZipInfo(f"{name}.csv", time.localtime()[:6])  # without a time it would be of 1980
+                entry.compress_type = zipfile.ZIP_DEFLATED
+                with archive.open(entry, "w", force_zip64=True) as table:
                     for line in csv_lines(rows):
                         table.write(line.encode())
             archive.writestr("gradebook-canvas.csv", self.canvas_csv())
@@ -184,6 +209,18 @@ class CourseFiles:
                 title = str(revisions[attempt.revision].items[attempt.sheet_number - 1].worksheet["title"])
                 student, counts = self.students[attempt.student_id], attempt.id == last[key]
                 yield _attempt_columns(activity, title, student, attempt, numbers[key], counts, zone), attempt
+
+
+def _override_rows(files: CourseFiles) -> Iterator[CsvRow]:
+    """Yield OVERRIDES_HEADER, then one row for each override of the students on the roster."""
+    yield OVERRIDES_HEADER
+    titles, zone = {activity.id: activity.plan.title for activity in files.activities}, ZoneInfo(files.course.time_zone)
+    for override in files.overrides:
+        student, title = files.students.get(override.student_id), titles.get(override.activity_id)
+        if student and title:
+            at = f"{override.at.astimezone(zone):%Y-%m-%d %H:%M:%S}"
+            points = (override.points, override.excused, override.reason, override.by, at)
+            yield (title, student.name, student.roster_key, *points)
 
 
 def _attempt_columns(

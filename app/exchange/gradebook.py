@@ -1,12 +1,16 @@
-"""Scores of a course as Canvas and Moodle import them: one row for each student, one column for each activity."""
+"""The gradebook of a course, as its page shows it, and as a spreadsheet, Canvas and Moodle import it.
+
+One row for each student, one column for each activity. An override of a teacher's counts in place of the attempts.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from app.store import Activity, ClassAttempt, Student
+from app.store import Activity, AttemptScore, GradeOverride, Student
+from app.translation import gettext as _
 
 from .spreadsheet import Cell, plain_csv
 
@@ -17,39 +21,127 @@ _CANVAS_ID = re.compile(r"\((\d+)\)\s*$")
 
 
 @dataclass(frozen=True)
-class GradebookColumn:
-    """An activity in a gradebook: its points, and the score of each student who tried it, by the student's id."""
+class SheetScores:
+    """One worksheet of an activity: its title and points, and the score of each student who tried it, by their id."""
 
     title: str
     points: int
     scores: Mapping[int, float]
 
 
-def gradebook_column(activity: Activity, points: Sequence[int], attempts: Iterable[ClassAttempt]) -> GradebookColumn:
+@dataclass(frozen=True)
+class GradebookColumn:
+    """An activity in a gradebook: its points, and what each student has of them, by the student's id.
+
+    `scores` are those that count, with overrides; who neither tried nor has an override is missing in it, and so is who
+    is excused. `earned` are those of the attempts alone.
+    """
+
+    title: str
+    points: int
+    scores: Mapping[int, float]
+    activity_id: int = 0
+    sheets: tuple[SheetScores, ...] = ()
+    earned: Mapping[int, float] = field(default_factory=dict)
+    overrides: Mapping[int, GradeOverride] = field(default_factory=dict)
+    taken_in: frozenset[int] = frozenset()  # students with an attempt that counts and was a draft taken in at closing
+    late: frozenset[int] = frozenset()  # students with an attempt that counts and was late
+
+    @property
+    def excused(self) -> frozenset[int]:
+        """The ids of the students who are excused."""
+        return frozenset(student_id for student_id, override in self.overrides.items() if override.excused)
+
+    @property
+    def mean(self) -> float | None:
+        """The mean of the scores that count, rounded to 2 decimals; None where there are none."""
+        return round(sum(self.scores.values()) / len(self.scores), 2) if self.scores else None
+
+
+def gradebook_column(
+    activity: Activity,
+    points: Sequence[int],
+    attempts: Iterable[AttemptScore],
+    overrides: Iterable[GradeOverride] = (),
+) -> GradebookColumn:
     """Return the column of an activity: each student's last attempt on each sheet counts, a sheet not tried is worth 0.
 
     `points` are those of each sheet of the activity as it is now. An attempt earns its share of them, score / out_of,
     since a student's own numbers may have led to more or fewer boxes. Scores are rounded to 2 decimals; students
-    without an attempt have none.
+    without an attempt have none. Attempts and overrides of other activities are ignored.
     """
-    last: dict[tuple[int, int], ClassAttempt] = {}
+    last: dict[tuple[int, int], AttemptScore] = {}
     for attempt in sorted(attempts, key=lambda attempt: attempt.id):
-        sheet = _sheet_index(activity, attempt)
+        sheet = _sheet_index(activity, attempt) if attempt.activity_id == activity.id else None
         if sheet is not None:
             last[attempt.student_id, sheet] = attempt
-    scores = dict[int, float]()
-    for (student_id, sheet), attempt in last.items():
-        share = attempt.score / attempt.out_of if attempt.out_of else 0
-        scores[student_id] = scores.get(student_id, 0) + share * points[sheet]
-    rounded = {student_id: round(score, 2) for student_id, score in scores.items()}
-    return GradebookColumn(activity.plan.title, sum(points), rounded)
+    shares = {key: attempt.score / attempt.out_of if attempt.out_of else 0 for key, attempt in last.items()}
+    earned = dict[int, float]()
+    for (student_id, sheet), share in shares.items():
+        earned[student_id] = earned.get(student_id, 0) + share * points[sheet]
+    earned = {student_id: round(score, 2) for student_id, score in earned.items()}
+    given = {override.student_id: override for override in overrides if override.activity_id == activity.id}
+    sheets = tuple(
+        SheetScores(
+            str(item.worksheet["title"]),
+            points[index],
+            {student: round(share * points[index], 2) for (student, sheet), share in shares.items() if sheet == index},
+        )
+        for index, item in enumerate(activity.content.items)
+    )
+    return GradebookColumn(
+        activity.plan.title,
+        sum(points),
+        _with_overrides(earned, given),
+        activity.id,
+        sheets,
+        earned,
+        given,
+        frozenset(student_id for (student_id, _), attempt in last.items() if attempt.taken_in),
+        frozenset(student_id for (student_id, _), attempt in last.items() if attempt.late),
+    )
+
+
+def _with_overrides(earned: Mapping[int, float], overrides: Mapping[int, GradeOverride]) -> dict[int, float]:
+    """Return the scores that count: those of the overrides, else those earned; none for who is excused."""
+    given = {student_id: override.points for student_id, override in overrides.items()}
+    return {student_id: score for student_id, score in {**earned, **given}.items() if score is not None}
+
+
+def gradebook_rows(students: Sequence[Student], columns: Sequence[GradebookColumn]) -> Iterator[Sequence[Cell]]:
+    """Yield a table for a spreadsheet: a header, then for each student the points on each worksheet of each activity.
+
+    After the worksheets of an activity come its points as they count ("excused" where they don't), and the reason for
+    an override. The last columns are the student's total, and the points it is out of: all but those of activities from
+    which they are excused.
+    """
+    header = [_("student"), _("number")]
+    for column in columns:
+        header += [f"{column.title}: {sheet.title} ({sheet.points})" for sheet in column.sheets]
+        header += [f"{column.title} ({column.points})", _("{title}: reason for the change").format(title=column.title)]
+    yield [*_unique_titles(header), _("total"), _("out of")]
+    for student in students:
+        row: list[Cell] = [student.name, student.roster_key]
+        for column in columns:
+            override = column.overrides.get(student.id)
+            row += [sheet.scores.get(student.id) for sheet in column.sheets]
+            row.append(_("excused") if student.id in column.excused else column.scores.get(student.id))
+            row.append(override.reason if override else "")
+        yield [*row, *total_score(student, columns)]
+
+
+def total_score(student: Student, columns: Iterable[GradebookColumn]) -> tuple[float, int]:
+    """Return a student's points over these activities, and how many there are without those they are excused from."""
+    counted = [column for column in columns if student.id not in column.excused]
+    score = sum(column.scores.get(student.id, 0) for column in counted)
+    return round(score, 2), sum(column.points for column in counted)
 
 
 def canvas_csv(students: Sequence[Student], columns: Sequence[GradebookColumn]) -> str:
     """Return a gradebook as Canvas exports and imports it, with the row of possible points below the header.
 
-    Every student has a row, with an empty cell for an activity not tried. Titles are changed where Canvas would take
-    them for columns of its own.
+    Every student has a row, with an empty cell for an activity not tried, and EX where they are excused. Titles are
+    changed where Canvas would take them for columns of its own.
 
     Canvas finds a student by its own ID (unknown here), then by SIS ID, by login and last by name. The number on the
     roster may be SIS ID or login, so it is written in both columns.
@@ -58,7 +150,7 @@ def canvas_csv(students: Sequence[Student], columns: Sequence[GradebookColumn]) 
     rows: list[Sequence[Cell]] = [("Student", "ID", "SIS User ID", "SIS Login ID", "Section", *titles)]
     rows.append(("    Points Possible", "", "", "", "", *(column.points for column in columns)))
     rows += [
-        (s.name, "", s.roster_key, s.roster_key, "", *(column.scores.get(s.id) for column in columns)) for s in students
+        (s.name, "", s.roster_key, s.roster_key, "", *(_canvas_cell(column, s) for column in columns)) for s in students
     ]
     return plain_csv(rows)
 
@@ -66,9 +158,9 @@ def canvas_csv(students: Sequence[Student], columns: Sequence[GradebookColumn]) 
 def moodle_csv(students: Sequence[Student], columns: Sequence[GradebookColumn]) -> str:
     """Return a CSV file of grades in per cent of each column's points, the scale of grade items that Moodle makes.
 
-    The cell of an activity not tried is empty. Students without a number on the roster are left out: Moodle would give
-    their grades to the student in the row above. The key column is the e-mail address where every number is one, else
-    the ID number.
+    The cell of an activity not tried, or from which the student is excused, is empty. Students without a number on the
+    roster are left out: Moodle would give their grades to the student in the row above. The key column is the e-mail
+    address where every number is one, else the ID number.
     """
     numbered = [student for student in students if student.roster_key]
     by_email = bool(numbered) and all("@" in str(student.roster_key) for student in numbered)
@@ -78,13 +170,18 @@ def moodle_csv(students: Sequence[Student], columns: Sequence[GradebookColumn]) 
     return plain_csv(rows)
 
 
+def _canvas_cell(column: GradebookColumn, student: Student) -> Cell:
+    """Return the student's score as Canvas reads it."""
+    return "EX" if student.id in column.excused else column.scores.get(student.id)
+
+
 def _percent(column: GradebookColumn, student: Student) -> float | None:
     """Return the student's score in per cent; None where they did not try, or nothing can be earned."""
     score = column.scores.get(student.id)
     return None if score is None or not column.points else round(100 * score / column.points, 2)
 
 
-def _sheet_index(activity: Activity, attempt: ClassAttempt) -> int | None:
+def _sheet_index(activity: Activity, attempt: AttemptScore) -> int | None:
     """Return which sheet of the activity as it is now, from 0, an attempt counts for.
 
     An attempt of an earlier revision on a sheet that is gone counts for the sheet that has its number now, as if that

@@ -33,6 +33,7 @@ class AuditAction(StrEnum):
     ACTIVITY_OPENED = "activity opened"
     ACTIVITY_CLOSED = "activity closed"
     ATTEMPTS_REGRADED = "regraded"  # detail: how many attempts changed
+    POINTS_CHANGED = "points changed"  # about the student; detail: the points, and the id of the activity
     HANDOUT_CREATED = "handout created"
     PAPER_ANSWERS_ENTERED = "paper answers entered"
     COURSE_ARCHIVED = "course archived"

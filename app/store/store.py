@@ -19,10 +19,10 @@ from .classwork import Answers, Classwork
 from .courses import Courses
 from .database import migration_transaction, open_engine, prepare_tables
 from .exit_tickets import ExitTickets
+from .grades import Grades, Regrades
 from .live import Live
 from .people import People
 from .queries import QueryBase, WriteLock, columns, from_row, hash_secret, utc_now
-from .regrades import Regrades
 from .roster import Roster
 from .sample_data import SampleData
 from .secret_key import SecretKey, read_or_make_secret
@@ -114,6 +114,7 @@ class Store(QueryBase):
         self.exit_tickets = ExitTickets(*shared)
         self.live = Live(*shared)
         self.regrades = Regrades(*shared)
+        self.grades = Grades(*shared)
         self.audit_log = AuditLog(*shared)
         self.sample_data = SampleData(*shared)
 

@@ -94,6 +94,7 @@ TABLE: dict[str, Row] = {
     "POST /courses/{course_id:int}/students/{student_id:int}/free": INSTRUCTOR_DOES,
     "POST /courses/{course_id:int}/staff": INSTRUCTOR_IS_TOLD,
     "POST /courses/{course_id:int}/staff/{teacher_id:int}/remove": INSTRUCTOR_DOES,
+    "GET /courses/{course_id:int}/gradebook": STAFF_SEES,
     "GET /courses/{course_id:int}/exports": INSTRUCTOR_SEES,
     "GET /courses/{course_id:int}/exports/{file_name}": INSTRUCTOR_SEES,
     "POST /courses/{course_id:int}/archive": INSTRUCTOR_DOES,
@@ -121,6 +122,7 @@ TABLE: dict[str, Row] = {
     "POST /activities/{activity_id:int}/present/explain": INSTRUCTOR_DOES,
     "GET /activities/{activity_id:int}/results": STAFF_SEES,
     "GET /activities/{activity_id:int}/results/{student_id:int}": STAFF_SEES,
+    "POST /activities/{activity_id:int}/results/{student_id:int}/points": INSTRUCTOR_IS_TOLD,
     "GET /activities/{activity_id:int}/summary": STAFF_SEES,
     "GET /activities/{activity_id:int}/tickets": STAFF_SEES,
     "POST /activities/{activity_id:int}/tickets/{answer_id}": (401, 401, 401, 403, 404, 404),  # there is no such answer

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, TypeVar
 
 from fastapi import Depends, Request
 from starlette.datastructures import FormData, UploadFile
@@ -11,6 +13,9 @@ from app.names import JOINERS, clean_line
 
 MAX_LINE, MAX_TEXT = 200, 4000  # characters
 MAX_CLAMPED = 999  # a larger number in an address counts as no number
+PAGE_LENGTH = 100  # lines of a long list on one page
+
+Line = TypeVar("Line")  # of a list: anything
 
 
 class FormReader:
@@ -82,3 +87,30 @@ def clamped_number(text: str, highest: int) -> int:
     """
     number = whole_number(text, MAX_CLAMPED)
     return min(max(1 if number is None else number, 1), highest)
+
+
+@dataclass(frozen=True)
+class Pager:
+    """Which page of a long list is shown: the lines `first` to `last` of `total`, counted from 1, and of how many."""
+
+    number: int  # from 1; 0 where the list is empty
+    pages: int
+    total: int
+
+    @property
+    def first(self) -> int:
+        return (self.number - 1) * PAGE_LENGTH + 1 if self.number else 0
+
+    @property
+    def last(self) -> int:
+        return min(self.number * PAGE_LENGTH, self.total)
+
+
+def cut_page(lines: Sequence[Line], page: str) -> tuple[tuple[Line, ...], Pager]:
+    """The lines of one page of PAGE_LENGTH, and which it is: the one nearest to the number that `page` writes.
+
+    Example: cut_page(range(250), "3") gives the lines 200 to 249 and Pager(3, 3, 250).
+    """
+    pages = -(-len(lines) // PAGE_LENGTH)
+    pager = Pager(clamped_number(page, pages), pages, len(lines))
+    return tuple(lines[max(pager.first - 1, 0) : pager.last]), pager

@@ -155,6 +155,16 @@ def staff_student_results(services: ServicesDep, access: StaffActivity, student_
 StaffStudentResults = Annotated[StudentResultsAccess, Depends(staff_student_results)]
 
 
+def editable_student_results(services: ServicesDep, access: StaffStudentResults) -> StudentResultsAccess:
+    """The same for the instructors of the course, to change it; assistants get 403, and 409 if it is archived."""
+    _require_instructor(services, access.at.role)
+    _require_unarchived(services, access.at.course)
+    return access
+
+
+EditableStudentResults = Annotated[StudentResultsAccess, Depends(editable_student_results)]
+
+
 def editable_activity(services: ServicesDep, access: StaffActivity) -> ActivityAccess:
     """An activity for the instructors of its course, to change it; assistants get 403, and 409 if it is archived."""
     _require_instructor(services, access.role)

@@ -13,7 +13,7 @@ from annotated_doc import Doc
 from fastapi import APIRouter, HTTPException, Response
 from fastapi.responses import RedirectResponse, StreamingResponse
 
-from app.classes.student_sheet import blank_counts
+from app.classes.gradebook import course_files
 from app.exchange.course_files import CourseFiles
 from app.exchange.spreadsheet import csv_lines
 from app.names import clean_line
@@ -38,6 +38,7 @@ CSV_FILES: dict[str, Callable[[CourseFiles], Iterable[str]]] = {
     "answers.csv": lambda files: csv_lines(files.answer_rows()),
     "attempts.csv": lambda files: csv_lines(files.attempt_rows()),
     "exit-tickets.csv": lambda files: csv_lines(files.ticket_rows()),
+    "gradebook.csv": lambda files: csv_lines(files.gradebook_rows()),
     "gradebook-canvas.csv": lambda files: (files.canvas_csv(),),
     "gradebook-moodle.csv": lambda files: (files.moodle_csv(),),
 }
@@ -80,9 +81,7 @@ def export_file(services: ServicesDep, access: InstructorCourse, file_name: str)
     if file_name not in CSV_FILES and file_name != ZIP_FILE:
         raise HTTPException(404)
     store, course = services.store, access.course
-    activities = store.activities.of_course(course)[::-1]  # the oldest first
-    points = {activity.id: blank_counts(services.library, store, activity.content) for activity in activities}
-    files = CourseFiles(store, course, activities, points)
+    files = course_files(services.library, store, course)
     store.audit_log.record(access.teacher, AuditAction.COURSE_EXPORTED, course, file_name)
     headers = {
         "Content-Disposition": f'attachment; filename="{_file_prefix(course)}-{file_name}"',

@@ -1,25 +1,33 @@
-"""Every attempt of one student in an activity."""
+"""Every attempt of one student in an activity, and the points that count for it in the gradebook."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from annotated_doc import Doc
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, HTTPException, Response
+from fastapi.responses import RedirectResponse
 
 from app.classes.activity_results import SheetResults, activity_results, misconception_name
+from app.classes.student_sheet import blank_counts
+from app.exchange.gradebook import GradebookColumn, gradebook_column
 from app.grading.item_analysis import RowState
 from app.sheets.wording import Wording
-from app.store import ClassAttempt, OldMarks, Student
+from app.store import Activity, AuditAction, ClassAttempt, OldMarks, Student
 from app.translation import gettext as _
 from app.web.shared import permissions
-from app.web.shared.permissions import StaffStudentResults
-from app.web.shared.services import ServicesDep
+from app.web.shared.forms import FormDep
+from app.web.shared.permissions import EditableStudentResults, StaffStudentResults
+from app.web.shared.services import Services, ServicesDep
 from app.web.shared.templating import local_time, render
+from app.web.shared.urls import url_for
 
 router = APIRouter(include_in_schema=False)
+
+MAX_REASON = 300  # characters
 
 
 @dataclass(frozen=True)
@@ -49,14 +57,72 @@ class StudentResultsPage:
     access: Annotated[permissions.ActivityAccess, Doc("The activity, its course, and the teacher's role in it.")]
     student: Annotated[Student, Doc("The student.")]
     histories: Annotated[tuple[SheetHistory, ...], Doc("The sheets that they have attempted.")]
+    column: Annotated[GradebookColumn | None, Doc("The activity in the gradebook; None where it has no points.")]
+    typed: Annotated[str, Doc("Points as typed, to be corrected.")] = ""
+    reason: Annotated[str, Doc("The reason as typed.")] = ""
+    problem: Annotated[str, Doc("The sentence about what cannot be used, empty where there is none.")] = ""
 
 
 @router.get("/activities/{activity_id:int}/results/{student_id:int}")
 def show_student_results(services: ServicesDep, access: StaffStudentResults) -> Response:
-    """Every attempt of this student, sheet by sheet, also on sheets of earlier revisions.
+    """Every attempt of this student, sheet by sheet, also on sheets of earlier revisions, and their points.
 
     Sheets without an attempt of theirs are left out.
     """
+    return render("teacher/student_results.html", _student_results_page(services, access))
+
+
+@router.post("/activities/{activity_id:int}/results/{student_id:int}/points")
+def change_points(services: ServicesDep, access: EditableStudentResults, form: FormDep) -> Response:
+    """Give the student other points in this activity, excuse them, or let the attempts count again; logged.
+
+    The form's `action` is "change", "excuse" or "undo". 422 with the form as typed for a change without points that can
+    be read, or any without a reason; 404 for an activity that has no column in the gradebook.
+    """
+    store, activity, student = services.store, access.at.activity, access.student
+    if not _is_graded(activity):
+        raise HTTPException(404)
+    action, typed, reason = form.raw("action"), form.single_line("points"), form.single_line("reason", MAX_REASON)
+    if action == "undo":
+        if store.grades.remove_override(activity.id, student.id):
+            store.audit_log.record(
+                access.at.teacher, AuditAction.POINTS_CHANGED, student, f"none, activity {activity.id}"
+            )
+        return _back_to_points(access)
+    points = _read_points(typed) if action == "change" else None
+    if not reason or (action == "change" and points is None):
+        problem = _("Say why in a few words.") if not reason else _("Type the points as a number from 0 to 9999.")
+        page = replace(_student_results_page(services, access), typed=typed, reason=reason, problem=problem)
+        return render("teacher/student_results.html", page, 422)
+    store.grades.override(activity.id, student.id, points, reason, access.at.teacher)
+    _log_change(services, access, "excused" if points is None else f"{points:g}")
+    return _back_to_points(access)
+
+
+def _log_change(services: Services, access: permissions.StudentResultsAccess, points: str) -> None:
+    """Record in the audit log what a student's points in an activity were changed to."""
+    detail = f"{points}, activity {access.at.activity.id}"
+    services.store.audit_log.record(access.at.teacher, AuditAction.POINTS_CHANGED, access.student, detail)
+
+
+def _back_to_points(access: permissions.StudentResultsAccess) -> Response:
+    """A redirect to the part of the page that was just changed."""
+    address = url_for("show_student_results", activity_id=access.at.activity.id, student_id=access.student.id)
+    return RedirectResponse(f"{address}#points", 303)
+
+
+def _read_points(typed: str) -> float | None:
+    """Points as typed, with a point or a comma: 12.5; None for what is no number from 0 to 9999."""
+    return float(typed.replace(",", ".")) if re.fullmatch(r"[0-9]{1,4}([.,][0-9]{1,2})?", typed) else None
+
+
+def _is_graded(activity: Activity) -> bool:
+    """Whether the activity has a column in the gradebook."""
+    return activity.state != "draft" and bool(activity.content.items)
+
+
+def _student_results_page(services: Services, access: permissions.StudentResultsAccess) -> StudentResultsPage:
+    """The page of a student in an activity as it is now."""
     store, activity, student = services.store, access.at.activity, access.student
     wording, time_zone = services.library.wording, access.at.course.time_zone
     old_marks = store.regrades.old_marks(activity.id, student.id)
@@ -71,7 +137,12 @@ def show_student_results(services: ServicesDep, access: StaffStudentResults) -> 
         for sheet in activity_results(services.library, store, activity)
         if student.id in sheet.attempts
     )
-    return render("teacher/student_results.html", StudentResultsPage(access.at, student, histories))
+    column = None
+    if _is_graded(activity):
+        points = blank_counts(services.library, store, activity.content)
+        course = access.at.course
+        column = gradebook_column(activity, points, store.grades.scores(course), store.grades.overrides(course))
+    return StudentResultsPage(access.at, student, histories, column)
 
 
 def _attempt_column(

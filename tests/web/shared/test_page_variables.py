@@ -40,6 +40,7 @@ from app.web.teacher.course_page import CoursePage
 from app.web.teacher.enter_paper_page import EnterPaperPage
 from app.web.teacher.exit_tickets_page import ExitTicketsPage
 from app.web.teacher.export_page import ExportPage
+from app.web.teacher.gradebook_page import GradebookPage
 from app.web.teacher.live_page import LivePage
 from app.web.teacher.present_page import PresentPage
 from app.web.teacher.print_class_page import PrintClassPage
@@ -86,6 +87,7 @@ PAGES: dict[str, type[Any]] = {
     "student/_class_sheet_form.html": ClassSheetPage,
     "student/exit_ticket.html": TicketPage,
     "teacher/export.html": ExportPage,
+    "teacher/gradebook.html": GradebookPage,
     "teacher/live.html": LivePage,
     "teacher/_live.html": LivePage,
     "teacher/present.html": PresentPage,

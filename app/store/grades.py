@@ -1,4 +1,4 @@
-"""Regrades: new marks for attempts after a worksheet or a policy was corrected. The old marks are kept."""
+"""Points, and what changes them later: regrades, which keep the old marks, and overrides in the gradebook."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from typing import Any
 import sqlalchemy as sa
 
 from .classwork import Graded
-from .queries import QueryBase, insert_row, utc_now
-from .tables import class_attempts, old_marks, regrades, teachers
+from .courses import Course
+from .people import Teacher
+from .queries import QueryBase, columns, from_row, insert_row, utc_now
+from .tables import activities, class_attempts, grade_overrides, old_marks, regrades, teachers
 
 _MARK_COLUMNS = ("marks", "misconceptions", "score", "out_of", "marked_by")
 
@@ -105,3 +107,75 @@ class Regrades(QueryBase):
             old = OldMarks(row.at, Graded(row.marks, tuple(row.misconceptions), row.score, row.out_of))
             earlier[row.attempt_id] = (*earlier.get(row.attempt_id, ()), old)
         return earlier
+
+
+@dataclass(frozen=True)
+class AttemptScore:
+    """What a gradebook needs of an attempt: where it belongs, its score, and whether it came in after closing."""
+
+    id: int
+    activity_id: int
+    student_id: int
+    revision: int
+    sheet_number: int
+    sheet_key: str
+    score: float
+    out_of: int
+    taken_in: bool
+    late: bool
+
+
+@dataclass(frozen=True)
+class GradeOverride:
+    """Points that a teacher gave a student in an activity, in place of those of the attempts.
+
+    `points` is None where the student is excused. `by` is the teacher's name, empty if the account is gone.
+    """
+
+    activity_id: int
+    student_id: int
+    points: float | None
+    excused: bool
+    reason: str
+    by: str
+    at: datetime
+
+
+class Grades(QueryBase):
+    """Queries on the points of a course."""
+
+    def scores(self, course: Course) -> tuple[AttemptScore, ...]:
+        """The score of every attempt of every student in a course, oldest first, in one statement."""
+        query = (
+            sa.select(*columns(class_attempts, AttemptScore))
+            .join(activities, activities.c.id == class_attempts.c.activity_id)
+            .where(activities.c.course_id == course.id)
+            .order_by(class_attempts.c.id)
+        )
+        return tuple(from_row(AttemptScore, row) for row in self._fetch_all(query))
+
+    def overrides(self, course: Course) -> tuple[GradeOverride, ...]:
+        """Every override in a course, by activity and student."""
+        table = grade_overrides.c
+        query = (
+            sa.select(table.activity_id, table.student_id, table.points, table.excused, table.reason,
+                      sa.func.coalesce(teachers.c.name, "").label("by"), table.at)
+            .join(activities, activities.c.id == table.activity_id)
+            .join(teachers, teachers.c.id == table.teacher_id, isouter=True)
+            .where(activities.c.course_id == course.id)
+            .order_by(table.activity_id, table.student_id)
+        )  # fmt: skip
+        return tuple(from_row(GradeOverride, row) for row in self._fetch_all(query))
+
+    def override(self, activity_id: int, student_id: int, points: float | None, reason: str, teacher: Teacher) -> None:
+        """Give a student these points in an activity, or excuse them (None), in place of any earlier override."""
+        values = {"points": points, "excused": points is None, "reason": reason, "teacher_id": teacher.id,
+                  "at": utc_now()}  # fmt: skip
+        insert = self._insert_into(grade_overrides).values(activity_id=activity_id, student_id=student_id, **values)
+        key = [grade_overrides.c.activity_id, grade_overrides.c.student_id]
+        self._execute(insert.on_conflict_do_update(index_elements=key, set_=values))
+
+    def remove_override(self, activity_id: int, student_id: int) -> bool:
+        """Let the attempts count again; False if there was no override."""
+        this = (grade_overrides.c.activity_id == activity_id, grade_overrides.c.student_id == student_id)
+        return bool(self._execute(sa.delete(grade_overrides).where(*this)))
