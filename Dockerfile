@@ -1,11 +1,18 @@
 # The app with its embedded database (compose.yaml has PostgreSQL and TLS): docker build -t attention-shapes . && docker run -p 8000:8000 -v shapes:/data attention-shapes
 FROM python:3.13-slim
-ENV PYTHONUNBUFFERED=1 PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 \
+ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 \
     ATTENTION_SHAPES_HOST=0.0.0.0 ATTENTION_SHAPES_PORT=8000 ATTENTION_SHAPES_DATA_DIR=/data
 WORKDIR /srv
-COPY pyproject.toml constraints.txt README.md ./
+COPY requirements.lock requirements-torch.lock ./
+# PyPI's torch brings CUDA, gigabytes of it: --build-arg TORCH_INDEX=https://download.pytorch.org/whl/cpu leaves it out.
+ARG TORCH_INDEX=
+RUN pip install --require-hashes --no-deps -r requirements.lock && \
+    if [ -n "$TORCH_INDEX" ]; then pip install --no-deps --index-url "$TORCH_INDEX" "$(grep -o '^torch==[0-9.]*' requirements-torch.lock)"; \
+    else pip install --require-hashes --no-deps -r requirements-torch.lock; fi
+COPY pyproject.toml README.md ./
 COPY app app
-RUN pip install -c constraints.txt -e . && useradd --system --create-home shapes && mkdir /data && chown shapes /data
+RUN pip install --no-deps --no-build-isolation -e . && python -m compileall -q app && \
+    useradd --system --create-home shapes && mkdir --mode 700 /data && chown shapes /data
 COPY templates templates
 COPY static static
 COPY worksheets worksheets

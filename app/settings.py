@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from ipaddress import ip_network
 from pathlib import Path
 
 from pydantic import Field, ValidationInfo, field_validator
@@ -34,8 +35,8 @@ class Settings(BaseSettings):
     proxies: str = Field(
         "127.0.0.1,::1",
         description=_(
-            "Trusted proxies, as addresses or networks separated by commas: their headers say whether TLS was "
-            "used and who the client is. * trusts everyone; use it only where nothing but the proxy can reach the app."
+            "Trusted proxies, as addresses or networks separated by commas: their headers say whether TLS was used and "
+            "who the client is. Each must set X-Forwarded-For, not pass on what the client sent."
         ),
     )
     data_dir: Path = Field(PROJECT / "data", description=_("Folder for everything the app stores; created if missing."))
@@ -71,6 +72,18 @@ class Settings(BaseSettings):
         ),
     )
     smtp_from: str = Field("", validate_default=True, description=_("Sender of that mail, such as shapes@example.org."))
+
+    @field_validator("proxies")
+    @classmethod
+    def _check_proxies(cls, proxies: str) -> str:
+        """Accept addresses and networks, separated by commas; * would let every client say who it is."""
+        for proxy in proxies.split(","):
+            try:
+                ip_network(proxy.strip(), strict=False)
+            except ValueError:
+                problem = _("must be addresses or networks such as 127.0.0.1,10.0.0.0/24, not “{proxy}”")
+                raise ValueError(problem.format(proxy=proxy.strip()[:40])) from None
+        return proxies
 
     @field_validator("smtp")
     @classmethod

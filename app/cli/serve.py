@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import os
+import signal
 import socket
 import textwrap
+import threading
+import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from app.settings import Settings
@@ -45,11 +50,8 @@ def _serve(_parsed: argparse.Namespace) -> None:
     from app.main import create_app  # not at the top of the file, so that `serve --help` starts without it
 
     settings = read_settings()
-    try:
-        listening = socket.create_server((settings.host, settings.port))
-    except OSError as error:
-        problem = _("Cannot serve at {host}:{port}: {reason}.")
-        raise InputError(problem.format(host=settings.host, port=settings.port, reason=error.strerror)) from None
+    _raise_file_limit()
+    listening = _listen(settings.host, settings.port)
     try:
         with report_database_errors(settings):
             keep_private(settings)
@@ -58,8 +60,37 @@ def _serve(_parsed: argparse.Namespace) -> None:
     except InputError:
         listening.close()
         raise
-    _greet(settings, app.state.services.store, *listening.getsockname()[:2])
+    host, port = listening.getsockname()[:2]
+    _greet(settings, app.state.services.store, _shown_host(host), port)
     _serve_at(listening, app, settings)
+
+
+def _raise_file_limit() -> None:
+    """Let this process open as many files as the system allows it, rather than 1,024: each connection takes one."""
+    with suppress(ImportError, OSError, ValueError):  # there is no such limit on Windows
+        import resource
+
+        _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """Return a socket bound to the address; "::" listens on IPv4 too. Raises InputError where it cannot be bound."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    both = host == "::" and socket.has_dualstack_ipv6()
+    try:
+        return socket.create_server((host, port), family=family, dualstack_ipv6=both)
+    except OSError as error:
+        problem = _("Cannot serve at {host}:{port}: {reason}.")
+        reason = error.strerror or str(error)
+        raise InputError(problem.format(host=host, port=port, reason=reason)) from None
+
+
+def _shown_host(host: str) -> str:
+    """Return a host as it stands in a URL; addresses that mean every interface become localhost."""
+    if host in ("0.0.0.0", "::"):  # noqa: S104 - compared, not bound
+        return "localhost"
+    return f"[{host}]" if ":" in host else host
 
 
 def _greet(settings: Settings, store: Store, host: str, port: int) -> None:
@@ -93,7 +124,7 @@ def _serve_at(listening: socket.socket, app: FastAPI, settings: Settings) -> Non
 
     several = settings.workers > 1
     config = uvicorn.Config(
-        "app.main:create_app" if several else app,
+        "app.cli.serve:create_worker_app" if several else app,
         factory=several,
         workers=settings.workers,
         log_level="warning",
@@ -107,3 +138,20 @@ def _serve_at(listening: socket.socket, app: FastAPI, settings: Settings) -> Non
         Multiprocess(config, [listening]).run()
     else:
         uvicorn.Server(config).run(sockets=[listening])
+
+
+def create_worker_app() -> FastAPI:
+    """Make the app of one of several worker processes, which ends soon after the process that started it has ended.
+
+    Otherwise workers whose parent was killed would keep the port.
+    """
+    from app.main import create_app
+
+    def end_with(parent: int) -> None:
+        """Wait until this process has another parent, then end it as Ctrl-C does."""
+        while os.getppid() == parent:
+            time.sleep(1)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=end_with, args=(os.getppid(),), daemon=True).start()
+    return create_app()

@@ -27,7 +27,7 @@ class _TooLargeError(Exception):
 
 
 class Guard:
-    """ASGI middleware: 403 for forms of other sites, 413 for bodies over MAX_BODY, HEADERS on every response."""
+    """ASGI middleware: HEAD as GET, 403 for forms of other sites, 413 over MAX_BODY, HEADERS on every response."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -37,7 +37,9 @@ class Guard:
             await self.app(scope, receive, send)
             return
         send = _with_headers(send)
-        if scope["method"] not in ("GET", "HEAD", "OPTIONS") and _is_cross_site(Headers(scope=scope)):
+        if scope["method"] == "HEAD":  # as GET; the server leaves the body out
+            scope = {**scope, "method": "GET"}
+        if scope["method"] not in ("GET", "OPTIONS") and _is_cross_site(Headers(scope=scope)):
             sentence = _("This form was sent from another site: open the page here and try again.")
             await _refusal_response(scope, sentence, 403)(scope, receive, send)
             return
@@ -85,12 +87,13 @@ def _refusal_response(scope: Scope, sentence: str, status: int) -> Response:
 
 
 def _is_cross_site(headers: Headers) -> bool:
-    """Whether a browser says, by Sec-Fetch-Site or Origin, that another site sent this; a sister subdomain is another.
+    """Whether a browser says that another site sent this; a sister subdomain is another.
 
+    Sec-Fetch-Site decides where it is there: a proxy may change Host, but not this. Otherwise Origin must be this host.
     False without either header, because only browsers send them.
     """
-    if headers.get("sec-fetch-site") in ("cross-site", "same-site"):
-        return True
+    if site := headers.get("sec-fetch-site"):
+        return site not in ("same-origin", "none")
     origin = headers.get("origin")
     return origin is not None and urlsplit(origin).netloc != headers.get("host")
 

@@ -6,10 +6,15 @@ import http.client
 import logging
 import os
 import re
+import resource
 import shlex
+import shutil
+import socket
 import subprocess
 import sys
+import time
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
@@ -17,11 +22,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+import httpx
 import psutil
 import pytest
 import sqlalchemy as sa
 import yaml
 from fastapi import FastAPI
+from pydantic import ValidationError
 
 from app.settings import PROJECT, Settings
 from app.store import AuditAction, PracticeAttempt, Store
@@ -36,6 +43,7 @@ from app.store.tables import (
     visitors,
 )
 from app.store.upkeep.housekeeping import delete_expired
+from app.web.shared import errors
 from tests.helpers.school import School
 
 PROXIED = {"Host": "shapes.example.org", "X-Forwarded-Proto": "https", "X-Forwarded-For": "198.51.100.7"}
@@ -104,6 +112,117 @@ def test_without_a_known_proxy_nobody_says_who_they_are(tmp_path: Path) -> None:
         assert "secure" not in re.split("; *", cookie.lower())
 
 
+# Proxies
+
+NGINX = """
+daemon off; pid {folder}/nginx.pid; error_log stderr;
+events {{}}
+http {{
+  access_log off;
+  client_body_temp_path {folder}/a; proxy_temp_path {folder}/b; fastcgi_temp_path {folder}/c;
+  uwsgi_temp_path {folder}/d; scgi_temp_path {folder}/e;
+  server {{
+    listen 127.0.0.1:{port};
+    location / {{
+      proxy_pass http://127.0.0.1:{app};
+      proxy_set_header Host $host:$server_port;
+      proxy_set_header X-Forwarded-Proto $scheme;
+      proxy_set_header X-Forwarded-For $remote_addr;
+    }}
+  }}
+}}
+"""
+CADDY = """
+{{
+  admin off
+  auto_https off
+}}
+http://127.0.0.1:{port} {{
+  reverse_proxy 127.0.0.1:{app}
+}}
+"""
+PROXIES = {
+    "nginx": (NGINX, ["nginx", "-p", "{folder}", "-c", "{folder}/config", "-e", "stderr"]),
+    "caddy": (CADDY, ["caddy", "run", "--adapter", "caddyfile", "--config", "{folder}/config"]),
+}
+
+
+@contextmanager
+def proxy(kind: str, folder: Path, app: int) -> Iterator[int]:
+    """A real nginx or Caddy in front of the app, set up as the README says; its port."""
+    config, command = PROXIES[kind]
+    if not shutil.which(command[0]):
+        pytest.skip(f"{kind} is not installed here; .ci/run installs it")
+    with closing(socket.create_server(("127.0.0.1", 0))) as free:
+        port = free.getsockname()[1]
+    folder.mkdir()
+    (folder / "config").write_text(config.format(folder=folder, port=port, app=app))
+    environment = {**os.environ, "XDG_DATA_HOME": str(folder), "XDG_CONFIG_HOME": str(folder)}
+    filled_in = [part.format(folder=folder) for part in command]
+    with subprocess.Popen(filled_in, env=environment, stderr=subprocess.DEVNULL) as process:
+        try:
+            until = time.monotonic() + 20
+            while True:
+                try:
+                    socket.create_connection(("127.0.0.1", port), timeout=1).close()
+                    break
+                except OSError:
+                    assert time.monotonic() < until, f"{kind} does not listen"
+                    time.sleep(0.1)
+            yield port
+        finally:
+            process.terminate()
+            process.wait(20)
+
+
+@pytest.mark.parametrize("kind", PROXIES)
+def test_behind_a_proxy_nobody_chooses_who_they_are(tmp_path: Path, kind: str) -> None:
+    """Wrong guesses with ever new senders in X-Forwarded-For are one client's, and are slowed down."""
+    with serving(tmp_path / "data") as (app, _, _), proxy(kind, tmp_path / kind, app) as port:
+        statuses = Counter[int]()
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}") as client:
+            for number in range(400):
+                invented = {
+                    "X-Forwarded-For": f"198.51.{number // 250}.{number % 250}",
+                    "Sec-Fetch-Site": "same-origin",
+                }
+                statuses[client.post("/resume", data={"code": "AAAAA-AAAAA"}, headers=invented).status_code] += 1
+                if statuses[429]:
+                    break
+    assert statuses[429], statuses
+
+
+def test_a_proxy_is_named_and_not_everybody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Addresses and networks; * would let every client say who it is, and is refused with what to write instead."""
+    assert Settings(proxies="127.0.0.1, 10.0.0.0/8,::1").proxies
+    for wrong in ("*", "caddy", ""):
+        with pytest.raises(ValidationError, match="networks"):
+            Settings(proxies=wrong)
+
+
+def test_workers_end_when_the_process_that_started_them_is_killed(tmp_path: Path) -> None:
+    """Nobody is left who keeps the port, so that the app can be started again there."""
+    with serving(tmp_path, workers="2") as (port, _, process):
+        workers = list[psutil.Process]()
+        while len(workers) < 2:
+            workers = [child for child in process.children() if "spawn_main" in " ".join(child.cmdline())]
+        assert ask(port, "/healthz").status == 200
+        process.kill()
+        assert psutil.wait_procs(workers, timeout=15)[1] == []
+        socket.create_server(("127.0.0.1", port)).close()
+
+
+def test_the_limit_of_files_is_raised_to_what_the_system_allows(tmp_path: Path) -> None:
+    """A thousand connections that send nothing take a thousand files, and are then not all there are."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(512, limits[1]), limits[1]))
+    try:
+        with serving(tmp_path) as (_, _, process):
+            assert process.rlimit(psutil.RLIMIT_NOFILE) == (limits[1], limits[1])
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
 # compose.yaml
 
 
@@ -115,6 +234,7 @@ def compose() -> Any:
 def test_compose_sets_what_there_is_to_set(compose: Any) -> None:
     """Each variable of the app is that of a setting and is taken by it, once the ${…} have values."""
     values = {"SHAPES_DOMAIN": "shapes.example.org", "POSTGRES_PASSWORD": "secret", "SHAPES_WORKERS": "3",
+              "SHAPES_NETWORK": "172.31.250.0/24",
               "SHAPES_SMTP": "smtps://mail.example.org", "SHAPES_SMTP_FROM": "shapes@example.org"}  # fmt: skip
     given = {
         name: re.sub(r"\$\{(\w+)[^}]*\}", lambda found: values[found[1]], str(text))
@@ -134,7 +254,10 @@ def test_compose_has_no_secret_and_no_start_without_one() -> None:
     text = (PROJECT / "compose.yaml").read_text(encoding="utf-8")
     asked = dict(re.findall(r"\$\{(\w+):([?-])", text))
     mail = {"SHAPES_SMTP": "-", "SHAPES_SMTP_FROM": "-"}
-    assert asked == {"SHAPES_DOMAIN": "?", "POSTGRES_PASSWORD": "?", "SHAPES_WORKERS": "-", **mail}
+    assert asked == {
+        "SHAPES_DOMAIN": "?", "POSTGRES_PASSWORD": "?", "SHAPES_WORKERS": "-", "SHAPES_MEMORY": "-",
+        "SHAPES_NETWORK": "-", **mail,
+    }  # fmt: skip
     assert all(not default for default in re.findall(r"\$\{SHAPES_SMTP\w*:-([^}]*)\}", text))
     readme = (PROJECT / "README.md").read_text(encoding="utf-8")
     assert all(name in readme for name in asked)
@@ -149,12 +272,40 @@ def test_the_parts_of_compose_find_each_other(compose: Any) -> None:
     for service in services.values():
         for other in service.get("depends_on", {}):
             assert "healthcheck" in services[other] or ("build" in services[other] and "HEALTHCHECK" in dockerfile)
-    assert set(compose["services"]["app"]) & {"ports", "network_mode"} == set()  # or PROXIES could not be *
+    assert set(compose["services"]["app"]) & {"ports", "network_mode"} == set()  # or others could reach it past Caddy
+    assert compose["networks"]["default"]["ipam"]["config"][0]["subnet"] in str(services["app"]["environment"])
     target = re.search(r"reverse_proxy (\w+):(\d+)", (PROJECT / "Caddyfile").read_text(encoding="utf-8"))
     assert target
     assert target[1] in services
     assert f"EXPOSE {target[2]}" in dockerfile
     assert "{$SHAPES_DOMAIN}" in (PROJECT / "Caddyfile").read_text(encoding="utf-8")
+
+
+def test_no_part_of_compose_may_take_the_machine(compose: Any) -> None:
+    """Each has a limit of memory and gains no rights; what faces people has no others and writes only where it must."""
+    for service in compose["services"].values():
+        assert "mem_limit" in service
+        assert "no-new-privileges:true" in service["security_opt"]
+    for name in ("app", "caddy"):
+        assert (compose["services"][name]["read_only"], compose["services"][name]["cap_drop"]) == (True, ["ALL"])
+
+
+def test_every_package_of_the_image_is_pinned_with_its_hashes() -> None:
+    """In the versions that the tests run with; nothing that the app needs is missing."""
+    lock = "".join((PROJECT / name).read_text("utf-8") for name in ("requirements.lock", "requirements-torch.lock"))
+    packages = re.findall(
+        r"^([\w.-]+(?:\[\w,]+)?)==(\S+)((?:.*\\\n)?(?: +--hash=sha256:[0-9a-f]{64}(?: \\)?\n)+)", lock, re.MULTILINE
+    )
+    locked = {name.lower().replace("_", "-"): version for name, version, _ in packages}
+    assert len(locked) == len(re.findall(r"^[a-z]", lock, re.MULTILINE)) > 60
+    constraints = (PROJECT / "constraints.txt").read_text("utf-8")
+    pinned = {n.lower().replace("_", "-"): v for n, v in re.findall(r"^([\w.-]+)==(\S+)", constraints, re.MULTILINE)}
+    assert {
+        name: (version, pinned[name]) for name, version in locked.items() if pinned.get(name, version) != version
+    } == {}
+    project = tomllib.loads((PROJECT / "pyproject.toml").read_text("utf-8"))["project"]
+    needed = {re.split(r"[\[<>=]", line)[0].lower().replace("_", "-") for line in project["dependencies"]}
+    assert needed <= set(locked)
 
 
 def test_the_image_has_what_it_starts() -> None:
@@ -217,6 +368,7 @@ def test_no_line_of_a_log_has_a_name_or_an_answer(
     app_on_each_database: FastAPI, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Also where the database fails in the middle of keeping them, and where the code does."""
+    errors._last_logged.clear()
     school = School(app_on_each_database)
     ada = school.teacher("ada@example.org")
     course = school.course("Transformers", ada)

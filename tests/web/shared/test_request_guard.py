@@ -47,8 +47,15 @@ def test_a_form_from_another_site_is_refused(client: TestClient, headers: dict[s
 
 def test_a_form_of_this_site_is_taken(client: TestClient) -> None:
     """Same origin, as browsers say it, and programs that say nothing."""
-    for headers in ({"Origin": "http://testserver", "Sec-Fetch-Site": "same-origin"}, {}):
+    own = {"Origin": "http://testserver", "Sec-Fetch-Site": "same-origin"}
+    for headers in (own, {**own, "Host": "app:8000"}, {"Origin": "http://testserver"}, {}):  # some proxies change Host
         assert client.post("/sheet/check", data=filled(), headers=headers).status_code == 200
+
+
+def test_a_page_can_be_asked_for_without_its_body(client: TestClient) -> None:
+    """HEAD, as monitors and link checkers send it, is answered as GET is."""
+    assert client.head("/").status_code == 200
+    assert client.head("/nope").status_code == 404
 
 
 def test_half_a_form_is_no_fault_of_ours(client: TestClient) -> None:
