@@ -1,13 +1,14 @@
-"""The list of an activity's sheets that stands above each of them, with how far the student is."""
+"""The sheets of an activity with how far a student is, as they stand above each sheet, and what to do next."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from app.classes.student_sheet import worksheet_titles
 from app.store import SheetProgress, Store
+from app.translation import gettext as _
 from app.web.shared.permissions import StudentAccess
 from app.web.shared.urls import url_for
 
@@ -40,6 +41,28 @@ def activity_steps(access: StudentAccess, progress: Mapping[str, SheetProgress],
         )
         for number, (item, title) in enumerate(sheets, start=1)
     )
+
+
+@dataclass(frozen=True)
+class NextStep:
+    """Where a student goes on: a link and its label."""
+
+    link: str
+    label: str
+
+
+def next_step(access: StudentAccess, steps: Sequence[Step], ticket_in: bool, current: int = 0) -> NextStep:
+    """The first sheet after the current one that is not handed in, then those before it, then the exit ticket.
+
+    The page of all their work, where none of these is left to do. `current` is a number as for `activity_steps`.
+    """
+    others = (*steps[current:], *steps[: max(current - 1, 0)])
+    if left := next((step for step in others if step.state != "handed-in"), None):
+        return NextStep(left.link, _("Next: {title}").format(title=left.title))
+    if access.activity.content.ticket and not ticket_in:
+        link = url_for("show_exit_ticket", activity_id=access.activity.id)
+        return NextStep(link, _("Next: exit ticket"))
+    return NextStep(url_for("show_my_work"), _("Your work"))
 
 
 def student_progress(store: Store, access: StudentAccess) -> Mapping[str, SheetProgress]:

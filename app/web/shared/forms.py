@@ -49,6 +49,10 @@ class FormReader:
         """Every value of a field that may be sent more than once, such as a list of ticked boxes."""
         return tuple(value for value in self._form.getlist(name) if isinstance(value, str))
 
+    def names(self, prefix: str) -> tuple[str, ...]:
+        """The names of the fields that begin with a prefix, in the order they were sent."""
+        return tuple(dict.fromkeys(name for name in self._form if name.startswith(prefix)))
+
 
 async def read_form(request: Request) -> FormReader:
     """The form of a request, with the content of the first file in it."""

@@ -9,8 +9,9 @@ from annotated_doc import Doc
 from fastapi import APIRouter, Response
 from fastapi.responses import RedirectResponse
 
+from app.classes.promises import rules_in_words
 from app.store import Phase
-from app.web.shared.activity_steps import Step, activity_steps, student_progress
+from app.web.shared.activity_steps import NextStep, Step, activity_steps, next_step, student_progress
 from app.web.shared.permissions import StudentAccess, StudentAccessDep
 from app.web.shared.services import StoreDep
 from app.web.shared.templating import local_time, render
@@ -28,6 +29,8 @@ class OverviewPage:
     steps: Annotated[tuple[Step, ...], Doc("Its sheets, each with how far the student is.")]
     ticket_in: Annotated[bool, Doc("Whether the student has handed in the exit ticket.")]
     opens: Annotated[str, Doc("When it opens, in the course's time zone; empty if it has no opening time.")]
+    rules: Annotated[tuple[str, ...], Doc("The rules for handing in a sheet, a sentence each.")]
+    next: Annotated[NextStep, Doc("What to do next.")]
 
 
 @router.get("/class/{activity_id:int}")
@@ -45,4 +48,6 @@ def show_class_activity(store: StoreDep, access: StudentAccessDep) -> Response:
     opens = activity.plan.opens_at
     shown = local_time(opens, access.course.time_zone) if opens else ""
     steps = activity_steps(access, student_progress(store, access))
-    return render("student/activity.html", OverviewPage(access, phase, steps, ticket_in, shown))
+    rules = rules_in_words(activity) if steps else ()
+    onward = next_step(access, steps, ticket_in)
+    return render("student/activity.html", OverviewPage(access, phase, steps, ticket_in, shown, rules, onward))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import Annotated, Literal
 
 from annotated_doc import Doc
 from fastapi import APIRouter, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
 
 from app.classes.activity_results import report_as_stored
+from app.classes.promises import rules_in_words, sheet_promise
 from app.classes.student_sheet import stored_marks
 from app.figures.figures import Figure
 from app.figures.scale import ScaleName
@@ -18,13 +19,16 @@ from app.grading.grade import Report, grade, without_help
 from app.grading.hints import Hint, HintLevel, next_hint_level, write_hint
 from app.sheets.variant import Variant
 from app.store import ClassAttempt, NoAttemptsLeftError, Store
-from app.web.shared.activity_steps import Step, activity_steps, student_progress
+from app.store.activities import Feedback
+from app.translation import gettext as _
+from app.translation import ngettext
+from app.web.shared.activity_steps import NextStep, Step, activity_steps, next_step, student_progress
 from app.web.shared.forms import FormDep
 from app.web.shared.permissions import StudentAccess, require_student
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.sheet_form import read_hint_level
 from app.web.shared.sheet_view import FiguresFragment, RowView, draw_typed, hint_letters, row_views, run_button
-from app.web.shared.templating import render, render_page_or_fragment
+from app.web.shared.templating import is_htmx, render, render_page_or_fragment
 from app.web.shared.urls import url_for
 from app.web.student.sheet_request import (
     ClassSheetRequest,
@@ -34,11 +38,14 @@ from app.web.student.sheet_request import (
     marks_visible,
     may_run,
     posted_class_sheet,
+    promised_otherwise,
     request_id,
     require_open,
 )
 
 router = APIRouter(include_in_schema=False)
+
+Primary = Literal["check", "hand-in", "anyway", "next", ""]  # "anyway": hand in with empty boxes, after being asked
 
 
 @dataclass(frozen=True)
@@ -46,6 +53,7 @@ class ClassSheetPage:
     """Everything that templates/student/class_sheet.html and its partials show."""
 
     access: Annotated[StudentAccess, Doc("The activity, its course and the student.")]
+    writable: Annotated[bool, Doc("Whether the activity takes anything in from this page.")]
     steps: Annotated[tuple[Step, ...], Doc("The sheets of the activity.")]
     ticket_in: Annotated[bool, Doc("Whether the exit ticket is in.")]
     number: Annotated[int, Doc("Which sheet of the activity this is, counted from 1.")]
@@ -66,6 +74,9 @@ class ClassSheetPage:
     form_id: Annotated[str, Doc("An id of this form, by which a request that is sent again is known.")]
     saved_version: Annotated[int, Doc("The browser's clock at the newest save the server has, 0 before one.")]
     run_button: Annotated[str, Doc("What the button that runs the head says; nothing where it may not be run yet.")]
+    promise: Annotated[str, Doc("The rules that this page tells, as its form sends them back.")]
+    next: Annotated[NextStep, Doc("Where to go on after handing in.")]
+    primary: Annotated[Primary, Doc("Which of the buttons is the one to press now.")]
 
 
 @router.get("/class/{activity_id:int}/{number:int}")
@@ -100,11 +111,13 @@ def save_class_sheet(request: Request, services: ServicesDep, form: FormDep, act
 def check_class_sheet(request: Request, services: ServicesDep, asked: PostedClassSheet, form: FormDep) -> Response:
     """Mark the sheet and store an attempt; what holds no readable answer is only saved, and costs no attempt.
 
-    With no attempt left, nothing is stored and the page says so. 409 unless the activity is open and its feedback is
-    immediate.
+    With no attempt left, nothing is stored and the page says so. If the rules have changed since the page was made, it
+    comes back with the new ones. 409 unless the activity is open and its feedback is immediate.
     """
     wording, activity = services.library.wording, asked.activity
     require_open(wording, activity)
+    if promised_otherwise(form, sheet_promise(activity, asked.number)):
+        return _respond_with_new_rules(request, services, asked)
     if activity.policies.feedback != "immediate":
         raise HTTPException(409, wording.say("class", "no-checking"))
     report = grade(asked.variant, asked.answers)
@@ -137,13 +150,20 @@ def show_class_sheet_hint(request: Request, services: ServicesDep, asked: Posted
 
 @router.post("/class/{activity_id:int}/{number:int}/hand-in")
 def hand_in_class_sheet(request: Request, services: ServicesDep, asked: PostedClassSheet, form: FormDep) -> Response:
-    """Hand the sheet in, empty boxes and all.
+    """Hand the sheet in; the button that asks about empty boxes only saves it where there are any, and asks.
 
     Where the last attempt has these very answers and was not handed in, that attempt is handed in; otherwise a new one
-    is made. With no attempt left, the last one is handed in as it is. 409 unless the activity is open.
+    is made. With no attempt left, the last one is handed in as it is. If the rules have changed since the page was
+    made, it comes back with the new ones. 409 unless the activity is open.
     """
     wording, activity, classwork = services.library.wording, asked.activity, services.store.classwork
     require_open(wording, activity)
+    if promised_otherwise(form, sheet_promise(activity, asked.number)):
+        return _respond_with_new_rules(request, services, asked)
+    if form.raw("empty") == "ask" and (empty := sum(not text.strip() for text in asked.answers.values())):
+        classwork.save(asked.sheet.key, asked.draft)
+        question = ngettext("{count} box is empty. Hand in anyway?", "{count} boxes are empty. Hand in anyway?", empty)
+        return _respond(request, services, asked, question.format(count=empty), primary="anyway")
     last = classwork.last_attempt(asked.sheet.key)
     if last and not last.handed_in and last.answers == asked.answers:
         classwork.hand_in_last(asked.sheet.key)
@@ -172,13 +192,35 @@ def _store_attempt(
 
 
 def _respond(
-    request: Request, services: Services, asked: ClassSheetRequest, notice: str = "", hinted: Hint | None = None
+    request: Request,
+    services: Services,
+    asked: ClassSheetRequest,
+    notice: str = "",
+    hinted: Hint | None = None,
+    *,
+    primary: Primary = "",
+    status: int = 200,
 ) -> Response:
-    """The sheet after a button was pressed, with a notice and a hint: its form alone for htmx, else the whole page."""
+    """The sheet after a button was pressed, with a notice and a hint: its form alone for htmx, else the whole page.
+
+    `primary` takes the place of the button that would be the one to press now.
+    """
     access = asked.access
     ticket_in = services.store.exit_tickets.is_handed_in(access.activity.id, access.student.id)
     page = _class_sheet_page(services, asked, ticket_in, notice, hinted)
-    return render_page_or_fragment(request, "student/class_sheet.html", "student/_class_sheet_form.html", page)
+    page = replace(page, primary=primary or page.primary)
+    return render_page_or_fragment(request, "student/class_sheet.html", "student/_class_sheet_form.html", page, status)
+
+
+def _respond_with_new_rules(request: Request, services: Services, asked: ClassSheetRequest) -> Response:
+    """The sheet as typed, with the rules that hold now, for a form that promised others; what was typed is saved.
+
+    422, but 200 for htmx, which puts the form into the page only then.
+    """
+    services.store.classwork.save(asked.sheet.key, asked.draft)
+    changed = _("Your instructor has changed this activity, so nothing was handed in or marked.")
+    rules = " ".join((changed, *rules_in_words(asked.activity), _("Your answers are still in the boxes.")))
+    return _respond(request, services, asked, rules, status=200 if is_htmx(request) else 422)
 
 
 @dataclass(frozen=True)
@@ -227,9 +269,11 @@ def _class_sheet_page(
     if report and not helps:
         report = without_help(report)
     truth, pointed_at = marked if phase == "closed" else None, hinted.boxes if hinted else ()
+    steps = activity_steps(access, progress, asked.number)
     return ClassSheetPage(
         access=access,
-        steps=activity_steps(access, progress, asked.number),
+        writable=asked.activity.is_writable(),
+        steps=steps,
         ticket_in=ticket_in,
         number=asked.number,
         keep=f"{_address(asked)} {access.student.id} {key.sheet_key}",
@@ -249,7 +293,19 @@ def _class_sheet_page(
         form_id=secrets.token_urlsafe(16),
         saved_version=asked.draft.version,
         run_button=run_button(variant) if may_run(services, asked, last) else "",
+        promise=sheet_promise(asked.activity, asked.number),
+        next=next_step(access, steps, ticket_in, asked.number),
+        primary=_primary(policies.feedback, status, report) if asked.activity.is_writable() else "",
     )
+
+
+def _primary(feedback: Feedback, status: _SheetStatus, report: Report | None) -> Primary:
+    """The button to press now: check until all is right, where a check shows marks; then hand in; then go on."""
+    if status.last is not None and status.last.handed_in:
+        return "next"
+    if feedback == "immediate" and not status.locked and not (report and report.complete):
+        return "check"
+    return "hand-in" if status.can_hand_in else ""
 
 
 def _gives_hints(asked: ClassSheetRequest) -> bool:

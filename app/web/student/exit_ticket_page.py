@@ -11,14 +11,16 @@ from annotated_doc import Doc
 from fastapi import APIRouter, HTTPException, Response
 from fastapi.responses import RedirectResponse
 
+from app.classes.promises import ticket_promise
 from app.store import FrozenTicket, Store
-from app.web.shared.activity_steps import Step, activity_steps, student_progress
-from app.web.shared.forms import MAX_TEXT, FormDep
+from app.translation import gettext as _
+from app.web.shared.activity_steps import NextStep, Step, activity_steps, next_step, student_progress
+from app.web.shared.forms import MAX_TEXT, FormDep, FormReader
 from app.web.shared.permissions import StudentAccess, StudentAccessDep
 from app.web.shared.services import StoreDep, WordingDep
 from app.web.shared.templating import render
 from app.web.shared.urls import url_for
-from app.web.student.sheet_request import read_form_id, require_open
+from app.web.student.sheet_request import promised_otherwise, read_form_id, require_open
 
 router = APIRouter(include_in_schema=False)
 
@@ -32,10 +34,13 @@ class TicketPage:
     ticket: Annotated[FrozenTicket, Doc("The exit ticket.")]
     ticket_in: Annotated[bool, Doc("Whether this student has handed it in.")]
     writable: Annotated[bool, Doc("Whether it can be filled in now.")]
+    next: Annotated[NextStep, Doc("Where to go on once it is handed in.")]
+    promise: Annotated[str, Doc("What this page says becomes of the answers, as its form sends it back.")]
     form_id: Annotated[str, Doc("An id of this form, by which a request that is sent again is known.")]
     longest: Annotated[int, Doc("How many characters an answer may have.")] = MAX_TEXT
     typed: Annotated[Mapping[str, str], Doc("The answers as typed, by question.")] = field(default_factory=dict)
     problem: Annotated[str, Doc("Why nothing was handed in; empty if there is no problem.")] = ""
+    unasked: Annotated[str, Doc("What was typed under questions that are no longer asked.")] = ""
 
 
 @router.get("/class/{activity_id:int}/ticket")
@@ -54,25 +59,41 @@ def show_exit_ticket(store: StoreDep, access: StudentAccessDep) -> Response:
 def hand_in_exit_ticket(store: StoreDep, wording: WordingDep, access: StudentAccessDep, form: FormDep) -> Response:
     """Store the answers that are not blank, and redirect to the ticket; a second one of a student changes nothing.
 
-    A ticket without any answer comes back as typed with a sentence (422), as does one while the activity is not open
-    (409). Answers are stored without the student where the activity's tickets are anonymous.
+    A ticket without any answer comes back as typed with a sentence (422), as do one from a page that asked or promised
+    something else, and one while the activity is not open (409). Before it opens, a redirect to the activity's own
+    page. Answers are stored without the student where the activity's tickets are anonymous.
     """
     activity, form_id = access.activity, read_form_id(form)
+    if activity.phase() == "waiting":
+        return RedirectResponse(url_for("show_class_activity", activity_id=activity.id), 303)
     ticket_in = store.exit_tickets.is_handed_in(activity.id, access.student.id)
     page = _ticket_page(store, access, form_id, ticket_in)
-    typed = {key: form.multi_line(f"answer-{key}") for key, _ in page.ticket.questions}
-    if not any(typed.values()):
-        problem = wording.say("class", "write-something")
-        return render("student/exit_ticket.html", replace(page, typed=typed, problem=problem), 422)
+    typed = {key: form.multi_line(f"answer-{key}") for key, _text in page.ticket.questions}
     try:
         require_open(wording, activity)
     except HTTPException as closed:
         return render("student/exit_ticket.html", replace(page, typed=typed, problem=closed.detail), closed.status_code)
+    if not ticket_in and promised_otherwise(form, page.promise):
+        return _respond_with_new_promise(form, replace(page, typed=typed))
+    if not any(typed.values()):
+        problem = wording.say("class", "write-something")
+        return render("student/exit_ticket.html", replace(page, typed=typed, problem=problem), 422)
     store.classwork.arrive(activity.id, access.student.id)
     answers = {key: text for key, text in typed.items() if text}
     anonymous = activity.policies.ticket_anonymous
     store.exit_tickets.hand_in(activity.id, access.student.id, form_id, answers, anonymous=anonymous)
     return RedirectResponse(url_for("show_exit_ticket", activity_id=activity.id), 303)
+
+
+def _respond_with_new_promise(form: FormReader, page: TicketPage) -> Response:
+    """The ticket as typed, with what it asks and promises now, for a form that was promised something else (422)."""
+    problem = _(
+        "Your instructor has changed this ticket, so nothing was handed in. Read it again before you hand it in."
+    )
+    asked = {f"answer-{key}" for key, _text in page.ticket.questions}
+    others = [form.multi_line(name) for name in form.names("answer-") if name not in asked]
+    unasked = "\n\n".join(filter(None, others))
+    return render("student/exit_ticket.html", replace(page, problem=problem, unasked=unasked), 422)
 
 
 def _ticket_page(store: Store, access: StudentAccess, form_id: str, ticket_in: bool) -> TicketPage:
@@ -81,4 +102,6 @@ def _ticket_page(store: Store, access: StudentAccess, form_id: str, ticket_in: b
     if ticket is None:
         raise HTTPException(404)
     steps = activity_steps(access, student_progress(store, access))
-    return TicketPage(access, steps, ticket, ticket_in, access.activity.is_writable(), form_id)
+    onward = next_step(access, steps, ticket_in)
+    promise = ticket_promise(access.activity)
+    return TicketPage(access, steps, ticket, ticket_in, access.activity.is_writable(), onward, promise, form_id)

@@ -109,9 +109,11 @@ def _course_section(store: Store, enrolment: Enrolment, code: str = "") -> Cours
 def _activity_line(activity: Activity, last: Mapping[tuple[int, str], ClassAttempt], ticket_in: bool) -> ActivityLine:
     """An activity with its phase and its sheets in order, each with the student's last attempt and its score.
 
-    `last` holds those attempts by activity id and sheet key.
+    `last` holds those attempts by activity id and sheet key. Nobody learns what the sheets are before it opens.
     """
     phase = activity.phase()
+    if phase == "waiting":
+        return ActivityLine(activity, phase, (), ticket_in)
     sheets = zip(activity.content.items, worksheet_titles(activity.content), strict=True)
     lines = (_sheet_line(activity, phase, title, last.get((activity.id, item.sheet_key))) for item, title in sheets)
     return ActivityLine(activity, phase, tuple(lines), ticket_in)

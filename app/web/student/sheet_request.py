@@ -109,6 +109,11 @@ def may_run(services: Services, asked: ClassSheetRequest, last: ClassAttempt | N
     return policies.run == "before" or (last is not None and marks_visible(services, asked, last))
 
 
+def promised_otherwise(form: FormReader, promise: str) -> bool:
+    """Whether a form was sent from a page that promised something else; one without a promise was promised nothing."""
+    return form.optional("promise") not in (None, promise)
+
+
 def read_form_id(form: FormReader) -> str:
     """The id of the form that was sent, which the page was given; a new one where it is missing or malformed."""
     text = form.raw("form_id")

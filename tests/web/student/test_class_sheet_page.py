@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from app.store import Policies
+from app.store import Activity, Policies
 from tests.helpers.answer_keys import KEY
 from tests.helpers.class_sheet import HALF, attempts_in, press
 from tests.helpers.clock import Clock
 from tests.helpers.html_page import Page
-from tests.helpers.school import Classroom
+from tests.helpers.school import SCRIPT, Browser, Classroom
 
 
 def can_type(page: Page) -> bool:
@@ -355,3 +357,100 @@ def test_without_script_the_forms_work(classroom: Classroom) -> None:
     assert press(browser, activity, "check", HALF).text.startswith("<!doctype html>")
     browser.headers["HX-Request"] = "true"
     assert press(browser, activity, "check", KEY, form_id="another-form").text.startswith("<form")
+
+
+def blue_buttons(text: str) -> list[str]:
+    """The labels of the buttons of a sheet that are not plain: what the page wants to be pressed now."""
+    page = Page(text)
+    buttons = [(attrs, label) for attrs, label in page.find("button", type="submit") if attrs.get("id")]
+    links = page.find("a", class_="button")
+    return [label for attrs, label in (*buttons, *links) if "plain" not in attrs.get("class", "")]
+
+
+def test_one_button_leads_through_the_activity(classroom: Classroom) -> None:
+    """Check until all is right, then hand in, then the next sheet, the exit ticket, and at last the student's work."""
+    activity = classroom.school.activity(classroom.course)
+    _, browser = classroom.join()
+    first, second = f"/class/{activity.id}/1", f"/class/{activity.id}/2"
+    assert blue_buttons(browser.get(first).text) == ["Check"]
+    assert blue_buttons(press(browser, activity, "check", HALF).text) == ["Check"]
+    assert blue_buttons(press(browser, activity, "check", KEY).text) == ["Hand in"]
+    handed_in = press(browser, activity, "hand-in", KEY).text
+    assert blue_buttons(handed_in) == ["Next: One head of Qwen2.5 0.5B"]
+    browser.post(f"{second}/hand-in", data={"queries.rows": "1"})
+    assert blue_buttons(browser.get(second).text) == ["Next: exit ticket"]
+    browser.post(f"/class/{activity.id}/ticket", data={"answer-muddiest": "why?"})
+    assert blue_buttons(browser.get(second).text) == ["Your work"]
+
+
+def test_where_marks_come_later_the_button_is_hand_in(classroom: Classroom) -> None:
+    """There is nothing to check; once it is handed in, the button leads on."""
+    activity = classroom.open(feedback="after_close")
+    _, browser = classroom.join()
+    assert blue_buttons(browser.get(f"/class/{activity.id}/1").text) == ["Hand in"]
+    assert blue_buttons(press(browser, activity, "hand-in", HALF).text) == ["Next: exit ticket"]
+
+
+@pytest.mark.parametrize("script", [True, False])
+def test_empty_boxes_are_asked_about(classroom: Classroom, script: bool) -> None:
+    """The page's own button asks and only saves; the button it then offers hands in as it is."""
+    activity = classroom.open()
+    _, browser = classroom.join()
+    browser.headers.update(SCRIPT if script else {})
+    [(button, _)] = Page(browser.get(f"/class/{activity.id}/1").text).find("button", name="empty")
+    assert (button["id"], button["value"]) == ("hand-in", "ask")
+    asked = press(browser, activity, "hand-in", HALF, empty="ask")
+    assert "12 boxes are empty" in Page(asked.text).text("p", class_="result")
+    assert (asked.status_code, blue_buttons(asked.text)) == (200, ["Hand in anyway"])
+    assert attempts_in(classroom, activity) == []
+    assert Page(browser.get(f"/class/{activity.id}/1").text).boxes()["queries.columns"] == "4096"
+    press(browser, activity, "hand-in", HALF)  # what "Hand in anyway" sends
+    assert attempts_in(classroom, activity) == [(True, 1)]
+    press(browser, activity, "hand-in", KEY, empty="ask")
+    assert attempts_in(classroom, activity)[1:] == [(True, 14)]
+
+
+def opened_form(browser: Browser, activity: Activity) -> dict[str, str]:
+    """The hidden fields of the first sheet as a browser that opens it now has them."""
+    page = Page(browser.get(f"/class/{activity.id}/1").text)
+    return {attrs["name"]: attrs["value"] for attrs, _ in page.find("input", type="hidden")}
+
+
+@pytest.mark.parametrize(
+    ("verb", "change", "said"),
+    [
+        ("check", {"feedback": "after_close"}, "after the activity closes"),
+        ("hand-in", {"feedback": "after_close"}, "after the activity closes"),
+        ("check", {"max_attempts": 2}, "2 attempts"),
+        ("hand-in", {"exam": True}, "Exam conditions"),
+    ],
+)
+def test_rules_that_change_under_an_open_page_are_told_first(
+    classroom: Classroom, verb: str, change: dict[str, Any], said: str
+) -> None:
+    """The sheet comes back as typed with the new rules, saved and no attempt; sent again from there, it counts."""
+    activity = classroom.open()
+    _, browser = classroom.join()
+    form = opened_form(browser, activity)
+    policies = replace(activity.policies, **change)
+    classroom.store.activities.change(activity, replace(activity.plan, policies=policies))
+    path = f"/class/{activity.id}/1/{verb}"
+    for headers, status in ((None, 422), (SCRIPT, 200)):  # a script puts in what succeeded
+        back = browser.post(path, data={**form, **HALF, "version": "7"}, headers=headers)
+        assert (back.status_code, said in Page(back.text).text("p", class_="result")) == (status, True)
+        assert Page(back.text).boxes()["queries.columns"] == "4096"
+    assert attempts_in(classroom, activity) == []
+    assert Page(browser.get(f"/class/{activity.id}/1").text).boxes()["queries.columns"] == "4096"
+    again = browser.post(path.replace("check", "hand-in"), data={**opened_form(browser, activity), **HALF})
+    assert (again.status_code, attempts_in(classroom, activity)) == (200, [(True, 1)])
+
+
+def test_rules_that_touch_no_promise_interrupt_nobody(classroom: Classroom) -> None:
+    """Hints that are switched off, or another title, leave an open page as it is."""
+    activity = classroom.open()
+    _, browser = classroom.join()
+    form = opened_form(browser, activity)
+    plan = replace(activity.plan, title="Renamed", policies=replace(activity.policies, hints=False))
+    classroom.store.activities.change(activity, plan)
+    assert browser.post(f"/class/{activity.id}/1/check", data={**form, **HALF}).status_code == 200
+    assert attempts_in(classroom, activity) == [(False, 1)]

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from app.classes.student_sheet import freeze
+from app.store import Activity
 from tests.helpers.html_page import Page
-from tests.helpers.school import Classroom
+from tests.helpers.school import Browser, Classroom
 
 
 @pytest.mark.parametrize("anonymous", [True, False])
@@ -37,3 +41,53 @@ def test_an_activity_can_be_an_exit_ticket_alone(classroom: Classroom) -> None:
     assert browser.get(f"/class/{alone.id}/1").status_code == 404
     assert browser.get(f"/class/{without.id}").headers["location"] == f"/class/{without.id}/1"
     assert browser.get(f"/class/{without.id}/ticket").status_code == 404
+
+
+def ticket_form(browser: Browser, activity: Activity) -> dict[str, str]:
+    """The hidden fields of the ticket as a browser that opens it now has them."""
+    page = Page(browser.get(f"/class/{activity.id}/ticket").text)
+    return {attrs["name"]: attrs["value"] for attrs, _ in page.find("input", type="hidden")}
+
+
+def test_anonymity_that_was_promised_is_not_taken_away(classroom: Classroom) -> None:
+    """The rule changes with the form open: it comes back as typed, says so, and only the second press stores a name."""
+    activity = classroom.open(ticket_anonymous=True)
+    kim, browser = classroom.join()
+    form = {**ticket_form(browser, activity), "answer-muddiest": "why √d?"}
+    named = replace(activity.policies, ticket_anonymous=False)
+    classroom.store.activities.change(activity, replace(activity.plan, policies=named))
+    back = browser.post(f"/class/{activity.id}/ticket", data=form)
+    page = Page(back.text)
+    assert back.status_code == 422
+    assert "Kim" in page.text("p", class_="remark")
+    assert "why √d?" in back.text
+    assert classroom.store.exit_tickets.answers(activity.id) == ()
+    fresh = {attrs["name"]: attrs["value"] for attrs, _ in page.find("input", type="hidden")}
+    assert browser.post(f"/class/{activity.id}/ticket", data={**form, **fresh}).status_code == 303
+    [kept] = classroom.store.exit_tickets.answers(activity.id)
+    assert kept.student_id == kim.id
+
+
+def test_an_answer_to_a_question_that_is_no_longer_asked_comes_back(classroom: Classroom) -> None:
+    """The instructor chose another ticket meanwhile: what was written is on the page, to copy; nothing is stored."""
+    activity = classroom.open()
+    _, browser = classroom.join()
+    form = {**ticket_form(browser, activity), "answer-muddiest": "why √d?"}
+    ticket = classroom.school.services.tickets["classic"]
+    other = replace(ticket, questions=(("else", "Anything else?"),))
+    content = freeze(classroom.school.library, ("llama-7b",), other)
+    classroom.store.activities.revise(activity, content)
+    back = browser.post(f"/class/{activity.id}/ticket", data=form)
+    assert (back.status_code, Page(back.text).text("blockquote")) == (422, "why √d?")
+    assert classroom.store.exit_tickets.answers(activity.id) == ()
+
+
+def test_after_the_ticket_there_is_a_way_on(classroom: Classroom) -> None:
+    """To the first sheet that is not handed in, and to the student's work; a page without a next step is a dead end."""
+    activity = classroom.school.activity(classroom.course)
+    _, browser = classroom.join()
+    browser.post(f"/class/{activity.id}/ticket", data={"answer-muddiest": "why?"})
+    links = [
+        attrs["href"] for attrs, _ in Page(browser.get(f"/class/{activity.id}/ticket").text).find("a", class_="button")
+    ]
+    assert links[:2] == [f"/class/{activity.id}/1", "/mine"]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
+from app.store import Plan
 from tests.helpers.class_sheet import HALF, press
 from tests.helpers.html_page import Page
 from tests.helpers.school import Classroom
@@ -28,3 +31,17 @@ def test_a_new_resume_code_is_shown_once_and_voids_the_old_one(classroom: Classr
     other = classroom.school.browser()
     assert other.post("/resume", data={"code": old}).status_code == 422
     assert other.post("/resume", data={"code": new}).headers["location"] == "/mine"
+
+
+def test_an_activity_that_waits_names_no_sheet(classroom: Classroom) -> None:
+    """Joined before the time: the activity is on the page, what it asks is not, nor in answer to an early ticket."""
+    opens = datetime.now(UTC) + timedelta(hours=1)
+    plan = Plan("Soon", opens_at=opens)
+    activity = classroom.school.activity(classroom.course, None, ("llama-7b",), "classic", plan)
+    _, browser = classroom.join()
+    browser.get(f"/class/{activity.id}")
+    shown = browser.get("/mine").text
+    assert ("Soon" in shown, "One head of LLaMA 7B" in shown) == (True, False)
+    early = browser.post(f"/class/{activity.id}/ticket", data={"answer-muddiest": ""})
+    assert early.headers["location"] == f"/class/{activity.id}"
+    assert "muddiest" not in early.text

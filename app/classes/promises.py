@@ -1,0 +1,52 @@
+"""What a student's form was promised when its page was made: the form sends it back, so that no promise is broken.
+
+A page tells rules: when marks are shown, how many attempts there are, whether a ticket has a name on it. If the
+instructor changes one of them while the page is open, the form still carries the promise of the old rule, and comes
+back with the new one instead of being stored.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from app.store import Activity
+from app.store.activities import Feedback
+from app.translation import gettext as _
+from app.translation import ngettext
+
+_MARKS: dict[Feedback, str] = {
+    "immediate": _("Marks are shown each time you check."),
+    "after_hand_in": _("Marks are shown after you hand in."),
+    "after_close": _("Marks are shown after the activity closes."),
+}
+
+
+def sheet_promise(activity: Activity, number: int) -> str:
+    """Twelve characters that change with the questions of that sheet, from 1, and the rules for handing it in."""
+    policies, item = activity.policies, activity.content.items[number - 1]
+    return _short_hash([item.sheet_key, policies.feedback, policies.max_attempts, policies.exam])
+
+
+def ticket_promise(activity: Activity) -> str:
+    """Twelve characters that change with the questions of the exit ticket, and with whether it is anonymous."""
+    ticket = activity.content.ticket
+    return _short_hash([ticket and ticket.questions, activity.policies.ticket_anonymous])
+
+
+def rules_in_words(activity: Activity) -> tuple[str, ...]:
+    """The rules for handing in a sheet, a sentence each, as students are told them."""
+    policies = activity.policies
+    attempts = ngettext(
+        "You have one attempt on each sheet.", "You have {count} attempts on each sheet.", policies.max_attempts
+    )
+    return (
+        _MARKS[policies.feedback],
+        *([attempts.format(count=policies.max_attempts)] if policies.max_attempts else ()),
+        *([_("Exam conditions: no drawings, hints or runs until the activity closes.")] if policies.exam else ()),
+    )
+
+
+def _short_hash(values: list[Any]) -> str:
+    return hashlib.sha256(json.dumps(values).encode()).hexdigest()[:12]
