@@ -181,8 +181,10 @@ class CourseFiles:
     def _ticket_answers_of(self, activity: Activity) -> list[TicketAnswer]:
         """Return the exit-ticket answers, anonymous ones first in a new random order, the others by student id.
 
-        Left out are those of students who were not on the roster when it was read.
+        Anonymous ones that wait for others are not among them. Left out are those of students who were not on the
+        roster when it was read.
         """
+        self.store.exit_tickets.mix_closed(activity)
         answers = [
             answer
             for answer in self.store.exit_tickets.answers(activity.id)

@@ -1,15 +1,33 @@
-"""Exit tickets that students handed in: anonymous ones cannot be traced to their students."""
+"""Exit tickets that students handed in. Nobody who reads the database can join anonymous ones to their students.
+
+What is stored in one transaction, or one after the other, can be joined later: by the row versions of PostgreSQL, by
+SQLite's write-ahead log, by comparing two backups. So an anonymous ticket is stored encrypted with the note that its
+student handed one in, and its answers are written later, in random order together with those of at least four others.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import logging
+import secrets
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, date, datetime
+from typing import Any
 
 import sqlalchemy as sa
 
+from .activities import Activity
 from .classwork import Answers
 from .queries import QueryBase, columns, from_row, hash_secret
-from .tables import attendance, ticket_answers
+from .secret_key import SecretKey, UnsealError
+from .tables import activities, attendance, sealed_tickets, ticket_answers
+
+log = logging.getLogger("attention_shapes")
+
+MIN_MIXED = 5  # anonymous tickets are shown in groups of at least as many students
+# So many wait before the first are shown: MIN_MIXED of them always stay behind, so that the last group is no smaller.
+MIXED_FROM = 2 * MIN_MIXED
 
 
 @dataclass(frozen=True)
@@ -29,28 +47,108 @@ class TicketAnswer:
     hidden: bool
 
 
+@dataclass(frozen=True)
+class HeldTickets:
+    """The anonymous tickets of an activity that are not shown yet: how many wait, and how many no key here can open."""
+
+    waiting: int
+    locked: int
+
+
 class ExitTickets(QueryBase):
-    """Queries on exit tickets."""
+    """Queries on exit tickets. Anonymous ones are sealed with the key until they are mixed."""
+
+    def __init__(self, engine: sa.Engine, write_lock: AbstractContextManager[Any] | None, key: SecretKey) -> None:
+        super().__init__(engine, write_lock)
+        self._key = key
 
     def hand_in(self, activity_id: int, student_id: int, client_id: str, answers: Answers, *, anonymous: bool) -> bool:
         """Store a student's answers by question as their exit ticket, durable once this returns; whether that was done.
 
-        False, and nothing changes, if they have handed one in already or never opened the activity. Nothing stored
-        connects anonymous answers with their student: no key, no time of day, no order of rows. That the student handed
-        in a ticket is stored with their attendance.
+        False, and nothing changes, if they have handed one in already or never opened the activity. That the student
+        handed in a ticket is stored with their attendance. Anonymous answers are sealed: they become answers once
+        MIXED_FROM tickets wait, or after the activity has closed, by `mix_closed`.
         """
         arrived = (attendance.c.activity_id == activity_id, attendance.c.student_id == student_id)
         first = sa.update(attendance).where(*arrived, attendance.c.ticket_in.is_(False)).values(ticket_in=True)
         with self._write_transaction() as connection:
             if not connection.execute(first).rowcount:
                 return False
-            for question, text in answers.items():
-                row = {"id": hash_secret(f"{client_id} {question}"), "activity_id": activity_id, "question": question,
-                       "text": text, "student_id": None if anonymous else student_id, "day": datetime.now(UTC).date(),
-                       "starred": False, "follow_up": False, "hidden": False}  # fmt: skip
-                insert = self._insert_into(ticket_answers).values(row)
-                connection.execute(insert.on_conflict_do_nothing(index_elements=[ticket_answers.c.id]))
+            if anonymous:
+                sealed = {"id": secrets.token_hex(32), "activity_id": activity_id, "sealed": self._key.seal(answers)}
+                connection.execute(sa.insert(sealed_tickets).values(sealed))
+            else:
+                ids = {question: hash_secret(f"{client_id} {question}") for question in answers}
+                named = [_new_answer(ids[q], q, text, student_id) for q, text in answers.items()]
+                self._insert_answers(connection, activity_id, named)
+        if anonymous and self.held(activity_id).waiting >= MIXED_FROM:
+            self._mix(activity_id, leave=MIN_MIXED)
         return True
+
+    def held(self, activity_id: int) -> HeldTickets:
+        """How many anonymous tickets of an activity are not shown yet."""
+        ours = sa.case((sealed_tickets.c.sealed.like(f"{self._key.mark}.%"), 1), else_=0)
+        query = sa.select(sa.func.count().label("all"), sa.func.coalesce(sa.func.sum(ours), 0).label("ours"))
+        row = self._fetch_one(query.where(sealed_tickets.c.activity_id == activity_id))
+        return HeldTickets(row.ours, row.all - row.ours)
+
+    def mix_closed(self, activity: Activity) -> None:
+        """Turn the anonymous tickets that wait into answers, if the activity is closed.
+
+        The anonymous answers that were there before are written again among them, so that nothing tells one group from
+        another; they get new ids and keep their marks. Where the database cannot be written, they go on waiting.
+        """
+        if activity.phase() == "closed" and self.held(activity.id).waiting:
+            try:
+                self._mix(activity.id, leave=0)
+            except sa.exc.DBAPIError as error:  # such as a full disk: the answers of earlier groups can still be read
+                log.warning("exit tickets: %s", type(error).__name__)
+
+    def _mix(self, activity_id: int, leave: int) -> None:
+        """Replace the sealed tickets of an activity by their answers in random order, but for `leave` of them.
+
+        Where none is left, all anonymous answers are written again with them. One transaction, so that a ticket is
+        either sealed or open, whenever the process is killed.
+        """
+        with self._write_transaction(immediate=True) as connection:
+            # PostgreSQL: only one process mixes an activity at a time. SQLite has its write lock.
+            lock = sa.select(activities.c.id).where(activities.c.id == activity_id).with_for_update(key_share=True)
+            connection.execute(lock)
+            tickets = self._unsealed(connection, activity_id)
+            chosen = secrets.SystemRandom().sample(sorted(tickets), max(len(tickets) - leave, 0))
+            if leave and len(chosen) < MIN_MIXED:  # another process has just mixed them
+                return
+            mixed = [_new_answer("", q, text, None) for key in chosen for q, text in tickets[key].items()]
+            if not leave:
+                mixed += self._take_anonymous(connection, activity_id)
+            secrets.SystemRandom().shuffle(mixed)
+            self._insert_answers(connection, activity_id, [replace(one, id=secrets.token_hex(32)) for one in mixed])
+            connection.execute(sa.delete(sealed_tickets).where(sealed_tickets.c.id.in_(chosen)))
+
+    def _unsealed(self, connection: sa.Connection, activity_id: int) -> dict[str, Answers]:
+        """The answers of the sealed tickets of an activity, by id; without those that another key has sealed."""
+        query = sa.select(sealed_tickets.c.id, sealed_tickets.c.sealed)
+        tickets = dict[str, Answers]()
+        for row in connection.execute(query.where(sealed_tickets.c.activity_id == activity_id)):
+            try:
+                tickets[row.id] = self._key.unseal(row.sealed)
+            except UnsealError:
+                continue
+        return tickets
+
+    def _take_anonymous(self, connection: sa.Connection, activity_id: int) -> list[TicketAnswer]:
+        """Delete the anonymous answers of an activity and return them, to be written again."""
+        these = (ticket_answers.c.activity_id == activity_id, ticket_answers.c.student_id.is_(None))
+        query = sa.select(*columns(ticket_answers, TicketAnswer)).where(*these)
+        taken = [from_row(TicketAnswer, row) for row in connection.execute(query)]
+        connection.execute(sa.delete(ticket_answers).where(*these))
+        return taken
+
+    def _insert_answers(self, connection: sa.Connection, activity_id: int, answers: Sequence[TicketAnswer]) -> None:
+        """Insert answers in this order; one whose id is there already is left out."""
+        if rows := [{**asdict(answer), "activity_id": activity_id} for answer in answers]:
+            insert = self._insert_into(ticket_answers)
+            connection.execute(insert.on_conflict_do_nothing(index_elements=[ticket_answers.c.id]), rows)
 
     def is_handed_in(self, activity_id: int, student_id: int) -> bool:
         """Whether a student has handed in the exit ticket of an activity; False if they never opened it."""
@@ -67,3 +165,9 @@ class ExitTickets(QueryBase):
         """Set `starred`, `follow_up` or `hidden` of an answer; False if the activity has no such answer."""
         this = (ticket_answers.c.id == answer_id, ticket_answers.c.activity_id == activity_id)
         return bool(self._execute(sa.update(ticket_answers).where(*this).values(marks)))
+
+
+def _new_answer(answer_id: str, question: str, text: str, student_id: int | None) -> TicketAnswer:
+    """An answer of today without any mark."""
+    today = datetime.now(UTC).date()
+    return TicketAnswer(answer_id, question, text, student_id, today, starred=False, follow_up=False, hidden=False)

@@ -111,7 +111,7 @@ class Store(QueryBase):
         self.student_merge = StudentMerge(*shared)
         self.activities = Activities(*shared)
         self.classwork = Classwork(*shared)
-        self.exit_tickets = ExitTickets(*shared)
+        self.exit_tickets = ExitTickets(*shared, self.key)
         self.live = Live(*shared)
         self.regrades = Regrades(*shared)
         self.grades = Grades(*shared)

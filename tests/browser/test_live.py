@@ -182,7 +182,7 @@ def test_the_summary_prints_on_one_page(browser: Browser, taught: SampleCourse) 
         student, _ = taught.store.roster.enrol_new_student(course, f"Writer {number}", taught.store.add_visitor().id)
         taught.store.classwork.arrive(taught.activity.id, student.id)
         taught.store.exit_tickets.hand_in(
-            taught.activity.id, student.id, f"long {taught.activity.id} {number}", answers, anonymous=True
+            taught.activity.id, student.id, f"long {taught.activity.id} {number}", answers, anonymous=False
         )
     for one in taught.store.exit_tickets.answers(taught.activity.id):
         taught.store.exit_tickets.mark(taught.activity.id, one.id, starred=len(one.text) > 1000)

@@ -18,6 +18,7 @@ from app.store import Activity, Policies, Store
 from app.web.shared.cookies import VISITOR_COOKIE
 from simulation.lesson import open_lesson
 from simulation.server import Server
+from tests.helpers.anonymous_tickets import close_and_mix
 from tests.helpers.browser import assert_accessible, wait_until
 from tests.helpers.clock import end_activity
 
@@ -103,6 +104,7 @@ def test_a_ticket_that_was_lost_is_found_again_and_handed_in_once(lesson: Phones
     lesson.app.start()
     expect(page.get_by_role("status")).to_have_text("Handed in. Thank you.", timeout=15_000)
     wait_until(page, "localStorage.length === 0")
+    close_and_mix(lesson.store, lesson.activity)
     [answer] = lesson.store.exit_tickets.answers(lesson.activity.id)
     assert (answer.text, answer.student_id) == (f"{WRITTEN} One more.", None)
     phone.close()

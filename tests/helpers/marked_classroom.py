@@ -12,6 +12,7 @@ from app.classes.student_sheet import freeze, student_sheet
 from app.grading.grade import grade
 from app.store import ClassAttempt, Graded, Policies, Student
 from app.store.classwork import ClassDraft
+from tests.helpers.anonymous_tickets import close_and_mix
 from tests.helpers.html_page import Page
 from tests.helpers.school import Classroom
 
@@ -71,11 +72,16 @@ def table_rows(page: Page) -> list[list[str]]:
 
 
 def classroom_with_tickets(app: FastAPI, *, anonymous: bool) -> MarkedClassroom:
-    """A classroom in which Kim, Lou and Mo have handed in exit tickets, Mo with two answers and the others with one."""
+    """A classroom in which Kim, Lou and Mo have handed in exit tickets, Mo with two answers and the others with one.
+
+    With anonymous tickets the activity is closed.
+    """
     classroom = MarkedClassroom(app, Policies(ticket_anonymous=anonymous))
     for name, text in (("Kim", "Why √d?"), ("Lou", "The output PROJECTION"), ("Mo", "a rude word")):
         answers = {"muddiest": text, "curious": f"{name} is curious"} if name == "Mo" else {"muddiest": text}
         exit_tickets, student = classroom.store.exit_tickets, classroom.student(name)
         form_id = f"{name} {next(_numbers)}"
         exit_tickets.hand_in(classroom.activity.id, student.id, form_id, answers, anonymous=anonymous)
+    if anonymous:  # so few are shown once the activity is closed
+        close_and_mix(classroom.store, classroom.activity)
     return classroom

@@ -25,7 +25,7 @@ from app.store import (
 )
 from app.store.classwork import ClassDraft
 from app.store.roster import UNAMBIGUOUS_LETTERS
-from app.store.tables import account_links, attendance, sessions, students, teachers, ticket_answers
+from app.store.tables import account_links, sessions, students, teachers
 from tests.helpers.stored_class import CONTENT, HALF, LLAMA, SHEET, enrol_student, key, teacher
 
 
@@ -390,30 +390,6 @@ def test_attempts_are_not_more_than_allowed(store: Store) -> None:
     assert last
     assert [found.handed_in for found in store.classwork.attempts(here)] == [False, True]
     assert store.classwork.last_attempt(here) == last
-
-
-def test_an_anonymous_ticket_is_joined_to_nobody(store: Store) -> None:
-    """No column holds the student, the key of the form or a time, and what stands there tells nothing of the order."""
-    activity, _kim = opened(store)
-    for number, text in enumerate(("first", "second")):
-        student, _, _ = enrol_student(
-            store, store.courses.find(activity.course_id) or pytest.fail("no course"), f"S{number}"
-        )
-        store.classwork.arrive(activity.id, student.id)
-        answers = {"muddiest": text}
-        assert store.exit_tickets.hand_in(activity.id, student.id, f"form {number}", answers, anonymous=True)
-        assert not store.exit_tickets.hand_in(activity.id, student.id, f"form {number}", answers, anonymous=True)
-    with store.engine.connect() as connection:
-        rows = connection.execute(sa.select(ticket_answers)).all()
-        flags = connection.execute(sa.select(attendance.c.ticket_in).order_by(attendance.c.student_id)).scalars().all()
-    assert sorted(row.text for row in rows) == ["first", "second"]
-    assert [row.student_id for row in rows] == [None, None]
-    assert all(type(row.day) is type(datetime.now(UTC).date()) for row in rows)
-    assert flags == [False, True, True]
-    assert not any(word in str(row) for row in rows for word in ("form 0", "form 1", "S0", "S1"))
-    if store.engine.dialect.name == "sqlite":
-        with store.engine.connect() as connection, pytest.raises(sa.exc.OperationalError, match="rowid"):
-            connection.execute(sa.text("SELECT rowid FROM ticket_answers"))
 
 
 def test_a_named_ticket_says_whose_it_is(store: Store) -> None:

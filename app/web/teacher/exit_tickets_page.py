@@ -10,7 +10,8 @@ from fastapi import APIRouter, Depends, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
 
 from app.classes.activity_results import MisconceptionTotal, activity_results, misconception_totals
-from app.store import TicketAnswer
+from app.store import Activity, HeldTickets, Store, TicketAnswer
+from app.store.exit_tickets import MIN_MIXED, MIXED_FROM
 from app.web.shared import permissions
 from app.web.shared.forms import FormDep
 from app.web.shared.permissions import EditableActivity, StaffActivity
@@ -55,6 +56,10 @@ class ExitTicketsPage:
     mark: Annotated[TicketMark | None, Doc("The mark that shown answers have; None for all that are not hidden.")]
     query: Annotated[dict[str, str], Doc("Both as the address's query has them.")]
     total: Annotated[int, Doc("How many answers there are in all, hidden ones too.")]
+    held: Annotated[HeldTickets, Doc("The anonymous tickets that are not shown yet.")]
+    few: Annotated[int, Doc("How many students handed in, where anonymous answers may be recognised; else 0.")]
+    min_mixed: Annotated[int, Doc("How many anonymous tickets are shown at once, at least.")] = MIN_MIXED
+    mixed_from: Annotated[int, Doc("How many of them must wait before the first are shown.")] = MIXED_FROM
 
 
 @dataclass(frozen=True)
@@ -122,7 +127,8 @@ def _exit_tickets_page(services: Services, access: permissions.ActivityAccess, w
     key after this one's. Names are left out where the ticket is anonymous.
     """
     activity, store = access.activity, services.store
-    answers = store.exit_tickets.answers(activity.id)
+    store.exit_tickets.mix_closed(activity)
+    answers, held = store.exit_tickets.answers(activity.id), store.exit_tickets.held(activity.id)
     names = {student.id: student.name for student in store.roster.students(access.course)}
     texts = dict(activity.content.ticket.questions) if activity.content.ticket else {}
     # Questions of earlier revisions that have answers; their texts are gone from this one.
@@ -145,4 +151,17 @@ def _exit_tickets_page(services: Services, access: permissions.ActivityAccess, w
         mark=wanted.mark,
         query=wanted.query,
         total=len(answers),
+        held=held,
+        few=_too_few(store, activity, held),
     )
+
+
+def _too_few(store: Store, activity: Activity, held: HeldTickets) -> int:
+    """How many students handed in an anonymous ticket, where they are too few to be anonymous; else 0.
+
+    Nobody is counted while tickets wait, because more may come.
+    """
+    if held.waiting or not activity.policies.ticket_anonymous:
+        return 0
+    count = sum(1 for arrival in store.classwork.attendance(activity.id) if arrival.ticket_in)
+    return count if count < MIN_MIXED else 0

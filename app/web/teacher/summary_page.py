@@ -71,6 +71,7 @@ def show_summary(services: ServicesDep, access: StaffActivity) -> Response:
     left out.
     """
     store, wording, activity = services.store, services.library.wording, access.activity
+    store.exit_tickets.mix_closed(activity)
     sheets = activity_results(services.library, store, activity)
     left = [total for total in misconception_totals(wording, sheets) if total.at_last]
     starred = [

@@ -8,6 +8,7 @@ import pytest
 
 from app.classes.student_sheet import freeze
 from app.store import Activity
+from tests.helpers.anonymous_tickets import close_and_mix
 from tests.helpers.html_page import Page
 from tests.helpers.school import Browser, Classroom
 
@@ -27,9 +28,12 @@ def test_an_exit_ticket_is_handed_in_once(classroom: Classroom, anonymous: bool)
     for text in ("why √d?", "why √d?", "another"):
         answer = browser.post(f"/class/{activity.id}/ticket", data={"form_id": form_id, "answer-muddiest": text})
         assert answer.status_code == 303
-    [kept] = classroom.store.exit_tickets.answers(activity.id)
-    assert (kept.question, kept.text, kept.student_id) == ("muddiest", "why √d?", None if anonymous else kim.id)
     assert "Handed in" in browser.get(f"/class/{activity.id}/ticket").text
+    exit_tickets = classroom.store.exit_tickets
+    assert exit_tickets.held(activity.id).waiting == anonymous
+    close_and_mix(classroom.store, activity)
+    [kept] = exit_tickets.answers(activity.id)
+    assert (kept.question, kept.text, kept.student_id) == ("muddiest", "why √d?", None if anonymous else kim.id)
 
 
 def test_an_activity_can_be_an_exit_ticket_alone(classroom: Classroom) -> None:

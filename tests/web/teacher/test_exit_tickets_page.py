@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from fastapi import FastAPI
 
+from app.store import Policies
+from tests.helpers.anonymous_tickets import close_and_mix
 from tests.helpers.answer_keys import WIDE
 from tests.helpers.html_page import Page
 from tests.helpers.marked_classroom import MarkedClassroom, classroom_with_tickets, table_rows
@@ -65,3 +67,19 @@ def test_muddy_points_stand_beside_misconceptions(app: FastAPI) -> None:
     page = classroom.page("/tickets")
     assert ["Head as wide as the model", "1"] in table_rows(page)
     assert page.text("h2", id="q-muddiest").endswith("3")
+
+
+def test_the_teacher_is_told_what_is_held_back_and_where_few_handed_in(app: FastAPI) -> None:
+    """While the activity is open, how many tickets wait; once it is closed, that three writers may be recognised."""
+    classroom = MarkedClassroom(app, Policies(ticket_anonymous=True))
+    for name in ("Kim", "Lou", "Mo"):
+        student = classroom.student(name)
+        hand_in = classroom.store.exit_tickets.hand_in
+        hand_in(classroom.activity.id, student.id, name, {"muddiest": f"Why {name}?"}, anonymous=True)
+    page = classroom.page("/tickets")
+    assert (answer_texts(page), page.text("p", class_="remark")[:1]) == ([], "3")
+    assert "No exit tickets yet" not in str(page.find("p"))
+    close_and_mix(classroom.store, classroom.activity)
+    page = classroom.page("/tickets")
+    assert answer_texts(page) == ["Why Kim?", "Why Lou?", "Why Mo?"]
+    assert "3 students" in page.text("p", class_="remark")
