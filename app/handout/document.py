@@ -87,7 +87,7 @@ def _header(options: HandoutOptions, first: Variant, tickets: Mapping[str, Ticke
         "paper": options.paper,
         "large": options.large,
         "figures": options.figures,
-        "back": _back(ticket) if ticket else None,
+        "back": _back(ticket, options) if ticket else None,
     }
 
 
@@ -111,9 +111,10 @@ def _labels() -> dict[str, str]:
     }
 
 
-def _back(ticket: Ticket) -> TypstData:
+def _back(ticket: Ticket, options: HandoutOptions) -> TypstData:
     """Return the exit ticket that is printed on the back of every sheet, its questions without their keys."""
-    return {"title": ticket.title, "advice": ticket.instruction, "questions": [text for _, text in ticket.questions]}
+    return {"title": ticket.title, "advice": ticket.instruction, "questions": [text for _, text in ticket.questions],
+            "anonymous": options.anonymous_back}  # fmt: skip
 
 
 def _document(

@@ -30,6 +30,7 @@ class HandoutOptions:
     class list there is one sheet for each name, and `sheets` has no effect. A length in `tokens` or `decoder_tokens`
     gives everyone the same sheet; None is the worksheet's own length. `seed` picks the variants. `back` is the key of
     an exit ticket for the back, or NO_BACK. `large` is large print, which takes full pages whatever the `layout`.
+    With `anonymous_back`, neither a name nor the sheet's code is printed on the back.
     """
 
     worksheet: str = "llama-7b"
@@ -47,6 +48,7 @@ class HandoutOptions:
     key: str = "none"
     large: bool = False
     figures: str = "none"
+    anonymous_back: bool = False
 
     @property
     def printed_layout(self) -> str:

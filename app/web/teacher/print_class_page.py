@@ -111,7 +111,8 @@ def _read_form(sent: FormReader) -> HandoutForm:
 def _options(services: Services, activity: Activity, sheet_number: int, form: HandoutForm) -> HandoutOptions:
     """Return the options with the worksheet of the activity; raises HandoutError."""
     key = str(activity.content.items[sheet_number - 1].worksheet["key"])
-    return form.model_copy(update={"worksheet": key}).to_options(services.tickets)
+    options = form.model_copy(update={"worksheet": key}).to_options(services.tickets)
+    return replace(options, anonymous_back=activity.policies.ticket_anonymous)
 
 
 def _parse_sheet_number(activity: Activity, text: str) -> int:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
+import pypdfium2 as pdfium
 import pytest
 from fastapi import FastAPI
 
-from app.store import Course, Student
+from app.store import Course, Policies, Student
 from tests.helpers.permission_table import ROLES, TwoCourses
 from tests.helpers.print_jobs import finished_print_job
+from tests.helpers.printed import Printed
+from tests.helpers.school import Classroom
 
 
 def test_a_class_handout_is_for_the_teacher_who_asked_for_it(app: FastAPI) -> None:
@@ -48,3 +53,19 @@ def test_the_roster_is_read_once(app: FastAPI, monkeypatch: pytest.MonkeyPatch) 
         assert (answer.status_code, count) == (303, 2)
         finished_print_job(browser, answer.headers["location"])
     assert count == 2
+
+
+@pytest.mark.parametrize("anonymous", [True, False])
+def test_the_back_of_an_anonymous_ticket_says_nothing_of_whose_it_is(app: FastAPI, anonymous: bool) -> None:
+    """Neither the name nor the code of the sheet, which is another one for each student; a named ticket has both."""
+    classroom = Classroom(app, Policies(ticket_anonymous=anonymous, variants="per_student"), sheets=("llama-7b",))
+    classroom.student("Kim Secretname")
+    with classroom.instructor as browser:
+        data = {"sheet": "1", "layout": "full", "back": "classic"}
+        answer = browser.post(f"{classroom.path}/handout", data=data, follow_redirects=False)
+        finished_print_job(browser, answer.headers["location"])
+        pdf = pdfium.PdfDocument(browser.get(f"{answer.headers['location']}.pdf").content)
+    front, back = (Printed(pdf[number]).text for number in range(2))
+    [code] = re.findall(r"Sheet ([A-Z]{3}-[A-Z]{2}-[A-Z]{2})", front)
+    assert "Secretname" in front
+    assert [text in back for text in ("muddiest", "Secretname", code)] == [True, not anonymous, not anonymous]
