@@ -47,14 +47,15 @@ MAY_IMPORT: Mapping[str, set[str]] = {
     "forward": {*BELOW_SHEETS, "sheets", "machine"},
     "grading": {*BELOW_SHEETS, "sheets", "figures", "forward"},
     "practice": CORE - {"practice"},
-    "store": set(),
+    "secret_key": set(),
+    "store": {"secret_key"},
     "exchange": {*BELOW_SHEETS, "sheets", "store"},
     "handout": {*CORE, "store", "exchange"} - {"practice"},
     "classes": {*CORE, "store", "exchange"} - {"practice"},
     "settings": {"exchange"},  # which parses the URL of a mail server
     "web": {*CORE, "store", "exchange", "handout", "classes", "settings"},
     "main": {*CORE, "store", "exchange", "handout", "classes", "settings", "web"},
-    "cli": {*CORE, "store", "exchange", "handout", "classes", "settings", "web", "main"},
+    "cli": {*CORE, "store", "exchange", "handout", "classes", "settings", "secret_key", "web", "main"},
 }
 PYDANTIC = {"pydantic", "pydantic_core", "annotated_types", "typing_extensions", "typing_inspection"}
 TORCH_MODULES = {"app.forward.run", "app.forward.devices", "app.forward.process"}

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from sqlalchemy import Engine
 
+from app.secret_key import SECRET_FILE
 from app.store.backup import BackupError, check_backup, restore_backup, write_backup
-from app.store.database import open_engine
-from app.store.secret_key import SECRET_FILE
+from app.store.database import count_locked, open_engine
 from app.translation import gettext as _
 
 from .database import keep_private, open_store, report_database_errors
@@ -74,7 +74,7 @@ def _restore(parsed: argparse.Namespace) -> None:
         with _open_database() as engine:
             contents = restore_backup(engine, parsed.file, replace=parsed.replace)
     with open_store(read_settings()) as store:  # which stores resume codes of earlier versions with the key
-        locked = store.key.count_locked(store.engine)
+        locked = count_locked(store.engine, store.key)
     made_at = contents.made_at[:16].replace("T", " ")
     print(_("Restored {rows:,} rows from the backup of {time} UTC.").format(rows=contents.rows, time=made_at))
     if locked:

@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from alembic.util import CommandError
 from sqlalchemy.exc import SQLAlchemyError
 
+from app.secret_key import SECRET_BYTES, SecretFileError
 from app.settings import Settings
 from app.store import Store
 from app.store.database import make_private
-from app.store.secret_key import SECRET_BYTES, SecretFileError
 from app.translation import gettext as _
 
 from .terminal import InputError

@@ -12,9 +12,10 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from app.secret_key import SECRET_FILE
 from app.settings import Settings
 from app.store import Store
-from app.store.secret_key import SECRET_FILE
+from app.store.database import count_locked
 from app.store.upkeep.housekeeping import delete_expired
 from app.translation import gettext as _
 
@@ -103,7 +104,7 @@ def _greet(settings: Settings, store: Store, host: str, port: int) -> None:
     if settings.smtp and not settings.address:
         advice = _("No mail will be sent until {variable} is set, such as https://shapes.example.org.")
         print(advice.format(variable=variable("address")), flush=True)
-    if locked := store.key.count_locked(store.engine):
+    if locked := count_locked(store.engine, store.key):
         advice = _(
             "{count} resume codes or anonymous tickets were stored with another {file}. They work again once that "
             "file is back in {folder}; until then, teachers can free a student’s name."

@@ -18,8 +18,10 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy.engine import make_url
 
+from app.secret_key import SecretKey
+
 from .limits import POOL_LIMIT_S, limit_postgresql, watch_sqlite_file, without_limits
-from .tables import metadata
+from .tables import metadata, sealed_tickets, students
 
 # Several processes may start at the same time: one of them migrates while the others wait for this lock.
 MIGRATION_LOCKS = {"postgresql": "SELECT pg_advisory_xact_lock(7302)", "sqlite": "BEGIN IMMEDIATE"}
@@ -95,6 +97,23 @@ def upgrade(connection: sa.Connection, revision: str = "head") -> None:
 def revision_of(connection: sa.Connection) -> str | None:
     """The revision of a database, such as "0004"; None if it has no tables."""
     return MigrationContext.configure(connection).get_current_revision()
+
+
+def convert_plain_codes(connection: sa.Connection, key: SecretKey) -> None:
+    """Store with the key the resume codes that earlier versions stored as a plain SHA-256; the codes stay valid."""
+    plain = sa.select(students.c.id, students.c.resume_hash).where(sa.func.length(students.c.resume_hash) == 64)
+    for row in connection.execute(plain).all():
+        this = sa.update(students).where(students.c.id == row.id)
+        connection.execute(this.values(resume_hash=key.rehash(row.resume_hash)))
+
+
+def count_locked(engine: sa.Engine, key: SecretKey) -> int:
+    """How many resume codes and sealed tickets were stored with another key, so that this one cannot read them."""
+    count = 0
+    with engine.connect() as connection:
+        for column in (students.c.resume_hash, sealed_tickets.c.sealed):
+            count += connection.scalar(sa.select(sa.func.count(column)).where(column.not_like(f"{key.mark}.%"))) or 0
+    return count
 
 
 def is_known(revision: str) -> bool:

@@ -17,10 +17,11 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from app.secret_key import SecretKey, UnsealError
+
 from .activities import Activity
 from .classwork import Answers
 from .queries import QueryBase, columns, from_row, hash_secret
-from .secret_key import SecretKey, UnsealError
 from .tables import activities, attendance, sealed_tickets, ticket_answers
 
 log = logging.getLogger("attention_shapes")

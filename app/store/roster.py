@@ -14,10 +14,10 @@ import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
 from app.names import name_key
+from app.secret_key import SecretKey
 
 from .courses import Course
 from .queries import QueryBase, columns, from_row, insert_row, utc_now
-from .secret_key import SecretKey
 from .tables import courses, enrolments, students
 
 UNAMBIGUOUS_LETTERS = "ABCDEFGHJKLMNPRSTVWXYZ"  # those that look like no other letter and no digit

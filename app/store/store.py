@@ -13,11 +13,13 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from app.secret_key import SecretKey, read_or_make_secret
+
 from .activities import Activities
 from .audit import AuditLog
 from .classwork import Answers, Classwork
 from .courses import Courses
-from .database import migration_transaction, open_engine, prepare_tables
+from .database import convert_plain_codes, migration_transaction, open_engine, prepare_tables
 from .exit_tickets import ExitTickets
 from .grades import Grades, Regrades
 from .live import Live
@@ -25,7 +27,6 @@ from .people import People
 from .queries import QueryBase, WriteLock, columns, from_row, hash_secret, utc_now
 from .roster import Roster
 from .sample_data import SampleData
-from .secret_key import SecretKey, read_or_make_secret
 from .student_merge import StudentMerge
 from .tables import models, practice_attempts, practice_drafts, runs, visitors
 
@@ -103,7 +104,7 @@ class Store(QueryBase):
         self.key = SecretKey(read_or_make_secret(folder))
         with migration_transaction(engine) as connection:
             prepare_tables(connection)
-            self.key.convert_plain_hashes(connection)
+            convert_plain_codes(connection, self.key)
         shared = self.engine, self._write_lock
         self.people = People(*shared)
         self.courses = Courses(*shared)

@@ -16,11 +16,6 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import sqlalchemy as sa
-
-from .queries import hash_secret
-from .tables import sealed_tickets, students
-
 SECRET_FILE, SECRET_BYTES = "secret.key", 32
 SEALED_BLOCK = 16 * 1024  # bytes; a sealed value takes whole blocks, so that its length tells next to nothing
 _NONCE_BYTES = 12
@@ -84,7 +79,7 @@ class SecretKey:
 
     def code_hash(self, code: str) -> str:
         """What is stored of a resume code: without the key nobody can find the code by trying all of them."""
-        return self._from_plain_hash(hash_secret(code))
+        return self.rehash(hashlib.sha256(code.encode()).hexdigest())
 
     def seal(self, value: Any) -> str:
         """A value that JSON can hold, encrypted and padded to whole blocks; never the same text twice."""
@@ -110,24 +105,8 @@ class SecretKey:
         except (InvalidTag, ValueError):
             raise UnsealError from None
 
-    def convert_plain_hashes(self, connection: sa.Connection) -> None:
-        """Replace the resume codes that earlier versions stored as a plain SHA-256; the codes themselves stay valid."""
-        plain = sa.select(students.c.id, students.c.resume_hash).where(sa.func.length(students.c.resume_hash) == 64)
-        for row in connection.execute(plain).all():
-            this = sa.update(students).where(students.c.id == row.id)
-            connection.execute(this.values(resume_hash=self._from_plain_hash(row.resume_hash)))
-
-    def count_locked(self, engine: sa.Engine) -> int:
-        """How many resume codes and sealed tickets were stored with another key, so that this one cannot read them."""
-        made_with_key = (students.c.resume_hash, sealed_tickets.c.sealed)
-        with engine.connect() as connection:
-            locked = (
-                sa.select(sa.func.count(column)).where(column.not_like(f"{self.mark}.%")) for column in made_with_key
-            )
-            return sum(connection.scalar(query) or 0 for query in locked)
-
-    def _from_plain_hash(self, plain_hash: str) -> str:
-        """The stored form of a code whose SHA-256 is given; with the mark and the dot it has 52 characters."""
+    def rehash(self, plain_hash: str) -> str:
+        """What is stored of a code whose SHA-256 is given, as earlier versions stored it: 52 characters."""
         digest = hmac.digest(self._secret, f"resume code {plain_hash}".encode(), "sha256")
         return f"{self.mark}.{base64.urlsafe_b64encode(digest).decode().rstrip('=')}"
 

@@ -14,14 +14,15 @@ import pytest
 import sqlalchemy as sa
 
 from app import cli
+from app.secret_key import SECRET_FILE, SecretKey, UnsealError, read_or_make_secret
 from app.settings import PROJECT
 from app.store import Store
-from app.store.secret_key import SECRET_FILE, SecretKey, UnsealError, read_or_make_secret
+from app.store.database import count_locked
 from app.store.tables import students
 from simulation.server import Server
 
 ADA = "ada@example.org"
-MAKE = "import sys, pathlib; from app.store.secret_key import read_or_make_secret as r; print(r(pathlib.Path(sys.argv[1])).hex())"  # noqa: E501 - one line of Python
+MAKE = "import sys, pathlib; from app.secret_key import read_or_make_secret as r; print(r(pathlib.Path(sys.argv[1])).hex())"  # noqa: E501 - one line of Python
 
 
 @pytest.fixture
@@ -85,7 +86,7 @@ def test_a_copy_of_the_database_gives_no_resume_code_away(store: Store, tmp_path
     assert store.key.code_hash(code) == stored
     elsewhere = Store(store.engine.url.render_as_string(hide_password=False), tmp_path / "another")
     assert not elsewhere.roster.is_resume_code(student, code)
-    assert [one.key.count_locked(one.engine) for one in (elsewhere, store)] == [1, 0]
+    assert [count_locked(one.engine, one.key) for one in (elsewhere, store)] == [1, 0]
     elsewhere.close()
 
 
