@@ -10,8 +10,8 @@ from fastapi import APIRouter, Depends, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
 
 from app.classes.activity_results import MisconceptionTotal, activity_results, misconception_totals
-from app.store import Activity, HeldTickets, Store, TicketAnswer
-from app.store.exit_tickets import MIN_MIXED, MIXED_FROM
+from app.store import Activity, Store, TicketAnswer
+from app.store.exit_tickets import MIN_MIXED, MIXED_FROM, HeldTickets
 from app.web.shared import permissions
 from app.web.shared.forms import FormDep
 from app.web.shared.permissions import EditableActivity, StaffActivity
