@@ -55,7 +55,7 @@ def handout_documents(
 
 
 def font_check_document(names: Sequence[str], course: str) -> TypstData:
-    """Return a document of these names and the course alone: typesetting it fails where a letter has no font.
+    """Return a document of these names and the course alone, in which TypstRenderer looks for letters without a font.
 
     Empty texts are left out, equal ones stand there once.
     """

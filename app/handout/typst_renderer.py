@@ -1,7 +1,8 @@
 """Typeset handouts with the Typst compiler, kept warm: as one PDF, or as pictures of its pages.
 
 Only the fonts that are installed with the app and those in the folder `fonts` are used, never those of the system, so
-that a handout has the same bytes on every machine.
+that a handout has the same bytes on every machine. A letter that none of them has, such as an emoji in a name, is
+printed as “□” and stops nobody's sheet.
 """
 
 from __future__ import annotations
@@ -21,7 +22,6 @@ from typing import TYPE_CHECKING, Any
 from app.translation import gettext as _
 
 from .document import MakeDocument, TypstData
-from .options import HandoutError
 from .pdf_binder import PdfBinder
 from .sheet_plan import ReportProgress
 
@@ -35,7 +35,10 @@ SERIF = "Libertinus Serif"
 COMPILERS_PER_RENDERER = 2
 # Typst drops from its cache, which all compilers of a process share, what the last 10 compilations did not use.
 TYPST_CACHE_MAX_AGE = 10  # compilations
+PLACEHOLDER = "□"  # stands for letters that no font has
 _MISSING_LETTERS = re.compile(r'the text `"(.*?)"` could not be displayed')
+_ESCAPED = re.compile(r"\\u\{([0-9a-f]+)\}")  # a letter as Typst writes one that cannot be seen
+_ATTACHED = "\u200c\u200d\ufe0e\ufe0f"  # joiners and variation selectors belong to the letters around them
 
 
 class TypstRenderer:
@@ -50,9 +53,10 @@ class TypstRenderer:
         # Make the data of one document at a time, in Python, while the compiler typesets the one before it: made in
         # two threads at once, both would be late and no compiler busy.
         self._making_data = Lock()
+        self._missing_letters: frozenset[str] = frozenset()  # that no font has, as far as documents have shown
 
     def render_handout(self, documents: Sequence[MakeDocument], progress: ReportProgress | None = None) -> bytes:
-        """Return all documents bound into one tagged PDF (PDF/UA-1); raises HandoutError naming letters without a font.
+        """Return all documents bound into one tagged PDF (PDF/UA-1).
 
         `progress` is called after each document with the number of those bound and of all.
         """
@@ -72,20 +76,26 @@ class TypstRenderer:
         return binder.to_bytes()
 
     def render_svg_pages(self, data: TypstData) -> list[bytes]:
-        """Return every page of one document as an SVG picture; raises HandoutError naming letters without a font."""
+        """Return every page of one document as an SVG picture."""
         pages = self._compile(data, format="svg")
         return pages if isinstance(pages, list) else [pages]
 
     def render_pdf(self, document: MakeDocument) -> bytes:
-        """Return one document as a tagged PDF; raises HandoutError naming letters without a font."""
+        """Return one document as a tagged PDF."""
         with self._making_data:
             data = document()
         return bytes(self._compile(data, format="pdf", pdf_standards=["ua-1"], timestamp=0))
 
+    def find_missing_letters(self, data: TypstData) -> str:
+        """Return the letters of a document that no font has, each once and in order of code point; "" for none."""
+        self._compile(data, format="pdf", pdf_standards=["ua-1"], timestamp=0)
+        text = json.dumps(data, ensure_ascii=False)
+        return "".join(sorted(letter for letter in self._missing_letters if letter in text))
+
     def _compile(self, data: TypstData, **options: Any) -> Any:
         """Typeset one document, waiting for a free compiler; `options` go to Typst's `compile` (format and so on).
 
-        Raises HandoutError naming letters without a font, and any other error of Typst as it is.
+        Letters without a font are printed as PLACEHOLDER. Any error of Typst is raised as it is.
         """
         from typst import Compiler, TypstError  # not at the top of the file, so that the app starts without it
 
@@ -93,9 +103,15 @@ class TypstRenderer:
         compiler = self._free_compilers.get()
         try:
             compiler = compiler or Compiler(str(TEMPLATE), font_paths=self._font_folders, ignore_system_fonts=True)
-            return compiler.compile(sys_inputs={"data": text}, **options)
-        except TypstError as error:
-            raise _as_handout_error(error) from error
+            while True:
+                known = self._missing_letters
+                try:
+                    return compiler.compile(sys_inputs={"data": _with_placeholders(text, known)}, **options)
+                except TypstError as error:
+                    letters = _letters_without_font(error)
+                    if letters <= known:
+                        raise
+                    self._missing_letters = self._missing_letters | letters
         finally:
             self._free_compilers.put(compiler)
 
@@ -108,6 +124,17 @@ class TypstRenderer:
         families = {font.family for font in fonts if font.path}
         packaged = [family for family in FONT_PACKAGES.values() if family in families]
         return [SERIF, *packaged, *sorted(families - set(packaged))]
+
+
+def _with_placeholders(text: str, missing: frozenset[str]) -> str:
+    """Return the text with PLACEHOLDER for each run of missing letters that joiners connect, such as one emoji.
+
+    Example: _with_placeholders("Zoe 👩‍🎓🎉", {"👩", "🎓", "🎉"}) == "Zoe □□"
+    """
+    if not missing:
+        return text
+    letter = f"[{re.escape(''.join(sorted(missing)))}][\ufe0e\ufe0f]?"
+    return re.sub(f"{letter}(?:\u200d{letter})*[{_ATTACHED}]*", PLACEHOLDER, text)
 
 
 def _evict_typst_cache(_event: object = None) -> None:
@@ -131,18 +158,21 @@ def _font_folders(operators_fonts: Path | None) -> list[str]:
     return [*packages, str(operators_fonts)] if operators_fonts and operators_fonts.is_dir() else packages
 
 
-def _as_handout_error(error: Exception) -> Exception:
-    """Return a HandoutError that names letters without a font and says what to install; any other error unchanged."""
-    missing = _MISSING_LETTERS.search(str(error))
-    if not missing:
-        return error
-    letters = missing.group(1)[:40]
-    points = ", ".join(f"U+{ord(char):04X}" for char in dict.fromkeys(letters[:4]))
-    absent = [package for package in FONT_PACKAGES if importlib.util.find_spec(package) is None]
-    problem = _("No font on this server can print “{letters}” ({points}): change the text.")
+def _letters_without_font(error: Exception) -> set[str]:
+    """Return the letters that a TypstError says no font has; the empty set for any other error."""
+    texts = _MISSING_LETTERS.findall(str(getattr(error, "diagnostic", error)))
+    letters = set("".join(_ESCAPED.sub(lambda code: chr(int(code[1], 16)), text) for text in texts))
+    return {letter for letter in letters if not letter.isascii() and letter not in _ATTACHED}
+
+
+def missing_letters_note(letters: str) -> str:
+    """Return the sentence that says which letters are printed as PLACEHOLDER, and what an operator can do."""
+    points = ", ".join(f"U+{ord(char):04X}" for char in letters[:4])
+    note = _("No font on this server has “{letters}” ({points}), so “{placeholder}” is printed in its place.")
     advice = _("An operator can add a font in the folder “fonts” of the app’s data folder.")
+    absent = [package for package in FONT_PACKAGES if importlib.util.find_spec(package) is None]
     if absent:
         advice = _(
             "An operator can install {packages}, or add a font in the folder “fonts” of the app’s data folder."
         ).format(packages=", ".join(absent))
-    return HandoutError(f"{problem.format(letters=letters, points=points)} {advice}")
+    return f"{note.format(letters=letters[:40], points=points, placeholder=PLACEHOLDER)} {advice}"

@@ -10,10 +10,10 @@ from dataclasses import replace
 import pikepdf
 import pytest
 
-from app.handout.document import handout_documents
+from app.handout.document import font_check_document, handout_documents
 from app.handout.options import HandoutError, HandoutOptions
 from app.handout.sheet_plan import plan_sheets
-from app.handout.typst_renderer import TypstRenderer
+from app.handout.typst_renderer import TypstRenderer, missing_letters_note
 from app.settings import PROJECT
 from app.sheets.exit_tickets import load_tickets
 from app.sheets.variant import Variant
@@ -174,10 +174,17 @@ def test_names_in_every_script_are_set() -> None:
         assert set(name.replace(" ", "")) <= letters, name
 
 
-def test_a_letter_without_a_font_is_named() -> None:
-    """No empty box is printed: a sentence says which letter and what to do."""
-    with pytest.raises(HandoutError, match=r"“ᚠ.*U\+16A0.*add a font"):
-        handout_pdf(HandoutOptions(), ["ᚠ"])
+def test_a_letter_without_a_font_stops_nobody() -> None:
+    """One box is printed for each emoji, and all names are; the note names the letters."""
+    names = ["Zoe 👩\u200d🎓🎉", "Kim ᚠ", *SCRIPTS]
+    text = "".join(page.text for page in read_pdf(handout_pdf(HandoutOptions(), names)))
+    assert "Zoe □□" in text
+    assert "Kim □" in text
+    assert set("".join(SCRIPTS).replace(" ", "")) <= set(text)
+    missing = TypstRenderer().find_missing_letters(font_check_document(names, "Course ᚠ"))
+    assert set(missing) == set("ᚠ👩🎓🎉")
+    assert re.search(r"“ᚠ.*U\+16A0.*add a font", missing_letters_note(missing))
+    assert TypstRenderer().find_missing_letters(font_check_document(SCRIPTS, "Course")) == ""
 
 
 def test_markup_and_formulas_are_printed_as_they_are() -> None:
