@@ -9,6 +9,8 @@ True
 from __future__ import annotations
 
 import unicodedata
+from collections import Counter
+from collections.abc import Sequence
 
 JOINERS = "\u200c\u200d"  # they shape the letters of some scripts, as in علی‌رضا
 _SAME_MARKS = str.maketrans({"’": "'", "‘": "'", "ʼ": "'", "‐": "-", **dict.fromkeys(JOINERS)})
@@ -35,6 +37,17 @@ def name_key(name: str) -> str:
     """
     folded = unicodedata.normalize("NFKC", clean_line(name)).casefold()
     return " ".join(unicodedata.normalize("NFKC", folded).translate(_SAME_MARKS).split())
+
+
+def told_apart(people: Sequence[tuple[str, str | None]]) -> list[str]:
+    """Return the names of people given by name and number: with the number where several have the same name.
+
+    Example:
+        told_apart([("Alex Smith", "1020"), ("Alex Smith", "1044"), ("Kim Lee", "17")])
+        # ["Alex Smith (1020)", "Alex Smith (1044)", "Kim Lee"]
+    """
+    count = Counter(name_key(name) for name, _ in people)
+    return [f"{name} ({number})" if number and count[name_key(name)] > 1 else name for name, number in people]
 
 
 def _is_kept(char: str) -> bool:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import unicodedata
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from app.names import name_key
+from app.names import name_key, told_apart
 from app.store import Student
 
 
@@ -48,17 +47,9 @@ class RosterLookup:
 
 
 def names_with_numbers(students: Sequence[Student]) -> dict[int, str]:
-    """The name of each student by id, for the staff: with the number where several have the same name.
-
-    Example: {1: "Alex Smith (1020)", 2: "Alex Smith (1044)", 3: "Kim Lee"}
-    """
-    count = Counter(name_key(student.name) for student in students)
-    return {
-        student.id: f"{student.name} ({student.roster_key})"
-        if student.roster_key and count[name_key(student.name)] > 1
-        else student.name
-        for student in students
-    }
+    """The name of each student by id, for the staff: with the number where several have the same name."""
+    names = told_apart([(student.name, student.roster_key) for student in students])
+    return {student.id: name for student, name in zip(students, names, strict=True)}
 
 
 def sorted_by_likeness(student: Student, everybody: Sequence[Student]) -> list[Student]:

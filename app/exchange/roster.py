@@ -14,7 +14,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from app.names import clean_line
+from app.names import clean_line, told_apart
 from app.translation import gettext as _
 
 MAX_ROSTER_NAMES = 5_000
@@ -41,8 +41,8 @@ class RosterError(ValueError):
 
 
 def read_names(roster: bytes | str) -> tuple[str, ...]:
-    """Return the names of a class list, without the numbers, in its order; raises RosterError."""
-    return tuple(name for name, _ in read_roster(roster))
+    """Return the names of a class list in its order, with the number where several are the same; raises RosterError."""
+    return tuple(told_apart(read_roster(roster)))
 
 
 def read_roster(roster: bytes | str, max_names: int = MAX_ROSTER_NAMES) -> tuple[RosterEntry, ...]:

@@ -24,6 +24,7 @@ from .options import HandoutError, HandoutOptions, printable_line
 from .print_child import MakeSheets, PrintTask, check_task, pdf_task, preview_task, serve_print_tasks
 from .print_jobs import HEARTBEAT_S, PrintJob, PrintJobFolder
 from .sheet_plan import check_version_count, plan_sheets
+from .typst_renderer import missing_letters_note
 
 PREVIEW_SHEETS = 4
 CACHED_PREVIEWS = 12
@@ -109,19 +110,20 @@ class HandoutPrinter:
         back: str = "",
         client: str = "",
     ) -> PrintJob:
-        """Check that fonts have all letters, queue a print job, and return it without waiting for it.
+        """Queue a print job, with a note about letters that no font has, and return it without waiting for it.
 
         `prepare` is called in a thread when the job's turn has come, and what it returns in the child. `title`,
         `teacher_id`, `back` and `client` are those of PrintJob; of a visitor `client` is the network. `names` are those
-        that the sheets will carry. Raises HandoutError for a name or course with letters that no font has, and for more
-        sheets than a visitor may have; PrinterBusyError for more jobs than this machine, or this client, may have in
-        the queue, and where the job cannot be stored.
+        that the sheets will carry. Raises HandoutError for more sheets than a visitor may have; PrinterBusyError for
+        more jobs than this machine, or this client, may have in the queue, and where the job cannot be stored.
         """
         job = PrintJob(title, len(names) or options.sheets, teacher_id, back, client)
         if teacher_id is None and job.sheets > MAX_DOWNLOAD_SHEETS:
             problem = _("More than {most} sheets at a time are for teachers: sign in first, or print fewer sheets.")
             raise HandoutError(problem.format(most=MAX_DOWNLOAD_SHEETS))
-        self._ask_while_browser_waits(check_task(font_check_document(names, printable_line(options.course))))
+        check = check_task(font_check_document(names, printable_line(options.course)))
+        if missing := self._ask_while_browser_waits(check):
+            job.note = missing_letters_note(missing)
         self._enqueue(job)
         path = self._folder.unfinished_pdf(job)
 

@@ -55,7 +55,7 @@ def preview_task(library: Library, options: HandoutOptions, tickets: Mapping[str
 
 
 def check_task(data: TypstData) -> PrintTask:
-    """The task that typesets one document and returns nothing; it is refused where a letter has no font."""
+    """The task that typesets one document and returns the letters in it that no font has."""
     return partial(_check, data)
 
 
@@ -79,8 +79,8 @@ def _render_preview(
     return tuple(pages[:PREVIEW_PAGES])
 
 
-def _check(data: TypstData, renderer: TypstRenderer, _report: ReportProgress) -> None:
-    renderer.render_pdf(lambda: data)
+def _check(data: TypstData, renderer: TypstRenderer, _report: ReportProgress) -> str:
+    return renderer.find_missing_letters(data)
 
 
 def _render_handout(

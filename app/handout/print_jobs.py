@@ -39,6 +39,7 @@ class PrintJob:
     documents: int = 1
     problem: str = ""
     is_ready: bool = False
+    note: str = ""  # about letters that are printed as boxes
 
     @property
     def percent(self) -> int:

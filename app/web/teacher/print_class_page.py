@@ -12,6 +12,7 @@ from annotated_doc import Doc
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 
+from app.classes.roster_lookup import names_with_numbers
 from app.classes.student_sheet import student_sheet, worksheet_titles
 from app.handout.options import MAX_PRINTED_LINE_LENGTH, NO_BACK, HandoutError, HandoutOptions
 from app.handout.print_child import MakeSheets
@@ -78,7 +79,7 @@ def print_for_class(request: Request, services: ServicesDep, access: StaffActivi
         job = services.printer.start_job(
             worksheet_titles(access.activity.content)[sheet_number - 1],
             _options(services, access.activity, sheet_number, form),
-            [student.name for student in students],
+            list(names_with_numbers(students).values()),
             handout_base_url(request, services.settings),
             partial(_student_sheets, services, access.activity, students, sheet_number),
             access.teacher.id,
@@ -95,10 +96,10 @@ def _student_sheets(
     services: Services, activity: Activity, students: Sequence[Student], sheet_number: int
 ) -> MakeSheets:
     """Return what gives a sheet for each student, in their order, with the very numbers they have on the screen."""
-    sheets = list[HandoutSheet]()
+    sheets, names = list[HandoutSheet](), names_with_numbers(students)
     for student in students:
         variant = student_sheet(services.library, services.store, activity, student, sheet_number).variant
-        sheets.append(HandoutSheet(variant, student.name))
+        sheets.append(HandoutSheet(variant, names[student.id]))
         time.sleep(0)  # saves of this process go first
     return partial(tuple, sheets)
 

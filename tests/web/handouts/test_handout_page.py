@@ -91,8 +91,9 @@ def test_options_that_cannot_be_used_are_told(client: TestClient, query: str, st
 
 
 def test_a_download_says_what_cannot_be_printed(client: TestClient) -> None:
-    """A letter without a font, and more sheets than a browser waits for."""
-    assert "No font on this server can print" in client.get("/handout.pdf?course=%E1%9A%A0").text
+    """More sheets than a browser waits for; a letter without a font is a box on the page."""
+    pages = read_pdf(client.get("/handout.pdf?course=COS+%E1%9A%A0").content)
+    assert "COS □" in pages[0].text
     assert "at most 100 sheets" in client.get("/handout.pdf?sheets=101").text
 
 
@@ -118,7 +119,7 @@ def test_a_class_list_becomes_a_handout(client: TestClient) -> None:
 
 @pytest.mark.parametrize(
     ("names", "sentence"),
-    [("\n".join(["x"] * 6_000), "6,000 names"), ("Ada\nᚠᚢ", "No font on this server"), ("y" * 90, "at most 80")],
+    [("\n".join(["x"] * 6_000), "6,000 names"), ("y" * 90, "at most 80")],
 )
 def test_names_that_cannot_be_printed_come_back(client: TestClient, names: str, sentence: str) -> None:
     """The sentence stands beside the names, which are still there to be mended."""
@@ -127,6 +128,16 @@ def test_names_that_cannot_be_printed_come_back(client: TestClient, names: str, 
     assert sentence in answer.text
     assert names.splitlines()[0] in answer.text
     assert 'value="COS"' in answer.text
+
+
+def test_a_name_without_a_font_stops_nobody_elses_sheet(client: TestClient) -> None:
+    """The PDF is made, and its page says which letters are boxes; of two of one name each has the number."""
+    names = "Ada ᚠᚢ\nAlex Smith, 1020\nAlex Smith, 1044"
+    address = client.post("/handout/class", data={"names": names}, follow_redirects=False).headers["location"]
+    page = finished_print_job(client, address)
+    assert "No font on this server has “ᚠᚢ”" in page
+    text = " ".join(page.text for page in read_pdf(client.get(f"{address}.pdf").content))
+    assert all(name in text for name in ("Ada □□", "Alex Smith (1020)", "Alex Smith (1044)"))
 
 
 def test_too_many_at_once_are_told_to_come_back(client: TestClient) -> None:
