@@ -162,9 +162,9 @@ class ExitTickets(QueryBase):
         query = sa.select(*columns(ticket_answers, TicketAnswer)).where(ticket_answers.c.activity_id == activity_id)
         return tuple(from_row(TicketAnswer, row) for row in self._fetch_all(query.order_by(ticket_answers.c.id)))
 
-    def mark(self, activity_id: int, answer_id: str, **marks: bool) -> bool:
-        """Set `starred`, `follow_up` or `hidden` of an answer; False if the activity has no such answer."""
-        this = (ticket_answers.c.id == answer_id, ticket_answers.c.activity_id == activity_id)
+    def mark(self, activity_id: int, *answer_ids: str, **marks: bool) -> bool:
+        """Set `starred`, `follow_up` or `hidden` of answers; False if the activity has none of them."""
+        this = (ticket_answers.c.id.in_(answer_ids), ticket_answers.c.activity_id == activity_id)
         return bool(self._execute(sa.update(ticket_answers).where(*this).values(marks)))
 
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated, Literal
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Literal
 
 from annotated_doc import Doc
 from fastapi import APIRouter, Depends, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
 
 from app.classes.activity_results import MisconceptionTotal, activity_results, misconception_totals
-from app.store import Activity, Store, TicketAnswer
+from app.classes.ticket_groups import TicketGroup, group_answers
+from app.store import Activity, Store
 from app.store.exit_tickets import MIN_MIXED, MIXED_FROM, HeldTickets
 from app.web.shared import permissions
-from app.web.shared.forms import FormDep
+from app.web.shared.forms import FormDep, Pager, cut_page
 from app.web.shared.permissions import EditableActivity, StaffActivity
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.templating import is_htmx, render
@@ -28,20 +29,21 @@ TICKET_MARKS: dict[str, TicketMark] = {"starred": "starred", "follow_up": "follo
 
 
 @dataclass(frozen=True)
-class TicketAnswerView:
-    """One answer, with the student's name where the ticket is not anonymous."""
+class TicketGroupView:
+    """Answers that say the same, with the students' names where the ticket is not anonymous."""
 
-    answer: TicketAnswer
-    name: str
+    group: TicketGroup
+    names: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class TicketQuestionView:
-    """One question of the ticket with those of its answers that are shown."""
+    """One question of the ticket with those of its answers that are on this page, and how many there are on all."""
 
     key: str
     text: str
-    answers: tuple[TicketAnswerView, ...]
+    groups: tuple[TicketGroupView, ...]
+    count: int
 
 
 @dataclass(frozen=True)
@@ -56,10 +58,20 @@ class ExitTicketsPage:
     mark: Annotated[TicketMark | None, Doc("The mark that shown answers have; None for all that are not hidden.")]
     query: Annotated[dict[str, str], Doc("Both as the address's query has them.")]
     total: Annotated[int, Doc("How many answers there are in all, hidden ones too.")]
+    pager: Annotated[Pager, Doc("Which page of the list this is; answers that say the same count as one line.")]
     held: Annotated[HeldTickets, Doc("The anonymous tickets that are not shown yet.")]
     few: Annotated[int, Doc("How many students handed in, where anonymous answers may be recognised; else 0.")]
     min_mixed: Annotated[int, Doc("How many anonymous tickets are shown at once, at least.")] = MIN_MIXED
     mixed_from: Annotated[int, Doc("How many of them must wait before the first are shown.")] = MIXED_FROM
+
+
+@dataclass(frozen=True)
+class ExitTicketFragment:
+    """Everything that templates/teacher/_exit_ticket.html shows: one line of the list, after its mark was changed."""
+
+    access: Annotated[permissions.ActivityAccess, Doc("The activity, its course, and the teacher's role in it.")]
+    view: Annotated[TicketGroupView, Doc("The answers that say the same.")]
+    query: Annotated[dict[str, str], Doc("What the list is filtered by, as the address's query has it.")]
 
 
 @dataclass(frozen=True)
@@ -74,10 +86,10 @@ class TicketFilter:
         """The filter as the query of an address; what is not filtered by is left out."""
         return {name: value for name, value in (("q", self.q), ("show", self.mark)) if value}
 
-    def matches(self, answer: TicketAnswer) -> bool:
-        """Whether an answer is shown; words may stand anywhere in it, in capitals or not."""
-        is_marked = getattr(answer, self.mark) if self.mark else not answer.hidden
-        text = answer.text.casefold()
+    def matches(self, group: TicketGroup) -> bool:
+        """Whether answers that say the same are shown; words may stand anywhere in them, in capitals or not."""
+        is_marked = getattr(group, self.mark) if self.mark else not group.hidden
+        text = group.text.casefold()
         return is_marked and all(word in text for word in self.q.casefold().split())
 
 
@@ -91,9 +103,11 @@ TicketFilterDep = Annotated[TicketFilter, Depends(ticket_filter)]
 
 
 @router.get("/activities/{activity_id:int}/tickets")
-def show_exit_tickets(services: ServicesDep, access: StaffActivity, wanted: TicketFilterDep) -> Response:
+def show_exit_tickets(
+    services: ServicesDep, access: StaffActivity, wanted: TicketFilterDep, page: str = ""
+) -> Response:
     """The answers that the filter asks for, by question, starred ones first."""
-    return render("teacher/exit_tickets.html", _exit_tickets_page(services, access, wanted))
+    return render("teacher/exit_tickets.html", _exit_tickets_page(services, access, wanted, page))
 
 
 @router.post("/activities/{activity_id:int}/tickets/{answer_id}")
@@ -105,22 +119,47 @@ def mark_exit_ticket(
     form: FormDep,
     answer_id: str,
 ) -> Response:
-    """Set one mark of one answer, or clear it unless the form's `on` is 'yes', and show the list again.
+    """Set one mark of an answer and of those that say the same, or clear it unless the form's `on` is 'yes'.
 
-    404 for an unknown mark, or an answer that this activity lacks.
+    A script gets the one line of the list that has changed. 404 for an unknown mark, or an answer that this activity
+    lacks.
     """
     mark, is_set = TICKET_MARKS.get(form.raw("mark")), form.raw("on") == "yes"
-    can_be_id = answer_id.isascii() and answer_id.isalnum()
-    if mark is None or not can_be_id:
+    store, activity = services.store, access.activity
+    answers = store.exit_tickets.answers(activity.id)
+    groups = [group for group in group_answers(answers) if answer_id in {answer.id for answer in group.answers}]
+    if mark is None or not groups:
         raise HTTPException(404)
-    if not services.store.exit_tickets.mark(access.activity.id, answer_id, **{mark: is_set}):
-        raise HTTPException(404)
-    if is_htmx(request):
-        return render("teacher/_exit_tickets.html", _exit_tickets_page(services, access, wanted))
-    return RedirectResponse(url_for("show_exit_tickets", activity_id=access.activity.id, **wanted.query), 303)
+    ids = [answer.id for answer in groups[0].answers]
+    store.exit_tickets.mark(activity.id, *ids, **{mark: is_set})
+    if not is_htmx(request):
+        return RedirectResponse(url_for("show_exit_tickets", activity_id=activity.id, **wanted.query), 303)
+    changes: dict[str, Any] = {mark: is_set}
+    marked = TicketGroup(tuple(replace(answer, **changes) for answer in groups[0].answers))
+    fragment = ExitTicketFragment(access, _group_view(store, access, marked), wanted.query)
+    return render("teacher/_exit_ticket.html", fragment)
 
 
-def _exit_tickets_page(services: Services, access: permissions.ActivityAccess, wanted: TicketFilter) -> ExitTicketsPage:
+def _group_view(store: Store, access: permissions.ActivityAccess, group: TicketGroup) -> TicketGroupView:
+    """A group with the names of its students; the roster is read only where there are any."""
+    has_names = any(answer.student_id for answer in group.answers)
+    return _with_names(group, _student_names(store, access) if has_names else {})
+
+
+def _student_names(store: Store, access: permissions.ActivityAccess) -> dict[int, str]:
+    """The names of the course's students by their ids."""
+    return {student.id: student.name for student in store.roster.students(access.course)}
+
+
+def _with_names(group: TicketGroup, names: dict[int, str]) -> TicketGroupView:
+    """A group with those of its students' names that are known."""
+    found = (names.get(answer.student_id or 0, "") for answer in group.answers)
+    return TicketGroupView(group, tuple(sorted(name for name in found if name)))
+
+
+def _exit_tickets_page(
+    services: Services, access: permissions.ActivityAccess, wanted: TicketFilter, page: str = ""
+) -> ExitTicketsPage:
     """The page with the answers that the filter asks for, by question, starred ones first.
 
     Beside them are the misconceptions that students' last attempts show. Questions of earlier revisions stand by their
@@ -129,16 +168,20 @@ def _exit_tickets_page(services: Services, access: permissions.ActivityAccess, w
     activity, store = access.activity, services.store
     store.exit_tickets.mix_closed(activity)
     answers, held = store.exit_tickets.answers(activity.id), store.exit_tickets.held(activity.id)
-    names = {student.id: student.name for student in store.roster.students(access.course)}
+    names = _student_names(store, access)
     texts = dict(activity.content.ticket.questions) if activity.content.ticket else {}
     # Questions of earlier revisions that have answers; their texts are gone from this one.
     texts |= {answer.question: answer.question for answer in answers if answer.question not in texts}
-    shown = [
-        TicketAnswerView(answer, names.get(answer.student_id or 0, "")) for answer in answers if wanted.matches(answer)
-    ]
-    shown.sort(key=lambda view: not view.answer.starred)
+    order = sorted(texts, key=lambda key: key != MUDDIEST)
+    groups = sorted(filter(wanted.matches, group_answers(answers)), key=lambda group: order.index(group.question))
+    shown, pager = cut_page(groups, page)
     questions = [
-        TicketQuestionView(key, text, tuple(view for view in shown if view.answer.question == key))
+        TicketQuestionView(
+            key,
+            text,
+            tuple(_with_names(group, names) for group in shown if group.question == key),
+            sum(len(group.answers) for group in groups if group.question == key),
+        )
         for key, text in texts.items()
     ]
     totals = misconception_totals(services.library.wording, activity_results(services.library, store, activity))
@@ -151,6 +194,7 @@ def _exit_tickets_page(services: Services, access: permissions.ActivityAccess, w
         mark=wanted.mark,
         query=wanted.query,
         total=len(answers),
+        pager=pager,
         held=held,
         few=_too_few(store, activity, held),
     )

@@ -16,6 +16,7 @@ from app.classes.activity_results import (
     misconception_totals,
     participants,
 )
+from app.classes.ticket_groups import group_answers
 from app.sheets.variant import Row
 from app.web.shared import permissions
 from app.web.shared.permissions import StaffActivity
@@ -74,9 +75,8 @@ def show_summary(services: ServicesDep, access: StaffActivity) -> Response:
     store.exit_tickets.mix_closed(activity)
     sheets = activity_results(services.library, store, activity)
     left = [total for total in misconception_totals(wording, sheets) if total.at_last]
-    starred = [
-        answer.text for answer in store.exit_tickets.answers(activity.id) if answer.starred and not answer.hidden
-    ]
+    groups = group_answers(store.exit_tickets.answers(activity.id))
+    starred = [group.text for group in groups if group.starred and not group.hidden]
     page = SummaryPage(
         access=access,
         participants=len(participants(store, activity, access.course, sheets)),

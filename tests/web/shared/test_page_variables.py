@@ -38,7 +38,7 @@ from app.web.teacher.activity_page import ActivityPage
 from app.web.teacher.course_list_page import CourseListPage
 from app.web.teacher.course_page import CoursePage
 from app.web.teacher.enter_paper_page import EnterPaperPage
-from app.web.teacher.exit_tickets_page import ExitTicketsPage
+from app.web.teacher.exit_tickets_page import ExitTicketFragment, ExitTicketsPage
 from app.web.teacher.export_page import ExportPage
 from app.web.teacher.gradebook_page import GradebookPage
 from app.web.teacher.live_page import LivePage
@@ -97,6 +97,7 @@ PAGES: dict[str, type[Any]] = {
     "teacher/summary.html": SummaryPage,
     "teacher/exit_tickets.html": ExitTicketsPage,
     "teacher/_exit_tickets.html": ExitTicketsPage,
+    "teacher/_exit_ticket.html": ExitTicketFragment,
     "teacher/regrade.html": RegradePage,
 }
 

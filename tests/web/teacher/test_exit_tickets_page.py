@@ -9,6 +9,8 @@ from tests.helpers.anonymous_tickets import close_and_mix
 from tests.helpers.answer_keys import WIDE
 from tests.helpers.html_page import Page
 from tests.helpers.marked_classroom import MarkedClassroom, classroom_with_tickets, table_rows
+from tests.helpers.running_activity import counted_statements
+from tests.helpers.school import SCRIPT
 
 
 def answer_texts(page: Page) -> list[str]:
@@ -83,3 +85,50 @@ def test_the_teacher_is_told_what_is_held_back_and_where_few_handed_in(app: Fast
     page = classroom.page("/tickets")
     assert answer_texts(page) == ["Why Kim?", "Why Lou?", "Why Mo?"]
     assert "3 students" in page.text("p", class_="remark")
+
+
+def test_answers_that_say_the_same_stand_together_and_are_starred_together(app: FastAPI) -> None:
+    """Case, spaces and punctuation make no difference, signs of mathematics do; the summary says the sentence once."""
+    classroom = MarkedClassroom(app, Policies(ticket_anonymous=False))
+    texts = ("The KV cache.", "the kv-cache", "the KV  cache!", "Why √d?", "why d")
+    for number, text in enumerate(texts):
+        student = classroom.student(f"S{number}")
+        answers = {"muddiest": text}
+        classroom.store.exit_tickets.hand_in(
+            classroom.activity.id, student.id, f"same {classroom.activity.id} {number}", answers, anonymous=False
+        )
+    lines = [text for _, text in classroom.page("/tickets").find("li") if "√" in text or "why" in text or "×" in text]
+    assert len(lines) == 3
+    [same] = [text for text in lines if "×3" in text]
+    assert "S0, S1, S2" in same
+    by_text = {answer.text: answer.id for answer in classroom.store.exit_tickets.answers(classroom.activity.id)}
+    with classroom.instructor as browser:
+        address = f"{classroom.path}/tickets/{by_text['the kv-cache']}"
+        assert browser.post(address, data={"mark": "starred", "on": "yes"}).status_code == 303
+    starred = {answer.text for answer in classroom.store.exit_tickets.answers(classroom.activity.id) if answer.starred}
+    assert starred == set(texts[:3])
+    assert len(classroom.page("/summary").find("blockquote")) == 1
+
+
+def test_a_star_costs_one_line_however_many_answers_there_are(app: FastAPI) -> None:
+    """Of 150 answers, 100 stand on a page; starring one sends a few kB, and as many statements as for the first."""
+    classroom = MarkedClassroom(app, Policies(ticket_anonymous=False))
+    store, activity = classroom.store, classroom.activity
+    sizes, counts = list[int](), list[int]()
+    for number in range(150):
+        answers = {"muddiest": f"A thought of its own, number {number}"}
+        student = classroom.student(f"S{number}")
+        store.exit_tickets.hand_in(activity.id, student.id, f"{activity.id} x {number}", answers, anonymous=False)
+        if number in (0, 149):
+            address = f"{classroom.path}/tickets/{store.exit_tickets.answers(activity.id)[0].id}"
+            with classroom.instructor as browser, counted_statements(store) as statements:
+                starred = browser.post(address, data={"mark": "starred", "on": "yes"}, headers=SCRIPT)
+            sizes.append(len(starred.content))
+            counts.append(len(statements))
+            assert "★" in starred.text
+            assert Page(starred.text).elements[0][0] == "li"
+    assert max(sizes) < 3000
+    assert counts[0] == counts[1]
+    assert len(classroom.page("/tickets").find("ul", class_="ticket-answers")) == 1
+    first, second = (len(classroom.page(f"/tickets?page={page}").find("button", class_="text")) for page in (1, 2))
+    assert (first, second) == (300, 150)
