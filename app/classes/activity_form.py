@@ -14,9 +14,7 @@ from zoneinfo import ZoneInfo
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
-from app.classes.student_sheet import freeze
-from app.sheets.exit_tickets import Ticket
-from app.sheets.library import Library
+from app.classes.offered_worksheets import Offer
 from app.sheets.wording import Wording
 from app.store import Content, Plan, Policies
 from app.store.activities import MAX_ATTEMPTS_ALLOWED, MAX_MINUTES, Feedback, Running, Variants
@@ -179,20 +177,18 @@ SENTENCES = {
 FIELD_NAMES = tuple(name for name in ActivityForm.model_fields if name != "worksheet")
 
 
-def read_activity_form(
-    library: Library, tickets: Mapping[str, Ticket], time_zone: str, texts: ActivityTexts
-) -> tuple[Plan, Content]:
-    """The plan that the texts of a form describe, and its content, frozen from the library as it is now.
+def read_activity_form(offer: Offer, wording: Wording, time_zone: str, texts: ActivityTexts) -> tuple[Plan, Content]:
+    """The plan that the texts of a form describe, and its content, frozen from what was offered.
 
     Times are those that the clocks of `time_zone` show. An exit ticket that does not exist counts as none. Raises
     ActivityFormError about the first field, in the order of ActivityForm, that cannot be used.
     """
-    context = {"zone": ZoneInfo(time_zone), "tickets": tickets, "worksheets": library.worksheets}
+    context = {"zone": ZoneInfo(time_zone), "tickets": offer.tickets, "worksheets": offer.library.worksheets}
     try:
         form = ActivityForm.model_validate({**texts.fields, "worksheet": texts.worksheets}, context=context)
     except ValidationError as error:
-        raise _form_error(library.wording, library.worksheets, texts, error.errors()[0]) from None
-    return form.plan(), freeze(library, form.worksheet, tickets.get(form.ticket))
+        raise _form_error(wording, offer.library.worksheets, texts, error.errors()[0]) from None
+    return form.plan(), offer.freeze(form.worksheet, form.ticket)
 
 
 def _form_error(

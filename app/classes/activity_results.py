@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from app.algebra.number_text import format_number
-from app.classes.student_sheet import frozen_worksheet, own_sizes, variant_of
+from app.classes.frozen_library import frozen_worksheet, library_of
+from app.classes.student_sheet import own_sizes, variant_of
 from app.grading.grade import Report, grade, with_kept_marks
 from app.grading.item_analysis import (
     RowState,
@@ -30,6 +31,7 @@ class SheetResults:
     """One sheet of an activity with the attempts of every student who made one, in order of time."""
 
     item: FrozenWorksheet
+    library: Library  # of the revision that froze it
     variant: Variant  # with the worksheet's own sizes
     current: bool  # whether it is in the newest revision, which students see
     attempts: Mapping[int, tuple[ClassAttempt, ...]]  # by student; never empty
@@ -95,15 +97,16 @@ def activity_results(library: Library, store: Store, activity: Activity) -> tupl
     revisions that have attempts, in the order of their first one.
     """
     attempts = store.classwork.attempts_of_activity(activity.id)
-    current = {item.sheet_key: item for item in activity.content.items}
+    current = {item.sheet_key: (activity.content, item) for item in activity.content.items}
     items = dict(current)
     if any(attempt.sheet_key not in items for attempt in attempts):
         revisions = store.activities.revisions(activity)
         for attempt in attempts:
             if attempt.sheet_key not in items and (item := frozen_item(revisions, attempt)):
-                items[attempt.sheet_key] = item
+                items[attempt.sheet_key] = revisions[attempt.revision], item
     return tuple(
-        _sheet_results(library, store, activity, item, sheet in current, attempts) for sheet, item in items.items()
+        _sheet_results(library_of(library, store, content), store, activity, item, sheet in current, attempts)
+        for sheet, (content, item) in items.items()
     )
 
 
@@ -123,7 +126,8 @@ def _sheet_results(
 ) -> SheetResults:
     """The results of one sheet: of these attempts, which may be on any sheet, those on this one, by student.
 
-    Each student's attempts stay in the order given. `current` tells whether the newest revision has the sheet.
+    `library` is that of the revision that froze the sheet. Each student's attempts stay in the order given. `current`
+    tells whether the newest revision has the sheet.
     """
     by_student = dict[int, list[ClassAttempt]]()
     for attempt in attempts:
@@ -131,7 +135,7 @@ def _sheet_results(
             by_student.setdefault(attempt.student_id, []).append(attempt)
     worksheet = frozen_worksheet(item, activity.policies)
     variant = variant_of(library, store, worksheet, own_sizes(worksheet))
-    return SheetResults(item, variant, current, {student: tuple(made) for student, made in by_student.items()})
+    return SheetResults(item, library, variant, current, {student: tuple(made) for student, made in by_student.items()})
 
 
 def participants(
@@ -159,7 +163,23 @@ def misconception_totals(wording: Wording, results: Sequence[SheetResults]) -> t
 
 def misconception_name(wording: Wording, key: str) -> str:
     """A misconception in a few words, such as 'Head as wide as the model'; its key where it has no name."""
-    return str(wording.sections["misconception-names"].get(key, key))
+    try:
+        return str(wording.sections["misconception-names"][key])
+    except KeyError:
+        return key
+
+
+def misconception_explanation(wording: Wording, key: str) -> str:
+    """The text that explains a misconception; '' for one that neither this wording nor today's knows any longer."""
+    try:
+        return wording.misconception(key, "explanation")
+    except KeyError:
+        return ""
+
+
+def is_explained(wording: Wording, key: str) -> bool:
+    """Whether the class can be told about a misconception."""
+    return misconception_explanation(wording, key) != ""
 
 
 def _misconceptions_by_student(results: Sequence[SheetResults], attempt_index: int) -> list[list[str]]:
@@ -174,9 +194,7 @@ def _misconceptions_by_student(results: Sequence[SheetResults], attempt_index: i
     return list(shown.values())
 
 
-def common_wrong_answers(
-    library: Library, store: Store, activity: Activity, results: SheetResults
-) -> dict[str, WrongAnswer]:
+def common_wrong_answers(store: Store, activity: Activity, results: SheetResults) -> dict[str, WrongAnswer]:
     """The commonest wrong answer of each row among students' first attempts, by the row's key.
 
     Only blanks marked wrong count, not follow-through, empty or unreadable ones; a row without any is left out. Of
@@ -184,7 +202,8 @@ def common_wrong_answers(
     compared by their symbols.
     """
     worksheet = frozen_worksheet(results.item, activity.policies)
-    variants = {sizes: variant_of(library, store, worksheet, sizes) for sizes in {a.variant for a in results.first}}
+    library, all_sizes = results.library, {attempt.variant for attempt in results.first}
+    variants = {sizes: variant_of(library, store, worksheet, sizes) for sizes in all_sizes}
     symbol_alone = len(variants) > 1
     given = dict[str, list[tuple[str, str]]]()
     for attempt in results.first:
@@ -236,20 +255,22 @@ def _meaning(variant: Variant, blank: Blank, number: int) -> str:
 
 
 def corrected_variant(
-    library: Library, store: Store, activity: Activity, item: FrozenWorksheet, sizes: VariantSizes
+    library: Library, store: Store, activity: Activity, content: Content, item: FrozenWorksheet, sizes: VariantSizes
 ) -> Variant:
-    """A frozen worksheet as the library defines it now, with these sizes, for marking its attempts again.
+    """A worksheet of a revision as the library defines it now, with these sizes, for marking its attempts again.
 
     It keeps only the rows that both definitions ask, and the share for follow-through is the activity's of now. A
     worksheet that the library has no longer, that has another topic now, or that shares no row with the frozen one
-    comes back as it was frozen.
+    comes back as it was frozen, and so does a model that the library has no longer.
     """
-    frozen = frozen_worksheet(item, activity.policies)
+    own, frozen = library_of(library, store, content), frozen_worksheet(item, activity.policies)
     current = library.worksheets.get(frozen.key, frozen)
     rows = tuple(row for row in frozen.rows if row in current.rows)
-    if current.topic != frozen.topic or not rows:
-        return variant_of(library, store, frozen, sizes)
-    return variant_of(library, store, replace(current, rows=rows, follow_share=frozen.follow_share), sizes)
+    if frozen.key not in library.worksheets or current.topic != frozen.topic or not rows:
+        return variant_of(own, store, frozen, sizes)
+    corrected = replace(current, rows=rows, follow_share=frozen.follow_share)
+    of_now = library if sizes.model in library.models else own
+    return replace(variant_of(of_now, store, corrected, sizes), wording=own.wording)
 
 
 def report_as_stored(
@@ -265,7 +286,7 @@ def report_as_stored(
     if attempt.marked_by == item.sheet_key:
         return frozen, with_kept_marks(frozen, grade(frozen, attempt.answers), attempt.marks)
     marked_rows = {blank.rpartition(".")[0] for blank in attempt.marks}
-    sheet = corrected_variant(library, store, activity, item, attempt.variant)
+    sheet = corrected_variant(library, store, activity, activity.content, item, attempt.variant)
     rows = tuple(row for row in frozen.worksheet.rows if row in marked_rows)
     sheet = replace(sheet, worksheet=replace(sheet.worksheet, rows=rows))
     answers = {blank: text for blank, text in attempt.answers.items() if blank in sheet.blanks_by_name}

@@ -16,7 +16,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from app.classes.student_sheet import frozen_worksheet, own_variant, stored_marks, variant_of
+from app.classes.frozen_library import frozen_worksheet, library_of
+from app.classes.student_sheet import own_variant, stored_marks, variant_of
 from app.grading.grade import grade
 from app.grading.item_analysis import RowState, misconception_counts, row_state
 from app.sheets.library import Library
@@ -243,6 +244,7 @@ def _grade_drafts(
     changed = {whose for whose, version in versions.items() if entry.drafts.get(whose, (-1,))[0] != version}
     texts = store.live.draft_texts(activity.id, {student_id for student_id, _ in changed})
     worksheets = {item.sheet_key: frozen_worksheet(item, activity.policies) for item in activity.content.items}
+    library = library_of(library, store, activity.content)
     for student_id, sheet in changed & set(texts):
         draft = texts[student_id, sheet]
         if (sheet, draft.variant) not in entry.variants:

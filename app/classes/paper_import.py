@@ -11,10 +11,10 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 
+from app.classes.frozen_library import frozen_worksheet, library_of
 from app.classes.roster_lookup import RosterLookup
 from app.classes.student_sheet import (
     StudentSheet,
-    frozen_worksheet,
     own_variant,
     stored_marks,
     student_sheet,
@@ -148,7 +148,8 @@ class PaperImport:
         if sizes is None or sizes == sheet.sizes:
             return sheet
         worksheet = frozen_worksheet(self.activity.content.items[number - 1], self.activity.policies)
-        return StudentSheet(sheet.key, sizes, variant_of(self.library, self.store, worksheet, sizes), sheet.draft)
+        library = library_of(self.library, self.store, self.activity.content)
+        return StudentSheet(sheet.key, sizes, variant_of(library, self.store, worksheet, sizes), sheet.draft)
 
     def _parse_line(self, line: str, line_number: int) -> ParsedLine:
         """Split a line into its student, sheet code and answers, at the colon or, without one, by counting answers.
@@ -251,7 +252,8 @@ def _sheet_by_code(library: Library, store: Store, activity: Activity, code: str
     """
     sheets = [frozen_worksheet(item, activity.policies) for item in activity.content.items]
     numbers = {sheet.key: number for number, sheet in enumerate(sheets, start=1)}
-    frozen = Library({sheet.key: sheet for sheet in sheets}, library.models, library.wording)
+    models = library_of(library, store, activity.content).models
+    frozen = Library({sheet.key: sheet for sheet in sheets}, models, library.wording)
     try:
         variant = variant_from_code(frozen, store, code)
     except WorksheetError:

@@ -154,7 +154,9 @@ def _compute_preview(library: Library, store: Store, activity: Activity) -> Regr
             continue
         key = (attempt.revision, attempt.sheet_number, attempt.variant)
         if key not in variants:
-            variants[key] = corrected_variant(library, store, activity, item, attempt.variant)
+            variants[key] = corrected_variant(
+                library, store, activity, revisions[attempt.revision], item, attempt.variant
+            )
         new = marked_again(variants[key], attempt)
         if new.graded != Graded(attempt.marks, attempt.misconceptions, attempt.score, attempt.out_of):
             counts = last[attempt.student_id, attempt.sheet_key] == attempt.id

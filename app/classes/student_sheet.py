@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from app.classes.frozen_library import (
+    frozen_worksheet,
+    library_of,
+    model_snapshot,
+    wording_snapshot,
+    worksheet_of,
+)
 from app.exchange.imported_models import library_with_model
 from app.grading.grade import Report
 from app.sheets.exit_tickets import Ticket as TicketFile
 from app.sheets.library import Library
 from app.sheets.variant import Variant
-from app.sheets.wording import Wording
 from app.sheets.worksheet import Worksheet
 from app.store import (
     Activity,
@@ -22,14 +27,11 @@ from app.store import (
     FrozenTicket,
     FrozenWorksheet,
     Graded,
-    Policies,
     Store,
     Student,
     VariantSizes,
 )
 from app.store.classwork import ClassDraft
-
-_FIELDS = frozenset(field.name for field in fields(Worksheet))
 
 
 @dataclass(frozen=True)
@@ -45,11 +47,24 @@ class StudentSheet:
 def freeze(library: Library, worksheets: Sequence[str], ticket: TicketFile | None) -> Content:
     """What students will see: these worksheets, by key, as they are defined now, and the exit ticket's questions.
 
-    Raises WorksheetError for a key that the library lacks.
+    It brings with it the snapshots of the wording and of every model that a student may be given. Raises
+    WorksheetError for a key that the library lacks.
     """
-    items = tuple(FrozenWorksheet(_as_json(library.worksheet(key))) for key in worksheets)
+    sheets = [library.worksheet(key) for key in worksheets]
     frozen = FrozenTicket(ticket.key, ticket.title, ticket.instruction, ticket.questions) if ticket else None
-    return Content(items, frozen, _wording_version(library.wording))
+    return with_snapshots(library, Content(tuple(FrozenWorksheet(_as_json(sheet)) for sheet in sheets), frozen, ""))
+
+
+def with_snapshots(library: Library, content: Content) -> Content:
+    """A content that names, and brings with it, snapshots of the library's wording and of the models it needs.
+
+    Models that the library lacks, which may be in a revision of an earlier version, are left out.
+    """
+    sheets = [worksheet_of(item) for item in content.items]
+    keys = dict.fromkeys(key for sheet in sheets for key in (sheet.model, *sheet.models) if key in library.models)
+    models, wording = {key: model_snapshot(library.models[key]) for key in keys}, wording_snapshot(library.wording)
+    named = {key: snapshot.hash for key, snapshot in models.items()}
+    return replace(content, wording=wording.hash, models=named, snapshots=(wording, *models.values()))
 
 
 def student_sheet(
@@ -58,8 +73,9 @@ def student_sheet(
     """The worksheet of that number, from 1, in the newest revision, as this student has it, with their draft.
 
     Its sizes are those of the student's first save. Before one, the activity's policy decides: the worksheet's own
-    sizes, or those of the student's own variant. Raises WorksheetError where its model is no longer there.
+    sizes, or those of the student's own variant.
     """
+    library = library_of(library, store, activity.content)
     item = activity.content.items[sheet_number - 1]
     key = ClassSheetKey(student.id, activity.id, activity.revision, sheet_number, item.sheet_key)
     draft = store.classwork.draft(key)
@@ -69,9 +85,10 @@ def student_sheet(
 
 
 def variant_of(library: Library, store: Store, worksheet: Worksheet, sizes: VariantSizes) -> Variant:
-    """A frozen worksheet with stored sizes; its model may be an imported one, which is looked up in the database.
+    """A frozen worksheet with stored sizes, in the library of its activity (see `library_of`).
 
-    Raises WorksheetError where the model is no longer there.
+    Its model may be an imported one, which is looked up in the database. Raises WorksheetError where the model is no
+    longer there.
     """
     own = sizes.decoder_tokens == worksheet.decoder_tokens
     models = library_with_model(library, store, sizes.model)
@@ -81,7 +98,7 @@ def variant_of(library: Library, store: Store, worksheet: Worksheet, sizes: Vari
 def own_variant(library: Library, store: Store, activity: Activity, sheet_number: int) -> Variant:
     """The worksheet of that number, from 1, with the model and lengths it is defined with, whatever students have."""
     worksheet = frozen_worksheet(activity.content.items[sheet_number - 1], activity.policies)
-    return variant_of(library, store, worksheet, own_sizes(worksheet))
+    return variant_of(library_of(library, store, activity.content), store, worksheet, own_sizes(worksheet))
 
 
 def own_sizes(worksheet: Worksheet) -> VariantSizes:
@@ -104,13 +121,8 @@ def stored_marks(report: Report) -> Graded:
 
 def blank_counts(library: Library, store: Store, content: Content) -> tuple[int, ...]:
     """How many blanks each worksheet of an activity has, in order, with the sizes it is defined with."""
-    worksheets = [_from_json(item.worksheet) for item in content.items]
+    library, worksheets = library_of(library, store, content), [worksheet_of(item) for item in content.items]
     return tuple(len(variant_of(library, store, sheet, own_sizes(sheet)).blanks) for sheet in worksheets)
-
-
-def frozen_worksheet(item: FrozenWorksheet, policies: Policies) -> Worksheet:
-    """A worksheet as it was frozen, with the share of a point that the activity now gives a follow-through blank."""
-    return replace(_from_json(item.worksheet), follow_share=policies.follow_share)
 
 
 def definition_key(worksheet: Worksheet) -> str:
@@ -138,9 +150,10 @@ def variant_seed(activity: Activity, student: Student) -> int:
 def _first_sizes(library: Library, activity: Activity, student: Student, worksheet: Worksheet) -> VariantSizes:
     """The sizes a student begins with: drawn for this student under the policy `per_student`, else the worksheet's own.
 
-    A worksheet that the library has no longer keeps its own sizes, since no variants of it can be drawn.
+    They are drawn from the library of the activity, so that newcomers get numbers, and everybody the same ones each
+    time, whatever has become of the worksheet.
     """
-    if activity.policies.variants == "per_student" and worksheet.key in library.worksheets:
+    if activity.policies.variants == "per_student":
         drawn = library.seeded(worksheet.key, variant_seed(activity, student))
         return VariantSizes(drawn.model.key, drawn.tokens, drawn.decoder_tokens or worksheet.decoder_tokens)
     return own_sizes(worksheet)
@@ -149,15 +162,3 @@ def _first_sizes(library: Library, activity: Activity, student: Student, workshe
 def _as_json(worksheet: Worksheet) -> dict[str, Any]:
     """A worksheet's fields as JSON can hold them: tuples become lists."""
     return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(worksheet).items()}
-
-
-def _from_json(frozen: Mapping[str, Any]) -> Worksheet:
-    """The worksheet of frozen fields: lists become tuples, and fields that a worksheet has no longer are ignored."""
-    values: dict[str, Any] = {n: tuple(value) if isinstance(value, list) else value for n, value in frozen.items()}
-    return Worksheet(**{name: value for name, value in values.items() if name in _FIELDS})
-
-
-def _wording_version(wording: Wording) -> str:
-    """Twelve characters that change whenever any sentence of the wording does."""
-    text = json.dumps(wording.sections, sort_keys=True, default=str)
-    return hashlib.sha256(text.encode()).hexdigest()[:12]

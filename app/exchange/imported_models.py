@@ -100,7 +100,7 @@ def _model(stored: StoredModel, wording: Wording) -> Model:
     """Return the model of a stored config, with a sentence about where it came from; raises ConfigError."""
     kind = stored.source if stored.source in ("file", "pasted") else "hub"
     about = wording.say("imported", kind, source=stored.source)
-    return Model(stored.key, stored.name, about, "", _architecture(stored.config, stored.name))
+    return Model(stored.key, stored.name, about, "", _architecture(stored.config, stored.name), stored.config)
 
 
 @lru_cache(maxsize=64)

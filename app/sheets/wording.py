@@ -2,23 +2,79 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from app.algebra.parser import Unreadable
 from app.shapes.table import Blank
 
 
+class FrozenSection(Mapping[str, Any]):
+    """A section of a frozen wording, which lends from today's what it lacks but the app asks for by name.
+
+    What is optional (asked for by `in` or `get`, or listed) is only what was frozen.
+
+    >>> section = FrozenSection({"keys": "Keys"}, {"keys": "The keys", "values": "The values"})
+    >>> section["keys"], section["values"], list(section), "values" in section
+    ('Keys', 'The values', ['keys'], False)
+    """
+
+    def __init__(self, frozen: Mapping[str, Any], today: Mapping[str, Any]) -> None:
+        self._frozen = {key: _frozen_entry(entry, today.get(key)) for key, entry in frozen.items()}
+        self._today = today
+
+    def __getitem__(self, key: str) -> Any:
+        return self._frozen[key] if key in self._frozen else self._today[key]
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._frozen
+
+    def get(self, key: str, default: Any = None) -> Any:
+        return self._frozen.get(key, default)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._frozen)
+
+    def __len__(self) -> int:
+        return len(self._frozen)
+
+
+def _frozen_entry(entry: Any, today: Any) -> Any:
+    """A sentence or list as it was frozen, or a section that lends from today's where that still is one."""
+    return FrozenSection(entry, today if isinstance(today, Mapping) else {}) if isinstance(entry, Mapping) else entry
+
+
 @dataclass(frozen=True)
 class Wording:
-    """The sentences of one language, by section and key."""
+    """The sentences of one language, by section and key. `today` is the wording of now, for one that was frozen."""
 
     sections: Mapping[str, Any] = field(repr=False)
+    today: Wording | None = field(default=None, repr=False)
+
+    @classmethod
+    def frozen(cls, text: str, today: Wording) -> Wording:
+        """The wording whose `text` was kept; where today's app needs a sentence that it lacks, it has today's."""
+        return cls(FrozenSection(json.loads(text), today.sections), today)
+
+    @cached_property
+    def text(self) -> str:
+        """All sections as JSON, from which `frozen` makes them again."""
+        return json.dumps(self.sections, default=dict)
 
     def say(self, section: str, key: str, **words: object) -> str:
-        """The sentence of that section and key with its {words} filled in; raises KeyError if there is none."""
-        return str(self.sections[section][key]).format(**words)
+        """The sentence of that section and key with its {words} filled in; raises KeyError if there is none.
+
+        A frozen sentence with a {word} that the app gives it no longer is replaced by today's.
+        """
+        try:
+            return str(self.sections[section][key]).format(**words)
+        except KeyError:
+            if self.today is None:
+                raise
+            return self.today.say(section, key, **words)
 
     def nudge(self, topic: str, blank: Blank) -> str:
         """The sentence shown beside a wrong blank of the table: its own in this topic, else the topic's for its field.

@@ -13,13 +13,17 @@ class WorksheetError(ValueError):
 
 @dataclass(frozen=True)
 class Model:
-    """A model of the library: its key, its name, a sentence about it, the link to its card, and its architecture."""
+    """A model: its key, its name, a sentence about it, the link to its card, its architecture, and its config.json.
+
+    The config is the text that the architecture was read from.
+    """
 
     key: str
     name: str
     about: str
     card: str
     architecture: Architecture
+    config: str
 
 
 @dataclass(frozen=True)

@@ -107,7 +107,8 @@ def _read_model(path: Path) -> Model:
     """
     try:
         entry = ModelFile.model_validate(json.loads(path.read_text(encoding="utf-8")))
-        return Model(path.stem, entry.name, entry.about, entry.card, build_architecture(entry.config, entry.name))
+        architecture = build_architecture(entry.config, entry.name)
+        return Model(path.stem, entry.name, entry.about, entry.card, architecture, json.dumps(entry.config))
     except ConfigError as error:
         raise WorksheetError(f"models/{path.name}: {error}") from None
     except (OSError, ValueError, RecursionError):

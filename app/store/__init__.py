@@ -10,6 +10,7 @@ from .activities import (
     Plan,
     Policies,
     PoliciesError,
+    Snapshot,
     State,
 )
 from .audit import AuditAction, AuditEntry, AuditLog
@@ -77,6 +78,7 @@ __all__ = [
     "Roster",
     "Run",
     "SheetProgress",
+    "Snapshot",
     "Spotlight",
     "StaffMember",
     "State",

@@ -4,29 +4,32 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import date, datetime, timedelta
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Annotated, Any, Literal
 
 import sqlalchemy as sa
 from pydantic import ConfigDict, Field, ValidationError
 from pydantic.dataclasses import dataclass as checked_dataclass
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
 
 from .courses import Course
 from .queries import QueryBase, columns, from_row, hash_secret, insert_row, utc_now
 from .roster import Student, new_code, normalised_code
-from .tables import activities, courses, enrolments, extra_time, revisions, students, visitors
+from .tables import activities, courses, enrolments, extra_time, revisions, snapshots, students, visitors
 
 State = Literal["draft", "open"]  # what the instructor has set; times narrow "open"
 Phase = Literal["draft", "waiting", "open", "closing", "closed"]  # what it comes to at a time; see Activity.phase
 Variants = Literal["same", "per_student"]
 Feedback = Literal["immediate", "after_hand_in", "after_close"]
 Running = Literal["before", "after"]
+InsertInto = Callable[[sa.Table], sqlite.Insert | postgresql.Insert]
 
 JOIN_CODE_LENGTH = 6
+HASH_LENGTH = 64  # of a snapshot
 MAX_ATTEMPTS_ALLOWED = 99
 MAX_MINUTES = 7 * 24 * 60  # of extra time, and of the late window
 GRACE = timedelta(seconds=30)  # what was on its way when the activity closed still counts
@@ -102,13 +105,13 @@ class FrozenWorksheet:
     def sheet_key(self) -> str:
         """What drafts and attempts are stored under: it changes exactly when the questions change.
 
-        A tolerance belongs to the questions too; a worksheet without one has the key it had before there were any.
+        A tolerance belongs to the questions too, and so does the edition, which a worksheet has whose model got another
+        config in an open activity; a worksheet without them has the key it had before there were any.
 
         Example: "llama-7b@9c1f0a52b6de", the worksheet's key and a hash of the fields that its answers depend on.
         """
         values = [self.worksheet.get(name) for name in _QUESTION_FIELDS]
-        if tolerance := self.worksheet.get("tolerance"):
-            values.append(tolerance)
+        values += [value for name in ("tolerance", "edition") if (value := self.worksheet.get(name))]
         questions = json.dumps(values, sort_keys=True, default=list)
         return f"{str(self.worksheet['key'])[:100]}@{hashlib.sha256(questions.encode()).hexdigest()[:12]}"
 
@@ -124,22 +127,50 @@ class FrozenTicket:
 
 
 @dataclass(frozen=True)
+class Snapshot:
+    """A text that revisions and runs name by its hash: the sections of a wording, or a model with its config."""
+
+    kind: Literal["wording", "model"]
+    content: str
+
+    @cached_property
+    def hash(self) -> str:
+        """The SHA-256 of the content, in hex."""
+        return hashlib.sha256(self.content.encode()).hexdigest()
+
+
+@dataclass(frozen=True)
 class Content:
     """What students see: worksheets in order and an exit ticket, either of which may be missing.
 
-    `wording` is a hash of the wording files of that time.
+    `wording` is the hash of its wording, `models` those of the models that its sheets may have, by their keys: the
+    snapshots of these texts are stored with it. Contents of earlier versions have no models, and no snapshot of the
+    wording. `snapshots` are the texts that it brings with it where it is new.
     """
 
     items: tuple[FrozenWorksheet, ...]
     ticket: FrozenTicket | None
     wording: str
+    models: Mapping[str, str] = field(default_factory=dict)
+    snapshots: tuple[Snapshot, ...] = field(default=(), compare=False, repr=False)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether snapshots are stored with it; contents of earlier versions have a shorter hash of the wording."""
+        return len(self.wording) == HASH_LENGTH
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Tells this content from any other: a hash of everything in it."""
+        return hash_secret(json.dumps(self.as_json(), default=list))
 
     def as_json(self) -> dict[str, Any]:
-        """The content as JSON values, with the keys "items", "ticket" (None if there is none) and "wording"."""
+        """The content as JSON values: "items", "ticket" (None if there is none), "wording" and "models"."""
         return {
             "items": [dict(item.worksheet) for item in self.items],
             "ticket": asdict(self.ticket) if self.ticket else None,
             "wording": self.wording,
+            "models": dict(self.models),
         }
 
     @classmethod
@@ -151,6 +182,7 @@ class Content:
             tuple(FrozenWorksheet(worksheet) for worksheet in stored["items"]),
             FrozenTicket(ticket["key"], ticket["title"], ticket["instruction"], questions) if ticket else None,
             stored["wording"],
+            stored.get("models", {}),
         )
 
 
@@ -400,12 +432,25 @@ class Activities(QueryBase):
             return activity.revision
         with self._write_transaction() as connection:
             if activity.state == "draft":
+                keep_snapshots(connection, self._insert_into, content.snapshots)
                 this = (revisions.c.activity_id == activity.id, revisions.c.number == activity.revision)
                 values = {"content": content.as_json(), "created_at": utc_now()}
                 connection.execute(sa.update(revisions).where(*this).values(values))
                 return activity.revision
             self._insert_revision(connection, activity.id, activity.revision + 1, content)
             return activity.revision + 1
+
+    def complete(self, activity_id: int, revision: int, content: Content) -> None:
+        """Store a revision's content with snapshots that it lacked; everything else in it must be as it was."""
+        this = (revisions.c.activity_id == activity_id, revisions.c.number == revision)
+        with self._write_transaction() as connection:
+            keep_snapshots(connection, self._insert_into, content.snapshots)
+            connection.execute(sa.update(revisions).where(*this).values(content=content.as_json()))
+
+    def snapshots(self, hashes: Iterable[str]) -> Mapping[str, str]:
+        """The contents of these snapshots by hash; a hash that none has is left out."""
+        query = sa.select(snapshots.c.hash, snapshots.c.content).where(snapshots.c.hash.in_(list(hashes)))
+        return {row.hash: row.content for row in self._fetch_all(query)}
 
     def content(self, activity_id: int, revision: int) -> Content | None:
         """The content of one revision; None if there is no such revision."""
@@ -422,12 +467,24 @@ class Activities(QueryBase):
 
     def _insert_revision(self, connection: sa.Connection, activity_id: int, number: int, content: Content) -> None:
         """Insert a content as the revision of an activity with that number, created now."""
+        keep_snapshots(connection, self._insert_into, content.snapshots)
         row = {"activity_id": activity_id, "number": number, "content": content.as_json(), "created_at": utc_now()}
         connection.execute(sa.insert(revisions).values(row))
 
     def _select(self, *conditions: sa.ColumnElement[bool]) -> tuple[Activity, ...]:
         """The activities that meet every condition, newest first."""
         return tuple(_activity(row) for row in self._fetch_all(_SELECT.where(*conditions)))
+
+
+def keep_snapshots(connection: sa.Connection, insert_into: InsertInto, kept: Iterable[Snapshot]) -> None:
+    """Store snapshots in the transaction of the row that names them; one that is there already is kept from now on.
+
+    Housekeeping deletes those that nothing names, but none that was kept within the last days.
+    """
+    for snapshot in sorted(kept, key=lambda snapshot: snapshot.hash):  # always in one order, so that nobody deadlocks
+        row = {"hash": snapshot.hash, "kind": snapshot.kind, "content": snapshot.content, "kept_at": utc_now()}
+        insert, again = insert_into(snapshots).values(row), {"kept_at": row["kept_at"]}
+        connection.execute(insert.on_conflict_do_update(index_elements=[snapshots.c.hash], set_=again))
 
 
 def _activity(row: Any) -> Activity:

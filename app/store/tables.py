@@ -216,13 +216,13 @@ activities = Table(
     Column("drafts_taken_at", UtcDateTime),  # when drafts were taken in as attempts after closing; null before
 )
 
-snapshots = Table(  # what revisions refer to, each text once: wordings, and models with their configs
+snapshots = Table(  # what revisions and runs refer to, each text once: wordings, and models with their configs
     "snapshots",
     metadata,
     Column("hash", String(64), primary_key=True),  # SHA-256 of the content
     Column("kind", String(20), nullable=False),  # wording or model
     Column("content", Text, nullable=False),
-    Column("created_at", UtcDateTime, nullable=False),
+    Column("kept_at", UtcDateTime, nullable=False),  # when something that names it was stored last
 )
 
 revisions = Table(

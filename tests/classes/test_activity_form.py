@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from app.classes.activity_form import ActivityFormError, ActivityTexts, empty_texts, read_activity_form, texts_of
+from app.classes.offered_worksheets import Offer
 from app.settings import PROJECT
 from app.sheets.exit_tickets import load_tickets
 from app.sheets.library import Library
@@ -23,7 +24,7 @@ FIELDS = {
 
 def read(library: Library, worksheets: tuple[str, ...] = ("llama-7b",), **fields: str) -> tuple[Plan, Content]:
     texts = ActivityTexts({**FIELDS, **fields}, worksheets)
-    return read_activity_form(library, TICKETS, "Europe/Berlin", texts)
+    return read_activity_form(Offer(library, TICKETS), library.wording, "Europe/Berlin", texts)
 
 
 def test_texts_become_a_plan_and_back(library: Library) -> None:
@@ -50,7 +51,8 @@ def test_what_is_left_empty_has_no_value(library: Library) -> None:
 def test_a_new_form_has_the_default_policies(library: Library) -> None:
     """And the first exit ticket; with a title it can be saved as it is."""
     texts = empty_texts(tuple(TICKETS), "UTC")
-    plan, content = read_activity_form(library, TICKETS, "UTC", ActivityTexts({**texts.fields, "title": "T"}, ()))
+    texts = ActivityTexts({**texts.fields, "title": "T"}, ())
+    plan, content = read_activity_form(Offer(library, TICKETS), library.wording, "UTC", texts)
     assert plan == Plan("T")
     assert content.ticket
     assert content.ticket.key == next(iter(TICKETS))

@@ -8,8 +8,9 @@ import pytest
 import sqlalchemy as sa
 
 from app.classes.activity_results import report_as_stored
+from app.classes.frozen_library import frozen_worksheet
 from app.classes.regrade import Regrading
-from app.classes.student_sheet import definition_key, frozen_worksheet, own_sizes, variant_of
+from app.classes.student_sheet import definition_key, own_sizes, variant_of
 from app.grading.grade import Report
 from app.sheets.library import Library
 from app.sheets.variant import Variant

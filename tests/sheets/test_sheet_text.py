@@ -49,7 +49,7 @@ def sheet(library: Library, architecture: Architecture, topic: str, tokens: int,
     rows = tuple(key for key in topic_for(topic, architecture, tokens).asked if key in named)
     notation = "lecture" if answers == "letters" else "classic"
     worksheet = Worksheet("asked", "Title", "model", topic, tokens, rows, notation, answers=answers)
-    return Variant(worksheet, Model("model", "The model", "", "", architecture), tokens, library.wording)
+    return Variant(worksheet, Model("model", "The model", "", "", architecture, "{}"), tokens, library.wording)
 
 
 def llama_sheet(library: Library, topic: str, tokens: int = 40, **changed: object) -> Variant:

@@ -12,6 +12,7 @@ from typing import Annotated
 
 from fastapi import Depends, HTTPException
 
+from app.classes.frozen_library import library_of
 from app.classes.student_sheet import StudentSheet, student_sheet, variant_of
 from app.figures.scale import ScaleName
 from app.sheets.variant import Variant
@@ -94,7 +95,8 @@ def has_other_numbers(services: Services, asked: ClassSheetRequest, last: ClassA
     """
     if last.variant == asked.sheet.sizes:
         return False
-    variant = variant_of(services.library, services.store, asked.variant.worksheet, last.variant)
+    library = library_of(services.library, services.store, asked.activity.content)
+    variant = variant_of(library, services.store, asked.variant.worksheet, last.variant)
     return variant.code != asked.variant.code
 
 

@@ -19,7 +19,8 @@ from app.classes.activity_form import (
     read_activity_form,
     texts_of,
 )
-from app.store import Activity, AuditAction, Content, Course, Phase, Plan
+from app.classes.offered_worksheets import Offer, complete_revisions, offer_of
+from app.store import Activity, AuditAction, Course, Phase, Plan
 from app.web.shared.forms import FormDep, FormReader
 from app.web.shared.permissions import EditableActivity, EditableCourse
 from app.web.shared.services import Services, ServicesDep
@@ -36,6 +37,7 @@ class FormChoice:
     key: str
     title: str
     chosen: bool
+    has_preview: bool = True  # False for a worksheet that only the activity has still
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,7 @@ class ActivityFormPage:
     typed: Annotated[Mapping[str, str], Doc("The text of each field, by the field's name.")]
     worksheets: Annotated[Mapping[str, tuple[FormChoice, ...]], Doc("The worksheets to choose from, by topic.")]
     tickets: Annotated[tuple[FormChoice, ...], Doc("The exit tickets to choose from.")]
+    corrected: Annotated[tuple[str, ...], Doc("The titles of worksheets that students have in an earlier form.")]
     problem: Annotated[str, Doc("The sentence about what cannot be used, empty where there is none.")] = ""
     field: Annotated[str, Doc("The name of the field that the problem is about.")] = ""
 
@@ -67,7 +70,8 @@ def add_activity(services: ServicesDep, access: EditableCourse, form: FormDep) -
     """
     texts, course = _form_texts(form), access.course
     try:
-        plan, content = read_activity_form(services.library, services.tickets, course.time_zone, texts)
+        offer = Offer(services.library, services.tickets)
+        plan, content = read_activity_form(offer, services.library.wording, course.time_zone, texts)
     except ActivityFormError as error:
         return _refuse_form(services, course, None, texts, error)
     activity = services.store.activities.add(course, plan, content)
@@ -86,16 +90,19 @@ def show_activity_form(services: ServicesDep, access: EditableActivity) -> Respo
 def change_activity(services: ServicesDep, access: EditableActivity, form: FormDep) -> Response:
     """Save the form and go to the activity; 422 with the form as typed where a field cannot be used.
 
-    Other worksheets or another exit ticket make a new revision, unless the activity is still a draft. What students
-    answered before stays with the revision they saw.
+    Other worksheets or another exit ticket make a new revision, unless the activity is still a draft; so do worksheets
+    that were corrected, where the form asks for them. What students answered before stays with the revision they saw.
     """
-    texts, activity, store = _form_texts(form), access.activity, services.store
+    texts, store, wording = _form_texts(form), services.store, services.library.wording
+    activity = complete_revisions(services.library, store, access.activity)
+    corrected = form.raw("corrected") == "yes"
+    offer = offer_of(services.library, services.tickets, store, activity, take_corrections=corrected)
     try:
-        plan, content = read_activity_form(services.library, services.tickets, access.course.time_zone, texts)
+        plan, content = read_activity_form(offer, wording, access.course.time_zone, texts)
     except ActivityFormError as error:
         return _refuse_form(services, access.course, activity, texts, error)
     store.activities.change(activity, _with_seconds(plan, activity.plan))
-    revision = store.activities.revise(activity, _unless_alike(activity, content))
+    revision = store.activities.revise(activity, content)
     is_new = revision != activity.revision
     action = AuditAction.ACTIVITY_REVISED if is_new else AuditAction.ACTIVITY_SAVED
     store.audit_log.record(access.teacher, action, activity)
@@ -120,12 +127,6 @@ def _with_seconds(typed: Plan, stored: Plan) -> Plan:
     return replace(typed, opens_at=opens_at, closes_at=closes_at)
 
 
-def _unless_alike(activity: Activity, content: Content) -> Content:
-    """The content; the activity's own where both differ in nothing but the version of the app's wording."""
-    is_alike = replace(content, wording=activity.content.wording) == activity.content
-    return activity.content if is_alike else content
-
-
 def _refuse_form(
     services: Services, course: Course, activity: Activity | None, texts: ActivityTexts, error: ActivityFormError
 ) -> Response:
@@ -141,16 +142,18 @@ def _activity_form_page(
 
     Those that the texts name are marked as chosen. `activity` is None for a new one.
     """
-    library, chosen = services.library, frozenset(texts.worksheets)
+    offer = offer_of(services.library, services.tickets, services.store, activity)
+    library, today, chosen = offer.library, services.library, frozenset(texts.worksheets)
     worksheets = {
-        library.wording.say("topics", topic): tuple(
-            FormChoice(sheet.key, sheet.title, sheet.key in chosen)
+        today.wording.say("topics", topic): tuple(
+            FormChoice(sheet.key, sheet.title, sheet.key in chosen, sheet.key in today.worksheets)
             for sheet in library.worksheets.values()
             if sheet.topic == topic
         )
         for topic in library.topics
     }
     ticket_key = texts.fields["ticket"]
-    tickets = tuple(FormChoice(t.key, t.title, t.key == ticket_key) for t in services.tickets.values())
+    tickets = tuple(FormChoice(t.key, t.title, t.key == ticket_key) for t in offer.tickets.values())
     phase = activity.phase() if activity else "draft"
-    return ActivityFormPage(course, activity, phase, texts.fields, worksheets, tickets)
+    corrected = offer.corrected if phase != "draft" else ()
+    return ActivityFormPage(course, activity, phase, texts.fields, worksheets, tickets, corrected)

@@ -12,7 +12,8 @@ from annotated_doc import Doc
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 
-from app.classes.student_sheet import freeze, worksheet_titles
+from app.classes.offered_worksheets import offer_of
+from app.classes.student_sheet import worksheet_titles
 from app.store import Activity, AuditAction, Phase
 from app.web.shared import permissions
 from app.web.shared.forms import FormDep
@@ -58,14 +59,14 @@ def show_activity(request: Request, services: ServicesDep, access: StaffActivity
 def open_activity(services: ServicesDep, access: EditableActivity) -> Response:
     """Set an activity to open, for students to come in from its opening time on, and go to its overview.
 
-    A draft is frozen again first, from the library as it is now, without an exit ticket that no longer exists; 404
-    where one of its worksheets is gone. A closing time in the past is dropped.
+    A draft is frozen again first, from the library as it is now; a worksheet or exit ticket that the library has no
+    longer stays as it was frozen when the draft was saved. A closing time in the past is dropped.
     """
     store, activity = services.store, access.activity
     if activity.state == "draft":
-        keys = [str(item.worksheet["key"]) for item in activity.content.items]
-        ticket = services.tickets.get(activity.content.ticket.key) if activity.content.ticket else None
-        store.activities.revise(activity, freeze(services.library, keys, ticket))
+        offer, content = offer_of(services.library, services.tickets, store, activity), activity.content
+        keys = [str(item.worksheet["key"]) for item in content.items]
+        store.activities.revise(activity, offer.freeze(keys, content.ticket.key if content.ticket else ""))
     if activity.plan.closes_at and activity.plan.closes_at <= datetime.now(UTC):
         store.activities.change(activity, replace(activity.plan, closes_at=None))
     store.activities.set_state(activity, "open")

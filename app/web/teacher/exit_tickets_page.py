@@ -10,6 +10,7 @@ from fastapi import APIRouter, Depends, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
 
 from app.classes.activity_results import MisconceptionTotal, activity_results, misconception_totals
+from app.classes.frozen_library import library_of
 from app.classes.ticket_groups import TicketGroup, group_answers
 from app.store import Activity, Store
 from app.store.exit_tickets import MIN_MIXED, MIXED_FROM, HeldTickets
@@ -184,7 +185,8 @@ def _exit_tickets_page(
         )
         for key, text in texts.items()
     ]
-    totals = misconception_totals(services.library.wording, activity_results(services.library, store, activity))
+    wording = library_of(services.library, store, activity.content).wording
+    totals = misconception_totals(wording, activity_results(services.library, store, activity))
     return ExitTicketsPage(
         access=access,
         muddiest=next((question for question in questions if question.key == MUDDIEST), None),

@@ -23,6 +23,7 @@ from app.web.shared.urls import public_url, url_for
 from app.web.teacher.live_view import (
     MisconceptionBar,
     SpotlightView,
+    activity_wording,
     change_spotlight,
     live_version,
     misconception_bars,
@@ -123,7 +124,7 @@ def _live_page(request: Request, services: Services, view: LiveView) -> LivePage
 
     Students are listed only where names were asked for, and only those who came or have work in it.
     """
-    access, activity, wording = view.access, view.access.activity, services.library.wording
+    access, activity, wording = view.access, view.access.activity, activity_wording(services, view.access.activity)
     snapshot = services.live_snapshots.get(services.library, services.store, activity)
     sheet = snapshot.sheets[view.number - 1] if 0 < view.number <= len(snapshot.sheets) else None
     spotlight = services.store.live.spotlight(activity.id)

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from fastapi import HTTPException
 
-from app.classes.activity_results import misconception_name
+from app.classes.activity_results import is_explained, misconception_name
+from app.classes.frozen_library import library_of
 from app.classes.live_snapshot import LiveSnapshot, SheetSnapshot
 from app.classes.student_sheet import own_variant
 from app.figures.figures import Figure
@@ -40,6 +41,11 @@ class SpotlightView:
     pairs: tuple[tuple[Figure, Figure], ...]  # as the misconception has it, and as it is; empty where not shown
 
 
+def activity_wording(services: Services, activity: Activity) -> Wording:
+    """The wording of an activity, as it was frozen."""
+    return library_of(services.library, services.store, activity.content).wording
+
+
 def change_spotlight(services: Services, activity: Activity, number: int, form: FormReader) -> None:
     """Explain the form's `misconception` on the sheet of that number, in place of any other.
 
@@ -48,7 +54,7 @@ def change_spotlight(services: Services, activity: Activity, number: int, form: 
     """
     misconception, spotlight = form.single_line("misconception", MAX_MISCONCEPTION_KEY), None
     if misconception:
-        if not number or misconception not in services.library.wording.sections["misconceptions"]:
+        if not number or not is_explained(activity_wording(services, activity), misconception):
             raise HTTPException(422, services.library.wording.say("live", "no-misconception-there"))
         spotlight = Spotlight(number, misconception, form.raw("drawn") == "yes")
     services.store.live.show(activity.id, spotlight)
@@ -76,8 +82,8 @@ def spotlight_view(services: Services, activity: Activity, spotlight: Spotlight)
 
     The drawing is included only where the spotlight shows it.
     """
-    wording, key = services.library.wording, spotlight.misconception
-    if spotlight.sheet_number > len(activity.content.items) or key not in wording.sections["misconceptions"]:
+    wording, key = activity_wording(services, activity), spotlight.misconception
+    if spotlight.sheet_number > len(activity.content.items) or not is_explained(wording, key):
         return None
     variant = own_variant(services.library, services.store, activity, spotlight.sheet_number)
     explanation = explain_misconception(variant, key)

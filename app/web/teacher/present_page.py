@@ -22,6 +22,7 @@ from app.web.shared.urls import public_url, url_for
 from app.web.teacher.live_view import (
     MisconceptionBar,
     SpotlightView,
+    activity_wording,
     change_spotlight,
     live_version,
     misconception_bars,
@@ -121,7 +122,7 @@ def _present_page(request: Request, services: Services, wanted: PresenterRequest
         large_code=wanted.code == "large" or (needs_code and not wanted.code),
         snapshot=snapshot,
         sheet=sheet,
-        misconceptions=misconception_bars(services.library.wording, sheet) if sheet else (),
+        misconceptions=misconception_bars(activity_wording(services, activity), sheet) if sheet else (),
         spotlight=spotlight_view(services, activity, spotlight) if spotlight else None,
         version=live_version(snapshot, phase, spotlight, activity.plan.closes_at),
     )

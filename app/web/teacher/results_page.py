@@ -83,7 +83,7 @@ def show_results(services: ServicesDep, access: StaffActivity, sheet: str = "") 
         lines=tuple(_student_line(shown, student) for student in students),
         rows=_row_lines(services, activity, shown) if shown else (),
         attempted=len(shown.attempts) if shown else 0,
-        misconceptions=misconception_totals(library.wording, (shown,)) if shown else (),
+        misconceptions=misconception_totals(shown.library.wording, (shown,)) if shown else (),
     )
     return render("teacher/results.html", page)
 
@@ -107,7 +107,7 @@ def _row_lines(services: Services, activity: Activity, sheet: SheetResults) -> t
 
     Percentages are of the students who attempted the sheet, rounded.
     """
-    wrong = common_wrong_answers(services.library, services.store, activity, sheet)
+    wrong = common_wrong_answers(services.store, activity, sheet)
     return tuple(
         RowLine(
             row,

@@ -15,7 +15,6 @@ from app.classes.activity_results import SheetResults, activity_results, misconc
 from app.classes.student_sheet import blank_counts
 from app.exchange.gradebook import GradebookColumn, gradebook_column
 from app.grading.item_analysis import RowState
-from app.sheets.wording import Wording
 from app.store import Activity, AuditAction, ClassAttempt, OldMarks, Student
 from app.translation import gettext as _
 from app.web.shared import permissions
@@ -124,13 +123,13 @@ def _is_graded(activity: Activity) -> bool:
 def _student_results_page(services: Services, access: permissions.StudentResultsAccess) -> StudentResultsPage:
     """The page of a student in an activity as it is now."""
     store, activity, student = services.store, access.at.activity, access.student
-    wording, time_zone = services.library.wording, access.at.course.time_zone
+    time_zone = access.at.course.time_zone
     old_marks = store.regrades.old_marks(activity.id, student.id)
     histories = tuple(
         SheetHistory(
             sheet,
             tuple(
-                _attempt_column(wording, sheet, attempt, old_marks.get(attempt.id, ()), time_zone)
+                _attempt_column(sheet, attempt, old_marks.get(attempt.id, ()), time_zone)
                 for attempt in sheet.attempts[student.id]
             ),
         )
@@ -146,7 +145,7 @@ def _student_results_page(services: Services, access: permissions.StudentResults
 
 
 def _attempt_column(
-    wording: Wording, sheet: SheetResults, attempt: ClassAttempt, old_marks: Sequence[OldMarks], time_zone: str
+    sheet: SheetResults, attempt: ClassAttempt, old_marks: Sequence[OldMarks], time_zone: str
 ) -> AttemptColumn:
     """One attempt as a column: its time, score, misconceptions and row states, and the score before each regrade.
 
@@ -162,7 +161,7 @@ def _attempt_column(
         attempt,
         local_time(attempt.created_at, time_zone),
         _("{score:g} of {total}").format(score=attempt.score, total=attempt.out_of),
-        tuple(misconception_name(wording, key) for key in attempt.misconceptions),
+        tuple(misconception_name(sheet.library.wording, key) for key in attempt.misconceptions),
         before,
         sheet.states(attempt),
     )

@@ -13,9 +13,11 @@ from app.classes.activity_results import (
     MisconceptionTotal,
     SheetResults,
     activity_results,
+    misconception_explanation,
     misconception_totals,
     participants,
 )
+from app.classes.frozen_library import library_of
 from app.classes.ticket_groups import group_answers
 from app.sheets.variant import Row
 from app.web.shared import permissions
@@ -71,7 +73,8 @@ def show_summary(services: ServicesDep, access: StaffActivity) -> Response:
     Of each only the first few: MAX_MISCONCEPTIONS_SHOWN, MAX_ROWS_SHOWN and MAX_SENTENCES_SHOWN. Hidden answers are
     left out.
     """
-    store, wording, activity = services.store, services.library.wording, access.activity
+    store, activity = services.store, access.activity
+    wording = library_of(services.library, store, activity.content).wording
     store.exit_tickets.mix_closed(activity)
     sheets = activity_results(services.library, store, activity)
     left = [total for total in misconception_totals(wording, sheets) if total.at_last]
@@ -81,7 +84,7 @@ def show_summary(services: ServicesDep, access: StaffActivity) -> Response:
         access=access,
         participants=len(participants(store, activity, access.course, sheets)),
         misconceptions=tuple(
-            ExplainedMisconception(total, wording.misconception(total.key, "explanation"))
+            ExplainedMisconception(total, misconception_explanation(wording, total.key))
             for total in left[:MAX_MISCONCEPTIONS_SHOWN]
         ),
         rows=_hard_rows(sheets)[:MAX_ROWS_SHOWN],

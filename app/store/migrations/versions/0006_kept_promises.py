@@ -93,7 +93,7 @@ def _add_run_columns() -> None:
 def _create_tables() -> None:
     _create("snapshots", sa.Column("hash", sa.String(64)), sa.Column("kind", sa.String(20), nullable=False),
             sa.Column("content", sa.Text, nullable=False),
-            sa.Column("created_at", sa.DateTime(timezone=True), nullable=False))  # fmt: skip
+            sa.Column("kept_at", sa.DateTime(timezone=True), nullable=False))  # fmt: skip
     _create("sealed_tickets", sa.Column("id", sa.String(64)), sa.Column("activity_id", sa.Integer, nullable=False),
             sa.Column("sealed", sa.Text, nullable=False))  # fmt: skip
     op.create_index("ix_sealed_tickets_activity_id", "sealed_tickets", ["activity_id"])

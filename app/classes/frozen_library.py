@@ -1,0 +1,114 @@
+"""The library as an activity has it: its worksheets, models and wording as they were frozen, whatever became of them.
+
+A revision names snapshots of its wording and of every model that its sheets may have. Revisions of earlier versions
+name none, and have the models and the wording of now.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import lru_cache
+from typing import Any
+
+from app.models.read_config import read_config
+from app.sheets.library import Library
+from app.sheets.wording import Wording
+from app.sheets.worksheet import Model, Worksheet
+from app.store import Content, FrozenWorksheet, Policies, Snapshot, Store
+
+LIBRARIES_REMEMBERED, WORDINGS_REMEMBERED = 32, 8  # a few of each are in use at a time; each sheet of one is remembered
+_FIELDS = frozenset(field.name for field in fields(Worksheet))
+
+
+@dataclass(frozen=True)
+class _Source:
+    """What a library is made of; two are equal where the same process would make the same of them."""
+
+    library_id: int
+    store_id: int
+    fingerprint: str
+    library: Library = field(compare=False)  # a cache that holds these objects keeps their ids theirs
+    store: Store = field(compare=False)
+    content: Content = field(compare=False)
+
+
+@dataclass(frozen=True)
+class _WordingSource:
+    """A frozen wording, and the one of now that it lends from."""
+
+    today_id: int
+    hash: str
+    today: Wording = field(compare=False)
+    text: str = field(compare=False)
+
+
+def library_of(library: Library, store: Store, content: Content) -> Library:
+    """The library of an activity with this content: its own worksheets, and models and wording as they were frozen.
+
+    `library` is the one of now, which lends what was not frozen, such as models that no sheet of the activity draws. It
+    comes back itself where nothing has changed since. The latest are remembered; only a first look asks the database.
+    """
+    return _library_of(_Source(id(library), id(store), content.fingerprint, library, store, content))
+
+
+@lru_cache(LIBRARIES_REMEMBERED)
+def _library_of(source: _Source) -> Library:
+    """Make the library of `library_of`."""
+    library, content = source.library, source.content
+    texts = source.store.activities.snapshots((content.wording, *content.models.values()))
+    models = {key: _frozen_model(library, key, texts[kept]) for key, kept in content.models.items() if kept in texts}
+    worksheets = {sheet.key: sheet for sheet in map(worksheet_of, content.items)}
+    wording = _frozen_wording(library.wording, content.wording, texts.get(content.wording))
+    is_as_today = (
+        wording is library.wording
+        and all(library.models.get(key) is model for key, model in models.items())
+        and all(library.worksheets.get(key) == sheet for key, sheet in worksheets.items())
+    )
+    return library if is_as_today else Library(worksheets, {**library.models, **models}, wording)
+
+
+def worksheet_of(item: FrozenWorksheet) -> Worksheet:
+    """A worksheet as it was frozen: lists become tuples, and fields that a worksheet has no longer are ignored."""
+    values: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in item.worksheet.items()}
+    return Worksheet(**{name: value for name, value in values.items() if name in _FIELDS})
+
+
+def frozen_worksheet(item: FrozenWorksheet, policies: Policies) -> Worksheet:
+    """A worksheet as it was frozen, with the share of a point that the activity now gives a follow-through blank."""
+    return replace(worksheet_of(item), follow_share=policies.follow_share)
+
+
+def model_snapshot(model: Model) -> Snapshot:
+    """Everything that a sheet needs of a model."""
+    values = {"key": model.key, "name": model.name, "about": model.about, "card": model.card, "config": model.config}
+    return Snapshot("model", json.dumps(values))
+
+
+def wording_snapshot(wording: Wording) -> Snapshot:
+    """Every sentence of a wording."""
+    return Snapshot("wording", wording.text)
+
+
+def _frozen_model(library: Library, key: str, content: str) -> Model:
+    """The model of a snapshot; the library's own object where that is the same. Raises ConfigError."""
+    today = library.models.get(key)
+    if today and model_snapshot(today).content == content:
+        return today
+    values: Mapping[str, str] = json.loads(content)
+    architecture = read_config(values["config"], values["name"])
+    return Model(values["key"], values["name"], values["about"], values["card"], architecture, values["config"])
+
+
+def _frozen_wording(today: Wording, kept: str, text: str | None) -> Wording:
+    """The wording with that hash and text; today's where it is the same, or no snapshot of it was kept."""
+    if text is None or text == today.text:
+        return today
+    return _wording_of(_WordingSource(id(today), kept, today, text))
+
+
+@lru_cache(WORDINGS_REMEMBERED)
+def _wording_of(source: _WordingSource) -> Wording:
+    """Make a frozen wording."""
+    return Wording.frozen(source.text, source.today)

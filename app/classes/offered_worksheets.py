@@ -1,0 +1,115 @@
+"""What the form of an activity offers: the worksheets and exit tickets of now, and those that the activity has.
+
+Students of an activity that is open keep what they have, whatever became of the files: its worksheets, with their
+models and the wording, and its exit ticket. Only worksheets that are new to it are frozen as they are now, unless the
+teacher asks for the corrected ones. A draft, which nobody has seen, is frozen as the files are now.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from app.classes.frozen_library import library_of, worksheet_of
+from app.classes.student_sheet import freeze, with_snapshots
+from app.sheets.exit_tickets import Ticket
+from app.sheets.library import Library
+from app.sheets.worksheet import Worksheet
+from app.store import Activity, Content, FrozenWorksheet, Store
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Offer:
+    """The library and the exit tickets that an activity's content is frozen from. `activity` is None for a new one.
+
+    `corrected` are the titles of its worksheets that the library defines otherwise now.
+    """
+
+    library: Library
+    tickets: Mapping[str, Ticket]
+    activity: Activity | None = None
+    corrected: tuple[str, ...] = ()
+
+    def freeze(self, worksheets: Sequence[str], ticket: str) -> Content:
+        """The content of the activity with these worksheets and this exit ticket, by key; '' for no ticket.
+
+        Raises WorksheetError for a key that is not offered.
+        """
+        content = freeze(self.library, worksheets, self.tickets.get(ticket))
+        if self.activity is None:
+            return content
+        before = self.activity.content
+        return replace(content, items=tuple(_as_stored(item, content, before) for item in content.items))
+
+
+def offer_of(
+    library: Library,
+    tickets: Mapping[str, Ticket],
+    store: Store,
+    activity: Activity | None,
+    *,
+    take_corrections: bool = False,
+) -> Offer:
+    """What can be chosen for an activity; `library` and `tickets` are those of now.
+
+    `take_corrections` prefers the files as they are now to what students have, as for a draft.
+    """
+    if activity is None:
+        return Offer(library, tickets)
+    own, ticket = library_of(library, store, activity.content), activity.content.ticket
+    sheets = {sheet.key: sheet for sheet in map(worksheet_of, activity.content.items)}
+    corrected = tuple(sheet.title for sheet in sheets.values() if _is_corrected(library, own, sheet))
+    kept = {ticket.key: Ticket(ticket.key, ticket.title, ticket.instruction, ticket.questions)} if ticket else {}
+    if activity.state == "draft" or take_corrections:
+        merged = Library(
+            _with_gone(library.worksheets, sheets), _with_gone(library.models, own.models), library.wording
+        )
+        return Offer(merged, _with_gone(tickets, kept), activity, corrected)
+    merged = Library({**library.worksheets, **sheets}, {**library.models, **own.models}, own.wording)
+    return Offer(merged, {**tickets, **kept}, activity, corrected)
+
+
+def complete_revisions(library: Library, store: Store, activity: Activity) -> Activity:
+    """The activity, after its revisions of earlier versions, which kept no models and no wording, got those of now."""
+    if activity.content.is_complete:
+        return activity
+    for number, content in store.activities.revisions(activity).items():
+        if not content.is_complete:
+            store.activities.complete(activity.id, number, with_snapshots(library, content))
+    return store.activities.find(activity.id) or activity
+
+
+def _is_corrected(library: Library, own: Library, sheet: Worksheet) -> bool:
+    """Whether the library has this worksheet of an activity, but defines it, or its model, otherwise now."""
+    if sheet.key not in library.worksheets:
+        return False
+    return library.worksheets[sheet.key] != sheet or library.models.get(sheet.model) != own.models.get(sheet.model)
+
+
+def _with_gone(today: Mapping[str, T], own: Mapping[str, T]) -> dict[str, T]:
+    """What there is now, and after it what only the activity has still."""
+    return {**today, **{key: value for key, value in own.items() if key not in today}}
+
+
+def _as_stored(item: FrozenWorksheet, content: Content, before: Content) -> FrozenWorksheet:
+    """A worksheet of a content, in the form in which the activity's content had it before where it stays the same.
+
+    Its sheet key then stays, and with it students' work. Where the questions stay and a model has another config now,
+    so that other answers are right, it gets another edition, and with it another sheet key.
+    """
+    stored = next((each for each in before.items if each.worksheet["key"] == item.worksheet["key"]), None)
+    if stored is None:
+        return item
+    sheet = worksheet_of(item)
+    models = [(content.models.get(key), before.models.get(key)) for key in (sheet.model, *sheet.models)]
+    if any(new != old for new, old in models if old):
+        edition = hashlib.sha256(repr([new for new, _ in models]).encode()).hexdigest()[:12]
+    elif worksheet_of(stored) == sheet:
+        return stored
+    else:
+        edition = str(stored.worksheet.get("edition", ""))
+    return FrozenWorksheet({**item.worksheet, "edition": edition}) if edition else item

@@ -1,0 +1,164 @@
+"""What is frozen is frozen: an activity whose worksheets, models and sentences are gone or changed stays as it was."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from fastapi import FastAPI
+
+from app.classes.offered_worksheets import complete_revisions, offer_of
+from app.classes.student_sheet import freeze, student_sheet
+from app.sheets.library import Library
+from app.sheets.wording import Wording
+from app.store import Activity, Policies, Store
+from tests.helpers.answer_keys import KEY, WIDE
+from tests.helpers.marked_classroom import MarkedClassroom
+from tests.helpers.running_activity import RunningActivity, counted_statements
+from tests.helpers.school import Browser
+
+Change = Callable[[Library], Library]
+STUDENT_PAGES = ("/class/{id}", "/class/{id}/1", "/class/{id}/2", "/class/{id}/ticket", "/mine")
+TEACHER_PAGES = (
+    *("/activities/{id}", "/activities/{id}/live?names=yes", "/activities/{id}/present", "/activities/{id}/results"),
+    *("/activities/{id}/results?sheet=2", "/activities/{id}/results/{kim}", "/activities/{id}/summary"),
+    *("/activities/{id}/tickets", "/activities/{id}/paper", "/courses/{course}/exports/attempts.csv"),
+    *("/courses/{course}/exports/answers.csv", "/courses/{course}/exports/gradebook-canvas.csv"),
+)  # fmt: skip
+
+
+def without_anything(library: Library) -> Library:
+    """No worksheet and no model is left."""
+    return Library({}, {}, library.wording)
+
+
+def with_everything_changed(library: Library) -> Library:
+    """Every worksheet is longer and asks fewer rows, every model is another one, and every sentence says more."""
+    sheets = {
+        key: replace(sheet, title=f"New {sheet.title}", tokens=sheet.tokens + 1, rows=sheet.rows[:2], models=())
+        for key, sheet in library.worksheets.items()
+    }
+    other = library.models["gpt2"]
+    models = {key: replace(other, key=key, name=f"New {model.name}") for key, model in library.models.items()}
+    return Library(sheets, models, Wording(longer(library.wording.sections)))
+
+
+def longer(sentences: Any) -> Any:
+    """A section with a word more in every sentence; lists stay, since they hold keys."""
+    if isinstance(sentences, Mapping):
+        return {key: longer(value) for key, value in sentences.items()}
+    return f"{sentences} New." if isinstance(sentences, str) else sentences
+
+
+class Lesson(MarkedClassroom):
+    """An open activity of two sheets in which Kim handed in, Lou has typed, and Mo has come and done nothing."""
+
+    def __init__(self, app: FastAPI, policies: Policies) -> None:
+        super().__init__(app, policies, sheets=("llama-7b", "count-of-a-model"))
+        self.app, self.of_now = app, self.school.services
+        self.kim, self.lou, self.mo = (self.student(name) for name in ("Kim", "Lou", "Mo"))
+        self.hand_in(self.kim, WIDE)
+        self.send(self.lou, "save", {"keys.rows": "12"})
+
+    def change_library(self, change: Change) -> None:
+        """Let the app run with another library, as after a restart with other files, and without exit tickets."""
+        self.app.state.services = replace(self.of_now, library=change(self.of_now.library), tickets={})
+
+    def pages(self) -> dict[str, str]:
+        """Every page of the activity, by who looks and its address, without the ids that differ at each look."""
+        values = {"id": self.activity.id, "course": self.course.id, "kim": self.kim.id}
+        pages = {f"teacher {path}": text_of(self.instructor, path.format(**values)) for path in TEACHER_PAGES}
+        for student in (self.kim, self.lou, self.mo):
+            with self.browser_of(student) as browser:
+                looks = {f"{student.name} {path}": text_of(browser, path.format(**values)) for path in STUDENT_PAGES}
+            pages |= looks
+        return pages
+
+
+def text_of(browser: Browser, path: str) -> str:
+    response = browser.get(path)
+    assert response.status_code == 200, (path, response.text)
+    return re.sub(r'(name="form_id" value|data-now)="[^"]*"', "", response.text)
+
+
+@pytest.mark.parametrize("change", [without_anything, with_everything_changed])
+@pytest.mark.parametrize("variants", ["same", "per_student"])
+def test_every_page_stays_as_it_was(new_app: FastAPI, change: Change, variants: Any) -> None:
+    """Students keep their numbers, also those who have typed nothing yet; and a newcomer gets numbers."""
+    lesson = Lesson(new_app, Policies(variants=variants))
+    before = lesson.pages()
+    lesson.change_library(change)
+    after = lesson.pages()
+    assert {name: text for name, text in after.items() if text != before[name]} == {}
+    new = lesson.student("Nia")
+    lesson.send(new, "check", KEY)
+    [attempt] = [a for a in lesson.store.classwork.attempts_of_activity(lesson.activity.id) if a.student_id == new.id]
+    assert attempt.out_of == 14
+
+
+def refrozen(library: Library, store: Store, activity: Activity, *, take_corrections: bool = False) -> Activity:
+    """The activity, after it was saved in an app with this library, with the same worksheets."""
+    offer = offer_of(library, {}, store, activity, take_corrections=take_corrections)
+    keys = [str(item.worksheet["key"]) for item in activity.content.items]
+    store.activities.revise(activity, offer.freeze(keys, ""))
+    saved = store.activities.find(activity.id)
+    assert saved
+    return saved
+
+
+@pytest.mark.parametrize("change", [without_anything, with_everything_changed])
+def test_saving_an_open_activity_changes_no_worksheet(library: Library, store: Store, change: Change) -> None:
+    """Not unless the teacher asks for what was corrected; then it is another revision with other sheet keys."""
+    activity = RunningActivity(library, store).activity
+    assert refrozen(change(library), store, activity) == activity
+    corrected = refrozen(change(library), store, activity, take_corrections=True)
+    if change is without_anything:
+        assert corrected == activity
+    else:
+        assert offer_of(change(library), {}, store, activity).corrected == ("One head of LLaMA 7B",)
+        assert corrected.revision == activity.revision + 1
+        assert corrected.content.items[0].sheet_key != activity.content.items[0].sheet_key
+
+
+def test_a_model_with_another_config_makes_another_sheet(library: Library, store: Store) -> None:
+    """The worksheet's file is the same, but other answers are right: work on the one is no work on the other."""
+    running = RunningActivity(library, store)
+    before = running.activity
+    larger = library.models["llama-13b"]
+    model = replace(library.models["llama-7b"], config=larger.config, architecture=larger.architecture)
+    other = replace(library, models={**library.models, "llama-7b": model})
+    after = refrozen(other, store, before, take_corrections=True)
+    assert after.content.items[0].sheet_key != before.content.items[0].sheet_key
+    assert student_sheet(other, store, after, running.student(), 1).variant.sizes["d"] == 5120
+    assert refrozen(other, store, after, take_corrections=True) == after  # the edition stays as long as the model does
+
+
+def test_a_revision_of_an_earlier_version_is_completed_when_its_activity_is_saved(
+    library: Library, store: Store
+) -> None:
+    """It named no models and no snapshot of the wording, and had those of the library of now. Its sheet keys stay."""
+    running = RunningActivity(library, store)
+    bare = replace(freeze(library, ("llama-7b",), None), wording="0123456789ab", models={}, snapshots=())
+    store.activities.complete(running.activity.id, 1, bare)
+    old = running.activity
+    assert student_sheet(library, store, old, running.student(), 1).variant.model is library.models["llama-7b"]
+    completed = complete_revisions(library, store, old)
+    assert completed.revision == old.revision
+    assert completed.content.items == old.content.items
+    assert completed.content.models.keys() == {"llama-7b", *library.worksheets["llama-7b"].models}
+    assert student_sheet(without_anything(library), store, completed, running.student("Lou"), 1)
+
+
+def test_only_the_first_look_asks_the_database_for_snapshots(library: Library, store: Store) -> None:
+    """Later requests, such as every save, make no statement more than with a library that nobody changed."""
+    running = RunningActivity(library, store)
+    kim, activity, gone = running.student(), running.activity, without_anything(library)
+    counts = list[int]()
+    for of_now in (gone, gone, library, library):
+        with counted_statements(store) as statements:
+            student_sheet(of_now, store, activity, kim, 1)
+        counts.append(len(statements))
+    assert counts == [2, 1, 2, 1]
