@@ -81,6 +81,10 @@ class SecretKey:
         """What is stored of a resume code: without the key nobody can find the code by trying all of them."""
         return self.rehash(hashlib.sha256(code.encode()).hexdigest())
 
+    def signature(self, text: str) -> str:
+        """43 characters that nobody can find without the key, always the same for one text."""
+        return base64.urlsafe_b64encode(hmac.digest(self._derive("sign"), text.encode(), "sha256")).decode().rstrip("=")
+
     def seal(self, value: Any) -> str:
         """A value that JSON can hold, encrypted and padded to whole blocks; never the same text twice."""
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # not at the top: most commands seal nothing

@@ -171,19 +171,19 @@ class Roster(QueryBase):
             self._enrol(connection, student, visitor_id)
         return code
 
-    def resume(self, code: str, visitor_id: int) -> Student | None:
-        """Enrol a browser as the student with this resume code, in whatever course; None if nobody has the code.
+    def find_by_resume_code(self, code: str) -> Student | None:
+        """The student with this resume code, in whatever course; None if nobody has the code.
 
-        Lower case, spaces and hyphens in the typed code do not matter. Browsers enrolled before stay so.
+        Lower case, spaces and hyphens in the typed code do not matter.
         """
         this = students.c.resume_hash == self._key.code_hash(normalised_code(code))
         row = self._fetch_one(sa.select(*columns(students, Student)).where(this))
-        if row is None:
-            return None
-        student = from_row(Student, row)
+        return from_row(Student, row) if row else None
+
+    def resume(self, student: Student, visitor_id: int) -> None:
+        """Enrol one more browser as a student whose resume code was typed; browsers enrolled before stay so."""
         with self._write_transaction() as connection:
             self._enrol(connection, student, visitor_id)
-        return student
 
     def is_resume_code(self, student: Student, code: str) -> bool:
         """Whether this is the student's resume code; lower case, spaces and hyphens do not matter."""

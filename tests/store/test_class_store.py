@@ -238,7 +238,7 @@ def test_a_name_of_the_roster_is_taken_once(store: Store) -> None:
     assert [store.roster.enrolled_student(visitor.id, where.id) is not None for visitor in visitors].count(True) == 1
     store.roster.release_student(kim)
     assert not any(store.roster.enrolled_student(visitor.id, where.id) for visitor in visitors)
-    assert store.roster.resume(code, visitors[0].id) is None
+    assert store.roster.find_by_resume_code(code) is None
     assert store.roster.claim_name(kim, visitors[0].id)
 
 
@@ -248,13 +248,13 @@ def test_a_resume_code_is_read_as_it_was_typed(store: Store) -> None:
     assert len(code) == 10
     assert set(code) <= set(UNAMBIGUOUS_LETTERS)
     other = store.add_visitor()
-    found = store.roster.resume(f" {code[:5].lower()}-{code[5:]} ", other.id)
-    assert found == kim
+    assert store.roster.find_by_resume_code(f" {code[:5].lower()}-{code[5:]} ") == kim
+    store.roster.resume(kim, other.id)
     assert [enrolment.student for enrolment in store.roster.enrolments(other.id)] == [kim]
     fresh = store.roster.renew_code(kim)
     for wrong in (code, "", "\x00", "A" * 500, "é"):
-        assert store.roster.resume(wrong, other.id) is None
-    assert store.roster.resume(fresh, other.id) == kim
+        assert store.roster.find_by_resume_code(wrong) is None
+    assert store.roster.find_by_resume_code(fresh) == kim
 
 
 def test_a_browser_sits_as_one_student_of_a_course(store: Store) -> None:

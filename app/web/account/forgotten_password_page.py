@@ -17,7 +17,7 @@ from app.store.people import parse_email
 from app.web.shared.forms import FormDep
 from app.web.shared.rate_limits import TooManyGuessesError
 from app.web.shared.services import Services, ServicesDep
-from app.web.shared.teacher_session import MAX_EMAIL_INPUT
+from app.web.shared.teacher_session import MAX_EMAIL_INPUT, known_browser
 from app.web.shared.templating import render
 from app.web.shared.urls import client_network, url_for
 
@@ -57,11 +57,12 @@ def mail_password_link(request: Request, services: ServicesDep, form: FormDep) -
     email = parse_email(typed)
     if email is None:
         return _refuse_form(services, typed, "no-email", 422)
+    asker = known_browser(request, services.store, email) or network  # a browser known to the account by itself
     try:
-        services.limits.check("mail", network)
+        services.limits.check("mail", asker)
     except TooManyGuessesError as error:
         return _refuse_form(services, typed, "too-many-links", 429, seconds=error.seconds)
-    services.limits.record_failure("mail", network)  # every request counts, whether right or wrong
+    services.limits.record_failure("mail", asker)  # every request counts, whether right or wrong
     # Never the host that a request names: that host would get the token.
     prefix = services.settings.address or ""
     if not mail.outbox.put(partial(_mail_link, services.store, services.library.wording, mail, prefix, email)):

@@ -13,9 +13,15 @@ from app.store import AuditAction
 from app.store.people import parse_email
 from app.web.shared.forms import FormDep
 from app.web.shared.permissions import MaybeTeacher, SignedIn
-from app.web.shared.rate_limits import Limit
-from app.web.shared.services import ServicesDep, StoreDep
-from app.web.shared.teacher_session import MAX_EMAIL_INPUT, end_session, path_on_this_site, start_session
+from app.web.shared.rate_limits import Limit, TooManyGuessesError
+from app.web.shared.services import Services, ServicesDep, StoreDep
+from app.web.shared.teacher_session import (
+    MAX_EMAIL_INPUT,
+    end_session,
+    known_browser,
+    path_on_this_site,
+    start_session,
+)
 from app.web.shared.templating import render
 from app.web.shared.urls import client_network
 
@@ -44,22 +50,42 @@ def sign_in(request: Request, services: ServicesDep, form: FormDep) -> Response:
     """Check e-mail and password, start a session, and go to the form's `next`; 422 with the form where they are wrong.
 
     An unknown e-mail address gets the same answer as a wrong password, after the same work: nobody learns who has an
-    account. Raises TooManyGuessesError, before the password is looked at, after many failures for that account or from
-    that network.
+    account. After many failures for that account or from that network, the right password still passes, but later;
+    a wrong one raises TooManyGuessesError. A browser that has been signed in to the account is counted by itself.
     """
     email, path = form.single_line("email", MAX_EMAIL_INPUT), path_on_this_site(form.raw("next"))
-    guesses: tuple[tuple[Limit, str], ...] = (("account", email.lower()), ("sign-in", client_network(request)))
-    for limit, key in guesses:
-        services.limits.check(limit, key)
+    guesses = _counted_as(request, services, email)
+    refusal = _first_refusal(services, guesses)
+    verify = services.passwords.verify_slowly if refusal else services.passwords.verify
     teacher = services.store.people.find_teacher(email) if parse_email(email) else None
-    verified = services.passwords.verify(form.raw("password"), teacher.password_hash if teacher else None)
+    verified = verify(form.raw("password"), teacher.password_hash if teacher else None)
     if teacher is None or not verified:
         for limit, key in guesses:
             services.limits.record_failure(limit, key)
         services.store.audit_log.record("nobody", AuditAction.SIGN_IN_REFUSED)
+        if refusal:
+            raise refusal
         problem = services.library.wording.say("class", "sign-in-wrong")
         return render("account/sign_in.html", SignInPage(email, path, problem), 422)
     return start_session(request, services.store, teacher, path)
+
+
+def _counted_as(request: Request, services: Services, email: str) -> tuple[tuple[Limit, str], ...]:
+    """The buckets that a wrong password counts in: that of a browser that is known to the account, or a stranger's."""
+    account, network = email.lower(), client_network(request)
+    if browser := known_browser(request, services.store, account):
+        return (("known", browser),)
+    return ("guess", f"{account} {network}"), ("account", account), ("sign-in", network)
+
+
+def _first_refusal(services: Services, guesses: tuple[tuple[Limit, str], ...]) -> TooManyGuessesError | None:
+    """The error of the first bucket that is empty, None where there is none."""
+    try:
+        for limit, key in guesses:
+            services.limits.check(limit, key)
+    except TooManyGuessesError as refusal:
+        return refusal
+    return None
 
 
 @router.post("/sign-out")

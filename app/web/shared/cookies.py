@@ -1,4 +1,4 @@
-"""The three cookies: who works in this browser, which teacher is signed in, and the record of practice."""
+"""The cookies: who works in this browser, which teacher is signed in or was before, and the record of practice."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from fastapi import Request, Response
 
 VISITOR_COOKIE = "attention_shapes"
 TEACHER_COOKIE = "attention_shapes_teacher"
+KNOWN_COOKIE = "attention_shapes_known"
 PRACTICE_COOKIE = "attention_shapes_practice"
 
 YEAR_S = 365 * 24 * 3600

@@ -1,5 +1,8 @@
 """Token-bucket rate limits. Only failures are counted, so that a class behind one address is not blocked.
 
+A limit slows down wrong guesses and refuses no right one: a right code passes however many were wrong, a right password
+passes a few seconds later, and a browser that somebody has signed in with has a bucket of its own.
+
 Each worker process counts for itself, so that a failure costs no write; with n workers, each allows 1/n of the limit.
 """
 
@@ -12,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-Limit = Literal["account", "sign-in", "join", "resume", "mail"]
+Limit = Literal["known", "guess", "account", "sign-in", "join", "resume", "mail"]
 MIN_BURST = 5  # failures a worker allows at once, however many workers: a person who mistypes meets the same one again
 MAX_BUCKETS = 20_000  # beyond that, the bucket that was used longest ago is forgotten
 
@@ -34,11 +37,13 @@ class Bucket:
 
 
 BUCKETS: dict[Limit, Bucket] = {
-    "account": Bucket(10, 60),  # one account, from any network
+    "known": Bucket(10, 60),  # one account, in a browser that somebody has signed in to it with before
+    "guess": Bucket(10, 60),  # one account, from one network
+    "account": Bucket(100, 20),  # one account, from any network
     "sign-in": Bucket(30, 20),  # one network, any account
     "join": Bucket(300, 5),  # one network may be a campus, where hundreds mistype; 22 to the 6th codes can bear it
     "resume": Bucket(300, 5),
-    "mail": Bucket(20, 60),  # links that one network asks for, right or wrong; the store counts what a mailbox gets
+    "mail": Bucket(20, 60),  # links that one network asks for, right or wrong; a mailbox’s are counted by the store
 }
 
 

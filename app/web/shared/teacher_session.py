@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import hmac
+import secrets
 from urllib.parse import quote
 
 from fastapi import Request, Response
 from fastapi.responses import RedirectResponse
 
 from app.store import AuditAction, Store, Teacher
-from app.web.shared.cookies import TEACHER_COOKIE, set_private_cookie
+from app.web.shared.cookies import KNOWN_COOKIE, TEACHER_COOKIE, set_private_cookie
 from app.web.shared.urls import url_for
 
 MAX_EMAIL_INPUT = 300  # characters of an e-mail address as typed
@@ -25,8 +27,26 @@ def start_session(request: Request, store: Store, teacher: Teacher, path: str) -
     response = RedirectResponse(path, 303)
     token = store.people.open_session(teacher)
     set_private_cookie(request, response, TEACHER_COOKIE, token, SESSION_COOKIE_MAX_AGE_S)
+    nonce = secrets.token_urlsafe(12)
+    known = f"{nonce}.{_browser_signature(store, nonce, teacher.email)}"
+    set_private_cookie(request, response, KNOWN_COOKIE, known)
     store.audit_log.record(teacher, AuditAction.SIGNED_IN)
     return response
+
+
+def known_browser(request: Request, store: Store, email: str) -> str:
+    """A name of this browser if somebody has signed in with it to the account of that e-mail address before; else "".
+
+    It only tells whose guesses are counted; the password is asked for all the same.
+    """
+    nonce, _dot, signature = request.cookies.get(KNOWN_COOKIE, "").partition(".")
+    expected = _browser_signature(store, nonce, email)
+    return nonce if hmac.compare_digest(signature.encode(), expected.encode()) else ""
+
+
+def _browser_signature(store: Store, nonce: str, email: str) -> str:
+    """What proves that a browser was given this name when somebody signed in to this account."""
+    return store.key.signature(f"browser {nonce} of {email.lower()}")
 
 
 def end_session(request: Request, store: Store, teacher: Teacher, *, everywhere: bool) -> Response:

@@ -135,15 +135,18 @@ def show_resume_form() -> Response:
 def resume_enrolment(request: Request, services: ServicesDep, visitor: MaybeVisitor, form: FormDep) -> Response:
     """Enrol this browser as the student with that resume code, and redirect to the page of all their courses.
 
-    An unknown code comes back with a sentence (422) and counts as a failure of the network; after too many, 429.
+    An unknown code comes back with a sentence (422), stores nothing, and counts as a failure of the network; after too
+    many, 429.
     """
     network, typed = client_network(request), form.single_line("code", MAX_CODE)
-    services.limits.check("resume", network)
-    owner = visitor or services.store.add_visitor()
-    if services.store.roster.resume(typed, owner.id) is None:
+    student = services.store.roster.find_by_resume_code(typed)
+    if student is None:
+        services.limits.check("resume", network)
         services.limits.record_failure("resume", network)
         problem = services.library.wording.say("class", "no-resume", length=CODE_LENGTH)
         return render("student/resume.html", ResumePage(typed, problem), 422)
+    owner = visitor or services.store.add_visitor()
+    services.store.roster.resume(student, owner.id)
     response = RedirectResponse(url_for("show_my_work"), 303)
     remember_visitor(request, response, owner)
     return response
@@ -152,13 +155,13 @@ def resume_enrolment(request: Request, services: ServicesDep, visitor: MaybeVisi
 def _find_by_code(request: Request, store: Store, limits: RateLimits, typed: str) -> tuple[Activity, Course] | None:
     """The activity with that join code, however it is typed, and its course; None for an unknown code.
 
-    Drafts and archived courses count as unknown. An unknown code counts as a failure of the client's network; raises
-    TooManyGuessesError after too many.
+    Drafts and archived courses count as unknown. An unknown code counts as a failure of the client's network; after too
+    many of them it raises TooManyGuessesError, while a right code passes: a whole class may be behind one address.
     """
-    network = client_network(request)
-    limits.check("join", network)
     joinable = store.activities.by_code(typed) if normalised_code(typed) else None
     if joinable is None:
+        network = client_network(request)
+        limits.check("join", network)
         limits.record_failure("join", network)
     return joinable
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 
 import pytest
 import sqlalchemy as sa
@@ -11,7 +12,8 @@ from starlette.testclient import TestClient
 
 from app.store import Teacher
 from app.store.tables import audit_log
-from app.web.shared.cookies import TEACHER_COOKIE
+from app.web.shared import passwords
+from app.web.shared.cookies import KNOWN_COOKIE, TEACHER_COOKIE
 from app.web.shared.passwords import Passwords
 from app.web.shared.rate_limits import BUCKETS
 from tests.helpers.accounts import ADA, sign_in
@@ -113,17 +115,73 @@ def test_another_site_cannot_send_the_forms(browser: TestClient, school: School,
     assert school.store.courses.taught_by(ada) == ()
 
 
-def test_guessing_at_one_account_is_slowed_down(
-    browser: TestClient, ada: Teacher, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """After ten wrong passwords even the right one has to wait, with the time to wait; others still get in."""
-    monkeypatch.setattr(Passwords, "verify", lambda self, password, kept: password == PASSWORD)
-    for _ in range(int(BUCKETS["account"].size)):
-        assert sign_in(browser, "wrong")[0] == 422
-    answer = browser.post("/sign-in", data={"email": ADA, "password": PASSWORD})
+@pytest.fixture
+def quick_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Passwords that are verified at once, so that a test can guess often."""
+    monkeypatch.setattr(Passwords, "verify", lambda _self, password, _stored: password == PASSWORD)
+    monkeypatch.setattr(passwords, "SLOW_VERIFY_S", 0.2)
+
+
+def at(school: School, address: str) -> TestClient:
+    """A browser at that address."""
+    return TestClient(school.app, client=(address, 1), raise_server_exceptions=False, follow_redirects=False)
+
+
+@pytest.mark.usefixtures("quick_hashes")
+def test_guessing_at_one_account_is_slowed_down(school: School, ada: Teacher) -> None:
+    """After ten wrong passwords from one address the eleventh has to wait; the right one passes, but not at once."""
+    guesser = at(school, "192.0.2.1")
+    for _ in range(int(BUCKETS["guess"].size)):
+        assert sign_in(guesser, "wrong")[0] == 422
+    answer = guesser.post("/sign-in", data={"email": ADA, "password": "wrong"})
     assert answer.status_code == 429
-    assert 0 < int(answer.headers["retry-after"]) <= BUCKETS["account"].refill_s + 1
+    assert 0 < int(answer.headers["retry-after"]) <= BUCKETS["guess"].refill_s + 1
     assert "Too many failed attempts" in answer.text
+    began = time.monotonic()
+    assert sign_in(guesser)[0] == 303
+    assert time.monotonic() - began > 0.2
+
+
+@pytest.mark.usefixtures("quick_hashes")
+def test_nobody_is_kept_out_of_their_account_by_others(school: School, ada: Teacher) -> None:
+    """Ten wrong passwords from each of ten addresses, and thirty from her own: the right one passes from anywhere.
+
+    In the browser that she has signed in with before, it passes at once, and mistakes are hers to make.
+    """
+    own = at(school, "192.0.2.99")
+    assert sign_in(own)[0] == 303
+    own.post("/sign-out")
+    for number in range(10):
+        guesser = at(school, f"192.0.2.{number}")
+        for _ in range(10):
+            sign_in(guesser, "wrong")
+    limits = school.services.limits
+    for limit in ("guess", "account", "sign-in"):
+        for _ in range(100):
+            limits.record_failure(limit, {"guess": f"{ADA} 192.0.2.99", "account": ADA}.get(limit, "192.0.2.99"))
+    for _ in range(3):
+        assert sign_in(own, "mistyped")[0] == 422
+    assert sign_in(own)[0] == 303
+    assert sign_in(at(school, "192.0.2.99"))[0] == 303
+    assert sign_in(at(school, "198.51.100.1"))[0] == 303
+
+
+@pytest.mark.usefixtures("quick_hashes")
+def test_a_known_browser_is_known_to_its_own_account_alone(school: School, ada: Teacher) -> None:
+    """Its cookie opens no bucket of another account, and one that was made up opens none."""
+    own = at(school, "192.0.2.1")
+    sign_in(own)
+    known = own.cookies[KNOWN_COOKIE]
+    for email, cookie in (("bo@example.org", known), (ADA, f"{known}x"), (ADA, "x"), (ADA, "é.é")):
+        school.services.limits.forget()
+        stranger = at(school, "192.0.2.2")
+        headers = {"Cookie": f"{KNOWN_COOKIE}={cookie}".encode()}
+        statuses = [
+            stranger.post("/sign-in", data={"email": email, "password": "wrong"}, headers=headers).status_code  # type: ignore[arg-type]
+            for _ in range(11)
+        ]
+        assert statuses[-1] == 429
+        assert ("guess", f"{email} 192.0.2.2") in school.services.limits._tokens
 
 
 # The log

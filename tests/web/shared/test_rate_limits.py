@@ -43,8 +43,8 @@ def guesses(workers: int, hours: int) -> tuple[int, int]:
         for at[0] in moments:
             with suppress(TooManyGuessesError):
                 while True:
-                    limits.check("account", ADA)
-                    limits.record_failure("account", ADA)
+                    limits.check("guess", ADA)
+                    limits.record_failure("guess", ADA)
                     counted[-1] += 1
     return counted[0], counted[1]
 
@@ -61,7 +61,7 @@ def test_the_app_counts_for_as_many_workers_as_are_set(tmp_path: Path) -> None:
     """Of four, each refuses the sixth guess at one account."""
     limits = main.create_app(Settings(data_dir=tmp_path, database_url="", workers=4)).state.services.limits
     for _ in range(5):
-        limits.check("account", ADA)
-        limits.record_failure("account", ADA)
+        limits.check("guess", ADA)
+        limits.record_failure("guess", ADA)
     with pytest.raises(TooManyGuessesError):
-        limits.check("account", ADA)
+        limits.check("guess", ADA)

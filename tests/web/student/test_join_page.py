@@ -6,8 +6,10 @@ import unicodedata
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+import sqlalchemy as sa
 from fastapi import FastAPI
 
+from app.store.tables import visitors
 from app.web.shared.rate_limits import BUCKETS, Limit
 from tests.helpers.class_sheet import HALF, press
 from tests.helpers.html_page import Page
@@ -91,8 +93,16 @@ def test_a_second_activity_of_the_course_knows_the_student(classroom: Classroom)
 
 
 def test_codes_cannot_be_guessed_quickly(classroom: Classroom) -> None:
-    """After three hundred wrong join or resume codes of one address, all but three sent before, it has to wait: 429."""
+    """After three hundred wrong join or resume codes of one address, all but three sent before, it has to wait: 429.
+
+    The right codes of that address, which may be a whole campus, pass all the same; a wrong code stores nothing.
+    """
+    activity = classroom.open()
+    kim, _ = classroom.join()
+    codes = {"join": activity.join_code, "resume": classroom.store.roster.renew_code(kim)}
     browser, limits = classroom.school.browser(), classroom.school.services.limits
+    with classroom.store.engine.connect() as connection:
+        count = connection.scalar(sa.select(sa.func.count()).select_from(visitors))
     kinds: tuple[tuple[str, Limit], ...] = (("/join", "join"), ("/resume", "resume"))
     for path, kind in kinds:
         for _ in range(int(BUCKETS[kind].size) - 3):
@@ -102,6 +112,11 @@ def test_codes_cannot_be_guessed_quickly(classroom: Classroom) -> None:
         answer = browser.post(path, data={"code": "AAAAAAAAAA"})
         assert answer.status_code == 429
         assert int(answer.headers["retry-after"]) > 0
+        with classroom.store.engine.connect() as connection:
+            assert connection.scalar(sa.select(sa.func.count()).select_from(visitors)) == count
+        assert browser.get(f"/join/{activity.join_code}").status_code == 200
+    for path, kind in kinds:
+        assert browser.post(path, data={"code": codes[kind]}).status_code == 303
 
 
 @pytest.mark.parametrize("code", ["", "\x00", "é" * 50, "A" * 10_000, "../..", "AAAAAA"])
