@@ -29,6 +29,7 @@ from .queries import utc_now
 from .tables import FORMER_TABLES, metadata
 
 FORMAT = "attention-shapes backup 1"
+MAX_LISTING_BYTES, MAX_LINE_BYTES = 1_000_000, 50_000_000  # far more than any of ours has
 ROWS_PER_BATCH = 500
 REVISION_TABLE = "alembic_version"
 # A database with rows in these tables alone counts as empty: the first start writes a set-up link and logs it.
@@ -94,7 +95,7 @@ def check_backup(path: Path) -> Contents:
         for name, table in contents.tables.items():
             with archive.open(_member_name(name)) as file:
                 rows, digest = -1, hashlib.sha256()  # the first line has the column names
-                for line in file:
+                for line in _lines(file):
                     digest.update(line)
                     rows += 1
             if (rows, digest.hexdigest()) != (table.rows, table.sha256):
@@ -115,12 +116,27 @@ def restore_backup(engine: sa.Engine, path: Path, *, replace: bool = False) -> C
             raise BackupError("not-empty")
         _drop_tables(connection)
         upgrade(connection, contents.revision)
-        for table in _our_tables(connection):
-            _restore_table(connection, archive, table, contents)
-        upgrade(connection)
+        with _as_misfit():
+            for table in _our_tables(connection):
+                _restore_table(connection, archive, table, contents)
+            upgrade(connection)
         if engine.dialect.name == "sqlite" and connection.exec_driver_sql("PRAGMA foreign_key_check").first():
             raise BackupError("misfit")
     return contents
+
+
+@contextmanager
+def _as_misfit() -> Iterator[None]:
+    """In its `with` block, turn whatever rows can do that the tables and migrations do not expect into a "misfit".
+
+    What the database or the disk has to say stays as it is.
+    """
+    try:
+        yield
+    except (BackupError, OSError, sa.exc.OperationalError):
+        raise
+    except Exception as error:
+        raise BackupError("misfit") from error
 
 
 # Tables
@@ -190,11 +206,12 @@ def _restore_table(connection: sa.Connection, archive: zipfile.ZipFile, table: s
     if table.name not in contents.tables:
         raise BackupError("misfit")
     with archive.open(_member_name(table.name)) as file:
-        names = json.loads(next(file))
+        lines_of_rows = _lines(file)
+        names = json.loads(next(lines_of_rows, b"[]"))
         if set(names) != {column.name for column in table.columns}:
             raise BackupError("misfit")
         types = [table.c[name].type for name in names]
-        while lines := list(islice(file, ROWS_PER_BATCH)):
+        while lines := list(islice(lines_of_rows, ROWS_PER_BATCH)):
             values = [json.loads(line) for line in lines]
             rows = [{n: _column_value(v, k) for n, v, k in zip(names, row, types, strict=True)} for row in values]
             connection.execute(sa.insert(table), rows)
@@ -295,16 +312,29 @@ def _read_contents(archive: zipfile.ZipFile) -> Contents:
     the file of a table is missing; "newer" for a revision that this code does not know.
     """
     try:
-        listing = json.loads(archive.read("backup.json"))
-        tables = {name: TableCount(table["rows"], table["sha256"]) for name, table in listing["tables"].items()}
-        contents = Contents(listing["revision"], listing["made_at"], tables)
+        with archive.open("backup.json") as file:
+            listing = json.loads(file.read(MAX_LISTING_BYTES))
+        tables = {
+            name: TableCount(int(table["rows"]), str(table["sha256"])) for name, table in listing["tables"].items()
+        }
+        contents = Contents(str(listing["revision"]), datetime.fromisoformat(listing["made_at"]).isoformat(), tables)
         if listing["format"] != FORMAT or not {_member_name(name) for name in tables} <= set(archive.namelist()):
             raise BackupError("no-backup")
-    except (KeyError, TypeError, AttributeError, UnicodeDecodeError, json.JSONDecodeError):
+    except BackupError:
+        raise
+    except (KeyError, TypeError, AttributeError, ValueError, RecursionError):
         raise BackupError("no-backup") from None
     if not is_known(contents.revision):
         raise BackupError("newer")
     return contents
+
+
+def _lines(file: IO[bytes]) -> Iterator[bytes]:
+    """The lines of a table's file; raises BackupError("damaged") for one that is longer than any row."""
+    while line := file.readline(MAX_LINE_BYTES):
+        if not line.endswith(b"\n"):
+            raise BackupError("damaged")
+        yield line
 
 
 def _member_name(table: str) -> str:

@@ -193,6 +193,7 @@ class People(QueryBase):
             .join(teachers, teachers.c.id == sessions.c.teacher_id)
             .where(sessions.c.token_hash == hash_secret(token), sessions.c.ended_at.is_(None))
             .where(sessions.c.seen_at > at - MAX_SESSION_IDLE, sessions.c.created_at > at - MAX_SESSION_AGE)
+            .where(sessions.c.seen_at < at + MAX_SESSION_IDLE)  # not one from when the clock was days ahead
         )
         row = self._fetch_one(query)
         if row is None:

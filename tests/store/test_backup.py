@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import random
 import stat
@@ -197,6 +198,9 @@ def with_value(key: str, value: object) -> Callable[[bytes], bytes]:
         ("backup.json", lambda data: b"[]", "no-backup"),
         ("backup.json", with_value("format", "another 1"), "no-backup"),
         ("backup.json", with_value("revision", "9999"), "newer"),
+        ("backup.json", with_value("revision", ["0001"]), "newer"),
+        ("backup.json", with_value("made_at", 5), "no-backup"),
+        ("backup.json", lambda data: b"[" * 9000, "no-backup"),
         ("backup.json", with_value("tables", {}), "misfit"),
         ("backup.json", with_value("tables", {"elsewhere": {"rows": 1, "sha256": ""}}), "no-backup"),
     ],
@@ -211,6 +215,44 @@ def test_a_file_that_is_no_whole_backup_changes_nothing(
     with pytest.raises(BackupError, match=reason):
         restore_backup(sqlite.engine, spoilt(tmp_path / "kept", name, change), replace=True)
     assert everything(sqlite) == before
+
+
+NAMES = b'["id","token_hash","created_at"]\n'
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [b"", b"{\n", b"[1]\n", NAMES + b"[1]\n", NAMES + b'[1,"t","soon"]\n', NAMES + b'[1,null,"2026-01-01T00:00:00"]\n',
+     b"[" * 100_000 + b"\n", NAMES + b"[{},[],{}]\n", NAMES + b"7\n"],
+    ids=["empty", "broken", "unnamed", "short", "no time", "null", "deep", "objects", "number"],
+)  # fmt: skip
+def test_rows_that_do_not_fit_are_told_and_change_nothing(store: Store, tmp_path: Path, rows: bytes) -> None:
+    """Also where number and hash of them are right, as in a file that somebody has made by hand."""
+    fill(store, 7)
+    before = everything(store)
+    write_backup(store.engine, tmp_path / "kept")
+
+    def with_hash(data: bytes) -> bytes:
+        listing = json.loads(data)
+        count = {"rows": rows.count(b"\n") - 1, "sha256": hashlib.sha256(rows).hexdigest()}
+        return json.dumps({**listing, "tables": {**listing["tables"], "visitors": count}}).encode()
+
+    changed = spoilt(tmp_path / "kept", "tables/visitors.jsonl", lambda _: rows)
+    changed = spoilt(changed.rename(tmp_path / "changed"), "backup.json", with_hash)
+    with pytest.raises(BackupError, match="misfit"):
+        restore_backup(store.engine, changed, replace=True)
+    assert everything(store) == before
+
+
+def test_a_line_without_an_end_does_not_fill_the_memory(
+    sqlite: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A row longer than any of ours is damage, and not read to its end."""
+    fill(sqlite, 7)
+    write_backup(sqlite.engine, tmp_path / "kept")
+    monkeypatch.setattr("app.store.backup.MAX_LINE_BYTES", 20)
+    with pytest.raises(BackupError, match="damaged"):
+        check_backup(tmp_path / "kept")
 
 
 def test_bytes_that_change_on_disk_are_noticed(sqlite: Store, tmp_path: Path) -> None:
