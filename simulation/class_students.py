@@ -7,7 +7,7 @@ import random
 import re
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from app.store import Store
@@ -31,14 +31,14 @@ class Timings:
 
 @dataclass
 class ClassStudent:
-    """One student in a browser: what was typed under which version, and which versions were acknowledged."""
+    """One student in a browser: what was typed by the page's running number, and which numbers were acknowledged."""
 
     lesson: Lesson
     number: int
     timings: Timings
     client: HttpClient = field(init=False)
     form: dict[str, str] = field(default_factory=dict)
-    sent: dict[int, dict[str, str]] = field(default_factory=dict)  # by version
+    sent: dict[int, dict[str, str]] = field(default_factory=dict)  # all boxes, by the number of the last change
     acknowledged: list[int] = field(default_factory=list)
     handed_in: dict[str, str] | None = None
     first_retry_s: float = FIRST_RETRY_S
@@ -48,6 +48,8 @@ class ClassStudent:
         self.client = HttpClient(self.lesson.server.url)
         self.boxes = [str(blank) for blank in self.lesson.variant.blanks]
         self.answers = dict.fromkeys(self.boxes, "")
+        self.page = f"{self.number:016}"  # stands for the random id of a page
+        self._changed: dict[str, int] = {}  # the number of each change that was not acknowledged yet
         self._chance = random.Random(self.number)  # noqa: S311 - so that it can be repeated
 
     @property
@@ -64,34 +66,37 @@ class ClassStudent:
         self.form = {**_hidden_fields(sheet_page), "scale": "root"}
 
     async def save(self) -> None:
-        """Type into one more box, right two times in three, and save until it is acknowledged."""
-        version = self._type()
-        await self._send_until_taken("save", f"{self.lesson.sheet_path}/save")
-        self.acknowledged.append(version)
+        """Type into one more box, right two times in three, and save what has changed until it is acknowledged."""
+        number = self._type()
+        changed = {box: self.answers[box] for box in self._changed}
+        await self._send_until_taken("save", f"{self.lesson.sheet_path}/save", changed)
+        self.acknowledged.append(number)
 
     async def hand_in(self) -> None:
         """Type into one more box and hand in until it is acknowledged."""
-        version = self._type()
-        await self._send_until_taken("hand in", f"{self.lesson.sheet_path}/hand-in")
-        self.acknowledged.append(version)
-        self.handed_in = self.sent[version]
+        number = self._type()
+        await self._send_until_taken("hand in", f"{self.lesson.sheet_path}/hand-in", self.answers)
+        self.acknowledged.append(number)
+        self.handed_in = self.sent[number]
 
     def _type(self) -> int:
-        """Change the answer of the next box, in turn, and return the new version: a rising clock in milliseconds."""
+        """Change the answer of the next box, in turn, and return the number of the change, from 1."""
         box = self.boxes[len(self.sent) % len(self.boxes)]
         truth = next(str(size) for blank, size in self.lesson.variant.key.items() if str(blank) == box)
         self.answers[box] = truth if self._chance.random() < 2 / 3 else str(self._chance.randrange(10_000))
-        version = max(time.time_ns() // 1_000_000, *(earlier + 1 for earlier in self.sent)) if self.sent else 1
-        self.sent[version] = dict(self.answers)
-        self.form["version"] = str(version)
-        return version
+        number = len(self.sent) + 1
+        self.sent[number] = dict(self.answers)
+        self._changed[box] = number
+        self.form["stamps"] = " ".join(f"{each}:{self.page}:{last}" for each, last in self._changed.items())
+        return number
 
-    async def _send_until_taken(self, kind: str, path: str) -> None:
+    async def _send_until_taken(self, kind: str, path: str, answers: Mapping[str, str]) -> None:
         """Send the form again after longer and longer waits until the server answers with 200."""
-        form, wait = {**self.form, **self.answers}, self.first_retry_s
+        form, wait = {**self.form, **answers}, self.first_retry_s
         while True:
             try:
                 if (await self._request(kind, "POST", path, form)).status == 200:
+                    self._changed.clear()
                     return
             except OSError:
                 pass
@@ -142,8 +147,8 @@ async def watch_live_view(lesson: Lesson, timings: Timings) -> None:
 def find_losses(lesson: Lesson, students: Iterable[ClassStudent]) -> Iterator[str]:
     """Compare the database with what students remember: a sentence for everything lost, changed or doubled.
 
-    A save replaces the one before it, so the stored draft must have the newest acknowledged version or a newer one
-    that was sent, with exactly the texts sent under it. A student who handed in must have one attempt with the texts
+    The stored draft must have the newest acknowledged change or a newer one that was sent, with exactly the texts that
+    all boxes had then. A student who handed in must have one attempt with the texts
     handed in; the others must have none. Each sentence begins with the student's name.
     """
     store = Store(lesson.server.database, lesson.server.folder)
@@ -152,8 +157,8 @@ def find_losses(lesson: Lesson, students: Iterable[ClassStudent]) -> Iterator[st
     ids = dict[str, list[int]]()
     for student in store.roster.students(course):
         ids.setdefault(student.name, []).append(student.id)
-    drafts = {draft.student_id: draft for draft in store.classwork.drafts_of_activity(lesson.activity.id)}
-    versions = {key[0]: version for key, version in store.live.draft_versions(lesson.activity.id).items()}
+    everybody = [student_id for named in ids.values() for student_id in named]
+    drafts = {key[0]: draft for key, draft in store.live.draft_texts(lesson.activity.id, everybody).items()}
     attempts = dict[int, list[dict[str, str]]]()
     for attempt in store.classwork.attempts_of_activity(lesson.activity.id):
         attempts.setdefault(attempt.student_id, []).append(dict(attempt.answers))
@@ -164,11 +169,11 @@ def find_losses(lesson: Lesson, students: Iterable[ClassStudent]) -> Iterator[st
             yield f"{simulated.name} is stored {len(stored_ids)} times"
             continue
         [student_id] = stored_ids
-        stored = versions.get(student_id, 0)
-        lost = [version for version in simulated.acknowledged if version > stored]
-        yield from (f"{simulated.name}: save {version} is lost" for version in lost)
+        stored = drafts[student_id].pages.get(simulated.page, 0) if student_id in drafts else 0
+        lost = [number for number in simulated.acknowledged if number > stored]
+        yield from (f"{simulated.name}: change {number} is lost" for number in lost)
         if stored and dict(drafts[student_id].answers) != simulated.sent.get(stored):
-            yield f"{simulated.name}: version {stored} holds other texts than were sent"
+            yield f"{simulated.name}: the draft after change {stored} holds other texts than were typed"
         expected = [simulated.handed_in] if simulated.handed_in is not None else []
         if attempts.get(student_id, []) != expected:
             count = len(attempts.get(student_id, []))

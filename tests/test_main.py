@@ -32,7 +32,7 @@ def test_answers_survive_a_restart_of_the_server(tmp_path: Path) -> None:
     """A second app on the same folder shows what was typed at the first, to the same browser."""
     settings = Settings(data_dir=tmp_path, database_url="")
     with TestClient(main.create_app(settings)) as first:
-        first.post("/sheet/save", data={**LLAMA_FORM, "queries.rows": "77", "version": "1"})
+        first.post("/sheet/save", data={**LLAMA_FORM, "queries.rows": "77"})
         cookies = dict(first.cookies)
     with TestClient(main.create_app(settings), cookies=cookies) as second:
         assert Page(second.get("/").text).boxes()["queries.rows"] == "77"
@@ -61,7 +61,7 @@ def test_the_app_runs_on_postgresql_too(
     monkeypatch.setattr(main, "HeadRunner", lambda **_options: runner)
     app = main.create_app(Settings(data_dir=tmp_path / "data", database_url=new_postgres_database))
     with TestClient(app, raise_server_exceptions=False) as client:
-        client.post("/sheet/save", data={**LLAMA_FORM, "queries.rows": "a\x00b", "version": "1"})
+        client.post("/sheet/save", data={**LLAMA_FORM, "queries.rows": "a\x00b"})
         assert Page(client.get("/").text).boxes()["queries.rows"].startswith("a")
         assert "agree on every shape" in run_and_wait(client, filled())
         assert client.get("/runs/%00").status_code == 404

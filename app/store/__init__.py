@@ -24,6 +24,7 @@ from .classwork import (
     Graded,
     NoAttemptsLeftError,
     SheetProgress,
+    Stamp,
     StoredClassDraft,
     VariantSizes,
 )
@@ -81,6 +82,7 @@ __all__ = [
     "Snapshot",
     "Spotlight",
     "StaffMember",
+    "Stamp",
     "State",
     "Store",
     "StoredClassDraft",

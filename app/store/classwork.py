@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.sql.dml import ReturningInsert
@@ -14,7 +14,24 @@ from sqlalchemy.sql.dml import ReturningInsert
 from .queries import QueryBase, columns, from_row, utc_now
 from .tables import attendance, class_attempts, class_drafts, students
 
+MAX_PAGES = 30  # whose numbers a draft remembers: those that saved last
+
 Answers = Mapping[str, str]  # what is typed in each blank, such as {"queries.rows": "100"}
+
+
+class Stamp(NamedTuple):
+    """Where and when a box was last changed: the id of the page, and that page's running number of the change."""
+
+    page: str
+    number: int
+
+
+@dataclass(frozen=True)
+class MergedBoxes:
+    """The texts of a draft after a save, and the highest number that was taken from each page."""
+
+    answers: Answers
+    pages: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -43,11 +60,17 @@ class ClassSheetKey:
 
 @dataclass(frozen=True)
 class ClassDraft:
-    """What is typed on a sheet of an activity. `version` grows with the browser's clock: the highest one is newest."""
+    """What is typed on a sheet of an activity: as it is stored, or as a page sent it.
+
+    `version` counts the saves that are merged in a stored draft; it means nothing in a sent one.
+    `changed` belongs to a sent one: the boxes that the page has changed (see `merge_boxes`), None without script.
+    """
 
     answers: Answers
     version: int
     variant: VariantSizes
+    changed: Mapping[str, Stamp] | None = None
+    pages: Mapping[str, int] = field(default_factory=dict)  # of a stored one: the highest number taken from each page
 
 
 @dataclass(frozen=True)
@@ -129,7 +152,7 @@ def _of_student(table: sa.Table) -> tuple[sa.ColumnElement[bool], ...]:
 
 # Built once: a class runs these with every save, and building a statement takes as long as executing it.
 _ARRIVAL = sa.select(attendance.c.ticket_in).where(*_of_student(attendance))
-_DRAFT = sa.select(class_drafts.c.answers, class_drafts.c.version, class_drafts.c.variant).where(
+_DRAFT = sa.select(class_drafts.c.answers, class_drafts.c.version, class_drafts.c.variant, class_drafts.c.stamps).where(
     *_of_student(class_drafts), class_drafts.c.sheet_key == sa.bindparam("sheet_key")
 )
 _DRAFTS_AND_ATTEMPTS = sa.union_all(
@@ -173,29 +196,39 @@ class Classwork(QueryBase):
 
     # Drafts
 
-    def save(self, key: ClassSheetKey, draft: ClassDraft) -> None:
-        """Store a draft, unless one with a higher version is stored; durable once this returns.
+    def save(self, key: ClassSheetKey, draft: ClassDraft, seen: ClassDraft | None = None) -> ClassDraft:
+        """Merge a draft that a page sent into the stored one; return what is stored, durable once this returns.
 
-        The variant of the first save stays, whatever later ones say: a student's numbers never change.
+        `seen` is the stored draft as this request has read it, if it has. The variant of the first save stays, whatever
+        later ones say: a student's numbers never change. Where the draft brings nothing new, nothing is stored.
         """
-        self._execute(self._draft_upsert, _draft_row(key, draft))
+        stored = seen or self.draft(key)
+        while merged := _merged(stored, draft):
+            if self._execute(self._draft_upsert, _draft_row(key, merged)):
+                return merged
+            stored = self.draft(key)  # another save came first
+        return stored or draft
 
     @cached_property
     def _draft_upsert(self) -> sa.Insert:
-        """The INSERT of a draft that overwrites answers, version and time of a stored one, but never its variant.
+        """The INSERT of a draft that overwrites a stored one, except its variant; built once.
 
-        A stored draft with a higher version stays as it is. Built once.
+        It does so only where the stored one has the version before: otherwise another save came first, and no row
+        changes.
         """
         insert = self._insert_into(class_drafts)
-        values = {name: insert.excluded[name] for name in ("answers", "version", "saved_at")}
+        values = {name: insert.excluded[name] for name in ("answers", "version", "saved_at", "stamps")}
         key = [class_drafts.c.student_id, class_drafts.c.activity_id, class_drafts.c.sheet_key]
-        not_older = class_drafts.c.version <= insert.excluded.version
-        return insert.on_conflict_do_update(index_elements=key, set_=values, where=not_older)
+        next_version = class_drafts.c.version == insert.excluded.version - 1
+        upsert = insert.on_conflict_do_update(index_elements=key, set_=values, where=next_version)
+        return upsert.execution_options(preserve_rowcount=True)  # which SQLAlchemy forgets for an INSERT
 
     def draft(self, key: ClassSheetKey) -> ClassDraft | None:
         """What a student has typed on a sheet; None before the first save."""
         row = self._fetch_one(_DRAFT, student_id=key.student_id, activity_id=key.activity_id, sheet_key=key.sheet_key)
-        return ClassDraft(row.answers, row.version, VariantSizes(**row.variant)) if row else None
+        if row is None:
+            return None
+        return ClassDraft(row.answers, row.version, VariantSizes(**row.variant), pages=row.stamps or {})
 
     def drafts_of_activity(self, activity_id: int) -> tuple[StoredClassDraft, ...]:
         """Every student's drafts in an activity, by student and sheet, whether they were handed in or not."""
@@ -226,12 +259,12 @@ class Classwork(QueryBase):
         row = {**asdict(key), **asdict(graded), "client_id": client_id, "variant": asdict(draft.variant),
                "answers": dict(draft.answers), "handed_in": handed_in, "created_at": utc_now(),
                "marked_by": key.sheet_key, "late": late}  # fmt: skip
-        with self._write_transaction(immediate=True) as connection:
+        with self.transaction() as connection:
             if allowed and self.engine.dialect.name == "postgresql":
                 # Two requests of one student take turns, so that neither miscounts; on SQLite all writers do.
                 connection.execute(sa.select(students.c.id).where(students.c.id == key.student_id).with_for_update())
             if keep_draft:
-                connection.execute(self._draft_upsert, _draft_row(key, draft))
+                self.save(key, draft)
             inserted = connection.execute(self._attempt_insert, row).one_or_none()
             if inserted and allowed:
                 count = connection.scalar(sa.select(sa.func.count()).select_from(class_attempts).where(*_on_sheet(key)))
@@ -290,6 +323,36 @@ class Classwork(QueryBase):
         return tuple(_attempt(row) for row in self._fetch_all(query))
 
 
+def merge_boxes(
+    stored: MergedBoxes | None, answers: Answers, changed: Mapping[str, Stamp] | None
+) -> MergedBoxes | None:
+    """A stored draft with a save merged into it; None where the save brings nothing new.
+
+    A box in `changed` gets its text from `answers`, unless a change of the same page with that number or a higher one
+    was taken already: then the request was sent twice, or overtaken on its way. Between two pages, the save that
+    arrives last wins. So a page has to send every change until it was told that it is stored. `changed` is None for a
+    form that was sent without script: then every text counts.
+
+    Example:
+        stored = MergedBoxes({"keys.rows": "1", "keys.columns": "2"}, {"tab1": 3})
+        changed = {"keys.rows": Stamp("tab1", 3), "keys.columns": Stamp("tab2", 1)}
+        merge_boxes(stored, {"keys.rows": "9", "keys.columns": "9"}, changed)
+            MergedBoxes({"keys.rows": "1", "keys.columns": "9"}, {"tab1": 3, "tab2": 1})
+    """
+    before = stored or MergedBoxes(dict.fromkeys(answers, ""))
+    if changed is None:
+        return MergedBoxes({**before.answers, **answers}, before.pages)
+    new = {box: stamp for box, stamp in changed.items() if stamp.number > before.pages.get(stamp.page, 0)}
+    if not new:
+        return None
+    pages = dict(before.pages)
+    for page, number in new.values():
+        highest = max(number, pages.pop(page, 0))
+        pages[page] = highest  # at the end, behind the pages that saved earlier
+    newest = dict(list(pages.items())[-MAX_PAGES:])
+    return MergedBoxes({**before.answers, **{box: answers[box] for box in new}}, newest)
+
+
 def _on_sheet(key: ClassSheetKey) -> tuple[sa.ColumnElement[bool], ...]:
     """The conditions for the attempts of one student on one sheet, in whatever revision they were made."""
     return (
@@ -299,11 +362,20 @@ def _on_sheet(key: ClassSheetKey) -> tuple[sa.ColumnElement[bool], ...]:
     )
 
 
+def _merged(stored: ClassDraft | None, draft: ClassDraft) -> ClassDraft | None:
+    """What is stored of a draft once another one, as a page sent it, is merged into it; None where nothing changes."""
+    boxes = merge_boxes(MergedBoxes(stored.answers, stored.pages) if stored else None, draft.answers, draft.changed)
+    if boxes is None:
+        return None
+    version, variant = (stored.version + 1, stored.variant) if stored else (1, draft.variant)
+    return ClassDraft(boxes.answers, version, variant, pages=boxes.pages)
+
+
 def _draft_row(key: ClassSheetKey, draft: ClassDraft) -> dict[str, Any]:
     """The values of the row of class_drafts that holds a draft, with the current time."""
     return {"student_id": key.student_id, "activity_id": key.activity_id, "sheet_key": key.sheet_key,
             "answers": dict(draft.answers), "version": draft.version, "variant": asdict(draft.variant),
-            "saved_at": utc_now()}  # fmt: skip
+            "saved_at": utc_now(), "stamps": dict(draft.pages)}  # fmt: skip
 
 
 def _attempt(row: Any) -> ClassAttempt:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 
 import sqlalchemy as sa
 
-from .classwork import Answers, ClassDraft, VariantSizes
+from .classwork import ClassDraft, VariantSizes
 from .queries import QueryBase, batches, columns, from_row
 from .tables import class_attempts, class_drafts, regrades, spotlights
 
@@ -60,8 +60,8 @@ class Live(QueryBase):
         for some in batches(sorted(student_ids), MAX_VALUES):
             theirs = (class_drafts.c.activity_id == activity_id, class_drafts.c.student_id.in_(some))
             for row in self._fetch_all(sa.select(class_drafts).where(*theirs)):
-                answers: Answers = row.answers
-                drafts[row.student_id, row.sheet_key] = ClassDraft(answers, row.version, VariantSizes(**row.variant))
+                draft = ClassDraft(row.answers, row.version, VariantSizes(**row.variant), pages=row.stamps or {})
+                drafts[row.student_id, row.sheet_key] = draft
         return drafts
 
     def last_attempts(self, activity_id: int) -> dict[StudentSheetKey, LastAttempt]:

@@ -56,7 +56,7 @@ class QueryBase:
         self._single_engine = engine.execution_options(isolation_level="AUTOCOMMIT") if has_autocommit else engine
 
     @contextmanager
-    def transaction(self) -> Iterator[None]:
+    def transaction(self) -> Iterator[sa.Connection]:
         """Make everything that this thread reads and writes inside one transaction, in whatever group of queries.
 
         It is committed at the end and rolled back by an exception. A transaction inside another one is part of it: its
@@ -65,7 +65,7 @@ class QueryBase:
         with self._write_transaction(immediate=True) as connection:
             outer = _CURRENT.set((self.engine, connection))
             try:
-                yield
+                yield connection
             finally:
                 _CURRENT.reset(outer)
 

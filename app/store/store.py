@@ -6,8 +6,9 @@ import json
 import re
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from app.secret_key import SecretKey, read_or_make_secret
 
 from .activities import Activities
 from .audit import AuditLog
-from .classwork import Answers, Classwork
+from .classwork import Answers, Classwork, MergedBoxes, Stamp, merge_boxes
 from .courses import Courses
 from .database import convert_plain_codes, migration_transaction, open_engine, prepare_tables
 from .exit_tickets import ExitTickets
@@ -43,10 +44,12 @@ class Visitor:
 
 @dataclass(frozen=True)
 class PracticeDraft:
-    """What is typed on a practice sheet. `version` grows with the browser's clock: the highest one is newest."""
+    """What is typed on a practice sheet, as it is stored or as a page sent it; the fields are those of a ClassDraft."""
 
     answers: Answers
     version: int
+    changed: Mapping[str, Stamp] | None = None
+    pages: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -89,6 +92,7 @@ class StoredModel:
     source: str
 
 
+# Long because what has no group of its own is here, in short methods.
 class Store(QueryBase):
     """An open database with the newest tables.
 
@@ -146,25 +150,36 @@ class Store(QueryBase):
         row = self._fetch_one(sa.select(visitors.c.id).where(visitors.c.token_hash == hash_secret(token)))
         return Visitor(row.id, token) if row else None
 
-    def save_draft(self, visitor: Visitor, sheet_key: str, draft: PracticeDraft) -> None:
-        """Store a visitor's practice draft in place of an earlier one, unless that has a higher version.
+    def save_draft(self, visitor: Visitor, sheet_key: str, draft: PracticeDraft) -> PracticeDraft:
+        """Merge a draft that a page sent into the stored one; return what is stored, durable once this returns."""
+        while True:
+            stored = self.find_draft(visitor, sheet_key)
+            before = MergedBoxes(stored.answers, stored.pages) if stored else None
+            merged = merge_boxes(before, draft.answers, draft.changed)
+            if merged is None:
+                return stored or draft
+            version = stored.version + 1 if stored else 1
+            row = {"visitor_id": visitor.id, "sheet_key": sheet_key, "answers": dict(merged.answers),
+                   "version": version, "saved_at": utc_now(), "stamps": dict(merged.pages)}  # fmt: skip
+            if self._execute(self._draft_upsert, row):  # otherwise another save came first
+                return PracticeDraft(merged.answers, version, pages=merged.pages)
 
-        It is durable once this returns.
-        """
-        values = {"answers": dict(draft.answers), "version": draft.version, "saved_at": utc_now()}
-        insert = self._insert_into(practice_drafts).values(visitor_id=visitor.id, sheet_key=sheet_key, **values)
-        upsert = insert.on_conflict_do_update(
-            index_elements=[practice_drafts.c.visitor_id, practice_drafts.c.sheet_key],
-            set_=values,
-            where=practice_drafts.c.version <= draft.version,
-        )
-        self._execute(upsert)
+    @cached_property
+    def _draft_upsert(self) -> sa.Insert:
+        """The INSERT of a draft that overwrites a stored one, if that has the version before; built once."""
+        insert = self._insert_into(practice_drafts)
+        values = {name: insert.excluded[name] for name in ("answers", "version", "saved_at", "stamps")}
+        key = [practice_drafts.c.visitor_id, practice_drafts.c.sheet_key]
+        next_version = practice_drafts.c.version == insert.excluded.version - 1
+        upsert = insert.on_conflict_do_update(index_elements=key, set_=values, where=next_version)
+        return upsert.execution_options(preserve_rowcount=True)  # which SQLAlchemy forgets for an INSERT
 
     def find_draft(self, visitor: Visitor, sheet_key: str) -> PracticeDraft | None:
         """What a visitor has typed on a practice sheet; None before the first save."""
         this = (practice_drafts.c.visitor_id == visitor.id, practice_drafts.c.sheet_key == sheet_key)
-        row = self._fetch_one(sa.select(*columns(practice_drafts, PracticeDraft)).where(*this))
-        return from_row(PracticeDraft, row) if row else None
+        shown = (practice_drafts.c.answers, practice_drafts.c.version, practice_drafts.c.stamps)
+        row = self._fetch_one(sa.select(*shown).where(*this))
+        return PracticeDraft(row.answers, row.version, pages=row.stamps or {}) if row else None
 
     def record_attempt(self, visitor: Visitor, sheet_key: str, attempt: PracticeAttempt) -> None:
         """Store one more attempt of a visitor on a practice sheet."""

@@ -62,9 +62,9 @@ practice_drafts = Table(
     Column("visitor_id", ForeignKey("visitors.id", ondelete="CASCADE"), primary_key=True),
     Column("sheet_key", String(200), primary_key=True),
     Column("answers", JSON, nullable=False),  # texts as typed, by blank
-    Column("version", BigInteger, nullable=False),  # the browser's clock: an older save never overwrites a newer one
+    Column("version", BigInteger, nullable=False),  # counts the saves that were merged into it
     Column("saved_at", DateTime(timezone=True), nullable=False),
-    Column("stamps", JSON),  # by blank: which page typed it, and the number of that page's save
+    Column("stamps", JSON),  # by page of a browser: the highest number of a change that was taken from it
 )
 
 practice_attempts = Table(
@@ -257,7 +257,7 @@ class_drafts = Table(
     Column("version", BigInteger, nullable=False),
     Column("variant", JSON, nullable=False),  # model, tokens, decoder_tokens
     Column("saved_at", UtcDateTime, nullable=False),
-    Column("stamps", JSON),  # by blank: which page typed it, and the number of that page's save
+    Column("stamps", JSON),  # by page of a browser: the highest number of a change that was taken from it
 )
 
 class_attempts = Table(

@@ -1,100 +1,197 @@
 // Keeps what is typed: in the browser at once, on the server after each pause, and says which of the two it is.
-// Sending is the form's own hx-post; this file remembers, retries with back-off, and shows the state.
+// Sending is the form's own hx-post; this file sends the boxes that changed, retries with back-off, and shows the state.
+// A change stays "changed" until the server has said that it is stored. The server merges box by box, so the answer to a
+// save also brings what other tabs and devices have changed (see merge_boxes in app/store/classwork.py).
 (() => {
+  // A sheet that has closed shows what this browser could not save before, so that it can be copied.
+  const left = document.querySelector("aside[data-unsaved]");
+  for (const key of left ? Object.keys(localStorage).filter((each) => each.startsWith(`draft ${left.dataset.unsaved} `)) : []) {
+    for (const [name, { text }] of Object.entries(JSON.parse(localStorage.getItem(key)))) {
+      const box = document.querySelector(`input[data-blank="${CSS.escape(name)}"]`);
+      if (!box || box.value === text) continue;
+      left.querySelector("ul").append(Object.assign(document.createElement("li"), { textContent: `${box.getAttribute("aria-label")}: ${text}` }));
+      left.hidden = false;
+    }
+  }
+
   const form = document.querySelector("form[data-keep]");
   if (!form) return;
-  const key = `draft ${form.dataset.keep}`;
   const boxes = () => [...form.querySelectorAll("input[data-blank]")];
   const output = () => form.querySelector("output.saved");
+  const prefix = `draft ${form.dataset.keep} `;
+  const page = Array.from(crypto.getRandomValues(new Uint8Array(8)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+  const changed = new Map(); // by the name of the box: the page and the number of its last change
+  const LONGEST_ANSWER_MS = 15000;
+  let number = 0;
+  let version = 0; // of what the server has, as far as this page was told
   let wait = 1000;
   let timer = 0;
+  let apology = ""; // what stands in the result because nothing could be saved
 
   const say = (state) => {
     output().dataset.state = state;
     output().textContent = output().dataset[state] ?? "";
   };
 
-  const stored = {
-    read() {
-      try { return JSON.parse(localStorage.getItem(key)) ?? {}; } catch { return {}; }
-    },
-    write(draft) {
-      try { localStorage.setItem(key, JSON.stringify(draft)); } catch { /* storage is full or forbidden: the server still keeps it */ }
-    },
+  const tell = (sentence) => { form.querySelector(".result").textContent = sentence; };
+
+  const remember = () => {
+    const kept = boxes().filter((box) => changed.has(box.name)).map((box) => [box.name, { text: box.value, ...changed.get(box.name) }]);
+    try {
+      if (kept.length) localStorage.setItem(prefix + page, JSON.stringify(Object.fromEntries(kept)));
+      else localStorage.removeItem(prefix + page);
+    } catch { /* storage is full or forbidden: the server still keeps it */ }
   };
 
-  const note = () => {
-    form.elements.version.value = Math.max(Date.now(), Number(form.elements.version.value) + 1);
-    const answers = Object.fromEntries(boxes().map((box) => [box.name, box.value]));
-    stored.write({ version: Number(form.elements.version.value), waiting: true, answers });
-    say("typing");
-  };
+  const send = () => { form.dispatchEvent(new Event("keep")); };
 
   const again = () => {
     clearTimeout(timer);
+    if (!changed.size) return;
     say("waiting");
-    timer = setTimeout(() => form.dispatchEvent(new Event("keep")), wait);
+    timer = setTimeout(send, wait);
     wait = Math.min(wait * 2, 30000);
   };
 
-  const kept = (version) => {
-    const draft = stored.read();
-    wait = 1000;
-    clearTimeout(timer);
-    if (draft.waiting && draft.version > version) return; // typed on since: the next save is already on its way
-    stored.write({ ...draft, waiting: false });
-    say("saved");
+  // What was marked is no longer what stands there.
+  const unmark = (box) => {
+    const cell = box.closest("[data-mark]");
+    if (!cell) return;
+    delete cell.dataset.mark;
+    document.getElementById(box.getAttribute("aria-describedby")).textContent = "";
+    cell.querySelector(".read-as")?.remove();
   };
 
-  const restore = () => {
-    const draft = stored.read();
-    // Newer than this page, though it may have reached the server: a reload can be answered before the save it overtook.
-    if (!(draft.version > Number(form.elements.version.value))) return;
-    for (const box of boxes()) box.value = draft.answers[box.name] ?? box.value;
-    form.elements.version.value = draft.version;
+  form.addEventListener("input", ({ target }) => {
+    if (!target.matches("input[data-blank]")) return;
+    number += 1;
+    changed.set(target.name, { page, number });
+    remember();
+    form.querySelector(".elsewhere").textContent = "";
+    for (const box of form.querySelectorAll("[data-elsewhere]")) delete box.dataset.elsewhere;
     say("typing");
-    form.dispatchEvent(new Event("keep"));
-  };
-
-  form.addEventListener("input", (event) => {
-    note();
-    const cell = event.target.closest("[data-mark]");
-    if (cell) { // what was marked is no longer what stands there
-      delete cell.dataset.mark;
-      document.getElementById(event.target.getAttribute("aria-describedby")).textContent = "";
-      cell.querySelector(".read-as")?.remove();
-    }
+    unmark(target);
   });
 
-  // An activity that has closed takes nothing in any more: sending again would not help.
-  const refused = () => {
+  // What earlier pages of this browser could not save: under their own numbers, so that it counts once.
+  const adopt = () => {
+    let keys = [];
+    try { keys = Object.keys(localStorage).filter((key) => key.startsWith(prefix) && key !== prefix + page); } catch { return; }
+    for (const key of keys) {
+      let kept = {};
+      try { kept = JSON.parse(localStorage.getItem(key)) ?? {}; } catch { /* not ours */ }
+      for (const box of boxes().filter((each) => kept[each.name]?.page && !changed.has(each.name))) {
+        const { text, page: typedOn, number: asNumber } = kept[box.name];
+        changed.set(box.name, { page: typedOn, number: asNumber });
+        box.value = text;
+        unmark(box);
+      }
+      remember();
+      if (localStorage.getItem(prefix + page)) localStorage.removeItem(key);
+    }
+    if (!changed.size) return;
+    say("typing");
+    send();
+  };
+
+  // Every form says which of its boxes are new here; a save leaves the others out.
+  form.addEventListener("formdata", ({ formData }) => {
+    formData.set("stamps", [...changed].map(([name, stamp]) => `${name}:${stamp.page}:${stamp.number}`).join(" "));
+  });
+
+  const onlyChanges = (data) => {
+    for (const box of boxes()) if (!changed.has(box.name)) data.delete(box.name);
+    return data;
+  };
+
+  const show = (answers) => {
+    const others = boxes().filter((box) => !changed.has(box.name) && box.name in answers && box.value !== answers[box.name]);
+    for (const box of others) {
+      box.value = answers[box.name];
+      box.dataset.elsewhere = "";
+      unmark(box);
+    }
+    if (!others.length) return;
+    const notice = form.querySelector(".elsewhere");
+    notice.textContent = notice.dataset.sentence.replace("{boxes}", others.map((box) => box.getAttribute("aria-label")).join(", "));
+  };
+
+  const accepted = (ctx) => {
+    const answer = new DOMParser().parseFromString(ctx.text, "text/html").querySelector("data.kept");
+    if (answer) {
+      const kept = JSON.parse(answer.value);
+      for (const [name, stamp] of changed) if (stamp.number <= (kept.pages?.[stamp.page] ?? 0)) changed.delete(name);
+      if (kept.version >= version && kept.answers) show(kept.answers); // an older answer may come later
+      version = Math.max(version, kept.version);
+    }
+    remember();
+    if (form.querySelector(".result").textContent === apology) tell("");
+    apology = "";
+    wait = 1000;
     clearTimeout(timer);
-    stored.write({ ...stored.read(), waiting: false });
-    say("refused");
+    for (const box of boxes()) if (changed.has(box.name)) unmark(box); // typed on while it was marked
+    if (!changed.size) say(version ? "saved" : "");
+    else if (ctx.sourceElement !== form) send();
+    else if (output().dataset.state === "saving") say("typing");
   };
 
   const failed = (ctx) => {
     if (ctx.sourceElement !== form) { // a button was pressed, and someone waits for what it does
-      const result = form.querySelector(".result");
-      result.textContent = ctx.response ? result.dataset.unable : result.dataset.unreachable;
+      const { unable, unreachable } = form.querySelector(".result").dataset;
+      apology = ctx.response ? unable : unreachable;
+      tell(apology);
     }
     again();
   };
 
-  const version = (ctx) => Number(ctx.request.body.get("version"));
+  // Sending the same again would not help. The server's sentence says why.
+  const refused = (ctx) => {
+    clearTimeout(timer);
+    const closed = ctx.response.headers.get("X-Refused") === "closed";
+    const pressed = ctx.sourceElement !== form;
+    const words = new DOMParser().parseFromString(ctx.text, "text/html").querySelector("main p")?.textContent;
+    if (pressed || (!closed && changed.size)) tell(words ?? form.querySelector(".result").dataset.unable);
+    if (!pressed) apology = words ?? "";
+    if (closed) say(changed.size ? "unsaved" : "closed");
+    else if (pressed && changed.size) send(); // the press was refused, not what is typed
+    else if (changed.size) say("refused");
+  };
+
   const ours = (ctx) => form.contains(ctx.sourceElement);
-  document.addEventListener("htmx:before:request", ({ detail: { ctx } }) => {
-    if (ours(ctx) && output().dataset.state === "typing") say("saving");
+  document.addEventListener("htmx:config:request", ({ detail: { ctx } }) => {
+    if (ctx.sourceElement !== form) return;
+    onlyChanges(ctx.request.body);
+    ctx.request.timeout = LONGEST_ANSWER_MS;
   });
-  document.addEventListener("htmx:after:request", ({ detail: { ctx } }) => {
-    if (!ours(ctx)) return;
-    if (ctx.response.status < 400) kept(version(ctx)); else if (ctx.response.status === 409) refused(); else failed(ctx);
+  document.addEventListener("htmx:before:request", ({ detail: { ctx } }) => {
+    if (ours(ctx) && changed.size) say("saving");
+  });
+  document.addEventListener("htmx:finally:request", ({ detail: { ctx } }) => {
+    if (!ours(ctx) || ctx.text === undefined) return; // aborted by a newer one, or an error, which htmx:error tells
+    const { status } = ctx.response;
+    if (status < 400) accepted(ctx);
+    else if (status >= 500 || status === 408 || status === 429) failed(ctx);
+    else refused(ctx);
   });
   document.addEventListener("htmx:error", ({ detail: { ctx } }) => { if (ctx && ours(ctx)) failed(ctx); });
-  addEventListener("online", () => { if (stored.read().waiting) form.dispatchEvent(new Event("keep")); });
+
+  addEventListener("online", () => { if (changed.size) send(); });
+  // Coming back to the page: another device may have changed something, and what waits here is tried again.
+  let asked = 0;
+  const ask = () => {
+    if (document.visibilityState !== "visible" || performance.now() - asked < 1000) return; // one return, two events
+    asked = performance.now();
+    send();
+  };
+  addEventListener("focus", ask);
+  document.addEventListener("visibilitychange", ask);
+  addEventListener("pageshow", ({ persisted }) => { if (persisted) ask(); });
   // Leaving before the pause is over: the last words go along without an answer being awaited.
   addEventListener("pagehide", () => {
-    if (stored.read().waiting) navigator.sendBeacon(form.getAttribute("hx-post"), new URLSearchParams(new FormData(form)));
+    if (changed.size) navigator.sendBeacon(form.getAttribute("hx-post"), new URLSearchParams(onlyChanges(new FormData(form))));
   });
-  addEventListener("load", restore);
+  addEventListener("load", () => {
+    try { version = JSON.parse(form.querySelector("data.kept").value).version; } catch { /* an older page */ }
+    setTimeout(adopt); // htmx begins in such a turn of its own, and nobody would hear before
+  });
 })();

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from html.parser import HTMLParser
+from typing import Any
 
 
 class Page(HTMLParser):
@@ -59,3 +61,8 @@ class Page(HTMLParser):
             attrs["id"].removeprefix("says-"): attrs["data-mark"] for attrs, _ in self.find("p") if "data-mark" in attrs
         }
         return {blank: kind for blank, kind in marks.items() if kind}
+
+
+def kept_in(text: str) -> Any:
+    """What a page or the answer to a save tells its script that the server has."""
+    return json.loads(Page(text).find("data", class_="kept")[0][0]["value"])

@@ -343,14 +343,13 @@ def opened(store: Store) -> tuple[Activity, Student]:
     return activity, kim
 
 
-def test_the_newest_draft_wins_and_its_variant_stays(store: Store) -> None:
-    """A late save does not cover a newer one, and the sizes are those of the first save."""
+def test_the_variant_of_the_first_save_stays(store: Store) -> None:
+    """The sizes are those of the first save, and every save that changes something counts."""
     activity, kim = opened(store)
     here = key(kim, activity)
-    store.classwork.save(here, ClassDraft({"queries.rows": "1"}, 5, LLAMA))
-    store.classwork.save(here, ClassDraft({"queries.rows": "old"}, 4, LLAMA))
-    store.classwork.save(here, ClassDraft({"queries.rows": "2"}, 6, VariantSizes("gpt2", 7)))
-    assert store.classwork.draft(here) == ClassDraft({"queries.rows": "2"}, 6, LLAMA)
+    store.classwork.save(here, ClassDraft({"queries.rows": "1"}, 0, LLAMA))
+    store.classwork.save(here, ClassDraft({"queries.rows": "2"}, 0, VariantSizes("gpt2", 7)))
+    assert store.classwork.draft(here) == ClassDraft({"queries.rows": "2"}, 2, LLAMA)
 
 
 def test_an_attempt_that_is_sent_again_counts_once(store: Store) -> None:

@@ -58,42 +58,6 @@ def test_a_draft_is_kept_as_typed(store: Store) -> None:
     assert store.find_draft(other, SHEET) is None
 
 
-def test_the_newest_draft_wins(store: Store) -> None:
-    """A later version replaces an earlier one, and so does the same version saved again."""
-    visitor = store.add_visitor()
-    for version, text in ((1, "1"), (1_760_000_000_000, "2"), (1_760_000_000_000, "3"), (9_999_999_999_999_999, "4")):
-        store.save_draft(visitor, SHEET, PracticeDraft({"queries.rows": text}, version))
-        assert store.find_draft(visitor, SHEET) == PracticeDraft({"queries.rows": text}, version)
-
-
-def test_an_older_save_that_comes_late_does_not_cover_a_newer_one(store: Store) -> None:
-    """A request held up on the way brings version 4 after version 5: version 5 stays."""
-    visitor = store.add_visitor()
-    store.save_draft(visitor, SHEET, PracticeDraft({"queries.rows": "new"}, 5))
-    store.save_draft(visitor, SHEET, PracticeDraft({"queries.rows": "old"}, 4))
-    assert store.find_draft(visitor, SHEET) == PracticeDraft({"queries.rows": "new"}, 5)
-
-
-def test_saves_at_the_same_time_leave_the_newest(store: Store) -> None:
-    """Eight threads save eight versions in any order; none fails, and the highest is there afterwards."""
-    visitor = store.add_visitor()
-    problems: list[Exception] = []
-
-    def save(version: int) -> None:
-        try:
-            store.save_draft(visitor, SHEET, PracticeDraft({"queries.rows": str(version)}, version))
-        except Exception as problem:
-            problems.append(problem)
-
-    threads = [threading.Thread(target=save, args=(version,)) for version in (3, 8, 1, 6, 2, 7, 5, 4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert problems == []
-    assert store.find_draft(visitor, SHEET) == PracticeDraft({"queries.rows": "8"}, 8)
-
-
 def test_the_last_attempt_is_the_last_one_recorded(store: Store) -> None:
     """Every attempt is stored; the newest of this visitor on this sheet is returned."""
     visitor, other = store.add_visitor(), store.add_visitor()

@@ -38,8 +38,8 @@ from app.web.shared.errors import status_of
 from app.web.shared.forms import FormDep
 from app.web.shared.model_menu import ModelMenu, model_menu
 from app.web.shared.services import LibraryDep, Services, ServicesDep, StoreDep
-from app.web.shared.sheet_form import read_hint_level, read_scale
-from app.web.shared.sheet_view import FiguresFragment, RowView, draw_typed, hint_letters, row_views, run_button
+from app.web.shared.sheet_form import kept_json, read_hint_level, read_scale
+from app.web.shared.sheet_view import RowView, SavedFragment, draw_typed, hint_letters, row_views, run_button
 from app.web.shared.templating import is_htmx, render
 from app.web.shared.urls import url_for
 from app.web.shared.visitor import FormSecret, MaybeVisitor, OwnerDep, remember_visitor
@@ -110,7 +110,8 @@ class SheetPage:
     link: Annotated[str, Doc("The address of this very sheet, without anything typed.")] = ""
     print_link: Annotated[str, Doc("The address of this sheet as a handout.")] = ""
     run_button: Annotated[str, Doc("What the button that runs the head says.")] = ""
-    saved_version: Annotated[int, Doc("The browser's clock at the newest save the server has, 0 before one.")] = 0
+    saved: Annotated[bool, Doc("Whether the server has a draft of this sheet.")] = False
+    kept: Annotated[str, Doc("What the server has of this sheet (see kept_json).")] = ""
     form_secret: Annotated[str, Doc("A secret that the first requests of a new browser share.")] = ""
     practising: Annotated[bool, Doc("Whether another sheet can be asked for from this one.")] = False
     practice: Annotated[PracticePanel | None, Doc("What stands around a sheet of practice.")] = None
@@ -151,6 +152,7 @@ def show_sheet(
     attempt = store.last_attempt(visitor, key) if visitor else None
     asked = SheetRequest(variant, draft or PracticeDraft({}, 0), read_scale(scale), practice)
     page = _sheet_page(services, asked, grade(variant, attempt.answers) if attempt else None)
+    page = replace(page, saved=draft is not None, kept=kept_json(draft))
     page = _with_explanation(store, visitor, page) if visitor else replace(page, form_secret=FormSecret.new().secret)
     return render("practice/sheet.html", _with_practice_panel(request, services.library, page))
 
@@ -173,10 +175,10 @@ def find_sheet_code(library: LibraryDep, store: StoreDep, code: str = "") -> Res
 
 @router.post("/sheet/save")
 def save_sheet(request: Request, store: StoreDep, owner: OwnerDep, asked: PostedSheet) -> Response:
-    """Store what was typed, unless a newer save is stored, and answer with its drawing and the visitor's cookie."""
-    store.save_draft(owner, sheet_key(asked.variant), asked.draft)
-    figures = FiguresFragment(draw_typed(asked.variant, asked.answers, asked.scale))
-    response = render("shared/_figures.html", figures)
+    """Merge what was typed into the stored draft; answer with what is stored, its drawing and the visitor's cookie."""
+    stored = store.save_draft(owner, sheet_key(asked.variant), asked.draft)
+    figures = draw_typed(asked.variant, stored.answers, asked.scale)
+    response = render("shared/_saved.html", SavedFragment(figures, kept_json(stored, asked.draft.changed)))
     remember_visitor(request, response, owner)
     return response
 
@@ -186,7 +188,7 @@ def check_sheet(request: Request, services: ServicesDep, owner: OwnerDep, asked:
     """Mark the sheet, store the attempt, and show the marks."""
     report = grade(asked.variant, asked.answers)
     store_attempt(services.store, owner, asked, report)
-    return _respond(request, services, owner, _sheet_page(services, asked, report))
+    return _respond(request, services, owner, asked, _sheet_page(services, asked, report))
 
 
 @router.post("/sheet/hint")
@@ -202,7 +204,7 @@ def show_sheet_hint(
     if last is None or dict(last.answers) != dict(asked.answers):
         store_attempt(services.store, owner, asked, report)
     hinted = write_hint(asked.variant, report, read_hint_level(form))
-    return _respond(request, services, owner, _sheet_page(services, asked, report, hinted=hinted))
+    return _respond(request, services, owner, asked, _sheet_page(services, asked, report, hinted=hinted))
 
 
 @router.post("/sheet/answers")
@@ -216,14 +218,16 @@ def show_sheet_answers(request: Request, services: ServicesDep, owner: OwnerDep,
     attempt = services.store.last_attempt(owner, key)
     if attempt is None:
         notice = services.library.wording.say("page", "try-first")
-        return _respond(request, services, owner, _sheet_page(services, asked, None, notice=notice))
+        return _respond(request, services, owner, asked, _sheet_page(services, asked, None, notice=notice))
     report = grade(asked.variant, attempt.answers)
-    return _respond(request, services, owner, _sheet_page(services, asked, report, answers_shown=True))
+    return _respond(request, services, owner, asked, _sheet_page(services, asked, report, answers_shown=True))
 
 
-def _respond(request: Request, services: Services, owner: Visitor, page: SheetPage) -> Response:
+def _respond(request: Request, services: Services, owner: Visitor, asked: SheetRequest, page: SheetPage) -> Response:
     """The sheet after a button was pressed, with the visitor's cookie: its form alone for htmx, else the whole page."""
     page = _with_explanation(services.store, owner, page)
+    stored = services.store.find_draft(owner, sheet_key(asked.variant))
+    page = replace(page, saved=stored is not None, kept=kept_json(stored, asked.draft.changed))
     if is_htmx(request):
         response = render("practice/_sheet_form.html", page)
     else:
@@ -284,7 +288,6 @@ def _sheet_page(
         link=sheet_link(variant),
         print_link=sheet_link(variant, "show_handout"),
         run_button=run_button(variant),
-        saved_version=asked.draft.version,
         practising=asked.practising,
     )
 

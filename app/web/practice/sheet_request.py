@@ -17,7 +17,7 @@ from app.sheets.variant import Variant
 from app.store import PracticeAttempt, PracticeDraft, Store, Visitor
 from app.web.shared.forms import FormDep
 from app.web.shared.services import LibraryDep, StoreDep
-from app.web.shared.sheet_form import read_answers, read_scale, read_version
+from app.web.shared.sheet_form import read_answers, read_changed, read_scale
 from app.web.shared.urls import url_for
 
 FIRST_WORKSHEET = "llama-7b"  # shown where a request names none
@@ -48,7 +48,7 @@ def read_sheet_form(library: LibraryDep, store: StoreDep, form: FormDep) -> Shee
     models = library_with_model(library, store, model)
     worksheet = form.optional("worksheet") or FIRST_WORKSHEET
     variant = find_variant(models, worksheet, model, form.optional("tokens"), form.raw("decoded"))
-    draft = PracticeDraft(read_answers(form, variant), read_version(form))
+    draft = PracticeDraft(read_answers(form, variant), 0, read_changed(form, variant))
     practising = form.optional("practice") is not None
     return SheetRequest(variant, draft, read_scale(form.raw("scale")), practising)
 

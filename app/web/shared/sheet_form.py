@@ -1,17 +1,21 @@
-"""What every form with a sheet sends: the texts of the boxes, their version, how to draw them, and a hint's level."""
+"""What every form with a sheet sends: texts, which of them are new, how to draw them; and what a save answers."""
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
-from typing import cast
+from typing import Protocol, cast
 
 from app.figures.scale import ScaleName
 from app.grading.hints import HINT_LEVELS, HintLevel
 from app.sheets.variant import Variant
-from app.web.shared.forms import FormReader, whole_number
+from app.store import Answers, Stamp
+from app.web.shared.forms import FormReader
 
 MAX_BOX_TEXT = 10_000  # characters of one box that are stored
-MAX_VERSION = 10**16 - 1  # browsers send milliseconds since 1970
+MAX_NUMBER = 10**9  # of the changes on one page
+_STAMP = re.compile(r"([\w.]+):([a-z0-9]{8,40}):([0-9]{1,10})", re.ASCII)
 
 
 def read_answers(form: FormReader, variant: Variant) -> Mapping[str, str]:
@@ -22,9 +26,45 @@ def read_answers(form: FormReader, variant: Variant) -> Mapping[str, str]:
     return {str(blank): form.raw(str(blank))[:MAX_BOX_TEXT] for blank in variant.blanks}
 
 
-def read_version(form: FormReader) -> int:
-    """The browser's clock when the texts were typed; 0, the oldest, where the form says no whole number."""
-    return whole_number(form.raw("version"), MAX_VERSION) or 0
+def read_changed(form: FormReader, variant: Variant) -> dict[str, Stamp] | None:
+    """Which boxes of the sheet the page has changed, by blank; None for a form that was sent without script.
+
+    The field `stamps` lists them as "box:page:number". What is not written like that, or is no box, is left out.
+
+    Example: 'keys.rows:k3x9v2aa:17 keys.columns:k3x9v2aa:18'
+    """
+    text = form.optional("stamps")
+    if text is None:
+        return None
+    stamps = dict[str, Stamp]()
+    for box, page, number in _STAMP.findall(text):
+        if box in variant.blanks_by_name and int(number) <= MAX_NUMBER:
+            stamps[box] = Stamp(page, int(number))
+    return stamps
+
+
+class SavedDraft(Protocol):
+    """A draft as it is stored, of a class or of practice."""
+
+    @property
+    def answers(self) -> Answers: ...
+    @property
+    def version(self) -> int: ...
+    @property
+    def pages(self) -> Mapping[str, int]: ...
+
+
+def kept_json(stored: SavedDraft | None, changed: Mapping[str, Stamp] | None = None) -> str:
+    """What the server has of a sheet, as JSON for the script of the page that sent `changed`.
+
+    `version` counts the saves, `answers` has the text of every box, and `pages` the highest number that was taken from
+    each page in the request: a change with a higher one is not stored. Before the first save it is '{"version":0}'.
+    """
+    kept: dict[str, object] = {"version": stored.version if stored else 0}
+    if stored:
+        pages = {stamp.page for stamp in (changed or {}).values()}
+        kept |= {"answers": dict(stored.answers), "pages": {page: stored.pages.get(page, 0) for page in pages}}
+    return json.dumps(kept, separators=(",", ":"))
 
 
 def read_scale(text: str) -> ScaleName:

@@ -93,10 +93,11 @@ def row_views(
 
 
 @dataclass(frozen=True)
-class FiguresFragment:
-    """Everything that templates/shared/_figures.html shows: the answer to a save."""
+class SavedFragment:
+    """Everything that templates/shared/_saved.html shows: the answer to a save."""
 
     figures: Annotated[tuple[Figure, ...], Doc("What was typed, drawn.")]
+    kept: Annotated[str, Doc("What the server has of the sheet (see kept_json).")]
 
 
 def draw_typed(

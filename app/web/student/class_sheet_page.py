@@ -26,8 +26,8 @@ from app.web.shared.activity_steps import NextStep, Step, activity_steps, next_s
 from app.web.shared.forms import FormDep
 from app.web.shared.permissions import StudentAccess, require_student
 from app.web.shared.services import Services, ServicesDep
-from app.web.shared.sheet_form import read_hint_level
-from app.web.shared.sheet_view import FiguresFragment, RowView, draw_typed, hint_letters, row_views, run_button
+from app.web.shared.sheet_form import kept_json, read_hint_level
+from app.web.shared.sheet_view import RowView, SavedFragment, draw_typed, hint_letters, row_views, run_button
 from app.web.shared.templating import is_htmx, render, render_page_or_fragment
 from app.web.shared.urls import url_for
 from app.web.student.sheet_request import (
@@ -72,7 +72,8 @@ class ClassSheetPage:
     can_hand_in: Annotated[bool, Doc("Whether the sheet can be handed in now.")]
     notice: Annotated[str, Doc("A sentence about the last press of a button, or nothing.")]
     form_id: Annotated[str, Doc("An id of this form, by which a request that is sent again is known.")]
-    saved_version: Annotated[int, Doc("The browser's clock at the newest save the server has, 0 before one.")]
+    saved: Annotated[bool, Doc("Whether the server has a draft of this sheet.")]
+    kept: Annotated[str, Doc("What the server has of this sheet (see kept_json).")]
     run_button: Annotated[str, Doc("What the button that runs the head says; nothing where it may not be run yet.")]
     promise: Annotated[str, Doc("The rules that this page tells, as its form sends them back.")]
     next: Annotated[NextStep, Doc("Where to go on after handing in.")]
@@ -94,7 +95,7 @@ def show_class_sheet(services: ServicesDep, asked: SavedClassSheet) -> Response:
 
 @router.post("/class/{activity_id:int}/{number:int}/save")
 def save_class_sheet(request: Request, services: ServicesDep, form: FormDep, activity_id: int, number: int) -> Response:
-    """Store what was typed, unless a newer save is stored, and answer with its drawing; nothing is marked.
+    """Merge what was typed into the stored draft, and answer with what is stored and its drawing; nothing is marked.
 
     Under exam conditions the answer holds no drawing. 409 unless the activity accepts work.
     """
@@ -103,8 +104,9 @@ def save_class_sheet(request: Request, services: ServicesDep, form: FormDep, act
     access = require_student(request, services, activity_id)
     asked = posted_class_sheet(services, access, form, number)
     require_open(services.library.wording, asked.activity)
-    services.store.classwork.save(asked.sheet.key, asked.draft)
-    return render("shared/_figures.html", FiguresFragment(_figures(asked, asked.variant)))
+    stored = services.store.classwork.save(asked.sheet.key, asked.draft, asked.sheet.draft)
+    figures = _figures(replace(asked, draft=stored), asked.variant)
+    return render("shared/_saved.html", SavedFragment(figures, kept_json(stored, asked.draft.changed)))
 
 
 @router.post("/class/{activity_id:int}/{number:int}/check")
@@ -257,6 +259,7 @@ def _class_sheet_page(
     An empty notice is replaced by what there is to know about the marks.
     """
     access, variant, answers, key = asked.access, asked.variant, asked.answers, asked.sheet.key
+    stored = services.store.classwork.draft(key)
     policies, phase = asked.activity.policies, asked.activity.phase()
     progress = student_progress(services.store, access)
     attempts = progress[key.sheet_key].attempts if key.sheet_key in progress else 0
@@ -291,7 +294,8 @@ def _class_sheet_page(
         can_hand_in=status.can_hand_in,
         notice=notice or _notice(services, asked, last, marked),
         form_id=secrets.token_urlsafe(16),
-        saved_version=asked.draft.version,
+        saved=stored is not None,
+        kept=kept_json(stored, asked.draft.changed),
         run_button=run_button(variant) if may_run(services, asked, last) else "",
         promise=sheet_promise(asked.activity, asked.number),
         next=next_step(access, steps, ticket_in, asked.number),

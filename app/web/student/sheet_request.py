@@ -22,7 +22,7 @@ from app.store.classwork import ClassDraft
 from app.web.shared.forms import FormDep, FormReader
 from app.web.shared.permissions import StudentAccess, StudentAccessDep
 from app.web.shared.services import Services, ServicesDep
-from app.web.shared.sheet_form import read_answers, read_scale, read_version
+from app.web.shared.sheet_form import read_answers, read_changed, read_scale
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def posted_class_sheet(
 ) -> ClassSheetRequest:
     """The sheet that a form was sent from, with its boxes as typed; raises 404 where the activity has fewer sheets."""
     sheet = _student_sheet(services, access, number)
-    draft = ClassDraft(read_answers(form, sheet.variant), read_version(form), sheet.sizes)
+    draft = ClassDraft(read_answers(form, sheet.variant), 0, sheet.sizes, read_changed(form, sheet.variant))
     return ClassSheetRequest(access, number, sheet, draft, read_scale(form.raw("scale")))
 
 
@@ -77,9 +77,13 @@ PostedClassSheet = Annotated[ClassSheetRequest, Depends(posted_class_sheet)]
 
 
 def require_open(wording: Wording, activity: Activity) -> None:
-    """Raise 409 with a sentence where the activity takes nothing in: before it opens, and once the grace is over."""
+    """Raise 409 with a sentence where the activity takes nothing in: before it opens, and once the grace is over.
+
+    `X-Refused: closed` tells the script of the page that nothing will be saved any more.
+    """
     if not activity.accepts():
-        raise HTTPException(409, wording.say("class", "not-open"))
+        reason = {"X-Refused": "closed"} if activity.phase() in ("closing", "closed") else None
+        raise HTTPException(409, wording.say("class", "not-open"), reason)
 
 
 def marks_visible(services: Services, asked: ClassSheetRequest, last: ClassAttempt) -> bool:

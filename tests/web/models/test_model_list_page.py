@@ -67,7 +67,7 @@ def test_a_sheet_of_an_imported_model_is_saved_checked_and_run(client: TestClien
     """By its key alone, as any other."""
     key = imported(client, LLAMA)
     boxes = {"queries.rows": "10", "queries.columns": "16"}
-    form = {"worksheet": "llama-7b", "model": key, "tokens": "10", "version": "5", **boxes}
+    form = {"worksheet": "llama-7b", "model": key, "tokens": "10", **boxes}
     assert client.post("/sheet/save", data=form).status_code == 200
     assert "2 of 14 boxes are correct" in client.post("/sheet/check", data=form).text
     again = client.get(f"/sheet?worksheet=llama-7b&model={key}&tokens=10").text

@@ -35,7 +35,7 @@ def sheet_on(page: httpx2.Response, library: Library) -> Variant:
 def form(variant: Variant, answers: Answers) -> Answers:
     """What the form of that sheet sends."""
     sizes = {"worksheet": variant.worksheet.key, "model": variant.model.key, "tokens": str(variant.tokens)}
-    return {**sizes, "practice": "1", "version": "0", **answers}
+    return {**sizes, "practice": "1", **answers}
 
 
 def truth(variant: Variant) -> Answers:

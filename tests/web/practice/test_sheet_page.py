@@ -11,7 +11,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from tests.helpers.answer_keys import KEY
-from tests.helpers.html_page import Page
+from tests.helpers.html_page import Page, kept_in
 from tests.helpers.school import SCRIPT
 from tests.helpers.sheet_form import LLAMA_FORM, filled
 
@@ -137,25 +137,29 @@ def test_ten_thousand_characters_are_unreadable_and_kept(client: TestClient) -> 
 
 def test_a_saved_draft_is_there_after_a_reload(client: TestClient) -> None:
     """Saving gives the drawing back; the next visit has the texts, and says that they are saved."""
-    response = client.post("/sheet/save", data={**LLAMA_FORM, "queries.rows": "4 096", "version": "5"}, headers=SCRIPT)
+    response = client.post("/sheet/save", data={**LLAMA_FORM, "queries.rows": "4 096"}, headers=SCRIPT)
     assert response.status_code == 200
     assert {attrs["data-size"] for attrs, _ in Page(response.text).find("g", data_blank="queries.rows")} == {"4096"}
     page = Page(client.get("/").text)
     assert page.boxes()["queries.rows"] == "4 096"
-    assert page.find("input", name="version")[0][0]["value"] == "5"
     assert page.text("output") == "Saved"
 
 
-def test_an_older_save_does_not_cover_a_newer_one(client: TestClient) -> None:
-    """Version 4 arrives after version 5 and is not kept; a version that is no number counts as oldest."""
-    for version, text in (("5", "new"), ("4", "old"), ("-1", "odd"), ("9" * 30, "odd")):
-        client.post("/sheet/save", data={**LLAMA_FORM, "queries.rows": text, "version": version})
-    assert Page(client.get("/").text).boxes()["queries.rows"] == "new"
+def test_only_boxes_that_changed_are_stored_and_the_answer_tells_the_others(client: TestClient) -> None:
+    """Two pages save one box each; a stamp that is none, or of no box, stores nothing; what came twice neither."""
+    client.post("/sheet/save", data={**LLAMA_FORM, "queries.rows": "1", "stamps": "queries.rows:pageone1:4"})
+    form = {**LLAMA_FORM, "queries.rows": "", "queries.columns": "2", "stamps": "queries.columns:pagetwo2:1 odd:x"}
+    kept = kept_in(client.post("/sheet/save", data=form, headers=SCRIPT).text)
+    assert (kept["version"], kept["pages"]) == (2, {"pagetwo2": 1})
+    assert {box: text for box, text in kept["answers"].items() if text} == {"queries.rows": "1", "queries.columns": "2"}
+    for stamps in ("", "queries.rows:pageone1:4", "queries.rows:pageone1", "no.box:pageone1:9"):
+        form = {**LLAMA_FORM, "queries.rows": "9", "stamps": stamps}
+        assert kept_in(client.post("/sheet/save", data=form).text)["version"] == 2
 
 
 def test_drafts_belong_to_their_sheet_and_their_browser(client: TestClient) -> None:
     """Another length of the same sheet is empty, and so is the same sheet in another browser."""
-    client.post("/sheet/save", data={**LLAMA_FORM, "queries.rows": "100", "version": "1"})
+    client.post("/sheet/save", data={**LLAMA_FORM, "queries.rows": "100"})
     assert Page(client.get("/sheet?worksheet=llama-7b&tokens=7").text).boxes()["queries.rows"] == ""
     client.cookies.clear()
     assert Page(client.get("/").text).boxes()["queries.rows"] == ""
@@ -163,9 +167,9 @@ def test_drafts_belong_to_their_sheet_and_their_browser(client: TestClient) -> N
 
 def test_marks_come_back_with_the_texts_they_were_given_for(client: TestClient) -> None:
     """After a check, a reload shows the marks again; a box changed since has none."""
-    client.post("/sheet/check", data={**filled(queries__columns="4096"), "version": "1"})
+    client.post("/sheet/check", data={**filled(queries__columns="4096")})
     assert Page(client.get("/").text).marks()["queries.columns"] == "wrong"
-    client.post("/sheet/save", data={**filled(queries__columns="128"), "version": "2"})
+    client.post("/sheet/save", data={**filled(queries__columns="128")})
     marks = Page(client.get("/").text).marks()
     assert "queries.columns" not in marks
     assert marks["queries.rows"] == "right"

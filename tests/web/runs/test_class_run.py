@@ -46,7 +46,7 @@ def test_a_head_is_run_from_class_as_the_rules_say_and_is_no_practice(
     press(browser, activity, "check", HALF)
     button = Page(browser.get(sheet).text).find("button", id="start-run")[0][0]
     assert button["formaction"] == button["hx-post"] == f"{sheet}/run"
-    text = run_and_wait(browser, {**HALF, "queries.rows": "99", "version": "8"}, button["hx-post"])
+    text = run_and_wait(browser, {**HALF, "queries.rows": "99"}, button["hx-post"])
     again = run_and_wait(browser, {"device": "meta"}, Page(text).find("form")[0][0]["action"])
     for shown in (text, again):
         assert f'href="{sheet}"' in shown

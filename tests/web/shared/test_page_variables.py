@@ -26,7 +26,7 @@ from app.web.practice.sheet_page import SheetPage
 from app.web.roster.roster_student_page import RosterStudentPage
 from app.web.runs.run_page import NoRunPage, RunPage
 from app.web.shared.errors import ErrorPage
-from app.web.shared.sheet_view import FiguresFragment
+from app.web.shared.sheet_view import SavedFragment
 from app.web.shared.templating import template_environment
 from app.web.student.activity_page import OverviewPage
 from app.web.student.class_sheet_page import ClassSheetPage
@@ -54,7 +54,7 @@ PAGES: dict[str, type[Any]] = {
     "practice/sheet.html": SheetPage,
     "practice/_sheet_form.html": SheetPage,
     "practice/glossary.html": GlossaryPage,
-    "shared/_figures.html": FiguresFragment,
+    "shared/_saved.html": SavedFragment,
     "roster/roster_student.html": RosterStudentPage,
     "runs/run.html": RunPage,
     "runs/_run.html": RunPage,

@@ -11,8 +11,8 @@ import pytest
 from app.store import Activity, Policies
 from tests.helpers.answer_keys import KEY
 from tests.helpers.class_sheet import HALF, attempts_in, press
-from tests.helpers.clock import Clock
-from tests.helpers.html_page import Page
+from tests.helpers.clock import Clock, end_activity
+from tests.helpers.html_page import Page, kept_in
 from tests.helpers.school import SCRIPT, Browser, Classroom
 
 
@@ -136,13 +136,22 @@ def test_nothing_typed_is_no_attempt(classroom: Classroom) -> None:
     assert attempts_in(classroom, activity) == []
 
 
-def test_an_older_save_does_not_cover_a_newer_one(classroom: Classroom) -> None:
-    """A save held up on the way, with an older clock, changes nothing."""
+def test_two_pages_merge_box_by_box(classroom: Classroom) -> None:
+    """A check marks what was sent, and the answer has what the other page saved; refused is told as closed."""
     activity = classroom.open()
     _, browser = classroom.join()
-    press(browser, activity, "save", {**HALF, "keys.rows": "new"}, version="9")
-    press(browser, activity, "save", {**HALF, "keys.rows": "old"}, version="8")
-    assert Page(browser.get(f"/class/{activity.id}/1").text).boxes()["keys.rows"] == "new"
+    press(browser, activity, "save", {"keys.rows": "7"}, stamps="keys.rows:pageone1:1")
+    sent = {**HALF, "stamps": "input.rows:pagetwo2:1 queries.columns:pagetwo2:2"}
+    kept = kept_in(press(browser, activity, "check", sent).text)
+    assert {box: text for box, text in kept["answers"].items() if text} == {
+        "input.rows": "100", "queries.columns": "4096", "keys.rows": "7",
+    }  # fmt: skip
+    assert kept["pages"] == {"pagetwo2": 2}
+    [attempt] = classroom.store.classwork.attempts_of_activity(activity.id)
+    assert attempt.answers["keys.rows"] == ""
+    end_activity(classroom.store, activity.id)
+    refused = browser.post(f"/class/{activity.id}/1/save", data=sent)
+    assert (refused.status_code, refused.headers["x-refused"]) == (409, "closed")
 
 
 @pytest.mark.parametrize(
