@@ -231,6 +231,11 @@ class Activity:
         minutes = self.longest_extra + self.policies.late_minutes
         return self.plan.closes_at and self.plan.closes_at + timedelta(minutes=minutes) + GRACE
 
+    @property
+    def writable_until(self) -> datetime | None:
+        """The end of the student's late window, which is their closing time where there is none; None without both."""
+        return self.closes_at and self.closes_at + timedelta(minutes=self.policies.late_minutes)
+
     def phase(self, at: datetime | None = None) -> Phase:
         """The phase at a time, by default now; a "draft" is one whatever its times.
 
@@ -263,8 +268,8 @@ class Activity:
 
     def _is_open_for(self, longer: timedelta, at: datetime) -> bool:
         """Whether the activity is open at that time, or was until the late window ended less than `longer` ago."""
-        end = self.closes_at and self.closes_at + timedelta(minutes=self.policies.late_minutes) + longer
-        return self.phase(at) in ("open", "closing") and (end is None or at < end)
+        end = self.writable_until
+        return self.phase(at) in ("open", "closing") and (end is None or at < end + longer)
 
 
 _COLUMNS = [

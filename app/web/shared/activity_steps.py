@@ -1,15 +1,18 @@
-"""The sheets of an activity with how far a student is, as they stand above each sheet, and what to do next."""
+"""The sheets of an activity as a student works through them: how far they are, what comes next, when it closes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal
 
 from app.classes.student_sheet import worksheet_titles
 from app.store import SheetProgress, Store
+from app.store.queries import utc_now
 from app.translation import gettext as _
 from app.web.shared.permissions import StudentAccess
+from app.web.shared.templating import clock_time, local_time
 from app.web.shared.urls import url_for
 
 StepState = Literal["new", "begun", "checked", "handed-in"]
@@ -23,6 +26,25 @@ class Step:
     title: str
     state: StepState
     here: bool  # whether it is the sheet on this page
+
+
+@dataclass(frozen=True)
+class ClosingNotice:
+    """When an activity closes for a student, or has closed, as templates/student/_closing.html tells it.
+
+    "late" is the time in which it still takes work, marked as late; "closing" the moment in which nothing can be typed
+    any more and answers are not shown yet. Times are texts in the course's time zone; empty ones are not told.
+    """
+
+    activity_id: int
+    state: Literal["open", "late", "closing", "closed"]
+    closes: str
+    late_until: str
+    extra_minutes: int
+    closes_at: datetime | None
+    now: datetime
+    taken_in: tuple[str, ...] = ()  # titles of the sheets whose drafts were taken in
+    is_update: bool = False  # whether it came to a page that had been opened before
 
 
 def activity_steps(access: StudentAccess, progress: Mapping[str, SheetProgress], current: int = 0) -> tuple[Step, ...]:
@@ -68,6 +90,41 @@ def next_step(access: StudentAccess, steps: Sequence[Step], ticket_in: bool, cur
 def student_progress(store: Store, access: StudentAccess) -> Mapping[str, SheetProgress]:
     """How far the student is with each sheet of the activity that they have typed anything on."""
     return store.classwork.progress(access.activity.id, access.student.id)
+
+
+def closing_notice(store: Store, access: StudentAccess, *, is_update: bool = False) -> ClosingNotice:
+    """When the activity closes for this student, extra time included, or what became of their work when it closed."""
+    activity, now = access.activity, utc_now()
+    phase = activity.phase()
+    late = phase == "closing" and activity.is_writable()
+    return ClosingNotice(
+        activity_id=activity.id,
+        state="late" if late else phase if phase in ("closing", "closed") else "open",
+        closes=_short_time(activity.closes_at, now, access.course.time_zone),
+        late_until=_short_time(activity.writable_until, now, access.course.time_zone) if late else "",
+        extra_minutes=activity.extra_minutes,
+        closes_at=activity.closes_at,
+        now=now,
+        taken_in=_taken_in(store, access) if phase == "closed" else (),
+        is_update=is_update,
+    )
+
+
+def _taken_in(store: Store, access: StudentAccess) -> tuple[str, ...]:
+    """The titles of the sheets whose last attempt of this student is a draft that was taken in at closing."""
+    content, activity_id = access.activity.content, access.activity.id
+    attempts = store.classwork.attempts_of_student(access.student.id)
+    last = {attempt.sheet_key: attempt.taken_in for attempt in attempts if attempt.activity_id == activity_id}
+    sheets = zip(content.items, worksheet_titles(content), strict=True)
+    return tuple(title for item, title in sheets if last.get(item.sheet_key))
+
+
+def _short_time(moment: datetime | None, now: datetime, time_zone: str) -> str:
+    """The time of day of a moment of today, '10:50', or with the day for another, '3 April, 10:50'; empty for None."""
+    if moment is None:
+        return ""
+    near = local_time(moment, time_zone).partition(",")[0] == local_time(now, time_zone).partition(",")[0]
+    return (clock_time if near else local_time)(moment, time_zone)
 
 
 def _step_state(progress: SheetProgress | None) -> StepState:

@@ -1,4 +1,4 @@
-"""/class/N: what there is to do in an activity."""
+"""/class/N: what there is to do in an activity; and /class/N/closing: how long it can be done, for the pages below."""
 
 from __future__ import annotations
 
@@ -11,7 +11,15 @@ from fastapi.responses import RedirectResponse
 
 from app.classes.promises import rules_in_words
 from app.store import Phase
-from app.web.shared.activity_steps import NextStep, Step, activity_steps, next_step, student_progress
+from app.web.shared.activity_steps import (
+    ClosingNotice,
+    NextStep,
+    Step,
+    activity_steps,
+    closing_notice,
+    next_step,
+    student_progress,
+)
 from app.web.shared.permissions import StudentAccess, StudentAccessDep
 from app.web.shared.services import StoreDep
 from app.web.shared.templating import local_time, render
@@ -21,11 +29,20 @@ router = APIRouter(include_in_schema=False)
 
 
 @dataclass(frozen=True)
+class ClosingFragment:
+    """Everything that templates/student/_closing.html shows."""
+
+    closing: Annotated[ClosingNotice, Doc("When the activity closes, or that it has closed.")]
+
+
+@dataclass(frozen=True)
 class OverviewPage:
     """Everything that templates/student/activity.html shows."""
 
     access: Annotated[StudentAccess, Doc("The activity, its course and the student.")]
     phase: Annotated[Phase, Doc("Whether the activity waits, is open or has closed.")]
+    writable: Annotated[bool, Doc("Whether the activity takes anything in from a page shown now.")]
+    closing: Annotated[ClosingNotice, Doc("When the activity closes, or that it has closed.")]
     steps: Annotated[tuple[Step, ...], Doc("Its sheets, each with how far the student is.")]
     ticket_in: Annotated[bool, Doc("Whether the student has handed in the exit ticket.")]
     opens: Annotated[str, Doc("When it opens, in the course's time zone; empty if it has no opening time.")]
@@ -46,8 +63,22 @@ def show_class_activity(store: StoreDep, access: StudentAccessDep) -> Response:
     if phase == "open" and not activity.content.items:
         return RedirectResponse(url_for("show_exit_ticket", activity_id=activity.id), 303)
     opens = activity.plan.opens_at
-    shown = local_time(opens, access.course.time_zone) if opens else ""
     steps = activity_steps(access, student_progress(store, access))
-    rules = rules_in_words(activity) if steps else ()
-    onward = next_step(access, steps, ticket_in)
-    return render("student/activity.html", OverviewPage(access, phase, steps, ticket_in, shown, rules, onward))
+    page = OverviewPage(
+        access=access,
+        phase=phase,
+        writable=activity.is_writable(),
+        closing=closing_notice(store, access),
+        steps=steps,
+        ticket_in=ticket_in,
+        opens=local_time(opens, access.course.time_zone) if opens else "",
+        rules=rules_in_words(activity) if steps else (),
+        next=next_step(access, steps, ticket_in),
+    )
+    return render("student/activity.html", page)
+
+
+@router.get("/class/{activity_id:int}/closing")
+def show_closing(store: StoreDep, access: StudentAccessDep) -> Response:
+    """When the activity closes for this student, or that it has closed: what an open page asks for now and then."""
+    return render("student/_closing.html", ClosingFragment(closing_notice(store, access, is_update=True)))

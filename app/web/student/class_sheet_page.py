@@ -22,7 +22,15 @@ from app.store import ClassAttempt, NoAttemptsLeftError, Store
 from app.store.activities import Feedback
 from app.translation import gettext as _
 from app.translation import ngettext
-from app.web.shared.activity_steps import NextStep, Step, activity_steps, next_step, student_progress
+from app.web.shared.activity_steps import (
+    ClosingNotice,
+    NextStep,
+    Step,
+    activity_steps,
+    closing_notice,
+    next_step,
+    student_progress,
+)
 from app.web.shared.forms import FormDep
 from app.web.shared.permissions import StudentAccess, require_student
 from app.web.shared.services import Services, ServicesDep
@@ -53,6 +61,7 @@ class ClassSheetPage:
     """Everything that templates/student/class_sheet.html and its partials show."""
 
     access: Annotated[StudentAccess, Doc("The activity, its course and the student.")]
+    closing: Annotated[ClosingNotice, Doc("When the activity closes, or that it has closed.")]
     writable: Annotated[bool, Doc("Whether the activity takes anything in from this page.")]
     steps: Annotated[tuple[Step, ...], Doc("The sheets of the activity.")]
     ticket_in: Annotated[bool, Doc("Whether the exit ticket is in.")]
@@ -275,6 +284,7 @@ def _class_sheet_page(
     steps = activity_steps(access, progress, asked.number)
     return ClassSheetPage(
         access=access,
+        closing=closing_notice(services.store, access),
         writable=asked.activity.is_writable(),
         steps=steps,
         ticket_in=ticket_in,

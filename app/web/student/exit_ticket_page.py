@@ -14,7 +14,15 @@ from fastapi.responses import RedirectResponse
 from app.classes.promises import ticket_promise
 from app.store import FrozenTicket, Store
 from app.translation import gettext as _
-from app.web.shared.activity_steps import NextStep, Step, activity_steps, next_step, student_progress
+from app.web.shared.activity_steps import (
+    ClosingNotice,
+    NextStep,
+    Step,
+    activity_steps,
+    closing_notice,
+    next_step,
+    student_progress,
+)
 from app.web.shared.forms import MAX_TEXT, FormDep, FormReader
 from app.web.shared.permissions import StudentAccess, StudentAccessDep
 from app.web.shared.services import StoreDep, WordingDep
@@ -33,6 +41,7 @@ class TicketPage:
     steps: Annotated[tuple[Step, ...], Doc("The sheets of the activity.")]
     ticket: Annotated[FrozenTicket, Doc("The exit ticket.")]
     ticket_in: Annotated[bool, Doc("Whether this student has handed it in.")]
+    closing: Annotated[ClosingNotice, Doc("When the activity closes, or that it has closed.")]
     writable: Annotated[bool, Doc("Whether it can be filled in now.")]
     next: Annotated[NextStep, Doc("Where to go on once it is handed in.")]
     promise: Annotated[str, Doc("What this page says becomes of the answers, as its form sends it back.")]
@@ -104,4 +113,5 @@ def _ticket_page(store: Store, access: StudentAccess, form_id: str, ticket_in: b
     steps = activity_steps(access, student_progress(store, access))
     onward = next_step(access, steps, ticket_in)
     promise = ticket_promise(access.activity)
-    return TicketPage(access, steps, ticket, ticket_in, access.activity.is_writable(), onward, promise, form_id)
+    closing, writable = closing_notice(store, access), access.activity.is_writable()
+    return TicketPage(access, steps, ticket, ticket_in, closing, writable, onward, promise, form_id)

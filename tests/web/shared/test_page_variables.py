@@ -28,7 +28,7 @@ from app.web.runs.run_page import NoRunPage, RunPage
 from app.web.shared.errors import ErrorPage
 from app.web.shared.sheet_view import SavedFragment
 from app.web.shared.templating import template_environment
-from app.web.student.activity_page import OverviewPage
+from app.web.student.activity_page import ClosingFragment, OverviewPage
 from app.web.student.class_sheet_page import ClassSheetPage
 from app.web.student.exit_ticket_page import TicketPage
 from app.web.student.join_page import JoinedPage, JoinPage, NamePage, ResumePage
@@ -55,6 +55,7 @@ PAGES: dict[str, type[Any]] = {
     "practice/_sheet_form.html": SheetPage,
     "practice/glossary.html": GlossaryPage,
     "shared/_saved.html": SavedFragment,
+    "student/_closing.html": ClosingFragment,
     "roster/roster_student.html": RosterStudentPage,
     "runs/run.html": RunPage,
     "runs/_run.html": RunPage,

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
 
-from app.store import Plan
+from app.store import Plan, Policies
 from tests.helpers.class_sheet import HALF, press
+from tests.helpers.clock import Clock, end_activity
 from tests.helpers.html_page import Page
-from tests.helpers.school import Classroom
+from tests.helpers.school import Browser, Classroom
 
 
 def test_before_its_time_an_activity_waits(classroom: Classroom) -> None:
@@ -43,3 +45,50 @@ def test_an_activity_with_one_sheet_and_no_ticket_opens_that_sheet(classroom: Cl
     assert browser.get(f"/class/{activity.id}").headers["location"] == f"/class/{activity.id}/1"
     classroom.school.end(activity)
     assert browser.get(f"/class/{activity.id}").status_code == 200
+
+
+def closing_part(browser: Browser, address: str) -> str:
+    """What a page says of the closing of its activity."""
+    return Page(browser.get(address).text).text("div", id="closing")
+
+
+def test_an_activity_says_when_it_closes_and_when_it_has(classroom: Classroom, clock: Clock) -> None:
+    """On every page of it, in the course's time zone, extra time included; afterwards that it has closed."""
+    closes = datetime.now(UTC) + timedelta(minutes=20)
+    activity = classroom.school.activity(classroom.course, plan=Plan("Week 3", closes_at=closes))
+    kim, browser = classroom.join("Kim")
+    _, other = classroom.join("Lou")
+    classroom.store.activities.set_extra_time(activity, kim.id, 10)
+    pages = [f"/class/{activity.id}{below}" for below in ("", "/1", "/ticket", "/closing")]
+    berlin = ZoneInfo("Europe/Berlin")
+    for address in pages:
+        assert f"{closes.astimezone(berlin):%H:%M}" in closing_part(other, address)
+        assert f"{closes.astimezone(berlin) + timedelta(minutes=10):%H:%M}" in closing_part(browser, address)
+        assert "10 minutes of extra time" in closing_part(browser, address)
+    clock.pass_minutes(25)
+    assert "Closes at" in closing_part(browser, pages[1])
+    assert "once everyone’s time is up" in closing_part(other, pages[1])
+    clock.pass_minutes(10)
+    for address in pages:
+        assert "Closed at" in closing_part(browser, address)
+    page = Page(other.get(pages[1]).text)
+    assert not page.find("div", id="closing", hx_trigger="closing-time")  # nothing is asked for any more
+
+
+def test_the_late_window_is_told(classroom: Classroom, clock: Clock) -> None:
+    """After the closing time the page can still be typed in, and says until when and that it counts as late."""
+    plan = Plan("Week 3", policies=Policies(late_minutes=15), closes_at=datetime.now(UTC) + timedelta(minutes=5))
+    activity = classroom.school.activity(classroom.course, plan=plan)
+    _, browser = classroom.join()
+    clock.pass_minutes(7)
+    said = closing_part(browser, f"/class/{activity.id}/1")
+    assert "marked as late" in said
+    assert Page(browser.get(f"/class/{activity.id}").text).find("a", class_="button")
+
+
+def test_who_joins_a_closed_activity_is_told(classroom: Classroom) -> None:
+    """Before they give a name, and on the page that welcomes them."""
+    activity = end_activity(classroom.store, classroom.open().id)
+    browser = classroom.school.browser()
+    assert "has closed" in Page(browser.get(f"/join/{activity.join_code}").text).text("p", class_="banner")
+    assert "has closed" in browser.post(f"/join/{activity.join_code}", data={"name": "New Kid"}).text
