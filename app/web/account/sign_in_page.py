@@ -56,9 +56,12 @@ def sign_in(request: Request, services: ServicesDep, form: FormDep) -> Response:
     email, path = form.single_line("email", MAX_EMAIL_INPUT), path_on_this_site(form.raw("next"))
     guesses = _counted_as(request, services, email)
     refusal = _first_refusal(services, guesses)
-    verify = services.passwords.verify_slowly if refusal else services.passwords.verify
     teacher = services.store.people.find_teacher(email) if parse_email(email) else None
-    verified = verify(form.raw("password"), teacher.password_hash if teacher else None)
+    password, stored = form.raw("password"), teacher.password_hash if teacher else None
+    if refusal:
+        verified = services.passwords.verify_slowly(password, stored, client_network(request))
+    else:
+        verified = services.passwords.verify(password, stored)
     if teacher is None or not verified:
         for limit, key in guesses:
             services.limits.record_failure(limit, key)

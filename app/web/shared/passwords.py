@@ -13,6 +13,7 @@ from pwdlib import PasswordHash
 MIN_PASSWORD, MAX_PASSWORD = 10, 500  # characters
 MAX_HASHES_AT_ONCE, MAX_WAITING = 2, 8
 SLOW_VERIFY_S = 3.0
+MAX_SLOW = 8  # each takes a thread of the pool
 
 
 class PasswordsBusyError(Exception):
@@ -27,7 +28,7 @@ class Passwords:
         self._work = threading.BoundedSemaphore(MAX_HASHES_AT_ONCE)
         # Waiting takes a thread of the pool, so the number of those who wait is limited too.
         self._room = threading.BoundedSemaphore(MAX_HASHES_AT_ONCE + MAX_WAITING)
-        self._slow_lane = threading.Lock()
+        self._slow_networks, self._slow_lock = set[str](), threading.Lock()
 
     def hash(self, password: str) -> str:
         """The hash to store for a password; raises PasswordsBusyError."""
@@ -43,18 +44,22 @@ class Passwords:
             right = self._hasher.verify(password[:MAX_PASSWORD], stored or self._dummy_hash)
         return right and stored is not None
 
-    def verify_slowly(self, password: str, stored: str | None) -> bool:
-        """As `verify`, one at a time and SLOW_VERIFY_S later: where many guesses were wrong, a right one still passes.
+    def verify_slowly(self, password: str, stored: str | None, network: str) -> bool:
+        """As `verify`, SLOW_VERIFY_S later: where many guesses were wrong, a right password still passes.
 
-        Raises PasswordsBusyError at once while another is being verified slowly.
+        Raises PasswordsBusyError at once while another of that network is being verified slowly, or MAX_SLOW of any:
+        who guesses from one network keeps nobody out who signs in from another.
         """
-        if not self._slow_lane.acquire(blocking=False):
-            raise PasswordsBusyError
+        with self._slow_lock:
+            if network in self._slow_networks or len(self._slow_networks) >= MAX_SLOW:
+                raise PasswordsBusyError
+            self._slow_networks.add(network)
         try:
             time.sleep(SLOW_VERIFY_S)
             return self.verify(password, stored)
         finally:
-            self._slow_lane.release()
+            with self._slow_lock:
+                self._slow_networks.remove(network)
 
     @cached_property
     def _dummy_hash(self) -> str:

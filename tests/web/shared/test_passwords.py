@@ -33,3 +33,18 @@ def test_password_hashes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         thread.join()
     assert max(most) <= MAX_HASHES_AT_ONCE
     assert passwords.hash("x") == "hash"
+
+
+def test_who_guesses_from_one_network_keeps_no_other_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While a guess of one network waits, another of it is told to come back; one from elsewhere is verified."""
+    monkeypatch.setattr("app.web.shared.passwords.SLOW_VERIFY_S", 0.5)
+    passwords = Passwords()
+    stored = passwords.hash("right")
+    guess = threading.Thread(target=passwords.verify_slowly, args=("wrong", stored, "192.0.2.1"))
+    guess.start()
+    while not passwords._slow_networks:
+        threading.Event().wait(0.01)
+    with pytest.raises(PasswordsBusyError):
+        passwords.verify_slowly("wrong", stored, "192.0.2.1")
+    assert passwords.verify_slowly("right", stored, "192.0.2.2")
+    guess.join()
