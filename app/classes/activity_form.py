@@ -101,6 +101,7 @@ class ActivityForm(BaseModel):
     hints: Annotated[bool, BeforeValidator(_is_yes)]
     exam: Annotated[bool, BeforeValidator(_is_yes)]
     ticket_anonymous: Annotated[bool, BeforeValidator(_is_yes)]
+    names_listed: Annotated[bool, BeforeValidator(_is_yes)]
     ticket: str  # '' for none
     worksheet: tuple[str, ...]
 
@@ -162,6 +163,7 @@ class ActivityForm(BaseModel):
             exam=self.exam,
             run=self.run,
             ticket_anonymous=self.ticket_anonymous,
+            names_listed=self.names_listed,
             late_minutes=self.late_minutes or 0,
         )
         return Plan(self.title, self.day, policies, self.opens, self.closes)
@@ -227,6 +229,7 @@ def texts_of(plan: Plan, content: Content, time_zone: str) -> ActivityTexts:
         "hints": "yes" if policies.hints else "",
         "exam": "yes" if policies.exam else "",
         "ticket_anonymous": "yes" if policies.ticket_anonymous else "no",
+        "names_listed": "yes" if policies.names_listed else "no",
         "ticket": content.ticket.key if content.ticket else "",
     }
     return ActivityTexts(fields, tuple(str(item.worksheet["key"]) for item in content.items))

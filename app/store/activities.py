@@ -51,7 +51,8 @@ class Policies:
     student's own earlier answers. `run`: whether a head may be run before the first attempt, or only once the
     marks of an attempt may be seen, since a run shows the answers. `exam`:
     exam conditions, under which nothing on the sheet helps a student before the activity is closed. `late_minutes`: how
-    long after the closing time work is still accepted, marked as late.
+    long after the closing time work is still accepted, marked as late. `names_listed`: whoever has the join code can
+    read the names on the roster that nobody has claimed.
     """
 
     variants: Variants = "same"
@@ -61,6 +62,7 @@ class Policies:
     hints: bool = True
     run: Running = "after"
     ticket_anonymous: bool = True
+    names_listed: bool = False
     exam: bool = False
     late_minutes: Annotated[int, Field(ge=0, le=MAX_MINUTES)] = 0
 

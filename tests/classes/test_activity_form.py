@@ -18,7 +18,8 @@ TICKETS = load_tickets(PROJECT / "worksheets")
 FIELDS = {
     "title": "Week 3", "ticket": "classic", "ticket_anonymous": "no", "variants": "per_student",
     "feedback": "after_close", "run": "before", "follow_share": "25", "max_attempts": "3", "hints": "", "exam": "yes",
-    "opens": "2026-03-31T10:00", "closes": "2026-03-31T11:30", "late_minutes": "5", "day": "2026-03-31",
+    "opens": "2026-03-31T10:00", "closes": "2026-03-31T11:30", "late_minutes": "5", "names_listed": "no",
+    "day": "2026-03-31",
 }  # fmt: skip
 
 

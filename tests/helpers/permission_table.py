@@ -132,6 +132,7 @@ TABLE: dict[str, Row] = {
     "GET /join": ALL_200,
     "POST /join": ALL_404,
     "GET /join/{code}": ALL_200,  # whoever has the code
+    "GET /join/{code}/names": ALL_200,  # those who type the beginning of a name
     "POST /join/{code}": ALL_422,
     "GET /resume": ALL_200,
     "POST /resume": ALL_422,

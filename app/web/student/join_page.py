@@ -9,9 +9,9 @@ from annotated_doc import Doc
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 
-from app.names import name_key
+from app.classes.joining import NameChoice, choose_name, suggested_names, unclaimed_names
 from app.sheets.wording import Wording
-from app.store import Activity, Course, Store, Student, Visitor
+from app.store import Activity, Course, Phase, Store, Student, Visitor
 from app.store.activities import JOIN_CODE_LENGTH
 from app.store.roster import CODE_LENGTH, normalised_code
 from app.web.shared.forms import FormDep, FormReader
@@ -23,7 +23,7 @@ from app.web.shared.visitor import FormSecret, MaybeVisitor, remember_visitor
 
 router = APIRouter(include_in_schema=False)
 
-MAX_CODE, MAX_NAME, MAX_ID = 40, 100, 12  # characters of what is typed
+MAX_CODE, MAX_NAME = 40, 100  # characters of what is typed
 
 
 @dataclass(frozen=True)
@@ -41,9 +41,14 @@ class NamePage:
     activity: Annotated[Activity, Doc("The activity that the code opens.")]
     course: Annotated[Course, Doc("Its course.")]
     current_student: Annotated[Student | None, Doc("The student that this browser is in this course, or None.")]
-    free: Annotated[tuple[Student, ...], Doc("The names on the roster that nobody has taken.")]
+    names: Annotated[tuple[str, ...], Doc("The names that nobody has taken, where the activity lists them.")]
+    phase: Annotated[Phase, Doc("Whether the activity waits, is open or has closed.")]
     form_secret: Annotated[str, Doc("A secret by which a form that is sent twice is known.")]
-    name: Annotated[str, Doc("The name as typed.")] = ""
+    name: Annotated[str, Doc("The name as typed or picked.")] = ""
+    number: Annotated[str, Doc("The number as typed.")] = ""
+    asks_number: Annotated[bool, Doc("Whether several students have the name, so that the number decides.")] = False
+    suggestions: Annotated[tuple[str, ...], Doc("Names on the roster that may be meant.")] = ()
+    asks_new: Annotated[bool, Doc("Whether to ask if a name that is not on the roster is right.")] = False
     problem: Annotated[str, Doc("The error message above the form; empty if there is none.")] = ""
 
 
@@ -64,8 +69,24 @@ class ResumePage:
     problem: Annotated[str, Doc("The error message above the form; empty if there is none.")] = ""
 
 
+@dataclass(frozen=True)
+class SuggestedNamesPage:
+    """Everything that templates/student/_join_names.html shows."""
+
+    name: Annotated[str, Doc("The name as typed.")]
+    suggestions: Annotated[tuple[str, ...], Doc("Names on the roster that may be meant.")]
+    asks_new: Annotated[bool, Doc("Whether to ask if a name that is not on the roster is right.")] = False
+
+
 class _NameRefusedError(Exception):
-    """A student cannot join under this name; the message is a sentence for them."""
+    """A student cannot join under this name yet; the message is a sentence for them, empty where only a choice is left.
+
+    `choice` says what to ask for.
+    """
+
+    def __init__(self, sentence: str, choice: NameChoice | None = None) -> None:
+        super().__init__(sentence)
+        self.choice = choice or NameChoice()
 
 
 @router.get("/join")
@@ -89,7 +110,7 @@ def enter_join_code(request: Request, services: ServicesDep, form: FormDep) -> R
 
 @router.get("/join/{code}")
 def show_name_form(request: Request, services: ServicesDep, visitor: MaybeVisitor, code: str) -> Response:
-    """The names on the roster that nobody has taken, and a field for any other; for everybody who has the code.
+    """A field for the name, for everybody who has the code; the names on the roster only where the activity lists them.
 
     An unknown code leads to the form for the code (404) and counts as a failure of the network.
     """
@@ -99,12 +120,23 @@ def show_name_form(request: Request, services: ServicesDep, visitor: MaybeVisito
     return render("student/join_name.html", _name_page(services.store, *joinable, visitor))
 
 
+@router.get("/join/{code}/names")
+def suggest_names(request: Request, services: ServicesDep, code: str, name: str = "") -> Response:
+    """A few names on the roster that begin as the typed one does, as buttons under the field; none for short ones."""
+    joinable = _find_by_code(request, services.store, services.limits, code)
+    if joinable is None:
+        return _no_such_code(services.library.wording, code)
+    suggestions = suggested_names(services.store.roster.students(joinable[1]), name[:MAX_NAME])
+    return render("student/_join_names.html", SuggestedNamesPage(name[:MAX_NAME], suggestions))
+
+
 @router.post("/join/{code}")
 def join_activity(request: Request, services: ServicesDep, visitor: MaybeVisitor, form: FormDep, code: str) -> Response:
     """Enrol this browser under the name that was picked or typed, and show the resume code if there is a new one.
 
     Without a new code, redirect to the activity. The same form sent twice enrols one student. A name that cannot be
-    used comes back with a sentence (422), an unknown join code leads to the form for the code (404).
+    used, or of which there are several or similar ones, comes back with a question (422); an unknown join code leads to
+    the form for the code (404).
     """
     joinable = _find_by_code(request, services.store, services.limits, code)
     if joinable is None:
@@ -114,9 +146,16 @@ def join_activity(request: Request, services: ServicesDep, visitor: MaybeVisitor
     try:
         owner, student, resume_code = _enrol(services, activity, course, visitor, form, secret)
     except _NameRefusedError as problem:
-        page = _name_page(services.store, activity, course, visitor)
-        name = form.single_line("name", MAX_NAME)
-        typed = replace(page, name=name, form_secret=secret.secret, problem=str(problem))
+        typed = replace(
+            _name_page(services.store, activity, course, visitor),
+            name=_typed_name(form),
+            number=form.single_line("number", MAX_NAME),
+            asks_number=problem.choice.asks_number,
+            suggestions=problem.choice.suggestions,
+            asks_new=bool(problem.choice.suggestions),
+            form_secret=secret.secret,
+            problem=str(problem),
+        )
         return render("student/join_name.html", typed, 422)
     response: Response = RedirectResponse(url_for("show_class_activity", activity_id=activity.id), 303)
     if resume_code:
@@ -176,7 +215,14 @@ def _no_such_code(wording: Wording, typed: str) -> Response:
 def _name_page(store: Store, activity: Activity, course: Course, visitor: Visitor | None) -> NamePage:
     """The page of names with nothing typed and a new secret."""
     enrolled = store.roster.enrolled_student(visitor.id, course.id) if visitor else None
-    return NamePage(activity, course, enrolled, store.roster.unclaimed_students(course), FormSecret.new().secret)
+    names = unclaimed_names(store.roster.students(course)) if activity.policies.names_listed else ()
+    return NamePage(activity, course, enrolled, names, activity.phase(), FormSecret.new().secret)
+
+
+def _typed_name(form: FormReader) -> str:
+    """The suggested name that was pressed, else the one that was typed, else the one that was picked from the list."""
+    fields = ("name", "picked") if form.raw("new") else ("suggested", "name", "picked")
+    return next(filter(None, (form.single_line(field, MAX_NAME) for field in fields)), "")
 
 
 def _enrol(
@@ -193,40 +239,40 @@ def _enrol(
     they have. The secret decides the new visitor's token and the code. One transaction: all of it is stored, or
     nothing, where _NameRefusedError is raised.
     """
-    typed = f"{form.single_line('student', MAX_ID)} {form.single_line('name', MAX_NAME)}"
+    typed = f"{form.single_line('number', MAX_NAME)} {_typed_name(form)}"
     with services.store.transaction():
         services.store.roster.lock_name(course, typed)  # the same form sent twice waits here for its first time
         owner = visitor or services.store.add_visitor(secret.token)
-        page = _name_page(services.store, activity, course, owner)
-        student, code = _join_under_name(services, page, form, owner, secret.code(typed))
+        student, code = _join_under_name(services, course, form, owner, secret.code(typed))
         services.store.classwork.arrive(activity.id, student.id)
         return owner, student, code
 
 
 def _join_under_name(
-    services: Services, page: NamePage, form: FormReader, visitor: Visitor, code: str
+    services: Services, course: Course, form: FormReader, visitor: Visitor, code: str
 ) -> tuple[Student, str]:
     """Enrol the visitor under the name of the form: the student, and their resume code, empty if it stays as it was.
 
     In this order: the student that this browser works as already, if asked to stay or if the same form was sent
-    before; a free name of the roster, typed in whatever case or picked with nothing typed; a new student. `code`
-    becomes the resume code, except where they were asked to stay. Raises _NameRefusedError where the name is taken or
-    missing.
+    before; a free name of the roster; a new student, where no name of the roster is similar or the form says that none
+    of those is meant. `code` becomes the resume code, except where they were asked to stay. Raises _NameRefusedError
+    where the name is taken or missing, or something has to be asked.
     """
-    roster, wording = services.store.roster, services.library.wording
-    name, picked = form.single_line("name", MAX_NAME), form.single_line("student", MAX_ID)
-    if page.current_student and form.raw("stay"):
-        return page.current_student, ""
-    if page.current_student and roster.is_resume_code(page.current_student, code):
-        return page.current_student, code
-    wanted = next((student for student in page.free if str(student.id) == picked and not name), None)
-    wanted = wanted or next((student for student in page.free if name_key(student.name) == name_key(name)), None)
-    if wanted:
-        if not roster.claim_name(wanted, visitor.id, code):
-            raise _NameRefusedError(wording.say("class", "name-taken", name=wanted.name))
-        return wanted, code
+    roster, wording, name = services.store.roster, services.library.wording, _typed_name(form)
+    current = roster.enrolled_student(visitor.id, course.id)
+    if current and form.raw("stay"):
+        return current, ""
+    if current and roster.is_resume_code(current, code):
+        return current, code
     if not name:
         raise _NameRefusedError(wording.say("class", "pick-name"))
-    if roster.name_exists(page.course, name):
+    choice = choose_name(roster.students(course), name, form.single_line("number", MAX_NAME))
+    if choice.asks_number:
+        raise _NameRefusedError(wording.say("class", "which-namesake", name=name), choice)
+    if choice.suggestions and not form.raw("new"):
+        raise _NameRefusedError("", choice)
+    if choice.is_taken or (choice.student and not roster.claim_name(choice.student, visitor.id, code)):
         raise _NameRefusedError(wording.say("class", "name-taken", name=name))
-    return roster.enrol_new_student(page.course, name, visitor.id, code)
+    if choice.student:
+        return choice.student, code
+    return roster.enrol_new_student(course, name, visitor.id, code)

@@ -31,7 +31,7 @@ from app.web.shared.templating import template_environment
 from app.web.student.activity_page import ClosingFragment, OverviewPage
 from app.web.student.class_sheet_page import ClassSheetPage
 from app.web.student.exit_ticket_page import TicketPage
-from app.web.student.join_page import JoinedPage, JoinPage, NamePage, ResumePage
+from app.web.student.join_page import JoinedPage, JoinPage, NamePage, ResumePage, SuggestedNamesPage
 from app.web.student.my_work_page import MyWorkPage
 from app.web.teacher.activity_form_page import ActivityFormPage
 from app.web.teacher.activity_page import ActivityPage
@@ -80,6 +80,7 @@ PAGES: dict[str, type[Any]] = {
     "teacher/activity.html": ActivityPage,
     "student/join.html": JoinPage,
     "student/join_name.html": NamePage,
+    "student/_join_names.html": SuggestedNamesPage,
     "student/joined.html": JoinedPage,
     "student/resume.html": ResumePage,
     "student/my_work.html": MyWorkPage,

@@ -16,19 +16,70 @@ from tests.helpers.html_page import Page
 from tests.helpers.school import Classroom
 
 
+def add_to_roster(classroom: Classroom, *lines: str) -> None:
+    """Put names with numbers on the roster."""
+    entries = [(name.strip(), number.strip() or None) for name, _, number in (line.partition(",") for line in lines)]
+    classroom.store.roster.add_students(classroom.course, entries)
+
+
+def test_whoever_has_the_code_does_not_see_the_roster(classroom: Classroom) -> None:
+    """Neither a name nor a number, before three letters are typed; then a few names, and none where many would fit."""
+    add_to_roster(classroom, "Kim Lee, 17", "Lou Ray, 18", *(f"Anna {chr(97 + i)}., {i}" for i in range(6)))
+    path = f"/join/{classroom.open().join_code}"
+    browser = classroom.school.browser()
+    for typed, shown in (("", []), ("ki", []), ("k l", []), ("anna", []), ("KIM", ["Kim Lee"]), ("lee k", ["Kim Lee"])):
+        answer = browser.get(f"{path}/names", params={"name": typed})
+        assert [text for _, text in Page(answer.text).find("button")] == shown
+        assert "17" not in answer.text
+    page = browser.get(path).text
+    assert not any(text in page for text in ("Kim Lee", "Lou Ray", "Anna", "<option"))
+    assert browser.get("/join/AAAAAA/names?name=kim").status_code == 404
+
+
+def test_a_similar_name_is_asked_about_before_anybody_joins(classroom: Classroom) -> None:
+    """Also without script: who types a part of a name on the roster may take that name, or join under their own."""
+    add_to_roster(classroom, "Kim Lee, 17", "Kim Ray, 18")
+    path = f"/join/{classroom.open().join_code}"
+    asked = Page(classroom.school.browser().post(path, data={"name": "Kim"}).text)
+    assert {"Kim Lee", "Kim Ray"} < {text for _, text in asked.find("button")}
+    assert [student for student in classroom.store.roster.students(classroom.course) if student.joined_at] == []
+    for data, name in (({"suggested": "Kim Ray", "name": "Kim"}, "Kim Ray"), ({"new": "yes", "name": "Kim"}, "Kim")):
+        joined = Page(classroom.school.browser().post(path, data=data).text)
+        assert joined.text("h1") == f"You have joined, {name}"
+    assert len(classroom.store.roster.students(classroom.course)) == 3
+
+
+def test_two_students_of_one_name_are_asked_which_they_are(classroom: Classroom) -> None:
+    """By their numbers, which the page does not tell; also once one of the two has joined."""
+    add_to_roster(classroom, "Alex Smith, 1020", "Alex Smith, 1021")
+    path = f"/join/{classroom.open().join_code}"
+    typed = {"name": "alex smith"}
+    for number in ("1021", "1020"):
+        browser = classroom.school.browser()
+        asked = browser.post(path, data=typed)
+        assert asked.status_code == 422
+        assert Page(asked.text).find("input", name="number")
+        assert "102" not in asked.text
+        assert browser.post(path, data={**typed, "number": "77"}).status_code == 422
+        assert browser.post(path, data={**typed, "number": number}).status_code == 200
+        joined = {one.roster_key for one in classroom.store.roster.students(classroom.course) if one.joined_at}
+        assert joined == ({"1021"} if number == "1021" else {"1020", "1021"})
+    assert "already joined" in classroom.school.browser().post(path, data={**typed, "number": "1020"}).text
+
+
 def test_a_student_picks_a_name_works_and_comes_back(classroom: Classroom) -> None:
-    """From the roster; the resume code, shown once, opens the same work in another browser; the name is taken then."""
-    classroom.instructor.post(f"/courses/{classroom.course.id}/students", data={"roster": "Kim Lee, 17\nLou Ray, 18"})
-    activity = classroom.open()
+    """From a list; the resume code, shown once, opens the same work in another browser; the name is taken then."""
+    add_to_roster(classroom, "Kim Lee, 17", "Lou Ray, 18")
+    activity = classroom.open(names_listed=True)
     first, second, third = (classroom.school.browser() for _ in range(3))
     page = Page(first.get(f"/join/{activity.join_code}").text)
     kim = next(attrs["value"] for attrs, text in page.find("option") if text == "Kim Lee")
-    joined = Page(first.post(f"/join/{activity.join_code}", data={"student": kim}).text)
+    joined = Page(first.post(f"/join/{activity.join_code}", data={"picked": kim}).text)
     assert joined.text("h1") == "You have joined, Kim Lee"
     code = joined.text("p", class_="code")
     press(first, activity, "save", HALF)
     assert "Kim Lee" not in [text for _, text in Page(second.get(f"/join/{activity.join_code}").text).find("option")]
-    for typed in ({"name": "kim lee"}, {"student": kim}):
+    for typed in ({"name": "kim lee"}, {"picked": kim}):
         assert second.post(f"/join/{activity.join_code}", data=typed).status_code == 422
     assert third.post("/resume", data={"code": code.lower()}).headers["location"] == "/mine"
     assert Page(third.get(f"/class/{activity.id}/1").text).boxes()["queries.columns"] == "4096"
@@ -38,7 +89,7 @@ def test_a_student_picks_a_name_works_and_comes_back(classroom: Classroom) -> No
 @pytest.mark.parametrize(("on_roster", "typed"), [("علی\u200cرضا", "علی\u200cرضا"), ("José Müller", "José Müller")])
 def test_a_name_is_found_on_the_roster_however_it_is_composed(classroom: Classroom, on_roster: str, typed: str) -> None:
     """Joiners, and accents that a keyboard sends as letters of their own, make no second student."""
-    classroom.instructor.post(f"/courses/{classroom.course.id}/students", data={"roster": f"{on_roster}, 17"})
+    add_to_roster(classroom, f"{on_roster}, 17")
     typed = unicodedata.normalize("NFD", typed)
     classroom.school.browser().post(f"/join/{classroom.open().join_code}", data={"name": typed})
     (student,) = classroom.store.roster.students(classroom.course)
@@ -134,5 +185,5 @@ def test_a_freed_name_can_be_taken_again(classroom: Classroom) -> None:
     classroom.instructor.post(f"/courses/{classroom.course.id}/students/{kim.id}/free")
     assert browser.get(f"/class/{activity.id}/1").status_code == 404
     other = classroom.school.browser()
-    other.post(f"/join/{activity.join_code}", data={"student": str(kim.id)})
+    other.post(f"/join/{activity.join_code}", data={"name": kim.name})
     assert Page(other.get(f"/class/{activity.id}/1").text).boxes()["queries.columns"] == "4096"

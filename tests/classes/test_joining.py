@@ -1,0 +1,37 @@
+"""Who is meant by a typed name, and what is suggested to somebody who has the join code and no right to the roster."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from app.classes.joining import NameChoice, choose_name, suggested_names
+from app.store import Student
+
+JOINED = datetime(2026, 3, 31, tzinfo=UTC)
+KIM, ZOE, MAX = (
+    Student(1, 1, "Kim Lee", "17", None),
+    Student(2, 1, "Zoë O’Brien", None, None),
+    Student(3, 1, "Max Lee-Fox", "19", JOINED),
+)
+
+
+@pytest.mark.parametrize(
+    ("typed", "names"),
+    [("", ()), ("le", ()), ("k le", ()), ("LEE", ("Kim Lee",)), ("lee, kim", ("Kim Lee",)), ("im lee", ()),
+     ("zoe\u0308 o'b", ("Zoë O’Brien",)), ("max", ())],
+)  # fmt: skip
+def test_names_are_suggested_by_the_beginnings_of_their_words(typed: str, names: tuple[str, ...]) -> None:
+    """After three letters, whatever the case, accents composed or not; never that of somebody who has joined."""
+    assert suggested_names((KIM, ZOE, MAX), typed) == names
+
+
+def test_students_without_numbers_are_not_asked_for_one() -> None:
+    """Two of one name and no number: the first free one; with the number of one of them, both are asked."""
+    first, second = Student(4, 1, "Alex", None, JOINED), Student(5, 1, "Alex", None, None)
+    numbered = Student(6, 1, "Alex", "1020", None)
+    assert choose_name((first, second), "alex") == NameChoice(second)
+    assert choose_name((first, second, numbered), "alex", "1020") == NameChoice(numbered)
+    assert choose_name((first, second, numbered), "alex", "7").asks_number
+    assert choose_name((first, second, numbered), "alex") == NameChoice(second)
