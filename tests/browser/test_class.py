@@ -12,7 +12,9 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from app.settings import PROJECT
 from app.sheets.worksheet_files import load_library
+from app.store import Store
 from simulation.server import Server
+from tests.helpers.anonymous_tickets import close_and_mix
 from tests.helpers.browser import assert_accessible, set_up_link
 
 SHEET = load_library(PROJECT / "worksheets").variant("llama-7b")
@@ -165,6 +167,14 @@ def test_a_class_of_three_from_join_to_export(browser: Browser, own_app: Server,
     expect(teacher.get_by_role("main")).to_contain_text("Kim Lee")
     assert_accessible(teacher)
     teacher.goto(f"{activity}/tickets")
+    expect(teacher.get_by_role("main")).to_contain_text("2 anonymous tickets are held back")
+    expect(teacher.get_by_role("main")).not_to_contain_text("Why seven of eight heads matter.")
+    assert_accessible(teacher)
+    store = Store(own_app.database, own_app.folder)
+    [open_one] = store.activities.of_course(store.courses.find(1))  # type: ignore[arg-type]  # it was made above
+    close_and_mix(store, open_one)
+    store.close()
+    teacher.reload()
     expect(teacher.get_by_role("main")).to_contain_text("Why seven of eight heads matter.")
     assert_accessible(teacher)
     teacher.goto("/courses/1/exports")
