@@ -11,7 +11,7 @@ from fastapi.responses import RedirectResponse
 
 from app.classes.joining import NameChoice, choose_name, suggested_names, unclaimed_names
 from app.sheets.wording import Wording
-from app.store import Activity, Course, Phase, Store, Student, Visitor
+from app.store import Activity, Course, Store, Student, Visitor
 from app.store.activities import JOIN_CODE_LENGTH
 from app.store.roster import CODE_LENGTH, normalised_code
 from app.web.shared.forms import FormDep, FormReader
@@ -42,7 +42,6 @@ class NamePage:
     course: Annotated[Course, Doc("Its course.")]
     current_student: Annotated[Student | None, Doc("The student that this browser is in this course, or None.")]
     names: Annotated[tuple[str, ...], Doc("The names that nobody has taken, where the activity lists them.")]
-    phase: Annotated[Phase, Doc("Whether the activity waits, is open or has closed.")]
     form_secret: Annotated[str, Doc("A secret by which a form that is sent twice is known.")]
     name: Annotated[str, Doc("The name as typed or picked.")] = ""
     number: Annotated[str, Doc("The number as typed.")] = ""
@@ -216,7 +215,7 @@ def _name_page(store: Store, activity: Activity, course: Course, visitor: Visito
     """The page of names with nothing typed and a new secret."""
     enrolled = store.roster.enrolled_student(visitor.id, course.id) if visitor else None
     names = unclaimed_names(store.roster.students(course)) if activity.policies.names_listed else ()
-    return NamePage(activity, course, enrolled, names, activity.phase(), FormSecret.new().secret)
+    return NamePage(activity, course, enrolled, names, FormSecret.new().secret)
 
 
 def _typed_name(form: FormReader) -> str:
