@@ -309,6 +309,12 @@ class Classwork(QueryBase):
         rows = self._fetch_all(_PROGRESS, activity_id=activity_id, student_id=student_id)
         return {sheet_key: SheetProgress(count, bool(handed_in)) for sheet_key, count, handed_in in rows}
 
+    def sheets_with_draft(self, student_id: int) -> set[tuple[int, str]]:
+        """Activity id and sheet key of every sheet that a student has typed anything on."""
+        query = sa.select(class_drafts.c.activity_id, class_drafts.c.sheet_key)
+        rows = self._fetch_all(query.where(class_drafts.c.student_id == student_id))
+        return {(row.activity_id, row.sheet_key) for row in rows}
+
     def attempts_of_activity(self, activity_id: int) -> tuple[ClassAttempt, ...]:
         """Every attempt of every student in an activity, oldest first."""
         return self._select_attempts(class_attempts.c.activity_id == activity_id)

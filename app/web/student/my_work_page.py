@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -21,13 +21,15 @@ from app.web.shared.visitor import MaybeVisitor
 
 router = APIRouter(include_in_schema=False)
 
+_SheetId = tuple[int, str]  # activity id and sheet key
+
 
 @dataclass(frozen=True)
 class SheetLine:
-    """One sheet of an activity: its title, its last attempt, and that attempt's score where marks may be seen."""
+    """One sheet of an activity: its title, what became of it, and the last attempt's score where marks may be seen."""
 
     title: str
-    last: ClassAttempt | None
+    state: str  # 'saved, not handed in'
     score: str  # '8 of 14'; empty without an attempt and where marks are not shown yet
 
 
@@ -96,8 +98,9 @@ def _course_section(store: Store, enrolment: Enrolment, code: str = "") -> Cours
     last = {
         (attempt.activity_id, attempt.sheet_key): attempt for attempt in store.classwork.attempts_of_student(student.id)
     }
+    drafts = store.classwork.sheets_with_draft(student.id)
     lines = [
-        _activity_line(activity, last, attended.get(activity.id, False))
+        _activity_line(activity, last, drafts, attended.get(activity.id, False))
         for activity in store.activities.of_student(student)
         if activity.state != "draft"
     ]
@@ -106,22 +109,38 @@ def _course_section(store: Store, enrolment: Enrolment, code: str = "") -> Cours
     return CourseSection(enrolment, done, waiting, code)
 
 
-def _activity_line(activity: Activity, last: Mapping[tuple[int, str], ClassAttempt], ticket_in: bool) -> ActivityLine:
-    """An activity with its phase and its sheets in order, each with the student's last attempt and its score.
+def _activity_line(
+    activity: Activity, last: Mapping[_SheetId, ClassAttempt], drafts: Collection[_SheetId], ticket_in: bool
+) -> ActivityLine:
+    """An activity with its phase and its sheets in order, each with what became of it.
 
-    `last` holds those attempts by activity id and sheet key. Nobody learns what the sheets are before it opens.
+    `last` holds the student's last attempts by activity id and sheet key, `drafts` those they have typed on. Nobody
+    learns what the sheets are before it opens.
     """
     phase = activity.phase()
     if phase == "waiting":
         return ActivityLine(activity, phase, (), ticket_in)
-    sheets = zip(activity.content.items, worksheet_titles(activity.content), strict=True)
-    lines = (_sheet_line(activity, phase, title, last.get((activity.id, item.sheet_key))) for item, title in sheets)
+    ids = ((activity.id, item.sheet_key) for item in activity.content.items)
+    lines = (
+        _sheet_line(activity, phase, title, last.get(sheet), sheet in drafts)
+        for sheet, title in zip(ids, worksheet_titles(activity.content), strict=True)
+    )
     return ActivityLine(activity, phase, tuple(lines), ticket_in)
 
 
-def _sheet_line(activity: Activity, phase: Phase, title: str, last: ClassAttempt | None) -> SheetLine:
-    """A sheet with its last attempt, and that attempt's score where the activity's policies show marks by now."""
+def _sheet_line(activity: Activity, phase: Phase, title: str, last: ClassAttempt | None, has_draft: bool) -> SheetLine:
+    """A sheet with what became of it, and the last attempt's score where the activity's policies show marks by now."""
     visible = last is not None and activity.policies.marks_visible(phase, last.handed_in)
-    return SheetLine(
-        title, last, _("{score:g} of {total}").format(score=last.score, total=last.out_of) if last and visible else ""
-    )
+    score = _("{score:g} of {total}").format(score=last.score, total=last.out_of) if last and visible else ""
+    return SheetLine(title, _sheet_state(last, has_draft), score)
+
+
+def _sheet_state(last: ClassAttempt | None, has_draft: bool) -> str:
+    """What became of a sheet, in words: a draft counts for nothing until it is handed in or taken in."""
+    if last is None:
+        return _("saved, not handed in") if has_draft else _("not started")
+    if last.taken_in:
+        return _("taken in at closing")
+    if not last.handed_in:
+        return _("checked, not handed in")
+    return _("handed in late") if last.late else _("handed in")

@@ -45,3 +45,17 @@ def test_an_activity_that_waits_names_no_sheet(classroom: Classroom) -> None:
     early = browser.post(f"/class/{activity.id}/ticket", data={"answer-muddiest": ""})
     assert early.headers["location"] == f"/class/{activity.id}"
     assert "muddiest" not in early.text
+
+
+def test_what_is_saved_is_told_from_what_is_handed_in(classroom: Classroom) -> None:
+    """Not started, saved, checked, handed in: each sheet says which, since a draft alone counts for nothing."""
+    activity = classroom.open()
+    _, browser = classroom.join()
+    browser.get(f"/class/{activity.id}")
+    for button, state in (("", "not started"), ("save", "saved, not handed in"), ("check", "checked, not handed in")):
+        if button:
+            press(browser, activity, button, HALF)
+        assert state in Page(browser.get("/mine").text).text("ul", class_="list")
+    press(browser, activity, "hand-in", HALF)
+    shown = Page(browser.get("/mine").text).text("ul", class_="list")
+    assert ("· handed in" in shown, "not handed in" in shown.replace("ticket not handed in", "")) == (True, False)
