@@ -18,7 +18,7 @@ from app.settings import PROJECT, Settings
 from app.sheets.exit_tickets import load_tickets
 from app.sheets.worksheet_files import load_library
 from app.store import Store
-from app.web.account import account_link_page, forgotten_password_page, sign_in_page
+from app.web.account import account_link_page, forgotten_password_page, password_page, sign_in_page
 from app.web.api import health, v1
 from app.web.handouts import handout_page, mark_paper_page, print_job_page
 from app.web.models import model_list_page, model_page
@@ -38,6 +38,7 @@ from app.web.teacher import (
     activity_page,
     course_list_page,
     course_page,
+    delete_activity_page,
     enter_paper_page,
     exit_tickets_page,
     export_page,
@@ -57,9 +58,10 @@ PAGES = (
     *(sheet_page, next_sheet_page, glossary_page, run_page, model_list_page, model_page, handout_page, print_job_page),
     mark_paper_page,
     *(join_page, my_work_page, student_activity_page, class_sheet_page, exit_ticket_page),
-    *(sign_in_page, forgotten_password_page, account_link_page),
+    *(sign_in_page, password_page, forgotten_password_page, account_link_page),
     *(course_list_page, course_page, gradebook_page, export_page, sample_course_page, roster_student_page),
-    *(activity_page, activity_form_page, live_page, present_page, print_class_page, enter_paper_page),
+    *(activity_page, activity_form_page, delete_activity_page, print_class_page, enter_paper_page),
+    *(live_page, present_page),
     *(results_page, student_results_page, summary_page, exit_tickets_page, regrade_page),
     *(v1, health),
 )

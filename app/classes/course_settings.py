@@ -1,12 +1,14 @@
-"""The settings of a course: its title and its time zone."""
+"""The settings of a course, its title and its time zone, and copies of a course and of an activity."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from zoneinfo import available_timezones
 
 from app.sheets.wording import Wording
+from app.store import Activity, Course, Store, Teacher
 
-MAX_TIME_ZONE_LENGTH = 64  # characters
+MAX_TIME_ZONE_LENGTH, MAX_TITLE_LENGTH = 64, 200  # characters
 _OBSOLETE_AREAS = ("Etc/", "SystemV/", "US/")
 
 
@@ -15,6 +17,24 @@ def settings_problem(wording: Wording, title: str, time_zone: str) -> str:
     if not title:
         return wording.say("class", "no-title")
     return "" if time_zone in available_timezones() else wording.say("class", "no-zone", zone=time_zone)
+
+
+def copy_course(store: Store, course: Course, title: str, teacher: Teacher) -> Course:
+    """A new course with the activities of another one as drafts, without students, dates or times.
+
+    The teacher is its only staff. Either all of it is made or nothing.
+    """
+    with store.transaction():
+        copy = store.courses.add(title, course.time_zone, teacher)
+        for activity in reversed(store.activities.of_course(course)):  # the oldest first, as they were made
+            duplicate_activity(store, activity, copy, activity.plan.title)
+    return copy
+
+
+def duplicate_activity(store: Store, activity: Activity, course: Course, title: str) -> Activity:
+    """A draft in a course with the content and the rules of another activity, without its date and times."""
+    plan = replace(activity.plan, title=title[:MAX_TITLE_LENGTH], day=None, opens_at=None, closes_at=None)
+    return store.activities.add(course, plan, activity.content)
 
 
 def time_zone_names() -> tuple[str, ...]:

@@ -393,6 +393,10 @@ class Activities(QueryBase):
         """
         self._change_clock(activity, replace(activity, plan=plan), _plan_values(plan))
 
+    def delete(self, activity: Activity) -> None:
+        """Delete an activity for good, with its revisions and all that students did in it."""
+        self._execute(sa.delete(activities).where(activities.c.id == activity.id))
+
     def set_state(self, activity: Activity, state: State) -> None:
         """Set an activity's state; nothing else changes, and the given Activity keeps its old one."""
         self._execute(sa.update(activities).where(activities.c.id == activity.id).values(state=state))

@@ -32,6 +32,8 @@ class AuditAction(StrEnum):
     ACTIVITY_REVISED = "activity revised"
     ACTIVITY_OPENED = "activity opened"
     ACTIVITY_CLOSED = "activity closed"
+    ACTIVITY_DELETED = "activity deleted"  # about the course; detail: the activity's title
+    COURSE_COPIED = "course copied"
     ATTEMPTS_REGRADED = "regraded"  # detail: how many attempts changed
     POINTS_CHANGED = "points changed"  # about the student; detail: the points, and the id of the activity
     HANDOUT_CREATED = "handout created"

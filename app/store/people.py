@@ -153,6 +153,12 @@ class People(QueryBase):
                 self._put_on_staff(connection, link.course_id, teacher_id, link.role or "assistant")
         return self.find_teacher(email)
 
+    def change_password(self, teacher: Teacher, password_hash: str) -> None:
+        """Store another password hash of a teacher: all their sessions end, and their "reset" links are void."""
+        with self._write_transaction() as connection:
+            self._set_password(connection, teacher.id, "", password_hash)
+            self._void_links(connection, "reset", account_links.c.email == teacher.email)
+
     def _set_password(self, connection: sa.Connection, teacher_id: int, name: str, password_hash: str) -> None:
         """Store a teacher's password hash, and the name unless it is empty, and end all of their sessions."""
         values = {"password_hash": password_hash} | ({"name": name} if name else {})

@@ -29,13 +29,14 @@ class CourseListPage:
     zones: Annotated[tuple[str, ...], Doc("The time zones to choose from.")]
     title: Annotated[str, Doc("The title of a new course, as typed.")] = ""
     zone: Annotated[str, Doc("Its time zone, as typed.")] = ""
+    done: Annotated[str, Doc("What was just done: archived, deleted or password; any other text says nothing.")] = ""
     problem: Annotated[str, Doc("The sentence about what cannot be used, empty where there is none.")] = ""
 
 
 @router.get("/courses")
-def list_courses(store: StoreDep, teacher: SignedIn) -> Response:
-    """Every course that the signed-in teacher is on the staff of."""
-    page = CourseListPage(teacher, store.courses.taught_by(teacher), time_zone_names())
+def list_courses(store: StoreDep, teacher: SignedIn, done: str = "") -> Response:
+    """Every course that the signed-in teacher is on the staff of; `done` is what was just done, for a sentence."""
+    page = CourseListPage(teacher, store.courses.taught_by(teacher), time_zone_names(), done=done)
     return render("teacher/course_list.html", page)
 
 
@@ -47,7 +48,9 @@ def add_course(store: StoreDep, wording: WordingDep, teacher: SignedIn, form: Fo
     """
     title, zone = form.single_line("title"), form.single_line("zone", MAX_TIME_ZONE_LENGTH)
     if problem := settings_problem(wording, title, zone):
-        page = CourseListPage(teacher, store.courses.taught_by(teacher), time_zone_names(), title, zone, problem)
+        page = CourseListPage(
+            teacher, store.courses.taught_by(teacher), time_zone_names(), title, zone, problem=problem
+        )
         return render("teacher/course_list.html", page, 422)
     course = store.courses.add(title, zone, teacher)
     return RedirectResponse(url_for("show_course", course_id=course.id), 303)

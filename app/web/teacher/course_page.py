@@ -13,6 +13,7 @@ from app.classes.course_settings import MAX_TIME_ZONE_LENGTH, settings_problem, 
 from app.exchange.roster import RosterError, read_roster
 from app.store import Activity, AuditAction, Role, StaffMember, Store, Student
 from app.store.people import parse_email
+from app.translation import gettext as _
 from app.web.shared import permissions
 from app.web.shared.forms import FormDep
 from app.web.shared.permissions import EditableCourse, StaffCourse
@@ -45,9 +46,14 @@ class CoursePage:
 
 
 @router.get("/courses/{course_id:int}")
-def show_course(store: StoreDep, access: StaffCourse) -> Response:
-    """The page of a course, for its staff."""
-    return render("teacher/course.html", _course_page(store, access))
+def show_course(store: StoreDep, access: StaffCourse, done: str = "") -> Response:
+    """The page of a course, for its staff; `done` is what was just done, for a sentence about it."""
+    notices = {
+        "restored": _("The course is restored."),
+        "copied": _("This is the copy. Its activities are drafts until you open them."),
+        "activity-deleted": _("The activity is deleted, with everything that was done in it."),
+    }
+    return render("teacher/course.html", _course_page(store, access, notice=notices.get(done, "")))
 
 
 @router.post("/courses/{course_id:int}")

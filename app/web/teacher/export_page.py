@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 from zoneinfo import ZoneInfo
 
@@ -13,6 +13,7 @@ from annotated_doc import Doc
 from fastapi import APIRouter, HTTPException, Response
 from fastapi.responses import RedirectResponse, StreamingResponse
 
+from app.classes.course_settings import copy_course
 from app.classes.gradebook import course_files
 from app.exchange.course_files import CourseFiles
 from app.exchange.spreadsheet import csv_lines
@@ -64,6 +65,7 @@ class ExportPage:
     lines: Annotated[tuple[LogLine, ...], Doc("What the staff did, the newest first.")]
     typed: Annotated[str, Doc("The title as typed to delete the course.")] = ""
     problem: Annotated[str, Doc("The sentence about why nothing was deleted, empty where there is none.")] = ""
+    copy_problem: Annotated[str, Doc("The sentence about why nothing was copied, empty where there is none.")] = ""
 
 
 @router.get("/courses/{course_id:int}/exports")
@@ -98,7 +100,7 @@ def archive_course(store: StoreDep, access: InstructorCourse) -> Response:
     """Archive the course: it can be read, and neither changed nor joined."""
     store.courses.archive(access.course)
     store.audit_log.record(access.teacher, AuditAction.COURSE_ARCHIVED, access.course)
-    return RedirectResponse(url_for("list_courses"), 303)
+    return RedirectResponse(url_for("list_courses", done="archived"), 303)
 
 
 @router.post("/courses/{course_id:int}/bring-back")
@@ -106,7 +108,22 @@ def restore_course(store: StoreDep, access: InstructorCourse) -> Response:
     """Restore an archived course to what it was."""
     store.courses.archive(access.course, archived=False)
     store.audit_log.record(access.teacher, AuditAction.COURSE_RESTORED, access.course)
-    return RedirectResponse(url_for("show_course", course_id=access.course.id), 303)
+    return RedirectResponse(url_for("show_course", course_id=access.course.id, done="restored"), 303)
+
+
+@router.post("/courses/{course_id:int}/copy")
+def copy_this_course(store: StoreDep, wording: WordingDep, access: InstructorCourse, form: FormDep) -> Response:
+    """Copy the course for another term, its activities as drafts and without students, and go to the copy.
+
+    422 with the page for an empty title.
+    """
+    title = form.single_line("title")
+    if not title:
+        page = replace(_export_page(store, access), copy_problem=wording.say("class", "no-title"))
+        return render("teacher/export.html", page, 422)
+    copy = copy_course(store, access.course, title, access.teacher)
+    store.audit_log.record(access.teacher, AuditAction.COURSE_COPIED, access.course)
+    return RedirectResponse(url_for("show_course", course_id=copy.id, done="copied"), 303)
 
 
 @router.post("/courses/{course_id:int}/delete")
@@ -122,7 +139,7 @@ def delete_course(store: StoreDep, wording: WordingDep, access: InstructorCourse
         )
     store.courses.delete(access.course)
     store.audit_log.record(access.teacher, AuditAction.COURSE_DELETED, access.course)
-    return RedirectResponse(url_for("list_courses"), 303)
+    return RedirectResponse(url_for("list_courses", done="deleted"), 303)
 
 
 def _export_page(store: Store, access: permissions.CourseAccess, typed: str = "", problem: str = "") -> ExportPage:

@@ -15,6 +15,7 @@ import app.web
 from app.settings import PROJECT, Settings
 from app.web.account.account_link_page import AccountLinkPage
 from app.web.account.forgotten_password_page import ForgottenPasswordPage
+from app.web.account.password_page import PasswordPage
 from app.web.account.sign_in_page import SignInPage
 from app.web.handouts.handout_page import HandoutPage
 from app.web.handouts.mark_paper_page import MarkPaperPage
@@ -37,6 +38,7 @@ from app.web.teacher.activity_form_page import ActivityFormPage
 from app.web.teacher.activity_page import ActivityPage
 from app.web.teacher.course_list_page import CourseListPage
 from app.web.teacher.course_page import CoursePage
+from app.web.teacher.delete_activity_page import DeleteActivityPage
 from app.web.teacher.enter_paper_page import EnterPaperPage
 from app.web.teacher.exit_tickets_page import ExitTicketFragment, ExitTicketsPage
 from app.web.teacher.export_page import ExportPage
@@ -71,6 +73,8 @@ PAGES: dict[str, type[Any]] = {
     "teacher/enter_paper.html": EnterPaperPage,
     "teacher/print_class.html": PrintClassPage,
     "shared/error.html": ErrorPage,
+    "account/password.html": PasswordPage,
+    "teacher/delete_activity.html": DeleteActivityPage,
     "account/sign_in.html": SignInPage,
     "account/forgotten_password.html": ForgottenPasswordPage,
     "account/account_link.html": AccountLinkPage,

@@ -304,3 +304,21 @@ def test_an_assistant_neither_exports_nor_deletes(taught: Taught) -> None:
         assert "Export results" not in browser.get(f"/courses/{taught.course.id}").text
         assert browser.get(f"/courses/{taught.course.id}/exports/course.zip").status_code == 403
         assert browser.post(f"/courses/{taught.course.id}/delete", data={"title": "Transformers 1"}).status_code == 403
+
+
+def test_a_course_is_copied_without_its_students(app_on_each_database: FastAPI) -> None:
+    """The activities come as drafts in their order, with their rules and without dates; the original stays."""
+    taught = Taught(app_on_each_database)
+    with taught.school.browser(teacher=taught.ada) as browser:
+        assert browser.post(f"/courses/{taught.course.id}/copy", data={"title": " "}).status_code == 422
+        made = browser.post(f"/courses/{taught.course.id}/copy", data={"title": "Transformers 2027"})
+        assert made.status_code == 303
+        assert browser.get(made.headers["location"]).status_code == 200
+    store = taught.school.store
+    copy = store.courses.taught_by(taught.ada)[0].course
+    assert (copy.title, copy.time_zone, store.roster.students(copy)) == ("Transformers 2027", "Europe/Berlin", ())
+    copies, originals = store.activities.of_course(copy), store.activities.of_course(taught.course)
+    assert [(each.plan.title, each.content, each.policies) for each in copies] == [
+        (each.plan.title, each.content, each.policies) for each in originals
+    ]
+    assert {(each.state, each.plan.day) for each in copies} == {("draft", None)}

@@ -1,0 +1,65 @@
+"""Changing the password of the teacher who is signed in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from annotated_doc import Doc
+from fastapi import APIRouter, Request, Response
+
+from app.store import AuditAction, Teacher
+from app.translation import gettext as _
+from app.web.shared.forms import FormDep
+from app.web.shared.passwords import MAX_PASSWORD, MIN_PASSWORD
+from app.web.shared.permissions import SignedIn
+from app.web.shared.services import Services, ServicesDep
+from app.web.shared.teacher_session import start_session
+from app.web.shared.templating import render
+from app.web.shared.urls import url_for
+
+router = APIRouter(include_in_schema=False)
+
+
+@dataclass(frozen=True)
+class PasswordPage:
+    """Everything that templates/account/password.html shows."""
+
+    teacher: Annotated[Teacher, Doc("The teacher who is signed in.")]
+    shortest: Annotated[int, Doc("How many characters a password has at least.")] = MIN_PASSWORD
+    problem: Annotated[str, Doc("The sentence about what cannot be used, empty where there is none.")] = ""
+
+
+@router.get("/password")
+def show_password_form(teacher: SignedIn) -> Response:
+    """The form, which asks for the old password too."""
+    return render("account/password.html", PasswordPage(teacher))
+
+
+@router.post("/password")
+def change_password(request: Request, services: ServicesDep, teacher: SignedIn, form: FormDep) -> Response:
+    """Set a new password: every other session of the teacher ends, and so do links that reset it; logged.
+
+    422 with the form for a wrong old password, or a new one that is too short or too long. Raises TooManyGuessesError
+    after many wrong ones in this account, which nobody but its teacher can cause.
+    """
+    guesses = f"password of {teacher.id}"
+    services.limits.check("known", guesses)
+    old, new = form.raw("old"), form.raw("new")
+    if not old or not services.passwords.verify(old, teacher.password_hash):
+        services.limits.record_failure("known", guesses)
+        problem = _("That isn’t your password. If you have forgotten it, sign out and ask for a link to set a new one.")
+        return render("account/password.html", PasswordPage(teacher, problem=problem), 422)
+    if problem := _problem_with(services, new):
+        return render("account/password.html", PasswordPage(teacher, problem=problem), 422)
+    services.store.people.change_password(teacher, services.passwords.hash(new))
+    services.store.audit_log.record(teacher, AuditAction.PASSWORD_SET, teacher)
+    return start_session(request, services.store, teacher, url_for("list_courses", done="password"))
+
+
+def _problem_with(services: Services, password: str) -> str:
+    """The sentence about a new password that is too short or too long; empty where it can be used."""
+    say = services.library.wording.say
+    if len(password) < MIN_PASSWORD:
+        return say("class", "password-short", least=MIN_PASSWORD)
+    return say("class", "password-long", most=MAX_PASSWORD) if len(password) > MAX_PASSWORD else ""

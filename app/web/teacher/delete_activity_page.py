@@ -1,0 +1,73 @@
+"""Deleting an activity for good, after saying what goes with it; and duplicating one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Annotated
+
+from annotated_doc import Doc
+from fastapi import APIRouter, Response
+from fastapi.responses import RedirectResponse
+
+from app.classes.course_settings import duplicate_activity
+from app.store import AuditAction, Store
+from app.translation import gettext as _
+from app.web.shared import permissions
+from app.web.shared.forms import FormDep
+from app.web.shared.permissions import EditableActivity
+from app.web.shared.services import StoreDep, WordingDep
+from app.web.shared.templating import render
+from app.web.shared.urls import url_for
+
+router = APIRouter(include_in_schema=False)
+
+
+@dataclass(frozen=True)
+class DeleteActivityPage:
+    """Everything that templates/teacher/delete_activity.html shows."""
+
+    access: Annotated[permissions.ActivityAccess, Doc("The activity, its course, and the teacher's role in it.")]
+    students: Annotated[int, Doc("How many students came to it.")]
+    attempts: Annotated[int, Doc("How many attempts they made.")]
+    tickets: Annotated[int, Doc("How many exit tickets they handed in.")]
+    typed: Annotated[str, Doc("The title as typed.")] = ""
+    problem: Annotated[str, Doc("The sentence about why nothing was deleted, empty where there is none.")] = ""
+
+
+@router.get("/activities/{activity_id:int}/delete")
+def show_delete_activity(store: StoreDep, access: EditableActivity) -> Response:
+    """What would go with the activity, and the form that asks for its title."""
+    return render("teacher/delete_activity.html", _delete_activity_page(store, access))
+
+
+@router.post("/activities/{activity_id:int}/delete")
+def delete_activity(store: StoreDep, wording: WordingDep, access: EditableActivity, form: FormDep) -> Response:
+    """Delete the activity for good, with all that was done in it, and go to its course; the course's log keeps it.
+
+    422 with the page, and nothing is deleted, unless its title was typed; only the number of spaces may differ.
+    """
+    title = " ".join(access.activity.plan.title.split())
+    typed = form.single_line("title")
+    if typed != title:
+        page = _delete_activity_page(store, access)
+        page = replace(page, typed=typed, problem=wording.say("class", "other-title"))
+        return render("teacher/delete_activity.html", page, 422)
+    store.activities.delete(access.activity)
+    store.audit_log.record(access.teacher, AuditAction.ACTIVITY_DELETED, access.course, title)
+    return RedirectResponse(url_for("show_course", course_id=access.course.id, done="activity-deleted"), 303)
+
+
+@router.post("/activities/{activity_id:int}/duplicate")
+def duplicate(store: StoreDep, access: EditableActivity) -> Response:
+    """Add a draft with the same content and rules, without date and times, and go to its form."""
+    title = _("{title} (copy)").format(title=access.activity.plan.title)
+    copy = duplicate_activity(store, access.activity, access.course, title)
+    store.audit_log.record(access.teacher, AuditAction.ACTIVITY_CREATED, copy)
+    return RedirectResponse(url_for("show_activity_form", activity_id=copy.id), 303)
+
+
+def _delete_activity_page(store: Store, access: permissions.ActivityAccess) -> DeleteActivityPage:
+    """The page of an activity as it is now."""
+    came = store.classwork.attendance(access.activity.id)
+    attempts = sum(score.activity_id == access.activity.id for score in store.grades.scores(access.course))
+    return DeleteActivityPage(access, len(came), attempts, sum(each.ticket_in for each in came))
