@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import lru_cache
 from typing import Any
 
@@ -55,9 +55,13 @@ def library_of(library: Library, store: Store, content: Content) -> Library:
 
 @lru_cache(LIBRARIES_REMEMBERED)
 def _library_of(source: _Source) -> Library:
-    """Make the library of `library_of`."""
-    library, content = source.library, source.content
-    texts = source.store.activities.snapshots((content.wording, *content.models.values()))
+    """The library of `library_of`, remembered."""
+    return make_library(source.library, source.store, source.content)
+
+
+def make_library(library: Library, store: Store, content: Content) -> Library:
+    """The library of `library_of`, made anew."""
+    texts = store.activities.snapshots((content.wording, *content.models.values()))
     models = {key: _frozen_model(library, key, texts[kept]) for key, kept in content.models.items() if kept in texts}
     worksheets = {sheet.key: sheet for sheet in map(worksheet_of, content.items)}
     wording = _frozen_wording(library.wording, content.wording, texts.get(content.wording))
@@ -73,6 +77,12 @@ def worksheet_of(item: FrozenWorksheet) -> Worksheet:
     """A worksheet as it was frozen: lists become tuples, and fields that a worksheet has no longer are ignored."""
     values: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in item.worksheet.items()}
     return Worksheet(**{name: value for name, value in values.items() if name in _FIELDS})
+
+
+def frozen_form(worksheet: Worksheet) -> FrozenWorksheet:
+    """A worksheet as it is stored: its fields as JSON can hold them, tuples as lists."""
+    values = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(worksheet).items()}
+    return FrozenWorksheet(values)
 
 
 def frozen_worksheet(item: FrozenWorksheet, policies: Policies) -> Worksheet:

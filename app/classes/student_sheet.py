@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from app.classes.frozen_library import (
+    frozen_form,
     frozen_worksheet,
     library_of,
     model_snapshot,
@@ -25,7 +25,6 @@ from app.store import (
     ClassSheetKey,
     Content,
     FrozenTicket,
-    FrozenWorksheet,
     Graded,
     Store,
     Student,
@@ -52,7 +51,7 @@ def freeze(library: Library, worksheets: Sequence[str], ticket: TicketFile | Non
     """
     sheets = [library.worksheet(key) for key in worksheets]
     frozen = FrozenTicket(ticket.key, ticket.title, ticket.instruction, ticket.questions) if ticket else None
-    return with_snapshots(library, Content(tuple(FrozenWorksheet(_as_json(sheet)) for sheet in sheets), frozen, ""))
+    return with_snapshots(library, Content(tuple(map(frozen_form, sheets)), frozen, ""))
 
 
 def with_snapshots(library: Library, content: Content) -> Content:
@@ -130,7 +129,7 @@ def definition_key(worksheet: Worksheet) -> str:
 
     Two definitions share it where they differ in title, share or models alone.
     """
-    return FrozenWorksheet(_as_json(worksheet)).sheet_key
+    return frozen_form(worksheet).sheet_key
 
 
 def worksheet_titles(content: Content) -> tuple[str, ...]:
@@ -157,8 +156,3 @@ def _first_sizes(library: Library, activity: Activity, student: Student, workshe
         drawn = library.seeded(worksheet.key, variant_seed(activity, student))
         return VariantSizes(drawn.model.key, drawn.tokens, drawn.decoder_tokens or worksheet.decoder_tokens)
     return own_sizes(worksheet)
-
-
-def _as_json(worksheet: Worksheet) -> dict[str, Any]:
-    """A worksheet's fields as JSON can hold them: tuples become lists."""
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(worksheet).items()}

@@ -184,14 +184,14 @@ def _percent(column: GradebookColumn, student: Student) -> float | None:
 def _sheet_index(activity: Activity, attempt: AttemptScore) -> int | None:
     """Return which sheet of the activity as it is now, from 0, an attempt counts for.
 
-    An attempt of an earlier revision on a sheet that is gone counts for the sheet that has its number now, as if that
-    had replaced it. None where no sheet has that number.
+    An attempt on an earlier version of a worksheet counts for the sheet that is that worksheet now, whatever its
+    number. None where the activity has the worksheet no longer.
     """
     sheets = [item.sheet_key for item in activity.content.items]
     if attempt.sheet_key in sheets:
         return sheets.index(attempt.sheet_key)
-    earlier = attempt.sheet_number <= len(sheets) and attempt.revision < activity.revision
-    return attempt.sheet_number - 1 if earlier else None
+    worksheet, keys = attempt.sheet_key.rpartition("@")[0], [sheet.rpartition("@")[0] for sheet in sheets]
+    return keys.index(worksheet) if worksheet in keys else None
 
 
 def _unique_titles(titles: Iterable[str]) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -16,7 +16,7 @@ import sqlalchemy as sa
 
 from app.secret_key import SecretKey, read_or_make_secret
 
-from .activities import Activities
+from .activities import Activities, Snapshot, keep_snapshots
 from .audit import AuditLog
 from .classwork import Answers, Classwork, MergedBoxes, Stamp, merge_boxes
 from .courses import Courses
@@ -71,6 +71,8 @@ class Run:
     result: dict[str, Any] | None
     problem: str | None
     created_at: datetime
+    activity_id: int | None = None  # None in practice
+    frozen: Mapping[str, Any] | None = None  # the sheet as it was; see app/classes/frozen_run.py
 
     @property
     def finished(self) -> bool:
@@ -203,11 +205,23 @@ class Store(QueryBase):
 
     # Runs of a head
 
-    def add_run(self, sheet_key: str, answers: Answers) -> Run:
-        """Store a run that has not finished; its id is 96 random bits, since knowing it is enough to see the run."""
-        run = Run(secrets.token_urlsafe(12), sheet_key, answers, None, None, utc_now())
-        row = {"id": run.id, "sheet_key": sheet_key, "answers": dict(answers), "created_at": run.created_at}
-        self._execute(sa.insert(runs).values(row))
+    def add_run(
+        self,
+        sheet_key: str,
+        answers: Answers,
+        activity_id: int | None = None,
+        frozen: Mapping[str, Any] | None = None,
+        snapshots: Iterable[Snapshot] = (),
+    ) -> Run:
+        """Store a run that has not finished; its id is 96 random bits, since knowing it is enough to see the run.
+
+        `frozen` is what it keeps of its sheet, with the snapshots that it names.
+        """
+        run = Run(secrets.token_urlsafe(12), sheet_key, answers, None, None, utc_now(), activity_id, frozen)
+        with self._write_transaction() as connection:
+            keep_snapshots(connection, self._insert_into, snapshots)
+            row = {name: value for name, value in vars(run).items() if value is not None}
+            connection.execute(sa.insert(runs).values(row))
         return run
 
     def finish_run(self, run_id: str, result: Mapping[str, Any] | None, problem: str | None = None) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -13,14 +12,13 @@ from fastapi import FastAPI
 from app.classes.offered_worksheets import complete_revisions, offer_of
 from app.classes.student_sheet import freeze, student_sheet
 from app.sheets.library import Library
-from app.sheets.wording import Wording
 from app.store import Activity, Policies, Store
 from tests.helpers.answer_keys import KEY, WIDE
+from tests.helpers.changed_library import Change, with_everything_changed, without_anything
 from tests.helpers.marked_classroom import MarkedClassroom
 from tests.helpers.running_activity import RunningActivity, counted_statements
 from tests.helpers.school import Browser
 
-Change = Callable[[Library], Library]
 STUDENT_PAGES = ("/class/{id}", "/class/{id}/1", "/class/{id}/2", "/class/{id}/ticket", "/mine")
 TEACHER_PAGES = (
     *("/activities/{id}", "/activities/{id}/live?names=yes", "/activities/{id}/present", "/activities/{id}/results"),
@@ -28,29 +26,6 @@ TEACHER_PAGES = (
     *("/activities/{id}/tickets", "/activities/{id}/paper", "/courses/{course}/exports/attempts.csv"),
     *("/courses/{course}/exports/answers.csv", "/courses/{course}/exports/gradebook-canvas.csv"),
 )  # fmt: skip
-
-
-def without_anything(library: Library) -> Library:
-    """No worksheet and no model is left."""
-    return Library({}, {}, library.wording)
-
-
-def with_everything_changed(library: Library) -> Library:
-    """Every worksheet is longer and asks fewer rows, every model is another one, and every sentence says more."""
-    sheets = {
-        key: replace(sheet, title=f"New {sheet.title}", tokens=sheet.tokens + 1, rows=sheet.rows[:2], models=())
-        for key, sheet in library.worksheets.items()
-    }
-    other = library.models["gpt2"]
-    models = {key: replace(other, key=key, name=f"New {model.name}") for key, model in library.models.items()}
-    return Library(sheets, models, Wording(longer(library.wording.sections)))
-
-
-def longer(sentences: Any) -> Any:
-    """A section with a word more in every sentence; lists stay, since they hold keys."""
-    if isinstance(sentences, Mapping):
-        return {key: longer(value) for key, value in sentences.items()}
-    return f"{sentences} New." if isinstance(sentences, str) else sentences
 
 
 class Lesson(MarkedClassroom):

@@ -14,9 +14,12 @@ from fastapi import APIRouter, Depends, Form, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
 from PIL import Image
 
+from app.classes.frozen_library import model_snapshot
+from app.classes.frozen_run import FrozenRun, freeze_run, sheet_of_run
 from app.forward.head_run import HeadNotRun, run_sheet
 from app.grading.grade import grade
 from app.shapes.table import MATRIX_FIELDS, Blank
+from app.sheets.library import Library
 from app.sheets.reading import Typed
 from app.sheets.variant import Row, Variant
 from app.sheets.wording import Wording
@@ -65,7 +68,6 @@ class RunPage:
     result: Annotated[dict[str, Any] | None, Doc("What the forward pass reported, none while it runs.")]
     problem: Annotated[str, Doc("Why there will be no result; empty if there is one or it is waited for.")]
     link: Annotated[str, Doc("The address of the sheet.")]
-    origin: Annotated[str, Doc("The query to put on its addresses: where it was started in a class.")]
     title: Annotated[str, Doc("The heading.")]
     waiting: Annotated[str, Doc("The sentence shown while it runs.")]
     summary: Annotated[str, Doc("Which numbers are real and which random.")] = ""
@@ -103,28 +105,6 @@ def read_run_options(
 RunOptionsDep = Annotated[RunOptions, Depends(read_run_options)]
 
 
-@dataclass(frozen=True)
-class Origin:
-    """Where a run was started: on a sheet of an activity, or in practice where either is 0."""
-
-    activity: int = 0
-    number: int = 0  # of the sheet in the activity, from 1
-
-    @property
-    def query(self) -> str:
-        """The query by which a run's addresses hand its origin on: '?activity=3&number=1'; empty for practice."""
-        return f"?activity={self.activity}&number={self.number}" if self.activity > 0 and self.number > 0 else ""
-
-    def sheet_address(self, variant: Variant) -> str:
-        """The address of the sheet that the run was started on."""
-        if not self.query:
-            return sheet_link(variant)
-        return url_for("show_class_sheet", activity_id=self.activity, number=self.number)
-
-
-OriginDep = Annotated[Origin, Depends(Origin)]
-
-
 @router.post("/runs")
 def start_run(
     request: Request, services: ServicesDep, owner: OwnerDep, asked: PostedSheet, options: RunOptionsDep
@@ -137,8 +117,8 @@ def start_run(
     report = grade(asked.variant, asked.answers)
     store_attempt(services.store, owner, asked, report)
     attempted = report.has_readable_answer or services.store.last_attempt(owner, sheet_key(asked.variant)) is not None
-    run = _start(services, asked.variant, asked.answers, options) if attempted else None
-    response = _respond(request, services.library.wording, asked.variant, run, Origin())
+    run = _start(services, asked.variant, asked.answers, options, freeze_run(asked.variant)) if attempted else None
+    response = _respond(request, asked.variant, run, sheet_link(asked.variant))
     remember_visitor(request, response, owner)
     return response
 
@@ -159,29 +139,30 @@ def start_class_run(
     if activity.accepts():
         classwork.save(asked.sheet.key, asked.draft)
     attempted = last is not None or has_readable_answer(variant, asked.answers)
-    run = _start(services, variant, asked.answers, options) if attempted else None
-    return _respond(request, services.library.wording, variant, run, Origin(activity.id, asked.number))
+    frozen = freeze_run(variant, activity, asked.number)
+    run = _start(services, variant, asked.answers, options, frozen) if attempted else None
+    link = url_for("show_class_sheet", activity_id=activity.id, number=asked.number)
+    return _respond(request, variant, run, link)
 
 
 @router.post("/runs/{run_id}/again")
-def run_again(
-    request: Request, services: ServicesDep, run_id: str, options: RunOptionsDep, origin: OriginDep
-) -> Response:
-    """Start another run of a run's sheet beside the same answers, which are stored as no new attempt.
+def run_again(request: Request, services: ServicesDep, run_id: str, options: RunOptionsDep) -> Response:
+    """Start another run of a run's sheet, as it was then, beside the same answers, which are stored as no new attempt.
 
     The device, number format and head are those of this form. 404 for an unknown run.
     """
-    run = _find_run(services.store, run_id)
-    variant = variant_of_key(services.library, services.store, run.sheet_key)
-    run = _start(services, variant, run.answers, options)
-    return _respond(request, services.library.wording, variant, run, origin)
+    first = _find_run(services.store, run_id)
+    variant = _sheet_of(services.library, services.store, first)
+    frozen = FrozenRun(first.activity_id, first.frozen, model_snapshot(variant.model)) if first.frozen else None
+    run = _start(services, variant, first.answers, options, frozen or freeze_run(variant))
+    return _respond(request, variant, run, _sheet_address(first, variant))
 
 
 @router.get("/runs/{run_id}")
-def show_run(request: Request, library: LibraryDep, store: StoreDep, run_id: str, origin: OriginDep) -> Response:
-    """The run, finished or not; everybody who has its address may look."""
+def show_run(request: Request, library: LibraryDep, store: StoreDep, run_id: str) -> Response:
+    """The run, finished or not, beside its sheet as it was then; everybody who has its address may look."""
     run = _find_run(store, run_id)
-    page = _run_page(library.wording, run, variant_of_key(library, store, run.sheet_key), origin)
+    page = _run_page(run, _sheet_of(library, store, run))
     return render_page_or_fragment(request, "runs/run.html", "runs/_run.html", page)
 
 
@@ -198,11 +179,24 @@ def show_attention_weights(store: StoreDep, run_id: str) -> Response:
     return Response(_weights_png(result["picture"]["cells"]), media_type="image/png", headers=headers)
 
 
-def _run_page(wording: Wording, run: Run, variant: Variant, origin: Origin) -> RunPage:
+def _sheet_of(library: Library, store: Store, run: Run) -> Variant:
+    """The sheet of a run; that of today's library for a run of an earlier version, which kept none of its own."""
+    return sheet_of_run(library, store, run) or variant_of_key(library, store, run.sheet_key)
+
+
+def _sheet_address(run: Run, variant: Variant) -> str:
+    """The address of the sheet that a run was started on, in its activity or in practice."""
+    if run.activity_id is None or run.frozen is None:
+        return sheet_link(variant)
+    return url_for("show_class_sheet", activity_id=run.activity_id, number=run.frozen["sheet"])
+
+
+def _run_page(run: Run, variant: Variant) -> RunPage:
     """The page of a run: waiting, finished with a result or a problem, or abandoned by the process that ran it.
 
     A run without an end after RUN_ABANDONED_AFTER_S counts as abandoned, which is shown as a problem.
     """
+    wording = variant.wording
     abandoned = not run.finished and run.seconds_waiting > RUN_ABANDONED_AFTER_S
     page = RunPage(
         run=run,
@@ -210,8 +204,7 @@ def _run_page(wording: Wording, run: Run, variant: Variant, origin: Origin) -> R
         rows=(),
         result=run.result,
         problem=wording.say("page", "lost") if abandoned else run.problem or "",
-        link=origin.sheet_address(variant),
-        origin=origin.query,
+        link=_sheet_address(run, variant),
         title=wording.say("run-titles", variant.worksheet.topic),
         waiting=wording.say("run", "waiting"),
     )
@@ -301,9 +294,9 @@ def _bytes_text(count: int) -> str:
     return f"{count} bytes"
 
 
-def _start(services: Services, variant: Variant, answers: Answers, options: RunOptions) -> Run:
+def _start(services: Services, variant: Variant, answers: Answers, options: RunOptions, frozen: FrozenRun) -> Run:
     """Store a new run and start it in a thread of its own."""
-    run = services.store.add_run(sheet_key(variant), answers)
+    run = services.store.add_run(sheet_key(variant), answers, frozen.activity_id, frozen.values, (frozen.snapshot,))
     threading.Thread(target=_run_and_store, args=(services, run, variant, options), daemon=True).start()
     return run
 
@@ -321,14 +314,17 @@ def _run_and_store(services: Services, run: Run, variant: Variant, options: RunO
         services.store.finish_run(run.id, result)
 
 
-def _respond(request: Request, wording: Wording, variant: Variant, run: Run | None, origin: Origin) -> Response:
-    """Where to watch a new run: in the page for htmx, else on a page of its own; without a run, why there is none."""
+def _respond(request: Request, variant: Variant, run: Run | None, link: str) -> Response:
+    """Where to watch a new run: in the page for htmx, else on a page of its own; without a run, why there is none.
+
+    `link` is the address of the sheet.
+    """
     if run is None:
-        page = NoRunPage(wording.say("page", "fill-first"), origin.sheet_address(variant))
+        page = NoRunPage(variant.wording.say("page", "fill-first"), link)
         return render_page_or_fragment(request, "runs/no_run.html", "runs/_no_run.html", page)
     if is_htmx(request):
-        return render("runs/_run.html", _run_page(wording, run, variant, origin))
-    return RedirectResponse(url_for("show_run", run_id=run.id) + origin.query, 303)
+        return render("runs/_run.html", _run_page(run, variant))
+    return RedirectResponse(url_for("show_run", run_id=run.id), 303)
 
 
 def _find_run(store: Store, run_id: str) -> Run:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -11,9 +12,11 @@ from starlette.testclient import TestClient
 from app.store import Plan, Policies, Student
 from app.store.tables import practice_attempts, practice_drafts
 from app.web.shared.cookies import VISITOR_COOKIE
+from tests.helpers.changed_library import Change, with_everything_changed, without_anything
 from tests.helpers.class_sheet import HALF, press
 from tests.helpers.fake_runner import FakeRunner
 from tests.helpers.html_page import Page
+from tests.helpers.marked_classroom import table_rows
 from tests.helpers.runs import run_and_wait
 from tests.helpers.school import School
 
@@ -76,3 +79,27 @@ def test_where_a_head_may_be_run_before_an_attempt_something_must_be_written(
     waiting = school.activity(course, sheets=("llama-7b",), plan=later)
     assert browser.post(f"/class/{waiting.id}/1/run", data=HALF).status_code == 409
     assert len(runner.calls) == 1
+
+
+@pytest.mark.parametrize("change", [without_anything, with_everything_changed])
+def test_a_run_stays_what_it_was_and_can_be_run_again_whatever_became_of_the_library(
+    kim: tuple[School, TestClient, Student], runner: FakeRunner, change: Change
+) -> None:
+    """A run from class and one from practice: the page, and the head that runs again."""
+    school, browser, student = kim
+    course = school.store.courses.find(student.course_id)
+    assert course
+    activity = school.activity(course, Policies(run="before"), ("llama-7b",))
+    starts = (f"/class/{activity.id}/1/run", "/runs")
+    before = [run_and_wait(browser, HALF, path) for path in starts]
+    runs = [Page(text).find("form")[0][0]["action"].removesuffix("/again") for text in before]
+    services = school.services
+    browser.app.state.services = replace(services, library=change(services.library))  # type: ignore[attr-defined]
+    after = [browser.get(run).text for run in runs]
+    assert after[0] == before[0]
+    assert len(table_rows(Page(after[1]))) == len(
+        table_rows(Page(before[1]))
+    )  # in practice, sentences are those of now
+    again = [run_and_wait(browser, {}, f"{run}/again") for run in runs]
+    assert f'href="/class/{activity.id}/1"' in again[0]
+    assert [call[:2] for call in runner.calls[2:]] == [call[:2] for call in runner.calls[:2]]

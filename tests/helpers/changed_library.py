@@ -1,0 +1,35 @@
+"""Libraries as they may be after a restart: everything is gone, or everything is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from app.sheets.library import Library
+from app.sheets.wording import Wording
+
+Change = Callable[[Library], Library]
+
+
+def without_anything(library: Library) -> Library:
+    """No worksheet and no model is left."""
+    return Library({}, {}, library.wording)
+
+
+def with_everything_changed(library: Library) -> Library:
+    """Every worksheet is longer and asks fewer rows, every model is another one, and every sentence says more."""
+    sheets = {
+        key: replace(sheet, title=f"New {sheet.title}", tokens=sheet.tokens + 1, rows=sheet.rows[:2], models=())
+        for key, sheet in library.worksheets.items()
+    }
+    other = library.models["gpt2"]
+    models = {key: replace(other, key=key, name=f"New {model.name}") for key, model in library.models.items()}
+    return Library(sheets, models, Wording(longer(library.wording.sections)))
+
+
+def longer(sentences: Any) -> Any:
+    """A section with a word more in every sentence; lists stay, since they hold keys."""
+    if isinstance(sentences, Mapping):
+        return {key: longer(value) for key, value in sentences.items()}
+    return f"{sentences} New." if isinstance(sentences, str) else sentences
