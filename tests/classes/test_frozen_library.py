@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from fastapi import FastAPI
 
+from app.classes.frozen_run import freeze_run
 from app.classes.offered_worksheets import complete_revisions, offer_of
-from app.classes.student_sheet import freeze, student_sheet
+from app.classes.student_sheet import blank_counts, freeze, student_sheet
+from app.exchange.gradebook import gradebook_column
 from app.sheets.library import Library
 from app.store import Activity, Policies, Store
+from app.store.tables import snapshots
+from app.store.upkeep.housekeeping import delete_expired
 from tests.helpers.answer_keys import KEY, WIDE
 from tests.helpers.changed_library import Change, with_everything_changed, without_anything
 from tests.helpers.marked_classroom import MarkedClassroom
@@ -137,3 +143,43 @@ def test_only_the_first_look_asks_the_database_for_snapshots(library: Library, s
             student_sheet(of_now, store, activity, kim, 1)
         counts.append(len(statements))
     assert counts == [2, 1, 2, 1]
+
+
+def test_an_attempt_counts_for_its_worksheet_wherever_that_stands_now(library: Library, store: Store) -> None:
+    """Not for the sheet that has its number now: the worksheet of that attempt may be gone from the activity."""
+    running = RunningActivity(library, store, ("llama-7b", "qwen2.5-0.5b"))
+    kim = running.student()
+    running.attempt(kim, KEY, 1)
+    running.attempt(kim, {}, 2)
+
+    def score() -> float:
+        activity = running.activity
+        points, attempts = blank_counts(library, store, activity.content), store.grades.scores(running.course)
+        return gradebook_column(activity, points, attempts).scores.get(kim.id, 0)
+
+    assert score() == 14
+    for keys, expected in ((("qwen2.5-0.5b", "llama-7b"), 14), (("qwen2.5-0.5b",), 0)):
+        store.activities.revise(running.activity, freeze(library, keys, None))
+        assert score() == expected
+    longer_sheet = replace(library.worksheets["llama-7b"], tokens=50)
+    corrected = replace(library, worksheets={"llama-7b": longer_sheet})
+    store.activities.revise(running.activity, freeze(corrected, ("llama-7b",), None))
+    assert score() == 14  # a corrected version of the worksheet takes its attempts over
+
+
+def test_snapshots_that_nothing_names_are_deleted_after_some_days(library: Library, store: Store) -> None:
+    """Those of a deleted course, but never those of an activity, nor those that a run of this week needs."""
+    kept, deleted = RunningActivity(library, store), RunningActivity(library, store, ("matrices-gpt2",))
+    of_deleted = set(deleted.activity.content.models.values())
+    run = freeze_run(library.variant("layer-mistral-7b"))
+    store.add_run("s", {}, None, run.values, (run.snapshot,))
+    store.courses.delete(deleted.course)
+    assert delete_expired(store.engine) == 0
+    with store.engine.begin() as connection:
+        longer_ago = datetime.now(UTC) - timedelta(days=30)
+        connection.execute(sa.update(snapshots).where(snapshots.c.hash != run.snapshot.hash).values(kept_at=longer_ago))
+    gone = of_deleted - set(kept.activity.content.models.values())
+    assert delete_expired(store.engine) == len(gone) > 0
+    assert store.activities.snapshots([*kept.activity.content.models.values(), run.snapshot.hash, *gone]).keys() == {
+        *kept.activity.content.models.values(), run.snapshot.hash
+    }  # fmt: skip

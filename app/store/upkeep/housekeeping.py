@@ -8,7 +8,17 @@ import sqlalchemy as sa
 
 from app.store.people import MAX_SESSION_AGE
 from app.store.queries import utc_now
-from app.store.tables import account_links, enrolments, practice_attempts, practice_drafts, revisions, runs, sessions, snapshots, visitors
+from app.store.tables import (
+    account_links,
+    enrolments,
+    practice_attempts,
+    practice_drafts,
+    revisions,
+    runs,
+    sessions,
+    snapshots,
+    visitors,
+)
 
 RUN_RETENTION, LINK_RETENTION, PRACTICE_RETENTION = timedelta(days=7), timedelta(days=30), timedelta(days=365)
 SNAPSHOT_RETENTION = RUN_RETENTION + timedelta(days=1)  # runs name some too
