@@ -81,8 +81,10 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
-        """Do nothing when the app starts; when it ends, close outbox (if there is mail), children, checks and store."""
+        """Take in drafts of activities that end; at the app's end, close all that has threads or processes."""
+        services.closing.start()
         yield
+        services.closing.close()
         if services.mail:
             services.mail.outbox.close()
         services.runner.close()

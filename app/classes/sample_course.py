@@ -42,6 +42,7 @@ def add_sample_course(library: Library, tickets: Mapping[str, Ticket], store: St
     closed_plan = Plan(words["yesterday"], yesterday.date(), closes_at=yesterday + timedelta(hours=1))
     closed = store.activities.add(course, closed_plan, freeze(library, SHEETS_YESTERDAY, ticket))
     store.activities.set_state(closed, "open")
+    store.activities.note_drafts_taken(closed)  # there are none but those that were handed in
     open_plan = Plan(words["today"], today.date(), Policies(ticket_anonymous=False))
     going_on = store.activities.add(course, open_plan, freeze(library, SHEETS_TODAY, ticket))
     store.activities.set_state(going_on, "open")

@@ -26,6 +26,8 @@ from .classwork import (
     SheetProgress,
     Stamp,
     StoredClassDraft,
+    TakenIn,
+    UnfinishedWork,
     VariantSizes,
 )
 from .courses import Course, Courses, StaffMember, TaughtCourse
@@ -89,9 +91,11 @@ __all__ = [
     "StoredMarks",
     "StoredModel",
     "Student",
+    "TakenIn",
     "TaughtCourse",
     "Teacher",
     "TicketAnswer",
+    "UnfinishedWork",
     "VariantSizes",
     "Visitor",
 ]  # fmt: skip

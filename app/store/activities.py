@@ -33,6 +33,7 @@ HASH_LENGTH = 64  # of a snapshot
 MAX_ATTEMPTS_ALLOWED = 99
 MAX_MINUTES = 7 * 24 * 60  # of extra time, and of the late window
 GRACE = timedelta(seconds=30)  # what was on its way when the activity closed still counts
+SETTLING_TIME = timedelta(seconds=5)  # after the grace, for what was accepted in its last moment to be committed
 # The fields of a worksheet that its right answers depend on; `title`, `models` and `follow_share` are none of them.
 _QUESTION_FIELDS = ("model", "topic", "tokens", "rows", "notation", "kv_head_per_query_head", "decoder_tokens",
                     "answers", "tokens_are")  # fmt: skip
@@ -52,7 +53,8 @@ class Policies:
     marks of an attempt may be seen, since a run shows the answers. `exam`:
     exam conditions, under which nothing on the sheet helps a student before the activity is closed. `late_minutes`: how
     long after the closing time work is still accepted, marked as late. `names_listed`: whoever has the join code can
-    read the names on the roster that nobody has claimed.
+    read the names on the roster that nobody has claimed. `take_in_drafts`: whether what is typed on a sheet when the
+    activity has ended becomes an attempt, handed in or not.
     """
 
     variants: Variants = "same"
@@ -65,6 +67,7 @@ class Policies:
     names_listed: bool = False
     exam: bool = False
     late_minutes: Annotated[int, Field(ge=0, le=MAX_MINUTES)] = 0
+    take_in_drafts: bool = True
 
     @classmethod
     def checked(cls, **values: Any) -> Policies:
@@ -204,7 +207,8 @@ class Activity:
     """An activity with its newest revision: `revision` is the number of it, `content` what it holds.
 
     `extra_minutes` are those of the student it was read for, 0 where it was read for nobody; `longest_extra` is the
-    most that anybody has. `answers_shown_at` is set once it was opened again after students could see the answers.
+    most that anybody has. `answers_shown_at` is set once it was opened again after students could see the answers,
+    `drafts_taken_at` once it has ended and the drafts have been taken in.
     """
 
     id: int
@@ -215,6 +219,7 @@ class Activity:
     revision: int
     content: Content
     answers_shown_at: datetime | None = None
+    drafts_taken_at: datetime | None = None
     longest_extra: int = 0  # minutes
     extra_minutes: int = 0
 
@@ -242,14 +247,17 @@ class Activity:
         """The phase at a time, by default now; a "draft" is one whatever its times.
 
         "waiting" until `opens_at`, "open" until the student's closing time, "closing" until nobody can hand anything in
-        any more, and "closed" from then on. Answers, and marks that wait for the end, are shown in "closed" only.
+        any more and drafts have been taken in, and "closed" from then on. Answers, and marks that wait for the end, are
+        shown in "closed" only.
         """
         at, opens_at = at or utc_now(), self.plan.opens_at
         if self.state == "draft":
             return "draft"
         if self.closes_at is None or at < self.closes_at:
             return "waiting" if opens_at and at < opens_at else "open"
-        return "closing" if self.ends_at and at < self.ends_at else "closed"
+        ended = self.ends_at is None or at >= self.ends_at
+        settled = self.drafts_taken_at is not None or not self.policies.take_in_drafts
+        return "closed" if ended and settled else "closing"
 
     def is_writable(self, at: datetime | None = None) -> bool:
         """Whether a page shown at that time, by default now, can be typed in: until the end of the late window."""
@@ -265,8 +273,15 @@ class Activity:
         It does in the late window, except for what was on its way at the closing time, and always in an activity that
         was opened again after its answers had been shown.
         """
-        after_closing = self.closes_at is not None and (at or utc_now()) >= self.closes_at + GRACE
-        return after_closing or self.answers_shown_at is not None
+        at = at or utc_now()
+        after_closing = self.closes_at is not None and at >= self.closes_at + GRACE
+        return after_closing or (self.answers_shown_at is not None and at >= self.answers_shown_at)
+
+    def drafts_due(self, at: datetime | None = None) -> bool:
+        """Whether drafts are to be taken in at that time, by default now: it has ended, and they have not been yet."""
+        if self.state == "draft" or self.ends_at is None or self.drafts_taken_at is not None:
+            return False
+        return (at or utc_now()) >= self.ends_at + SETTLING_TIME
 
     def _is_open_for(self, longer: timedelta, at: datetime) -> bool:
         """Whether the activity is open at that time, or was until the late window ended less than `longer` ago."""
@@ -287,6 +302,7 @@ _COLUMNS = [
             "opens_at",
             "closes_at",
             "answers_shown_at",
+            "drafts_taken_at",
         )
     ),
     sa.func.coalesce(
@@ -425,12 +441,32 @@ class Activities(QueryBase):
                 self._execute(sa.insert(extra_time).values(row))
             self._change_clock(activity, changed, {})
 
+    def ended(self) -> tuple[Activity, ...]:
+        """The activities whose drafts are to be taken in now."""
+        at, untaken = utc_now(), (activities.c.state == "open", activities.c.drafts_taken_at.is_(None))
+        return tuple(a for a in self._select(*untaken, activities.c.closes_at <= at - GRACE) if a.drafts_due(at))
+
+    def locked(self, activity: Activity) -> Activity | None:
+        """The activity as it is now, None if it is gone; nobody changes it until this thread's `transaction()` ends."""
+        query = _SELECT.where(activities.c.id == activity.id).with_for_update(of=activities)
+        row = self._fetch_one(query)
+        return _activity(row) if row else None
+
+    def note_drafts_taken(self, activity: Activity) -> None:
+        """Store that the drafts of an activity which has ended have been taken in."""
+        self._execute(sa.update(activities).where(activities.c.id == activity.id).values(drafts_taken_at=utc_now()))
+
     def _change_clock(self, before: Activity, after: Activity, values: Mapping[str, Any]) -> None:
-        """Store these values of an activity, and that its answers have been shown if it is closed no longer."""
-        reopened = before.phase() == "closed" and after.phase() != "closed"
-        shown = {"answers_shown_at": before.answers_shown_at or utc_now()} if reopened else {}
-        if values or shown:
-            self._execute(sa.update(activities).where(activities.c.id == before.id).values(**values, **shown))
+        """Store these values of an activity, and what another end of it means.
+
+        Drafts are to be taken in at the new end, and if it was closed and is no longer, its answers have been shown.
+        """
+        moved = (before.ends_at, before.policies.take_in_drafts) != (after.ends_at, after.policies.take_in_drafts)
+        after = replace(after, drafts_taken_at=None) if moved else after
+        reopened = before.phase() == "closed" and not after.drafts_due() and after.phase() != "closed"
+        shown_at = before.answers_shown_at or utc_now() if reopened else before.answers_shown_at
+        times = {"drafts_taken_at": after.drafts_taken_at, "answers_shown_at": shown_at}
+        self._execute(sa.update(activities).where(activities.c.id == before.id).values(**values, **times))
 
     def revise(self, activity: Activity, content: Content) -> int:
         """Store another content; return the number of the revision that holds it now.
@@ -502,7 +538,7 @@ def _activity(row: Any) -> Activity:
     """The activity of a row that has the columns _COLUMNS."""
     plan = Plan(row.title, row.day, _policies(row.policies), row.opens_at, row.closes_at)
     return Activity(row.id, row.course_id, row.join_code, row.state, plan, row.revision, _content(row.content),
-                    row.answers_shown_at, row.longest_extra)  # fmt: skip
+                    row.answers_shown_at, row.drafts_taken_at, row.longest_extra)  # fmt: skip
 
 
 @lru_cache(maxsize=256)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.sql.dml import ReturningInsert
 
-from .queries import QueryBase, columns, from_row, utc_now
+from .queries import QueryBase, columns, from_row, hash_secret, utc_now
 from .tables import attendance, class_attempts, class_drafts, students
 
 MAX_PAGES = 30  # whose numbers a draft remembers: those that saved last
@@ -85,6 +85,32 @@ class StoredClassDraft:
 
 
 @dataclass(frozen=True)
+class UnfinishedWork:
+    """A draft beside the attempts on the same sheet: how many there are, and of the last one its id and answers.
+
+    The id is 0, and `last_answers` and `last_at` are None, before the first attempt.
+    """
+
+    draft: StoredClassDraft
+    attempts: int
+    last_id: int
+    last_answers: Answers | None
+    last_at: datetime | None
+
+    @property
+    def sheet(self) -> tuple[int, str]:
+        """The student's id and the sheet key."""
+        return self.draft.student_id, self.draft.sheet_key
+
+    @property
+    def has_news(self) -> bool:
+        """Whether the draft was saved after the last attempt and holds other answers; empty boxes count for nothing."""
+        if self.last_answers is None or self.last_at is None:
+            return True
+        return self.draft.saved_at > self.last_at and _typed(self.draft.answers) != _typed(self.last_answers)
+
+
+@dataclass(frozen=True)
 class Graded:
     """The marks of an attempt: the kind of mark by blank, misconceptions with the diagnosis first, and the score."""
 
@@ -92,6 +118,22 @@ class Graded:
     misconceptions: tuple[str, ...]
     score: float
     out_of: int
+
+
+@dataclass(frozen=True)
+class TakenIn:
+    """A draft that is taken in when its activity has ended, with its marks, and whether it was typed late."""
+
+    key: ClassSheetKey
+    work: UnfinishedWork
+    graded: Graded
+    late: bool
+
+    @property
+    def client_id(self) -> str:
+        """An id that is the same for the same sheet and last attempt, and no other: 'taken-in 17 4f9a…'."""
+        sheet = f"{self.key.activity_id} {self.key.sheet_key}"
+        return f"taken-in {self.work.last_id} {hash_secret(sheet)[:24]}"
 
 
 @dataclass(frozen=True)
@@ -145,6 +187,11 @@ class NoAttemptsLeftError(Exception):
     """The student has made as many attempts on this sheet as the activity allows."""
 
 
+def _typed(answers: Answers) -> dict[str, str]:
+    """The texts that are not blank, without space around them."""
+    return {blank: text.strip() for blank, text in answers.items() if text.strip()}
+
+
 def _of_student(table: sa.Table) -> tuple[sa.ColumnElement[bool], ...]:
     """The conditions for the rows of one student in one activity, bind parameters `activity_id` and `student_id`."""
     return table.c.activity_id == sa.bindparam("activity_id"), table.c.student_id == sa.bindparam("student_id")
@@ -168,6 +215,29 @@ _PROGRESS = sa.select(
     sa.func.sum(_DRAFTS_AND_ATTEMPTS.c.attempts),
     sa.func.max(_DRAFTS_AND_ATTEMPTS.c.handed_in),
 ).group_by(_DRAFTS_AND_ATTEMPTS.c.sheet_key)
+
+
+_ON_SHEET = (
+    class_attempts.c.student_id == class_drafts.c.student_id,
+    class_attempts.c.activity_id == class_drafts.c.activity_id,
+    class_attempts.c.sheet_key == class_drafts.c.sheet_key,
+)
+_LAST_ID = sa.select(sa.func.max(class_attempts.c.id)).where(*_ON_SHEET).scalar_subquery()
+_LAST = class_attempts.alias()
+_DRAFTS_BESIDE_ATTEMPTS = (
+    sa.select(
+        *columns(class_drafts, StoredClassDraft),
+        sa.select(sa.func.count()).select_from(class_attempts).where(*_ON_SHEET).scalar_subquery().label("attempts"),
+        sa.func.coalesce(_LAST.c.id, 0).label("last_id"),
+        _LAST.c.answers.label("last_answers"),
+        _LAST.c.created_at.label("last_at"),
+    )
+    .select_from(class_drafts.outerjoin(_LAST, _LAST.c.id == _LAST_ID))
+    .where(
+        class_drafts.c.activity_id == sa.bindparam("activity_id"),
+        class_drafts.c.student_id.in_(sa.bindparam("student_ids", expanding=True)),
+    )
+)
 
 
 # Long because it is one short method for each query; they share no state that could be split.
@@ -323,6 +393,37 @@ class Classwork(QueryBase):
         """Every attempt of a student in all activities of the course, oldest first."""
         return self._select_attempts(class_attempts.c.student_id == student_id)
 
+    # Drafts that are taken in when an activity has ended
+
+    def students_with_drafts(self, activity_id: int) -> tuple[int, ...]:
+        """The ids of the students who have a draft in an activity, in ascending order."""
+        query = sa.select(class_drafts.c.student_id).where(class_drafts.c.activity_id == activity_id).distinct()
+        return tuple(row.student_id for row in self._fetch_all(query.order_by(class_drafts.c.student_id)))
+
+    def unfinished_work(self, activity_id: int, student_ids: Sequence[int]) -> dict[tuple[int, str], UnfinishedWork]:
+        """Every draft of these students in an activity with what they did on its sheet, by student and sheet key."""
+        rows = self._fetch_all(_DRAFTS_BESIDE_ATTEMPTS, activity_id=activity_id, student_ids=list(student_ids))
+        return {(row.student_id, row.sheet_key): _unfinished_work(row) for row in rows}
+
+    def take_in(self, taken: Sequence[TakenIn]) -> None:
+        """Store drafts with their marks as submissions that were taken in at closing.
+
+        The client id is made from the student's last attempt, so that whoever does the same again adds nothing.
+        """
+        at = utc_now()
+        rows = [
+            {**asdict(each.key), **asdict(each.graded), "client_id": each.client_id,
+             "variant": asdict(each.work.draft.variant), "answers": dict(each.work.draft.answers), "handed_in": True,
+             "created_at": at, "marked_by": each.key.sheet_key, "taken_in": True, "late": each.late}
+            for each in taken
+        ]  # fmt: skip
+        if rows:
+            unique = [class_attempts.c.student_id, class_attempts.c.client_id]
+            with self._write_transaction() as connection:
+                connection.execute(
+                    self._insert_into(class_attempts).on_conflict_do_nothing(index_elements=unique), rows
+                )
+
     def _select_attempts(self, *conditions: sa.ColumnElement[bool]) -> tuple[ClassAttempt, ...]:
         """The attempts that meet every condition, oldest first."""
         query = sa.select(*columns(class_attempts, ClassAttempt)).where(*conditions).order_by(class_attempts.c.id)
@@ -375,6 +476,12 @@ def _merged(stored: ClassDraft | None, draft: ClassDraft) -> ClassDraft | None:
         return None
     version, variant = (stored.version + 1, stored.variant) if stored else (1, draft.variant)
     return ClassDraft(boxes.answers, version, variant, pages=boxes.pages)
+
+
+def _unfinished_work(row: Any) -> UnfinishedWork:
+    """The draft and the last attempt of a row of _DRAFTS_BESIDE_ATTEMPTS."""
+    draft = StoredClassDraft(row.student_id, row.sheet_key, VariantSizes(**row.variant), row.answers, row.saved_at)
+    return UnfinishedWork(draft, row.attempts, row.last_id, row.last_answers, row.last_at)
 
 
 def _draft_row(key: ClassSheetKey, draft: ClassDraft) -> dict[str, Any]:

@@ -11,11 +11,12 @@ from app.store.queries import utc_now
 
 
 class Clock:
-    """The time by which activities open and close: it stands still, and only the test moves it."""
+    """The time by which activities open and close, and work is saved: it stands still, and only the test moves it."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = utc_now()
-        monkeypatch.setattr("app.store.activities.utc_now", lambda: self.now)
+        for module in ("activities", "classwork"):
+            monkeypatch.setattr(f"app.store.{module}.utc_now", lambda: self.now)
 
     def pass_seconds(self, seconds: float) -> None:
         """Let so many seconds go by."""

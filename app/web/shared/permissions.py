@@ -130,6 +130,8 @@ def staff_activity(services: ServicesDep, teacher: SignedIn, activity_id: int) -
     if activity is None:
         raise HTTPException(404)
     role, course = _require_staff(services, activity.course_id, teacher)
+    if services.closing.settle(activity):
+        activity = services.store.activities.find(activity_id) or activity
     return ActivityAccess(course, teacher, role, activity)
 
 
@@ -186,6 +188,8 @@ def require_student(request: Request, services: ServicesDep, activity_id: int) -
     enrolled = services.store.activities.of_visitor(token, activity_id) if token and valid else None
     if enrolled is None or enrolled[0].state == "draft":
         raise HTTPException(404, services.library.wording.say("class", "no-enrolment"))
+    if token and services.closing.settle(enrolled[0]):
+        enrolled = services.store.activities.of_visitor(token, activity_id) or enrolled
     activity, course, student = enrolled
     return StudentAccess(activity, course, student)
 

@@ -14,6 +14,7 @@ from typing import Annotated, cast
 
 from fastapi import Depends, Request
 
+from app.classes.closing import Closing
 from app.classes.live_snapshot import LiveSnapshots
 from app.classes.regrade import Regrading
 from app.exchange.mail import Mail
@@ -44,6 +45,11 @@ class Services:
     mail: Mail | None = None
     live_snapshots: LiveSnapshots = field(default_factory=LiveSnapshots)
     regrading: Regrading = field(default_factory=Regrading)
+
+    @cached_property
+    def closing(self) -> Closing:
+        """What takes in the drafts of activities that have ended."""
+        return Closing(self.library, self.store)
 
     @cached_property
     def health(self) -> HealthCheck:

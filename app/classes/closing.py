@@ -1,0 +1,144 @@
+"""What happens when an activity has ended: everything that is typed on a sheet is taken in as an attempt.
+
+A draft is taken in if a box of it can be read, the student has an attempt left, and it says something else than their
+last attempt. It is graded as if it had been handed in. Every draft is taken in once, whichever process dies or does the
+same at the same time: one is known by the attempt that it follows, and the activity is marked as done at the end.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from app.classes.frozen_library import frozen_worksheet, library_of
+from app.classes.student_sheet import stored_marks, variant_of
+from app.grading.grade import grade
+from app.sheets.library import Library
+from app.store import Activity, ClassSheetKey, Content, Store, TakenIn, UnfinishedWork
+from app.store.queries import batches
+
+STUDENTS_AT_A_TIME = 50  # whose drafts are graded and then stored in one transaction
+INTERVAL_S = 2.0  # between two looks for activities that have ended
+
+log = logging.getLogger("attention_shapes")
+
+
+class Closing:
+    """Takes in the drafts of activities that have ended, in a thread of its own and for whoever asks before that."""
+
+    def __init__(self, library: Library, store: Store) -> None:
+        self._library, self._store = library, store
+        self._turn = threading.Lock()  # grading a class takes seconds: one thread of a process is enough
+        self._stopped = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Look for activities that have ended every INTERVAL_S seconds, until `close`."""
+        self._thread = threading.Thread(target=self._run, name="closing", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """End the thread, after the batch that it is storing."""
+        self._stopped.set()
+        if self._thread:
+            self._thread.join()
+
+    def settle(self, activity: Activity) -> bool:
+        """Take in the drafts of an activity if that is due, and mark it as done; whether it is to be read again.
+
+        Nothing happens while another thread of this process is at it, for which nobody waits, and where the database
+        takes nothing in: then it is done later.
+        """
+        if not activity.drafts_due() or not self._turn.acquire(blocking=False):
+            return False
+        try:
+            self._take_in_all(activity)
+        except SQLAlchemyError as error:
+            log.warning("drafts are taken in later: %s", type(error).__name__)
+        finally:
+            self._turn.release()
+        return True
+
+    def settle_all(self) -> None:
+        """Take in the drafts of every activity that has ended."""
+        for activity in self._store.activities.ended():
+            self.settle(activity)
+
+    def _run(self) -> None:
+        """Settle what has ended again and again; a database that does not answer is asked again later."""
+        while not self._stopped.wait(INTERVAL_S):
+            with suppress(SQLAlchemyError):
+                self.settle_all()
+
+    def _take_in_all(self, activity: Activity) -> None:
+        """Take in the drafts of an activity, mark that as done, and mix its anonymous tickets.
+
+        Nothing more happens once it is opened again meanwhile.
+        """
+        store = self._store
+        ids = store.classwork.students_with_drafts(activity.id) if activity.policies.take_in_drafts else ()
+        for students in batches(ids, STUDENTS_AT_A_TIME):
+            while not self._take_in(activity, students):
+                if self._stopped.is_set() or not self._is_due(activity):
+                    return
+        with store.transaction():
+            if self._is_due(activity):
+                store.activities.note_drafts_taken(activity)
+        if closed := store.activities.find(activity.id):
+            store.exit_tickets.mix_closed(closed)
+
+    def _is_due(self, activity: Activity) -> bool:
+        """Whether the drafts of an activity, which may be gone, are still to be taken in.
+
+        Inside `transaction()` the activity is locked, so that this stays so until the end of it.
+        """
+        current = self._store.activities.locked(activity)
+        return current is not None and current.drafts_due()
+
+    def _take_in(self, activity: Activity, students: Sequence[int]) -> bool:
+        """Take in the drafts of these students; False where some changed while they were graded, or it is not due."""
+        store = self._store
+        seen = store.classwork.unfinished_work(activity.id, students)
+        taken = list(_graded(self._library, store, activity, seen.values()))
+        with store.transaction():
+            if not self._is_due(activity):
+                return False
+            now = store.classwork.unfinished_work(activity.id, students)
+            store.classwork.take_in([each for each in taken if now.get(each.work.sheet) == each.work])
+        return now == seen
+
+
+def _graded(library: Library, store: Store, activity: Activity, drafts: Iterable[UnfinishedWork]) -> Iterator[TakenIn]:
+    """Those of the drafts that are taken in, with their marks. One that cannot be graded is left out, and logged."""
+    allowed, extra = activity.policies.max_attempts, store.activities.extra_times(activity.id)
+    sheets = _sheets_by_key(store.activities.revisions(activity))
+    for work in drafts:
+        draft = work.draft
+        if not work.has_news or (allowed and work.attempts >= allowed) or draft.sheet_key not in sheets:
+            continue
+        revision, number, content = sheets[draft.sheet_key]
+        try:
+            worksheet = frozen_worksheet(content.items[number - 1], activity.policies)
+            variant = variant_of(library_of(library, store, content), store, worksheet, draft.variant)
+            report = grade(variant, draft.answers)
+        except Exception:  # one sheet that cannot be graded must not keep a class from its marks
+            log.exception("a draft of activity %s could not be graded", activity.id)
+            continue
+        if report.has_readable_answer:
+            key = ClassSheetKey(draft.student_id, activity.id, revision, number, draft.sheet_key)
+            of_student = replace(activity, extra_minutes=extra.get(draft.student_id, 0))
+            yield TakenIn(key, work, stored_marks(report), of_student.is_late(draft.saved_at))
+
+
+def _sheets_by_key(revisions: Mapping[int, Content]) -> dict[str, tuple[int, int, Content]]:
+    """Where each sheet is, by its key: the newest revision that has it, its number in there from 1, and the content."""
+    return {
+        item.sheet_key: (revision, number, content)
+        for revision, content in revisions.items()
+        for number, item in enumerate(content.items, start=1)
+    }

@@ -1,0 +1,204 @@
+"""Drafts are taken in when an activity has ended: once each, with their marks, and only what says something new."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+import pytest
+
+from app.classes import closing
+from app.classes.closing import Closing
+from app.classes.student_sheet import freeze, stored_marks, student_sheet
+from app.grading.grade import grade
+from app.sheets.library import Library
+from app.store import Activity, ClassAttempt, ClassDraft, Course, Plan, Policies, Store, Student
+from simulation.lesson import add_teacher
+from tests.helpers.answer_keys import KEY
+from tests.helpers.class_sheet import HALF
+from tests.helpers.clock import Clock, end_activity
+
+
+@dataclass
+class Lesson:
+    """An open activity with two sheets, and students who type in it."""
+
+    library: Library
+    store: Store
+    course: Course
+    activity: Activity
+
+    def student(self, name: str) -> Student:
+        """Enrol a student."""
+        return self.store.roster.enrol_new_student(self.course, name, self.store.add_visitor().id)[0]
+
+    def type(self, student: Student, answers: Mapping[str, str], number: int = 1, version: int = 1) -> None:
+        """Save a draft of the sheet of that number."""
+        sheet = student_sheet(self.library, self.store, self.activity, student, number)
+        self.store.classwork.save(sheet.key, ClassDraft(answers, version, sheet.sizes))
+
+    def hand_in(self, student: Student, answers: Mapping[str, str], *, on_paper: bool = False) -> None:
+        """Hand the first sheet in, on paper without its draft."""
+        sheet = student_sheet(self.library, self.store, self.activity, student, 1)
+        draft = ClassDraft(answers, 2, sheet.sizes)
+        graded = stored_marks(grade(sheet.variant, answers))
+        self.store.classwork.record(
+            sheet.key, f"{student.id} {len(self.attempts())}", draft, graded, handed_in=True, keep_draft=not on_paper
+        )
+
+    def attempts(self) -> list[ClassAttempt]:
+        """Every attempt, the oldest first."""
+        return list(self.store.classwork.attempts_of_activity(self.activity.id))
+
+    def end(self) -> Activity:
+        """Close the activity long ago."""
+        return end_activity(self.store, self.activity.id)
+
+    def settle(self) -> None:
+        """Take in what is due, as a process does that has just started."""
+        Closing(self.library, self.store).settle_all()
+
+
+def lesson_of(library: Library, store: Store, policies: Policies) -> Lesson:
+    course = store.courses.add("Course", "UTC", add_teacher(store, "ada@example.org", "Ada"))
+    content = freeze(library, ("llama-7b", "qwen2.5-0.5b"), None)
+    activity = store.activities.add(course, Plan("Week 3", None, policies), content)
+    store.activities.set_state(activity, "open")
+    return Lesson(library, store, course, activity)
+
+
+@pytest.fixture
+def lesson(library: Library, store: Store) -> Lesson:
+    """Marks are shown at the end, and two attempts are allowed."""
+    return lesson_of(library, store, Policies(feedback="after_close", max_attempts=2))
+
+
+def test_what_is_typed_at_the_end_becomes_an_attempt_once(lesson: Lesson, clock: Clock) -> None:
+    """All right, never handed in: 14 of 14. Not taken in: what is as handed in, unreadable or empty, typed before the
+    answers on paper, or beyond the last attempt.
+    """
+    kim, lee, max_, ada, bo, eve = map(lesson.student, ("Kim", "Lee", "Max", "Ada", "Bo", "Eve"))
+    lesson.type(kim, KEY)
+    lesson.type(kim, {"queries.rows": "100"}, number=2)
+    lesson.hand_in(lee, HALF)
+    lesson.type(lee, {**HALF, "output.rows": " ", "queries.columns": f"{HALF['queries.columns']} "}, version=3)
+    lesson.type(max_, {"queries.rows": "what?", "keys.rows": ""})
+    lesson.type(ada, HALF)
+    lesson.hand_in(ada, KEY, on_paper=True)
+    for answers in ({"queries.rows": "1"}, {"queries.rows": "2"}):
+        lesson.hand_in(bo, answers)
+    lesson.type(bo, KEY, version=9)
+    lesson.hand_in(eve, HALF)
+    clock.pass_seconds(1)
+    lesson.type(eve, KEY, version=9)
+    before = len(lesson.attempts())
+    lesson.settle()
+    assert len(lesson.attempts()) == before
+    lesson.store.activities.close(lesson.activity)
+    clock.pass_minutes(1)
+    lesson.settle()
+    lesson.settle()
+    taken = lesson.attempts()[before:]
+    assert {(a.student_id, a.sheet_number, a.score) for a in taken} == {
+        (kim.id, 1, 14),
+        (kim.id, 2, 0),
+        (eve.id, 1, 14),
+    }
+    assert {(a.taken_in, a.handed_in, a.late, a.marked_by == a.sheet_key) for a in taken} == {(True, True, False, True)}
+    assert not any(attempt.taken_in for attempt in lesson.attempts()[:before])
+    current = lesson.store.activities.find(lesson.activity.id)
+    assert current
+    assert current.phase() == "closed"
+
+
+def test_without_the_rule_drafts_stay_drafts(library: Library, store: Store) -> None:
+    """And the activity is closed as soon as it has ended."""
+    lesson = lesson_of(library, store, Policies(take_in_drafts=False))
+    lesson.type(lesson.student("Kim"), KEY)
+    assert lesson.end().phase() == "closed"
+    lesson.settle()
+    assert lesson.attempts() == []
+
+
+def test_many_at_the_same_time_take_each_draft_in_once(lesson: Lesson, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four processes, in batches of three students."""
+    monkeypatch.setattr(closing, "STUDENTS_AT_A_TIME", 3)
+    students = [lesson.student(f"S{number}") for number in range(20)]
+    for student in students:
+        lesson.type(student, HALF)
+        lesson.type(student, {"queries.rows": "100"}, number=2)
+    lesson.end()
+    with ThreadPoolExecutor(4) as processes:
+        for done in [processes.submit(lesson.settle) for _ in range(4)]:
+            done.result()
+    taken = [(attempt.student_id, attempt.sheet_number) for attempt in lesson.attempts()]
+    assert sorted(taken) == [(student.id, number) for student in students for number in (1, 2)]
+
+
+def test_what_is_typed_after_reopening_is_taken_in_at_the_next_end(lesson: Lesson, clock: Clock) -> None:
+    """Late, since the answers had been shown; the one who had extra time was not late before."""
+    kim, lee = lesson.student("Kim"), lesson.student("Lee")
+    lesson.store.activities.set_extra_time(lesson.activity, lee.id, 10)
+    lesson.type(kim, HALF)
+
+    def close() -> None:
+        current = lesson.store.activities.find(lesson.activity.id)
+        assert current
+        lesson.store.activities.close(current, clock.now)
+
+    close()
+    clock.pass_minutes(5)
+    lesson.type(lee, HALF)
+    lesson.settle()
+    assert lesson.attempts() == []
+    clock.pass_minutes(6)
+    lesson.settle()
+    ended = lesson.store.activities.find(lesson.activity.id)
+    assert ended
+    lesson.store.activities.change(ended, replace(ended.plan, closes_at=None))
+    clock.pass_seconds(1)
+    lesson.type(kim, KEY, version=2)
+    close()
+    clock.pass_minutes(12)
+    lesson.settle()
+    assert [(attempt.student_id, attempt.score, attempt.late) for attempt in lesson.attempts()] == [
+        (kim.id, 1, False), (lee.id, 1, False), (kim.id, 14, True),
+    ]  # fmt: skip
+
+
+def test_a_draft_that_cannot_be_graded_keeps_nobody_from_their_marks(
+    lesson: Lesson, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It stays a draft, and the log says that something is wrong."""
+    kim, lee = lesson.student("Kim"), lesson.student("Lee")
+    lesson.type(kim, {"queries.rows": "1"})
+    lesson.type(lee, HALF)
+
+    def grade_some(variant: object, answers: Mapping[str, str]) -> object:
+        if answers == HALF:
+            return grade(variant, answers)  # type: ignore[arg-type]  # it is a Variant
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(closing, "grade", grade_some)
+    lesson.end()
+    lesson.settle()
+    assert [attempt.student_id for attempt in lesson.attempts()] == [lee.id]
+    assert "could not be graded" in caplog.text
+
+
+def test_a_thread_takes_drafts_in_without_anybody_looking(lesson: Lesson, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And ends with the app."""
+    monkeypatch.setattr(closing, "INTERVAL_S", 0.02)
+    lesson.type(lesson.student("Kim"), KEY)
+    lesson.end()
+    taking = Closing(lesson.library, lesson.store)
+    taking.start()
+    waiting = threading.Event()
+    for _ in range(200):
+        if lesson.attempts() or waiting.wait(0.05):
+            break
+    taking.close()
+    assert [attempt.score for attempt in lesson.attempts()] == [14]
+    assert "closing" not in {thread.name for thread in threading.enumerate()}
