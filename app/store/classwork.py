@@ -329,7 +329,8 @@ class Classwork(QueryBase):
         row = {**asdict(key), **asdict(graded), "client_id": client_id, "variant": asdict(draft.variant),
                "answers": dict(draft.answers), "handed_in": handed_in, "created_at": utc_now(),
                "marked_by": key.sheet_key, "late": late}  # fmt: skip
-        with self.transaction() as connection:
+
+        def write(connection: sa.Connection) -> Any:
             if allowed and self.engine.dialect.name == "postgresql":
                 # Two requests of one student take turns, so that neither miscounts; on SQLite all writers do.
                 connection.execute(sa.select(students.c.id).where(students.c.id == key.student_id).with_for_update())
@@ -340,6 +341,9 @@ class Classwork(QueryBase):
                 count = connection.scalar(sa.select(sa.func.count()).select_from(class_attempts).where(*_on_sheet(key)))
                 if (count or 0) > allowed:
                     raise NoAttemptsLeftError
+            return inserted
+
+        inserted = self._in_transaction(write)
         same_request = (class_attempts.c.student_id == key.student_id, class_attempts.c.client_id == client_id)
         return _attempt(inserted) if inserted else self._select_attempts(*same_request)[0]
 

@@ -10,10 +10,8 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, date, datetime
-from typing import Any
 
 import sqlalchemy as sa
 
@@ -21,7 +19,7 @@ from app.secret_key import SecretKey, UnsealError
 
 from .activities import Activity
 from .classwork import Answers
-from .queries import QueryBase, columns, from_row, hash_secret
+from .queries import QueryBase, SharedCommits, columns, from_row, hash_secret
 from .tables import activities, attendance, sealed_tickets, ticket_answers
 
 log = logging.getLogger("attention_shapes")
@@ -59,8 +57,8 @@ class HeldTickets:
 class ExitTickets(QueryBase):
     """Queries on exit tickets. Anonymous ones are sealed with the key until they are mixed."""
 
-    def __init__(self, engine: sa.Engine, write_lock: AbstractContextManager[Any] | None, key: SecretKey) -> None:
-        super().__init__(engine, write_lock)
+    def __init__(self, engine: sa.Engine, commits: SharedCommits | None, key: SecretKey) -> None:
+        super().__init__(engine, commits)
         self._key = key
 
     def hand_in(self, activity_id: int, student_id: int, client_id: str, answers: Answers, *, anonymous: bool) -> bool:

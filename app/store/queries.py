@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
-from dataclasses import fields
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from typing import Any, TypeVar, cast
 
@@ -18,6 +18,7 @@ WRITE_LOCK_TIMEOUT_S = 5.0  # for the threads of this process; SQLite waits as l
 
 
 Kind = TypeVar("Kind")  # any dataclass
+Result = TypeVar("Result")  # whatever some work returns
 
 
 class WriteLock:
@@ -37,6 +38,103 @@ class WriteLock:
         self._lock.release()
 
 
+@dataclass(eq=False)
+class _Write:
+    """A write that waits for its commit: what it does, and what came of it once `woken` is set.
+
+    It is also woken to commit what waits, itself included: then `leads` is set and there is no result yet.
+    """
+
+    work: Callable[[sa.Connection], Any]
+    woken: threading.Event = field(default_factory=threading.Event)
+    leads: bool = False
+    done: bool = False
+    result: Any = None
+    error: BaseException | None = None
+
+
+class SharedCommits:
+    """Lets threads that write to SQLite at the same time share a commit, which is one flush of the disk.
+
+    What arrives while a commit is under way is collected, and one of the waiting threads commits all of it at once. A
+    write returns once its own commit is on disk. Where one of them fails, all are rolled back, and each is written
+    again in a transaction of its own, so that the error reaches nobody else.
+    """
+
+    def __init__(self, engine: sa.Engine) -> None:
+        self._engine, self.lock = engine, WriteLock()
+        self._mutex = threading.Lock()  # held for the two fields below, never while the database works
+        self._waiting: list[_Write] = []
+        self._has_leader = False
+
+    def run(self, work: Callable[[sa.Connection], Any]) -> Any:
+        """Do some work in a transaction that other threads may share; return its result once that is committed.
+
+        Raises what the work raises, and sqlalchemy.exc.TimeoutError after WRITE_LOCK_TIMEOUT_S seconds in the queue.
+        """
+        write = _Write(work)
+        with self._mutex:
+            self._waiting.append(write)
+            write.leads, self._has_leader = not self._has_leader, True
+        if not write.leads:
+            self._wait_for(write)
+        if not write.done:
+            self._lead(write)
+        if write.error:
+            raise write.error
+        return write.result
+
+    def _wait_for(self, write: _Write) -> None:
+        """Wait until the write is done, or it is its turn to lead; raises TimeoutError where neither comes in time."""
+        if write.woken.wait(WRITE_LOCK_TIMEOUT_S):
+            return
+        with self._mutex:
+            in_queue = write in self._waiting and not write.leads
+            if in_queue:
+                self._waiting.remove(write)
+        # What is being committed at this moment has at most the wait of SQLite itself before it.
+        if in_queue or not write.woken.wait(2 * WRITE_LOCK_TIMEOUT_S):
+            raise sa.exc.TimeoutError
+
+    def _lead(self, own: _Write) -> None:
+        """Commit all that waits as soon as nobody else writes; then let the next one lead, if there is any."""
+        batch = list[_Write]()
+        try:
+            with self.lock:
+                with self._mutex:
+                    batch, self._waiting = self._waiting, []
+                self._commit(batch)
+        finally:
+            with self._mutex:
+                if own in self._waiting:  # the lock could not be had
+                    self._waiting.remove(own)
+                following = next(iter(self._waiting), None)
+                self._has_leader = following is not None
+                if following:
+                    following.leads = True
+            for write in filter(None, (*batch, following)):
+                write.woken.set()
+
+    def _commit(self, batch: Sequence[_Write]) -> None:
+        """Commit these writes together, or each alone if one of them fails; every one is done afterwards."""
+        begun = False
+        try:
+            with self._engine.begin() as connection:
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
+                begun = True
+                results = [write.work(connection) for write in batch]
+        except BaseException as error:
+            if begun and len(batch) > 1 and isinstance(error, Exception):
+                for write in batch:
+                    self._commit([write])
+                return
+            for write in batch:
+                write.error, write.done = error, True
+        else:
+            for write, result in zip(batch, results, strict=True):
+                write.result, write.done = result, True
+
+
 # The transaction that `transaction()` has opened in this thread, with the database that it belongs to.
 _CURRENT: ContextVar[tuple[sa.Engine, sa.Connection] | None] = ContextVar("current_transaction", default=None)
 
@@ -44,13 +142,13 @@ _CURRENT: ContextVar[tuple[sa.Engine, sa.Connection] | None] = ContextVar("curre
 class QueryBase:
     """A group of queries on one part of the database.
 
-    `write_lock` is taken by every write. SQLite lets one connection write at a time; waiting for a lock of our own is
-    fair and quick, while SQLite itself sleeps and tries again. PostgreSQL needs none.
+    `commits` is for SQLite, which lets one connection write at a time: waiting for a lock of our own is fair and quick,
+    while SQLite itself sleeps and tries again. PostgreSQL needs none, and lets commits share a flush by itself.
     """
 
-    def __init__(self, engine: sa.Engine, write_lock: AbstractContextManager[Any] | None = None) -> None:
-        self.engine = engine
-        self._write_lock = write_lock or nullcontext()
+    def __init__(self, engine: sa.Engine, commits: SharedCommits | None = None) -> None:
+        self.engine, self._commits = engine, commits
+        self._write_lock = commits.lock if commits else nullcontext()
         # Autocommit saves the round trips of BEGIN and COMMIT for single statements on PostgreSQL.
         has_autocommit = engine.dialect.name != "sqlite"
         self._single_engine = engine.execution_options(isolation_level="AUTOCOMMIT") if has_autocommit else engine
@@ -68,6 +166,33 @@ class QueryBase:
                 yield connection
             finally:
                 _CURRENT.reset(outer)
+
+    def _in_transaction(self, work: Callable[[sa.Connection], Result]) -> Result:
+        """Do some work as inside `transaction()`; on SQLite it shares its commit with the writes of other threads."""
+        if self._commits is None or self._current_connection():
+            with self.transaction() as connection:
+                return work(connection)
+
+        def within(connection: sa.Connection) -> tuple[Result | None, Exception | None]:
+            outer = _CURRENT.set((self.engine, connection))
+            savepoint = connection.begin_nested()
+            try:
+                result = work(connection)
+            except sa.exc.SQLAlchemyError:  # SQLite may have rolled back everything, savepoints too
+                raise
+            except Exception as error:
+                savepoint.rollback()
+                return None, error
+            else:
+                savepoint.commit()
+                return result, None
+            finally:
+                _CURRENT.reset(outer)
+
+        result, error = self._commits.run(within)
+        if error:
+            raise error
+        return cast(Result, result)
 
     @contextmanager
     def _write_transaction(self, *, immediate: bool = False) -> Iterator[sa.Connection]:
@@ -120,7 +245,9 @@ class QueryBase:
         """
         if current := self._current_connection():
             return current.execute(statement, values).rowcount
-        with self._write_lock, self._single_engine.begin() as connection:
+        if self._commits:
+            return int(self._commits.run(lambda connection: connection.execute(statement, values).rowcount))
+        with self._single_engine.begin() as connection:
             return connection.execute(statement, values).rowcount
 
     def _insert_into(self, table: sa.Table) -> sqlite.Insert | postgresql.Insert:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import Iterable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -17,7 +16,7 @@ from app.names import name_key
 from app.secret_key import SecretKey
 
 from .courses import Course
-from .queries import QueryBase, columns, from_row, insert_row, utc_now
+from .queries import QueryBase, SharedCommits, columns, from_row, insert_row, utc_now
 from .tables import courses, enrolments, students
 
 UNAMBIGUOUS_LETTERS = "ABCDEFGHJKLMNPRSTVWXYZ"  # those that look like no other letter and no digit
@@ -51,8 +50,8 @@ class Enrolment:
 class Roster(QueryBase):
     """Queries on students and enrolments. Resume codes are stored as hashes made with the key."""
 
-    def __init__(self, engine: sa.Engine, write_lock: AbstractContextManager[Any] | None, key: SecretKey) -> None:
-        super().__init__(engine, write_lock)
+    def __init__(self, engine: sa.Engine, commits: SharedCommits | None, key: SecretKey) -> None:
+        super().__init__(engine, commits)
         self._key = key
 
     def add_students(self, course: Course, entries: Iterable[tuple[str, str | None]]) -> int:

@@ -25,7 +25,7 @@ from .exit_tickets import ExitTickets
 from .grades import Grades, Regrades
 from .live import Live
 from .people import People
-from .queries import QueryBase, WriteLock, columns, from_row, hash_secret, utc_now
+from .queries import QueryBase, SharedCommits, columns, from_row, hash_secret, utc_now
 from .roster import Roster
 from .sample_data import SampleData
 from .student_merge import StudentMerge
@@ -106,12 +106,12 @@ class Store(QueryBase):
 
     def __init__(self, url: str, folder: Path) -> None:
         engine = open_engine(url)
-        super().__init__(engine, WriteLock() if engine.dialect.name == "sqlite" else None)
+        super().__init__(engine, SharedCommits(engine) if engine.dialect.name == "sqlite" else None)
         self.key = SecretKey(read_or_make_secret(folder))
         with migration_transaction(engine) as connection:
             prepare_tables(connection)
             convert_plain_codes(connection, self.key)
-        shared = self.engine, self._write_lock
+        shared = self.engine, self._commits
         self.people = People(*shared)
         self.courses = Courses(*shared)
         self.roster = Roster(*shared, self.key)
