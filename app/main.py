@@ -26,7 +26,7 @@ from app.web.practice import glossary_page, next_sheet_page, sheet_page
 from app.web.roster import roster_student_page
 from app.web.runs import run_page
 from app.web.shared import errors
-from app.web.shared.rate_limits import RateLimits
+from app.web.shared.rate_limits import RateLimits, StorageBudget
 from app.web.shared.request_guard import Guard
 from app.web.shared.services import Services
 from app.web.shared.static_files import HashedStaticFiles
@@ -77,7 +77,17 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     tickets = load_tickets(PROJECT / "worksheets")
     store, limits = Store(settings.database, settings.data_dir), RateLimits(settings.workers)
     printer = HandoutPrinter(settings.data_dir, tickets)
-    services = Services(settings, library, store, _runner(settings), printer, tickets, limits, mail=_mail(settings))
+    services = Services(
+        settings,
+        library,
+        store,
+        _runner(settings),
+        printer,
+        tickets,
+        limits,
+        storage=StorageBudget(settings.workers),
+        mail=_mail(settings),
+    )
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from functools import lru_cache
@@ -10,6 +11,7 @@ from typing import Any, Protocol
 
 from app.exchange.hub import fetch_config, repository_name
 from app.models.architecture import Architecture
+from app.models.config_fields import ConfigError
 from app.models.read_config import build_architecture, parse_config, read_config
 from app.names import clean_line
 from app.sheets.codes import imported_key_prefix, read_code
@@ -18,8 +20,12 @@ from app.sheets.variant import Variant
 from app.sheets.wording import Wording
 from app.sheets.worksheet import Model
 from app.store import Store, StoredModel
+from app.translation import gettext as _
 
 MAX_MODEL_NAME_LENGTH = 80
+MAX_KEPT_CONFIG_BYTES = 16_000
+MAX_KEPT_TEXT, MAX_KEPT_LIST, MAX_KEPT_DEPTH = 200, 1_000, 3  # characters, items, objects in one another
+UNREAD_FIELDS = frozenset({"label2id", "quantization_config", "compression_config", "task_specific_params", "auto_map"})
 _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 
 
@@ -59,16 +65,58 @@ def variant_from_code(library: Library, store: Store, text: str) -> Variant:
     return library.variant_from_code(text)
 
 
-def import_config(store: Store, wording: Wording, config: object, source: str, name: str = "") -> Model:
-    """Keep a parsed config.json in the database and return its model; the same config always gets the same key.
+def import_config(
+    store: Store, wording: Wording, config: object, source: str, name: str = "", repository: str = ""
+) -> Model:
+    """Keep what is read of a config.json in the database and return its model; the same import gets the same key.
 
-    The model is called `name`, else what the config calls itself, else after its family and sizes. `source` is "file",
-    "pasted" or the name of a repository on the Hub. Raises ConfigError for a config that cannot be read as a model.
+    The model is called `name`, else `repository`, else what the config calls itself, else after its family and sizes. A
+    `name` is part of the key, so that nobody meets a name that somebody else gave. `source` is "file", "pasted" or the
+    name of a repository on the Hub. Raises ConfigError for a config that cannot be read as a model, or is too large.
     """
-    shown_name = _clean_name(name) or _name_in_config(config)
+    given = _clean_name(name)
+    shown_name = given or repository or _name_in_config(config)
     architecture = build_architecture(config, shown_name or "this model")
-    stored = store.keep_model(shown_name or _descriptive_name(wording, architecture), config, source)
+    kept = config_to_keep(config)
+    if kept != config and build_architecture(kept, shown_name or "this model") != architecture:
+        kept = config
+    if len(json.dumps(kept)) > MAX_KEPT_CONFIG_BYTES:
+        problem = _("This config.json holds too much: remove what does not describe the model’s sizes.")
+        raise ConfigError(problem)
+    earlier = store.find_config(config)  # of a version that kept the whole config
+    if earlier and given in ("", earlier.name):
+        return _model(earlier, wording)
+    stored = store.keep_model(shown_name or _descriptive_name(wording, architecture), kept, source, given)
     return _model(stored, wording)
+
+
+def config_to_keep(config: object, depth: int = 0) -> object:
+    """A config without what no size is read from: long texts and lists, tables of labels, settings of quantization.
+
+    A table of labels becomes their number.
+
+    Example:
+        config_to_keep({"d_model": 512, "id2label": {"0": "cat"}, "label2id": {"cat": 0}})
+        # {"d_model": 512, "id2label": 1}
+    """
+    if isinstance(config, dict):
+        labels = config.get("id2label")
+        counted = {**config, "id2label": len(labels) or None} if isinstance(labels, dict) else config
+        return {
+            key: config_to_keep(value, depth + 1)
+            for key, value in counted.items()
+            if key not in UNREAD_FIELDS and len(key) <= MAX_KEPT_TEXT and _is_small(value, depth)
+        }
+    return config
+
+
+def _is_small(value: object, depth: int) -> bool:
+    """Whether a field may be one that sizes are read from: a number, a short text or list, or an object of such."""
+    if isinstance(value, dict):
+        return depth < MAX_KEPT_DEPTH
+    if isinstance(value, list):
+        return len(value) <= MAX_KEPT_LIST and all(not isinstance(item, dict) for item in value)
+    return not isinstance(value, str) or len(value) <= MAX_KEPT_TEXT
 
 
 def import_text(store: Store, wording: Wording, text: str | bytes, source: str, name: str = "") -> Model:
@@ -83,7 +131,7 @@ def import_from_hub(store: Store, wording: Wording, settings: HubSettings, name_
     """
     config = fetch_config(name_or_url, settings.data_dir / "hub", allowed=settings.hub)
     source = repository_name(name_or_url) or name_or_url
-    return import_config(store, wording, config, source, name or source)
+    return import_config(store, wording, config, source, name, repository=source)
 
 
 def model_name_from_path(path: str) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from app.grading.grade import AnswersError, Report, grade
 from app.names import clean_line
+from app.sheets.reading import MAX_BOX_TEXT
 from app.sheets.variant import Variant
 from app.translation import gettext as _
 
@@ -66,7 +67,7 @@ def mark_line(variant: Variant, name: str, answers: str, line_number: int) -> Ma
     if len(name) + len(answers) > MAX_PAPER_LINE_LENGTH:
         problem = _("Line {number} is too long: write the answers of one student on each line.")
         raise AnswersError(problem.format(number=line_number))
-    texts = tuple("" if text in EMPTY_ANSWERS else text for text in answers.split())
+    texts = tuple("" if text in EMPTY_ANSWERS else text[:MAX_BOX_TEXT] for text in answers.split())
     if len(texts) > len(variant.blanks):
         problem = _(
             "Line {number} has {answers} answers, but the sheet has {boxes} boxes: "

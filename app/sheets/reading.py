@@ -14,6 +14,8 @@ from app.sheets.notation import OTHER_NAMES, Notation
 from app.sheets.numbers import MAX_VALUE, BoxUnit, Unreadable, read_answer, rounding_margin
 from app.sheets.symbols import read_symbols
 
+MAX_BOX_TEXT = 200  # characters of one box that are stored, twice as many as can be read
+
 
 @dataclass(frozen=True)
 class Typed:

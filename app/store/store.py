@@ -6,8 +6,9 @@ import json
 import re
 import secrets
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ from .sample_data import SampleData
 from .student_merge import StudentMerge
 from .tables import models, practice_attempts, practice_drafts, runs, visitors
 
+MODEL_USE_NOTED_AFTER = timedelta(days=1)
 _MODEL_KEY = re.compile(r"cfg-[0-9a-f]{20}")
 
 
@@ -242,17 +244,21 @@ class Store(QueryBase):
 
     # Imported models
 
-    def keep_model(self, name: str, config: Any, source: str) -> StoredModel:
-        """Store a parsed config.json, and return the model with its key, a hash of the config.
+    def keep_model(self, name: str, config: Any, source: str, given_name: str = "") -> StoredModel:
+        """Store a parsed config.json, and return the model with its key: a hash of the config and of the given name.
 
-        A config that is stored already keeps the name and source of its first import. The name is cut after 100
-        characters, the source after 200.
+        One that is stored already keeps the name and source of its first import. The name is cut after 100 characters,
+        the source after 200.
         """
-        text = json.dumps(config, sort_keys=True, separators=(",", ":"))
-        key = f"cfg-{hash_secret(text)[:20]}"
+        text = _config_text(config)
+        key = _model_key(f"{text} {given_name}" if given_name else text)
         row = {"key": key, "name": name[:100], "config": text, "source": source[:200], "created_at": utc_now()}
         self._execute(self._insert_into(models).values(row).on_conflict_do_nothing(index_elements=[models.c.key]))
         return self.find_model(key) or StoredModel(key, name, text, source)
+
+    def find_config(self, config: Any) -> StoredModel | None:
+        """The imported model that was stored with exactly this config and no given name; None if there is none."""
+        return self.find_model(_model_key(_config_text(config)))
 
     def find_model(self, key: str) -> StoredModel | None:
         """The imported model with that key; None if there is none.
@@ -261,10 +267,29 @@ class Store(QueryBase):
         """
         if not _MODEL_KEY.fullmatch(key):
             return None
-        row = self._fetch_one(sa.select(*columns(models, StoredModel)).where(models.c.key == key))
-        return from_row(StoredModel, row) if row else None
+        query = sa.select(*columns(models, StoredModel), models.c.used_at).where(models.c.key == key)
+        row = self._fetch_one(query)
+        if row is None:
+            return None
+        self._note_use(key, row.used_at)
+        return from_row(StoredModel, row)
+
+    def _note_use(self, key: str, used_at: datetime | None) -> None:
+        """Note that an imported model is in use, once a day; a database that is full or read-only goes on without."""
+        if used_at is None or utc_now() - used_at > MODEL_USE_NOTED_AFTER:
+            with suppress(sa.exc.SQLAlchemyError):
+                self._execute(sa.update(models).where(models.c.key == key).values(used_at=utc_now()))
 
     def model_keys(self, prefix: str) -> list[str]:
         """The keys of imported models that begin with a prefix, in any order, 100 at most."""
         query = sa.select(models.c.key).where(models.c.key.startswith(prefix, autoescape=True)).limit(100)
         return [row.key for row in self._fetch_all(query)]
+
+
+def _config_text(config: Any) -> str:
+    """A config as it is stored: sorted, in ASCII, without spaces."""
+    return json.dumps(config, sort_keys=True, separators=(",", ":"))
+
+
+def _model_key(text: str) -> str:
+    return f"cfg-{hash_secret(text)[:20]}"

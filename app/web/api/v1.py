@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from fastapi import APIRouter, HTTPException
+from fastapi import APIRouter, HTTPException, Request
 from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
 from app.exchange.imported_models import import_config, import_from_hub, library_with_model, variant_from_code
@@ -19,7 +19,9 @@ from app.sheets.sheet_json import variant_json
 from app.sheets.variant import Variant
 from app.sheets.worksheet import Model
 from app.translation import gettext as _
+from app.web.shared.rate_limits import BYTES_OF_MODEL
 from app.web.shared.services import Services, ServicesDep
+from app.web.shared.urls import client_network
 
 router = APIRouter(prefix="/api/v1", tags=["v1"])
 # The HTTP status for each reason why a head was not run.
@@ -213,11 +215,12 @@ def list_models(services: ServicesDep) -> list[ModelEntry]:
 
 
 @router.post("/models", name="api_import_model")
-def import_model(services: ServicesDep, body: ImportRequest) -> ModelDetail:
+def import_model(request: Request, services: ServicesDep, body: ImportRequest) -> ModelDetail:
     """Import a config.json, or a model of the Hub by its name; the same config always gets the same key.
 
     422 where both are given, or neither, and for a config that cannot be read; else the status of the Hub's refusal.
     """
+    services.storage.charge(client_network(request), BYTES_OF_MODEL)
     if body.hub is not None and body.config is None:
         return _model_detail(
             import_from_hub(services.store, services.library.wording, services.settings, body.hub, body.name)

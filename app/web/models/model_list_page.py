@@ -17,10 +17,11 @@ from app.exchange.imported_models import import_from_hub, import_text, model_nam
 from app.models.config_fields import ConfigError
 from app.models.parameter_count import parameter_counts
 from app.sheets.worksheet import Model
+from app.web.shared.rate_limits import BYTES_OF_MODEL
 from app.web.shared.request_guard import MAX_BODY
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.templating import render
-from app.web.shared.urls import url_for
+from app.web.shared.urls import client_network, url_for
 
 router = APIRouter(include_in_schema=False)
 
@@ -84,7 +85,9 @@ def list_models(services: ServicesDep) -> Response:
 
 
 @router.post("/models")
-def import_model(services: ServicesDep, typed: Annotated[ImportForm, Depends(read_import_form)]) -> Response:
+def import_model(
+    request: Request, services: ServicesDep, typed: Annotated[ImportForm, Depends(read_import_form)]
+) -> Response:
     """Import one model and redirect to its page; where that fails, show the form again with a sentence by the field.
 
     Everything typed is still there, but for the file. 422 for an empty field or an unreadable config, else the status
@@ -93,6 +96,7 @@ def import_model(services: ServicesDep, typed: Annotated[ImportForm, Depends(rea
     way = _import_way(typed)
     problem, status = services.library.wording.say("import", f"{way}-empty"), 422
     if _is_filled(typed, way):
+        services.storage.charge(client_network(request), BYTES_OF_MODEL)
         try:
             return RedirectResponse(url_for("show_model", key=_import_model(services, typed, way).key), 303)
         except hub.HubError as error:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
-from fastapi import Depends
+from fastapi import Depends, Request
 
 from app.exchange.imported_models import library_with_model
 from app.figures.scale import ScaleName
@@ -15,10 +15,11 @@ from app.sheets.library import Library
 from app.sheets.numbers import read_answer
 from app.sheets.variant import Variant
 from app.store import PracticeAttempt, PracticeDraft, Store, Visitor
+from app.web.shared.cookies import VISITOR_COOKIE
 from app.web.shared.forms import FormDep
-from app.web.shared.services import LibraryDep, StoreDep
+from app.web.shared.services import ServicesDep
 from app.web.shared.sheet_form import read_answers, read_changed, read_scale
-from app.web.shared.urls import url_for
+from app.web.shared.urls import client_network, url_for
 
 FIRST_WORKSHEET = "llama-7b"  # shown where a request names none
 
@@ -38,18 +39,20 @@ class SheetRequest:
         return self.draft.answers
 
 
-def read_sheet_form(library: LibraryDep, store: StoreDep, form: FormDep) -> SheetRequest:
-    """The sheet that a form was sent from, with its boxes as typed.
+def read_sheet_form(request: Request, services: ServicesDep, form: FormDep) -> SheetRequest:
+    """The sheet that a form was sent from, with its boxes as typed; it counts in what the client's network may store.
 
     Fields that are missing or empty mean FIRST_WORKSHEET, and the worksheet's own model and lengths. Raises
-    WorksheetError, TokensError or TopicError for a sheet that does not exist.
+    WorksheetError, TokensError or TopicError for a sheet that does not exist, and BudgetSpentError.
     """
     model = form.raw("model")
-    models = library_with_model(library, store, model)
+    models = library_with_model(services.library, services.store, model)
     worksheet = form.optional("worksheet") or FIRST_WORKSHEET
     variant = find_variant(models, worksheet, model, form.optional("tokens"), form.raw("decoded"))
     draft = PracticeDraft(read_answers(form, variant), 0, read_changed(form, variant))
     practising = form.optional("practice") is not None
+    visitor, again = request.cookies.get(VISITOR_COOKIE, ""), request.url.path != url_for("save_sheet")
+    services.storage.charge_sheet(client_network(request), visitor, sheet_key(variant), draft.answers, again=again)
     return SheetRequest(variant, draft, read_scale(form.raw("scale")), practising)
 
 

@@ -27,10 +27,11 @@ from app.store import Answers, Run, Store
 from app.translation import gettext as _
 from app.web.practice.sheet_request import PostedSheet, sheet_key, sheet_link, store_attempt, variant_of_key
 from app.web.shared.forms import whole_number
+from app.web.shared.rate_limits import BYTES_OF_RUN
 from app.web.shared.services import LibraryDep, Services, ServicesDep, StoreDep
 from app.web.shared.sheet_view import has_readable_answer
 from app.web.shared.templating import is_htmx, render, render_page_or_fragment
-from app.web.shared.urls import url_for
+from app.web.shared.urls import client_network, url_for
 from app.web.shared.visitor import OwnerDep, remember_visitor
 from app.web.student.sheet_request import PostedClassSheet, may_run
 
@@ -117,6 +118,8 @@ def start_run(
     report = grade(asked.variant, asked.answers)
     store_attempt(services.store, owner, asked, report)
     attempted = report.has_readable_answer or services.store.last_attempt(owner, sheet_key(asked.variant)) is not None
+    if attempted:
+        services.storage.charge(client_network(request), BYTES_OF_RUN)
     run = _start(services, asked.variant, asked.answers, options, freeze_run(asked.variant)) if attempted else None
     response = _respond(request, asked.variant, run, sheet_link(asked.variant))
     remember_visitor(request, response, owner)
@@ -153,6 +156,7 @@ def run_again(request: Request, services: ServicesDep, run_id: str, options: Run
     """
     first = _find_run(services.store, run_id)
     variant = _sheet_of(services.library, services.store, first)
+    services.storage.charge(client_network(request), BYTES_OF_RUN)
     frozen = FrozenRun(first.activity_id, first.frozen, model_snapshot(variant.model)) if first.frozen else None
     run = _start(services, variant, first.answers, options, frozen or freeze_run(variant))
     return _respond(request, variant, run, _sheet_address(first, variant))

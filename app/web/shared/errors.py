@@ -29,7 +29,7 @@ from app.store.limits import Failure, failure_of
 from app.translation import gettext as _
 from app.web.shared.passwords import PasswordsBusyError
 from app.web.shared.permissions import NotSignedInError
-from app.web.shared.rate_limits import TooManyGuessesError
+from app.web.shared.rate_limits import BudgetSpentError, TooManyGuessesError
 from app.web.shared.request_guard import HEADERS
 from app.web.shared.services import services_of
 from app.web.shared.templating import is_htmx, render
@@ -75,6 +75,7 @@ def register_exception_handlers(app: FastAPI) -> None:
     app.add_exception_handler(HubError, _hub_error)
     app.add_exception_handler(NotSignedInError, _not_signed_in)
     app.add_exception_handler(TooManyGuessesError, _too_many_guesses)
+    app.add_exception_handler(BudgetSpentError, _budget_spent)
     app.add_exception_handler(PasswordsBusyError, _passwords_busy)
     app.add_exception_handler(HTTPException, _http_exception)
     app.add_exception_handler(RequestValidationError, _invalid_request)
@@ -122,6 +123,14 @@ def _too_many_guesses(request: Request, error: Exception) -> Response:
     assert isinstance(error, TooManyGuessesError)  # noqa: S101 - registered for this class alone
     sentence = services_of(request).library.wording.say("class", "too-many", seconds=error.seconds)
     return _error_response(request, 429, sentence, {"Retry-After": str(error.seconds)})
+
+
+def _budget_spent(request: Request, error: Exception) -> Response:
+    """429 where a network has stored as much as it may within an hour, with the seconds to wait as Retry-After."""
+    assert isinstance(error, BudgetSpentError)  # noqa: S101 - registered for this class alone
+    sentence = _("A lot has been stored from your network within an hour. Try again in {minutes} minutes.")
+    minutes = -(-error.seconds // 60)
+    return _error_response(request, 429, sentence.format(minutes=minutes), {"Retry-After": str(error.seconds)})
 
 
 def _passwords_busy(request: Request, error: Exception) -> Response:

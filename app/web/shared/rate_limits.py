@@ -11,13 +11,23 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
 
 Limit = Literal["known", "guess", "account", "sign-in", "join", "resume", "mail"]
 MIN_BURST = 5  # failures a worker allows at once, however many workers: a person who mistypes meets the same one again
 MAX_BUCKETS = 20_000  # beyond that, the bucket that was used longest ago is forgotten
+
+# What visitors of one network may store: a class stays far below.
+BYTES_PER_HOUR = 40_000_000
+BYTES_OF_ROW = 300  # beside what was typed, with its place in the indexes
+BYTES_OF_RUN = 30_000  # with the picture of its weights
+BYTES_OF_MODEL = 16_000
+MAX_REMEMBERED = 50_000  # networks, and sheets of visitors; beyond that those used longest ago are forgotten
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
@@ -95,3 +105,53 @@ class RateLimits:
         bucket = self._buckets[limit]
         tokens, counted_at = self._tokens.get((limit, key), (bucket.size, self._clock()))
         return min(bucket.size, tokens + (self._clock() - counted_at) / bucket.refill_s)
+
+
+class BudgetSpentError(Exception):
+    """A network has stored as much as it may; there is room again after `seconds`."""
+
+    def __init__(self, seconds: int) -> None:
+        super().__init__(seconds)
+        self.seconds = seconds
+
+
+class StorageBudget:
+    """How much each network has stored of late. One of several workers allows its share of the budget."""
+
+    def __init__(self, workers: int = 1, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock, self._bytes_per_hour = clock, BYTES_PER_HOUR / workers
+        self._stored: OrderedDict[str, tuple[float, float]] = OrderedDict()  # bytes, and when they were counted
+        self._sheets: OrderedDict[tuple[str, str], None] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def charge(self, network: str, size: int) -> None:
+        """Count bytes that are about to be stored; raises BudgetSpentError where the network has no room for them."""
+        with self._lock:
+            stored, counted_at = self._stored.get(network, (0.0, self._clock()))
+            stored = max(0.0, stored - (self._clock() - counted_at) * self._bytes_per_hour / 3600)
+            if stored + size > self._bytes_per_hour:
+                raise BudgetSpentError(int((stored + size - self._bytes_per_hour) * 3600 / self._bytes_per_hour) + 1)
+            self._stored[network] = stored + size, self._clock()
+            _keep_newest(self._stored, network)
+
+    def charge_sheet(
+        self, network: str, visitor: str, sheet_key: str, answers: Mapping[str, str], *, again: bool
+    ) -> None:
+        """Count a visitor's sheet when it is stored for the first time, and with `again` every time.
+
+        A save replaces the one before and takes no more room; an attempt is one more row.
+        """
+        with self._lock:
+            is_new = (visitor, sheet_key) not in self._sheets or not visitor
+        if is_new or again:
+            self.charge(network, BYTES_OF_ROW + sum(len(key) + 4 * len(text) for key, text in answers.items()))
+        with self._lock:
+            self._sheets[visitor, sheet_key] = None
+            _keep_newest(self._sheets, (visitor, sheet_key))
+
+
+def _keep_newest(remembered: OrderedDict[Key, Value], key: Key) -> None:
+    """Make this key the newest, and forget the oldest beyond MAX_REMEMBERED."""
+    remembered.move_to_end(key)
+    while len(remembered) > MAX_REMEMBERED:
+        remembered.popitem(last=False)

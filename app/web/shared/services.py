@@ -27,7 +27,7 @@ from app.sheets.wording import Wording
 from app.store import Store
 from app.store.limits import HealthCheck
 from app.web.shared.passwords import Passwords
-from app.web.shared.rate_limits import RateLimits
+from app.web.shared.rate_limits import RateLimits, StorageBudget
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,7 @@ class Services:
     printer: HandoutPrinter
     tickets: Mapping[str, Ticket] = field(default_factory=dict)
     limits: RateLimits = field(default_factory=RateLimits)
+    storage: StorageBudget = field(default_factory=StorageBudget)
     passwords: Passwords = field(default_factory=Passwords)
     mail: Mail | None = None
     live_snapshots: LiveSnapshots = field(default_factory=LiveSnapshots)

@@ -9,11 +9,11 @@ from typing import Protocol, cast
 
 from app.figures.scale import ScaleName
 from app.grading.hints import HINT_LEVELS, HintLevel
+from app.sheets.reading import MAX_BOX_TEXT
 from app.sheets.variant import Variant
 from app.store import Answers, Stamp
 from app.web.shared.forms import FormReader
 
-MAX_BOX_TEXT = 10_000  # characters of one box that are stored
 MAX_NUMBER = 10**9  # of the changes on one page
 _STAMP = re.compile(r"([\w.]+):([a-z0-9]{8,40}):([0-9]{1,10})", re.ASCII)
 

@@ -89,12 +89,15 @@ def test_a_sheet_knows_how_long_an_imported_model_reads(client: TestClient) -> N
 
 
 def test_the_same_config_has_the_same_key(client: TestClient) -> None:
-    """Whatever the order of its fields, the spaces, the way it came and the name it is given; the first name stays."""
+    """Whatever the order of its fields, the spaces and the way it came; under a name that is given it has another."""
     key = imported(client, LLAMA, name="First")
     reversed_config = dict(reversed(LLAMA.items()))
-    assert imported(client, json.dumps(reversed_config, indent=4), name="Second") == key
-    upload = {"file": ("third.json", json.dumps(LLAMA).encode())}
+    assert imported(client, json.dumps(reversed_config, indent=4), name="First") == key
+    upload = {"file": ("First.json", json.dumps(LLAMA).encode())}
     assert client.post("/models", data={"way": "file"}, files=upload).url.path == f"/models/{key}"
+    assert "<h1>First</h1>" in client.get(f"/models/{key}").text
+    other = imported(client, LLAMA, name="Second")
+    assert "<h1>Second</h1>" in client.get(f"/models/{other}").text
     assert "<h1>First</h1>" in client.get(f"/models/{key}").text
     assert imported(client, {**LLAMA, "vocab_size": 101}) != key
 

@@ -1,0 +1,99 @@
+"""What a visitor may store is counted by network and hour, trimmed to what is read, and never by a class's saves."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from fastapi import FastAPI
+from starlette.testclient import TestClient
+
+from app.exchange.imported_models import import_config
+from app.sheets.reading import MAX_BOX_TEXT
+from app.store.tables import models, practice_drafts
+from app.web.shared.rate_limits import BYTES_PER_HOUR, BudgetSpentError, StorageBudget
+from tests.helpers.school import School
+from tests.helpers.sheet_form import LLAMA_FORM
+
+CONFIG: dict[str, Any] = {
+    "model_type": "llama", "hidden_size": 16, "num_attention_heads": 4, "num_key_value_heads": 2,
+    "intermediate_size": 32, "vocab_size": 100, "num_hidden_layers": 2, "rms_norm_eps": 1e-5,
+}  # fmt: skip
+
+
+def test_a_network_has_a_budget_that_fills_again() -> None:
+    """By a clock of our own: spent, refused with the seconds to wait, and other networks have theirs."""
+    at = [0.0]
+    budget = StorageBudget(clock=lambda: at[0])
+    budget.charge("here", BYTES_PER_HOUR)
+    with pytest.raises(BudgetSpentError) as refused:
+        budget.charge("here", 1000)
+    budget.charge("elsewhere", 1000)
+    at[0] += refused.value.seconds
+    budget.charge("here", 1000)
+
+
+def test_saving_the_same_sheet_again_costs_nothing() -> None:
+    """A thousand students who save for an hour stay far below the budget; new sheets of new visitors do not."""
+    budget = StorageBudget(clock=lambda: 0.0)
+    answers = {f"box {number}": "4096" for number in range(14)}
+    for _save in range(200):
+        for visitor in range(1000):
+            budget.charge_sheet("campus", str(visitor), "sheet", answers, again=False)
+    long_answers = {f"box {number}": "9" * MAX_BOX_TEXT for number in range(14)}
+
+    def store_new_sheets() -> None:
+        for number in range(10_000):
+            budget.charge_sheet("campus", str(number), f"sheet {number}", long_answers, again=False)
+
+    with pytest.raises(BudgetSpentError):
+        store_new_sheets()
+
+
+def test_the_disk_cannot_be_filled_with_models(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Padding of any kind is not kept, and after enough models a network has to wait: 429."""
+    school = School(app)
+    client = TestClient(app)
+    labels = {str(number): "x" * 50 for number in range(5000)}
+    rest: list[dict[str, Any]] = [{"id2label": labels}, {"note": "x" * 900_000}, {"list": ["x"] * 100_000}]
+    for number, padding in enumerate(rest):
+        config = {**CONFIG, **padding, "vocab_size": 200 + number}
+        assert client.post("/api/v1/models", json={"config": config}).status_code == 200
+    with school.store.engine.connect() as connection:
+        sizes = list(connection.scalars(sa.select(sa.func.length(models.c.config))))
+    assert max(sizes) < 500
+    many = {f"field_{number}": number for number in range(5000)}
+    answer = client.post("/api/v1/models", json={"config": {**CONFIG, **many}})
+    assert answer.status_code == 422
+    assert "holds too much" in answer.text
+    monkeypatch.setattr(school.services.storage, "_bytes_per_hour", 100.0)
+    answer = client.post("/api/v1/models", json={"config": CONFIG})
+    assert answer.status_code == 429
+    assert int(answer.headers["retry-after"]) > 0
+    assert client.post("/models", data={"way": "text", "text": json.dumps(CONFIG)}).status_code == 429
+
+
+def test_the_same_import_has_the_same_address_and_a_given_name_is_its_own(app: FastAPI) -> None:
+    """Nobody meets a name that somebody else gave; a model that an earlier version kept whole keeps its address."""
+    school = School(app)
+    store, wording = school.store, school.library.wording
+    rude = import_config(store, wording, CONFIG, "pasted", "Rude name")
+    plain = import_config(store, wording, CONFIG, "pasted")
+    assert rude.key != plain.key
+    assert "Rude" not in plain.name
+    assert import_config(store, wording, CONFIG, "file", "Rude name").key == rude.key
+    assert import_config(store, wording, {**CONFIG, "label2id": {}}, "pasted").key == plain.key
+    whole = {**CONFIG, "label2id": {"cat": 0}, "hidden_size": 32}
+    earlier = store.keep_model("Old", whole, "pasted")
+    assert import_config(store, wording, whole, "pasted").key == earlier.key
+
+
+def test_a_box_holds_no_more_than_can_be_read_twice(app: FastAPI) -> None:
+    """Ten thousand characters in a box: what is stored is cut."""
+    client = TestClient(app)
+    client.post("/sheet/save", data={**LLAMA_FORM, "queries.rows": "7" * 10_000, "version": "1"})
+    with School(app).store.engine.connect() as connection:
+        [answers] = connection.scalars(sa.select(practice_drafts.c.answers))
+    assert len(answers["queries.rows"]) == MAX_BOX_TEXT
