@@ -11,23 +11,28 @@ from typing import Literal
 Cell = str | int | float | bool | None
 BOM = "\ufeff"  # without it, Excel does not read the file as UTF-8
 _PLAIN_NUMBER = re.compile(r"[+-]?[0-9]+([.,][0-9]+)?")
-_FORMULA_START = re.compile(r"[\t\r\n]|\s*[=+\-@＝＋－＠]")
+_INNER_FORMULA = re.compile(r"([;\r\n])(?=[\s\"]*[=+\-@＝＋－＠])(?![+-][0-9]+(?:[.,][0-9]+)?(?:[;\r\n]|$))")
+_FORMULA_START = re.compile(r"[\t\r\n]|[\s\"]*[=+\-@＝＋－＠]")
 
 
 def escape_formula(cell: Cell) -> Cell:
     """Return the cell, with an apostrophe before a text that a spreadsheet would run as a formula.
 
-    Such a text begins with = + - @ or their full-width forms, also after spaces, or with a tab or a line break. A plain
-    number keeps its sign, so that it stays a number.
+    Such a text begins with = + - @ or their full-width forms, also after spaces or quotes, or with a tab or a line
+    break. A plain number keeps its sign, so that it stays a number. What follows a semicolon or a line break is
+    escaped in the same way: where lists are separated by semicolons, a spreadsheet splits a row of this file there,
+    whatever quotes are around the cell.
 
     Example:
         escape_formula("=1+1")   # "'=1+1"
         escape_formula("＝1+1")  # "'＝1+1"
         escape_formula("-12.5")  # "-12.5"
+        escape_formula("K;=1+1") # "K;'=1+1"
     """
-    if isinstance(cell, str) and _FORMULA_START.match(cell) and not _PLAIN_NUMBER.fullmatch(cell):
-        return f"'{cell}"
-    return cell
+    if not isinstance(cell, str):
+        return cell
+    starts_formula = _FORMULA_START.match(cell) and not _PLAIN_NUMBER.fullmatch(cell)
+    return _INNER_FORMULA.sub(r"\1'", f"'{cell}" if starts_formula else cell)
 
 
 def csv_lines(rows: Iterable[Sequence[Cell]]) -> Iterator[str]:
