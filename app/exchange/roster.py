@@ -9,12 +9,12 @@
 from __future__ import annotations
 
 import csv
-import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
-from app.names import clean_line, told_apart
+from app.names import clean_line, name_key, told_apart
 from app.translation import gettext as _
 
 MAX_ROSTER_NAMES = 5_000
@@ -32,12 +32,26 @@ _TITLES: Mapping[_ColumnKind, frozenset[str]] = {
     "number": frozenset({"number", "id", "id number", "student id", "student number", "sis user id", "sis id", "key",
                          "matriculation number", "username", "roster number"}),
 }  # fmt: skip
+_DELIMITERS = "\t;,"
+_EXTRA_LINES = 20  # that a list may have beside its names, such as a header
+_MOST_CELLS = 20  # of a line without a header
+_HEADER_LENGTH = 20_000  # characters of a header that are looked at
+# Rows of gradebooks that are no students: of Canvas, its test student in either order, and of Moodle.
+_NO_STUDENTS = frozenset({"points possible", "student, test", "test student", "manual posting", "overall average"})
 _STUDENT_NUMBER = re.compile(r"(?=\S*\d)[^\s@]+")
 _FAMILY_NAME_FIRST = re.compile(r'[^\s",@\d]+, [^",@\d]+')
 
 
 class RosterError(ValueError):
     """A class list that cannot be used; one sentence that says what to change."""
+
+
+@dataclass(frozen=True)
+class RosterRows:
+    """The students of a class list, and the names of its rows that are no students."""
+
+    entries: tuple[RosterEntry, ...]
+    left_out: tuple[str, ...]
 
 
 def read_names(roster: bytes | str) -> tuple[str, ...]:
@@ -48,38 +62,56 @@ def read_names(roster: bytes | str) -> tuple[str, ...]:
 def read_roster(roster: bytes | str, max_names: int = MAX_ROSTER_NAMES) -> tuple[RosterEntry, ...]:
     """Return the names of a class list in its order, each with the student's number or None.
 
-    With a header the columns are found by their titles. Without one, the first cell of a row with a digit and no space
-    is the number, e-mail addresses are left out, and the rest of the row is the name. "Lee, Kim" becomes "Kim Lee".
-    Rows without a name are left out.
+    With a header the columns are found by their titles, and rows that Canvas and Moodle add are left out, such as
+    "Points Possible" and the test student. Without one, each line is read by itself: the first cell with a digit and no
+    space is the number, e-mail addresses are left out, and the rest is the name. "Lee, Kim" becomes "Kim Lee". Rows
+    without a name are left out.
     Raises RosterError for a file that cannot be read, no names, more than `max_names`, and too long a name or number.
     """
+    return read_roster_rows(roster, max_names).entries
+
+
+def read_roster_rows(roster: bytes | str, max_names: int = MAX_ROSTER_NAMES) -> RosterRows:
+    """Return what `read_roster` returns, with the names of the rows that it left out; raises RosterError."""
     if len(roster) > MAX_ROSTER_BYTES:
         raise RosterError(
             _("The class list is larger than {limit:,} bytes. Split it and add the parts one by one.").format(
                 limit=MAX_ROSTER_BYTES
             )
         )
-    rows = [row for row in _cells(roster if isinstance(roster, str) else _decode(roster)) if any(row)]
-    if not rows:
-        raise RosterError(_("The class list is empty. Type at least one name, one per line."))
-    columns = _header_columns(rows[0])
-    entries = [_entry_by_header(row, columns) if columns else _entry_by_look(row) for row in rows[bool(columns) :]]
-    named = tuple((name, number or None) for name, number in entries if name)
-    if not named:
+    lines = _lines(roster if isinstance(roster, str) else _decode(roster))
+    if len(lines) > max_names + _EXTRA_LINES:
+        raise _too_many(len(lines), max_names)
+    delimiter, columns = _header(lines[0])
+    if len(columns) > 1:
+        entries = [_entry_by_header(row, columns) for row in _read_csv(lines[1:], delimiter)]
+    else:
+        entries = [_entry_by_look(_row(number, line)) for number, line in enumerate(lines[bool(columns) :], start=1)]
+    named = [(name, number or None) for name, number in entries if name]
+    left_out = tuple(name for name, _ in named if columns and name_key(name) in _NO_STUDENTS)
+    named = [entry for entry in named if entry[0] not in left_out]
+    _check_entries(named, max_names)
+    return RosterRows(tuple(named), left_out)
+
+
+def _check_entries(entries: Sequence[RosterEntry], max_names: int) -> None:
+    """Raise RosterError for no names, more than `max_names`, or a name or number that is too long."""
+    if not entries:
         raise RosterError(_("The class list has no names. Type one name per line."))
-    if len(named) > max_names:
-        raise RosterError(
-            _("The class list has {count:,} names; at most {limit:,} can be added at once.").format(
-                count=len(named), limit=max_names
-            )
-        )
-    for text in (text for entry in named for text in entry if text and len(text) > MAX_ENTRY_LENGTH):
+    if len(entries) > max_names:
+        raise _too_many(len(entries), max_names)
+    for text in (text for entry in entries for text in entry if text and len(text) > MAX_ENTRY_LENGTH):
         raise RosterError(
             _("“{start}…” has {count:,} characters; a name or number can have at most {limit}.").format(
                 start=text[:30], count=len(text), limit=MAX_ENTRY_LENGTH
             )
         )
-    return named
+
+
+def _too_many(count: int, limit: int) -> RosterError:
+    """The error for a list with more names than may be added at once."""
+    problem = _("The class list has {count:,} names; at most {limit:,} can be added at once.")
+    return RosterError(problem.format(count=count, limit=limit))
 
 
 def _decode(roster: bytes) -> str:
@@ -95,27 +127,41 @@ def _decode(roster: bytes) -> str:
     raise RosterError(_("The class list is not a text file. Save it as CSV in UTF-8."))
 
 
-def _cells(text: str) -> list[list[str]]:
-    """Return the cleaned cells of each line that is not blank, parted by tab, semicolon or comma: the most frequent.
+def _lines(text: str) -> list[str]:
+    """Return the lines that are not blank; raises RosterError where nothing but separators stands in them."""
+    lines = [line for line in text.removeprefix("\ufeff").replace("\0", " ").splitlines() if line.strip(' \t,;"')]
+    if not lines:
+        raise RosterError(_("The class list is empty. Type at least one name, one per line."))
+    return lines
 
-    Where every line reads "Lee, Kim", the comma belongs to the name and each line is one cell. Raises RosterError for
-    text that is no CSV.
-    """
-    lines = [line for line in text.removeprefix("\ufeff").replace("\0", " ").splitlines() if line.strip()]
-    if _family_name_first(lines):
-        return [[clean_line(line)] for line in lines]
-    joined = "\n".join(lines)
-    delimiter = max("\t;,", key=joined.count)
+
+def _header(line: str) -> tuple[str, dict[_ColumnKind, int]]:
+    """Return the delimiter of a header, the one that finds most columns, and these columns; ("", {}) for no header."""
+    start = line[:_HEADER_LENGTH]
+    found = [(delimiter, _header_columns(next(_read_csv([start], delimiter)))) for delimiter in _DELIMITERS]
+    return max(found, key=lambda columns: len(columns[1])) if any(columns for _, columns in found) else ("", {})
+
+
+def _read_csv(lines: Sequence[str], delimiter: str) -> Iterator[list[str]]:
+    """Yield the cells of each row as they stand; raises RosterError for text that is no CSV."""
     try:
-        return [[clean_line(cell) for cell in row] for row in csv.reader(io.StringIO(joined), delimiter=delimiter)]
+        yield from csv.reader((f"{line}\n" for line in lines), delimiter=delimiter)
     except csv.Error as error:
         raise RosterError(_("The class list can’t be read as CSV: {reason}.").format(reason=error)) from None
 
 
-def _family_name_first(lines: Sequence[str]) -> bool:
-    """Tell whether every line reads "Lee, Kim", and the first is not a header such as "Name, Number"."""
-    titles = [clean_line(cell) for cell in lines[0].split(",")] if lines else []
-    return all(map(_FAMILY_NAME_FIRST.fullmatch, lines)) and not _header_columns(titles)
+def _row(number: int, line: str) -> list[str]:
+    """Return the cleaned cells of a line without a header, parted by tab, else semicolon, else comma.
+
+    "Lee, Kim" is one cell: the comma belongs to the name. Raises RosterError for more than _MOST_CELLS.
+    """
+    delimiter = next((mark for mark in _DELIMITERS if mark in line), ",")
+    if delimiter == "," and _FAMILY_NAME_FIRST.fullmatch(line.strip()):
+        return [clean_line(line)]
+    if line.count(delimiter) >= _MOST_CELLS:
+        problem = _("Line {number} of the class list has {count:,} columns. Put one student on each line.")
+        raise RosterError(problem.format(number=number, count=line.count(delimiter) + 1))
+    return [clean_line(cell) for cell in next(_read_csv([line], delimiter))]
 
 
 def _header_columns(row: Sequence[str]) -> dict[_ColumnKind, int]:
@@ -127,7 +173,7 @@ def _header_columns(row: Sequence[str]) -> dict[_ColumnKind, int]:
         kind: index
         for kind, titles in _TITLES.items()
         for index, cell in reversed(list(enumerate(row)))
-        if cell.casefold() in titles
+        if cell.strip().casefold() in titles
     }
     return columns if columns.keys() & {"name", "first", "last"} else {}
 
@@ -137,9 +183,9 @@ def _entry_by_header(row: Sequence[str], columns: Mapping[_ColumnKind, int]) -> 
 
     Without a full name, first and last name are joined; "Lee, Kim" becomes "Kim Lee".
     """
-    cells = {kind: row[index] if index < len(row) else "" for kind, index in columns.items()}
-    name = cells.get("name") or f"{cells.get('first', '')} {cells.get('last', '')}"
-    return _first_name_first(clean_line(name)), cells.get("number", "")
+    cells = {kind: clean_line(row[index]) if index < len(row) else "" for kind, index in columns.items()}
+    name = cells.get("name") or clean_line(f"{cells.get('first', '')} {cells.get('last', '')}")
+    return _first_name_first(name), cells.get("number", "")
 
 
 def _entry_by_look(row: Sequence[str]) -> tuple[str, str]:
