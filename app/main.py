@@ -23,7 +23,7 @@ from app.web.api import health, v1
 from app.web.handouts import handout_page, mark_paper_page, print_job_page
 from app.web.models import model_list_page, model_page
 from app.web.practice import glossary_page, next_sheet_page, sheet_page
-from app.web.roster import roster_student_page
+from app.web.roster import roster_import_page, roster_student_page
 from app.web.runs import run_page
 from app.web.shared import errors
 from app.web.shared.rate_limits import RateLimits, StorageBudget
@@ -59,7 +59,8 @@ PAGES = (
     mark_paper_page,
     *(join_page, my_work_page, student_activity_page, class_sheet_page, exit_ticket_page),
     *(sign_in_page, password_page, forgotten_password_page, account_link_page),
-    *(course_list_page, course_page, gradebook_page, export_page, sample_course_page, roster_student_page),
+    *(course_list_page, course_page, gradebook_page, export_page, sample_course_page),
+    *(roster_import_page, roster_student_page),
     *(activity_page, activity_form_page, delete_activity_page, print_class_page, enter_paper_page),
     *(live_page, present_page),
     *(results_page, student_results_page, summary_page, exit_tickets_page, regrade_page),

@@ -9,8 +9,9 @@
 from __future__ import annotations
 
 import csv
+import io
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -92,6 +93,19 @@ def read_roster_rows(roster: bytes | str, max_names: int = MAX_ROSTER_NAMES) -> 
     named = [entry for entry in named if entry[0] not in left_out]
     _check_entries(named, max_names)
     return RosterRows(tuple(named), left_out)
+
+
+def write_roster(entries: Iterable[RosterEntry]) -> str:
+    """Return a class list that `read_roster` reads as these names and numbers; "" for none of them.
+
+    Example:
+        write_roster([("Kim Lee", "17")])  # "name\\tnumber\\nKim Lee\\t17\\n"
+    """
+    out = io.StringIO()
+    writer = csv.writer(out, delimiter="\t", lineterminator="\n")
+    rows = [(name, number or "") for name, number in entries]
+    writer.writerows([("name", "number"), *rows] if rows else ())
+    return out.getvalue()
 
 
 def _check_entries(entries: Sequence[RosterEntry], max_names: int) -> None:

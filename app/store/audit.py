@@ -47,6 +47,8 @@ class AuditAction(StrEnum):
     STAFF_INVITED = "invited"  # detail: the role
     STAFF_REMOVED = "staff removed"
     STUDENT_REMOVED = "student removed"  # detail: the student's id, in an entry about the course, which outlives them
+    STUDENTS_ADDED = "students added"  # detail: how many
+    IMPORT_UNDONE = "import of students undone"  # detail: how many were removed
     STUDENT_RENAMED = "student renamed"
     STUDENTS_MERGED = "students merged"  # detail: the id of the student who went; about the one who stays
     STUDENT_RELEASED = "student released"

@@ -17,7 +17,17 @@ from app.secret_key import SecretKey
 
 from .courses import Course
 from .queries import QueryBase, SharedCommits, columns, from_row, insert_row, utc_now
-from .tables import courses, enrolments, students
+from .tables import (
+    attendance,
+    class_attempts,
+    class_drafts,
+    courses,
+    enrolments,
+    extra_time,
+    grade_overrides,
+    students,
+    ticket_answers,
+)
 
 UNAMBIGUOUS_LETTERS = "ABCDEFGHJKLMNPRSTVWXYZ"  # those that look like no other letter and no digit
 CODE_LENGTH = 10
@@ -46,6 +56,15 @@ class Enrolment:
     course: Course
 
 
+@dataclass(frozen=True)
+class RosterImport:
+    """Students who were added together, and when."""
+
+    key: str
+    at: datetime
+    students: int
+
+
 # Long because it is one short method for each query; they share no state that could be split.
 class Roster(QueryBase):
     """Queries on students and enrolments. Resume codes are stored as hashes made with the key."""
@@ -58,8 +77,10 @@ class Roster(QueryBase):
         """Add the (name, roster number) pairs that are not on the roster yet; return how many that were.
 
         A pair with a number is on the roster if the number is, whatever the names; one without a number, if a student
-        without a number has the same name (`name_key`). Pairs earlier in `entries` count as on the roster.
+        without a number has the same name (`name_key`). Pairs earlier in `entries` count as on the roster. Those added
+        together are one import, which `undo_import` takes back.
         """
+        import_key = secrets.token_hex(16)
         on_roster = self.students(course)
         keys = {student.roster_key for student in on_roster if student.roster_key}
         names = {name_key(student.name) for student in on_roster if not student.roster_key}
@@ -68,11 +89,40 @@ class Roster(QueryBase):
             if (key and key in keys) or (not key and name_key(name) in names):
                 continue
             keys.add(key) if key else names.add(name_key(name))
-            rows.append({"course_id": course.id, "name": name, "roster_key": key, "created_at": utc_now()})
+            rows.append({"course_id": course.id, "name": name, "roster_key": key, "created_at": utc_now(),
+                         "import_key": import_key})  # fmt: skip
         if rows:
             with self._write_transaction() as connection:
                 connection.execute(sa.insert(students), rows)
         return len(rows)
+
+    def last_import(self, course: Course) -> RosterImport | None:
+        """The newest import of a course, with those of its students who are still on the roster; None for none."""
+        imported = (students.c.course_id == course.id, students.c.import_key.is_not(None))
+        rows = self._fetch_all(
+            sa.select(students.c.import_key, sa.func.max(students.c.created_at), sa.func.count())
+            .where(*imported)
+            .group_by(students.c.import_key)
+        )
+        newest = max(rows, key=lambda row: row[1], default=None)
+        return RosterImport(*newest) if newest else None
+
+    def undo_import(self, course: Course, import_key: str) -> tuple[int, int]:
+        """Remove the students whom an import added; return how many were removed and how many were kept.
+
+        Those are kept who have joined, or of whom anything is stored: they no longer count as imported.
+        """
+        this = (students.c.course_id == course.id, students.c.import_key == import_key)
+        untouched = [
+            ~sa.exists().where(table.c.student_id == students.c.id)
+            for table in (attendance, class_attempts, class_drafts, ticket_answers, enrolments, extra_time,
+                          grade_overrides)
+        ]  # fmt: skip
+        with self._write_transaction() as connection:
+            never_joined = (students.c.joined_at.is_(None), *untouched)
+            removed = connection.execute(sa.delete(students).where(*this, *never_joined)).rowcount
+            kept = connection.execute(sa.update(students).where(*this).values(import_key=None)).rowcount
+        return removed, kept
 
     def students(self, course: Course) -> tuple[Student, ...]:
         """Every student of a course, by name, whether they have joined or not."""

@@ -89,6 +89,8 @@ TABLE: dict[str, Row] = {
     "POST /courses/sample": (401, 401, 401, 303, 303, 303),
     "POST /courses/{course_id:int}/remove-sample": (401, 401, 401, 403, 404, 404),  # this one is no sample
     "POST /courses/{course_id:int}/students": INSTRUCTOR_IS_TOLD,
+    "POST /courses/{course_id:int}/students/preview": INSTRUCTOR_IS_TOLD,
+    "POST /courses/{course_id:int}/students/undo-import": INSTRUCTOR_DOES,
     "GET /courses/{course_id:int}/students/{student_id:int}": INSTRUCTOR_SEES,
     "POST /courses/{course_id:int}/students/{student_id:int}": INSTRUCTOR_IS_TOLD,
     "POST /courses/{course_id:int}/students/{student_id:int}/merge": (401, 401, 401, 403, 404, 404),  # into nobody

@@ -63,7 +63,7 @@ def rename_student(store: StoreDep, access: EditableStudent, form: FormDep) -> R
         page = _student_page(store, access, typed=(name, number), problem=problem)
         return render("roster/roster_student.html", page, 422)
     store.audit_log.record(access.teacher, AuditAction.STUDENT_RENAMED, access.student)
-    return _back_to_roster(access)
+    return _back_to_roster(access, "renamed")
 
 
 @router.post("/courses/{course_id:int}/students/{student_id:int}/merge")
@@ -73,7 +73,7 @@ def merge_student(store: StoreDep, access: EditableStudent, form: FormDep) -> Re
     if into is None or not store.student_merge.merge(into, access.student):
         raise HTTPException(404)
     store.audit_log.record(access.teacher, AuditAction.STUDENTS_MERGED, into, f"student {access.student.id}")
-    return _back_to_roster(access)
+    return _back_to_roster(access, "merged")
 
 
 @router.post("/courses/{course_id:int}/students/{student_id:int}/remove")
@@ -81,7 +81,7 @@ def remove_student(store: StoreDep, access: EditableStudent) -> Response:
     """Delete a student with all their work. The log of the course keeps that it was done."""
     store.roster.remove_student(access.student)
     store.audit_log.record(access.teacher, AuditAction.STUDENT_REMOVED, access.course, f"student {access.student.id}")
-    return _back_to_roster(access)
+    return _back_to_roster(access, "student-removed")
 
 
 @router.post("/courses/{course_id:int}/students/{student_id:int}/free")
@@ -89,12 +89,12 @@ def release_student(store: StoreDep, access: EditableStudent) -> Response:
     """Let a name be picked again after the wrong person took it; the work under it stays."""
     store.roster.release_student(access.student)
     store.audit_log.record(access.teacher, AuditAction.STUDENT_RELEASED, access.student)
-    return _back_to_roster(access)
+    return _back_to_roster(access, "released")
 
 
-def _back_to_roster(access: RosterStudentAccess) -> Response:
-    """Redirect to the course's roster."""
-    return RedirectResponse(url_for("show_course", course_id=access.course.id) + "#roster", 303)
+def _back_to_roster(access: RosterStudentAccess, done: str) -> Response:
+    """Redirect to the course's roster, where a sentence says what was done."""
+    return RedirectResponse(f"{url_for('show_course', course_id=access.course.id)}?done={done}#roster", 303)
 
 
 def _other_student(store: Store, access: RosterStudentAccess, student_id: str) -> Student | None:

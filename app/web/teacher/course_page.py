@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Annotated
 
 from annotated_doc import Doc
@@ -10,12 +12,14 @@ from fastapi import APIRouter, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
 
 from app.classes.course_settings import MAX_TIME_ZONE_LENGTH, settings_problem, time_zone_names
-from app.exchange.roster import RosterError, read_roster
+from app.sheets.wording import Wording
 from app.store import Activity, AuditAction, Role, StaffMember, Store, Student
 from app.store.people import parse_email
+from app.store.queries import utc_now
+from app.store.roster import RosterImport
 from app.translation import gettext as _
 from app.web.shared import permissions
-from app.web.shared.forms import FormDep
+from app.web.shared.forms import FormDep, whole_number
 from app.web.shared.permissions import EditableCourse, StaffCourse
 from app.web.shared.services import ServicesDep, StoreDep, WordingDep
 from app.web.shared.teacher_session import MAX_EMAIL_INPUT
@@ -24,7 +28,8 @@ from app.web.shared.urls import public_url, url_for
 
 router = APIRouter(include_in_schema=False)
 
-MAX_ROSTER_STUDENTS = 2_000  # of one class list
+MAX_ROSTER_COUNT = 9_999  # in an address
+UNDO_OFFERED = timedelta(days=2)  # after an import
 
 
 @dataclass(frozen=True)
@@ -36,24 +41,34 @@ class CoursePage:
     students: Annotated[tuple[Student, ...], Doc("Its roster, by name.")]
     staff: Annotated[tuple[StaffMember, ...], Doc("Its instructors and assistants.")]
     zones: Annotated[tuple[str, ...], Doc("The time zones to choose from.")]
+    last_import: Annotated[RosterImport | None, Doc("Students added together of late, to be undone; None for none.")]
     notice: Annotated[str, Doc("The sentence about what was just done, empty for none.")] = ""
     problem: Annotated[str, Doc("The sentence about what cannot be used, empty where there is none.")] = ""
-    problem_form: Annotated[str, Doc("Which form the problem is about: settings, roster or staff.")] = ""
-    roster: Annotated[str, Doc("The roster as pasted, to be corrected.")] = ""
+    problem_form: Annotated[str, Doc("Which form the problem is about: settings or staff.")] = ""
     invitation: Annotated[str, Doc("The link of a new invitation, which is shown only once.")] = ""
     invited: Annotated[str, Doc("The e-mail address that the invitation is for.")] = ""
     email: Annotated[str, Doc("The e-mail address as typed, to be corrected.")] = ""
 
 
 @router.get("/courses/{course_id:int}")
-def show_course(store: StoreDep, access: StaffCourse, done: str = "") -> Response:
-    """The page of a course, for its staff; `done` is what was just done, for a sentence about it."""
+def show_course(
+    request: Request, store: StoreDep, wording: WordingDep, access: StaffCourse, done: str = ""
+) -> Response:
+    """The page of a course, for its staff; `done` is what was just done, for a sentence about it.
+
+    After an import or its undoing the address names how many students were added or removed.
+    """
     notices = {
         "restored": _("The course is restored."),
         "copied": _("This is the copy. Its activities are drafts until you open them."),
         "activity-deleted": _("The activity is deleted, with everything that was done in it."),
+        "renamed": _("The student is renamed."),
+        "merged": _("The two students are one now."),
+        "released": _("The name can be joined again."),
+        "student-removed": _("The student is removed, with all their work."),
     }
-    return render("teacher/course.html", _course_page(store, access, notice=notices.get(done, "")))
+    notice = notices.get(done, "") or _roster_notice(wording, request.query_params)
+    return render("teacher/course.html", _course_page(store, access, notice=notice))
 
 
 @router.post("/courses/{course_id:int}")
@@ -64,24 +79,6 @@ def change_course(store: StoreDep, wording: WordingDep, access: EditableCourse, 
         return render("teacher/course.html", _course_page(store, access, problem=problem, problem_form="settings"), 422)
     store.courses.change(access.course, title, zone)
     return RedirectResponse(url_for("show_course", course_id=access.course.id), 303)
-
-
-@router.post("/courses/{course_id:int}/students")
-def add_students(store: StoreDep, wording: WordingDep, access: EditableCourse, form: FormDep) -> Response:
-    """Add the students of an uploaded class list, else of the pasted one, and show how many were new.
-
-    Those on the roster already are left as they are. 422 with the page, where nobody is added, for a list that cannot
-    be read or has more than MAX_ROSTER_STUDENTS names.
-    """
-    try:
-        entries = read_roster(form.file or form.raw("roster"), MAX_ROSTER_STUDENTS)
-    except RosterError as error:
-        page = _course_page(store, access, problem=str(error), problem_form="roster", roster=form.raw("roster"))
-        return render("teacher/course.html", page, 422)
-    added = store.roster.add_students(access.course, entries)
-    known = len(entries) - added
-    notice = wording.say("class", "roster-added-some" if known else "roster-added", added=added, there=known)
-    return render("teacher/course.html", _course_page(store, access, notice=notice))
 
 
 @router.post("/courses/{course_id:int}/staff")
@@ -120,8 +117,24 @@ def remove_from_staff(store: StoreDep, wording: WordingDep, access: EditableCour
     return RedirectResponse(url_for("show_course", course_id=access.course.id) + "#staff", 303)
 
 
+def _roster_notice(wording: Wording, counts: Mapping[str, str]) -> str:
+    """The sentence about the students that were just added or removed, by the counts in an address; "" without them."""
+    numbers = {name: whole_number(text, MAX_ROSTER_COUNT) or 0 for name, text in counts.items()}
+    if "added" in counts:
+        known, key = numbers.get("known"), "roster-added"
+        return wording.say("class", f"{key}-some" if known else key, added=numbers["added"], there=known)
+    if "removed" in counts:
+        kept, key = numbers.get("kept"), "import-undone"
+        return wording.say("class", f"{key}-some" if kept else key, gone=numbers["removed"], kept=kept)
+    return ""
+
+
 def _course_page(store: Store, access: permissions.CourseAccess, **texts: str) -> CoursePage:
     """The page of a course as it is now, with these texts in its other fields."""
     course = access.course
     activities, students = store.activities.of_course(course), store.roster.students(course)
-    return CoursePage(access, activities, students, store.courses.staff(course), time_zone_names(), **texts)
+    last_import = store.roster.last_import(course) if access.can_edit else None
+    if last_import and utc_now() - last_import.at > UNDO_OFFERED:
+        last_import = None
+    staff = store.courses.staff(course)
+    return CoursePage(access, activities, students, staff, time_zone_names(), last_import, **texts)

@@ -24,6 +24,7 @@ from app.web.models.model_list_page import ModelsPage
 from app.web.models.model_page import ModelPage
 from app.web.practice.glossary_page import GlossaryPage
 from app.web.practice.sheet_page import SheetPage
+from app.web.roster.roster_import_page import RosterImportPage
 from app.web.roster.roster_student_page import RosterStudentPage
 from app.web.runs.run_page import NoRunPage, RunPage
 from app.web.shared.errors import ErrorPage
@@ -58,6 +59,7 @@ PAGES: dict[str, type[Any]] = {
     "practice/glossary.html": GlossaryPage,
     "shared/_saved.html": SavedFragment,
     "student/_closing.html": ClosingFragment,
+    "roster/roster_import.html": RosterImportPage,
     "roster/roster_student.html": RosterStudentPage,
     "runs/run.html": RunPage,
     "runs/_run.html": RunPage,

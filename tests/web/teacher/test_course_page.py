@@ -27,17 +27,6 @@ def test_settings_are_changed_or_refused(classroom: Classroom) -> None:
     assert (course.title, course.time_zone) == ("Attention", "UTC")
 
 
-def test_students_are_added_once(classroom: Classroom) -> None:
-    """A longer list adds those who are new; an empty one is refused with a sentence."""
-    path = f"/courses/{classroom.course.id}/students"
-    for roster, names in (("Kim Lee, 1017", ["Kim Lee"]), ("Kim Lee, 1017\nLou Ray", ["Kim Lee", "Lou Ray"])):
-        assert classroom.instructor.post(path, data={"roster": roster}).status_code == 200
-        assert [student.name for student in classroom.store.roster.students(classroom.course)] == names
-    refused = classroom.instructor.post(path, data={"roster": " "})
-    assert refused.status_code == 422
-    assert Page(refused.text).find("p", id="roster-problem")
-
-
 def test_the_last_instructor_stays(classroom: Classroom) -> None:
     """409 with a sentence; a second instructor can leave, and lands on the list of courses."""
     path = f"/courses/{classroom.course.id}/staff"

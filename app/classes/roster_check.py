@@ -1,0 +1,54 @@
+"""What a class list would add to a roster, row by row, before anybody is added."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from app.names import name_key
+from app.store import Student
+
+
+@dataclass(frozen=True)
+class CheckedEntry:
+    """A row of a class list: new to the roster, known there, or odd, which is new too but looks like a mistake.
+
+    `reason` says why it is odd: "no-name" for a name with a digit or without a letter, "namesake" where a student of
+    the roster has the name and another number, or none.
+    """
+
+    name: str
+    number: str | None
+    kind: Literal["new", "known", "odd"]
+    reason: Literal["", "no-name", "namesake"] = ""
+
+    @property
+    def entry(self) -> tuple[str, str | None]:
+        """Name and number."""
+        return self.name, self.number
+
+
+def check_entries(entries: Sequence[tuple[str, str | None]], students: Sequence[Student]) -> tuple[CheckedEntry, ...]:
+    """Say of each name and number what adding it would do; the order stays.
+
+    A number that is on the roster, or a name without a number that is there without one, is known, and so is a row that
+    stands in the list twice: see Roster.add_students.
+    """
+    numbers = {student.roster_key for student in students if student.roster_key}
+    unnumbered = {name_key(student.name) for student in students if not student.roster_key}
+    on_roster = {name_key(student.name) for student in students}
+    checked = list[CheckedEntry]()
+    for name, number in entries:
+        key = name_key(name)
+        if number in numbers if number else key in unnumbered:
+            checked.append(CheckedEntry(name, number, "known"))
+            continue
+        numbers.add(number) if number else unnumbered.add(key)
+        if any(char.isdigit() for char in name) or not any(char.isalpha() for char in name):
+            checked.append(CheckedEntry(name, number, "odd", "no-name"))
+        elif key in on_roster:
+            checked.append(CheckedEntry(name, number, "odd", "namesake"))
+        else:
+            checked.append(CheckedEntry(name, number, "new"))
+    return tuple(checked)

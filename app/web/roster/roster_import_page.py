@@ -1,0 +1,95 @@
+"""/courses/C/students/preview: what a class list would add to the roster, before it is added; and taking that back."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from annotated_doc import Doc
+from fastapi import APIRouter, Response
+from fastapi.responses import RedirectResponse
+
+from app.classes.roster_check import CheckedEntry, check_entries
+from app.exchange.roster import RosterError, read_roster, read_roster_rows, write_roster
+from app.store import AuditAction, Course
+from app.web.shared.forms import FormDep
+from app.web.shared.permissions import EditableCourse
+from app.web.shared.services import StoreDep
+from app.web.shared.templating import render
+from app.web.shared.urls import url_for
+
+router = APIRouter(include_in_schema=False)
+
+MAX_ROSTER_STUDENTS = 2_000  # of one class list
+MAX_ODD = 200  # rows that can be ticked; more would be a list that nobody checks
+
+
+@dataclass(frozen=True)
+class RosterImportPage:
+    """Everything that templates/roster/roster_import.html shows."""
+
+    course: Annotated[Course, Doc("The course.")]
+    entries: Annotated[tuple[CheckedEntry, ...], Doc("The rows of the class list, odd ones first.")] = ()
+    counts: Annotated[Mapping[str, int], Doc("How many rows are new, known and odd.")] = field(default_factory=dict)
+    left_out: Annotated[tuple[str, ...], Doc("Rows that are no students, such as the points possible.")] = ()
+    new: Annotated[str, Doc("The new students as a class list, to be added.")] = ""
+    odd: Annotated[tuple[tuple[str, CheckedEntry], ...], Doc("Odd rows, each as a class list of its own.")] = ()
+    roster: Annotated[str, Doc("The class list as pasted, to be corrected.")] = ""
+    problem: Annotated[str, Doc("The sentence about why it cannot be read, empty where there is none.")] = ""
+
+
+@router.post("/courses/{course_id:int}/students/preview")
+def preview_students(store: StoreDep, access: EditableCourse, form: FormDep) -> Response:
+    """Show what an uploaded class list, else the pasted one, would add; nothing is stored.
+
+    422 with the list to be corrected where it cannot be read or has more than MAX_ROSTER_STUDENTS names.
+    """
+    try:
+        rows = read_roster_rows(form.file or form.raw("roster"), MAX_ROSTER_STUDENTS)
+    except RosterError as error:
+        page = RosterImportPage(access.course, roster=form.raw("roster"), problem=str(error))
+        return render("roster/roster_import.html", page, 422)
+    checked = check_entries(rows.entries, store.roster.students(access.course))
+    odd = [entry for entry in checked if entry.kind == "odd"][:MAX_ODD]
+    page = RosterImportPage(
+        access.course,
+        tuple(sorted(checked, key=lambda entry: ("odd", "new", "known").index(entry.kind))),
+        Counter(entry.kind for entry in checked),
+        rows.left_out,
+        write_roster(entry.entry for entry in checked if entry.kind == "new"),
+        tuple((write_roster([entry.entry]), entry) for entry in odd),
+    )
+    return render("roster/roster_import.html", page)
+
+
+@router.post("/courses/{course_id:int}/students")
+def add_students(store: StoreDep, access: EditableCourse, form: FormDep) -> Response:
+    """Add the students of a class list to the roster, with the odd rows of a preview that were ticked.
+
+    Those on the roster already are left as they are. 422 with the list, where nobody is added, for a list that cannot
+    be read or has more than MAX_ROSTER_STUDENTS names.
+    """
+    ticked = form.all("anyway")
+    try:
+        pasted = form.file or form.raw("roster")
+        entries = [] if ticked and not pasted else list(read_roster(pasted, MAX_ROSTER_STUDENTS))
+        for row in ticked:
+            entries += read_roster(row)
+    except RosterError as error:
+        page = RosterImportPage(access.course, roster=form.raw("roster"), problem=str(error))
+        return render("roster/roster_import.html", page, 422)
+    added = store.roster.add_students(access.course, entries)
+    store.audit_log.record(access.teacher, AuditAction.STUDENTS_ADDED, access.course, f"{added}")
+    counts = f"?added={added}&known={len(entries) - added}"
+    return RedirectResponse(f"{url_for('show_course', course_id=access.course.id)}{counts}#roster", 303)
+
+
+@router.post("/courses/{course_id:int}/students/undo-import")
+def undo_import(store: StoreDep, access: EditableCourse, form: FormDep) -> Response:
+    """Take the students of an import off the roster again, but for those who have joined or of whom there is work."""
+    removed, kept = store.roster.undo_import(access.course, form.single_line("import", 32))
+    store.audit_log.record(access.teacher, AuditAction.IMPORT_UNDONE, access.course, f"{removed}")
+    counts = f"?removed={removed}&kept={kept}"
+    return RedirectResponse(f"{url_for('show_course', course_id=access.course.id)}{counts}#roster", 303)
