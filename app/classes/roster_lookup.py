@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from app.names import name_key, told_apart
 from app.store import Student
@@ -63,34 +62,3 @@ def _bare_words(name: str) -> set[str]:
     """The words of a name without case and accents."""
     letters = unicodedata.normalize("NFD", name_key(name))
     return set("".join(char for char in letters if not unicodedata.combining(char)).split())
-
-
-@dataclass(frozen=True)
-class NameClaim:
-    """What a name that somebody types to join comes to.
-
-    `student` is the free entry of the roster that they take, None for none. `asks_number` says that several students
-    have the name, so that only the number tells who is meant. `is_taken` says that nobody can join under the name as it
-    is: whoever has it joined before. With none of these, the name is new.
-    """
-
-    student: Student | None = None
-    asks_number: bool = False
-    is_taken: bool = False
-
-
-def claim_by_name(students: Sequence[Student], name: str, number: str = "") -> NameClaim:
-    """Find the entry of the roster that a student means who joins under a typed name, and the number if asked for it.
-
-    Where several have the name, the number decides, as the student types it: no page has to show anybody's number. An
-    empty or wrong number asks again. Where the roster gives none of them a number, the first free one is taken.
-    """
-    namesakes = [student for student in students if name_key(student.name) == name_key(name)]
-    free = [student for student in namesakes if student.joined_at is None]
-    if not free:
-        return NameClaim(is_taken=bool(namesakes))
-    if len(namesakes) == 1 or not any(student.roster_key for student in namesakes):
-        return NameClaim(free[0])
-    typed = name_key(number)
-    claimed = next((student for student in free if typed and name_key(student.roster_key or "") == typed), None)
-    return NameClaim(claimed, asks_number=claimed is None)

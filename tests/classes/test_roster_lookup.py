@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.classes.roster_lookup import NameClaim, RosterLookup, claim_by_name, names_with_numbers
+from app.classes.roster_lookup import RosterLookup, names_with_numbers
 from app.store import Student
 
 PEOPLE = [
@@ -33,35 +31,11 @@ def test_people_are_found_as_they_are_written(written: str, ids: list[int]) -> N
     assert [student.id for student in ROSTER.find(written)] == ids
 
 
-JOINED = datetime(2026, 3, 31, tzinfo=UTC)
 NAMESAKES = [
     Student(1, 1, "Alex Smith", "1020", None),
     Student(2, 1, "Alex Smith", "1044", None),
     Student(3, 1, "Kim Lee", "17", None),
-    Student(4, 1, "Lou Ray", None, JOINED),
-    Student(5, 1, "Sam Fox", "1050", JOINED),
-    Student(6, 1, "Sam Fox", "1051", None),
 ]
-
-
-@pytest.mark.parametrize(
-    ("name", "number", "claim"),
-    [
-        ("kim lee", "", NameClaim(NAMESAKES[2])),
-        ("Alex Smith", "", NameClaim(asks_number=True)),
-        ("Alex Smith", "1044", NameClaim(NAMESAKES[1])),
-        ("ALEX SMITH", "17", NameClaim(asks_number=True)),  # the number of somebody else
-        ("Sam Fox", "1050", NameClaim(asks_number=True)),  # of the one who has joined already
-        ("Sam Fox", "1051", NameClaim(NAMESAKES[5])),
-        ("Lou Ray", "", NameClaim(is_taken=True)),
-        ("Nobody", "", NameClaim()),
-    ],
-)
-def test_who_joins_under_a_name_that_several_have_is_asked_for_the_number(
-    name: str, number: str, claim: NameClaim
-) -> None:
-    """A name of one student is taken at once; of several nobody becomes the first by chance."""
-    assert claim_by_name(NAMESAKES, name, number) == claim
 
 
 def test_namesakes_are_found_as_their_sheets_call_them() -> None:
