@@ -29,7 +29,7 @@ SNAPSHOT_TTL_S = 1.0
 MIN_IDLE_FACTOR = 3  # wait at least 3 times the last computation before the next one, so that saves keep priority
 MAX_CACHED_ACTIVITIES = 100
 
-Stage = Literal["nothing", "typing", "checked", "handed-in"]
+Stage = Literal["nothing", "typing", "checked", "taken-in", "handed-in"]
 
 
 @dataclass(frozen=True)
@@ -107,8 +107,13 @@ class SheetSnapshot:
 
     @property
     def working(self) -> int:
-        """How many students have begun and not handed in."""
-        return self.begun - self.handed_in
+        """How many students have begun, and have neither handed in nor been taken in at closing."""
+        return self.begun - self.handed_in - self.taken_in
+
+    @property
+    def taken_in(self) -> int:
+        """How many students' drafts were taken in at closing, of those who handed nothing in."""
+        return sum(progress.stage == "taken-in" for progress in self.progress.values())
 
 
 @dataclass(frozen=True)
@@ -302,13 +307,14 @@ def _sheet_progress(
 ) -> LiveProgress:
     """One student's progress on one sheet, from the cache: of the last attempt, else of the draft, else nothing.
 
-    The stage is 'handed-in' once any of their attempts was handed in, even if they checked again later.
+    The stage is 'handed-in' once they handed any attempt in, even if they checked again later or more was taken in.
     """
     attempt = last.get(key)
     if attempt is None or attempt.id not in entry.attempts:
         return entry.drafts[key][1] if key in entry.drafts else LiveProgress()
     checked = entry.attempts[attempt.id]
-    return LiveProgress("handed-in" if attempt.handed_in else "checked", checked.rows, checked.misconceptions)
+    stage: Stage = "handed-in" if attempt.handed_in else "taken-in" if attempt.taken_in else "checked"
+    return LiveProgress(stage, checked.rows, checked.misconceptions)
 
 
 def _row_bar(row: Row, begun: Iterable[LiveProgress]) -> RowBar:

@@ -31,7 +31,8 @@ from .spreadsheet import Cell, csv_lines
 CsvRow = Sequence[Cell]
 # The header of each table; README.txt in the ZIP explains the columns.
 ATTEMPT_HEADER = (
-    "activity", "date", "worksheet", "student", "number", "attempt", "handed in", "counts", "time", "model", "tokens",
+    "activity", "date", "worksheet", "student", "number", "attempt", "handed in", "taken in", "late", "counts", "time",
+    "model", "tokens",
 )  # fmt: skip
 ANSWERS_HEADER = (*ATTEMPT_HEADER, "box", "answer", "mark")
 ATTEMPTS_HEADER = (*ATTEMPT_HEADER, "score", "out of", "misconceptions")
@@ -235,7 +236,8 @@ def _attempt_columns(
     plan, local = activity.plan, attempt.created_at.astimezone(zone)
     return (
         plan.title, plan.day.isoformat() if plan.day else "", title, student.name,
-        student.roster_key, number, attempt.handed_in, counts, f"{local:%Y-%m-%d %H:%M:%S}",
+        student.roster_key, number, attempt.handed_in, attempt.taken_in, attempt.late, counts,
+        f"{local:%Y-%m-%d %H:%M:%S}",
         attempt.variant.model, attempt.variant.tokens,
     )  # fmt: skip
 

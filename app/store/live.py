@@ -18,10 +18,11 @@ StudentSheetKey = tuple[int, str]  # a student's id and a sheet key
 
 @dataclass(frozen=True)
 class LastAttempt:
-    """The id of a student's newest attempt on a sheet, and whether any of their attempts on it was handed in."""
+    """The id of a student's newest attempt on a sheet, and whether any was handed in, or taken in at closing."""
 
     id: int
     handed_in: bool
+    taken_in: bool
 
 
 @dataclass(frozen=True)
@@ -65,17 +66,22 @@ class Live(QueryBase):
         return drafts
 
     def last_attempts(self, activity_id: int) -> dict[StudentSheetKey, LastAttempt]:
-        """For each student and sheet with an attempt: the newest one's id, and whether any of them was handed in."""
+        """For each student and sheet with an attempt: the newest one's id, and what became of any of them."""
         key = (class_attempts.c.student_id, class_attempts.c.sheet_key)
         newest = sa.func.max(class_attempts.c.id)
-        handed_in = sa.func.max(sa.case((class_attempts.c.handed_in, 1), else_=0))
+        taken_in = sa.func.max(sa.case((class_attempts.c.taken_in, 1), else_=0))
+        by_student = class_attempts.c.handed_in & ~class_attempts.c.taken_in
+        handed_in = sa.func.max(sa.case((by_student, 1), else_=0))
         query = (
-            sa.select(*key, newest.label("id"), handed_in.label("handed_in"))
+            sa.select(*key, newest.label("id"), handed_in.label("handed_in"), taken_in.label("taken_in"))
             .where(class_attempts.c.activity_id == activity_id)
             .group_by(*key)
         )
         rows = self._fetch_all(query)
-        return {(row.student_id, row.sheet_key): LastAttempt(row.id, bool(row.handed_in)) for row in rows}
+        return {
+            (row.student_id, row.sheet_key): LastAttempt(row.id, bool(row.handed_in), bool(row.taken_in))
+            for row in rows
+        }
 
     def stored_marks(self, attempt_ids: Collection[int]) -> dict[int, StoredMarks]:
         """The marks and misconceptions of these attempts by id; ids that do not exist are left out."""

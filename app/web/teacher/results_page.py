@@ -37,6 +37,8 @@ class StudentLine:
     attempts: int
     score: str
     handed_in: bool
+    taken_in: bool  # the last attempt, at closing
+    late: bool  # the last attempt
     states: tuple[RowState | None, ...]  # of the last attempt, row by row
 
 
@@ -95,11 +97,11 @@ def _student_line(sheet: SheetResults | None, student: Student) -> StudentLine:
     """
     attempts = sheet.attempts.get(student.id, ()) if sheet else ()
     if sheet is None or not attempts:
-        return StudentLine(student, 0, "", False, (None,) * len(sheet.rows if sheet else ()))
+        return StudentLine(student, 0, "", False, False, False, (None,) * len(sheet.rows if sheet else ()))
     states = sheet.states(attempts[-1])
     handed_in = any(attempt.handed_in for attempt in attempts)
-    row_states = tuple(states[row.key] for row in sheet.rows)
-    return StudentLine(student, len(attempts), f"{attempts[-1].score:g}", handed_in, row_states)
+    last, row_states = attempts[-1], tuple(states[row.key] for row in sheet.rows)
+    return StudentLine(student, len(attempts), f"{last.score:g}", handed_in, last.taken_in, last.late, row_states)
 
 
 def _row_lines(services: Services, activity: Activity, sheet: SheetResults) -> tuple[RowLine, ...]:
