@@ -32,7 +32,7 @@ from app.web.shared.services import Services
 from app.web.shared.static_files import HashedStaticFiles
 from app.web.shared.urls import register_routes
 from app.web.student import activity_page as student_activity_page
-from app.web.student import class_sheet_page, exit_ticket_page, join_page, my_work_page
+from app.web.student import class_sheet_page, exit_ticket_page, join_page, leave_page, my_work_page
 from app.web.teacher import (
     activity_form_page,
     activity_page,
@@ -57,7 +57,7 @@ from app.web.teacher import (
 PAGES = (
     *(sheet_page, next_sheet_page, glossary_page, run_page, model_list_page, model_page, handout_page, print_job_page),
     mark_paper_page,
-    *(join_page, my_work_page, student_activity_page, class_sheet_page, exit_ticket_page),
+    *(join_page, my_work_page, leave_page, student_activity_page, class_sheet_page, exit_ticket_page),
     *(sign_in_page, password_page, forgotten_password_page, account_link_page),
     *(course_list_page, course_page, gradebook_page, export_page, sample_course_page),
     *(roster_import_page, roster_student_page),

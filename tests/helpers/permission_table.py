@@ -146,6 +146,7 @@ TABLE: dict[str, Row] = {
     "POST /resume": ALL_422,
     "GET /mine": ALL_200,
     "POST /mine/{student_id:int}/code": STUDENT_SEES,
+    "GET /mine/{student_id:int}/leave": STUDENT_SEES,
     "POST /mine/{student_id:int}/leave": STUDENT_DOES,
     "GET /class/{activity_id:int}": STUDENT_SEES,
     "GET /class/{activity_id:int}/closing": STUDENT_SEES,

@@ -22,6 +22,10 @@ HEADERS = {
 }
 
 
+# Below these, a page shows names or somebody's work: no browser keeps it, so that Back after signing out shows nothing.
+PRIVATE_PATHS = ("/courses", "/activities", "/class/", "/mine", "/join/", "/resume", "/links/", "/handout/jobs/")
+
+
 class _TooLargeError(Exception):
     """More bytes have come than MAX_BODY."""
 
@@ -36,7 +40,7 @@ class Guard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        send = _with_headers(send)
+        send = _with_headers(send, private=scope["path"].startswith(PRIVATE_PATHS))
         if scope["method"] == "HEAD":  # as GET; the server leaves the body out
             scope = {**scope, "method": "GET"}
         if scope["method"] not in ("GET", "OPTIONS") and _is_cross_site(Headers(scope=scope)):
@@ -98,13 +102,17 @@ def _is_cross_site(headers: Headers) -> bool:
     return origin is not None and urlsplit(origin).netloc != headers.get("host")
 
 
-def _with_headers(send: Send) -> Send:
-    """A `send` that adds HEADERS to a response, except those that the response has set itself."""
+def _with_headers(send: Send, *, private: bool) -> Send:
+    """A `send` that adds HEADERS to a response, except those that the response has set itself; what is `private` is not
+    stored by the browser.
+    """
 
     async def send_with_headers(message: Message) -> None:
         """Send a message, with HEADERS where it is the start of a response."""
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
+            if private:
+                headers.setdefault("Cache-Control", "no-store")
             for name, value in HEADERS.items():
                 headers.setdefault(name, value)
         await send(message)

@@ -52,7 +52,7 @@ def _browser_signature(store: Store, nonce: str, email: str) -> str:
 def end_session(request: Request, store: Store, teacher: Teacher, *, everywhere: bool) -> Response:
     """Sign the teacher out in this browser alone, or in every browser, and redirect (303) to the sign-in page.
 
-    This browser's cookie is deleted, and the audit log records it.
+    This browser's cookie and its cache are cleared, and the audit log records it.
     """
     if everywhere:
         store.people.end_sessions(teacher)
@@ -61,6 +61,9 @@ def end_session(request: Request, store: Store, teacher: Teacher, *, everywhere:
     store.audit_log.record(teacher, AuditAction.SIGNED_OUT)
     response = RedirectResponse(url_for("show_sign_in"), 303)
     response.delete_cookie(TEACHER_COOKIE)
+    # What the browser keeps of pages goes, too. Its other cookies and its storage are no teacher's: a student may have
+    # worked in the same browser.
+    response.headers["Clear-Site-Data"] = '"cache"'
     return response
 
 

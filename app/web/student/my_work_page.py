@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from annotated_doc import Doc
-from fastapi import APIRouter, Response
-from fastapi.responses import RedirectResponse
+from fastapi import APIRouter, Request, Response
 
 from app.classes.student_sheet import worksheet_titles
 from app.store import Activity, ClassAttempt, Enrolment, Phase, Store
@@ -16,7 +15,6 @@ from app.translation import gettext as _
 from app.web.shared.permissions import OwnEnrolment
 from app.web.shared.services import StoreDep
 from app.web.shared.templating import render
-from app.web.shared.urls import url_for
 from app.web.shared.visitor import MaybeVisitor
 
 router = APIRouter(include_in_schema=False)
@@ -58,13 +56,19 @@ class MyWorkPage:
     """Everything that templates/student/my_work.html shows."""
 
     courses: Annotated[tuple[CourseSection, ...], Doc("The courses that this browser is enrolled in.")]
+    signed_out: Annotated[bool, Doc("Whether somebody has just signed out, so that their drafts are to go.")] = False
 
 
 @router.get("/mine")
-def show_my_work(store: StoreDep, visitor: MaybeVisitor) -> Response:
-    """Every course that this browser is enrolled in, with its activities; an invitation to join where there is none."""
+def show_my_work(request: Request, store: StoreDep, visitor: MaybeVisitor, signed_out: str = "") -> Response:
+    """Every course that this browser is enrolled in, with its activities; an invitation to join where there is none.
+
+    After signing out, the page has the browser drop the drafts it holds; a link on another site cannot do that.
+    """
     enrolments = store.roster.enrolments(visitor.id) if visitor else ()
-    page = MyWorkPage(tuple(_course_section(store, enrolment) for enrolment in enrolments))
+    from_here = request.headers.get("sec-fetch-site", "same-origin") == "same-origin"
+    sections = tuple(_course_section(store, enrolment) for enrolment in enrolments)
+    page = MyWorkPage(sections, signed_out == "yes" and from_here)
     return render("student/my_work.html", page)
 
 
@@ -79,13 +83,6 @@ def renew_resume_code(store: StoreDep, access: OwnEnrolment) -> Response:
     enrolments = store.roster.enrolments(access.visitor.id)
     sections = tuple(_course_section(store, each, shown.get(each.student.id, "")) for each in enrolments)
     return render("student/my_work.html", MyWorkPage(sections))
-
-
-@router.post("/mine/{student_id:int}/leave")
-def leave_course(store: StoreDep, access: OwnEnrolment) -> Response:
-    """End this browser's enrolment, so that somebody else can join in it; the student's work stays."""
-    store.roster.leave(access.enrolment.student, access.visitor.id)
-    return RedirectResponse(url_for("show_my_work"), 303)
 
 
 def _course_section(store: Store, enrolment: Enrolment, code: str = "") -> CourseSection:

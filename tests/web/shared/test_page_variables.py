@@ -34,6 +34,7 @@ from app.web.student.activity_page import ClosingFragment, OverviewPage
 from app.web.student.class_sheet_page import ClassSheetPage
 from app.web.student.exit_ticket_page import TicketPage
 from app.web.student.join_page import JoinedPage, JoinPage, NamePage, ResumePage, SuggestedNamesPage
+from app.web.student.leave_page import LeavePage
 from app.web.student.my_work_page import MyWorkPage
 from app.web.teacher.activity_form_page import ActivityFormPage
 from app.web.teacher.activity_page import ActivityPage
@@ -90,6 +91,7 @@ PAGES: dict[str, type[Any]] = {
     "student/joined.html": JoinedPage,
     "student/resume.html": ResumePage,
     "student/my_work.html": MyWorkPage,
+    "student/leave.html": LeavePage,
     "student/activity.html": OverviewPage,
     "student/class_sheet.html": ClassSheetPage,
     "student/_class_sheet_form.html": ClassSheetPage,

@@ -5,19 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from app.store import Plan
-from tests.helpers.class_sheet import HALF, press
 from tests.helpers.html_page import Page
 from tests.helpers.school import Classroom
-
-
-def test_somebody_can_leave_a_browser(classroom: Classroom) -> None:
-    """Afterwards it knows nobody, and the work is still the student's."""
-    activity = classroom.open()
-    kim, browser = classroom.join()
-    press(browser, activity, "save", HALF)
-    browser.post(f"/mine/{kim.id}/leave")
-    assert "haven’t joined a class" in browser.get("/mine").text
-    assert classroom.store.roster.find_student(kim.id) == kim
 
 
 def test_a_new_resume_code_is_shown_once_and_voids_the_old_one(classroom: Classroom) -> None:
