@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from app.store import Plan
+from tests.helpers.class_sheet import HALF, press
 from tests.helpers.html_page import Page
 from tests.helpers.school import Classroom
 
