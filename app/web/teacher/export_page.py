@@ -21,7 +21,7 @@ from app.names import clean_line
 from app.store import AuditAction, AuditEntry, Course, Store
 from app.store.audit import ObjectKind
 from app.web.shared import permissions
-from app.web.shared.forms import FormDep
+from app.web.shared.forms import FormDep, Pager, cut_page
 from app.web.shared.permissions import InstructorCourse
 from app.web.shared.services import Services, ServicesDep, StoreDep, WordingDep
 from app.web.shared.templating import render
@@ -29,7 +29,7 @@ from app.web.shared.urls import url_for
 
 router = APIRouter(include_in_schema=False)
 
-MAX_LOG_LINES = 200
+MAX_LOG_LINES = 2_000  # that are read; a page shows some of them
 MAX_ZIP_IN_MEMORY = 8_000_000  # bytes; a larger one is written to disk
 ZIP_PIECE = 65_536  # bytes sent at a time
 MAX_FILE_NAME = 60  # characters of a course's title in the name of a file
@@ -63,30 +63,38 @@ class ExportPage:
     access: Annotated[permissions.CourseAccess, Doc("The course, the signed-in teacher and their role in it.")]
     without_number: Annotated[int, Doc("How many students have no number, so that Moodle cannot find them.")]
     lines: Annotated[tuple[LogLine, ...], Doc("What the staff did, the newest first.")]
+    pager: Annotated[Pager, Doc("Which page of the log this is.")]
     typed: Annotated[str, Doc("The title as typed to delete the course.")] = ""
     problem: Annotated[str, Doc("The sentence about why nothing was deleted, empty where there is none.")] = ""
     copy_problem: Annotated[str, Doc("The sentence about why nothing was copied, empty where there is none.")] = ""
 
 
 @router.get("/courses/{course_id:int}/exports")
-def show_exports(store: StoreDep, access: InstructorCourse) -> Response:
+def show_exports(store: StoreDep, access: InstructorCourse, page: str = "") -> Response:
     """The files to export, the ways to archive and delete the course, and its log."""
-    return render("teacher/export.html", _export_page(store, access))
+    return render("teacher/export.html", _export_page(store, access, page=page))
 
 
 @router.get("/courses/{course_id:int}/exports/{file_name}")
-def export_file(services: ServicesDep, access: InstructorCourse, file_name: str) -> Response:
+def export_file(services: ServicesDep, access: InstructorCourse, file_name: str, activity: str = "") -> Response:
     """Send one file about the course, a CSV file or the ZIP of everything, as the course is now.
 
-    404 for a name that is neither in CSV_FILES nor ZIP_FILE. The audit log records the export.
+    With the id of an `activity`, the file is about that one alone. 404 for an activity of another course, and for a
+    name that is neither in CSV_FILES nor ZIP_FILE. The audit log records the export.
     """
     if file_name not in CSV_FILES and file_name != ZIP_FILE:
         raise HTTPException(404)
     store, course = services.store, access.course
     files = course_files(services.library, store, course)
+    prefix = _file_prefix(course.title, course.id)
+    if activity:
+        files = replace(files, activities=[each for each in files.activities if str(each.id) == activity])
+        if not files.activities:
+            raise HTTPException(404)
+        prefix = f"{prefix}-{_file_prefix(files.activities[0].plan.title, files.activities[0].id)}"
     store.audit_log.record(access.teacher, AuditAction.COURSE_EXPORTED, course, file_name)
     headers = {
-        "Content-Disposition": f'attachment; filename="{_file_prefix(course)}-{file_name}"',
+        "Content-Disposition": f'attachment; filename="{prefix}-{file_name}"',
         "Cache-Control": "no-store",
     }
     if file_name == ZIP_FILE:
@@ -142,10 +150,13 @@ def delete_course(store: StoreDep, wording: WordingDep, access: InstructorCourse
     return RedirectResponse(url_for("list_courses", done="deleted"), 303)
 
 
-def _export_page(store: Store, access: permissions.CourseAccess, typed: str = "", problem: str = "") -> ExportPage:
+def _export_page(
+    store: Store, access: permissions.CourseAccess, typed: str = "", problem: str = "", page: str = ""
+) -> ExportPage:
     """The page of a course as it is now."""
     without_number = sum(not student.roster_key for student in store.roster.students(access.course))
-    return ExportPage(access, without_number, _log_lines(store, access.course), typed, problem)
+    lines, pager = cut_page(_log_lines(store, access.course), page)
+    return ExportPage(access, without_number, lines, pager, typed, problem)
 
 
 def _log_lines(store: Store, course: Course) -> tuple[LogLine, ...]:
@@ -190,10 +201,9 @@ def _zip_pieces(services: Services, files: CourseFiles) -> Iterator[bytes]:
             yield piece
 
 
-def _file_prefix(course: Course) -> str:
-    """The title in ASCII letters, digits and hyphens, for the name of a file: 'Attention, 2026' is 'attention-2026'.
+def _file_prefix(title: str, number: int) -> str:
+    """A title in ASCII letters, digits and hyphens, for the name of a file: 'Attention, 2026' is 'attention-2026'.
 
-    A title without any of these gives 'course-7', with the course's id.
+    A title without any of these gives its number, such as '7'.
     """
-    plain = re.sub(r"[^a-z0-9]+", "-", course.title.lower()).strip("-")[:MAX_FILE_NAME]
-    return plain or f"course-{course.id}"
+    return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:MAX_FILE_NAME].strip("-") or str(number)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
 from annotated_doc import Doc
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Depends, Response
 
 from app.classes.activity_results import (
     MisconceptionTotal,
@@ -20,11 +21,13 @@ from app.classes.activity_results import (
 from app.grading.item_analysis import RowState, RowStatistics
 from app.sheets.variant import Row
 from app.store import Activity, Student
+from app.translation import gettext as _
 from app.web.shared import permissions
-from app.web.shared.forms import clamped_number
+from app.web.shared.forms import Pager, clamped_number, cut_page
 from app.web.shared.permissions import StaffActivity
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.templating import render
+from app.web.teacher.live_view import MAX_MISCONCEPTION_KEY
 
 router = APIRouter(include_in_schema=False)
 
@@ -35,7 +38,7 @@ class StudentLine:
 
     student: Student
     attempts: int
-    score: str
+    score: str  # such as '11 of 14'
     handed_in: bool
     taken_in: bool  # the last attempt, at closing
     late: bool  # the last attempt
@@ -54,20 +57,56 @@ class RowLine:
 
 
 @dataclass(frozen=True)
+class ResultsOrder:
+    """How students are sorted, by "name", "score" or "attempts", and which of them are shown.
+
+    `show` is "not-handed-in", or the key of a misconception that the last attempt shows; empty for everybody.
+    """
+
+    sort: str = "name"
+    descending: bool = False
+    show: str = ""
+
+    def includes(self, sheet: SheetResults | None, student: Student) -> bool:
+        """Whether a student is shown."""
+        attempts = sheet.attempts.get(student.id, ()) if sheet else ()
+        if self.show == "not-handed-in":
+            return not any(attempt.handed_in for attempt in attempts)
+        return not self.show or (bool(attempts) and self.show in attempts[-1].misconceptions)
+
+
+def results_order(sort: str = "name", order: str = "", show: str = "") -> ResultsOrder:
+    """The order that a query asks for: by name from A, scores and attempts from the highest, unless `order` says."""
+    sort = sort if sort in ("score", "attempts") else "name"
+    descending = {"up": False, "down": True}.get(order, sort != "name")
+    return ResultsOrder(sort, descending, show[:MAX_MISCONCEPTION_KEY])
+
+
+ResultsOrderDep = Annotated[ResultsOrder, Depends(results_order)]
+
+
+@dataclass(frozen=True)
 class ResultsPage:
     """Everything that templates/teacher/results.html shows."""
 
     access: Annotated[permissions.ActivityAccess, Doc("The activity, its course, and the teacher's role in it.")]
     sheets: Annotated[tuple[SheetResults, ...], Doc("The sheets to choose from.")]
     number: Annotated[int, Doc("The number of the sheet that is shown, from 1; 0 where there is none.")]
-    lines: Annotated[tuple[StudentLine, ...], Doc("Every student who took part, by name.")]
+    lines: Annotated[tuple[StudentLine, ...], Doc("The students who took part and are not filtered out, in order.")]
+    pager: Annotated[Pager, Doc("Which page of the list of students this is.")]
+    order: Annotated[ResultsOrder, Doc("How the list of students is sorted and filtered.")]
+    query: Annotated[dict[str, object], Doc("The same as values of the page's address, with activity and sheet.")]
+    participants: Annotated[int, Doc("How many students took part.")]
+    mean: Annotated[str, Doc("The mean of the scores of all who attempted the sheet, empty where nobody has.")]
     rows: Annotated[tuple[RowLine, ...], Doc("The rows of the sheet, from top to bottom.")]
     attempted: Annotated[int, Doc("How many students have attempted it.")]
     misconceptions: Annotated[tuple[MisconceptionTotal, ...], Doc("The misconceptions that attempts on it showed.")]
 
 
 @router.get("/activities/{activity_id:int}/results")
-def show_results(services: ServicesDep, access: StaffActivity, sheet: str = "") -> Response:
+def show_results(
+    services: ServicesDep, access: StaffActivity, wanted: ResultsOrderDep, sheet: str = "", page: str = ""
+) -> Response:
     """The results of the sheet of that number, from 1; of the nearest one where no sheet has it.
 
     Text that is no number counts as 1. All students who took part are listed, also those without an attempt on the
@@ -78,16 +117,56 @@ def show_results(services: ServicesDep, access: StaffActivity, sheet: str = "") 
     number = clamped_number(sheet, len(sheets))
     shown = sheets[number - 1] if sheets else None
     students = participants(store, activity, access.course, sheets)
-    page = ResultsPage(
+    included = [student for student in students if wanted.includes(shown, student)]
+    listed, pager = cut_page(_in_order(shown, included, wanted), page)
+    usual = results_order(wanted.sort, show=wanted.show)
+    texts = (("sort", wanted.sort if wanted.sort != "name" else ""), ("show", wanted.show),
+             ("order", "" if wanted == usual else "down" if wanted.descending else "up"))  # fmt: skip
+    query: dict[str, object] = {"activity_id": activity.id, "sheet": number}
+    results = ResultsPage(
         access=access,
         sheets=sheets,
         number=number,
-        lines=tuple(_student_line(shown, student) for student in students),
+        lines=tuple(_student_line(shown, student) for student in listed),
+        pager=pager,
+        order=wanted,
+        query=query | {name: value for name, value in texts if value},
+        participants=len(students),
+        mean=_mean_score(shown),
         rows=_row_lines(services, activity, shown) if shown else (),
         attempted=len(shown.attempts) if shown else 0,
         misconceptions=misconception_totals(shown.library.wording, (shown,)) if shown else (),
     )
-    return render("teacher/results.html", page)
+    return render("teacher/results.html", results)
+
+
+def _in_order(sheet: SheetResults | None, students: Sequence[Student], wanted: ResultsOrder) -> list[Student]:
+    """The students as the order asks; who has no attempt comes last, and equal ones stay by name."""
+    if wanted.sort == "name" or sheet is None:
+        return list(reversed(students)) if wanted.descending else list(students)
+    sign = -1 if wanted.descending else 1
+
+    def place(student: Student) -> tuple[bool, float]:
+        attempts = sheet.attempts.get(student.id, ())
+        value = 0.0 if not attempts else attempts[-1].score if wanted.sort == "score" else len(attempts)
+        return not attempts, sign * value
+
+    return sorted(students, key=place)
+
+
+def _mean_score(sheet: SheetResults | None) -> str:
+    """The mean of the last attempts' scores, such as '11.2 of 14'; empty without attempts.
+
+    Where students' own numbers led to more or fewer boxes it is in percent.
+    """
+    last = sheet.last if sheet else []
+    if not last:
+        return ""
+    if len({attempt.out_of for attempt in last}) > 1:
+        shares = [attempt.score / attempt.out_of for attempt in last if attempt.out_of]
+        return _("{percent}%").format(percent=round(100 * sum(shares) / len(shares)))
+    score = sum(attempt.score for attempt in last) / len(last)
+    return _("{score} of {total}").format(score=f"{score:.1f}", total=last[0].out_of)
 
 
 def _student_line(sheet: SheetResults | None, student: Student) -> StudentLine:
@@ -101,7 +180,8 @@ def _student_line(sheet: SheetResults | None, student: Student) -> StudentLine:
     states = sheet.states(attempts[-1])
     handed_in = any(attempt.handed_in for attempt in attempts)
     last, row_states = attempts[-1], tuple(states[row.key] for row in sheet.rows)
-    return StudentLine(student, len(attempts), f"{last.score:g}", handed_in, last.taken_in, last.late, row_states)
+    score = _("{score:g} of {total}").format(score=last.score, total=last.out_of)
+    return StudentLine(student, len(attempts), score, handed_in, last.taken_in, last.late, row_states)
 
 
 def _row_lines(services: Services, activity: Activity, sheet: SheetResults) -> tuple[RowLine, ...]:

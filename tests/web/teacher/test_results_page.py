@@ -28,7 +28,7 @@ def test_the_table_shows_last_attempts_and_the_rows_first_ones(app: FastAPI) -> 
     classroom.hand_in(kim, KEY)
     classroom.hand_in(lou, WIDE)
     table = {line[0]: line[1:] for line in table_rows(classroom.page("/results"))}
-    assert table["Kim"][:2] == ["14", "2"]
+    assert table["Kim"][:2] == ["14 of 14", "2"]
     assert [mark[0] for mark in table["Kim"][2:]] == ["✓"] * 7
     assert [mark[0] for mark in table["Lou"][2:]] == ["✓", "↺", "↺", "↺", "✓", "✓", "✓"]
     assert [mark[0] for mark in table["Ned"][2:]] == ["↺", "→", "✓", "✓", "✓", "✓", "✓"]
@@ -90,7 +90,7 @@ def test_what_was_taken_in_at_closing_and_what_is_late_is_said_wherever_it_count
     classroom.send(lee, "hand-in", KEY)
     clock.pass_minutes(10)
     lines = {line[0]: line[1:3] for line in table_rows(classroom.page("/results"))}
-    assert (lines["Kim"], lines["Lee"]) == (["14", "1t, taken in at closing"], ["14", "1l, late"])
+    assert (lines["Kim"], lines["Lee"]) == (["14 of 14", "1t, taken in at closing"], ["14 of 14", "1l, late"])
     assert "taken in at closing" in classroom.get(f"{classroom.path}/results/{kim.id}")
     assert "late" in classroom.page(f"/results/{lee.id}").text("table")
     live = classroom.page("/live")
@@ -104,3 +104,45 @@ def test_what_was_taken_in_at_closing_and_what_is_late_is_said_wherever_it_count
         with classroom.browser_of(student) as browser:
             assert words in browser.get("/mine").text
             assert "14 of 14" in browser.get("/mine").text
+
+
+def test_students_are_sorted_filtered_and_paged(app: FastAPI) -> None:
+    """By score with those without one last; by the misconception that the last attempt shows; who has not handed in."""
+    classroom = MarkedClassroom(app)
+    kim, lou, ned, _ = (classroom.student(name) for name in ("Kim", "Lou", "Ned", "Mo"))
+    classroom.hand_in(kim, WIDE)
+    classroom.hand_in(kim, KEY)
+    classroom.hand_in(lou, WIDE)
+    classroom.hand_in(ned, FOLLOWING)
+
+    def names(query: str) -> list[str]:
+        rows = table_rows(classroom.page(f"/results{query}"))
+        return [row[0] for row in rows if row[0] in ("Kim", "Lou", "Ned", "Mo")]
+
+    assert names("") == ["Kim", "Lou", "Mo", "Ned"]
+    assert names("?order=down") == ["Ned", "Mo", "Lou", "Kim"]
+    assert names("?sort=score") == ["Kim", "Ned", "Lou", "Mo"]
+    assert names("?sort=score&order=up") == ["Lou", "Ned", "Kim", "Mo"]
+    assert names("?sort=attempts")[0] == "Kim"
+    assert names("?show=not-handed-in") == ["Mo"]
+    assert names("?show=head-as-wide-as-model") == ["Lou"]
+    assert names("?show=the-earth-is-flat") == []
+    [mean] = [row for row in table_rows(classroom.page("/results")) if row[0] == "Class mean"]
+    assert mean[1] == f"{(14 + 12.5 + float(classroom.hand_in(lou, WIDE).score)) / 3:.1f} of 14"
+    for number in range(100):
+        classroom.student(f"Pupil {number:03}")
+    assert len(classroom.page("/results").find("td", class_="mark")) == 100 * 7
+    assert len(classroom.page("/results?page=2").find("td", class_="mark")) == 4 * 7
+
+
+def test_an_activity_is_exported_by_itself(app: FastAPI) -> None:
+    """The links on its results lead to files without the course's other activities; another course's is 404."""
+    classroom, other = MarkedClassroom(app), MarkedClassroom(app)
+    classroom.hand_in(classroom.student("Kim"), KEY)
+    classroom.activity = classroom.open()
+    classroom.hand_in(classroom.student("Lou"), KEY)
+    links = [each["href"] for each, _ in classroom.page("/results").find("a") if "exports/attempts.csv" in each["href"]]
+    text = classroom.get(links[0])
+    assert ("Lou" in text, "Kim" in text) == (True, False)
+    address = f"/courses/{other.course.id}/exports/attempts.csv?activity={classroom.activity.id}"
+    assert other.instructor.get(address).status_code == 404
