@@ -92,10 +92,12 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
-        """Take in drafts of activities that end; at the app's end, close all that has threads or processes."""
+        """Take in drafts of activities that end, and tidy up; at the end, close all that has threads or processes."""
         services.closing.start()
+        services.housekeeper.start()
         yield
         services.closing.close()
+        services.housekeeper.close()
         if services.mail:
             services.mail.outbox.close()
         services.runner.close()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Annotated, cast
 
 from fastapi import Depends, Request
@@ -20,12 +20,14 @@ from app.classes.regrade import Regrading
 from app.exchange.mail import Mail
 from app.forward.process import HeadRunner
 from app.handout.handout_printer import HandoutPrinter
+from app.machine.housekeeper import Housekeeper
 from app.settings import Settings
 from app.sheets.exit_tickets import Ticket
 from app.sheets.library import Library
 from app.sheets.wording import Wording
 from app.store import Store
 from app.store.limits import HealthCheck
+from app.store.upkeep.housekeeping import delete_expired
 from app.web.shared.passwords import Passwords
 from app.web.shared.rate_limits import RateLimits, StorageBudget
 
@@ -46,6 +48,12 @@ class Services:
     mail: Mail | None = None
     live_snapshots: LiveSnapshots = field(default_factory=LiveSnapshots)
     regrading: Regrading = field(default_factory=Regrading)
+
+    @cached_property
+    def housekeeper(self) -> Housekeeper:
+        """What deletes PDFs within the hour, and expired rows once a day."""
+        daily = partial(delete_expired, self.store.engine, None)
+        return Housekeeper(self.settings.data_dir / "turns", self.printer.delete_expired, daily)
 
     @cached_property
     def closing(self) -> Closing:

@@ -1,0 +1,67 @@
+"""A thread that tidies up while the app runs: some work every few minutes, other work once a day on this machine."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from .turn import MachineTurn
+
+TIDY_EVERY_S, DAY_S = 600, 24 * 3600
+
+log = logging.getLogger("attention_shapes")
+
+
+class _SomebodyElseDoesError(Exception):
+    """Another process of this machine is at the daily work."""
+
+
+class Housekeeper:
+    """Calls `often` in every process, and `daily` in one process of this machine at a time.
+
+    `folder` holds a file that is touched when the daily work is done.
+    """
+
+    def __init__(self, folder: Path, often: Callable[[], object], daily: Callable[[], object]) -> None:
+        self._often, self._daily = often, daily
+        self._turn, self._done = MachineTurn(folder / "housekeeping"), folder / "housekeeping-done"
+        self._stopped = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Tidy up every TIDY_EVERY_S, until `close`."""
+        self._thread = threading.Thread(target=self._run, name="housekeeping", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """End the thread, after what it is deleting."""
+        self._stopped.set()
+        if self._thread:
+            self._thread.join()
+
+    def tidy(self) -> None:
+        """Do the frequent work, and the daily work if it was not done for a day; failures are logged, not raised."""
+        try:
+            self._often()
+            if self._is_due():
+                with suppress(_SomebodyElseDoesError), self._turn.taken(_give_up):
+                    if self._is_due():
+                        self._daily()
+                        self._done.touch(mode=0o600)
+        except Exception as error:  # a full disk, a database that does not answer: the next time may do better
+            log.warning("housekeeping failed: %s", type(error).__name__)
+
+    def _run(self) -> None:
+        while not self._stopped.wait(TIDY_EVERY_S):
+            self.tidy()
+
+    def _is_due(self) -> bool:
+        return not self._done.exists() or time.time() - self._done.stat().st_mtime > DAY_S
+
+
+def _give_up() -> None:
+    raise _SomebodyElseDoesError
