@@ -1,4 +1,4 @@
-"""/courses/C/students/S: a student's name and number, and ways to merge, release and remove them."""
+"""/courses/C/students/S: a student's name, number and extra time, and ways to merge, release and remove them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from fastapi.responses import RedirectResponse
 
 from app.classes.roster_lookup import names_with_numbers, sorted_by_likeness
 from app.exchange.roster import MAX_ENTRY_LENGTH
-from app.store import AuditAction, Course, Store, Student
+from app.store import Activity, AuditAction, Course, Store, Student
+from app.store.activities import MAX_MINUTES
 from app.store.student_merge import MergePreview
 from app.translation import gettext as _
 from app.web.shared.forms import FormDep, whole_number
@@ -42,8 +43,10 @@ class RosterStudentPage:
     others: Annotated[tuple[tuple[int, str], ...], Doc("Ids and names of the other students, similar names first.")]
     merge: Annotated[ChosenMerge | None, Doc("The merge that was chosen and is not done yet; None for none.")]
     name: Annotated[str, Doc("The name as typed, to be corrected.")]
+    activities: Annotated[tuple[Activity, ...], Doc("The course's activities, with this student's extra time.")]
     number: Annotated[str, Doc("The number as typed, to be corrected.")]
-    problem: Annotated[str, Doc("The sentence about what cannot be used, empty where there is none.")] = ""
+    problem: Annotated[str, Doc("The sentence about name and number, empty where there is none.")] = ""
+    time_problem: Annotated[str, Doc("The sentence about the extra time, empty where there is none.")] = ""
 
 
 @router.get("/courses/{course_id:int}/students/{student_id:int}")
@@ -64,6 +67,27 @@ def rename_student(store: StoreDep, access: EditableStudent, form: FormDep) -> R
         return render("roster/roster_student.html", page, 422)
     store.audit_log.record(access.teacher, AuditAction.STUDENT_RENAMED, access.student)
     return _back_to_roster(access, "renamed")
+
+
+@router.post("/courses/{course_id:int}/students/{student_id:int}/extra-time")
+def set_extra_time(store: StoreDep, access: EditableStudent, form: FormDep) -> Response:
+    """Give a student more time in one activity, in place of what they had; 0 minutes take it away.
+
+    422 with the page for what is no number of minutes, 404 for an activity of another course.
+    """
+    activity_id = whole_number(form.raw("activity"), LARGEST_ID, lowest=1)
+    activity = store.activities.find(activity_id) if activity_id else None
+    if activity is None or activity.course_id != access.course.id:
+        raise HTTPException(404)
+    minutes = whole_number(form.single_line("minutes"), MAX_MINUTES)
+    if minutes is None:
+        problem = _("Enter a whole number of minutes from 0 to {most:,}.").format(most=MAX_MINUTES)
+        return render("roster/roster_student.html", _student_page(store, access, time_problem=problem), 422)
+    store.activities.set_extra_time(activity, access.student.id, minutes)
+    detail = f"activity {activity.id}: {minutes} min"
+    store.audit_log.record(access.teacher, AuditAction.EXTRA_TIME_SET, access.student, detail)
+    address = url_for("show_roster_student", course_id=access.course.id, student_id=access.student.id)
+    return RedirectResponse(f"{address}#extra-time", 303)
 
 
 @router.post("/courses/{course_id:int}/students/{student_id:int}/merge")
@@ -111,6 +135,7 @@ def _student_page(
     merge: str = "",
     typed: tuple[str, str] | None = None,
     problem: str = "",
+    time_problem: str = "",
 ) -> RosterStudentPage:
     """The page of a student, with what was typed as name and number, or what is stored."""
     student, everybody = access.student, store.roster.students(access.course)
@@ -119,7 +144,10 @@ def _student_page(
     into = _other_student(store, access, merge)
     chosen = _chosen_merge(store, access, into) if into else None
     name, number = typed or (student.name, student.roster_key or "")
-    return RosterStudentPage(access.course, student, names[student.id], others, chosen, name, number, problem)
+    activities = store.activities.of_student(student)
+    return RosterStudentPage(
+        access.course, student, names[student.id], others, chosen, name, activities, number, problem, time_problem
+    )
 
 
 def _chosen_merge(store: Store, access: RosterStudentAccess, into: Student) -> ChosenMerge:

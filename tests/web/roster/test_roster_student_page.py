@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 from app.store import Student
 from tests.helpers.class_sheet import HALF, press
 from tests.helpers.html_page import Page
@@ -41,7 +43,7 @@ def test_two_entries_of_one_person_are_merged(classroom: Classroom) -> None:
     typed, browser = classroom.join("Zoe O’Brien")
     press(browser, activity, "check", HALF)
     page = Page(classroom.get(path_of(classroom, typed)))
-    [listed, _] = [attrs["value"] for attrs, _ in page.find("option")]
+    [listed, _] = [attrs["value"] for attrs, text in page.find("option") if text != activity.plan.title]
     preview = classroom.get(f"{path_of(classroom, typed)}?merge={listed}")
     assert "1 attempt," in preview
     assert len(classroom.store.roster.students(classroom.course)) == 3
@@ -60,6 +62,25 @@ def test_nobody_is_merged_with_whoever_is_not_there(classroom: Classroom) -> Non
     for into in (str(kim.id), str(other.id), "0", "x", ""):
         assert classroom.instructor.post(f"{path_of(classroom, kim)}/merge", data={"into": into}).status_code == 404
         assert "Merge into" not in classroom.get(f"{path_of(classroom, kim)}?merge={into}")
+
+
+def test_a_student_gets_extra_time(classroom: Classroom) -> None:
+    """They alone can still work after the closing time; 0 takes it away; what is no number is refused."""
+    activity = classroom.open()
+    (kim, kims), (_, lous) = classroom.join("Kim"), classroom.join("Lou")
+    path = f"{path_of(classroom, kim)}/extra-time"
+    for minutes in ("", "-1", "x", "99999"):
+        refused = classroom.instructor.post(path, data={"activity": str(activity.id), "minutes": minutes})
+        assert refused.status_code == 422
+        assert Page(refused.text).find("p", id="time-problem")
+    assert classroom.instructor.post(path, data={"activity": "0", "minutes": "10"}).status_code == 404
+    assert classroom.instructor.post(path, data={"activity": str(activity.id), "minutes": "10"}).status_code == 303
+    assert "10 minutes" in classroom.get(path_of(classroom, kim))
+    classroom.store.activities.close(activity, datetime.now(UTC) - timedelta(minutes=5))
+    assert press(kims, activity, "save", HALF).status_code == 200
+    assert press(lous, activity, "save", HALF).status_code == 409
+    classroom.instructor.post(path, data={"activity": str(activity.id), "minutes": "0"})
+    assert press(kims, activity, "save", HALF).status_code == 409
 
 
 def test_students_of_one_name_are_shown_with_their_numbers(classroom: Classroom) -> None:
