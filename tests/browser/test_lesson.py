@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from app.settings import PROJECT
 from app.sheets.exit_tickets import load_tickets
 from app.sheets.worksheet_files import load_library
 from app.store import Activity, Plan, Store
+from app.store.queries import utc_now
 from app.web.shared.cookies import TEACHER_COOKIE, VISITOR_COOKIE
 from simulation.lesson import add_teacher
 from simulation.server import Server
@@ -118,6 +120,13 @@ def test_a_lesson_with_every_trap(lesson: Lesson) -> None:
     hand_in_after_the_answers(lesson, mo)
 
 
+def activity_now(lesson: Lesson) -> Activity:
+    """The activity as the database has it."""
+    activity = lesson.store.activities.find(lesson.activity.id)
+    assert activity
+    return activity
+
+
 def work_on_two_devices(lesson: Lesson, phone: BrowserContext, page: Page) -> None:
     """A tablet that was open before and the phone keep what the other types; Check leads to what is wrong."""
     tablet = lesson.device({**phone.cookies()[0]}, 820)  # type: ignore[dict-item]
@@ -182,6 +191,11 @@ def hand_in_a_ticket_whose_rule_changes(lesson: Lesson, page: Page) -> None:
 
 def close_while_somebody_types(lesson: Lesson, phone: BrowserContext, page: Page) -> None:
     """Typed without a connection while the teacher closes: it is refused, told, and there to copy after a reload."""
+    soon = replace(activity_now(lesson).plan, closes_at=utc_now() + timedelta(minutes=9))
+    lesson.store.activities.change(activity_now(lesson), soon)
+    page.reload()
+    expect(page.locator("#closing b")).to_have_text(re.compile(r"8:5\d left"))
+    assert_accessible(page)
     phone.set_offline(True)
     page.fill(box("queries.rows"), "777")
     expect(page.locator(SAVED)).to_contain_text("Not on the server yet", timeout=10_000)

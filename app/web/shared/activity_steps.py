@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Literal
 
 from app.classes.student_sheet import worksheet_titles
@@ -15,6 +15,8 @@ from app.web.shared.permissions import StudentAccess
 from app.web.shared.templating import clock_time, local_time
 from app.web.shared.urls import url_for
 
+_POLL_S, _POLL_AT_THE_END_S = 60, 10  # of a page that asks whether its activity has closed
+_END = timedelta(minutes=2)  # before and after nobody can hand in any more: answers are about to be shown
 StepState = Literal["new", "begun", "checked", "handed-in"]
 
 
@@ -43,6 +45,8 @@ class ClosingNotice:
     extra_minutes: int
     closes_at: datetime | None
     now: datetime
+    poll_s: int  # how long an open page waits before it asks again
+    takes_in: bool  # whether what is saved is taken in, handed in or not
     taken_in: tuple[str, ...] = ()  # titles of the sheets whose drafts were taken in
     is_update: bool = False  # whether it came to a page that had been opened before
 
@@ -105,6 +109,8 @@ def closing_notice(store: Store, access: StudentAccess, *, is_update: bool = Fal
         extra_minutes=activity.extra_minutes,
         closes_at=activity.closes_at,
         now=now,
+        poll_s=_POLL_AT_THE_END_S if activity.ends_at and abs(activity.ends_at - now) < _END else _POLL_S,
+        takes_in=activity.policies.take_in_drafts,
         taken_in=_taken_in(store, access) if phase == "closed" else (),
         is_update=is_update,
     )

@@ -31,7 +31,7 @@ from app.web.shared.activity_steps import (
     next_step,
     student_progress,
 )
-from app.web.shared.forms import FormDep
+from app.web.shared.forms import FormDep, FormReader
 from app.web.shared.permissions import StudentAccess, require_student
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.sheet_form import kept_json, read_hint_level
@@ -126,9 +126,8 @@ def check_class_sheet(request: Request, services: ServicesDep, asked: PostedClas
     comes back with the new ones. 409 unless the activity is open and its feedback is immediate.
     """
     wording, activity = services.library.wording, asked.activity
-    require_open(wording, activity)
-    if promised_otherwise(form, sheet_promise(activity, asked.number)):
-        return _respond_with_new_rules(request, services, asked)
+    if turned_back := _turn_back(request, services, asked, form):
+        return turned_back
     if activity.policies.feedback != "immediate":
         raise HTTPException(409, wording.say("class", "no-checking"))
     report = grade(asked.variant, asked.answers)
@@ -168,9 +167,8 @@ def hand_in_class_sheet(request: Request, services: ServicesDep, asked: PostedCl
     made, it comes back with the new ones. 409 unless the activity is open.
     """
     wording, activity, classwork = services.library.wording, asked.activity, services.store.classwork
-    require_open(wording, activity)
-    if promised_otherwise(form, sheet_promise(activity, asked.number)):
-        return _respond_with_new_rules(request, services, asked)
+    if turned_back := _turn_back(request, services, asked, form):
+        return turned_back
     if form.raw("empty") == "ask" and (empty := sum(not text.strip() for text in asked.answers.values())):
         classwork.save(asked.sheet.key, asked.draft)
         question = ngettext("{count} box is empty. Hand in anyway?", "{count} boxes are empty. Hand in anyway?", empty)
@@ -221,6 +219,23 @@ def _respond(
     page = _class_sheet_page(services, asked, ticket_in, notice, hinted)
     page = replace(page, primary=primary or page.primary)
     return render_page_or_fragment(request, "student/class_sheet.html", "student/_class_sheet_form.html", page, status)
+
+
+def _turn_back(request: Request, services: Services, asked: ClassSheetRequest, form: FormReader) -> Response | None:
+    """The sheet as typed with the reason why a press does nothing: the activity has closed, or its rules have changed.
+
+    None where neither is so. For a script, and before the activity opens, the 409 of a closed one is raised instead:
+    the page that the script is on has what was typed.
+    """
+    try:
+        require_open(services.library.wording, asked.activity)
+    except HTTPException as refused:
+        if is_htmx(request) or asked.activity.phase() == "waiting":
+            raise
+        return _respond(request, services, asked, refused.detail, status=refused.status_code)
+    if promised_otherwise(form, sheet_promise(asked.activity, asked.number)):
+        return _respond_with_new_rules(request, services, asked)
+    return None
 
 
 def _respond_with_new_rules(request: Request, services: Services, asked: ClassSheetRequest) -> Response:

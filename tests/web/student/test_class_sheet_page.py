@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from app.store import Activity, Policies
+from app.store import Activity, Plan, Policies
 from tests.helpers.answer_keys import KEY
 from tests.helpers.class_sheet import HALF, attempts_in, press
 from tests.helpers.clock import Clock, end_activity
@@ -463,3 +464,28 @@ def test_rules_that_touch_no_promise_interrupt_nobody(classroom: Classroom) -> N
     classroom.store.activities.change(activity, plan)
     assert browser.post(f"/class/{activity.id}/1/check", data={**form, **HALF}).status_code == 200
     assert attempts_in(classroom, activity) == [(False, 1)]
+
+
+def test_without_script_a_refused_press_gives_back_what_was_typed(classroom: Classroom, clock: Clock) -> None:
+    """After closing a plain form comes back (409) with the text in its boxes; a script keeps the page it is on."""
+    activity = end_activity(classroom.store, classroom.open().id)
+    _, browser = classroom.join()
+    clock.pass_minutes(1)
+    form = opened_form(browser, activity)
+    for verb in ("check", "hand-in"):
+        back = browser.post(f"/class/{activity.id}/1/{verb}", data={**form, **HALF})
+        assert (back.status_code, Page(back.text).boxes()["queries.columns"]) == (409, "4096")
+        assert "isn’t open" in Page(back.text).text("p", class_="result")
+        refused = browser.post(f"/class/{activity.id}/1/{verb}", data={**form, **HALF}, headers=SCRIPT)
+        assert (refused.status_code, refused.headers["x-refused"]) == (409, "closed")
+    assert attempts_in(classroom, activity) == []
+
+
+def test_before_it_opens_a_refused_press_shows_no_sheet(classroom: Classroom) -> None:
+    """The answer to a form that is sent too early is a sentence without a box."""
+    opens = datetime.now(UTC) + timedelta(hours=1)
+    activity = classroom.school.activity(classroom.course, plan=Plan("Soon", opens_at=opens))
+    _, browser = classroom.join()
+    for verb in ("save", "check", "hand-in", "hint"):
+        early = browser.post(f"/class/{activity.id}/1/{verb}", data=HALF)
+        assert (early.status_code, Page(early.text).boxes()) == (409, {})
