@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import chain
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 from starlette.middleware.gzip import GZipMiddleware
 
 from app import __version__
@@ -26,6 +26,7 @@ from app.web.practice import glossary_page, next_sheet_page, sheet_page
 from app.web.roster import roster_import_page, roster_student_page
 from app.web.runs import run_page
 from app.web.shared import errors
+from app.web.shared.permissions import require_practice
 from app.web.shared.rate_limits import RateLimits, StorageBudget
 from app.web.shared.request_guard import Guard
 from app.web.shared.services import Services
@@ -54,9 +55,13 @@ from app.web.teacher import (
 )
 
 # Every module with routes. No address matches two of them, so that their order does not matter.
-PAGES = (
-    *(sheet_page, next_sheet_page, glossary_page, run_page, model_list_page, model_page, handout_page, print_job_page),
-    mark_paper_page,
+# Those for practice can be closed to visitors.
+PRACTICE_PAGES = (
+    *(sheet_page, next_sheet_page, glossary_page, model_list_page, model_page, handout_page, print_job_page),
+    *(mark_paper_page, v1),
+)
+CLASS_PAGES = (
+    run_page,
     *(join_page, my_work_page, leave_page, student_activity_page, class_sheet_page, exit_ticket_page),
     *(sign_in_page, password_page, forgotten_password_page, account_link_page),
     *(course_list_page, course_page, gradebook_page, export_page, sample_course_page),
@@ -64,7 +69,7 @@ PAGES = (
     *(activity_page, activity_form_page, delete_activity_page, print_class_page, enter_paper_page),
     *(live_page, present_page),
     *(results_page, student_results_page, summary_page, exit_tickets_page, regrade_page),
-    *(v1, health),
+    health,
 )
 
 
@@ -114,10 +119,10 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         redoc_url=None,
     )
     app.state.services = services
-    routers = [page.router for page in PAGES]
-    register_routes(chain(app.routes, *(router.routes for router in routers)))  # app.routes holds /openapi.json so far
-    for router in routers:
-        app.include_router(router)
+    pages = (*PRACTICE_PAGES, *CLASS_PAGES)
+    register_routes(chain(app.routes, *(page.router.routes for page in pages)))  # app.routes holds /openapi.json so far
+    for page in pages:
+        app.include_router(page.router, dependencies=[Depends(require_practice)] if page in PRACTICE_PAGES else [])
     app.mount("/static", HashedStaticFiles(), name="static")
     errors.register_exception_handlers(app)
     app.add_middleware(GZipMiddleware, minimum_size=700)

@@ -63,6 +63,14 @@ class Settings(BaseSettings):
         ),
     )
 
+    practice: bool = Field(
+        True,
+        description=_(
+            "Whether visitors may practise, check sheets, look up models, print handouts and use the API. "
+            "false, for a server that is used in exams, leaves them to signed-in teachers; classes work as usual."
+        ),
+    )
+
     smtp: str = Field(
         "",
         repr=False,

@@ -27,6 +27,7 @@ from app.store import Answers, Run, Store
 from app.translation import gettext as _
 from app.web.practice.sheet_request import PostedSheet, sheet_key, sheet_link, store_attempt, variant_of_key
 from app.web.shared.forms import whole_number
+from app.web.shared.permissions import require_practice
 from app.web.shared.rate_limits import BYTES_OF_RUN
 from app.web.shared.services import LibraryDep, Services, ServicesDep, StoreDep
 from app.web.shared.sheet_view import has_readable_answer
@@ -106,7 +107,7 @@ def read_run_options(
 RunOptionsDep = Annotated[RunOptions, Depends(read_run_options)]
 
 
-@router.post("/runs")
+@router.post("/runs", dependencies=[Depends(require_practice)])
 def start_run(
     request: Request, services: ServicesDep, owner: OwnerDep, asked: PostedSheet, options: RunOptionsDep
 ) -> Response:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import Depends, HTTPException, Request
+from starlette.concurrency import run_in_threadpool
 
 from app.store import Activity, Course, Enrolment, Role, Student, Teacher, Visitor
 from app.web.shared.cookies import TEACHER_COOKIE, VISITOR_COOKIE
@@ -68,6 +69,12 @@ def teacher_of(request: Request, services: ServicesDep) -> Teacher | None:
 
 
 MaybeTeacher = Annotated[Teacher | None, Depends(teacher_of)]
+
+
+async def require_practice(request: Request, services: ServicesDep) -> None:
+    """Raise 403 for everybody but signed-in teachers where the operator has closed practice, as for exams."""
+    if not services.settings.practice and await run_in_threadpool(teacher_of, request, services) is None:
+        raise HTTPException(403, services.library.wording.say("class", "practice-closed"))
 
 
 def require_teacher(teacher: MaybeTeacher) -> Teacher:
