@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from app.algebra.number_text import format_number
+from app.classes.definitions import corrected_definition, defined_variant
 from app.classes.frozen_library import frozen_worksheet, library_of
 from app.classes.student_sheet import own_sizes, variant_of
 from app.grading.grade import Report, grade, with_kept_marks
@@ -23,7 +24,7 @@ from app.sheets.library import Library
 from app.sheets.reading import Typed
 from app.sheets.variant import Row, Variant
 from app.sheets.wording import Wording
-from app.store import Activity, ClassAttempt, Content, Course, FrozenWorksheet, Store, Student, VariantSizes
+from app.store import Activity, ClassAttempt, Content, Course, FrozenWorksheet, Store, Student
 
 
 @dataclass(frozen=True)
@@ -254,39 +255,22 @@ def _meaning(variant: Variant, blank: Blank, number: int) -> str:
     )
 
 
-def corrected_variant(
-    library: Library, store: Store, activity: Activity, content: Content, item: FrozenWorksheet, sizes: VariantSizes
-) -> Variant:
-    """A worksheet of a revision as the library defines it now, with these sizes, for marking its attempts again.
-
-    It keeps only the rows that both definitions ask, and the share for follow-through is the activity's of now. A
-    worksheet that the library has no longer, that has another topic now, or that shares no row with the frozen one
-    comes back as it was frozen, and so does a model that the library has no longer.
-    """
-    own, frozen = library_of(library, store, content), frozen_worksheet(item, activity.policies)
-    current = library.worksheets.get(frozen.key, frozen)
-    rows = tuple(row for row in frozen.rows if row in current.rows)
-    if frozen.key not in library.worksheets or current.topic != frozen.topic or not rows:
-        return variant_of(own, store, frozen, sizes)
-    corrected = replace(current, rows=rows, follow_share=frozen.follow_share)
-    of_now = library if sizes.model in library.models else own
-    return replace(variant_of(of_now, store, corrected, sizes), wording=own.wording)
-
-
 def report_as_stored(
     library: Library, store: Store, activity: Activity, item: FrozenWorksheet, frozen: Variant, attempt: ClassAttempt
 ) -> tuple[Variant, Report]:
     """The sheet that gave the stored marks of an attempt, and its report with these marks.
 
-    `marked_by` decides: the sheet is `frozen` where it names the frozen definition, and otherwise the definition as it
-    is corrected now, with the rows that have marks; None is an attempt that was regraded before the database stored
-    what by. The stored marks stand even where the sheet would now give others, since the library has changed again;
-    then no misconception is named.
+    `marked_by` decides: the sheet is `frozen` where it names the frozen definition, and otherwise the definition that a
+    regrade stored under it, with the rows that have marks. Regrades of earlier versions stored none: then it is the
+    definition as it is corrected now. The stored marks stand even where the sheet would now give others; then no
+    misconception is named.
     """
     if attempt.marked_by == item.sheet_key:
         return frozen, with_kept_marks(frozen, grade(frozen, attempt.answers), attempt.marks)
     marked_rows = {blank.rpartition(".")[0] for blank in attempt.marks}
-    sheet = corrected_variant(library, store, activity, activity.content, item, attempt.variant)
+    stored = store.regrades.definitions(activity.id).get(attempt.marked_by or "")
+    definition = stored or corrected_definition(library, store, activity.content, item, [attempt.variant.model])
+    sheet = defined_variant(library, store, definition, activity.policies, attempt.variant)
     rows = tuple(row for row in frozen.worksheet.rows if row in marked_rows)
     sheet = replace(sheet, worksheet=replace(sheet.worksheet, rows=rows))
     answers = {blank: text for blank, text in attempt.answers.items() if blank in sheet.blanks_by_name}

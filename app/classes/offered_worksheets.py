@@ -105,11 +105,15 @@ def _as_stored(item: FrozenWorksheet, content: Content, before: Content) -> Froz
     if stored is None:
         return item
     sheet = worksheet_of(item)
-    models = [(content.models.get(key), before.models.get(key)) for key in (sheet.model, *sheet.models)]
-    if any(new != old for new, old in models if old):
-        edition = hashlib.sha256(repr([new for new, _ in models]).encode()).hexdigest()[:12]
-    elif worksheet_of(stored) == sheet:
+    models = {key: content.models[key] for key in (sheet.model, *sheet.models) if key in content.models}
+    edition = edition_of(models, before.models)
+    if not edition and worksheet_of(stored) == sheet:
         return stored
-    else:
-        edition = str(stored.worksheet.get("edition", ""))
+    edition = edition or str(stored.worksheet.get("edition", ""))
     return FrozenWorksheet({**item.worksheet, "edition": edition}) if edition else item
+
+
+def edition_of(models: Mapping[str, str], before: Mapping[str, str]) -> str:
+    """Tells models from those that there were before, both as hashes by key; '' where none of these has changed."""
+    changed = any(before.get(key, kept) != kept for key, kept in models.items())
+    return hashlib.sha256(repr(sorted(models.items())).encode()).hexdigest()[:12] if changed else ""

@@ -1,5 +1,6 @@
 """Marking the attempts of an activity again, after a worksheet or the credit for follow-through was corrected.
 
+It is marked by the worksheets as students had them, or, where the teacher asks for that, as the library has them now.
 First `Regrading.preview` says what would change, and changes nothing. Then `Regrading.apply` makes exactly these
 changes, or none if they are no longer what would change.
 """
@@ -10,21 +11,24 @@ import hashlib
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
-from app.classes.activity_results import corrected_variant, frozen_item
-from app.classes.student_sheet import definition_key, stored_marks
+from app.classes.activity_results import frozen_item
+from app.classes.definitions import corrected_definition, defined_variant, frozen_definition
+from app.classes.student_sheet import stored_marks
 from app.grading.grade import grade
 from app.sheets.library import Library
 from app.sheets.variant import Variant
-from app.store import Activity, ClassAttempt, Graded, NewMarks, Store, Teacher, VariantSizes
+from app.store import Activity, ClassAttempt, Content, FrozenWorksheet, Graded, NewMarks, Store, Teacher, VariantSizes
 from app.store.live import StudentSheetKey
 
 PREVIEW_TTL_S = 60.0
 MAX_CACHED_PREVIEWS = 20
+
+Basis = Literal["frozen", "library"]  # mark by the worksheets as students had them, or as the library has them now
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,7 @@ class RegradePreview:
 
     attempts: int
     changes: tuple[MarkChange, ...] = ()
+    definitions: Mapping[str, Content] = field(default_factory=dict)  # what marks them, by sheet key, where corrected
 
     @cached_property
     def fingerprint(self) -> str:
@@ -77,6 +82,7 @@ class _State(NamedTuple):
     """What a preview depends on. Sheets of earlier revisions never change, and attempts do so in a regrade only."""
 
     library: int  # its id(): one library lives as long as the process
+    basis: Basis
     activity_id: int
     follow_share: float
     last_regrade: int
@@ -90,24 +96,30 @@ class Regrading:
         self._clock, self._lock = clock, threading.Lock()
         self._previews: OrderedDict[_State, tuple[float, RegradePreview]] = OrderedDict()  # with when each expires
 
-    def preview(self, library: Library, store: Store, activity: Activity) -> RegradePreview:
-        """What marking every attempt by the worksheets of now, with the activity's credit of now, would change."""
-        return self._cached_preview(_state(library, store, activity), library, store, activity)
+    def preview(self, library: Library, store: Store, activity: Activity, basis: Basis = "frozen") -> RegradePreview:
+        """What marking every attempt again, with the activity's credit of now, would change."""
+        return self._cached_preview(_state(library, store, activity, basis), library, store, activity)
 
     def apply(
-        self, library: Library, store: Store, activity: Activity, teacher: Teacher, fingerprint: str
+        self,
+        library: Library,
+        store: Store,
+        activity: Activity,
+        teacher: Teacher,
+        fingerprint: str,
+        basis: Basis = "frozen",
     ) -> RegradePreview | None:
         """Make the changes of the preview with this fingerprint, and return it; the old marks are kept beside the new.
 
         None, and nothing changes, where a regrade would now change something else than that preview said.
         """
-        state = _state(library, store, activity)
+        state = _state(library, store, activity, basis)
         preview = self._cached_preview(state, library, store, activity)
         if preview.fingerprint != fingerprint:
             return None
         if preview.changes:
             marks = {change.attempt.id: change.new for change in preview.changes}
-            regrade_id = store.regrades.apply(activity.id, teacher.id, marks)
+            regrade_id = store.regrades.apply(activity.id, teacher.id, marks, preview.definitions)
             # Marking twice by the same sheets changes nothing more: the next page need not do it to say so.
             self._cache_preview(state._replace(last_regrade=regrade_id), RegradePreview(preview.attempts))
         return preview
@@ -117,7 +129,7 @@ class Regrading:
         with self._lock:
             expires_at, preview = self._previews.get(state, (0.0, None))
         if preview is None or self._clock() >= expires_at:
-            preview = _compute_preview(library, store, activity)
+            preview = _compute_preview(library, store, activity, state.basis)
             self._cache_preview(state, preview)
         return preview
 
@@ -130,15 +142,15 @@ class Regrading:
                 self._previews.popitem(last=False)
 
 
-def _state(library: Library, store: Store, activity: Activity) -> _State:
+def _state(library: Library, store: Store, activity: Activity, basis: Basis) -> _State:
     """The state of the activity now, from two small queries."""
     last = frozenset((whose, attempt.id) for whose, attempt in store.live.last_attempts(activity.id).items())
     regrade = store.live.last_regrade(activity.id)
-    return _State(id(library), activity.id, activity.policies.follow_share, regrade, last)
+    return _State(id(library), basis, activity.id, activity.policies.follow_share, regrade, last)
 
 
-def _compute_preview(library: Library, store: Store, activity: Activity) -> RegradePreview:
-    """Grade every attempt of the activity again by the worksheets of now, and store nothing.
+def _compute_preview(library: Library, store: Store, activity: Activity, basis: Basis) -> RegradePreview:
+    """Grade every attempt of the activity again, and store nothing.
 
     The changes are the attempts, oldest first, that would get other marks, misconceptions or points. An attempt whose
     frozen sheet is gone counts as an attempt without a change.
@@ -146,25 +158,38 @@ def _compute_preview(library: Library, store: Store, activity: Activity) -> Regr
     attempts = store.classwork.attempts_of_activity(activity.id)
     revisions = store.activities.revisions(activity)
     last = {(attempt.student_id, attempt.sheet_key): attempt.id for attempt in attempts}
+    models = {attempt.variant.model for attempt in attempts}
+    definitions = dict[tuple[int, int], Content]()  # by revision and number of the sheet
     variants = dict[tuple[int, int, VariantSizes], Variant]()
     changes = list[MarkChange]()
     for attempt in attempts:
         item = frozen_item(revisions, attempt)
         if item is None:
             continue
-        key = (attempt.revision, attempt.sheet_number, attempt.variant)
-        if key not in variants:
-            variants[key] = corrected_variant(
-                library, store, activity, revisions[attempt.revision], item, attempt.variant
-            )
-        new = marked_again(variants[key], attempt)
+        sheet = (attempt.revision, attempt.sheet_number)
+        if sheet not in definitions:
+            content = revisions[attempt.revision]
+            definitions[sheet] = _definition(library, store, content, item, models, basis)
+        if (key := (*sheet, attempt.variant)) not in variants:
+            variants[key] = defined_variant(library, store, definitions[sheet], activity.policies, attempt.variant)
+        new = marked_again(variants[key], attempt, definitions[sheet].items[0].sheet_key)
         if new.graded != Graded(attempt.marks, attempt.misconceptions, attempt.score, attempt.out_of):
             counts = last[attempt.student_id, attempt.sheet_key] == attempt.id
             changes.append(MarkChange(attempt, new, str(item.worksheet["title"]), counts))
-    return RegradePreview(len(attempts), tuple(changes))
+    corrected = {each.items[0].sheet_key: each for each in definitions.values() if basis == "library"}
+    return RegradePreview(len(attempts), tuple(changes), corrected)
 
 
-def marked_again(variant: Variant, attempt: ClassAttempt) -> NewMarks:
+def _definition(
+    library: Library, store: Store, content: Content, item: FrozenWorksheet, models: set[str], basis: Basis
+) -> Content:
+    """What attempts on a worksheet of a revision are marked by; `models` are those that attempts have."""
+    if basis == "frozen":
+        return frozen_definition(content, item)
+    return corrected_definition(library, store, content, item, models)
+
+
+def marked_again(variant: Variant, attempt: ClassAttempt, marked_by: str) -> NewMarks:
     """The marks that an attempt's answers get on this sheet; answers to blanks that it does not ask are left out."""
     answers = {blank: text for blank, text in attempt.answers.items() if blank in variant.blanks_by_name}
-    return NewMarks(stored_marks(grade(variant, answers)), definition_key(variant.worksheet))
+    return NewMarks(stored_marks(grade(variant, answers)), marked_by)

@@ -124,14 +124,6 @@ def blank_counts(library: Library, store: Store, content: Content) -> tuple[int,
     return tuple(len(variant_of(library, store, sheet, own_sizes(sheet)).blanks) for sheet in worksheets)
 
 
-def definition_key(worksheet: Worksheet) -> str:
-    """The sheet key of a worksheet definition: what `marked_by` of the attempts says that it marked.
-
-    Two definitions share it where they differ in title, share or models alone.
-    """
-    return frozen_form(worksheet).sheet_key
-
-
 def worksheet_titles(content: Content) -> tuple[str, ...]:
     """The titles of an activity's worksheets, in order, as they were frozen."""
     return tuple(str(item.worksheet["title"]) for item in content.items)

@@ -9,6 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from .activities import Content, keep_snapshots
 from .classwork import Graded
 from .courses import Course
 from .people import Teacher
@@ -51,13 +52,23 @@ class OldMarks:
 class Regrades(QueryBase):
     """Queries on regrades."""
 
-    def apply(self, activity_id: int, teacher_id: int, new: Mapping[int, NewMarks]) -> int:
+    def apply(
+        self,
+        activity_id: int,
+        teacher_id: int,
+        new: Mapping[int, NewMarks],
+        definitions: Mapping[str, Content] | None = None,
+    ) -> int:
         """Store a regrade by this teacher, and return its id: attempts get the new marks, the old ones are kept.
 
-        `new` has the marks by attempt id; ids of other activities' attempts are ignored. On an error nothing changes.
+        `definitions` are the corrected worksheets that gave the marks, by what `marked_by` calls them. `new` has the
+        marks by attempt id; ids of other activities' attempts are ignored. On an error nothing changes.
         """
         with self._write_transaction() as connection:
-            row = {"activity_id": activity_id, "teacher_id": teacher_id, "at": utc_now()}
+            corrected = {marked_by: content.as_json() for marked_by, content in (definitions or {}).items()}
+            row = {"activity_id": activity_id, "teacher_id": teacher_id, "at": utc_now(), "definitions": corrected}
+            for content in (definitions or {}).values():
+                keep_snapshots(connection, self._insert_into, content.snapshots)
             regrade_id = insert_row(connection, regrades, row)
             if new:  # two statements, each executed for all attempts at once, so that a large class takes no longer
                 self._replace_marks(connection, activity_id, regrade_id, new)
@@ -78,6 +89,12 @@ class Regrades(QueryBase):
             rows.append({"attempt": attempt_id, **{f"new_{name}": value for name, value in values.items()}})
         connection.execute(keep, [{"attempt": row["attempt"]} for row in rows])
         connection.execute(update, rows)
+
+    def definitions(self, activity_id: int) -> dict[str, Content]:
+        """The corrected worksheets that regrades of an activity marked by, by what `marked_by` calls them."""
+        query = sa.select(regrades.c.definitions).where(regrades.c.activity_id == activity_id).order_by(regrades.c.id)
+        stored = [definitions for (definitions,) in self._fetch_all(query) if definitions]
+        return {marked_by: Content.from_json(json) for each in stored for marked_by, json in each.items()}
 
     def of_activity(self, activity_id: int) -> tuple[Regrade, ...]:
         """Every regrade of an activity, newest first, with the teacher's name and how many attempts it changed."""

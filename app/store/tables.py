@@ -349,6 +349,7 @@ regrades = Table(
     Column("activity_id", ForeignKey("activities.id", ondelete="CASCADE"), nullable=False, index=True),
     Column("teacher_id", ForeignKey("teachers.id", ondelete="SET NULL")),
     Column("at", UtcDateTime, nullable=False),
+    Column("definitions", JSON),  # the corrected worksheets that marked, by marked_by; null in old ones
 )
 
 old_marks = Table(

@@ -8,9 +8,9 @@ import pytest
 import sqlalchemy as sa
 
 from app.classes.activity_results import report_as_stored
-from app.classes.frozen_library import frozen_worksheet
+from app.classes.frozen_library import frozen_form, frozen_worksheet
 from app.classes.regrade import Regrading
-from app.classes.student_sheet import definition_key, own_sizes, variant_of
+from app.classes.student_sheet import own_sizes, variant_of
 from app.grading.grade import Report
 from app.sheets.library import Library
 from app.sheets.variant import Variant
@@ -36,8 +36,9 @@ class RegradedAttempt:
         store.activities.revise(self.running.activity, replace(content, items=(self.item,)))
         self.before = self.running.attempt(self.running.student(), KEY)
         regrading = Regrading()
-        preview = regrading.preview(library, store, self.running.activity)
-        assert regrading.apply(library, store, self.running.activity, self.running.teacher, preview.fingerprint)
+        activity = self.running.activity
+        preview = regrading.preview(library, store, activity, "library")
+        assert regrading.apply(library, store, activity, self.running.teacher, preview.fingerprint, "library")
 
     @property
     def after(self) -> ClassAttempt:
@@ -75,7 +76,7 @@ def test_after_a_regrade_it_is_the_corrected_definition(regraded: RegradedAttemp
     """`marked_by` is its key, and it gives every stored mark."""
     is_frozen, sheet, report = regraded.report(regraded.after)
     assert not is_frozen
-    assert regraded.after.marked_by == definition_key(sheet.worksheet) != regraded.item.sheet_key
+    assert regraded.after.marked_by == frozen_form(sheet.worksheet).sheet_key != regraded.item.sheet_key
     assert kinds(report) == regraded.after.marks == dict.fromkeys(KEY, "right")
 
 

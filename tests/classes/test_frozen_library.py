@@ -74,6 +74,7 @@ def test_every_page_stays_as_it_was(new_app: FastAPI, change: Change, variants: 
     lesson.change_library(change)
     after = lesson.pages()
     assert {name: text for name, text in after.items() if text != before[name]} == {}
+    assert "would keep its marks" in lesson.get(f"{lesson.path}/regrade")
     new = lesson.student("Nia")
     lesson.send(new, "check", KEY)
     [attempt] = [a for a in lesson.store.classwork.attempts_of_activity(lesson.activity.id) if a.student_id == new.id]

@@ -19,6 +19,7 @@ from app.store.tables import (
     models,
     practice_attempts,
     practice_drafts,
+    regrades,
     revisions,
     runs,
     sessions,
@@ -105,7 +106,11 @@ def _delete_in_parts(
 
 
 def _delete_unnamed_snapshots(connection: sa.Connection, kept_before: datetime) -> int:
-    """Delete the snapshots that no revision names and nothing has kept since that time; return how many."""
+    """Delete the snapshots that no revision or regrade names and nothing has kept since that time; return how many."""
     # The time is compared in the row itself, so that PostgreSQL looks again where somebody keeps it at this moment.
-    named = sa.exists().where(sa.cast(revisions.c.content, sa.Text).contains(snapshots.c.hash))
-    return connection.execute(sa.delete(snapshots).where(snapshots.c.kept_at < kept_before, ~named)).rowcount
+    named = [
+        sa.exists().where(sa.cast(column, sa.Text).contains(snapshots.c.hash))
+        for column in (revisions.c.content, regrades.c.definitions)
+    ]
+    unnamed = sa.delete(snapshots).where(snapshots.c.kept_at < kept_before, ~sa.or_(*named))
+    return connection.execute(unnamed).rowcount

@@ -9,7 +9,8 @@ from annotated_doc import Doc
 from fastapi import APIRouter, Response
 from fastapi.responses import RedirectResponse
 
-from app.classes.regrade import MarkChange
+from app.classes.offered_worksheets import offer_of
+from app.classes.regrade import Basis, MarkChange
 from app.names import name_key
 from app.store import AuditAction
 from app.store.classwork import ClassAttempt, Graded
@@ -55,16 +56,19 @@ class RegradePage:
     lines: Annotated[tuple[ScoreChange, ...], Doc("The counted scores that would change, by the student's name.")]
     fingerprint: Annotated[str, Doc("Tells these changes from any others.")]
     past: Annotated[tuple[PastRegrade, ...], Doc("Earlier regrades, the newest first.")]
+    by: Annotated[Basis, Doc("Which worksheets mark: as students had them, or as the library has them now.")]
+    corrected: Annotated[tuple[str, ...], Doc("The titles of its worksheets that the library defines otherwise now.")]
     notice: Annotated[str, Doc("The sentence about what was just done, empty for none.")] = ""
 
 
 @router.get("/activities/{activity_id:int}/regrade")
-def show_regrade(services: ServicesDep, access: StaffActivity, changed: str = "") -> Response:
+def show_regrade(services: ServicesDep, access: StaffActivity, changed: str = "", by: str = "") -> Response:
     """What a regrade would change; nothing changes.
 
+    `by` is "library" to mark by the worksheets as the library has them now; any other text means as students had them.
     `changed` is how many attempts the regrade just made has changed, for a sentence about that; other text is ignored.
     """
-    page = _regrade_page(services, access)
+    page = _regrade_page(services, access, _basis(by))
     count = whole_number(changed, page.attempts)
     if count is not None:
         notice = services.library.wording.say("live", "regraded", changed=count, attempts=page.attempts)
@@ -78,24 +82,30 @@ def apply_regrade(services: ServicesDep, access: EditableActivity, form: FormDep
 
     409 with the page, and nothing changes, where a regrade would now change something else.
     """
-    fingerprint, activity = form.raw("changes"), access.activity
-    applied = services.regrading.apply(services.library, services.store, activity, access.teacher, fingerprint)
+    fingerprint, basis, activity = form.raw("changes"), _basis(form.raw("by")), access.activity
+    applied = services.regrading.apply(services.library, services.store, activity, access.teacher, fingerprint, basis)
     if applied is None:
         notice = services.library.wording.say("live", "regrade-moved")
-        return render("teacher/regrade.html", replace(_regrade_page(services, access), notice=notice), 409)
+        return render("teacher/regrade.html", replace(_regrade_page(services, access, basis), notice=notice), 409)
     count = len(applied.changes)
     if count:
         services.store.audit_log.record(access.teacher, AuditAction.ATTEMPTS_REGRADED, activity, str(count))
-    return RedirectResponse(url_for("show_regrade", activity_id=activity.id, changed=count), 303)
+    return RedirectResponse(url_for("show_regrade", activity_id=activity.id, changed=count, by=basis), 303)
 
 
-def _regrade_page(services: Services, access: permissions.ActivityAccess) -> RegradePage:
+def _basis(text: str) -> Basis:
+    """Which worksheets mark, as an address or a form says it."""
+    return "library" if text == "library" else "frozen"
+
+
+def _regrade_page(services: Services, access: permissions.ActivityAccess, by: Basis) -> RegradePage:
     """The counted scores that a regrade would change now, by the student's name, and the regrades made before.
 
     It also says how many attempts there are, and how many would get other marks, with or without another score.
     """
     store, activity = services.store, access.activity
-    preview = services.regrading.preview(services.library, store, activity)
+    preview = services.regrading.preview(services.library, store, activity, by)
+    corrected = offer_of(services.library, services.tickets, store, activity).corrected
     names = {student.id: student.name for student in store.roster.students(access.course)}
     lines = [_score_change(change, names.get(change.attempt.student_id, "")) for change in preview.score_changes]
     lines.sort(key=lambda line: (name_key(line.name), line.student_id))
@@ -103,7 +113,9 @@ def _regrade_page(services: Services, access: permissions.ActivityAccess) -> Reg
         PastRegrade(local_time(regrade.at, access.course.time_zone, year=True), regrade.by, regrade.changed)
         for regrade in store.regrades.of_activity(activity.id)
     )
-    return RegradePage(access, preview.attempts, len(preview.changes), tuple(lines), preview.fingerprint, past)
+    return RegradePage(
+        access, preview.attempts, len(preview.changes), tuple(lines), preview.fingerprint, past, by, corrected
+    )
 
 
 def _score_change(change: MarkChange, name: str) -> ScoreChange:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import sqlalchemy as sa
 from fastapi import FastAPI
 
+from app.sheets.library import Library
 from app.store import Graded, NewMarks, Policies
 from app.store.tables import audit_log
 from tests.helpers.answer_keys import KEY, WIDE
@@ -68,12 +69,24 @@ def test_a_corrected_worksheet_is_what_attempts_are_marked_by_again(app: FastAPI
     before = classroom.hand_in(kim, KEY)
     assert before.score < 14
     assert before.out_of == 16
-    dry = classroom.page("/regrade")
+    assert table_rows(classroom.page("/regrade")) == []
+    dry = classroom.page("/regrade?by=library")
     assert table_rows(dry)[1][3] == "14 of 14"
-    assert classroom.regrade({"changes": changes(dry)}) == 303
+    assert classroom.regrade({"changes": changes(dry)}) == 409  # not what marking by the frozen sheet would change
+    assert classroom.regrade({"changes": changes(dry), "by": "library"}) == 303
     [after] = services.store.classwork.attempts_of_activity(classroom.activity.id)
     assert (after.score, after.out_of, set(after.marks.values())) == (14, 14, {"right"})
     assert after.answers == before.answers
+    addresses = [f"{classroom.path}/results/{kim.id}", f"{classroom.path}/results"]
+    pages, (sheet, mine) = [classroom.get(address) for address in addresses], classroom.seen_by(kim)
+    try:
+        app.state.services = replace(services, library=Library({}, {}, services.library.wording))
+        assert [classroom.get(address) for address in addresses] == pages
+        later, mine_later = classroom.seen_by(kim)
+    finally:
+        app.state.services = services
+    assert mine_later == mine
+    assert beside(later) == beside(sheet) == dict.fromkeys(KEY, "right")
 
 
 def test_a_student_sees_the_marks_that_the_instructor_sees(app_on_each_database: FastAPI) -> None:
@@ -86,7 +99,7 @@ def test_a_student_sees_the_marks_that_the_instructor_sees(app_on_each_database:
     sheet, mine = classroom.seen_by(kim)
     assert beside(sheet) == before.marks
     assert f"{before.score:g} of 16" in mine
-    assert classroom.regrade({"changes": changes(classroom.page("/regrade"))}) == 303
+    assert classroom.regrade({"changes": changes(classroom.page("/regrade?by=library")), "by": "library"}) == 303
     right = {**dict.fromkeys(KEY, "right"), "output.columns": "wrong"}
     [after] = classroom.store.classwork.attempts_of_activity(classroom.activity.id)
     assert (after.score, after.marks) == (13, right)

@@ -21,6 +21,7 @@ def upgrade() -> None:
         op.add_column(table, sa.Column("stamps", sa.JSON))
     op.add_column("models", sa.Column("used_at", sa.DateTime(timezone=True)))
     op.add_column("students", sa.Column("import_key", sa.String(32)))
+    op.add_column("regrades", sa.Column("definitions", sa.JSON))
     for column in ("answers_shown_at", "drafts_taken_at"):
         op.add_column("activities", sa.Column(column, sa.DateTime(timezone=True)))
     _close_by_time()
@@ -42,6 +43,7 @@ def downgrade() -> None:
     for table, columns in {
         "activities": ("drafts_taken_at", "answers_shown_at"),
         "students": ("import_key",),
+        "regrades": ("definitions",),
         "models": ("used_at",),
         "class_drafts": ("stamps",),
         "practice_drafts": ("stamps",),

@@ -1,0 +1,59 @@
+"""What attempts are marked by: a worksheet as students had it, or as a regrade corrected it.
+
+A definition is a content of one worksheet, with the models and the wording that it needs; its sheet key is what
+`marked_by` of the attempts says. A regrade by corrected definitions stores them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from app.classes.frozen_library import frozen_form, frozen_worksheet, library_of, model_snapshot, worksheet_of
+from app.classes.offered_worksheets import edition_of
+from app.classes.student_sheet import variant_of
+from app.sheets.library import Library
+from app.sheets.variant import Variant
+from app.store import Content, FrozenWorksheet, Policies, Store, VariantSizes
+
+
+def frozen_definition(content: Content, item: FrozenWorksheet) -> Content:
+    """A worksheet of a revision as students had it."""
+    return replace(content, items=(item,), ticket=None)
+
+
+def corrected_definition(
+    library: Library, store: Store, content: Content, item: FrozenWorksheet, models: Iterable[str] = ()
+) -> Content:
+    """A worksheet of a revision as the library defines it now, with the snapshots of its models.
+
+    `models` are the keys of those that attempts have besides. It keeps only the rows that both definitions ask. A
+    worksheet that the library has no longer, that has another topic now, or that shares no row with the frozen one
+    comes back as it was frozen, and so does a model that the library has no longer.
+    """
+    frozen, own = worksheet_of(item), library_of(library, store, content)
+    current = library.worksheets.get(item.worksheet["key"])
+    rows = tuple(row for row in frozen.rows if current and row in current.rows)
+    if current is None or current.topic != frozen.topic or not rows:
+        return frozen_definition(content, item)
+    keys = {*content.models, current.model, *current.models, *models}
+    snapshots = {
+        key: model_snapshot(source.models[key])
+        for key in sorted(keys)
+        if (source := library if key in library.models else own) and key in source.models
+    }
+    named = {key: snapshot.hash for key, snapshot in snapshots.items()}
+    corrected = frozen_form(replace(current, rows=rows))
+    if edition := edition_of(named, content.models):
+        corrected = FrozenWorksheet({**corrected.worksheet, "edition": edition})
+    if corrected.sheet_key == item.sheet_key:
+        return frozen_definition(content, item)
+    return Content((corrected,), None, content.wording, named, tuple(snapshots.values()))
+
+
+def defined_variant(
+    library: Library, store: Store, definition: Content, policies: Policies, sizes: VariantSizes
+) -> Variant:
+    """The sheet of a definition with these sizes, and the credit for follow-through that the activity gives now."""
+    own = library_of(library, store, definition)
+    return variant_of(own, store, frozen_worksheet(definition.items[0], policies), sizes)
