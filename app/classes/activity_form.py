@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
-from app.classes.offered_worksheets import Offer
+from app.classes.frozen.offered_worksheets import Offer
 from app.sheets.wording import Wording
 from app.store import Content, Plan, Policies
 from app.store.activities import MAX_ATTEMPTS_ALLOWED, MAX_MINUTES, Feedback, Running, Variants

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from app.algebra.number_text import format_number
-from app.classes.definitions import corrected_definition, defined_variant
-from app.classes.frozen_library import frozen_worksheet, library_of
+from app.classes.frozen.definitions import corrected_definition, defined_variant
+from app.classes.frozen.frozen_library import frozen_worksheet, library_of
 from app.classes.student_sheet import own_sizes, variant_of
 from app.grading.grade import Report, grade, with_kept_marks
 from app.grading.item_analysis import (

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.classes.frozen_library import frozen_worksheet, library_of
+from app.classes.frozen.frozen_library import frozen_worksheet, library_of
 from app.classes.student_sheet import stored_marks, variant_of
 from app.grading.grade import grade
 from app.sheets.library import Library

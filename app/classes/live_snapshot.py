@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from app.classes.frozen_library import frozen_worksheet, library_of
+from app.classes.frozen.frozen_library import frozen_worksheet, library_of
 from app.classes.student_sheet import own_variant, stored_marks, variant_of
 from app.grading.grade import grade
 from app.grading.item_analysis import RowState, misconception_counts, row_state

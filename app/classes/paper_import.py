@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 
-from app.classes.frozen_library import frozen_worksheet, library_of
+from app.classes.frozen.frozen_library import frozen_worksheet, library_of
 from app.classes.roster_lookup import RosterLookup
 from app.classes.student_sheet import (
     StudentSheet,

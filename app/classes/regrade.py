@@ -17,7 +17,7 @@ from functools import cached_property
 from typing import Literal, NamedTuple
 
 from app.classes.activity_results import frozen_item
-from app.classes.definitions import corrected_definition, defined_variant, frozen_definition
+from app.classes.frozen.definitions import corrected_definition, defined_variant, frozen_definition
 from app.classes.student_sheet import stored_marks
 from app.grading.grade import grade
 from app.sheets.library import Library

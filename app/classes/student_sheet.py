@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from app.classes.frozen_library import (
+from app.classes.frozen.frozen_library import (
     frozen_form,
     frozen_worksheet,
     library_of,

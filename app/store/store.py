@@ -74,7 +74,7 @@ class Run:
     problem: str | None
     created_at: datetime
     activity_id: int | None = None  # None in practice
-    frozen: Mapping[str, Any] | None = None  # the sheet as it was; see app/classes/frozen_run.py
+    frozen: Mapping[str, Any] | None = None  # the sheet as it was; see app/classes/frozen/frozen_run.py
 
     @property
     def finished(self) -> bool:

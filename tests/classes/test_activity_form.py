@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from app.classes.activity_form import ActivityFormError, ActivityTexts, empty_texts, read_activity_form, texts_of
-from app.classes.offered_worksheets import Offer
+from app.classes.frozen.offered_worksheets import Offer
 from app.settings import PROJECT
 from app.sheets.exit_tickets import load_tickets
 from app.sheets.library import Library

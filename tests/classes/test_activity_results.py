@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from app.classes.activity_results import report_as_stored
-from app.classes.frozen_library import frozen_form, frozen_worksheet
+from app.classes.frozen.frozen_library import frozen_form, frozen_worksheet
 from app.classes.regrade import Regrading
 from app.classes.student_sheet import own_sizes, variant_of
 from app.grading.grade import Report

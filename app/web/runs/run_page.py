@@ -14,8 +14,8 @@ from fastapi import APIRouter, Depends, Form, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
 from PIL import Image
 
-from app.classes.frozen_library import model_snapshot
-from app.classes.frozen_run import FrozenRun, freeze_run, sheet_of_run
+from app.classes.frozen.frozen_library import model_snapshot
+from app.classes.frozen.frozen_run import FrozenRun, freeze_run, sheet_of_run
 from app.forward.head_run import HeadNotRun, run_sheet
 from app.grading.grade import grade
 from app.shapes.table import MATRIX_FIELDS, Blank

@@ -12,7 +12,7 @@ from typing import Annotated
 
 from fastapi import Depends, HTTPException
 
-from app.classes.frozen_library import library_of
+from app.classes.frozen.frozen_library import library_of
 from app.classes.student_sheet import StudentSheet, student_sheet, variant_of
 from app.figures.scale import ScaleName
 from app.sheets.variant import Variant

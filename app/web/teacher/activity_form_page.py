@@ -19,7 +19,7 @@ from app.classes.activity_form import (
     read_activity_form,
     texts_of,
 )
-from app.classes.offered_worksheets import Offer, complete_revisions, offer_of
+from app.classes.frozen.offered_worksheets import Offer, complete_revisions, offer_of
 from app.store import Activity, AuditAction, Course, Phase, Plan
 from app.web.shared.forms import FormDep, FormReader
 from app.web.shared.permissions import EditableActivity, EditableCourse

@@ -12,7 +12,7 @@ from annotated_doc import Doc
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 
-from app.classes.offered_worksheets import offer_of
+from app.classes.frozen.offered_worksheets import offer_of
 from app.classes.student_sheet import worksheet_titles
 from app.store import Activity, AuditAction, Phase
 from app.web.shared import permissions

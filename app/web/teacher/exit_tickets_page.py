@@ -10,7 +10,7 @@ from fastapi import APIRouter, Depends, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
 
 from app.classes.activity_results import MisconceptionTotal, activity_results, misconception_totals
-from app.classes.frozen_library import library_of
+from app.classes.frozen.frozen_library import library_of
 from app.classes.ticket_groups import TicketGroup, group_answers
 from app.store import Activity, Store
 from app.store.exit_tickets import MIN_MIXED, MIXED_FROM, HeldTickets

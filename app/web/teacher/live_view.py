@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fastapi import HTTPException
 
 from app.classes.activity_results import is_explained, misconception_name
-from app.classes.frozen_library import library_of
+from app.classes.frozen.frozen_library import library_of
 from app.classes.live_snapshot import LiveSnapshot, SheetSnapshot
 from app.classes.student_sheet import own_variant
 from app.figures.figures import Figure

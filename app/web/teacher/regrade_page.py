@@ -9,7 +9,7 @@ from annotated_doc import Doc
 from fastapi import APIRouter, Response
 from fastapi.responses import RedirectResponse
 
-from app.classes.offered_worksheets import offer_of
+from app.classes.frozen.offered_worksheets import offer_of
 from app.classes.regrade import Basis, MarkChange
 from app.names import name_key
 from app.store import AuditAction

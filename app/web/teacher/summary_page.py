@@ -17,7 +17,7 @@ from app.classes.activity_results import (
     misconception_totals,
     participants,
 )
-from app.classes.frozen_library import library_of
+from app.classes.frozen.frozen_library import library_of
 from app.classes.ticket_groups import group_answers
 from app.sheets.variant import Row
 from app.web.shared import permissions

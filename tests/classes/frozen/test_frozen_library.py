@@ -11,8 +11,8 @@ import pytest
 import sqlalchemy as sa
 from fastapi import FastAPI
 
-from app.classes.frozen_run import freeze_run
-from app.classes.offered_worksheets import complete_revisions, offer_of
+from app.classes.frozen.frozen_run import freeze_run
+from app.classes.frozen.offered_worksheets import complete_revisions, offer_of
 from app.classes.student_sheet import blank_counts, freeze, student_sheet
 from app.exchange.gradebook import gradebook_column
 from app.sheets.library import Library

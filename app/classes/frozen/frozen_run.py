@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from app.classes.frozen_library import frozen_form, library_of, make_library, model_snapshot, worksheet_of
+from app.classes.frozen.frozen_library import frozen_form, library_of, make_library, model_snapshot, worksheet_of
 from app.classes.student_sheet import variant_of
 from app.sheets.library import Library
 from app.sheets.variant import Variant

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from app.classes.frozen_library import frozen_form, frozen_worksheet, library_of, model_snapshot, worksheet_of
-from app.classes.offered_worksheets import edition_of
+from app.classes.frozen.frozen_library import frozen_form, frozen_worksheet, library_of, model_snapshot, worksheet_of
+from app.classes.frozen.offered_worksheets import edition_of
 from app.classes.student_sheet import variant_of
 from app.sheets.library import Library
 from app.sheets.variant import Variant

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from app.classes.frozen_library import library_of, worksheet_of
+from app.classes.frozen.frozen_library import library_of, worksheet_of
 from app.classes.student_sheet import freeze, with_snapshots
 from app.sheets.exit_tickets import Ticket
 from app.sheets.library import Library
