@@ -148,7 +148,9 @@ def test_axe_finds_nothing_on_the_pages_of_a_class(browser: Browser, taught: Sam
     page.goto(f"{taught.path}/results")
     student = page.locator(".marks tbody a").first.get_attribute("href")
     for address in (f"{taught.path}/results", str(student), f"{taught.path}/tickets", f"{taught.path}/summary",
-                    f"{taught.path}/regrade"):  # fmt: skip
+                    f"{taught.path}/regrade", f"{taught.path}/delete",
+                    f"/courses/{taught.activity.course_id}/gradebook?sort=total",
+                    f"/courses/{taught.activity.course_id}/exports", "/password"):  # fmt: skip
         page.goto(address)
         assert_accessible_in_all_looks(page)
     context.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -21,6 +22,7 @@ from app.web.shared.services import Services, ServicesDep
 from app.web.shared.templating import is_htmx, render
 from app.web.shared.urls import public_url, url_for
 from app.web.teacher.live_view import (
+    MAX_MISCONCEPTION_KEY,
     MisconceptionBar,
     SpotlightView,
     activity_wording,
@@ -53,6 +55,7 @@ class LivePage:
     titles: Annotated[tuple[str, ...], Doc("The titles of its worksheets, in order.")]
     number: Annotated[int, Doc("The number of the sheet that is shown, from 1; 0 where there is none.")]
     query: Annotated[dict[str, str], Doc("The part of the address's query that shows names, empty without names.")]
+    show: Annotated[str, Doc("The stage or misconception that students are filtered by, empty for everybody.")]
     snapshot: Annotated[LiveSnapshot, Doc("The class at this moment.")]
     sheet: Annotated[SheetSnapshot | None, Doc("The sheet that is shown; None where there is none.")]
     misconceptions: Annotated[tuple[MisconceptionBar, ...], Doc("The misconceptions shown on it, commonest first.")]
@@ -73,11 +76,18 @@ class LiveView:
     number: int  # of the sheet, from 1; 0 where the activity has none
     named: bool
     reloads: bool
+    sort: str = ""  # "rows": who has most rows right comes first; otherwise by name
+    show: str = ""  # students at this stage, or who show this misconception; empty for everybody
 
     @property
     def query(self) -> dict[str, str]:
-        """What the address says about names."""
-        return {"names": "yes"} if self.named else {}
+        """What the address says about names, and about the order of students where there are names."""
+        texts = (("names", "yes"), ("sort", self.sort), ("show", self.show)) if self.named else ()
+        return {name: value for name, value in texts if value}
+
+    def includes(self, progress: LiveProgress) -> bool:
+        """Whether a student with that progress is listed."""
+        return self.show in ("", progress.stage, *progress.misconceptions)
 
     @property
     def path(self) -> str:
@@ -86,10 +96,13 @@ class LiveView:
         return url_for("show_live", activity_id=self.access.activity.id, sheet=self.number, **self.query, **reload)
 
 
-def live_view(access: StaffActivity, sheet: str = "", names: str = "", reload: str = "") -> LiveView:
+def live_view(
+    access: StaffActivity, sheet: str = "", names: str = "", reload: str = "", sort: str = "", show: str = ""
+) -> LiveView:
     """The view that a query asks for; the nearest sheet for a number that none has, the first for any other text."""
     number = clamped_number(sheet, len(access.activity.content.items))
-    return LiveView(access, number, names == "yes", reload == "yes")
+    order = "rows" if sort == "rows" else ""
+    return LiveView(access, number, names == "yes", reload == "yes", order, show[:MAX_MISCONCEPTION_KEY])
 
 
 LiveViewDep = Annotated[LiveView, Depends(live_view)]
@@ -137,15 +150,25 @@ def _live_page(request: Request, services: Services, view: LiveView) -> LivePage
         titles=worksheet_titles(activity.content),
         number=view.number,
         query=view.query,
+        show=view.show,
         snapshot=snapshot,
         sheet=sheet,
         misconceptions=misconception_bars(wording, sheet) if sheet else (),
         spotlight=spotlight_view(services, activity, spotlight) if spotlight else None,
         named=view.named,
-        students=tuple(_student_progress(wording, student, sheet) for student in students if student.id in came),
+        students=_listed(wording, view, sheet, [student for student in students if student.id in came]),
         reloads=view.reloads,
         version=live_version(snapshot, activity.phase(), spotlight),
     )
+
+
+def _listed(
+    wording: Wording, view: LiveView, sheet: SheetSnapshot | None, students: Sequence[Student]
+) -> tuple[StudentProgress, ...]:
+    """The progress of those students that the view asks for, in its order."""
+    shown = [student for student in students if sheet is None or view.includes(sheet.progress[student.id])]
+    lines = [_student_progress(wording, student, sheet) for student in shown]
+    return tuple(sorted(lines, key=lambda line: -line.rows_right) if view.sort == "rows" else lines)
 
 
 def _student_progress(wording: Wording, student: Student, sheet: SheetSnapshot | None) -> StudentProgress:

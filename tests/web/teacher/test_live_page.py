@@ -173,6 +173,25 @@ def test_names_are_hidden_unless_asked_for(app: FastAPI) -> None:
     assert row == "Kim Unlikely-Namechecked4Head as wide as the model"
 
 
+def test_students_are_sorted_by_rows_and_filtered_by_stage_and_misconception(app: FastAPI) -> None:
+    """Who has most rows right comes first; who has done nothing, or shows a misconception, can be listed alone."""
+    classroom = WatchedClassroom(app)
+    for name, answers in (("Kim", WIDE), ("Lou", KEY)):
+        classroom.send(classroom.student(name), "check", answers)
+    classroom.student("Mo")
+
+    def names(query: str) -> list[str]:
+        classroom.now += 1
+        page = Page(classroom.get(f"{classroom.path}/live?names=yes{query}"))
+        return [text for _, text in page.find("th", scope="row") if text in ("Kim", "Lou", "Mo")]
+
+    assert names("") == ["Kim", "Lou", "Mo"]
+    assert names("&sort=rows") == ["Lou", "Kim", "Mo"]
+    assert names("&show=nothing") == ["Mo"]
+    assert names("&show=head-as-wide-as-model") == ["Kim"]
+    assert names("&show=typing") == []
+
+
 def test_a_misconception_is_explained_to_the_class_and_taken_away(app: FastAPI, library: Any) -> None:
     """One press shows it on every live view, the assistant's too, who has no such button; another takes it away."""
     classroom = WatchedClassroom(app)
