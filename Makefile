@@ -1,8 +1,8 @@
-# make serve · make test · make check · make bench · make bench-class · make fuzz · make messages: each does all its set-up in .venv on first use.
+# make serve · make test · make check · make bench · make bench-class · make soak · make fuzz · make messages: each does all its set-up in .venv on first use.
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: serve test check messages bench bench-class fuzz install clean
+.PHONY: serve test check messages bench bench-class soak fuzz install clean
 
 serve: install
 	@$(BIN)/attention-shapes serve
@@ -28,6 +28,9 @@ bench: .venv/dev
 
 bench-class: .venv/dev
 	$(BIN)/python -m benchmarks.classroom
+
+soak: .venv/dev
+	$(BIN)/python -m benchmarks.soak
 
 fuzz: .venv/dev
 	$(BIN)/python -m tests.fuzz

@@ -1,0 +1,181 @@
+"""A day of a server in minutes: visitors, a teacher, handouts and imports, by a clock that is put forward.
+
+Every hour has the same requests; after it everything is an hour older, and the app tidies up. What has expired must be
+gone, and neither memory nor the database may grow from one day to the next.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import psutil
+import sqlalchemy as sa
+from fastapi import FastAPI
+from starlette.testclient import TestClient
+
+from app import main
+from app.forward.process import HeadRunner
+from app.settings import Settings
+from app.store import queries
+from app.store.tables import metadata
+from app.web.shared.cookies import TEACHER_COOKIE
+from app.web.shared.services import Services
+
+HOURS = 24
+UNTIL_ALL_EXPIRES = timedelta(days=400)
+SHEET = {"worksheet": "llama-7b", "model": "llama-7b"}
+CONFIG = {"model_type": "llama", "hidden_size": 64, "num_attention_heads": 4, "num_hidden_layers": 2,
+          "intermediate_size": 128}  # fmt: skip
+# What must be gone at the end; accounts, courses and the audit log stay.
+EXPIRING_TABLES = ("visitors", "practice_drafts", "practice_attempts", "runs", "models", "sessions")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The server at one moment: main memory, size of the database file, rows of each table, files of print jobs."""
+
+    memory: int
+    database: int
+    rows: dict[str, int]
+    print_files: int
+
+
+@dataclass(frozen=True)
+class SoakResult:
+    """Measured hour by hour of the first day, after everything has expired, and after a second day like the first."""
+
+    hours: tuple[Measured, ...]
+    expired: Measured
+    second_day: tuple[Measured, ...]
+
+    @property
+    def left_over(self) -> dict[str, int]:
+        """What should have gone and has not: rows by table, and files of print jobs."""
+        rows = {table: self.expired.rows[table] for table in EXPIRING_TABLES if self.expired.rows[table]}
+        return rows | ({"print files": self.expired.print_files} if self.expired.print_files else {})
+
+    @property
+    def memory_growth(self) -> int:
+        """Bytes that the second day ended above the first."""
+        return self.second_day[-1].memory - self.hours[-1].memory
+
+    @property
+    def database_growth(self) -> float:
+        """Size of the database file after the second day, as a multiple of its size after the first."""
+        return self.second_day[-1].database / self.hours[-1].database
+
+
+class _QuickRunner(HeadRunner):
+    """Gives every head the same result, without torch."""
+
+    def run(self, *_arguments: object, **_options: Any) -> dict[str, Any]:
+        return {"shapes": {}, "numbers": [0.5] * 2000}
+
+
+class _Clock:
+    """The time by which the store counts, put forward by hand."""
+
+    def __init__(self) -> None:
+        self.ahead = timedelta()
+        self._real = queries.utc_now
+
+    def now(self) -> datetime:
+        return self._real() + self.ahead
+
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """Let every module of the app ask this clock."""
+        modules = [module for name, module in sys.modules.items() if name.startswith("app.")]
+        users = [module for module in modules if getattr(module, "utc_now", None) is self._real]
+        for module in users:
+            module.utc_now = self.now  # type: ignore[attr-defined]
+        try:
+            yield
+        finally:
+            for module in users:
+                module.utc_now = self._real  # type: ignore[attr-defined]
+
+
+def soak(visits_per_hour: int, hours: int = HOURS) -> Iterator[str | SoakResult]:
+    """Two days of `hours` with all that expires between them: a line after each hour, and the result at the end."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        clock = _Clock()
+        app = main.create_app(Settings(data_dir=Path(folder), database_url=""))
+        app.state.services = services = replace(app.state.services, runner=_QuickRunner())
+        with TestClient(app), clock.in_use():
+            teacher = services.store.people.add_teacher("ada@example.org", "Ada")
+            assert teacher is not None
+            _browser(app, services.store.people.open_session(teacher)).post("/courses/sample")
+            days = list[tuple[Measured, ...]]()
+            expired: Measured | None = None
+            for day in (1, 2):
+                measured = list[Measured]()
+                for hour in range(hours):
+                    token = services.store.people.open_session(teacher)
+                    _pass_hour(_browser(app), _browser(app, token), visits_per_hour, hour)
+                    measured.append(_grow_older(services, clock, timedelta(hours=1)))
+                    yield _line(day, hour, measured[-1])
+                days.append(tuple(measured))
+                expired = expired or _grow_older(services, clock, UNTIL_ALL_EXPIRES)
+            assert expired is not None
+            yield SoakResult(days[0], expired, days[1])
+
+
+def _browser(app: FastAPI, session: str = "") -> TestClient:
+    """A browser that follows no redirect; with a session, in which a teacher is signed in."""
+    return TestClient(app, cookies={TEACHER_COOKIE: session} if session else {}, follow_redirects=False)
+
+
+def _pass_hour(browser: TestClient, staff: TestClient, visits: int, hour: int) -> None:
+    """One hour's requests: visitors who practise, import and print, and a teacher who looks at a course."""
+    for visit in range(visits):
+        browser.cookies.clear()
+        tokens = str(20 + (hour * visits + visit) % 150)
+        form = {**SHEET, "tokens": tokens, "queries.rows": tokens, "queries.columns": "128"}
+        for number in range(5):
+            browser.post("/sheet/save", data={**form, "keys.rows": str(number)})
+        browser.post("/sheet/check", data=form)
+        browser.post("/runs", data=form)
+        browser.get("/practice")
+        browser.post("/join", data={"code": "AAAAAA"})
+        browser.post("/api/v1/models", json={"config": {**CONFIG, "vocab_size": 1000 + hour * visits + visit}})
+    job = browser.post("/handout/class", data={"names": f"Student {hour}"}).headers["location"]
+    while "<progress" in browser.get(job).text:
+        time.sleep(0.1)
+    browser.get(f"/handout?seed={hour}&variants=1")
+    for page in ("/courses", "/handout"):
+        staff.get(page)
+
+
+def _grow_older(services: Services, clock: _Clock, age: timedelta) -> Measured:
+    """Let the time pass for database and files, tidy up as the app does, and measure."""
+    clock.ahead += age
+    folder = services.settings.data_dir
+    for path in (*(folder / "handouts").glob("*"), *(folder / "turns").glob("*")):
+        os.utime(path, (path.stat().st_mtime - age.total_seconds(),) * 2)
+    services.housekeeper.tidy()
+    with services.store.engine.connect() as connection:
+        count = sa.select(sa.func.count())
+        pages = [connection.exec_driver_sql(f"PRAGMA {name}").scalar_one() for name in ("page_count", "page_size")]
+        rows = {name: connection.scalar(count.select_from(table)) or 0 for name, table in metadata.tables.items()}
+    return Measured(
+        psutil.Process().memory_info().rss, math.prod(pages), rows, len(list((folder / "handouts").glob("*")))
+    )
+
+
+def _line(day: int, hour: int, now: Measured) -> str:
+    rows = sum(now.rows[table] for table in EXPIRING_TABLES)
+    return (
+        f"day {day}, hour {hour + 1}: {now.memory / 1e6:.0f} MB of memory, {now.database / 1e6:.1f} MB on disk, "
+        f"{rows} rows that will expire, {now.print_files} files of handouts"
+    )
