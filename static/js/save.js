@@ -9,7 +9,8 @@
     for (const [name, { text }] of Object.entries(JSON.parse(localStorage.getItem(key)))) {
       const box = document.querySelector(`input[data-blank="${CSS.escape(name)}"]`);
       if (!box || box.value === text) continue;
-      left.querySelector("ul").append(Object.assign(document.createElement("li"), { textContent: `${box.getAttribute("aria-label")}: ${text}` }));
+      const list = left.querySelector("ul") ?? left.appendChild(document.createElement("ul"));
+      list.append(Object.assign(document.createElement("li"), { textContent: `${box.getAttribute("aria-label")}: ${text}` }));
       left.hidden = false;
     }
   }

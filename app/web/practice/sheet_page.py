@@ -39,8 +39,16 @@ from app.web.shared.forms import FormDep
 from app.web.shared.model_menu import ModelMenu, model_menu
 from app.web.shared.services import LibraryDep, Services, ServicesDep, StoreDep
 from app.web.shared.sheet_form import kept_json, read_hint_level, read_scale
-from app.web.shared.sheet_view import RowView, SavedFragment, draw_typed, hint_letters, row_views, run_button
-from app.web.shared.templating import is_htmx, render
+from app.web.shared.sheet_view import (
+    FiguresFragment,
+    RowView,
+    SavedFragment,
+    draw_typed,
+    hint_letters,
+    row_views,
+    run_button,
+)
+from app.web.shared.templating import is_htmx, render, render_text
 from app.web.shared.urls import url_for
 from app.web.shared.visitor import FormSecret, MaybeVisitor, OwnerDep, remember_visitor
 
@@ -177,8 +185,9 @@ def find_sheet_code(library: LibraryDep, store: StoreDep, code: str = "") -> Res
 def save_sheet(request: Request, store: StoreDep, owner: OwnerDep, asked: PostedSheet) -> Response:
     """Merge what was typed into the stored draft; answer with what is stored, its drawing and the visitor's cookie."""
     stored = store.save_draft(owner, sheet_key(asked.variant), asked.draft)
-    figures = draw_typed(asked.variant, stored.answers, asked.scale)
-    response = render("shared/_saved.html", SavedFragment(figures, kept_json(stored, asked.draft.changed)))
+    figures = FiguresFragment(draw_typed(asked.variant, stored.answers, asked.scale))
+    drawing = render_text("shared/_figures.html", figures)
+    response = render("shared/_saved.html", SavedFragment(drawing, kept_json(stored, asked.draft.changed)))
     remember_visitor(request, response, owner)
     return response
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated
 
 from annotated_doc import Doc
+from markupsafe import Markup
 
 from app.algebra.number_text import format_number
 from app.figures.draw import draw_figures
@@ -93,10 +94,17 @@ def row_views(
 
 
 @dataclass(frozen=True)
+class FiguresFragment:
+    """Everything that templates/shared/_figures.html shows."""
+
+    figures: Annotated[tuple[Figure, ...], Doc("What was typed, drawn.")]
+
+
+@dataclass(frozen=True)
 class SavedFragment:
     """Everything that templates/shared/_saved.html shows: the answer to a save."""
 
-    figures: Annotated[tuple[Figure, ...], Doc("What was typed, drawn.")]
+    drawing: Annotated[Markup, Doc("What was typed, drawn, as HTML.")]
     kept: Annotated[str, Doc("What the server has of the sheet (see kept_json).")]
 
 

@@ -63,6 +63,12 @@ def render(template: str, page: Any, status: int = 200) -> HTMLResponse:
     return HTMLResponse(template_environment().get_template(template).render(variables), status_code=status)
 
 
+def render_text(template: str, page: Any) -> Markup:
+    """The HTML of a template as text, to be put into another one."""
+    variables = {field.name: getattr(page, field.name) for field in fields(page)}
+    return Markup(template_environment().get_template(template).render(variables))  # noqa: S704 - it has escaped all
+
+
 def render_page_or_fragment(
     request: Request, page_template: str, fragment_template: str, page: Any, status: int = 200
 ) -> HTMLResponse:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Annotated, Literal
 
 from annotated_doc import Doc
 from fastapi import APIRouter, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
+from markupsafe import Markup
 
 from app.classes.activity_results import report_as_stored
 from app.classes.promises import rules_in_words, sheet_promise
@@ -35,8 +37,16 @@ from app.web.shared.forms import FormDep, FormReader
 from app.web.shared.permissions import StudentAccess, require_student
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.sheet_form import kept_json, read_hint_level
-from app.web.shared.sheet_view import RowView, SavedFragment, draw_typed, hint_letters, row_views, run_button
-from app.web.shared.templating import is_htmx, render, render_page_or_fragment
+from app.web.shared.sheet_view import (
+    FiguresFragment,
+    RowView,
+    SavedFragment,
+    draw_typed,
+    hint_letters,
+    row_views,
+    run_button,
+)
+from app.web.shared.templating import is_htmx, render, render_page_or_fragment, render_text
 from app.web.shared.urls import url_for
 from app.web.student.sheet_request import (
     ClassSheetRequest,
@@ -52,6 +62,8 @@ from app.web.student.sheet_request import (
 )
 
 router = APIRouter(include_in_schema=False)
+
+MAX_DRAWINGS = 256  # of about 15 kB that are kept
 
 Primary = Literal["check", "hand-in", "anyway", "next", ""]  # "anyway": hand in with empty boxes, after being asked
 
@@ -114,8 +126,8 @@ def save_class_sheet(request: Request, services: ServicesDep, form: FormDep, act
     asked = posted_class_sheet(services, access, form, number)
     require_open(services.library.wording, asked.activity)
     stored = services.store.classwork.save(asked.sheet.key, asked.draft, asked.sheet.draft)
-    figures = _figures(replace(asked, draft=stored), asked.variant)
-    return render("shared/_saved.html", SavedFragment(figures, kept_json(stored, asked.draft.changed)))
+    drawing = _drawing(_DrawnSheet.of(replace(asked, draft=stored)))
+    return render("shared/_saved.html", SavedFragment(drawing, kept_json(stored, asked.draft.changed)))
 
 
 @router.post("/class/{activity_id:int}/{number:int}/check")
@@ -357,6 +369,29 @@ def _figures(asked: ClassSheetRequest, variant: Variant) -> tuple[Figure, ...]:
     if policies.hints or phase == "closed":
         return figures
     return tuple(replace(figure, mismatches=()) for figure in figures)
+
+
+@dataclass(frozen=True)
+class _DrawnSheet:
+    """A sheet as it is drawn: two that are equal have the same drawing."""
+
+    facts: tuple[object, ...]
+    answers: tuple[str, ...]
+    asked: ClassSheetRequest = field(compare=False)
+
+    @classmethod
+    def of(cls, asked: ClassSheetRequest) -> _DrawnSheet:
+        """The drawing that answers a save."""
+        activity, key = asked.activity, asked.sheet.key
+        facts = (activity.id, activity.policies, activity.phase(), key.revision, key.sheet_key, asked.sheet.sizes)
+        texts = tuple(asked.answers.get(str(blank), "") for blank in asked.variant.blanks)
+        return cls((*facts, asked.scale), texts, asked)
+
+
+@lru_cache(MAX_DRAWINGS)
+def _drawing(drawn: _DrawnSheet) -> Markup:
+    """What was typed, drawn, as HTML. Kept for a while: in a class, many students type the same into the same sheet."""
+    return render_text("shared/_figures.html", FiguresFragment(_figures(drawn.asked, drawn.asked.variant)))
 
 
 def _notice(services: Services, asked: ClassSheetRequest, last: ClassAttempt | None, marked: Variant) -> str:

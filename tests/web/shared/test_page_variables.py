@@ -28,7 +28,7 @@ from app.web.roster.roster_import_page import RosterImportPage
 from app.web.roster.roster_student_page import RosterStudentPage
 from app.web.runs.run_page import NoRunPage, RunPage
 from app.web.shared.errors import ErrorPage
-from app.web.shared.sheet_view import SavedFragment
+from app.web.shared.sheet_view import FiguresFragment, SavedFragment
 from app.web.shared.templating import template_environment
 from app.web.student.activity_page import ClosingFragment, OverviewPage
 from app.web.student.class_sheet_page import ClassSheetPage
@@ -58,6 +58,7 @@ PAGES: dict[str, type[Any]] = {
     "practice/sheet.html": SheetPage,
     "practice/_sheet_form.html": SheetPage,
     "practice/glossary.html": GlossaryPage,
+    "shared/_figures.html": FiguresFragment,
     "shared/_saved.html": SavedFragment,
     "student/_closing.html": ClosingFragment,
     "roster/roster_import.html": RosterImportPage,

@@ -489,3 +489,20 @@ def test_before_it_opens_a_refused_press_shows_no_sheet(classroom: Classroom) ->
     for verb in ("save", "check", "hand-in", "hint"):
         early = browser.post(f"/class/{activity.id}/1/{verb}", data=HALF)
         assert (early.status_code, Page(early.text).boxes()) == (409, {})
+
+
+def test_a_drawing_that_is_kept_follows_the_rules_of_its_activity(classroom: Classroom) -> None:
+    """The same answers in two activities, and after the rules have changed: each save is drawn as the rules say now."""
+    named, hidden = classroom.open(feedback="immediate"), classroom.open(feedback="after_hand_in")
+    _, browser = classroom.join()
+
+    def drawn(activity: Activity) -> str:
+        form = {**HALF, "stamps": "input.rows:pageone1:1"}
+        return str(browser.post(f"/class/{activity.id}/1/save", data=form, headers=SCRIPT).text).partition("<svg")[2]
+
+    assert drawn(named) != drawn(hidden)
+    assert drawn(named) == drawn(named)
+    plan = Plan("Exam", None, Policies(feedback="after_close", exam=True))
+    assert "<figure" in drawn(named)
+    classroom.store.activities.change(named, plan)
+    assert "<figure" not in drawn(named)
