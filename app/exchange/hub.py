@@ -36,7 +36,9 @@ FETCH_TIMEOUT_S = 20  # for the whole file: a hub that sends byte by byte holds 
 MAX_FETCHES = 4  # at the same time
 MAX_REDIRECTS = 5
 
-_REPOSITORY = re.compile(r"(?!.*(?:--|\.\.))[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}", re.ASCII)
+# As the Hub has them: no part begins or ends with a dot or a hyphen, and a model's name does not end with .git.
+_PART = r"[A-Za-z0-9](?:[\w.-]{0,94}\w)?"
+_REPOSITORY = re.compile(rf"(?!.*(?:--|\.\.|\.git$)){_PART}/{_PART}", re.ASCII)
 _fetch_slots = threading.BoundedSemaphore(MAX_FETCHES)
 
 # What can go wrong: the HTTP status that fits, and the sentence to show.
@@ -179,7 +181,8 @@ async def _fetch(name: str, cached: _CachedFile | None) -> _CachedFile:
     """
     import httpx
 
-    headers = {"Accept-Encoding": "identity"}  # bytes are counted as they come, and nothing is unpacked
+    # Bytes are counted as they come, and nothing is unpacked. The hub need not know what runs here in which version.
+    headers = {"Accept-Encoding": "identity", "User-Agent": "attention-shapes"}
     if cached and cached.etag:
         headers["If-None-Match"] = cached.etag
     async with httpx.AsyncClient(headers=headers, timeout=ANSWER_TIMEOUT_S) as client:

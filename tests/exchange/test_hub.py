@@ -135,6 +135,14 @@ def test_a_config_comes_by_its_name(fake: FakeHub, tmp_path: Path) -> None:
     assert {path for path, _ in fake.asked} == {"/org/good/resolve/main/config.json"}
 
 
+def test_nothing_but_the_name_goes_out(fake: FakeHub, tmp_path: Path) -> None:
+    """One request, which names no library, version or machine, and nothing is kept outside the folder."""
+    fetch_config("org/good", tmp_path, allowed=True)
+    [(_, headers)] = fake.asked
+    assert headers.pop("user-agent") == "attention-shapes"
+    assert headers.keys() <= {"host", "accept", "accept-encoding", "connection"}
+
+
 def test_no_token_is_sent(fake: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the server's owner may read is not what its visitors may read."""
     monkeypatch.setenv("HF_TOKEN", "hf_of_the_owner")
@@ -278,7 +286,7 @@ def test_a_cache_that_cannot_be_written_is_said(fake: FakeHub, tmp_path: Path) -
 @pytest.mark.parametrize(
     "typed",
     ["", "llama", "a/b/c", "org/", "/name", "../etc/passwd", "org/na me", "org/..", "org/a--b", "ö/x", "x" * 97 + "/y",
-     "http://elsewhere/org/name", "-org/name"],
+     "http://elsewhere/org/name", "-org/name", "org/name.", "org/name-", "org-/name", "org./name", "org/name.git"],
 )  # fmt: skip
 def test_what_is_no_name_is_refused_without_asking(fake: FakeHub, tmp_path: Path, typed: str) -> None:
     """422, and the hub hears nothing of it."""
