@@ -102,9 +102,12 @@ def _account_problem(services: Services, link: AccountLink, typed: _NewAccount) 
 
 
 def _has_account(store: Store, link: AccountLink, email: str) -> bool:
-    """Whether that e-mail address has a password which this link may not replace; only a reset link may replace one."""
+    """Whether that e-mail address has an account whose password this link may not set.
+
+    A reset link may set any, and an invitation none: it was shown to whoever invited, who is to set nobody's password.
+    """
     account = store.people.find_teacher(email) if link.kind != "reset" and parse_email(email) else None
-    return account is not None and account.password_hash is not None
+    return account is not None and (link.kind == "invite" or account.password_hash is not None)
 
 
 def _account_link_page(

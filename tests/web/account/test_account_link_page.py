@@ -69,3 +69,19 @@ def test_an_invitation_does_not_replace_a_password(school: School, ada: Teacher,
     assert sign_in(browser)[0] == 303
     assert browser.post(f"/links/{token}").headers["location"] == f"/courses/{course.id}"
     assert school.store.courses.role(course.id, ada) == "instructor"
+
+
+def test_whoever_invites_sets_nobodys_password(school: School, ada: Teacher, browser: TestClient) -> None:
+    """Nor that of an account which has none yet: only the link that was made for the account sets it, and stays good."""
+    own = school.store.people.add_teacher("bo@example.org", "Bo")
+    assert own
+    reset = school.store.people.add_link("reset", own.email)
+    course = school.course("Transformers", ada)
+    invitation = school.store.people.add_link("invite", own.email, course.id, "assistant")
+    assert "Sign in and accept" in browser.get(f"/links/{invitation}").text
+    assert browser.post(f"/links/{invitation}", data={"name": "X", "password": PASSWORD}).status_code == 422
+    teacher = school.store.people.find_teacher(own.email)
+    assert teacher
+    assert (teacher.password_hash, school.store.courses.role(course.id, own)) == (None, None)
+    assert browser.post(f"/links/{reset}", data={"password": PASSWORD}).status_code == 303
+    assert browser.post(f"/links/{invitation}").headers["location"] == f"/courses/{course.id}"
