@@ -72,7 +72,7 @@ def test_an_invitation_does_not_replace_a_password(school: School, ada: Teacher,
 
 
 def test_whoever_invites_sets_nobodys_password(school: School, ada: Teacher, browser: TestClient) -> None:
-    """Nor that of an account which has none yet: only the link that was made for the account sets it, and stays good."""
+    """Nor that of an account which has none yet: that is for the link made for the account, which stays good."""
     own = school.store.people.add_teacher("bo@example.org", "Bo")
     assert own
     reset = school.store.people.add_link("reset", own.email)
