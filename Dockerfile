@@ -15,6 +15,7 @@ RUN pip install --no-deps --no-build-isolation -e . && python -m compileall -q a
     useradd --system --create-home shapes && mkdir --mode 700 /data && chown shapes /data
 COPY templates templates
 COPY static static
+COPY fonts fonts
 COPY worksheets worksheets
 USER shapes
 VOLUME /data

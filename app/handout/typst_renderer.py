@@ -1,13 +1,12 @@
 """Typeset handouts with the Typst compiler, kept warm: as one PDF, or as pictures of its pages.
 
-Only the fonts that are installed with the app and those in the folder `fonts` are used, never those of the system, so
+Only the fonts that come with the app and those in the folder `fonts` are used, never those of the system, so
 that a handout has the same bytes on every machine. A letter that none of them has, such as an emoji in a name, is
 printed as “□” and stops nobody's sheet.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 from collections import deque
@@ -28,10 +27,11 @@ from .sheet_plan import ReportProgress
 if TYPE_CHECKING:
     from typst import Compiler
 
-TEMPLATE = Path(__file__).resolve().parents[2] / "templates" / "print" / "handout.typ"
-# Typst brings Libertinus Serif (Latin, Greek, Cyrillic, Hebrew) and DejaVu Sans Mono. Packages bring the other scripts.
-FONT_PACKAGES = {"fontpkg_amiri": "Amiri", "cvttf_NotoSansCJK_Regular": "Noto Sans CJK TC"}
+_PROJECT = Path(__file__).resolve().parents[2]
+TEMPLATE = _PROJECT / "templates" / "print" / "handout.typ"
+# Typst brings Libertinus Serif (Latin, Greek, Cyrillic, Hebrew) and DejaVu Sans Mono; fonts/ has the other scripts.
 SERIF = "Libertinus Serif"
+OWN_FONTS = ("Amiri", "Noto Sans SC", "Noto Sans JP", "Noto Sans KR")  # Arabic; Chinese, Japanese and Korean names
 COMPILERS_PER_RENDERER = 2
 # Typst drops from its cache, which all compilers of a process share, what the last 10 compilations did not use.
 TYPST_CACHE_MAX_AGE = 10  # compilations
@@ -117,13 +117,12 @@ class TypstRenderer:
 
     @cached_property
     def _font_families(self) -> list[str]:
-        """The fonts that are tried for each letter, in this order: our serif, the packages, then the operator's own."""
+        """The fonts that are tried for each letter, in this order: our serif, our others, the operator's own."""
         from typst import Fonts
 
         fonts = Fonts(font_paths=self._font_folders, include_system_fonts=False).fonts()
         families = {font.family for font in fonts if font.path}
-        packaged = [family for family in FONT_PACKAGES.values() if family in families]
-        return [SERIF, *packaged, *sorted(families - set(packaged))]
+        return [SERIF, *OWN_FONTS, *sorted(families - set(OWN_FONTS))]
 
 
 def _with_placeholders(text: str, missing: frozenset[str]) -> str:
@@ -152,10 +151,8 @@ def _evict_typst_cache(_event: object = None) -> None:
 
 
 def _font_folders(operators_fonts: Path | None) -> list[str]:
-    """Return the folders of the installed font packages, and the operator's own folder if it is there."""
-    specs = filter(None, map(importlib.util.find_spec, FONT_PACKAGES))
-    packages = [str(Path(spec.origin).parent) for spec in specs if spec.origin]
-    return [*packages, str(operators_fonts)] if operators_fonts and operators_fonts.is_dir() else packages
+    """Return the folder of our own fonts, and the operator's if it is there."""
+    return [str(folder) for folder in (_PROJECT / "fonts", operators_fonts) if folder and folder.is_dir()]
 
 
 def _letters_without_font(error: Exception) -> set[str]:
@@ -170,9 +167,4 @@ def missing_letters_note(letters: str) -> str:
     points = ", ".join(f"U+{ord(char):04X}" for char in letters[:4])
     note = _("No font on this server has “{letters}” ({points}), so “{placeholder}” is printed in its place.")
     advice = _("An operator can add a font in the folder “fonts” of the app’s data folder.")
-    absent = [package for package in FONT_PACKAGES if importlib.util.find_spec(package) is None]
-    if absent:
-        advice = _(
-            "An operator can install {packages}, or add a font in the folder “fonts” of the app’s data folder."
-        ).format(packages=", ".join(absent))
     return f"{note.format(letters=letters[:40], points=points, placeholder=PLACEHOLDER)} {advice}"

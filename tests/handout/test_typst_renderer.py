@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import re
 from collections.abc import Iterable, Sequence
@@ -172,6 +173,30 @@ def test_names_in_every_script_are_set() -> None:
     letters = set("".join(page.text for page in pages))
     for name in SCRIPTS:
         assert set(name.replace(" ", "")) <= letters, name
+
+
+def test_every_font_is_the_published_one_with_its_licence() -> None:
+    """Each file has the hash that fonts/README.md says, and the text of its licence beside it."""
+    fonts = sorted((PROJECT / "fonts").glob("*.ttf"))
+    assert len(fonts) == 4
+    about = (PROJECT / "fonts" / "README.md").read_text(encoding="utf-8")
+    for font in fonts:
+        assert f"`{hashlib.sha256(font.read_bytes()).hexdigest()}`" in about
+        licence = font.with_name(font.name.removesuffix("-400-regular.ttf") + ".LICENSE")
+        assert "SIL OPEN FONT LICENSE Version 1.1" in licence.read_text(encoding="utf-8")
+
+
+def test_shared_characters_have_the_forms_of_the_language() -> None:
+    """Kana make a name Japanese, Hangul Korean: then the same character is drawn from another font."""
+    fonts = [fonts_in(handout_pdf(HandoutOptions(), [name])) for name in ("直", "直さくら", "直김")]
+    assert fonts == [{"NotoSansSC"}, {"NotoSansJP"}, {"NotoSansKR"}]
+
+
+def fonts_in(pdf: bytes) -> set[str]:
+    """The fonts for Chinese, Japanese and Korean that a PDF has letters of."""
+    with pikepdf.open(io.BytesIO(pdf)) as opened:
+        names = {str(font.BaseFont) for page in opened.pages for font in dict(page.Resources.Font).values()}
+    return {name.partition("+")[2].partition("-")[0] for name in names if "NotoSans" in name}
 
 
 def test_a_letter_without_a_font_stops_nobody() -> None:
