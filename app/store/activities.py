@@ -417,9 +417,12 @@ class Activities(QueryBase):
         """Set an activity's state; nothing else changes, and the given Activity keeps its old one."""
         self._execute(sa.update(activities).where(activities.c.id == activity.id).values(state=state))
 
-    def close(self, activity: Activity, at: datetime | None = None) -> None:
-        """Set the closing time of an activity, by default to now; an opening time less than a minute before it goes."""
-        at, opens_at = at or utc_now(), activity.plan.opens_at
+    def close(self, activity: Activity, at: datetime | None = None, *, minutes: int = 0) -> None:
+        """Set the closing time of an activity, by default to so many minutes from now.
+
+        An opening time that is less than a minute before it goes.
+        """
+        at, opens_at = at or utc_now() + timedelta(minutes=minutes), activity.plan.opens_at
         opens_at = None if opens_at and opens_at > at - timedelta(minutes=1) else opens_at
         self.change(activity, replace(activity.plan, closes_at=at, opens_at=opens_at))
 

@@ -397,6 +397,12 @@ class Classwork(QueryBase):
         """Every attempt of a student in all activities of the course, oldest first."""
         return self._select_attempts(class_attempts.c.student_id == student_id)
 
+    def count_working(self, activity_id: int) -> int:
+        """How many students have typed on a sheet of an activity that they have not handed in."""
+        handed_in = sa.exists().where(*_ON_SHEET, class_attempts.c.handed_in)
+        count = sa.select(sa.func.count(class_drafts.c.student_id.distinct()))
+        return int(self._fetch_one(count.where(class_drafts.c.activity_id == activity_id, ~handed_in))[0])
+
     # Drafts that are taken in when an activity has ended
 
     def students_with_drafts(self, activity_id: int) -> tuple[int, ...]:

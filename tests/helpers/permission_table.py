@@ -114,6 +114,7 @@ TABLE: dict[str, Row] = {
     "POST /activities/{activity_id:int}": INSTRUCTOR_IS_TOLD,
     "POST /activities/{activity_id:int}/open": INSTRUCTOR_DOES,
     "POST /activities/{activity_id:int}/close": INSTRUCTOR_DOES,
+    "POST /activities/{activity_id:int}/extra-time": INSTRUCTOR_IS_TOLD,
     "GET /activities/{activity_id:int}/delete": INSTRUCTOR_SEES,
     "POST /activities/{activity_id:int}/delete": INSTRUCTOR_IS_TOLD,
     "POST /activities/{activity_id:int}/duplicate": INSTRUCTOR_DOES,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from typing import Annotated
 
 import segno
@@ -14,15 +13,19 @@ from fastapi.responses import RedirectResponse
 
 from app.classes.frozen.offered_worksheets import offer_of
 from app.classes.student_sheet import worksheet_titles
-from app.store import Activity, AuditAction, Phase
+from app.store import Activity, AuditAction, Phase, Student
+from app.store.activities import MAX_MINUTES
+from app.translation import gettext as _
 from app.web.shared import permissions
-from app.web.shared.forms import FormDep
+from app.web.shared.forms import FormDep, whole_number
 from app.web.shared.permissions import EditableActivity, StaffActivity
 from app.web.shared.services import Services, ServicesDep, StoreDep
 from app.web.shared.templating import render
 from app.web.shared.urls import public_url, url_for
 
 router = APIRouter(include_in_schema=False)
+
+CLOSING_MINUTES = (0, 2, 5, 10, 15)
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,12 @@ class ActivityPage:
     join_link: Annotated[str, Doc("The address that the QR code holds and that people may type.")]
     sheets: Annotated[tuple[str, ...], Doc("The titles of its worksheets, in order.")]
     arrived: Annotated[int, Doc("How many students have come in.")]
+    working: Annotated[int, Doc("How many students have typed on a sheet that they have not handed in.")]
+    students: Annotated[tuple[Student, ...], Doc("The students on the roster, by name.")]
+    extra_time: Annotated[tuple[tuple[Student, int], ...], Doc("Who has extra time, with the minutes.")]
+    closing_minutes: Annotated[tuple[int, ...], Doc("When it can be closed: so many minutes on.")] = CLOSING_MINUTES
+
+    problem: Annotated[str, Doc("Why no extra time was given, empty for none.")] = ""
     notice: Annotated[str, Doc("The sentence about what was just done, empty for none.")] = ""
 
 
@@ -43,16 +52,26 @@ def show_activity(request: Request, services: ServicesDep, access: StaffActivity
 
     Any other text in `done` is ignored.
     """
-    activity, words = access.activity, services.library.wording
-    page = ActivityPage(
+    page = _activity_page(request, services, access)
+    notice = services.library.wording.say("class", done) if done in ("saved", "revised") else ""
+    return render("teacher/activity.html", replace(page, notice=notice))
+
+
+def _activity_page(request: Request, services: Services, access: permissions.ActivityAccess) -> ActivityPage:
+    """The overview without a notice; the students and their extra time for those who may give some."""
+    activity, store = access.activity, services.store
+    students = store.roster.students(access.course) if access.can_edit else ()
+    extra = store.activities.extra_times(activity.id) if access.can_edit else {}
+    return ActivityPage(
         access,
         activity.phase(),
         _join_link(request, services, activity),
         worksheet_titles(activity.content),
-        len(services.store.classwork.attendance(activity.id)),
-        words.say("class", done) if done in ("saved", "revised") else "",
+        len(store.classwork.attendance(activity.id)),
+        store.classwork.count_working(activity.id),
+        students,
+        tuple((student, extra[student.id]) for student in students if student.id in extra),
     )
-    return render("teacher/activity.html", page)
 
 
 @router.post("/activities/{activity_id:int}/open")
@@ -67,7 +86,7 @@ def open_activity(services: ServicesDep, access: EditableActivity) -> Response:
         offer, content = offer_of(services.library, services.tickets, store, activity), activity.content
         keys = [str(item.worksheet["key"]) for item in content.items]
         store.activities.revise(activity, offer.freeze(keys, content.ticket.key if content.ticket else ""))
-    if activity.plan.closes_at and activity.plan.closes_at <= datetime.now(UTC):
+    if activity.plan.closes_at and replace(activity, state="open").phase() in ("closing", "closed"):
         store.activities.change(activity, replace(activity.plan, closes_at=None))
     store.activities.set_state(activity, "open")
     store.audit_log.record(access.teacher, AuditAction.ACTIVITY_OPENED, activity)
@@ -76,15 +95,36 @@ def open_activity(services: ServicesDep, access: EditableActivity) -> Response:
 
 @router.post("/activities/{activity_id:int}/close")
 def close_activity(store: StoreDep, access: EditableActivity, form: FormDep) -> Response:
-    """Set the closing time of an activity to now: all work stays, and it can be opened again.
+    """Set the closing time of an activity to now, or to some minutes from now: all work stays, and it can be reopened.
 
-    A draft, and an activity that has closed, stays as it is.
+    A draft, and an activity that has closed, stays as it is. One that is not open yet closes now.
     """
-    if access.activity.phase() in ("waiting", "open"):
-        store.activities.close(access.activity)
+    activity, phase = access.activity, access.activity.phase()
+    if phase in ("waiting", "open"):
+        minutes = whole_number(form.raw("minutes"), MAX_MINUTES) or 0
+        store.activities.close(activity, minutes=minutes if phase == "open" else 0)
         store.audit_log.record(access.teacher, AuditAction.ACTIVITY_CLOSED, access.activity)
     page = "show_presenter" if form.raw("back") == "present" else "show_activity"
     return RedirectResponse(url_for(page, activity_id=access.activity.id), 303)
+
+
+@router.post("/activities/{activity_id:int}/extra-time")
+def give_extra_time(request: Request, services: ServicesDep, access: EditableActivity, form: FormDep) -> Response:
+    """Give a student of the course some minutes after the closing time, 0 for none, and go to the overview.
+
+    422 with a sentence for another number of minutes, and for no student.
+    """
+    minutes = whole_number(form.raw("minutes"), MAX_MINUTES)
+    students = {str(student.id): student for student in services.store.roster.students(access.course)}
+    student = students.get(form.raw("student"))
+    if minutes is None or student is None:
+        problem = _("Choose a student, and enter a whole number of minutes up to {most}; 0 takes extra time away.")
+        page = _activity_page(request, services, access)
+        return render("teacher/activity.html", replace(page, problem=problem.format(most=MAX_MINUTES)), 422)
+    services.store.activities.set_extra_time(access.activity, student.id, minutes)
+    detail = f"activity {access.activity.id}: {minutes} min"
+    services.store.audit_log.record(access.teacher, AuditAction.EXTRA_TIME_SET, student, detail)
+    return RedirectResponse(url_for("show_activity", activity_id=access.activity.id) + "#extra-time", 303)
 
 
 @router.get("/activities/{activity_id:int}/qr.svg")

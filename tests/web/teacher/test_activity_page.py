@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 
 from tests.helpers.activity_form import FORM
+from tests.helpers.answer_keys import KEY
+from tests.helpers.class_sheet import HALF, press
 from tests.helpers.clock import Clock
 from tests.helpers.html_page import Page
 from tests.helpers.school import Classroom
@@ -30,3 +33,44 @@ def test_an_activity_is_made_opened_and_closed(classroom: Classroom, clock: Cloc
     assert Page(classroom.instructor.get(made.headers["location"]).text).text("p", class_="phase") == "Closing"
     clock.pass_minutes(1)
     assert Page(classroom.instructor.get(made.headers["location"]).text).text("p", class_="phase") == "Closed"
+
+
+def test_closing_says_who_is_working_and_can_be_announced(classroom: Classroom, clock: Clock) -> None:
+    """Kim has typed and not handed in; closing in five minutes keeps the activity open until then."""
+    activity = classroom.open()
+    kim, browser = classroom.join()
+    address = f"/activities/{activity.id}"
+    assert "No one is working" in Page(classroom.get(address)).text("p", id="working")
+    press(browser, activity, "save", HALF)
+    assert "1 student is working" in Page(classroom.get(address)).text("p", id="working")
+    classroom.instructor.post(f"{address}/close", data={"minutes": "5"})
+    assert classroom.school.reload(activity).plan.closes_at == clock.now + timedelta(minutes=5)
+    assert Page(classroom.get(address)).text("p", class_="phase") == "Open"
+    clock.pass_minutes(6)
+    page = Page(classroom.get(address))
+    assert page.text("p", class_="phase") == "Closed"
+    assert "marked as late" in page.text("details", class_="confirm")
+    [taken] = classroom.store.classwork.attempts_of_activity(activity.id)
+    assert (taken.student_id, taken.taken_in) == (kim.id, True)
+    classroom.instructor.post(f"{address}/open")
+    press(browser, activity, "hand-in", KEY)
+    assert [attempt.late for attempt in classroom.store.classwork.attempts_of_activity(activity.id)] == [False, True]
+
+
+def test_extra_time_is_given_to_one_student_and_taken_away(classroom: Classroom) -> None:
+    """For a student of the course and a number of minutes alone; else a sentence, and nothing is stored."""
+    (kim, _), activity = classroom.join(), classroom.open()
+    address, store = f"/activities/{activity.id}", classroom.store.activities
+
+    def send(student: object, minutes: str) -> int:
+        form = {"student": str(student), "minutes": minutes}
+        return classroom.instructor.post(f"{address}/extra-time", data=form).status_code
+
+    assert send(kim.id, "15") == 303
+    assert store.extra_times(activity.id) == {kim.id: 15}
+    assert "Kim: 15 minutes" in Page(classroom.get(address)).text("details", id="extra-time")
+    stranger = classroom.school.student(classroom.school.course("Another", classroom.teacher), "Lee")[0]
+    assert {send(*wrong) for wrong in ((stranger.id, "5"), ("", "5"), (kim.id, "soon"), (kim.id, "99999"))} == {422}
+    assert store.extra_times(activity.id) == {kim.id: 15}
+    assert send(kim.id, "0") == 303
+    assert store.extra_times(activity.id) == {}
