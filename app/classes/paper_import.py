@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 
-from app.classes.frozen.frozen_library import frozen_worksheet, library_of
+from app.classes.frozen.frozen_library import freeze_model, frozen_worksheet, library_of
 from app.classes.roster_lookup import RosterLookup
 from app.classes.student_sheet import (
     StudentSheet,
@@ -148,6 +148,7 @@ class PaperImport:
         if sizes is None or sizes == sheet.sizes:
             return sheet
         worksheet = frozen_worksheet(self.activity.content.items[number - 1], self.activity.policies)
+        freeze_model(self.library, self.store, self.activity, sizes.model)
         library = library_of(self.library, self.store, self.activity.content)
         return StudentSheet(sheet.key, sizes, variant_of(library, self.store, worksheet, sizes), sheet.draft)
 

@@ -109,13 +109,16 @@ class HandoutPrinter:
         teacher_id: int | None = None,
         back: str = "",
         client: str = "",
+        tickets: Mapping[str, Ticket] | None = None,
     ) -> PrintJob:
         """Queue a print job, with a note about letters that no font has, and return it without waiting for it.
 
         `prepare` is called in a thread when the job's turn has come, and what it returns in the child. `title`,
         `teacher_id`, `back` and `client` are those of PrintJob; of a visitor `client` is the network. `names` are those
-        that the sheets will carry. Raises HandoutError for more sheets than a visitor may have; PrinterBusyError for
-        more jobs than this machine, or this client, may have in the queue, and where the job cannot be stored.
+        that the sheets will carry, `tickets` the exit tickets to choose from, if not those of the files.
+
+        Raises HandoutError for more sheets than a visitor may have; PrinterBusyError for more jobs than this
+        machine, or this client, may have in the queue, and where the job cannot be stored.
         """
         job = PrintJob(title, len(names) or options.sheets, teacher_id, back, client)
         if teacher_id is None and job.sheets > MAX_DOWNLOAD_SHEETS:
@@ -128,7 +131,7 @@ class HandoutPrinter:
         path = self._folder.unfinished_pdf(job)
 
         def make_task() -> PrintTask:
-            return pdf_task(options, prepare(), self._tickets, base_url, path)
+            return pdf_task(options, prepare(), tickets or self._tickets, base_url, path)
 
         threading.Thread(target=self._run_job, args=(job, make_task), daemon=True).start()
         return job

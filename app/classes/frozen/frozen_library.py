@@ -13,10 +13,11 @@ from functools import lru_cache
 from typing import Any
 
 from app.models.read_config import read_config
+from app.sheets.exit_tickets import Ticket
 from app.sheets.library import Library
 from app.sheets.wording import Wording
 from app.sheets.worksheet import Model, Worksheet
-from app.store import Content, FrozenWorksheet, Policies, Snapshot, Store
+from app.store import Activity, Content, FrozenWorksheet, Policies, Snapshot, Store
 
 LIBRARIES_REMEMBERED, WORDINGS_REMEMBERED = 32, 8  # a few of each are in use at a time; each sheet of one is remembered
 _FIELDS = frozenset(field.name for field in fields(Worksheet))
@@ -90,10 +91,31 @@ def frozen_worksheet(item: FrozenWorksheet, policies: Policies) -> Worksheet:
     return replace(worksheet_of(item), follow_share=policies.follow_share)
 
 
+def frozen_ticket(content: Content) -> Ticket | None:
+    """The exit ticket of a content, as the files of tickets would give it; None where it has none."""
+    ticket = content.ticket
+    return Ticket(ticket.key, ticket.title, ticket.instruction, ticket.questions) if ticket else None
+
+
 def model_snapshot(model: Model) -> Snapshot:
     """Everything that a sheet needs of a model."""
     values = {"key": model.key, "name": model.name, "about": model.about, "card": model.card, "config": model.config}
     return Snapshot("model", json.dumps(values))
+
+
+def freeze_model(library: Library, store: Store, activity: Activity, key: str) -> None:
+    """Keep one more model in the newest revision of an activity: somebody has it there, by the code of a sheet.
+
+    Nothing happens where it is kept already, or is an imported one, which stays as long as an attempt has it.
+    """
+    if key in activity.content.models or key not in library.models:
+        return
+    snapshot = model_snapshot(library.models[key])
+    with store.transaction():
+        content = store.activities.content(activity.id, activity.revision)
+        if content and key not in content.models:
+            kept = replace(content, models={**content.models, key: snapshot.hash}, snapshots=(snapshot,))
+            store.activities.complete(activity.id, activity.revision, kept)
 
 
 def wording_snapshot(wording: Wording) -> Snapshot:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from app.classes.frozen.frozen_library import library_of, worksheet_of
+from app.classes.frozen.frozen_library import frozen_ticket, library_of, worksheet_of
 from app.classes.student_sheet import freeze, with_snapshots
 from app.sheets.exit_tickets import Ticket
 from app.sheets.library import Library
@@ -60,10 +60,10 @@ def offer_of(
     """
     if activity is None:
         return Offer(library, tickets)
-    own, ticket = library_of(library, store, activity.content), activity.content.ticket
+    own, ticket = library_of(library, store, activity.content), frozen_ticket(activity.content)
     sheets = {sheet.key: sheet for sheet in map(worksheet_of, activity.content.items)}
     corrected = tuple(sheet.title for sheet in sheets.values() if _is_corrected(library, own, sheet))
-    kept = {ticket.key: Ticket(ticket.key, ticket.title, ticket.instruction, ticket.questions)} if ticket else {}
+    kept = {ticket.key: ticket} if ticket else {}
     if activity.state == "draft" or take_corrections:
         merged = Library(
             _with_gone(library.worksheets, sheets), _with_gone(library.models, own.models), library.wording

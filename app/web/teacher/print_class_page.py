@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated
@@ -12,6 +12,7 @@ from annotated_doc import Doc
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 
+from app.classes.frozen.frozen_library import frozen_ticket
 from app.classes.roster_lookup import names_with_numbers
 from app.classes.student_sheet import student_sheet, worksheet_titles
 from app.handout.options import MAX_PRINTED_LINE_LENGTH, NO_BACK, HandoutError, HandoutOptions
@@ -51,13 +52,13 @@ class PrintClassPage:
 def show_class_handout(services: ServicesDep, access: StaffActivity) -> Response:
     """Show the options, with the course, the day and the exit ticket of the activity already chosen.
 
-    An exit ticket that no longer exists is left out.
+    The ticket is the one that students have, whatever its file says now.
     """
     ticket, day = access.activity.content.ticket, access.activity.plan.day
     form = HandoutForm(
         course=access.course.title[:MAX_PRINTED_LINE_LENGTH],
         date=long_date(day) if day else "",
-        back=ticket.key if ticket and ticket.key in services.tickets else NO_BACK,
+        back=ticket.key if ticket else NO_BACK,
     )
     students = services.store.roster.students(access.course)
     return render("teacher/print_class.html", _print_class_page(services, access, students, "1", form))
@@ -84,6 +85,7 @@ def print_for_class(request: Request, services: ServicesDep, access: StaffActivi
             partial(_student_sheets, services, access.activity, students, sheet_number),
             access.teacher.id,
             url_for("show_class_handout", activity_id=access.activity.id),
+            tickets=_tickets(services, access.activity),
         )
     except HandoutError as error:
         page = replace(_print_class_page(services, access, students, number, form), problem=str(error))
@@ -112,8 +114,14 @@ def _read_form(sent: FormReader) -> HandoutForm:
 def _options(services: Services, activity: Activity, sheet_number: int, form: HandoutForm) -> HandoutOptions:
     """Return the options with the worksheet of the activity; raises HandoutError."""
     key = str(activity.content.items[sheet_number - 1].worksheet["key"])
-    options = form.model_copy(update={"worksheet": key}).to_options(services.tickets)
+    options = form.model_copy(update={"worksheet": key}).to_options(_tickets(services, activity))
     return replace(options, anonymous_back=activity.policies.ticket_anonymous)
+
+
+def _tickets(services: Services, activity: Activity) -> Mapping[str, Ticket]:
+    """The exit tickets that can be printed: those of the files, and the activity's own as it was frozen."""
+    own = frozen_ticket(activity.content)
+    return {**services.tickets, **({own.key: own} if own else {})}
 
 
 def _parse_sheet_number(activity: Activity, text: str) -> int:
@@ -135,6 +143,6 @@ def _print_class_page(
         sheets=worksheet_titles(access.activity.content),
         number=number,
         students=len(students),
-        tickets=tuple(services.tickets.values()),
+        tickets=tuple(_tickets(services, access.activity).values()),
         form=form,
     )

@@ -29,8 +29,9 @@ STUDENT_PAGES = ("/class/{id}", "/class/{id}/1", "/class/{id}/2", "/class/{id}/t
 TEACHER_PAGES = (
     *("/activities/{id}", "/activities/{id}/live?names=yes", "/activities/{id}/present", "/activities/{id}/results"),
     *("/activities/{id}/results?sheet=2", "/activities/{id}/results/{kim}", "/activities/{id}/summary"),
-    *("/activities/{id}/tickets", "/activities/{id}/paper", "/courses/{course}/exports/attempts.csv"),
-    *("/courses/{course}/exports/answers.csv", "/courses/{course}/exports/gradebook-canvas.csv"),
+    *("/activities/{id}/tickets", "/activities/{id}/paper", "/activities/{id}/handout"),
+    *("/courses/{course}/exports/attempts.csv", "/courses/{course}/exports/answers.csv"),
+    *("/courses/{course}/gradebook", "/courses/{course}/exports/gradebook-canvas.csv"),
 )  # fmt: skip
 
 

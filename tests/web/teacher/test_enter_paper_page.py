@@ -5,10 +5,12 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Mapping
+from dataclasses import replace
 
 from fastapi import FastAPI
 
 from app.classes.student_sheet import variant_seed
+from app.sheets.library import Library
 from app.store import ClassAttempt, Policies, Student
 from tests.helpers.answer_keys import KEY
 from tests.helpers.html_page import Page
@@ -150,6 +152,19 @@ def test_a_code_says_which_numbers_the_paper_had(app: FastAPI) -> None:
     [kim], [lou] = classroom.attempts("Kim Lee"), classroom.attempts("Lou Ray")
     assert (kim.score, kim.variant.tokens, kim.sheet_number) == (14, 77, 1)
     assert (lou.score, lou.out_of, lou.variant.tokens, lou.sheet_number) == (lou.out_of, lou.out_of, 33, 2)
+
+
+def test_a_model_that_only_a_paper_had_stays_when_the_library_has_it_no_longer(app: FastAPI) -> None:
+    """It is kept in the activity, as the models are that its sheets draw from."""
+    classroom = PaperClassroom(app)
+    code, key = classroom.code_and_key("llama-7b", 96, "gpt2-xl")
+    classroom.enter(f"Kim Lee {code}: {key}")
+    before, services = classroom.get(f"{classroom.path}/results"), classroom.school.services
+    try:
+        app.state.services = replace(services, library=Library({}, {}, services.library.wording))
+        assert classroom.get(f"{classroom.path}/results") == before
+    finally:
+        app.state.services = services
 
 
 def test_codes_that_fit_nothing_here_are_told(app: FastAPI) -> None:
