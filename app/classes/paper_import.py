@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 
 from app.classes.frozen.frozen_library import freeze_model, frozen_worksheet, library_of
 from app.classes.roster_lookup import RosterLookup
 from app.classes.student_sheet import (
     StudentSheet,
     own_variant,
+    sheet_with_draft,
     stored_marks,
-    student_sheet,
     variant_of,
 )
 from app.exchange.imported_models import variant_from_code
@@ -29,7 +30,7 @@ from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.sheets.worksheet import WorksheetError
 from app.store import Activity, Store, Student, VariantSizes
-from app.store.classwork import ClassDraft
+from app.store.classwork import ClassDraft, PaperAttempt
 
 MAX_NAME_WORDS = 8  # of a name that no colon follows
 MAX_LABEL_LENGTH = 60  # characters of what stands before the answers, in a sentence about it
@@ -55,6 +56,22 @@ class ParsedLine:
     student: Student
     code: str
     answers: str
+
+
+@dataclass(frozen=True)
+class MarkedLine:
+    """A line that is graded and not stored yet."""
+
+    student: Student
+    sheet: StudentSheet
+    paper: MarkedPaper
+
+    @cached_property
+    def attempt(self) -> PaperAttempt:
+        """What is stored of it."""
+        answers = dict(zip(map(str, self.sheet.variant.blanks), self.paper.texts, strict=True))
+        draft = ClassDraft(answers, 1, self.sheet.sizes)
+        return PaperAttempt(self.sheet.key, _client_id(self.sheet, answers), draft, stored_marks(self.paper.report))
 
 
 @dataclass(frozen=True)
@@ -94,20 +111,33 @@ class PaperImport:
     chosen: dict[str, list[str]] = field(default_factory=dict)
     _coded: dict[str, tuple[int, VariantSizes]] = field(default_factory=dict)
 
+    @cached_property
+    def drafts(self) -> dict[tuple[int, str], ClassDraft]:
+        """What students have typed in the activity, by student and sheet key; a paper without a draft becomes one."""
+        drafts = self.store.classwork.drafts_of_activity(self.activity.id)
+        return {(each.student_id, each.sheet_key): ClassDraft(each.answers, 0, each.variant) for each in drafts}
+
+    @cached_property
+    def client_ids(self) -> set[tuple[int, str]]:
+        """The attempts that are stored, or that a line has added, as student and client id."""
+        attempts = self.store.classwork.attempts_of_activity(self.activity.id)
+        return {(attempt.student_id, attempt.client_id) for attempt in attempts}
+
     def store_lines(self, lines: Iterable[str]) -> tuple[tuple[StoredLine, ...], tuple[RejectedLine, ...]]:
         """Store every line that can be stored, and return those lines and the rejected ones, each in their order.
 
-        Sentences number the rejected lines from 1 as they come back, since only these are left to correct.
+        Sentences number the rejected lines from 1 as they come back, since only these are left to correct. All lines
+        are stored together, in as many statements as one.
         """
-        stored, rejected = list[StoredLine](), list[RejectedLine]()
+        marked, rejected = list[MarkedLine](), list[RejectedLine]()
         for line in lines:
             try:
-                stored.append(self.store_line(line, len(rejected) + 1))
+                marked.append(self._mark(line, len(rejected) + 1))
             except PaperLineError as error:
                 rejected.append(RejectedLine(line, str(error), error.label, error.students))
             except AnswersError as error:
                 rejected.append(RejectedLine(line, str(error)))
-        return tuple(stored), tuple(rejected)
+        return _store(self, marked), tuple(rejected)
 
     def store_line(self, line: str, line_number: int) -> StoredLine:
         """Store one line as an attempt that its student handed in; a line stored before is not stored again.
@@ -116,12 +146,17 @@ class PaperImport:
         is there, and AnswersError for too many answers or too long a line; their sentences call the line by
         `line_number`.
         """
+        [stored] = _store(self, [self._mark(line, line_number)])
+        return stored
+
+    def _mark(self, line: str, line_number: int) -> MarkedLine:
+        """Grade one line, and store nothing; raises the errors that `store_line` raises."""
         parsed = self._parse_line(line, line_number)
         sheet = self._sheet_of(parsed, line_number)
         if not parsed.answers.split():
             raise PaperLineError(self._say("no-answers", at=line_number, name=parsed.student.name))
         paper = mark_line(sheet.variant, parsed.student.name, parsed.answers, line_number)
-        return StoredLine(parsed.student, sheet.variant, paper, _store_attempt(self.store, sheet, paper))
+        return MarkedLine(parsed.student, sheet, paper)
 
     def sheet_by_code(self, code: str) -> tuple[int, VariantSizes]:
         """The number, from 1, of the activity's sheet with this code, and the sizes that the code stands for.
@@ -144,7 +179,8 @@ class PaperImport:
                 number, sizes = self.sheet_by_code(code)
             except (WrongSheetError, WorksheetError) as error:
                 raise PaperLineError(self._say("wrong-code", at=line_number, problem=error)) from None
-        sheet = student_sheet(self.library, self.store, self.activity, parsed.student, number)
+        draft = self.drafts.get((parsed.student.id, self.activity.content.items[number - 1].sheet_key))
+        sheet = sheet_with_draft(self.library, self.store, self.activity, parsed.student, number, draft)
         if sizes is None or sizes == sheet.sizes:
             return sheet
         worksheet = frozen_worksheet(self.activity.content.items[number - 1], self.activity.policies)
@@ -216,27 +252,26 @@ def students_handed_in(store: Store, activity: Activity, sheet_number: int) -> f
     return frozenset(attempt.student_id for attempt in attempts if attempt.handed_in and attempt.sheet_key == key)
 
 
-def _store_attempt(store: Store, sheet: StudentSheet, paper: MarkedPaper) -> bool:
-    """Store a marked paper as an attempt that was handed in; returns whether the same one had been stored before.
+def _store(paper_import: PaperImport, lines: Sequence[MarkedLine]) -> tuple[StoredLine, ...]:
+    """Store marked lines, and say of each whether it had been stored before.
 
-    The student counts as arrived. The paper becomes their draft too, unless they have typed one on the screen or have
-    one with other sizes.
+    A paper becomes the student's draft too, unless they have typed one on the screen or have one with other sizes.
     """
-    work, key = store.classwork, sheet.key
-    answers = dict(zip(map(str, sheet.variant.blanks), paper.texts, strict=True))
-    client_id = _client_id(sheet, answers)
-    already_stored = any(attempt.client_id == client_id for attempt in work.attempts(key))
-    draft = work.draft(key)
-    work.arrive(key.activity_id, key.student_id)
-    work.record(
-        key,
-        client_id,
-        ClassDraft(answers, 0, sheet.sizes),
-        stored_marks(paper.report),
-        handed_in=True,
-        keep_draft=draft is None or draft.variant == sheet.sizes,
-    )
-    return already_stored
+    stored, work = list[StoredLine](), paper_import.store.classwork
+    beside_drafts = list[PaperAttempt]()
+    for line in lines:
+        paper, key = line.attempt, line.sheet.key
+        draft = paper_import.drafts.setdefault((key.student_id, key.sheet_key), paper.draft)
+        identity = (key.student_id, paper.client_id)
+        already_stored = identity in paper_import.client_ids
+        stored.append(StoredLine(line.student, line.sheet.variant, line.paper, already_stored))
+        paper_import.client_ids.add(identity)
+        if draft is not paper.draft and draft.variant == line.sheet.sizes:
+            beside_drafts.append(paper)
+    work.hand_in_papers([line.attempt for line in lines])
+    for paper in beside_drafts:
+        work.save(paper.key, paper.draft)
+    return tuple(stored)
 
 
 def _client_id(sheet: StudentSheet, answers: Mapping[str, str]) -> str:

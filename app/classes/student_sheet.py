@@ -74,12 +74,24 @@ def student_sheet(
     Its sizes are those of the student's first save. Before one, the activity's policy decides: the worksheet's own
     sizes, or those of the student's own variant.
     """
+    draft = store.classwork.draft(sheet_key_of(activity, student, sheet_number))
+    return sheet_with_draft(library, store, activity, student, sheet_number, draft)
+
+
+def sheet_key_of(activity: Activity, student: Student, sheet_number: int) -> ClassSheetKey:
+    """What a student's work on the sheet of that number, from 1, in the newest revision is stored under."""
+    sheet_key = activity.content.items[sheet_number - 1].sheet_key
+    return ClassSheetKey(student.id, activity.id, activity.revision, sheet_number, sheet_key)
+
+
+def sheet_with_draft(
+    library: Library, store: Store, activity: Activity, student: Student, sheet_number: int, draft: ClassDraft | None
+) -> StudentSheet:
+    """The same as `student_sheet`, where the student's draft, or that there is none, is known already."""
     library = library_of(library, store, activity.content)
-    item = activity.content.items[sheet_number - 1]
-    key = ClassSheetKey(student.id, activity.id, activity.revision, sheet_number, item.sheet_key)
-    draft = store.classwork.draft(key)
-    worksheet = frozen_worksheet(item, activity.policies)
+    worksheet = frozen_worksheet(activity.content.items[sheet_number - 1], activity.policies)
     sizes = draft.variant if draft else _first_sizes(library, activity, student, worksheet)
+    key = sheet_key_of(activity, student, sheet_number)
     return StudentSheet(key, sizes, variant_of(library, store, worksheet, sizes), draft)
 
 

@@ -137,6 +137,16 @@ class TakenIn:
 
 
 @dataclass(frozen=True)
+class PaperAttempt:
+    """Answers on paper to be stored as a submission: the draft that they become, with their marks."""
+
+    key: ClassSheetKey
+    client_id: str
+    draft: ClassDraft
+    graded: Graded
+
+
+@dataclass(frozen=True)
 class ClassAttempt:
     """One check of a sheet, stored for good; a submission if it was handed in.
 
@@ -414,6 +424,26 @@ class Classwork(QueryBase):
         """Every draft of these students in an activity with what they did on its sheet, by student and sheet key."""
         rows = self._fetch_all(_DRAFTS_BESIDE_ATTEMPTS, activity_id=activity_id, student_ids=list(student_ids))
         return {(row.student_id, row.sheet_key): _unfinished_work(row) for row in rows}
+
+    def hand_in_papers(self, papers: Sequence[PaperAttempt]) -> None:
+        """Store answers on paper as submissions, together and in few statements, durable once this returns.
+
+        Their students count as arrived. A paper becomes the draft of a student who has none. A client id that its
+        student has used before adds nothing.
+        """
+        at, drafts = utc_now(), [_draft_row(paper.key, paper.draft) for paper in papers]
+        arrivals = [{"activity_id": paper.key.activity_id, "student_id": paper.key.student_id, "arrived_at": at,
+                     "ticket_in": False} for paper in papers]  # fmt: skip
+        attempts = [
+            {**asdict(paper.key), **asdict(paper.graded), "client_id": paper.client_id, "created_at": at,
+             "variant": asdict(paper.draft.variant), "answers": dict(paper.draft.answers), "handed_in": True,
+             "marked_by": paper.key.sheet_key}
+            for paper in papers
+        ]  # fmt: skip
+        if papers:
+            with self._write_transaction() as connection:
+                for table, rows in ((attendance, arrivals), (class_drafts, drafts), (class_attempts, attempts)):
+                    connection.execute(self._insert_into(table).on_conflict_do_nothing(), rows)
 
     def take_in(self, taken: Sequence[TakenIn]) -> None:
         """Store drafts with their marks as submissions that were taken in at closing.

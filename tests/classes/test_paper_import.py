@@ -16,7 +16,7 @@ from app.sheets.worksheet import WorksheetError
 from app.store import Store, Student
 from app.store.classwork import ClassDraft
 from tests.helpers.answer_keys import KEY
-from tests.helpers.running_activity import RunningActivity
+from tests.helpers.running_activity import RunningActivity, counted_statements
 
 RIGHT = " ".join(KEY.values())
 
@@ -54,6 +54,21 @@ def test_a_line_becomes_an_attempt_once(paper_activity: PaperActivity, start: st
     assert (attempt.student_id, attempt.sheet_number, attempt.handed_in) == (line.student.id, 1, True)
     assert students_handed_in(paper_activity.store, paper_activity.activity, 1) == {line.student.id}
     assert students_handed_in(paper_activity.store, paper_activity.activity, 2) == set()
+
+
+def test_many_lines_are_stored_in_as_few_statements_as_one(paper_activity: PaperActivity) -> None:
+    """Fifty students more: no statement more; each has an attempt, a draft, and counts as arrived."""
+    store, activity = paper_activity.store, paper_activity.activity
+    with counted_statements(store) as one:
+        paper_activity.paper_import().store_lines([f"1017: {RIGHT}"])
+    store.roster.add_students(paper_activity.course, [(f"Pupil {n}", str(2000 + n)) for n in range(50)])
+    paper_import = paper_activity.paper_import()
+    with counted_statements(store) as many:
+        stored, rejected = paper_import.store_lines([f"{2000 + n}: {RIGHT}" for n in range(50)] + [f"1017: {RIGHT}"])
+    assert (len(stored), [line.already_stored for line in stored[-2:]], rejected) == (51, [False, True], ())
+    assert (paper_activity.attempts(), len(store.classwork.drafts_of_activity(activity.id))) == (51, 51)
+    assert len(store.classwork.attendance(activity.id)) == 51
+    assert len(many) <= len(one) + 2  # Kim's draft, which the line entered again is beside
 
 
 def test_lines_that_are_not_clear_come_back_with_who_may_be_meant(paper_activity: PaperActivity) -> None:
