@@ -114,6 +114,7 @@ def test_a_lesson_with_every_trap(lesson: Lesson) -> None:
     hand_in_a_ticket_whose_rule_changes(lesson, kim)
     fill(lou, RIGHT)  # and never hands it in
     fill(mo, {"input.rows": "100", "input.columns": "4096"})
+    check_under_new_rules(lesson, mo)
     close_while_somebody_types(lesson, mos, mo)
     find_work_after_closing(lesson, lous, lou)
     join_too_late(lesson)
@@ -187,6 +188,20 @@ def hand_in_a_ticket_whose_rule_changes(lesson: Lesson, page: Page) -> None:
     assert answer.text == "Why 128?"
     page.get_by_role("main").get_by_role("link", name="Your work").last.click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Your work")
+
+
+def check_under_new_rules(lesson: Lesson, page: Page) -> None:
+    """Attempts are limited while the sheet is open: the press says so and costs none; the next one is marked."""
+    plan = activity_now(lesson).plan
+    limited = replace(plan, policies=replace(plan.policies, max_attempts=5))
+    lesson.store.activities.change(activity_now(lesson), limited)
+    page.get_by_role("button", name="Check").click()
+    expect(page.locator(".result")).to_contain_text("You have 5 attempts on each sheet.")
+    expect(page.locator(SAVED)).to_have_text("Saved")
+    assert page.input_value(box("input.columns")) == "4096"
+    page.get_by_role("button", name="Check").click()
+    expect(page.locator(".result")).to_contain_text("2 of 14 boxes are correct.")
+    expect(page.locator(".below")).to_have_text("4 attempts left")
 
 
 def close_while_somebody_types(lesson: Lesson, phone: BrowserContext, page: Page) -> None:
