@@ -14,6 +14,7 @@ from starlette.testclient import TestClient
 from app.main import create_app
 from app.settings import Settings
 from app.store import queries
+from tests.helpers.answer_keys import KEY
 from tests.helpers.school import School
 
 FORM = {"input.rows": "100", "form_id": "abcdefgh12345678"}
@@ -87,7 +88,8 @@ def test_a_full_disk_is_told_and_what_was_kept_stays(sat: Sat, verb: str) -> Non
     with sqlite3.connect(sat.file) as database:  # the migrations leave free pages, which would take it in
         database.execute("VACUUM")
     database.close()
-    longer = {**FORM, "input.rows": "1" + " " * 9000, "form_id": "zyxwvuts87654321"}
+    filled = dict.fromkeys(KEY, "\N{MATHEMATICAL DOUBLE-STRUCK DIGIT ONE}" * 200)  # more than a page of the file
+    longer = {**FORM, **filled, "input.rows": "2", "form_id": "zyxwvuts87654321"}
 
     def full(raw: sqlite3.Connection, *_: object) -> None:
         raw.execute("PRAGMA max_page_count=1")  # never fewer than there are
@@ -100,4 +102,4 @@ def test_a_full_disk_is_told_and_what_was_kept_stays(sat: Sat, verb: str) -> Non
     sa.event.remove(sat.school.store.engine, "checkout", full)
     sa.event.listen(sat.school.store.engine, "checkout", lambda raw, *_: raw.execute("PRAGMA max_page_count=1000000"))
     assert sat.browser.post(f"{sat.path}/{verb}", data=longer).status_code == 200
-    assert sat.stored_drafts() == [("1" + " " * 9000,)]
+    assert sat.stored_drafts() == [("2",)]
