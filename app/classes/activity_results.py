@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from app.algebra.number_text import format_number
 from app.classes.frozen.definitions import corrected_definition, defined_variant
 from app.classes.frozen.frozen_library import frozen_worksheet, library_of
+from app.classes.roster_lookup import named_apart
 from app.classes.student_sheet import own_sizes, variant_of
 from app.grading.grade import Report, grade, with_kept_marks
 from app.grading.item_analysis import (
@@ -145,7 +146,7 @@ def participants(
     """The students on the course's roster who came to the activity or made an attempt, by name."""
     ids = {attendance.student_id for attendance in store.classwork.attendance(activity.id)}
     ids |= {student_id for sheet in results for student_id in sheet.attempts}
-    return tuple(student for student in store.roster.students(course) if student.id in ids)
+    return tuple(student for student in named_apart(store.roster.students(course)) if student.id in ids)
 
 
 def misconception_totals(wording: Wording, results: Sequence[SheetResults]) -> tuple[MisconceptionTotal, ...]:

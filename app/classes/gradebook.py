@@ -9,6 +9,7 @@ from typing import Literal
 from app.classes.student_sheet import blank_counts
 from app.exchange.course_files import CourseFiles
 from app.exchange.gradebook import GradebookColumn, total_score
+from app.names import name_key
 from app.sheets.library import Library
 from app.store import Course, Store, Student
 
@@ -55,12 +56,12 @@ def gradebook_lines(
     students: Sequence[Student], columns: Sequence[GradebookColumn], order: GradebookOrder
 ) -> tuple[GradebookLine, ...]:
     """The students that the filter keeps, in the order asked for; who has no points comes last, ties go by name."""
-    words = order.words.casefold().split()
+    words = name_key(order.words).split()
     kept = [
         student
-        for student in sorted(students, key=lambda student: student.name.casefold())
+        for student in sorted(students, key=lambda student: name_key(student.name))
         if _is_shown(student, columns, order.show)
-        and all(word in f"{student.name} {student.roster_key or ''}".casefold() for word in words)
+        and all(word in name_key(f"{student.name} {student.roster_key or ''}") for word in words)
     ]
     lines = [GradebookLine(student, *total_score(student, columns)) for student in kept]
     if order.sort == "name":

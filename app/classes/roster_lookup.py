@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Sequence
+from dataclasses import replace
 
 from app.names import name_key, told_apart
 from app.store import Student
@@ -49,6 +50,12 @@ def names_with_numbers(students: Sequence[Student]) -> dict[int, str]:
     """The name of each student by id, for the staff: with the number where several have the same name."""
     names = told_apart([(student.name, student.roster_key) for student in students])
     return {student.id: name for student, name in zip(students, names, strict=True)}
+
+
+def named_apart(students: Sequence[Student]) -> tuple[Student, ...]:
+    """The students as the staff see them: with the names of `names_with_numbers`."""
+    names = names_with_numbers(students)
+    return tuple(replace(student, name=names[student.id]) for student in students)
 
 
 def sorted_by_likeness(student: Student, everybody: Sequence[Student]) -> list[Student]:

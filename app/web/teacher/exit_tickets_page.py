@@ -11,6 +11,7 @@ from fastapi.responses import RedirectResponse
 
 from app.classes.activity_results import MisconceptionTotal, activity_results, misconception_totals
 from app.classes.frozen.frozen_library import library_of
+from app.classes.roster_lookup import names_with_numbers
 from app.classes.ticket_groups import TicketGroup, group_answers
 from app.store import Activity, Store
 from app.store.exit_tickets import MIN_MIXED, MIXED_FROM, HeldTickets
@@ -149,7 +150,7 @@ def _group_view(store: Store, access: permissions.ActivityAccess, group: TicketG
 
 def _student_names(store: Store, access: permissions.ActivityAccess) -> dict[int, str]:
     """The names of the course's students by their ids."""
-    return {student.id: student.name for student in store.roster.students(access.course)}
+    return names_with_numbers(store.roster.students(access.course))
 
 
 def _with_names(group: TicketGroup, names: dict[int, str]) -> TicketGroupView:

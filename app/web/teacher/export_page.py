@@ -15,6 +15,7 @@ from fastapi.responses import RedirectResponse, StreamingResponse
 
 from app.classes.course_settings import copy_course
 from app.classes.gradebook import course_files
+from app.classes.roster_lookup import names_with_numbers
 from app.exchange.course_files import CourseFiles
 from app.exchange.spreadsheet import csv_lines
 from app.names import clean_line
@@ -168,7 +169,7 @@ def _log_lines(store: Store, course: Course) -> tuple[LogLine, ...]:
     names: dict[ObjectKind, dict[int, str]] = {
         "course": {course.id: ""},
         "activity": {activity.id: activity.plan.title for activity in store.activities.of_course(course)},
-        "student": {student.id: student.name for student in store.roster.students(course)},
+        "student": names_with_numbers(store.roster.students(course)),
     }
     staff = {member.teacher_id: member.name or member.email for member in store.courses.staff(course)}
     entries = store.audit_log.entries(names, store.courses.created_at(course), MAX_LOG_LINES)

@@ -12,6 +12,7 @@ from fastapi.responses import RedirectResponse
 
 from app.classes.activity_results import misconception_name
 from app.classes.live_snapshot import LiveProgress, LiveSnapshot, SheetSnapshot, Stage
+from app.classes.roster_lookup import named_apart
 from app.classes.student_sheet import worksheet_titles
 from app.sheets.wording import Wording
 from app.store import Phase, Student
@@ -141,7 +142,7 @@ def _live_page(request: Request, services: Services, view: LiveView) -> LivePage
     snapshot = services.live_snapshots.get(services.library, services.store, activity)
     sheet = snapshot.sheets[view.number - 1] if 0 < view.number <= len(snapshot.sheets) else None
     spotlight = services.store.live.spotlight(activity.id)
-    students = services.store.roster.students(access.course) if view.named else ()
+    students = named_apart(services.store.roster.students(access.course)) if view.named else ()
     came = frozenset(snapshot.student_ids)
     return LivePage(
         access=access,

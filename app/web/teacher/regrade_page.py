@@ -11,6 +11,7 @@ from fastapi.responses import RedirectResponse
 
 from app.classes.frozen.offered_worksheets import offer_of
 from app.classes.regrade import Basis, MarkChange
+from app.classes.roster_lookup import names_with_numbers
 from app.names import name_key
 from app.store import AuditAction
 from app.store.classwork import ClassAttempt, Graded
@@ -106,7 +107,7 @@ def _regrade_page(services: Services, access: permissions.ActivityAccess, by: Ba
     store, activity = services.store, access.activity
     preview = services.regrading.preview(services.library, store, activity, by)
     corrected = offer_of(services.library, services.tickets, store, activity).corrected
-    names = {student.id: student.name for student in store.roster.students(access.course)}
+    names = names_with_numbers(store.roster.students(access.course))
     lines = [_score_change(change, names.get(change.attempt.student_id, "")) for change in preview.score_changes]
     lines.sort(key=lambda line: (name_key(line.name), line.student_id))
     past = tuple(

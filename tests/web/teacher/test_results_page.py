@@ -146,3 +146,15 @@ def test_an_activity_is_exported_by_itself(app: FastAPI) -> None:
     assert ("Lou" in text, "Kim" in text) == (True, False)
     address = f"/courses/{other.course.id}/exports/attempts.csv?activity={classroom.activity.id}"
     assert other.instructor.get(address).status_code == 404
+
+
+def test_students_of_one_name_have_their_numbers(app: FastAPI) -> None:
+    """In the results and in the live view, where names were asked for."""
+    classroom = Classroom(app)
+    classroom.store.roster.add_students(classroom.course, [("Alex Smith", "1020"), ("Alex Smith", "1044")])
+    for alex in classroom.store.roster.students(classroom.course):
+        classroom.store.classwork.arrive(classroom.activity.id, alex.id)
+    for below in ("/results", "/live?names=yes"):
+        page = classroom.get(classroom.path + below)
+        assert "Alex Smith (1020)" in page
+        assert "Alex Smith (1044)" in page
