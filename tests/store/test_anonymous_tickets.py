@@ -191,7 +191,8 @@ def _close_and_die(store: Store, activity_id: int, statements: int) -> None:
     activities: Activities = store.activities
     activity = activities.find(activity_id)
     assert activity
-    closed = replace(activity, plan=replace(activity.plan, closes_at=utc_now() - LONG_AGO))
+    plan = replace(activity.plan, closes_at=utc_now() - LONG_AGO)
+    closed = replace(activity, plan=plan, drafts_taken_at=utc_now())
     assert store.exit_tickets.held(activity_id).waiting
     left = statements
 
