@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import threading
 import time
 from collections import OrderedDict
@@ -27,7 +28,10 @@ from app.store.live import StudentSheetKey
 
 SNAPSHOT_TTL_S = 1.0
 MIN_IDLE_FACTOR = 3  # wait at least 3 times the last computation before the next one, so that saves keep priority
+MAX_STALE_S = 3.0  # how long after it has expired a snapshot is still shown while the next one is taken
 MAX_CACHED_ACTIVITIES = 100
+
+log = logging.getLogger("attention_shapes")
 
 Stage = Literal["nothing", "typing", "checked", "taken-in", "handed-in"]
 
@@ -142,20 +146,48 @@ class _CacheEntry:
     variants: dict[tuple[str, VariantSizes], Variant] = field(default_factory=dict)  # by sheet and sizes
 
 
-class LiveSnapshots:
-    """The snapshots of the activities that somebody watches; one request makes each, the others wait for it."""
+def _in_thread(work: Callable[[], None]) -> None:
+    """Do some work in a thread of its own, which does not keep the process alive."""
+    threading.Thread(target=work, name="live snapshot", daemon=True).start()
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock, self._lock = clock, threading.Lock()
+
+class LiveSnapshots:
+    """The snapshots of the activities that somebody watches, taken beside the requests where that is possible."""
+
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.monotonic,
+        start: Callable[[Callable[[], None]], None] = _in_thread,
+    ) -> None:
+        self._clock, self._start, self._lock = clock, start, threading.Lock()
         self._entries: OrderedDict[int, _CacheEntry] = OrderedDict()
 
     def get(self, library: Library, store: Store, activity: Activity) -> LiveSnapshot:
         """The snapshot of an activity: the cached one, or a new one where that has expired.
 
         It expires SNAPSHOT_TTL_S after it was taken, or MIN_IDLE_FACTOR times as long as that took, if this is longer.
-        Only one is taken at a time; others who ask wait for it.
+        One that has just expired is shown once more while the next one is taken in the background, so that a page
+        that is watched never waits. Only one is taken at a time; others who have none to show wait for it.
         """
         entry = self._cache_entry(activity.id)
+        shown, now = entry.snapshot, self._clock()
+        if shown is None or now > entry.expires_at + MAX_STALE_S:
+            return self._renew(library, store, activity, entry)
+        if now >= entry.expires_at and entry.lock.acquire(blocking=False):
+            entry.lock.release()  # nobody is taking one
+            self._start(lambda: self._renew_quietly(library, store, activity, entry))
+        return entry.snapshot or shown
+
+    def _renew_quietly(self, library: Library, store: Store, activity: Activity, entry: _CacheEntry) -> None:
+        """Take a new snapshot; after an error, the next request takes it and answers for the error."""
+        try:
+            self._renew(library, store, activity, entry)
+        except Exception as error:
+            log.warning("live snapshot: %s", type(error).__name__)
+            entry.expires_at = float("-inf")
+
+    def _renew(self, library: Library, store: Store, activity: Activity, entry: _CacheEntry) -> LiveSnapshot:
+        """Take a new snapshot, unless another thread has just done so."""
         with entry.lock:
             begin = self._clock()
             if entry.snapshot is None or begin >= entry.expires_at:
