@@ -23,7 +23,7 @@ def test_a_sample_course_is_taken_home_put_away_and_deleted(browser: Browser, ow
     page = context.new_page()
     page.goto("/courses")
     page.get_by_role("button", name="Create a sample course").click()
-    page.get_by_role("link", name="Export results").click()
+    page.get_by_role("link", name="Export and archive").click()
     assert_accessible_in_all_looks(page)
     with page.expect_download() as waiting:
         page.get_by_role("link", name="All attempts").click()
@@ -40,14 +40,14 @@ def test_a_sample_course_is_taken_home_put_away_and_deleted(browser: Browser, ow
     page.get_by_role("link", name="Sample course").click()
     page.get_by_role("link", name="Restore").click()
     page.get_by_role("button", name="Restore").press("Enter")
-    page.get_by_role("link", name="Export results").click()
+    page.get_by_role("link", name="Export and archive").click()
     page.get_by_text("Delete this course …").click()
-    page.get_by_label("Title").fill("Sample")
+    page.get_by_label("Title", exact=True).fill("Sample")
     page.keyboard.press("Enter")
     expect(page.get_by_role("alert")).to_contain_text("nothing was deleted")
-    assert page.get_by_label("Title").input_value() == "Sample"
+    assert page.get_by_label("Title", exact=True).input_value() == "Sample"
     assert_accessible_in_all_looks(page)
-    page.get_by_label("Title").fill("Sample course: attention, shape by shape")
+    page.get_by_label("Title", exact=True).fill("Sample course: attention, shape by shape")
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", level=1)).to_have_text("Your courses")
     assert store.courses.taught_by(ada) == ()

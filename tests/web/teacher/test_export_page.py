@@ -301,7 +301,7 @@ def test_an_assistant_neither_exports_nor_deletes(taught: Taught) -> None:
     """They see the course; what leaves it, and its end, are the instructors'."""
     bo = roles(taught, "bo")
     with taught.school.browser(teacher=bo) as browser:
-        assert "Export results" not in browser.get(f"/courses/{taught.course.id}").text
+        assert "Export and archive" not in browser.get(f"/courses/{taught.course.id}").text
         assert browser.get(f"/courses/{taught.course.id}/exports/course.zip").status_code == 403
         assert browser.post(f"/courses/{taught.course.id}/delete", data={"title": "Transformers 1"}).status_code == 403
 
