@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
+import sys
 from collections.abc import Awaitable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -10,14 +13,19 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from app.store import Store
+from app.classes.student_sheet import freeze, student_sheet
+from app.settings import PROJECT
+from app.sheets.worksheet_files import load_library
+from app.store import ClassDraft, Plan, Store
 from app.store.tables import class_attempts, class_drafts
 from simulation.class_students import ClassStudent, Timings, find_losses
-from simulation.lesson import Lesson, open_lesson
+from simulation.lesson import Lesson, add_teacher, open_lesson
 from simulation.scenarios import join_all, work_while_server_dies
 from simulation.server import Server
+from tests.helpers.clock import end_activity
 
 STUDENTS, KILLS = 12, 3
+DRAFT_KILLS = int(os.environ.get("DRAFT_KILLS", "2"))  # of the process that takes drafts in, on each database
 
 
 @pytest.fixture
@@ -106,3 +114,62 @@ def test_the_check_finds_what_is_lost_doubled_or_changed(lesson: Lesson, class_:
         connection.execute(sa.update(class_drafts).where(class_drafts.c.student_id == third).values(answers={}))
     store.close()
     assert {report.partition(":")[0] for report in find_losses(lesson, class_[:3])} == {p.name for p in class_[:3]}
+
+
+# Takes drafts in as the app does, but two students at a time and with a word each time: a kill falls in between.
+TAKING_IN = """
+import sys, time
+from pathlib import Path
+from app.classes import closing
+from app.settings import PROJECT
+from app.sheets.worksheet_files import load_library
+from app.store import Classwork, Store
+
+def slowly(self, taken, usual=Classwork.take_in):
+    usual(self, taken)
+    print("took some", flush=True)
+    time.sleep(0.01)
+
+Classwork.take_in, closing.STUDENTS_AT_A_TIME = slowly, 2
+taking = closing.Closing(load_library(PROJECT / "worksheets"), Store(sys.argv[1], Path(sys.argv[2])))
+print("ready", flush=True)
+taking.settle_all()
+"""
+
+
+def test_a_process_killed_while_it_takes_drafts_in_loses_and_doubles_nothing(database_url: str, tmp_path: Path) -> None:
+    """Kill -9 again and again, each time a new process goes on: at the end each of 60 drafts is an attempt, once."""
+    library, store = load_library(PROJECT / "worksheets"), Store(database_url, tmp_path)
+    course = store.courses.add("Course", "UTC", add_teacher(store, "ada@example.org", "Ada"))
+    made = store.activities.add(course, Plan("Week 3"), freeze(library, ("llama-7b", "qwen2.5-0.5b"), None))
+    store.activities.set_state(made, "open")
+    drafts = dict[tuple[int, str], dict[str, str]]()
+    for place in range(30):
+        student, _ = store.roster.enrol_new_student(course, f"Kim {place}", store.add_visitor().id)
+        for number in (1, 2):
+            sheet = student_sheet(library, store, made, student, number)
+            drafts[student.id, sheet.key.sheet_key] = {"queries.rows": str(100 + place)}
+            store.classwork.save(sheet.key, ClassDraft(drafts[student.id, sheet.key.sheet_key], 1, sheet.sizes))
+    end_activity(store, made.id)
+    command, taken = [sys.executable, "-c", TAKING_IN, database_url, str(tmp_path)], list[int]()
+    for number in range(DRAFT_KILLS + 1):
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+            assert process.stdout
+            assert process.stdout.readline() == b"ready\n"
+            if number < DRAFT_KILLS:
+                for _ in range(2 + number % 2):
+                    process.stdout.readline()
+                process.kill()
+            else:
+                process.stdout.read()  # until it ends by itself
+        attempts = store.classwork.attempts_of_activity(made.id)
+        taken.append(len(attempts))
+        assert len({(attempt.student_id, attempt.sheet_key) for attempt in attempts}) == len(attempts)
+    stored = {(attempt.student_id, attempt.sheet_key): attempt.answers for attempt in attempts}
+    ended = store.activities.find(made.id)
+    store.close()
+    assert any(0 < count < len(drafts) for count in taken[:-1]), f"no kill fell into the work: {taken}"
+    assert stored == drafts
+    assert {attempt.taken_in for attempt in attempts} == {True}
+    assert ended is not None
+    assert ended.phase() == "closed"
