@@ -159,21 +159,28 @@ def _with_names(group: TicketGroup, names: dict[int, str]) -> TicketGroupView:
     return TicketGroupView(group, tuple(sorted(name for name in found if name)))
 
 
+def _removed_questions(store: Store, activity: Activity, keys: set[str]) -> dict[str, str]:
+    """The questions of earlier revisions with these keys, as they were asked last, by key."""
+    tickets = [content.ticket for content in store.activities.revisions(activity).values() if content.ticket]
+    asked = {key: text for ticket in tickets for key, text in ticket.questions}
+    return {key: asked.get(key, key) for key in sorted(keys)}
+
+
 def _exit_tickets_page(
     services: Services, access: permissions.ActivityAccess, wanted: TicketFilter, page: str = ""
 ) -> ExitTicketsPage:
     """The page with the answers that the filter asks for, by question, starred ones first.
 
-    Beside them are the misconceptions that students' last attempts show. Questions of earlier revisions stand by their
-    key after this one's. Names are left out where the ticket is anonymous.
+    Beside them are the misconceptions that students' last attempts show. Questions of earlier revisions stand
+    after this one's. Names are left out where the ticket is anonymous.
     """
     activity, store = access.activity, services.store
     store.exit_tickets.mix_closed(activity)
     answers, held = store.exit_tickets.answers(activity.id), store.exit_tickets.held(activity.id)
     names = _student_names(store, access)
     texts = dict(activity.content.ticket.questions) if activity.content.ticket else {}
-    # Questions of earlier revisions that have answers; their texts are gone from this one.
-    texts |= {answer.question: answer.question for answer in answers if answer.question not in texts}
+    if removed := {answer.question for answer in answers} - texts.keys():
+        texts |= _removed_questions(store, activity, removed)
     order = sorted(texts, key=lambda key: key != MUDDIEST)
     groups = sorted(filter(wanted.matches, group_answers(answers)), key=lambda group: order.index(group.question))
     shown, pager = cut_page(groups, page)
