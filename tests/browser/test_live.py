@@ -186,8 +186,8 @@ def test_exit_tickets_are_searched_and_starred_without_a_reload(browser: Browser
 
 def test_the_summary_prints_on_one_page(browser: Browser, taught: SampleCourse) -> None:
     """Even where every starred sentence is as long as the form takes."""
-    answers = {"muddiest": "Why is the mixture multiplied once more? " * 90}
     for number in range(7):
+        answers = {"muddiest": f"{number}: " + "Why is the mixture multiplied once more? " * 90}
         course = taught.store.courses.find(taught.activity.course_id)
         assert course
         student, _ = taught.store.roster.enrol_new_student(course, f"Writer {number}", taught.store.add_visitor().id)
