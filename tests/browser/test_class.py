@@ -57,7 +57,8 @@ def make_lesson(teacher: Page, app: Server) -> str:
     expect(teacher.get_by_label("Time zone")).to_have_value("Europe/Berlin")  # the browser's own
     teacher.get_by_role("button", name="Create course").click()
     teacher.get_by_label("Names, one per line").fill("Kim Lee, 17\nLou Ray, 18\nMo Not Here, 19")
-    teacher.get_by_role("button", name="Add", exact=True).click()
+    teacher.get_by_role("button", name="Preview").click()
+    teacher.get_by_role("button", name=re.compile("^Add [23] students$")).click()
     teacher.get_by_role("link", name="New activity").click()
     teacher.get_by_label("Title").fill("Week 3")
     teacher.locator("input[value='llama-7b']").check()

@@ -215,6 +215,8 @@ def close_while_somebody_types(lesson: Lesson, phone: BrowserContext, page: Page
     page.fill(box("queries.rows"), "777")
     expect(page.locator(SAVED)).to_contain_text("Not on the server yet", timeout=10_000)
     lesson.teacher.goto(f"/activities/{lesson.activity.id}")
+    lesson.teacher.locator("summary", has_text="Close").click()
+    expect(lesson.teacher.locator("#working")).to_contain_text("2 students are working")
     lesson.teacher.get_by_role("button", name="Close").click()
     expect(lesson.teacher.locator(".heading .phase")).to_have_text(re.compile("Clos(ing|ed)"))
     lesson.teacher.wait_for_timeout(4000)  # what was on its way has arrived
@@ -259,6 +261,7 @@ def join_too_late(lesson: Lesson) -> None:
 def hand_in_after_the_answers(lesson: Lesson, page: Page) -> None:
     """The teacher opens it again after everybody could see the answers: what is handed in from then on is late."""
     lesson.teacher.goto(f"/activities/{lesson.activity.id}")
+    lesson.teacher.locator("summary", has_text="Reopen").click()
     lesson.teacher.get_by_role("button", name="Reopen").click()
     expect(lesson.teacher.locator(".heading .phase")).to_have_text("Open")
     page.reload()
