@@ -13,9 +13,9 @@ from fastapi.responses import RedirectResponse
 
 from app.classes.roster_check import CheckedEntry, check_entries
 from app.exchange.roster import RosterError, read_roster, read_roster_rows, write_roster
-from app.store import AuditAction, Course
+from app.store import AuditAction
 from app.web.shared.forms import FormDep
-from app.web.shared.permissions import EditableCourse
+from app.web.shared.permissions import CourseAccess, EditableCourse
 from app.web.shared.services import StoreDep
 from app.web.shared.templating import render
 from app.web.shared.urls import url_for
@@ -30,7 +30,7 @@ MAX_ODD = 200  # rows that can be ticked; more would be a list that nobody check
 class RosterImportPage:
     """Everything that templates/roster/roster_import.html shows."""
 
-    course: Annotated[Course, Doc("The course.")]
+    access: Annotated[CourseAccess, Doc("The course, and the teacher.")]
     entries: Annotated[tuple[CheckedEntry, ...], Doc("The rows of the class list, odd ones first.")] = ()
     counts: Annotated[Mapping[str, int], Doc("How many rows are new, known and odd.")] = field(default_factory=dict)
     left_out: Annotated[tuple[str, ...], Doc("Rows that are no students, such as the points possible.")] = ()
@@ -49,12 +49,12 @@ def preview_students(store: StoreDep, access: EditableCourse, form: FormDep) -> 
     try:
         rows = read_roster_rows(form.file or form.raw("roster"), MAX_ROSTER_STUDENTS)
     except RosterError as error:
-        page = RosterImportPage(access.course, roster=form.raw("roster"), problem=str(error))
+        page = RosterImportPage(access, roster=form.raw("roster"), problem=str(error))
         return render("roster/roster_import.html", page, 422)
     checked = check_entries(rows.entries, store.roster.students(access.course))
     odd = [entry for entry in checked if entry.kind == "odd"][:MAX_ODD]
     page = RosterImportPage(
-        access.course,
+        access,
         tuple(sorted(checked, key=lambda entry: ("odd", "new", "known").index(entry.kind))),
         Counter(entry.kind for entry in checked),
         rows.left_out,
@@ -78,7 +78,7 @@ def add_students(store: StoreDep, access: EditableCourse, form: FormDep) -> Resp
         for row in ticked:
             entries += read_roster(row)
     except RosterError as error:
-        page = RosterImportPage(access.course, roster=form.raw("roster"), problem=str(error))
+        page = RosterImportPage(access, roster=form.raw("roster"), problem=str(error))
         return render("roster/roster_import.html", page, 422)
     added = store.roster.add_students(access.course, entries)
     store.audit_log.record(access.teacher, AuditAction.STUDENTS_ADDED, access.course, f"{added}")

@@ -11,7 +11,7 @@ from fastapi.responses import RedirectResponse
 
 from app.classes.roster_lookup import names_with_numbers, sorted_by_likeness
 from app.exchange.roster import MAX_ENTRY_LENGTH
-from app.store import Activity, AuditAction, Course, Store, Student
+from app.store import Activity, AuditAction, Store, Student
 from app.store.activities import MAX_MINUTES
 from app.store.student_merge import MergePreview
 from app.translation import gettext as _
@@ -37,7 +37,7 @@ class ChosenMerge:
 class RosterStudentPage:
     """Everything that templates/roster/roster_student.html shows."""
 
-    course: Annotated[Course, Doc("The course.")]
+    access: Annotated[RosterStudentAccess, Doc("The course, and the teacher.")]
     student: Annotated[Student, Doc("The student.")]
     shown_name: Annotated[str, Doc("The name, with the number where others of the course have the same name.")]
     others: Annotated[tuple[tuple[int, str], ...], Doc("Ids and names of the other students, similar names first.")]
@@ -146,7 +146,7 @@ def _student_page(
     name, number = typed or (student.name, student.roster_key or "")
     activities = store.activities.of_student(student)
     return RosterStudentPage(
-        access.course, student, names[student.id], others, chosen, name, activities, number, problem, time_problem
+        access, student, names[student.id], others, chosen, name, activities, number, problem, time_problem
     )
 
 

@@ -20,9 +20,9 @@ from app.classes.activity_form import (
     texts_of,
 )
 from app.classes.frozen.offered_worksheets import Offer, complete_revisions, offer_of
-from app.store import Activity, AuditAction, Course, Phase, Plan
+from app.store import Activity, AuditAction, Phase, Plan
 from app.web.shared.forms import FormDep, FormReader
-from app.web.shared.permissions import EditableActivity, EditableCourse
+from app.web.shared.permissions import CourseAccess, EditableActivity, EditableCourse
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.templating import render
 from app.web.shared.urls import url_for
@@ -44,7 +44,7 @@ class FormChoice:
 class ActivityFormPage:
     """Everything that templates/teacher/activity_form.html shows."""
 
-    course: Annotated[Course, Doc("The course.")]
+    access: Annotated[CourseAccess, Doc("The course, and the teacher.")]
     activity: Annotated[Activity | None, Doc("The activity to be changed; None for a new one.")]
     phase: Annotated[Phase, Doc("Whether the activity is a draft, waiting, open or closed now.")]
     typed: Annotated[Mapping[str, str], Doc("The text of each field, by the field's name.")]
@@ -59,7 +59,7 @@ class ActivityFormPage:
 def show_new_activity_form(services: ServicesDep, access: EditableCourse) -> Response:
     """The form with the default policies and no worksheet."""
     texts = empty_texts(tuple(services.tickets), access.course.time_zone)
-    return render("teacher/activity_form.html", _activity_form_page(services, access.course, None, texts))
+    return render("teacher/activity_form.html", _activity_form_page(services, access, None, texts))
 
 
 @router.post("/courses/{course_id:int}/activities")
@@ -73,7 +73,7 @@ def add_activity(services: ServicesDep, access: EditableCourse, form: FormDep) -
         offer = Offer(services.library, services.tickets)
         plan, content = read_activity_form(offer, services.library.wording, course.time_zone, texts)
     except ActivityFormError as error:
-        return _refuse_form(services, course, None, texts, error)
+        return _refuse_form(services, access, None, texts, error)
     activity = services.store.activities.add(course, plan, content)
     services.store.audit_log.record(access.teacher, AuditAction.ACTIVITY_CREATED, activity)
     return RedirectResponse(url_for("show_activity", activity_id=activity.id), 303)
@@ -83,7 +83,7 @@ def add_activity(services: ServicesDep, access: EditableCourse, form: FormDep) -
 def show_activity_form(services: ServicesDep, access: EditableActivity) -> Response:
     """The form filled in with the activity as it is."""
     texts = texts_of(access.activity.plan, access.activity.content, access.course.time_zone)
-    return render("teacher/activity_form.html", _activity_form_page(services, access.course, access.activity, texts))
+    return render("teacher/activity_form.html", _activity_form_page(services, access, access.activity, texts))
 
 
 @router.post("/activities/{activity_id:int}")
@@ -100,7 +100,7 @@ def change_activity(services: ServicesDep, access: EditableActivity, form: FormD
     try:
         plan, content = read_activity_form(offer, wording, access.course.time_zone, texts)
     except ActivityFormError as error:
-        return _refuse_form(services, access.course, activity, texts, error)
+        return _refuse_form(services, access, activity, texts, error)
     store.activities.change(activity, _with_seconds(plan, activity.plan))
     revision = store.activities.revise(activity, content)
     is_new = revision != activity.revision
@@ -128,15 +128,15 @@ def _with_seconds(typed: Plan, stored: Plan) -> Plan:
 
 
 def _refuse_form(
-    services: Services, course: Course, activity: Activity | None, texts: ActivityTexts, error: ActivityFormError
+    services: Services, access: CourseAccess, activity: Activity | None, texts: ActivityTexts, error: ActivityFormError
 ) -> Response:
     """The form with 422: everything typed still in it, and the error's sentence beside its field."""
-    page = replace(_activity_form_page(services, course, activity, texts), problem=str(error), field=error.field)
+    page = replace(_activity_form_page(services, access, activity, texts), problem=str(error), field=error.field)
     return render("teacher/activity_form.html", page, 422)
 
 
 def _activity_form_page(
-    services: Services, course: Course, activity: Activity | None, texts: ActivityTexts
+    services: Services, access: CourseAccess, activity: Activity | None, texts: ActivityTexts
 ) -> ActivityFormPage:
     """The form filled in with these texts, with every worksheet, by topic, and every exit ticket to choose from.
 
@@ -156,4 +156,4 @@ def _activity_form_page(
     tickets = tuple(FormChoice(t.key, t.title, t.key == ticket_key) for t in offer.tickets.values())
     phase = activity.phase() if activity else "draft"
     corrected = offer.corrected if phase != "draft" else ()
-    return ActivityFormPage(course, activity, phase, texts.fields, worksheets, tickets, corrected)
+    return ActivityFormPage(access, activity, phase, texts.fields, worksheets, tickets, corrected)
