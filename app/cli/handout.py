@@ -10,7 +10,7 @@ from app.exchange.roster import MAX_ROSTER_BYTES, read_names
 from app.handout.document import handout_documents
 from app.handout.options import FIGURES, LAYOUTS, NO_BACK, PAPERS, HandoutOptions
 from app.handout.sheet_plan import ReportProgress, plan_sheets
-from app.handout.typst_renderer import TypstRenderer
+from app.handout.typst_renderer import TypstRenderer, missing_letters_note
 from app.settings import PROJECT
 from app.sheets.exit_tickets import load_tickets
 from app.translation import gettext as _
@@ -60,7 +60,8 @@ def _write_handout(parsed: argparse.Namespace) -> None:
     """Plan the sheets of a handout, typeset them and write the PDF to the --output that was typed.
 
     Raises InputError and RosterError for what was typed, HandoutError for options that do not fit, and WorksheetError
-    or TokensError for a worksheet, model or length that cannot be used.
+    or TokensError for a worksheet, model or length that cannot be used. Letters that no font has are named on standard
+    error.
     """
     settings = read_settings()
     tickets = load_tickets(PROJECT / "worksheets")
@@ -69,9 +70,10 @@ def _write_handout(parsed: argparse.Namespace) -> None:
     sheets = plan_sheets(open_library(), options, names, _progress_writer(_("{done} of {total} sheets planned")))
     documents = handout_documents(options, sheets, tickets, settings.address)
     renderer = TypstRenderer(settings.data_dir / "fonts")
-    _write_pdf(
-        parsed.output, renderer.render_handout(documents, _progress_writer(_("{done} of {total} parts typeset")))
-    )
+    pdf = renderer.render_handout(documents, _progress_writer(_("{done} of {total} parts typeset")))
+    _write_pdf(parsed.output, pdf)
+    if renderer.missing_letters:
+        print(missing_letters_note(renderer.missing_letters), file=sys.stderr)
 
 
 def _options(parsed: argparse.Namespace) -> HandoutOptions:

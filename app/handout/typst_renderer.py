@@ -86,6 +86,11 @@ class TypstRenderer:
             data = document()
         return bytes(self._compile(data, format="pdf", pdf_standards=["ua-1"], timestamp=0))
 
+    @property
+    def missing_letters(self) -> str:
+        """The letters that no font has, of all documents so far, in order of code point."""
+        return "".join(sorted(self._missing_letters))
+
     def find_missing_letters(self, data: TypstData) -> str:
         """Return the letters of a document that no font has, each once and in order of code point; "" for none."""
         self._compile(data, format="pdf", pdf_standards=["ua-1"], timestamp=0)

@@ -254,7 +254,7 @@ def test_help_and_version_are_there(capsys: pytest.CaptureFixture[str]) -> None:
         assert ended.value.code == 0
         text = "".join(capsys.readouterr().out.split())
         assert [word for word in wanted if word not in text] == []
-    assert len(Settings.model_fields) == 10
+    assert len(Settings.model_fields) == 11
 
 
 def test_every_command_is_found_in_its_module(capsys: pytest.CaptureFixture[str]) -> None:

@@ -41,7 +41,7 @@ def test_a_database_that_does_not_answer_is_said(client: TestClient, monkeypatch
     def fail(*_arguments: object) -> None:
         raise OperationalError("SELECT secret", {}, Exception("secret"))
 
-    for question in ("add_visitor", "ping"):
+    for question in ("add_visitor", "check_writable"):
         monkeypatch.setattr(f"app.store.store.Store.{question}", fail)
     response = client.post("/sheet/save", data=LLAMA_FORM)
     assert (response.status_code, response.headers["retry-after"]) == (503, "2")
