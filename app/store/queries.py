@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import hashlib
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
-from typing import Any, TypeVar, cast
+from typing import IO, Any, TypeVar, cast
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
-WRITE_LOCK_TIMEOUT_S = 5.0  # for the threads of this process; SQLite waits as long again for another process
+try:
+    import fcntl
+except ImportError:  # on Windows, where SQLite's own lock has to do
+    fcntl = None  # type: ignore[assignment]
+
+WRITE_LOCK_TIMEOUT_S = 5.0  # SQLite waits as long again for a program that is none of ours
+WRITE_LOCK_PAUSE_S = 0.0005
 
 
 Kind = TypeVar("Kind")  # any dataclass
@@ -22,20 +29,50 @@ Result = TypeVar("Result")  # whatever some work returns
 
 
 class WriteLock:
-    """A lock for the threads that write; raises sqlalchemy.exc.TimeoutError after WRITE_LOCK_TIMEOUT_S seconds.
+    """A lock for all who write to an SQLite file: the threads of this process, and other processes of the app.
 
-    A thread that holds it must not ask for it again.
+    Raises sqlalchemy.exc.TimeoutError after WRITE_LOCK_TIMEOUT_S seconds. A thread that holds it must not ask for it
+    again. Between processes it is a lock on a file beside the database, which is had as soon as it is free; SQLite
+    itself would look for its own lock after longer and longer pauses.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, database: str | None) -> None:
+        """`database` is the path of the file; None for a database in memory, which no other process can open."""
         self._lock = threading.Lock()
+        on_disk = fcntl is not None and database and database != ":memory:"
+        self._path = f"{database}-writer" if on_disk else ""
+        self._file: IO[bytes] | None = None
 
     def __enter__(self) -> None:
+        deadline = time.monotonic() + WRITE_LOCK_TIMEOUT_S
         if not self._lock.acquire(timeout=WRITE_LOCK_TIMEOUT_S):
             raise sa.exc.TimeoutError
+        try:
+            while not self._try_file():
+                if time.monotonic() > deadline:
+                    raise sa.exc.TimeoutError
+                time.sleep(WRITE_LOCK_PAUSE_S)
+        except BaseException:
+            self._lock.release()
+            raise
 
     def __exit__(self, *_: object) -> None:
+        if self._file:
+            fcntl.flock(self._file, fcntl.LOCK_UN)
         self._lock.release()
+
+    def _try_file(self) -> bool:
+        """Take the lock on the file if it is free; True where there is no such file to be had."""
+        if not self._path:
+            return True
+        try:
+            self._file = self._file or open(self._path, "ab")  # noqa: SIM115 - open as long as the process
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except OSError:  # a full or read-only disk: SQLite's own lock is enough
+            self._path = ""
+        return True
 
 
 @dataclass(eq=False)
@@ -62,7 +99,7 @@ class SharedCommits:
     """
 
     def __init__(self, engine: sa.Engine) -> None:
-        self._engine, self.lock = engine, WriteLock()
+        self._engine, self.lock = engine, WriteLock(engine.url.database)
         self._mutex = threading.Lock()  # held for the two fields below, never while the database works
         self._waiting: list[_Write] = []
         self._has_leader = False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from app.settings import PROJECT
 from app.sheets.formulas import formula_pieces
 from app.sheets.library import Library
 from app.web.shared.sheet_view import hint_letters
@@ -25,3 +26,9 @@ def test_a_hint_sets_letters_and_no_words_as_mathematics(library: Library) -> No
     assert "s" in hint_letters(decode)
     assert expression("A model’s s", hint_letters(decode)) == "A model’s <i>s</i>"
     assert expression("What comes out: scores of q", hint_letters(in_code)) == "What comes out: scores of <i>q</i>"
+
+
+def test_no_template_turns_escaping_off() -> None:
+    """Jinja keeps that switch in an object that all threads share: turned off in one, it would be off in others."""
+    for path in (PROJECT / "templates").rglob("*.html"):
+        assert "autoescape" not in path.read_text(encoding="utf-8"), path.name
