@@ -130,11 +130,12 @@ def report_rate(server: Server, class_size: int) -> Iterator[str]:
         lines, highest = list[str](), 0.0
         for rate in RATES_PER_S:
             timings.seconds.clear()
+            timings.undrawn = 0
             load = await measure_load(server, lambda rate=rate: save_steadily(students, rate, RATE_LENGTH_S))  # type: ignore[misc]
             times = timings.seconds["save"]
             reached, slow = len(times) / load.seconds, p95(times)
             lines.append(f"  {rate} a second: p95 {1000 * slow:.0f} ms, server {load.server:.0%} of a core, "
-                         f"generator {load.generator:.0%}")  # fmt: skip
+                         f"generator {load.generator:.0%}, drawn later {timings.undrawn / len(times):.0%}")  # fmt: skip
             if slow > RATE_TARGET_P95_S or reached < 0.95 * rate:
                 break
             highest = rate

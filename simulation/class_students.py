@@ -23,6 +23,7 @@ class Timings:
 
     seconds: dict[str, list[float]] = field(default_factory=dict)
     errors: Counter[str] = field(default_factory=Counter)
+    undrawn: int = 0  # saves whose drawing comes later
 
     def add(self, kind: str, seconds: float) -> None:
         """Record one response."""
@@ -119,6 +120,7 @@ class ClassStudent:
             self.timings.errors[f"{kind}: {type(error).__name__}"] += 1
             raise
         self.timings.add(kind, time.perf_counter() - begin)
+        self.timings.undrawn += "x-drawing" in response.headers
         if response.status != 200:
             self.timings.errors[f"{kind}: {response.status}"] += 1
         return response

@@ -61,6 +61,13 @@ class WriteLock:
             fcntl.flock(self._file, fcntl.LOCK_UN)
         self._lock.release()
 
+    def close(self) -> None:
+        """Let go of the file; the next write opens it again."""
+        with self._lock:
+            if self._file:
+                self._file.close()
+            self._file = None
+
     def _try_file(self) -> bool:
         """Take the lock on the file if it is free; True where there is no such file to be had."""
         if not self._path:

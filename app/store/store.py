@@ -128,8 +128,10 @@ class Store(QueryBase):
         self.sample_data = SampleData(*shared)
 
     def close(self) -> None:
-        """Close every connection."""
+        """Close every connection, and the file by which processes take turns."""
         self.engine.dispose()
+        if self._commits:
+            self._commits.lock.close()
 
     def check_writable(self) -> None:
         """Write and commit one row as it is; raises SQLAlchemyError if the database cannot."""

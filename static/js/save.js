@@ -27,6 +27,7 @@
   let version = 0; // of what the server has, as far as this page was told
   let wait = 1000;
   let timer = 0;
+  let redraw = 0; // the timer after which a drawing is asked for that the server had no time for
   let apology = ""; // what stands in the result because nothing could be saved
 
   const say = (state) => {
@@ -130,6 +131,8 @@
     apology = "";
     wait = 1000;
     clearTimeout(timer);
+    clearTimeout(redraw);
+    if (ctx.response.headers.get("X-Drawing") === "later") redraw = setTimeout(send, 2000 + 3000 * Math.random());
     for (const box of boxes()) if (changed.has(box.name)) unmark(box); // typed on while it was marked
     if (!changed.size) say(version ? "saved" : "");
     else if (ctx.sourceElement !== form) send();

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -34,6 +35,24 @@ def impatient(connection, record):
     connection.execute("PRAGMA busy_timeout=200")
 
 database._set_up_sqlite = impatient
+main(["serve"])
+"""
+# `serve`, but the first save finds no time for its drawing.
+HURRIED = """
+from app.cli import main
+from app.web.student import class_sheet_page
+
+class OneRefusal:
+    asked = 0
+
+    def acquire(self, blocking):
+        self.asked += 1
+        return self.asked > 1
+
+    def release(self):
+        pass
+
+class_sheet_page._drawing_saves = OneRefusal()
 main(["serve"])
 """
 WRITTEN = "Why is the head 128 wide?\nAnd who decides?"
@@ -80,6 +99,26 @@ def lesson(browser: Browser, app: Server, request: pytest.FixtureRequest) -> Ite
     store = Store(app.database, app.folder)
     yield Phones(browser, app, store, opened.activity)
     store.close()
+
+
+def test_a_busy_server_saves_first_and_draws_later(browser: Browser, tmp_path: Path) -> None:
+    """What was typed is saved at once; the drawing stays as it was, and is there some seconds later by itself."""
+    app = Server(tmp_path, program=HURRIED)
+    app.start()
+    try:
+        opened, store = open_lesson(app), Store(app.database, app.folder)
+        phone = Phones(browser, app, store, opened.activity).join("Kim Lee")
+        page = phone.new_page()
+        page.goto(opened.sheet_path)
+        side = page.locator("#figures [data-blank='input.columns']").first
+        page.locator("input[name='input.columns']").fill("4096")
+        expect(page.locator("output.saved")).to_have_text("Saved")
+        expect(side).to_have_attribute("data-size", "?")
+        expect(side).to_have_attribute("data-size", "4096", timeout=8_000)
+        phone.close()
+        store.close()
+    finally:
+        app.kill()
 
 
 def test_a_ticket_that_was_lost_is_found_again_and_handed_in_once(lesson: Phones) -> None:

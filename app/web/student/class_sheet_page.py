@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import threading
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Annotated, Literal
@@ -63,6 +64,8 @@ from app.web.student.sheet_request import (
 
 router = APIRouter(include_in_schema=False)
 
+MAX_DRAWING_SAVES = 6  # at one time in this process: a drawing takes longer than all the rest of a save
+_drawing_saves = threading.BoundedSemaphore(MAX_DRAWING_SAVES)
 MAX_DRAWINGS = 256  # of about 15 kB that are kept
 
 Primary = Literal["check", "hand-in", "anyway", "next", ""]  # "anyway": hand in with empty boxes, after being asked
@@ -118,16 +121,25 @@ def show_class_sheet(services: ServicesDep, asked: SavedClassSheet) -> Response:
 def save_class_sheet(request: Request, services: ServicesDep, form: FormDep, activity_id: int, number: int) -> Response:
     """Merge what was typed into the stored draft, and answer with what is stored and its drawing; nothing is marked.
 
-    Under exam conditions the answer holds no drawing. 409 unless the activity accepts work.
+    Under exam conditions the answer holds no drawing, and neither while MAX_DRAWING_SAVES are under way: then the page
+    asks for it a little later, so that answers are written down first. 409 unless the activity accepts work.
     """
     # The hot path: a class sends this every second. FastAPI would run each of these two dependencies in a thread of
     # its own, one after the other; called directly, a save takes one thread, once.
-    access = require_student(request, services, activity_id)
-    asked = posted_class_sheet(services, access, form, number)
-    require_open(services.library.wording, asked.activity)
-    stored = services.store.classwork.save(asked.sheet.key, asked.draft, asked.sheet.draft)
-    drawing = _drawing(_DrawnSheet.of(replace(asked, draft=stored)))
-    return render("shared/_saved.html", SavedFragment(drawing, kept_json(stored, asked.draft.changed)))
+    may_draw = _drawing_saves.acquire(blocking=False)
+    try:
+        access = require_student(request, services, activity_id)
+        asked = posted_class_sheet(services, access, form, number)
+        require_open(services.library.wording, asked.activity)
+        stored = services.store.classwork.save(asked.sheet.key, asked.draft, asked.sheet.draft)
+        drawing = _drawing(_DrawnSheet.of(replace(asked, draft=stored))) if may_draw else Markup("")
+    finally:
+        if may_draw:
+            _drawing_saves.release()
+    response = render("shared/_saved.html", SavedFragment(drawing, kept_json(stored, asked.draft.changed)))
+    if not may_draw:
+        response.headers.update({"HX-Reswap": "none", "X-Drawing": "later"})
+    return response
 
 
 @router.post("/class/{activity_id:int}/{number:int}/check")
