@@ -6,6 +6,7 @@ vendor/ carry their version in their name instead, so that a stylesheet and a pr
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 from functools import cache
 from mimetypes import guess_type
@@ -28,6 +29,12 @@ REVALIDATE = "no-cache"  # kept, but asked for again each time
 def _contents() -> dict[str, bytes]:
     """Every file under static/ by its path there, read once: 200 kB, for which no request has to wait for a thread."""
     return {path.relative_to(STATIC).as_posix(): path.read_bytes() for path in STATIC.rglob("*") if path.is_file()}
+
+
+@cache
+def _compressed(path: str) -> bytes:
+    """A file under static/ as small as gzip makes it, once: pages are compressed less, since each is made anew."""
+    return gzip.compress(_contents()[path], 9, mtime=0)
 
 
 @cache
@@ -64,7 +71,11 @@ class HashedStaticFiles(StaticFiles):
         headers = {"ETag": f'"{content_hash(path)}"', "Cache-Control": REVALIDATE}
         if _is_current(path, scope):
             headers["Cache-Control"] = IMMUTABLE
-        response = Response(_contents()[path], media_type=guess_type(path)[0], headers=headers)
+        content = _contents()[path]
+        if "gzip" in Headers(scope=scope).get("accept-encoding", "") and len(_compressed(path)) < len(content):
+            content = _compressed(path)
+            headers |= {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
+        response = Response(content, media_type=guess_type(path)[0], headers=headers)
         if self.is_not_modified(response.headers, Headers(scope=scope)):
             return NotModifiedResponse(response.headers)
         return response
