@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -10,7 +11,7 @@ from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
-from typing import IO, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
@@ -41,7 +42,7 @@ class WriteLock:
         self._lock = threading.Lock()
         on_disk = fcntl is not None and database and database != ":memory:"
         self._path = f"{database}-writer" if on_disk else ""
-        self._file: IO[bytes] | None = None
+        self._file: int | None = None  # its descriptor
 
     def __enter__(self) -> None:
         deadline = time.monotonic() + WRITE_LOCK_TIMEOUT_S
@@ -57,23 +58,28 @@ class WriteLock:
             raise
 
     def __exit__(self, *_: object) -> None:
-        if self._file:
+        if self._file is not None:
             fcntl.flock(self._file, fcntl.LOCK_UN)
         self._lock.release()
 
     def close(self) -> None:
         """Let go of the file; the next write opens it again."""
         with self._lock:
-            if self._file:
-                self._file.close()
+            if self._file is not None:
+                os.close(self._file)
             self._file = None
+
+    def __del__(self) -> None:
+        if self._file is not None:
+            os.close(self._file)
 
     def _try_file(self) -> bool:
         """Take the lock on the file if it is free; True where there is no such file to be had."""
         if not self._path:
             return True
         try:
-            self._file = self._file or open(self._path, "ab")  # noqa: SIM115 - open as long as the process
+            if self._file is None:
+                self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
