@@ -11,6 +11,7 @@ from __future__ import annotations
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
+from functools import lru_cache
 
 JOINERS = "\u200c\u200d"  # they shape the letters of some scripts, as in علی‌رضا
 _SAME_MARKS = str.maketrans({"’": "'", "‘": "'", "ʼ": "'", "‐": "-", **dict.fromkeys(JOINERS)})
@@ -29,6 +30,7 @@ def clean_line(text: str, longest: int | None = None) -> str:
     return line[:longest].strip(f" {JOINERS}")
 
 
+@lru_cache(20_000)  # who joins is compared with everybody on the roster
 def name_key(name: str) -> str:
     """Return what names are compared by: two with the same key are the same name, however they were typed.
 

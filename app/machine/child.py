@@ -191,8 +191,8 @@ def enter_child() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with suppress(OSError, AttributeError):  # AttributeError: Windows
         os.nice(NICENESS)
-    with suppress(OSError, AttributeError):  # only Linux has it: work that interrupts nobody who has just woken up
-        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+    with suppress(OSError, AttributeError):  # only Linux has it: work for the time that nobody else wants
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
     with suppress(OSError):  # only Linux has it
         Path("/proc/self/oom_score_adj").write_text(str(FIRST_TO_BE_KILLED))
     threading.Thread(target=_end_with_parent, daemon=True).start()

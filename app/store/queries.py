@@ -11,6 +11,8 @@ from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
+from functools import lru_cache
+from operator import itemgetter
 from typing import Any, TypeVar, cast
 
 import sqlalchemy as sa
@@ -316,8 +318,13 @@ def columns(table: sa.Table, kind: type[Any], prefix: str = "") -> list[sa.Colum
 
 def from_row(kind: type[Kind], row: Any, prefix: str = "") -> Kind:
     """The dataclass whose fields stand in a row under prefix + field, as `columns` selects them."""
-    mapping = row._mapping
-    return kind(**{field.name: mapping[prefix + field.name] for field in fields(cast(Any, kind))})
+    return kind(*_values_of(cast(Any, kind), prefix)(row._mapping))
+
+
+@lru_cache
+def _values_of(kind: type, prefix: str) -> Callable[[Any], tuple[Any, ...]]:
+    """What takes the values of a dataclass's fields out of a row; found once, since a roster has hundreds of rows."""
+    return itemgetter(*(prefix + field.name for field in fields(kind)))
 
 
 def insert_row(connection: sa.Connection, table: sa.Table, values: Mapping[str, Any]) -> int:

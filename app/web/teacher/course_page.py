@@ -63,7 +63,7 @@ def show_course(
         "copied": _("This is the copy. Its activities are drafts until you open them."),
         "activity-deleted": _("The activity is deleted, with everything that was done in it."),
         "renamed": _("The student is renamed."),
-        "merged": _("The two students are one now."),
+        "merged": _("The two students have been merged."),
         "released": _("The name can be joined again."),
         "student-removed": _("The student is removed, with all their work."),
     }

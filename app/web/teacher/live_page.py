@@ -11,26 +11,22 @@ from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import RedirectResponse
 
 from app.classes.activity_results import misconception_name
-from app.classes.live_snapshot import LiveProgress, LiveSnapshot, SheetSnapshot, Stage
+from app.classes.live_snapshot import LiveProgress, SheetSnapshot, Stage
 from app.classes.roster_lookup import named_apart
-from app.classes.student_sheet import worksheet_titles
 from app.sheets.wording import Wording
-from app.store import Phase, Student
+from app.store import Student
 from app.web.shared import permissions
 from app.web.shared.forms import FormDep, clamped_number
 from app.web.shared.permissions import EditableActivity, StaffActivity
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.templating import is_htmx, render
-from app.web.shared.urls import public_url, url_for
+from app.web.shared.urls import url_for
 from app.web.teacher.live_view import (
     MAX_MISCONCEPTION_KEY,
-    MisconceptionBar,
-    SpotlightView,
+    ClassPage,
     activity_wording,
     change_spotlight,
-    live_version,
-    misconception_bars,
-    spotlight_view,
+    class_page,
 )
 
 router = APIRouter(include_in_schema=False)
@@ -47,26 +43,16 @@ class StudentProgress:
 
 
 @dataclass(frozen=True)
-class LivePage:
+class LivePage(ClassPage):
     """Everything that templates/teacher/live.html and its fragment show."""
 
-    access: Annotated[permissions.ActivityAccess, Doc("The activity, its course, and the teacher's role in it.")]
-    phase: Annotated[Phase, Doc("Whether it is a draft, waiting, open or closed now.")]
-    join_link: Annotated[str, Doc("The address that the QR code holds and that people may type.")]
-    titles: Annotated[tuple[str, ...], Doc("The titles of its worksheets, in order.")]
-    number: Annotated[int, Doc("The number of the sheet that is shown, from 1; 0 where there is none.")]
     query: Annotated[dict[str, str], Doc("The part of the address's query that shows names, empty without names.")]
     show: Annotated[str, Doc("The stage or misconception that students are filtered by, empty for everybody.")]
-    snapshot: Annotated[LiveSnapshot, Doc("The class at this moment.")]
-    sheet: Annotated[SheetSnapshot | None, Doc("The sheet that is shown; None where there is none.")]
-    misconceptions: Annotated[tuple[MisconceptionBar, ...], Doc("The misconceptions shown on it, commonest first.")]
-    spotlight: Annotated[SpotlightView | None, Doc("The misconception that is explained to the class, if any.")]
     named: Annotated[bool, Doc("Whether names were asked for.")]
     students: Annotated[
         tuple[StudentProgress, ...], Doc("Everybody who came, by name; nobody unless names were asked for.")
     ]
     reloads: Annotated[bool, Doc("Whether the page loads itself again, for browsers without script.")]
-    version: Annotated[str, Doc("Changes with everything that the fragment shows.")]
 
 
 @dataclass(frozen=True)
@@ -134,32 +120,20 @@ def explain_to_class(
 
 
 def _live_page(request: Request, services: Services, view: LiveView) -> LivePage:
-    """The page of a view, from a snapshot at most about a second old, or somewhat older where taking one is slow.
+    """The page of a view.
 
     Students are listed only where names were asked for, and only those who came or have work in it.
     """
-    access, activity, wording = view.access, view.access.activity, activity_wording(services, view.access.activity)
-    snapshot = services.live_snapshots.get(services.library, services.store, activity)
-    sheet = snapshot.sheets[view.number - 1] if 0 < view.number <= len(snapshot.sheets) else None
-    spotlight = services.store.live.spotlight(activity.id)
+    shown, access = class_page(request, services, view.access, view.number), view.access
     students = named_apart(services.store.roster.students(access.course)) if view.named else ()
-    came = frozenset(snapshot.student_ids)
+    came, wording = frozenset(shown.snapshot.student_ids), activity_wording(services, access.activity)
     return LivePage(
-        access=access,
-        phase=activity.phase(),
-        join_link=public_url(request, services.settings) + url_for("show_name_form", code=activity.join_code),
-        titles=worksheet_titles(activity.content),
-        number=view.number,
+        **vars(shown),
         query=view.query,
         show=view.show,
-        snapshot=snapshot,
-        sheet=sheet,
-        misconceptions=misconception_bars(wording, sheet) if sheet else (),
-        spotlight=spotlight_view(services, activity, spotlight) if spotlight else None,
         named=view.named,
-        students=_listed(wording, view, sheet, [student for student in students if student.id in came]),
+        students=_listed(wording, view, shown.sheet, [student for student in students if student.id in came]),
         reloads=view.reloads,
-        version=live_version(snapshot, activity.phase(), spotlight),
     )
 
 

@@ -1,21 +1,25 @@
-"""What the live page and the presenter view share: the sheet that is looked at, its bars, and what is explained."""
+"""What the live page and the presenter view share: the class at one moment, its bars, and what is explained."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
-from fastapi import HTTPException
+from annotated_doc import Doc
+from fastapi import HTTPException, Request
 
 from app.classes.activity_results import is_explained, misconception_name
 from app.classes.frozen.frozen_library import library_of
 from app.classes.live_snapshot import LiveSnapshot, SheetSnapshot
-from app.classes.student_sheet import own_variant
+from app.classes.student_sheet import own_variant, worksheet_titles
 from app.figures.figures import Figure
 from app.grading.explanations import explain_misconception
 from app.sheets.wording import Wording
 from app.store import Activity, Phase, Spotlight
 from app.web.shared.forms import FormReader
+from app.web.shared.permissions import ActivityAccess
 from app.web.shared.services import Services
+from app.web.shared.urls import public_url, url_for
 
 MAX_MISCONCEPTION_KEY = 80  # characters
 
@@ -41,6 +45,45 @@ class SpotlightView:
     pairs: tuple[tuple[Figure, Figure], ...]  # as the misconception has it, and as it is; empty where not shown
 
 
+@dataclass(frozen=True)
+class ClassPage:
+    """What both pages show of a class at one moment."""
+
+    access: Annotated[ActivityAccess, Doc("The activity, its course, and the teacher's role in it.")]
+    phase: Annotated[Phase, Doc("Whether it is a draft, waiting, open, closing or closed now.")]
+    join_link: Annotated[str, Doc("The address that the QR code holds and that people may type.")]
+    titles: Annotated[tuple[str, ...], Doc("The titles of its worksheets, in order.")]
+    number: Annotated[int, Doc("The number of the sheet that is shown, from 1; 0 where there is none.")]
+    snapshot: Annotated[LiveSnapshot, Doc("The class at this moment.")]
+    sheet: Annotated[SheetSnapshot | None, Doc("The sheet that is shown; None where there is none.")]
+    misconceptions: Annotated[tuple[MisconceptionBar, ...], Doc("The misconceptions shown on it, commonest first.")]
+    spotlight: Annotated[SpotlightView | None, Doc("The misconception that is explained to the class, if any.")]
+    version: Annotated[str, Doc("Changes with everything that the fragment shows.")]
+
+
+def class_page(request: Request, services: Services, access: ActivityAccess, number: int) -> ClassPage:
+    """The class with the sheet of that number, from a snapshot at most about a second old, or older where one is slow.
+
+    0 stands for no sheet.
+    """
+    activity = access.activity
+    snapshot, phase = services.live_snapshots.get(services.library, services.store, activity), activity.phase()
+    sheet = snapshot.sheets[number - 1] if 0 < number <= len(snapshot.sheets) else None
+    spotlight = services.store.live.spotlight(activity.id)
+    return ClassPage(
+        access=access,
+        phase=phase,
+        join_link=public_url(request, services.settings) + url_for("show_name_form", code=activity.join_code),
+        titles=worksheet_titles(activity.content),
+        number=number,
+        snapshot=snapshot,
+        sheet=sheet,
+        misconceptions=_misconception_bars(activity_wording(services, activity), sheet) if sheet else (),
+        spotlight=_spotlight_view(services, activity, spotlight) if spotlight else None,
+        version=_version(snapshot, phase, spotlight, activity.plan.closes_at),
+    )
+
+
 def activity_wording(services: Services, activity: Activity) -> Wording:
     """The wording of an activity, as it was frozen."""
     return library_of(services.library, services.store, activity.content).wording
@@ -60,13 +103,13 @@ def change_spotlight(services: Services, activity: Activity, number: int, form: 
     services.store.live.show(activity.id, spotlight)
 
 
-def live_version(snapshot: LiveSnapshot, phase: Phase, spotlight: Spotlight | None, *shown: object) -> str:
+def _version(snapshot: LiveSnapshot, phase: Phase, spotlight: Spotlight | None, *shown: object) -> str:
     """A text that changes with everything that is shown; the browser sends it back to ask for changes."""
     explained = (spotlight.sheet_number, spotlight.misconception, spotlight.shows_drawing) if spotlight else ()
     return "-".join(map(str, (snapshot.version, phase, *explained, *shown)))
 
 
-def misconception_bars(wording: Wording, sheet: SheetSnapshot) -> tuple[MisconceptionBar, ...]:
+def _misconception_bars(wording: Wording, sheet: SheetSnapshot) -> tuple[MisconceptionBar, ...]:
     """The misconceptions that the sheet's students show, the commonest first.
 
     A bar's width is the percentage of those who show it among all who have begun the sheet.
@@ -77,7 +120,7 @@ def misconception_bars(wording: Wording, sheet: SheetSnapshot) -> tuple[Misconce
     )
 
 
-def spotlight_view(services: Services, activity: Activity, spotlight: Spotlight) -> SpotlightView | None:
+def _spotlight_view(services: Services, activity: Activity, spotlight: Spotlight) -> SpotlightView | None:
     """What the class is shown about a misconception; None where its sheet or the misconception no longer exists.
 
     The drawing is included only where the spotlight shows it.

@@ -10,24 +10,13 @@ from annotated_doc import Doc
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import RedirectResponse
 
-from app.classes.live_snapshot import LiveSnapshot, SheetSnapshot
-from app.classes.student_sheet import worksheet_titles
-from app.store import Phase
 from app.web.shared import permissions
 from app.web.shared.forms import FormDep, clamped_number
 from app.web.shared.permissions import EditableActivity, StaffActivity
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.templating import is_htmx, render
-from app.web.shared.urls import public_url, url_for
-from app.web.teacher.live_view import (
-    MisconceptionBar,
-    SpotlightView,
-    activity_wording,
-    change_spotlight,
-    live_version,
-    misconception_bars,
-    spotlight_view,
-)
+from app.web.shared.urls import url_for
+from app.web.teacher.live_view import ClassPage, change_spotlight, class_page
 
 router = APIRouter(include_in_schema=False)
 
@@ -36,22 +25,12 @@ CODE_SIZES: dict[str, CodeSize] = {"large": "large", "small": "small"}
 
 
 @dataclass(frozen=True)
-class PresentPage:
+class PresentPage(ClassPage):
     """Everything that templates/teacher/present.html and its fragment show."""
 
-    access: Annotated[permissions.ActivityAccess, Doc("The activity, its course, and the teacher's role in it.")]
-    phase: Annotated[Phase, Doc("Whether it is a draft, waiting, open or closed now.")]
     now: Annotated[datetime, Doc("The server's time, which the page's clock goes by.")]
-    join_link: Annotated[str, Doc("The address that the QR code holds and that people may type.")]
-    titles: Annotated[tuple[str, ...], Doc("The titles of its worksheets, in order.")]
-    number: Annotated[int, Doc("The number of the sheet that is shown, from 1; 0 where there is none.")]
     query: Annotated[dict[str, str], Doc("The part of the address's query that fixes the size of the code.")]
     large_code: Annotated[bool, Doc("Whether the join code fills the page, in place of what the class does.")]
-    snapshot: Annotated[LiveSnapshot, Doc("The class at this moment.")]
-    sheet: Annotated[SheetSnapshot | None, Doc("The sheet that is shown; None where there is none.")]
-    misconceptions: Annotated[tuple[MisconceptionBar, ...], Doc("The misconceptions shown on it, commonest first.")]
-    spotlight: Annotated[SpotlightView | None, Doc("The misconception that is explained to the class, if any.")]
-    version: Annotated[str, Doc("Changes with everything that the fragment shows.")]
 
 
 @dataclass(frozen=True)
@@ -99,30 +78,18 @@ def explain_on_projector(
 
 
 def _present_page(request: Request, services: Services, wanted: PresenterRequest) -> PresentPage:
-    """The page that was asked for, from a snapshot at most about a second old.
+    """The page that was asked for.
 
     Unless its size was chosen, the code is large until half of those who joined have begun a sheet; an activity without
     a sheet keeps it.
     """
-    access, activity = wanted.access, wanted.access.activity
-    snapshot, phase = services.live_snapshots.get(services.library, services.store, activity), activity.phase()
-    sheet = snapshot.sheets[wanted.number - 1] if 0 < wanted.number <= len(snapshot.sheets) else None
-    spotlight = services.store.live.spotlight(activity.id)
-    begun, joined = max((each.begun for each in snapshot.sheets), default=0), len(snapshot.student_ids)
+    shown = class_page(request, services, wanted.access, wanted.number)
+    begun, joined = max((each.begun for each in shown.snapshot.sheets), default=0), len(shown.snapshot.student_ids)
     is_early = joined == 0 or 2 * begun < joined
-    needs_code = is_early and not spotlight and phase in ("draft", "waiting", "open")
+    needs_code = is_early and not shown.spotlight and shown.phase in ("draft", "waiting", "open")
     return PresentPage(
-        access=access,
-        phase=phase,
+        **vars(shown),
         now=datetime.now(UTC),
-        join_link=public_url(request, services.settings) + url_for("show_name_form", code=activity.join_code),
-        titles=worksheet_titles(activity.content),
-        number=wanted.number,
         query={"code": wanted.code} if wanted.code else {},
         large_code=wanted.code == "large" or (needs_code and not wanted.code),
-        snapshot=snapshot,
-        sheet=sheet,
-        misconceptions=misconception_bars(activity_wording(services, activity), sheet) if sheet else (),
-        spotlight=spotlight_view(services, activity, spotlight) if spotlight else None,
-        version=live_version(snapshot, phase, spotlight, activity.plan.closes_at),
     )
