@@ -22,7 +22,7 @@ from app.web.account import account_link_page, forgotten_password_page, password
 from app.web.api import health, v1
 from app.web.handouts import handout_page, mark_paper_page, print_job_page
 from app.web.models import model_list_page, model_page
-from app.web.practice import glossary_page, next_sheet_page, sheet_page
+from app.web.practice import glossary_page, landing_page, next_sheet_page, sheet_page
 from app.web.roster import roster_import_page, roster_student_page
 from app.web.runs import run_page
 from app.web.shared import errors
@@ -60,7 +60,8 @@ GZIP_LEVEL = 4  # a third of the time of 9, the default, for pages a few per cen
 # compared with one route after another, and a class sends more saves than anything else.
 # Those for practice can be closed to visitors.
 PRACTICE_PAGES = (
-    *(sheet_page, next_sheet_page, glossary_page, model_list_page, model_page, handout_page, print_job_page),
+    *(landing_page, sheet_page, next_sheet_page, glossary_page),
+    *(model_list_page, model_page, handout_page, print_job_page),
     *(mark_paper_page, v1),
 )
 CLASS_PAGES = (

@@ -24,7 +24,7 @@ def test_a_visit_starts_no_child_and_loads_no_torch(tmp_path: Path) -> None:
     """The app with its real runner serves a page, and the runner has no child yet."""
     app = main.create_app(Settings(data_dir=tmp_path, database_url=""))
     with TestClient(app) as opened:
-        assert opened.get("/").status_code == 200
+        assert opened.get("/sheet").status_code == 200
         assert not app.state.services.runner._child.is_running
 
 
@@ -35,7 +35,7 @@ def test_answers_survive_a_restart_of_the_server(tmp_path: Path) -> None:
         first.post("/sheet/save", data={**LLAMA_FORM, "queries.rows": "77"})
         cookies = dict(first.cookies)
     with TestClient(main.create_app(settings), cookies=cookies) as second:
-        assert Page(second.get("/").text).boxes()["queries.rows"] == "77"
+        assert Page(second.get("/sheet").text).boxes()["queries.rows"] == "77"
 
 
 def test_many_browsers_are_served_at_once(client: TestClient) -> None:
@@ -62,7 +62,7 @@ def test_the_app_runs_on_postgresql_too(
     app = main.create_app(Settings(data_dir=tmp_path / "data", database_url=new_postgres_database))
     with TestClient(app, raise_server_exceptions=False) as client:
         client.post("/sheet/save", data={**LLAMA_FORM, "queries.rows": "a\x00b"})
-        assert Page(client.get("/").text).boxes()["queries.rows"].startswith("a")
+        assert Page(client.get("/sheet").text).boxes()["queries.rows"].startswith("a")
         assert "agree on every shape" in run_and_wait(client, filled())
         assert client.get("/runs/%00").status_code == 404
     assert [path.name for path in (tmp_path / "data").iterdir()] == ["secret.key"]

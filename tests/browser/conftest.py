@@ -87,7 +87,7 @@ def page(browser: Browser, shared_app: Server) -> Iterator[Page]:
     problems: list[str] = []
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
-    page.goto("/")
+    page.goto("/sheet")
     yield page
     context.close()
     assert problems == []

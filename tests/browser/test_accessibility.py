@@ -14,7 +14,7 @@ def test_axe_finds_nothing_on_any_page(browser: Browser, shared_app: Server) -> 
     """Empty, with a mismatch, checked with a hint, answered and explained, running, run, refused and lost pages."""
     context = browser.new_context(base_url=shared_app.url)
     page = context.new_page()
-    page.goto("/")
+    page.goto("/sheet")
     assert_accessible_in_all_looks(page)
     for blank, text in {
         "queries.columns": "128",
@@ -61,7 +61,7 @@ def test_nothing_is_wider_than_a_phone(browser: Browser, shared_app: Server) -> 
     """No page scrolls sideways at 360 px, nor at 1280 px zoomed to 200 % or 400 %."""
     context = browser.new_context(base_url=shared_app.url, viewport={"width": 320, "height": 700})
     page = context.new_page()
-    page.goto("/")
+    page.goto("/sheet")
     page.fill('input[name="queries.rows"]', "123,456,789,012")
     page.get_by_role("button", name="Run this head").click()
     expect(page.locator("table.compared")).to_be_visible(timeout=60_000)
@@ -96,6 +96,6 @@ def test_reduced_motion_is_respected(browser: Browser, shared_app: Server) -> No
     """With reduced motion asked for, nothing in the drawing moves."""
     context = browser.new_context(base_url=shared_app.url, reduced_motion="reduce")
     page = context.new_page()
-    page.goto("/")
+    page.goto("/sheet")
     assert page.locator(".matrix rect").first.evaluate("rect => getComputedStyle(rect).transitionDuration") == "0s"
     context.close()

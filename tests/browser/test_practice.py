@@ -58,7 +58,7 @@ def test_three_sheets_in_a_row_and_the_record_survives_a_reload(page: Page, libr
     fourth = sheet_on(page, library)
     page.reload()
     assert (sheet_on(page, library), state(page, "Scores and weights")) == (fourth, "growing")
-    page.goto("/")
+    page.goto("/sheet")
     page.get_by_role("link", name="Practice").click()
     assert (sheet_on(page, library), state(page, "What a head reads")) == (fourth, "solid")
 

@@ -25,7 +25,7 @@ def sent_while_opening(page: Page, path: str) -> list[str]:
     return [address for request, address in asked.items() if request not in cached]
 
 
-@pytest.mark.parametrize("path", ["/", "/models", "/join"])
+@pytest.mark.parametrize("path", ["/", "/sheet", "/models", "/join"])
 def test_a_repeated_view_costs_one_request(page: Page, path: str) -> None:
     """The page itself: stylesheets, scripts and fonts stay in the cache and are not asked for again."""
     page.goto(path, wait_until="networkidle")

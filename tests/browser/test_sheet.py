@@ -159,7 +159,7 @@ def test_impossible_tokens_are_refused_beside_the_field(browser: Browser, shared
     """Zero tokens: a sentence at the field, which keeps what was typed."""
     context = browser.new_context(base_url=shared_app.url)
     page = context.new_page()
-    page.goto("/")
+    page.goto("/sheet")
     page.get_by_role("textbox", name="Tokens").fill("0")
     page.get_by_role("button", name="Apply").click()
     expect(page.get_by_role("alert")).to_contain_text("from 1 to")
@@ -180,7 +180,7 @@ def test_what_was_typed_in_the_last_moment_survives_leaving(page: Page) -> None:
     """Leaving before the pause is over loses nothing."""
     page.fill(box(page, "queries.rows"), "101")
     page.goto("/sheet?worksheet=qwen2.5-0.5b")
-    page.goto("/")
+    page.goto("/sheet")
     assert page.input_value(box(page, "queries.rows")) == "101"
 
 
@@ -197,7 +197,7 @@ def test_a_lost_connection_and_a_restarted_server_lose_nothing(browser: Browser,
     """Typed while the server is gone: said so, kept through a reload of the page, and saved once it is back."""
     context = browser.new_context(base_url=own_app.url)
     page = context.new_page()
-    page.goto("/")
+    page.goto("/sheet")
     page.fill('input[name="queries.rows"]', "100")
     expect(page.locator("output.saved")).to_have_text("Saved")
     own_app.kill()
@@ -305,7 +305,7 @@ def test_it_works_without_script(browser: Browser, shared_app: Server) -> None:
     """A plain form: fill in, check, answers, run, all with whole pages."""
     context = browser.new_context(base_url=shared_app.url, java_script_enabled=False)
     page = context.new_page()
-    page.goto("/")
+    page.goto("/sheet")
     fill(page, {"queries.rows": "100", "queries.columns": "4096"})
     page.get_by_role("button", name="Check").click()
     expect(page.get_by_role("status").first).to_contain_text("1 of 14 boxes is correct")
@@ -332,7 +332,7 @@ def test_nothing_is_asked_of_anyone_else_and_the_first_load_is_light(browser: Br
     session.on("Network.loadingFinished", lambda event: sent.append(event["encodedDataLength"]))
     requests: list[str] = []
     page.on("request", lambda request: requests.append(request.url))
-    page.goto("/", wait_until="networkidle")
+    page.goto("/sheet", wait_until="networkidle")
     assert len(requests) >= 5
     assert [url for url in requests if not url.startswith(shared_app.url)] == []
     assert 20_000 < sum(sent) <= 100_000

@@ -1,4 +1,4 @@
-"""/ and /sheet: choose a sheet, fill it in, have it saved, checked and, after an attempt, answered; /v opens a code."""
+"""/sheet: choose a sheet, fill it in, have it saved, checked and, after an attempt, answered; /v opens a code."""
 
 from __future__ import annotations
 
@@ -125,7 +125,6 @@ class SheetPage:
     practice: Annotated[PracticePanel | None, Doc("What stands around a sheet of practice.")] = None
 
 
-@router.get("/", name="home")
 @router.get("/sheet")
 def show_sheet(
     request: Request,

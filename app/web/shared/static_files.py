@@ -1,7 +1,9 @@
 """Stylesheets, scripts and fonts: cached by browsers for a year, because a changed file has a changed address.
 
-`static_url("css/page.css")` is '/static/css/page.css?v=1f0c9a7be2d4', where v is a hash of the file's content. Files in
+`static_url("css/all.css")` is '/static/css/page.css?v=1f0c9a7be2d4', where v is a hash of the file's content. Files in
 vendor/ carry their version in their name instead, so that a stylesheet and a preload link can name a font alike.
+
+Pages load one stylesheet and one script, each served as one file made of the small ones in BUNDLES.
 """
 
 from __future__ import annotations
@@ -23,12 +25,20 @@ from app.settings import PROJECT
 STATIC = PROJECT / "static"
 IMMUTABLE = "public, max-age=31536000, immutable"  # a year, and not even asked for again on reload
 REVALIDATE = "no-cache"  # kept, but asked for again each time
+BUNDLES = {  # what is served as one file, in this order
+    "css/all.css": ("page", "sheet", "drawing", "landing", "models", "handout", "class", "live"),
+    "js/all.js": ("save", "focus", "next_box", "copy", "address", "live"),
+}
 
 
 @cache
 def _contents() -> dict[str, bytes]:
-    """Every file under static/ by its path there, read once: 200 kB, for which no request has to wait for a thread."""
-    return {path.relative_to(STATIC).as_posix(): path.read_bytes() for path in STATIC.rglob("*") if path.is_file()}
+    """Every file under static/ by its path there, and the bundles, read once: no request has to wait for a thread."""
+    files = {path.relative_to(STATIC).as_posix(): path.read_bytes() for path in STATIC.rglob("*") if path.is_file()}
+    for bundle, parts in BUNDLES.items():
+        folder, kind = bundle.partition("/")[0], bundle.rpartition(".")[2]
+        files[bundle] = b"\n".join(files[f"{folder}/{part}.{kind}"] for part in parts)
+    return files
 
 
 @cache

@@ -117,7 +117,7 @@ def test_a_database_that_hangs_leaves_the_rest_alive(
             for thread in asking:
                 thread.start()
             time.sleep(0.5)
-            assert seconds_for(lambda: client.get("/static/css/page.css"), 200) < 1
+            assert seconds_for(lambda: client.get("/static/css/all.css"), 200) < 1
             assert seconds_for(lambda: client.get("/healthz"), 503) < 4
             for thread in asking:
                 thread.join(60)

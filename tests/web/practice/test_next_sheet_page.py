@@ -76,7 +76,7 @@ def test_practice_opens_with_a_sheet_and_comes_back_to_it(client: TestClient, li
 
 def test_an_ordinary_sheet_has_nothing_of_practice(client: TestClient) -> None:
     """But the link to it."""
-    page = client.get("/")
+    page = client.get("/sheet")
     assert 'href="/practice"' in page.text
     for word in ('id="another"', 'name="practice"', "misconception-groups"):
         assert word not in page.text

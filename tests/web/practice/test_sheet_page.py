@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 # Choosing a sheet
 
 
-@pytest.mark.parametrize("address", ["/", "/sheet"])
+@pytest.mark.parametrize("address", ["/sheet"])
 def test_the_first_screen_is_a_sheet_to_type_into(client: TestClient, address: str) -> None:
     """LLaMA 7B with 100 tokens, its fourteen boxes empty and each with a spoken label."""
     response = client.get(address)
@@ -141,7 +141,7 @@ def test_a_saved_draft_is_there_after_a_reload(client: TestClient) -> None:
     response = client.post("/sheet/save", data={**LLAMA_FORM, "queries.rows": "4 096"}, headers=SCRIPT)
     assert response.status_code == 200
     assert {attrs["data-size"] for attrs, _ in Page(response.text).find("g", data_blank="queries.rows")} == {"4096"}
-    page = Page(client.get("/").text)
+    page = Page(client.get("/sheet").text)
     assert page.boxes()["queries.rows"] == "4 096"
     assert page.text("output") == "Saved"
 
@@ -163,22 +163,22 @@ def test_drafts_belong_to_their_sheet_and_their_browser(client: TestClient) -> N
     client.post("/sheet/save", data={**LLAMA_FORM, "queries.rows": "100"})
     assert Page(client.get("/sheet?worksheet=llama-7b&tokens=7").text).boxes()["queries.rows"] == ""
     client.cookies.clear()
-    assert Page(client.get("/").text).boxes()["queries.rows"] == ""
+    assert Page(client.get("/sheet").text).boxes()["queries.rows"] == ""
 
 
 def test_marks_come_back_with_the_texts_they_were_given_for(client: TestClient) -> None:
     """After a check, a reload shows the marks again; a box changed since has none."""
     client.post("/sheet/check", data={**filled(queries__columns="4096")})
-    assert Page(client.get("/").text).marks()["queries.columns"] == "wrong"
+    assert Page(client.get("/sheet").text).marks()["queries.columns"] == "wrong"
     client.post("/sheet/save", data={**filled(queries__columns="128")})
-    marks = Page(client.get("/").text).marks()
+    marks = Page(client.get("/sheet").text).marks()
     assert "queries.columns" not in marks
     assert marks["queries.rows"] == "right"
 
 
 def test_answers_are_shown_only_after_an_attempt(client: TestClient) -> None:
     """Asked at once, the page advises an attempt; after one the shapes stand there with their symbols and equations."""
-    assert 'id="answers"' not in client.get("/").text
+    assert 'id="answers"' not in client.get("/sheet").text
     page = Page(client.post("/sheet/answers", data=LLAMA_FORM).text)
     assert page.find("tr", class_="answer") == []
     assert page.text("p", class_="result").startswith("Check an attempt of your own first")
@@ -206,7 +206,7 @@ def test_a_fresh_visitor_is_not_given_the_answers(client: TestClient) -> None:
 
     The sizes in the description are given; the numbers of the key stand nowhere else, since nothing was typed.
     """
-    text = client.get("/").text
+    text = client.get("/sheet").text
     page = Page(text)
     assert page.find("tr", class_="answer") == []
     assert page.marks() == {}
@@ -314,7 +314,7 @@ def test_a_hint_is_a_check_of_what_has_changed_alone(client: TestClient, tmp_pat
 
 def test_there_is_no_hint_to_press_for_where_there_is_none(client: TestClient) -> None:
     """Before a check, where nothing could be read, where all is right, and beside the answers."""
-    assert next_level(Page(client.get("/").text)) is None
+    assert next_level(Page(client.get("/sheet").text)) is None
     assert next_level(Page(client.post("/sheet/check", data={**LLAMA_FORM, "queries.rows": "some"}).text)) is None
     assert next_level(Page(client.post("/sheet/check", data=filled()).text)) is None
     client.post("/sheet/check", data=filled(**WIDE))
@@ -345,7 +345,7 @@ def test_the_misconception_behind_an_earlier_attempt_is_explained_at_the_end(
     text = client.post("/sheet/check", data=filled(output__columns="128")).text
     assert (explanation in text, Page(text).find("section", class_="explanation")) == (False, [])
     client.post("/sheet/check", data=filled(scores__rows="99"))
-    for text in (client.post("/sheet/check", data=filled()).text, client.get("/").text):
+    for text in (client.post("/sheet/check", data=filled()).text, client.get("/sheet").text):
         assert explanation in text
         figures = [said for _, said in Page(text).find("figure")][3:]
         assert [said.startswith(title) for said, title in zip(figures, TITLES, strict=True)] == [True, True]

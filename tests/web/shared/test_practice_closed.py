@@ -51,6 +51,6 @@ def test_classes_and_teachers_work_on_a_server_for_exams(exam_app: FastAPI) -> N
     for path in ("/join", "/sign-in", "/healthz", "/static/icon.svg"):
         assert student.get(path).status_code == 200
     teacher = classroom.instructor
-    for path in ("/", "/models", "/handout", "/api/v1/models/gpt2/shapes?tokens=3"):
+    for path in ("/sheet", "/models", "/handout", "/api/v1/models/gpt2/shapes?tokens=3"):
         assert teacher.get(path).status_code == 200
     assert teacher.post("/api/v1/grade", json=ANSWERS).status_code == 200
