@@ -1,8 +1,8 @@
-# make serve · make test · make check · make bench · make bench-class · make soak · make fuzz · make messages: each does all its set-up in .venv on first use.
+# make serve · make test · make check · make bench · make bench-class · make soak · make fuzz · make messages · make screenshots: each does all its set-up in .venv on first use.
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: serve test check messages bench bench-class soak fuzz install clean
+.PHONY: serve test check messages screenshots bench bench-class soak fuzz install clean
 
 serve: install
 	@$(BIN)/attention-shapes serve
@@ -22,6 +22,10 @@ check: .venv/dev
 messages: .venv/dev
 	@mkdir -p locales
 	$(BIN)/pybabel extract -F pyproject.toml --project attention-shapes -o locales/attention_shapes.pot .
+
+# The pictures of the README and of the landing page, taken anew; they are committed.
+screenshots: .venv/dev
+	$(BIN)/python -m simulation.screenshots
 
 bench: .venv/dev
 	$(BIN)/python -m benchmarks

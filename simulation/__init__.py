@@ -1,1 +1,1 @@
-"""Simulated students, classes and servers for tests and benchmarks; nothing in the app imports it."""
+"""Simulated students, classes, servers, and a browser, for tests, benchmarks and pictures; the app imports none."""

@@ -2,63 +2,24 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Error, Page, Playwright, sync_playwright
+from playwright.sync_api import Browser, Page
 
+from simulation.browser import NoBrowserError, running_browser
 from simulation.server import Server
-
-# No sandbox, for root in a container; the rest keeps the browser from looking for its maker's servers.
-ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-INSTALLED = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-NO_BROWSER = (
-    "The browser tests need Chromium, and none was found or could be installed. "
-    "Install it (on Debian: apt install chromium; elsewhere: .venv/bin/playwright install chromium) and run them again."
-)
-NO_DRIVER = (
-    "The program that drives the browser does not start. On Debian it needs libatomic1: apt install libatomic1, "
-    "and run the tests again."
-)
-
-
-def _launch(playwright: Playwright) -> Browser:
-    """An installed browser, else playwright's own, else one that playwright can fetch now; otherwise fail plainly."""
-    for path in filter(None, map(shutil.which, INSTALLED)):
-        return playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
-    try:
-        return playwright.chromium.launch(args=ARGUMENTS)
-    except Error:
-        subprocess.run([sys.executable, "-m", "playwright", "install", "chromium"], check=False, timeout=300)
-    try:
-        return playwright.chromium.launch(args=ARGUMENTS)
-    except Error:
-        pytest.fail(NO_BROWSER, pytrace=False)
 
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     """One browser for all tests."""
-    started = sync_playwright()
     try:
-        playwright = started.start()
-    except Exception as error:  # nothing narrower is raised
-        pytest.fail(f"{NO_DRIVER} ({error})", pytrace=False)
-    browser = _launch(playwright)
-    yield browser
-    browser.close()
-    playwright.stop()
+        with running_browser() as browser:
+            yield browser
+    except NoBrowserError as error:
+        pytest.fail(str(error), pytrace=False)
 
 
 @pytest.fixture(scope="session")

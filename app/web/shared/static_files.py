@@ -85,7 +85,7 @@ class HashedStaticFiles(StaticFiles):
         if "gzip" in Headers(scope=scope).get("accept-encoding", "") and len(_compressed(path)) < len(content):
             content = _compressed(path)
             headers |= {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
-        response = Response(content, media_type=guess_type(path)[0], headers=headers)
+        response = Response(content, media_type=guess_type(path, strict=False)[0], headers=headers)
         if self.is_not_modified(response.headers, Headers(scope=scope)):
             return NotModifiedResponse(response.headers)
         return response

@@ -1,0 +1,201 @@
+"""Takes the pictures of the landing page and of the README anew: `make screenshots`.
+
+Each shows a page of a real server with a sample course, once in light and once in dark.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from PIL import Image
+from playwright.sync_api import Browser, Page, expect
+
+from app.classes.sample_course import add_sample_course
+from app.settings import PROJECT
+from app.sheets.exit_tickets import load_tickets
+from app.sheets.worksheet_files import load_library
+from app.store import Store
+from app.web.shared.cookies import TEACHER_COOKIE
+from simulation.browser import NoBrowserError, running_browser
+from simulation.lesson import add_teacher
+from simulation.server import Server, running_server
+
+Scheme = Literal["light", "dark"]
+SCHEMES: tuple[Scheme, ...] = ("light", "dark")
+SITE, README = PROJECT / "static" / "pictures", PROJECT / "docs" / "pictures"
+MAX_BYTES = 60_000
+QUALITIES = (90, 80, 70, 60, 50)  # of WebP, tried in turn until a picture is small enough
+
+# What is typed into the sheet of LLaMA 7B with 100 tokens, row by row.
+HALF_FILLED = {
+    "input": ("100", "4096"),
+    "queries": ("100", "128"),
+    "keys": ("100", "128"),
+    "values": ("100", "128"),
+    "scores": ("100", ""),
+}
+MISMATCHED = {**HALF_FILLED, "keys": ("100", "4096"), "scores": ("", "")}
+COMPLETE = {**HALF_FILLED, "scores": ("100", "100"), "weights": ("100", "100"), "output": ("100", "4096")}
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """What the pictures need to know of the server: the open activity of its sample course, and who teaches it."""
+
+    activity_id: int
+    teacher_session: str
+
+
+@dataclass(frozen=True)
+class Picture:
+    """One picture: what a page shows in a window of so many pixels, `density` of the picture for each.
+
+    `show` opens the page and gets it ready; what it returns is the top of the picture.
+    """
+
+    folder: Path
+    name: str
+    width: int
+    height: int
+    density: float
+    show: Callable[[Page, Lesson], float]
+
+    def path(self, scheme: Scheme) -> Path:
+        """Where it is stored, such as static/pictures/sheet-light.webp."""
+        return self.folder / f"{self.name}-{scheme}.webp"
+
+
+def _show_half_filled(page: Page, _lesson: Lesson) -> float:
+    """A sheet that is being filled in: five matrices typed, the sixth waiting."""
+    _fill(page, HALF_FILLED)
+    page.focus('input[name="scores.columns"]')
+    return _top_of(page, "#boxes") - 8
+
+
+def _show_mismatch(page: Page, _lesson: Lesson) -> float:
+    """Keys as wide as the input, which queries can't be multiplied by."""
+    _fill(page, MISMATCHED)
+    page.focus('input[name="keys.columns"]')
+    return _top_of(page, "#boxes") - 8
+
+
+def _show_run(page: Page, _lesson: Lesson) -> float:
+    """What torch reports, beside what was typed."""
+    _fill(page, COMPLETE)
+    page.get_by_role("button", name="Run this").click()
+    expect(page.locator("table.compared")).to_be_visible(timeout=120_000)
+    return _top_of(page, "#run")
+
+
+def _show_live(page: Page, lesson: Lesson) -> float:
+    """The presenter view of a class at work."""
+    page.goto(f"/activities/{lesson.activity_id}/present")
+    return 0
+
+
+def _show_handout(page: Page, _lesson: Lesson) -> float:
+    """The pages of a handout."""
+    page.goto("/handout")
+    page.locator(".sheets img").first.evaluate("image => image.decode()")
+    return _top_of(page, ".sheets")
+
+
+PICTURES = (
+    Picture(README, "sheet", 1200, 660, 1.5, _show_half_filled),
+    Picture(SITE, "sheet", 960, 640, 1.25, _show_half_filled),
+    Picture(SITE, "mismatch", 960, 640, 1.25, _show_mismatch),
+    Picture(SITE, "run", 600, 400, 2, _show_run),
+    Picture(SITE, "live", 960, 640, 1.25, _show_live),
+    Picture(SITE, "handout", 600, 400, 2, _show_handout),
+)
+
+
+def _fill(page: Page, answers: Mapping[str, tuple[str, str]]) -> None:
+    """Open the sheet, type rows and columns of each matrix, and wait until they are saved and drawn."""
+    page.goto("/sheet")
+    for key, shape in answers.items():
+        for axis, text in zip(("rows", "columns"), shape, strict=True):
+            page.fill(f'input[name="{key}.{axis}"]', text)
+    with page.expect_response("**/sheet/save"):
+        page.press('input[name="queries.rows"]', "Tab")
+    page.wait_for_load_state("networkidle")
+
+
+def _top_of(page: Page, selector: str) -> float:
+    """How far down the page the first element is that the selector finds."""
+    box = page.locator(selector).first.bounding_box()
+    assert box
+    return box["y"] + float(page.evaluate("scrollY"))
+
+
+@contextmanager
+def _taught_lesson(server: Server) -> Iterator[Lesson]:
+    """Put the sample course into the server's database."""
+    worksheets, store = PROJECT / "worksheets", Store(server.database, server.folder)
+    teacher = add_teacher(store, "ada@example.org", "Ada")
+    course = add_sample_course(load_library(worksheets), load_tickets(worksheets), store, teacher)
+    [activity] = [activity for activity in store.activities.of_course(course) if activity.phase() == "open"]
+    yield Lesson(activity.id, store.people.open_session(teacher))
+    store.close()
+
+
+def take(picture: Picture, scheme: Scheme, browser: Browser, server: Server, lesson: Lesson) -> bytes:
+    """One picture in one colour scheme, in a fresh profile, as WebP of at most MAX_BYTES if that can be had."""
+    context = browser.new_context(
+        base_url=server.url,
+        color_scheme=scheme,
+        reduced_motion="reduce",
+        device_scale_factor=picture.density,
+        viewport={"width": picture.width, "height": picture.height},
+    )
+    context.add_cookies([{"name": TEACHER_COOKIE, "value": lesson.teacher_session, "url": server.url}])
+    page = context.new_page()
+    top = picture.show(page, lesson)
+    page.evaluate("top => scrollTo({top, behavior: 'instant'})", top)
+    page.wait_for_load_state("networkidle")
+    png = page.screenshot(caret="initial")
+    context.close()
+    return _as_webp(png)
+
+
+def _as_webp(png: bytes) -> bytes:
+    """The picture as WebP: without loss where that is small enough, else as well as MAX_BYTES allow."""
+    image = Image.open(io.BytesIO(png)).convert("RGB")
+    webp = _encode(image, quality=100, lossless=True)
+    for quality in QUALITIES:
+        if len(webp) <= MAX_BYTES:
+            break
+        webp = _encode(image, quality=quality, lossless=False)
+    return webp
+
+
+def _encode(image: Image.Image, *, quality: int, lossless: bool) -> bytes:
+    buffer = io.BytesIO()
+    image.save(buffer, "WEBP", quality=quality, lossless=lossless, method=6)
+    return buffer.getvalue()
+
+
+def main(names: list[str]) -> None:
+    """Take the pictures of these names, or all, and write those that have changed."""
+    with running_server() as server, running_browser() as browser, _taught_lesson(server) as lesson:
+        for picture in PICTURES:
+            for scheme in SCHEMES:
+                if names and picture.name not in names:
+                    continue
+                path, webp = picture.path(scheme), take(picture, scheme, browser, server, lesson)
+                path.parent.mkdir(exist_ok=True)
+                path.write_bytes(webp)
+                print(f"{path.relative_to(PROJECT)}  {len(webp) / 1000:.0f} kB")
+
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv[1:])
+    except NoBrowserError as error:
+        sys.exit(str(error))
