@@ -23,6 +23,7 @@ from app.web.handouts.print_job_page import PrintJobPage
 from app.web.models.model_list_page import ModelsPage
 from app.web.models.model_page import ModelPage
 from app.web.practice.glossary_page import GlossaryPage
+from app.web.practice.landing_page import LandingPage
 from app.web.practice.sheet_page import SheetPage
 from app.web.roster.roster_import_page import RosterImportPage
 from app.web.roster.roster_student_page import RosterStudentPage
@@ -57,6 +58,7 @@ from app.web.teacher.summary_page import SummaryPage
 PAGES: dict[str, type[Any]] = {
     "practice/sheet.html": SheetPage,
     "practice/_sheet_form.html": SheetPage,
+    "practice/landing.html": LandingPage,
     "practice/glossary.html": GlossaryPage,
     "shared/_figures.html": FiguresFragment,
     "shared/_saved.html": SavedFragment,
