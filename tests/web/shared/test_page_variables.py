@@ -157,10 +157,11 @@ def test_a_page_holds_nothing_that_no_template_shows(page: type[Any]) -> None:
 
 
 def page_classes() -> list[type[Any]]:
-    """Every class of a page module that is named a page."""
+    """Every class of a page module that is named a page, but for those that others extend."""
     modules = [importlib.import_module(module.name) for module in pkgutil.walk_packages(app.web.__path__, "app.web.")]
     named = {name: value for module in modules for name, value in vars(module).items()}
-    return [value for name, value in named.items() if name.endswith(("Page", "Fragment")) and isinstance(value, type)]
+    pages = [value for name, value in named.items() if name.endswith(("Page", "Fragment")) and isinstance(value, type)]
+    return [page for page in pages if not page.__subclasses__()]
 
 
 def test_every_page_class_is_known_here() -> None:
