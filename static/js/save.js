@@ -125,6 +125,7 @@
       for (const [name, stamp] of changed) if (stamp.number <= (kept.pages?.[stamp.page] ?? 0)) changed.delete(name);
       if (kept.version >= version && kept.answers) show(kept.answers); // an older answer may come later
       version = Math.max(version, kept.version);
+      try { sessionStorage.setItem(prefix, version); } catch { /* storage is forbidden */ }
     }
     remember();
     if (form.querySelector(".result").textContent === apology) tell("");
@@ -195,7 +196,9 @@
     if (changed.size) navigator.sendBeacon(form.getAttribute("hx-post"), new URLSearchParams(onlyChanges(new FormData(form))));
   });
   addEventListener("load", () => {
+    let known = 0; // the version that the page before this one was told of, perhaps after this one had been written
     try { version = JSON.parse(form.querySelector("data.kept").value).version; } catch { /* an older page */ }
-    setTimeout(adopt); // htmx begins in such a turn of its own, and nobody would hear before
+    try { known = Number(sessionStorage.getItem(prefix)); } catch { /* storage is forbidden */ }
+    setTimeout(() => { adopt(); if (version < known && !changed.size) send(); }); // htmx begins in such a turn of its own
   });
 })();

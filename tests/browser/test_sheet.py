@@ -217,6 +217,20 @@ def test_a_lost_connection_and_a_restarted_server_lose_nothing(browser: Browser,
     context.close()
 
 
+def test_a_save_that_overtakes_a_reload_is_shown(page: Page) -> None:
+    """The page was written before the save, and the browser told of it before it had the page."""
+    page.fill(box(page, "keys.columns"), "129")
+    expect(page.locator("output.saved")).to_have_text("Saved")
+
+    def write_before_the_save(route: Route) -> None:
+        page = route.fetch().text().replace('value="129"', 'value=""')
+        route.fulfill(body=re.sub(r'(<data class="kept" value=)"[^"]*"', r"\1'{\"version\":0}'", page))
+
+    page.route("**/sheet", write_before_the_save)
+    page.reload()
+    expect(page.locator(box(page, "keys.columns"))).to_have_value("129")
+
+
 def test_the_link_opens_the_same_sheet_without_the_answers(page: Page, browser: Browser) -> None:
     """Someone else opens the link and finds the sheet, and nothing typed."""
     page.goto("/sheet?worksheet=llama-7b&model=mistral-7b&tokens=64")
