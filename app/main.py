@@ -60,12 +60,12 @@ GZIP_LEVEL = 4  # a third of the time of 9, the default, for pages a few per cen
 # compared with one route after another, and a class sends more saves than anything else.
 # Those for practice can be closed to visitors.
 PRACTICE_PAGES = (
-    *(landing_page, sheet_page, next_sheet_page, glossary_page),
+    *(sheet_page, next_sheet_page, glossary_page),
     *(model_list_page, model_page, handout_page, print_job_page),
     *(mark_paper_page, v1),
 )
 CLASS_PAGES = (
-    *(class_sheet_page, run_page),
+    *(class_sheet_page, run_page, landing_page),
     *(join_page, my_work_page, leave_page, student_activity_page, exit_ticket_page),
     *(sign_in_page, password_page, forgotten_password_page, account_link_page),
     *(course_list_page, course_page, gradebook_page, export_page, sample_course_page),

@@ -1,26 +1,92 @@
-"""/: what this is, one head to try, and the ways in."""
+"""/: what this is, one head to try at once, and the ways in."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated
 
+from annotated_doc import Doc
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 
-from app.web.shared.templating import render
+from app.figures.figures import Figure
+from app.grading.grade import Mark, grade
+from app.sheets.reading import MAX_BOX_TEXT
+from app.sheets.variant import Row, Variant
+from app.sheets.worksheet import Model
+from app.web.practice.sheet_request import FIRST_WORKSHEET
+from app.web.shared.permissions import PracticeOpen
+from app.web.shared.services import LibraryDep
+from app.web.shared.sheet_view import draw_typed
+from app.web.shared.templating import render, render_page_or_fragment
 from app.web.shared.urls import url_for
 
 router = APIRouter(include_in_schema=False)
 
+# The boxes that a visitor is asked for, in this order, and the matrices that are given by then, but for that box.
+QUESTIONS = {
+    "keys.columns": ("input", "queries", "values", "keys"),
+    "scores.columns": ("scores",),
+    "output.columns": ("weights", "output"),
+}
+
+
+@dataclass(frozen=True)
+class Question:
+    """The box that waits: its name, its row of the sheet, what stands beside and in it, and the mark of that."""
+
+    name: str  # 'keys.columns'
+    row: Row
+    rows: str  # '100', given
+    text: str
+    mark: Mark
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One head to try: what was answered, drawn, and the box that waits, None once everything fits."""
+
+    figures: tuple[Figure, ...]
+    answered: Mapping[str, str]  # right answers by the name of their box, as typed
+    question: Question | None
+
 
 @dataclass(frozen=True)
 class LandingPage:
-    """Everything that templates/practice/landing.html shows."""
+    """Everything that templates/practice/landing.html and _trial.html show."""
+
+    trial: Annotated[Trial | None, Doc("One head to try; none where practice is closed, as for exams.")]
+    models: Annotated[tuple[Model, ...], Doc("The models that there are sheets for, by name.")]
 
 
 @router.get("/", name="home")
-def show_landing(request: Request) -> Response:
-    """The landing page; a sheet's parameters, as in links from before it had one, lead on to that sheet."""
-    if request.url.query:
+def show_landing(request: Request, library: LibraryDep, open_to_practice: PracticeOpen) -> Response:
+    """The landing page, with the numbers in the address drawn and the next box asked for; only that part for htmx.
+
+    Nothing is stored. A sheet's parameters, as in links from before the landing page, lead on to that sheet.
+    """
+    typed = request.query_params
+    if typed and not typed.keys() & QUESTIONS.keys():
         return RedirectResponse(f"{url_for('show_sheet')}?{request.url.query}", 308)
-    return render("practice/landing.html", LandingPage())
+    if not open_to_practice:
+        return render("practice/landing.html", LandingPage(None, ()))
+    models = tuple(sorted(library.models.values(), key=lambda model: model.name.casefold()))
+    page = LandingPage(_trial(library.variant(FIRST_WORKSHEET), typed), models)
+    return render_page_or_fragment(request, "practice/landing.html", "practice/_trial.html", page)
+
+
+def _trial(variant: Variant, typed: Mapping[str, str]) -> Trial:
+    """The head with each question answered as typed, up to the first one that is not right."""
+    answers, answered = dict[str, str](), dict[str, str]()
+    for name, given in QUESTIONS.items():
+        asked = variant.blanks_by_name[name]
+        answers |= {str(blank): str(variant.answer(blank)) for blank in variant.blanks if blank.tensor in given}
+        answers[name] = typed.get(name, "")[:MAX_BOX_TEXT]
+        mark = grade(variant, answers).marks[asked]
+        if mark.kind != "right":
+            row = next(row for row in variant.rows if row.key == asked.tensor)
+            question = Question(name, row, answers[f"{row.key}.rows"], answers[name], mark)
+            return Trial(draw_typed(variant, answers, "root"), answered, question)
+        answered[name] = answers[name]
+    return Trial(draw_typed(variant, answers, "root"), answered, None)

@@ -71,9 +71,17 @@ def teacher_of(request: Request, services: ServicesDep) -> Teacher | None:
 MaybeTeacher = Annotated[Teacher | None, Depends(teacher_of)]
 
 
-async def require_practice(request: Request, services: ServicesDep) -> None:
-    """Raise 403 for everybody but signed-in teachers where the operator has closed practice, as for exams."""
-    if not services.settings.practice and await run_in_threadpool(teacher_of, request, services) is None:
+async def practice_is_open(request: Request, services: ServicesDep) -> bool:
+    """Whether this browser may practise: only signed-in teachers where the operator has closed it, as for exams."""
+    return services.settings.practice or await run_in_threadpool(teacher_of, request, services) is not None
+
+
+PracticeOpen = Annotated[bool, Depends(practice_is_open)]
+
+
+async def require_practice(services: ServicesDep, open_to_practice: PracticeOpen) -> None:
+    """Raise 403 where this browser may not practise."""
+    if not open_to_practice:
         raise HTTPException(403, services.library.wording.say("class", "practice-closed"))
 
 

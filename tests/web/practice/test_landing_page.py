@@ -2,10 +2,63 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
 from fastapi.testclient import TestClient
+
+from app.main import create_app
+from app.settings import Settings
+from tests.helpers.html_page import Page
+
+
+def asked(page: Page) -> str:
+    """The name of the box that waits for an answer."""
+    [[box, _]] = [each for each in page.find("input") if "data-blank" in each[0]]
+    return box["name"]
 
 
 def test_links_to_sheets_from_before_there_was_a_landing_page_still_open_the_sheet(client: TestClient) -> None:
     answer = client.get("/?worksheet=llama-7b&tokens=50", follow_redirects=False)
     assert answer.status_code == 308
     assert answer.headers["location"] == "/sheet?worksheet=llama-7b&tokens=50"
+
+
+def test_every_right_answer_opens_the_next_box_until_everything_fits(client: TestClient) -> None:
+    """Without script the form sends the answers in the address; nothing is stored, and no cookie set."""
+    typed = dict[str, str]()
+    for name, text in {"keys.columns": "4096/32", "scores.columns": "100", "output.columns": "4,096"}.items():
+        response = client.get("/", params=typed)
+        assert asked(Page(response.text)) == name
+        assert response.headers.get("set-cookie") is None
+        typed[name] = text
+    page = Page(client.get("/", params=typed).text)
+    assert [box["name"] for box, _ in page.find("input", type="hidden")] == list(typed)
+    assert not page.find("span", class_="box")
+    assert not page.find("p", class_="mismatch")
+
+
+@pytest.mark.parametrize(("text", "kind"), [("4096", "wrong"), ("wide", "unreadable"), ("", "")])
+def test_a_wrong_answer_is_drawn_and_asked_for_again(client: TestClient, text: str, kind: str) -> None:
+    """The drawing shows what doesn’t meet; a text that is no number, or none, leaves nothing to meet."""
+    page = Page(client.get("/", params={"keys.columns": text}).text)
+    assert asked(page) == "keys.columns"
+    assert [mark.get("data-mark", "") for mark, _ in page.find("span", class_="box")] == [kind]
+    assert bool(page.find("p", class_="mismatch")) == (kind == "wrong")
+
+
+def test_htmx_gets_the_drawing_alone(client: TestClient) -> None:
+    fragment = Page(client.get("/", params={"keys.columns": "128"}, headers={"HX-Request": "true"}).text)
+    assert asked(fragment) == "scores.columns"
+    assert not fragment.find("h1")
+
+
+def test_on_a_server_for_exams_the_doors_that_work_stay_open(data_dir: Path) -> None:
+    """No box and no door to practice, whatever the address says; both are there for a visitor otherwise."""
+    with TestClient(create_app(Settings(data_dir=data_dir, database_url="", practice=False))) as exam:
+        for address in ("/", "/?keys.columns=128"):
+            page = Page(exam.get(address).text)
+            assert not page.find("input")
+            assert not page.find("svg")
+            doors = [link["href"] for link, _ in page.find("a", class_="button")]
+            assert doors == ["/join", "/courses"]

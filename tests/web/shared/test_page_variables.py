@@ -59,6 +59,7 @@ PAGES: dict[str, type[Any]] = {
     "practice/sheet.html": SheetPage,
     "practice/_sheet_form.html": SheetPage,
     "practice/landing.html": LandingPage,
+    "practice/_trial.html": LandingPage,
     "practice/glossary.html": GlossaryPage,
     "shared/_figures.html": FiguresFragment,
     "shared/_saved.html": SavedFragment,
