@@ -40,17 +40,13 @@ def _name(shapes: TypedShapes, expression: Expression) -> str:
 
 
 def edge_kind(shapes: TypedShapes, blank: Blank) -> EdgeKind:
-    """What the colour of a side says: "unknown" without a length, "mismatch" if it does not fit an earlier side.
+    """What the colour of a side says: "unknown" without a length, whether or not the length fits.
 
-    Else it follows the number that was typed, not the box it was typed into: "tokens", "model" (d), "head" (the width
+    It follows the number that was typed, not the box it was typed into: "tokens", "model" (d), "head" (the width
     of one head or several), or "other". So a 128 has the colour of the head dimension wherever it stands.
     """
     if blank not in shapes.lengths:
         return "unknown"
-    if any(mismatch.second[0] == blank for mismatch in shapes.mismatches):
-        return "mismatch"
-    if any(mismatch.sides[-1][0] == blank for mismatch in shapes.part_mismatches):
-        return "mismatch"
     return _kind(shapes.expression(blank))
 
 
@@ -67,16 +63,15 @@ def head_label(shapes: TypedShapes, tensor: str) -> tuple[str, EdgeKind, str]:
 
     A width that cannot be split evenly is a quotient: "100/32".
     """
-    width, blank = shapes.head_width(tensor), Blank(tensor, "columns")
+    width = shapes.head_width(tensor)
     if width is None:
         return ("?", "unknown", "")
     typed = shapes.variant.sizes
     head_sizes = map(Expression.symbol, ("d_h", "d_v") if shapes.names_sizes else ())
     size = next((each for each in head_sizes if each.size(typed) == width), None)
-    kind: EdgeKind = "mismatch" if edge_kind(shapes, blank) == "mismatch" else _kind(size)
     if width.denominator != 1 or (size is None and shapes.meanings):
-        return (f"{shapes.label(blank)}/{shapes.heads_label(tensor)}", kind, "")
-    return (shapes.written(int(width), size), kind, _name(shapes, size) if size else "")
+        return (f"{shapes.label(Blank(tensor, 'columns'))}/{shapes.heads_label(tensor)}", _kind(size), "")
+    return (shapes.written(int(width), size), _kind(size), _name(shapes, size) if size else "")
 
 
 def _title(shapes: TypedShapes, plan: FigurePlan) -> str:
@@ -144,7 +139,7 @@ def mismatch_captions(shapes: TypedShapes, plan: FigurePlan) -> Iterator[str]:
 
 
 def _mismatch_caption(shapes: TypedShapes, mismatch: DimensionMismatch) -> str:
-    """Why two sides must be equal: 'S = Q · Kᵀ, so Q and K must have the same number of columns: here …'.
+    """Why two sides must be equal: 'Q has 128 columns but K has 4096: for S = Q · Kᵀ they must match.'.
 
     Fields are named as on the sheet.
     """

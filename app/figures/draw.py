@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from app.figures.breaks import breaks_in, placed_breaks
 from app.figures.captions import alt_text, captions, mismatch_captions
 from app.figures.count_bars import draw_counts, longest_bars
 from app.figures.figure_layout import sketch_figure
@@ -69,11 +70,13 @@ def _lay_out(shapes: TypedShapes, plans: tuple[FigurePlan, ...], scale: Scale) -
 def _figure(pen: Pen, plan: FigurePlan) -> Figure:
     """The figure of a plan with its texts; mirrored on a sheet whose tokens are columns."""
     sketch, shapes = sketch_figure(pen, plan), pen.shapes
+    sketch.breaks = list(dict.fromkeys([*sketch.breaks, *breaks_in(pen, plan, sketch)]))  # one for equal ones
     if shapes.variant.worksheet.tokens_are == "columns":
         sketch = mirror_sketch(sketch)
+    sketch.breaks = placed_breaks(sketch)
     x, y, width, height = frame_of(sketch)
-    has_break = any(box.breaks for box in sketch.boxes)
-    shortened = (shapes.variant.wording.say("captions", "shortened"),) if has_break else ()
+    is_shortened = any(box.breaks for box in sketch.boxes)
+    shortened = (shapes.variant.wording.say("captions", "shortened"),) if is_shortened else ()
     return Figure(
         key=plan.key,
         x=x,
@@ -89,4 +92,5 @@ def _figure(pen: Pen, plan: FigurePlan) -> Figure:
         outlines=tuple(sketch.outlines),
         signs=tuple(sketch.signs),
         pulled=tuple(sketch.pulled),
+        breaks=tuple(sketch.breaks),
     )

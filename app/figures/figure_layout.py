@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from app.figures.breaks import head_breaks, joined_breaks
 from app.figures.figures import Sign, Sketch
 from app.figures.pen import CORNER_PX, PULLED_PX, Pen, corner_arcs, place, pulled_out
 from app.figures.plans import FigurePlan, Layout
@@ -94,6 +95,7 @@ def _head_scores(pen: Pen, plan: FigurePlan, sketch: Sketch) -> None:
     place(sketch, key, (pen.head_edge(key, "over"),))
     sketch.pulled += [pulled_out(queries, query), pulled_out(keys, key)]
     sketch.arcs += corner_arcs(query, key, (pen.shapes.head_width("queries"), pen.shapes.head_width("keys")))
+    sketch.breaks += head_breaks(pen, query, key)
     softmax = replace(plan, results=plan.results[1:])
     scores = pen.box(plan.results[0], x, 0.0)
     place(sketch, scores, pen.edges(scores, "right", "bottom"))
@@ -116,6 +118,7 @@ def _head_context(pen: Pen, plan: FigurePlan, sketch: Sketch) -> None:
     lengths = pen.shapes.lengths
     inner = (lengths.get(Blank("weights", "columns")), lengths.get(Blank("values", "rows")))
     sketch.arcs += corner_arcs(weights, value, inner)
+    sketch.breaks += head_breaks(pen, value, context)
     end = max(context.x + context.width, sketch.edges[-1].text_box[0] + sketch.edges[-1].text_box[2])
     sketch.signs.append(Sign("→", end + SIGN_PX, context.center[1]))
     whole = pen.with_last_head(pen.box("context", end + 2 * SIGN_PX, 0.0))
@@ -148,6 +151,8 @@ def _row(pen: Pen, plan: FigurePlan, sketch: Sketch) -> None:
             box = pen.box(key, x + SIGN_PX, 0.0)
         place(sketch, box, pen.edges(box, "right", "bottom"))
         x = sketch.right + GAP_PX
+    if plan.signs == "|=":
+        sketch.breaks += joined_breaks(pen, sketch.boxes[-1], plan.tensors[:-1])
 
 
 _LAYOUTS: Mapping[Layout, Callable[[Pen, FigurePlan, Sketch], None]] = {

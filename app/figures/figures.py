@@ -6,6 +6,7 @@ handouts into PDF.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -29,6 +30,13 @@ LINE_PX = 14.0  # height of a line of a label
 DIGIT_PX, LETTER_PX = 7.4, 6.4  # width of a character of a number, and of a name
 MARGIN_PX = 6.0  # around everything in a figure
 WIDE_FIGURE_PX = 380.0
+HOOK_PX = 4.0  # of a bracket
+ARC_POINTS = 12  # by which an arc is told from what it must not cross
+
+
+def overlaps(a: Rectangle, b: Rectangle) -> bool:
+    """Whether two rectangles have a part in common."""
+    return a[0] < b[0] + b[2] and b[0] < a[0] + a[2] and a[1] < b[1] + b[3] and b[1] < a[1] + a[3]
 
 
 def closed_path(polygon: Polygon) -> str:
@@ -194,7 +202,8 @@ def with_room(edges: Sequence[Edge]) -> Iterator[Edge]:
 class Arc:
     """Part of a circle around a product's corner, from the left operand's columns to the right operand's rows.
 
-    It says that the two lengths are one. Two shorter arcs that do not meet are a `mismatch`.
+    It says that the two lengths are one. Of lengths that differ, a `mismatch`, it runs as far as the shorter one; a
+    Break marks the rest.
     """
 
     start: Point
@@ -208,6 +217,56 @@ class Arc:
         """The arc as an SVG path."""
         (x1, y1), (x2, y2), r = self.start, self.end, self.radius
         return f"M{x1:.1f} {y1:.1f} A{r:.1f} {r:.1f} 0 0 {int(self.clockwise)} {x2:.1f} {y2:.1f}"
+
+    @property
+    def points(self) -> tuple[Point, ...]:
+        """Points along a quarter circle, from start to end."""
+        (x1, y1), (x2, y2) = self.start, self.end
+        upright = ((x2 - x1) * (y2 - y1) > 0) == self.clockwise  # whether it sets out up or down
+        turns = [math.pi / 2 * step / ARC_POINTS for step in range(ARC_POINTS + 1)]
+        if upright:
+            return tuple((x2 - (x2 - x1) * math.cos(t), y1 + (y2 - y1) * math.sin(t)) for t in turns)
+        return tuple((x1 + (x2 - x1) * math.sin(t), y2 - (y2 - y1) * math.cos(t)) for t in turns)
+
+
+@dataclass(frozen=True)
+class Break:
+    """What one of two sides that should be equal has too much: a bracket along it, and "4096 ≠ 128" at `label_at`.
+
+    The bracket runs from where the shorter side ends to the end of the longer one; its hooks point `toward` the matrix.
+    """
+
+    start: Point
+    end: Point
+    toward: Point
+    text: str
+    label_at: Point = (0.0, 0.0)
+
+    @property
+    def path(self) -> str:
+        """The bracket as an SVG path."""
+        (x1, y1), (x2, y2), (hook_x, hook_y) = self.start, self.end, (HOOK_PX * each for each in self.toward)
+        return (
+            f"M{x1 + hook_x:.1f} {y1 + hook_y:.1f} L{x1:.1f} {y1:.1f} L{x2:.1f} {y2:.1f} "
+            f"L{x2 + hook_x:.1f} {y2 + hook_y:.1f}"
+        )
+
+    @property
+    def text_size(self) -> Size:
+        """About how wide and high the text is."""
+        return (DIGIT_PX * len(self.text) + 4, LINE_PX + 2)
+
+    @property
+    def text_box(self) -> Rectangle:
+        """Where the text stands."""
+        (x, y), (width, height) = self.label_at, self.text_size
+        return (x - width / 2, y - height / 2, width, height)
+
+    @property
+    def bracket_box(self) -> Rectangle:
+        """Where the bracket stands."""
+        (x1, y1), (x2, y2) = self.start, self.end
+        return (min(x1, x2) - 1, min(y1, y2) - 1, abs(x2 - x1) + 2, abs(y2 - y1) + 2)
 
 
 @dataclass(frozen=True)
@@ -242,6 +301,7 @@ class Sketch:
     outlines: list[Outline] = field(default_factory=list)
     signs: list[Sign] = field(default_factory=list)
     pulled: list[Polygon] = field(default_factory=list)
+    breaks: list[Break] = field(default_factory=list)
 
     @property
     def right(self) -> float:
@@ -272,6 +332,7 @@ class Figure:
     outlines: tuple[Outline, ...] = ()
     signs: tuple[Sign, ...] = ()
     pulled: tuple[Polygon, ...] = ()
+    breaks: tuple[Break, ...] = ()
     has_scale: bool = True
 
     @property

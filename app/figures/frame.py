@@ -29,6 +29,7 @@ def mirror_sketch(sketch: Sketch) -> Sketch:
         [Outline(o.y, o.x, o.height, o.width) for o in sketch.outlines],
         [Sign(sign.text, sign.y, sign.x) for sign in sketch.signs],
         [tuple(map(_swap, polygon)) for polygon in sketch.pulled],
+        [replace(b, start=_swap(b.start), end=_swap(b.end), toward=_swap(b.toward)) for b in sketch.breaks],
     )
 
 
@@ -92,5 +93,8 @@ def _rectangles(sketch: Sketch) -> Iterator[Rectangle]:
         yield edge.text_box
     for point in (point for arc in sketch.arcs for point in (arc.start, arc.end)):
         yield (*point, 0.0, 0.0)
+    for each in sketch.breaks:
+        yield each.bracket_box
+        yield each.text_box
     for sign in sketch.signs:
         yield (sign.x - 8, sign.y - 8, 16.0, 16.0)

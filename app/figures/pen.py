@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from app.figures.captions import axis_name, edge_kind, head_label
-from app.figures.figures import Arc, Box, Edge, EdgeKind, EdgeSide, Outline, Point, Polygon, Sketch, with_room
+from app.figures.figures import Arc, Box, Edge, EdgeKind, EdgeSide, Outline, Polygon, Sketch, with_room
 from app.figures.mask import masked_areas
 from app.figures.scale import MatrixSizes
 from app.figures.typed_shapes import TypedShapes
@@ -179,23 +178,15 @@ def pulled_out(whole: Box, head: Box) -> Polygon:
 
 
 def corner_arcs(left: Box, above: Box, inner: tuple[int | Fraction | None, int | Fraction | None]) -> Iterator[Arc]:
-    """One arc at the corner of a product if its inner lengths are equal, two that miss if not.
+    """One arc at the corner of a product, to the shorter of its inner lengths if they are not equal.
 
     `inner` are the left operand's columns and the rows of the operand above; there is no arc if one is unknown.
     """
     columns, rows = inner
-    if columns is None or rows is None:
-        return
-    pivot = (above.x - CORNER_PX / 2, left.y - CORNER_PX / 2)
-    inner_radius = left.width + CORNER_PX / 2
-    if columns == rows:
-        yield _arc(pivot, inner_radius, 180, 90, mismatch=False)
-        return
-    # From either end towards the other, with two radii, so that they pass each other and do not meet.
-    yield _arc(pivot, inner_radius, 180, 118, mismatch=True)
-    outer_radius, room = above.height + CORNER_PX / 2, left.width + 30.0
-    reach = min(62.0, math.degrees(math.asin(min(1.0, room / outer_radius))))  # no further left than the figure
-    yield _arc(pivot, outer_radius, 90, 90 + reach, mismatch=True)
+    if columns is not None and rows is not None:
+        pivot = (above.x - CORNER_PX / 2, left.y - CORNER_PX / 2)
+        radius = min(left.width, above.height) + CORNER_PX / 2
+        yield Arc((pivot[0] - radius, pivot[1]), (pivot[0], pivot[1] - radius), radius, True, columns != rows)
 
 
 def place(sketch: Sketch, box: Box, edges: Iterator[Edge] | tuple[Edge, ...] = ()) -> Box:
@@ -217,16 +208,3 @@ def _ends(box: Box, side: EdgeSide) -> tuple[float, float, float, float]:
             return (box.x, box.y, right, box.y)
         case _:
             return (box.x, bottom, right, bottom)
-
-
-def _arc(pivot: Point, radius: float, start_angle: float, end_angle: float, *, mismatch: bool) -> Arc:
-    """An arc around a point from one angle to another, in degrees anticlockwise from the right.
-
-    It runs clockwise if the second angle is the smaller one.
-    """
-
-    def at(angle: float) -> Point:
-        """The point of the circle at an angle; y grows downwards."""
-        return (pivot[0] + radius * math.cos(math.radians(angle)), pivot[1] - radius * math.sin(math.radians(angle)))
-
-    return Arc(at(start_angle), at(end_angle), radius, start_angle > end_angle, mismatch)

@@ -12,9 +12,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from app.figures.breaks import MIN_BRACKET_PX
 from app.figures.draw import draw_figures
 from app.figures.figures import Box, Figure, Polygon, Rectangle
 from app.figures.plans import FIGURE_PLANS
+from app.figures.scale import ScaleName
 from app.settings import PROJECT
 from app.shapes.requirements import TopicError
 from app.shapes.table import Blank
@@ -202,6 +204,34 @@ def multiplies(values: dict[str, tuple[int, int]], heads: int, kv_heads: int) ->
         return False
 
 
+SCALES: tuple[ScaleName, ScaleName] = ("root", "true")
+NUMBERED = [v for v in VARIANTS if v.table.key in FIGURE_PLANS and v.worksheet.answers != "letters"]
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data(), st.sampled_from(NUMBERED), st.sampled_from(SCALES))
+def test_each_pair_of_sides_that_differ_is_broken_in_plain_sight(
+    data: st.DataObject, variant: Variant, scale: ScaleName
+) -> None:
+    """A bracket of a few pixels at least, and two numbers that stand free and inside the figure; none without one."""
+    values = {blank: variant.answer(blank) for blank in variant.blanks}
+    values |= data.draw(st.dictionaries(st.sampled_from(variant.blanks), st.integers(1, 1_000_000), max_size=3))
+    for figure in draw_figures(variant, values, scale):
+        assert bool(figure.breaks) <= figure.has_mismatch
+        if any("divisible" not in sentence for sentence in figure.mismatches):
+            assert figure.breaks, figure.mismatches
+        taken = [edge.text_box for edge in figure.edges] + [(b.x, b.y, b.width, b.height) for b in figure.boxes]
+        for each in figure.breaks:
+            x, y, width, height = each.text_box
+            assert max(each.bracket_box[2:]) >= MIN_BRACKET_PX
+            assert all(not overlap(each.text_box, other) for other in taken), (figure.key, each)
+            assert x >= figure.x
+            assert y >= figure.y
+            assert x + width <= figure.x + figure.width
+            assert y + height <= figure.y + figure.height
+            taken.append(each.text_box)
+
+
 @settings(max_examples=150, deadline=None)
 @given(st.data(), st.sampled_from([HEAD, LAYER]))
 def test_there_is_a_mismatch_exactly_where_torch_cannot_multiply(data: st.DataObject, variant: Variant) -> None:
@@ -234,9 +264,11 @@ def test_letters_do_not_fit_because_their_numbers_are_equal() -> None:
     written = {Blank("queries", "columns"): "T", Blank("keys", "columns"): "d_h"}
     typed = {blank: variant.read(blank, text) for blank, text in written.items()}
     scores = draw_figures(variant, {blank: answer for blank, answer in typed.items() if isinstance(answer, Typed)})[1]
-    assert [arc.mismatch for arc in scores.arcs] == [True, True]
+    assert [arc.mismatch for arc in scores.arcs] == [True]
+    assert [each.text for each in scores.breaks] in (["T ≠ d_h"], ["d_h ≠ T"])
     (sentence,) = scores.mismatches
-    assert "T and d_h" in sentence
+    assert "T columns" in sentence
+    assert "has d_h" in sentence
 
 
 def test_a_mask_hides_what_the_layers_hide() -> None:
