@@ -65,7 +65,7 @@ def make_lesson(teacher: Page, app: Server) -> str:
     teacher.get_by_role("button", name="Save").click()
     assert_accessible(teacher)
     teacher.get_by_role("button", name="Open").click()
-    return teacher.locator(".entry .code").inner_text()
+    return teacher.locator(".entry .join-code").inner_text()
 
 
 def come_in_by_keyboard(page: Page, code: str, name: str) -> None:

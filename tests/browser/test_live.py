@@ -98,7 +98,7 @@ def test_the_projector_counts_arrivals_is_readable_from_the_back_and_closes(
     projector, overview = taught.sign_in(context), context.new_page()
     overview.goto(taught.path)
     projector.goto(f"{taught.path}/present?code=large")
-    expect(projector.locator(".present-join .code")).to_have_text(taught.activity.join_code)
+    expect(projector.locator(".present-join .join-code")).to_have_text(taught.activity.join_code)
     assert projector.evaluate(SMALLEST_TEXT) >= 24
     count = len(taught.store.classwork.attendance(taught.activity.id))
     course = taught.store.courses.find(taught.activity.course_id)

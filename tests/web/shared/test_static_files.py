@@ -43,6 +43,32 @@ def test_pages_load_one_stylesheet_and_one_script_made_of_small_files(browser: T
     assert named == [static_url(f"{kind}/all.{kind}")]
 
 
+def _selectors(stylesheet: str) -> Iterator[str]:
+    """Each selector of a stylesheet, those for some screens only included; what stands in brackets is left out."""
+    rules = re.sub(r"/\*.*?\*/|@font-face|@media[^{]*\{|@keyframes.*|@page[^}]*\}", "", stylesheet, flags=re.DOTALL)
+    for selectors in re.findall(r"([^{}]+)\{", rules):
+        yield from (part.strip() for part in re.sub(r"\([^()]*\)", "", selectors).split(","))
+
+
+def test_no_two_stylesheets_style_one_class_for_two_purposes() -> None:
+    """They are one sheet: a class whose rule stands alone has it in one file; others may only name it within theirs."""
+    homes = dict[str, set[str]]()
+    for path in (STATIC / "css").glob("*.css"):
+        for selector in _selectors(path.read_text(encoding="utf-8").partition("@media print")[0]):
+            if re.fullmatch(r"\.[\w-]+", selector):
+                homes.setdefault(selector, set()).add(path.name)
+    assert {selector: files for selector, files in homes.items() if len(files) > 1} == {}
+
+
+def test_every_class_that_a_stylesheet_names_is_given_to_something() -> None:
+    """A template, a script or a drawing names it; "boxes-3" is made of "boxes-" and a number."""
+    sources = [*PROJECT.glob("templates/**/*.html"), *STATIC.glob("**/*.js"), *PROJECT.glob("app/**/*.py")]
+    words = set(re.findall(r"[\w-]+", " ".join(path.read_text(encoding="utf-8") for path in sources)))
+    text = " ".join(path.read_text(encoding="utf-8") for path in (STATIC / "css").glob("*.css"))
+    named = {name for selector in _selectors(text) for name in re.findall(r"\.([A-Za-z][\w-]*)", selector)}
+    assert sorted(name for name in named if name not in words and f"{name.rpartition('-')[0]}-" not in words) == []
+
+
 @pytest.mark.parametrize("query", ["", "?v=", "?v=000000000000", "?w=1"])
 def test_any_other_address_is_asked_for_again(browser: TestClient, query: str) -> None:
     """Without a hash, or with that of an older file, as a page from before an update has it."""

@@ -76,7 +76,7 @@ def test_a_student_picks_a_name_works_and_comes_back(classroom: Classroom) -> No
     kim = next(attrs["value"] for attrs, text in page.find("option") if text == "Kim Lee")
     joined = Page(first.post(f"/join/{activity.join_code}", data={"picked": kim}).text)
     assert joined.text("h1") == "You have joined, Kim Lee"
-    code = joined.text("p", class_="code")
+    code = joined.text("p", class_="join-code")
     press(first, activity, "save", HALF)
     assert "Kim Lee" not in [text for _, text in Page(second.get(f"/join/{activity.join_code}").text).find("option")]
     for typed in ({"name": "kim lee"}, {"picked": kim}):
@@ -121,12 +121,12 @@ def test_joining_pressed_twice_is_one_student(app_on_each_database: FastAPI, kno
         ]
     answers = [one.result() for one in pressed]
     assert [answer.status_code for answer in answers] == [200] * 4
-    assert len({Page(answer.text).text("p", class_="code") for answer in answers}) == 1
+    assert len({Page(answer.text).text("p", class_="join-code") for answer in answers}) == 1
     assert len({answer.cookies["attention_shapes"] for answer in answers}) == 1
     assert [student.name for student in classroom.store.roster.students(classroom.course)] == ["Kim"]
     back = browsers[0].post(path, data={"form_secret": newcomer, "name": "Lou"})
     assert Page(back.text).text("h1") == "You have joined, Lou"  # the page was gone back to, by somebody else
-    assert Page(back.text).text("p", class_="code") != Page(answers[0].text).text("p", class_="code")
+    assert Page(back.text).text("p", class_="join-code") != Page(answers[0].text).text("p", class_="code")
     other = Page(browsers[0].get(path).text).find("input", name="form_secret")[0][0]["value"]
     assert other != newcomer
     assert classroom.school.browser().post(path, data={"form_secret": other, "name": "Kim"}).status_code == 422

@@ -15,9 +15,9 @@ def test_a_new_resume_code_is_shown_once_and_voids_the_old_one(classroom: Classr
     classroom.open()
     kim, browser = classroom.join()
     pages = [Page(browser.post(f"/mine/{kim.id}/code").text) for _ in range(2)]
-    old, new = (page.text("p", class_="code") for page in pages)
+    old, new = (page.text("p", class_="join-code") for page in pages)
     assert old != new
-    assert not Page(browser.get("/mine").text).find("p", class_="code")
+    assert not Page(browser.get("/mine").text).find("p", class_="join-code")
     other = classroom.school.browser()
     assert other.post("/resume", data={"code": old}).status_code == 422
     assert other.post("/resume", data={"code": new}).headers["location"] == "/mine"

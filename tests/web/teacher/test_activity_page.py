@@ -19,7 +19,7 @@ def test_an_activity_is_made_opened_and_closed(classroom: Classroom, clock: Cloc
     page = Page(classroom.instructor.get(made.headers["location"]).text)
     assert page.text("h1") == "Week 3"
     assert "Draft" in page.text("p", class_="phase")
-    code = page.text("p", class_="code")
+    code = page.text("p", class_="join-code")
     assert re.fullmatch(r"[A-Z]{6}", code)
     student = classroom.school.browser()
     assert student.post("/join", data={"code": code}).status_code == 404
