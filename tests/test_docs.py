@@ -12,6 +12,7 @@ from simulation.screenshots import MAX_BYTES, PICTURES, README, SCHEMES, SITE
 
 PAGES = sorted([*PROJECT.glob("*.md"), *(PROJECT / "docs").glob("*.md")])
 TEMPLATES = sorted((PROJECT / "templates").rglob("*.html"))
+MAX_README_LINES = 150
 LINK = re.compile(r"\]\(([^)\s]+)\)|(?:src|srcset|href)=\"([^\"]+)\"")
 
 
@@ -32,6 +33,13 @@ def test_links_within_the_repository_lead_somewhere(page: Path) -> None:
         target = page.parent / path if path else page
         assert target.exists(), link
         assert not heading or heading in _heading_ids(target), link
+
+
+def test_the_readme_is_short() -> None:
+    """Whatever needs more room has a page in docs/, which the README links to."""
+    text = (PROJECT / "README.md").read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= MAX_README_LINES
+    assert [page.name for page in (PROJECT / "docs").glob("*.md") if f"docs/{page.name}" not in text] == []
 
 
 def test_make_knows_every_target_that_the_docs_name() -> None:

@@ -149,7 +149,7 @@ PROXIES = {
 
 @contextmanager
 def proxy(kind: str, folder: Path, app: int) -> Iterator[int]:
-    """A real nginx or Caddy in front of the app, set up as the README says; its port."""
+    """A real nginx or Caddy in front of the app, set up as docs/campus.md says; its port."""
     config, command = PROXIES[kind]
     if not shutil.which(command[0]):
         pytest.skip(f"{kind} is not installed here; .ci/run installs it")
@@ -250,7 +250,7 @@ def test_compose_sets_what_there_is_to_set(compose: Any) -> None:
 
 
 def test_compose_has_no_secret_and_no_start_without_one() -> None:
-    """What is asked of the environment has no default where it is a secret or a name, and stands in the README."""
+    """What is asked of the environment has no default where it is a secret or a name, and stands in docs/campus.md."""
     text = (PROJECT / "compose.yaml").read_text(encoding="utf-8")
     asked = dict(re.findall(r"\$\{(\w+):([?-])", text))
     mail = {"SHAPES_SMTP": "-", "SHAPES_SMTP_FROM": "-"}
@@ -260,8 +260,8 @@ def test_compose_has_no_secret_and_no_start_without_one() -> None:
         "SHAPES_NETWORK": "-", **mail,
     }  # fmt: skip
     assert all(not default for default in re.findall(r"\$\{SHAPES_SMTP\w*:-([^}]*)\}", text))
-    readme = (PROJECT / "README.md").read_text(encoding="utf-8")
-    assert all(name in readme for name in asked)
+    page = (PROJECT / "docs" / "campus.md").read_text(encoding="utf-8")
+    assert all(name in page for name in asked)
 
 
 def test_the_parts_of_compose_find_each_other(compose: Any) -> None:
