@@ -11,8 +11,9 @@ from fastapi.responses import RedirectResponse
 
 from app.store import AuditAction
 from app.store.people import parse_email
+from app.web.shared.cookies import TEACHER_COOKIE
 from app.web.shared.forms import FormDep
-from app.web.shared.permissions import MaybeTeacher, SignedIn
+from app.web.shared.permissions import MaybeTeacher
 from app.web.shared.rate_limits import Limit, TooManyGuessesError
 from app.web.shared.services import Services, ServicesDep, StoreDep
 from app.web.shared.teacher_session import (
@@ -23,7 +24,7 @@ from app.web.shared.teacher_session import (
     start_session,
 )
 from app.web.shared.templating import render
-from app.web.shared.urls import client_network
+from app.web.shared.urls import client_network, url_for
 
 router = APIRouter(include_in_schema=False)
 
@@ -92,6 +93,13 @@ def _first_refusal(services: Services, guesses: tuple[tuple[Limit, str], ...]) -
 
 
 @router.post("/sign-out")
-def sign_out(request: Request, store: StoreDep, form: FormDep, teacher: SignedIn) -> Response:
-    """End the session of this browser, or every session of this teacher where the form says `everywhere`."""
+def sign_out(request: Request, store: StoreDep, form: FormDep, teacher: MaybeTeacher) -> Response:
+    """End the session of this browser, or every session of this teacher where the form says `everywhere`.
+
+    A session that has ended already is only forgotten by the browser.
+    """
+    if teacher is None:
+        response = RedirectResponse(url_for("show_sign_in"), 303)
+        response.delete_cookie(TEACHER_COOKIE)
+        return response
     return end_session(request, store, teacher, everywhere=bool(form.raw("everywhere")))

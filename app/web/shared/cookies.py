@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from contextvars import ContextVar
+from dataclasses import dataclass
+
 from fastapi import Request, Response
+from starlette.types import Scope
 
 VISITOR_COOKIE = "attention_shapes"
 TEACHER_COOKIE = "attention_shapes_teacher"
 KNOWN_COOKIE = "attention_shapes_known"
 PRACTICE_COOKIE = "attention_shapes_practice"
+CLASS_COOKIE = "attention_shapes_class"  # that this browser has joined a class, for the header alone
 
 YEAR_S = 365 * 24 * 3600
 
@@ -16,3 +21,51 @@ def set_private_cookie(request: Request, response: Response, name: str, value: s
     """Set a cookie that scripts cannot read and other sites cannot send along; over TLS it is sent over TLS alone."""
     secure = request.url.scheme == "https"
     response.set_cookie(name, value, max_age=max_age_s, httponly=True, samesite="lax", secure=secure)
+
+
+# Which part of the site an address belongs to, by its first segment.
+_PARTS = {
+    **dict.fromkeys(("practice", "sheet", "v", "runs"), "practice"),
+    **dict.fromkeys(("models",), "models"),
+    **dict.fromkeys(("handout", "marking"), "handouts"),
+    **dict.fromkeys(("join", "resume"), "join"),
+    **dict.fromkeys(("mine", "class"), "class"),
+    **dict.fromkeys(("courses", "activities", "password", "sign-in", "forgotten-password", "links"), "teach"),
+}
+
+
+@dataclass(frozen=True)
+class Asker:
+    """Who asks for a page, as far as its header has to know: from address and cookies alone, without a query.
+
+    The cookies may be outdated; what somebody may see is decided elsewhere (permissions.py).
+    """
+
+    path: str = "/"
+    is_teacher: bool = False
+    is_student: bool = False
+    may_practise: bool = True
+
+    @property
+    def part(self) -> str:
+        """The part of the site that the page belongs to: 'practice', 'class', ...; empty for the others."""
+        return _PARTS.get(self.path.split("/")[1], "")
+
+
+_scope: ContextVar[Scope | None] = ContextVar("scope", default=None)
+
+
+def note_request(scope: Scope) -> None:
+    """Note the request that is about to be answered, for `who_asks`."""
+    _scope.set(scope)
+
+
+def who_asks() -> Asker:
+    """Who asked for the page that is being rendered; a visitor of the start page where there is no request."""
+    scope = _scope.get()
+    if scope is None:
+        return Asker()
+    request = Request(scope)
+    is_teacher = TEACHER_COOKIE in request.cookies
+    open_to_all = bool(request.app.state.services.settings.practice)
+    return Asker(request.url.path, is_teacher, CLASS_COOKIE in request.cookies, open_to_all or is_teacher)

@@ -9,6 +9,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.translation import gettext as _
+from app.web.shared.cookies import note_request
 
 MAX_BODY = 2_000_000  # bytes; the largest legitimate request is a config.json of a megabyte
 
@@ -40,6 +41,7 @@ class Guard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
+        note_request(scope)
         send = _with_headers(send, private=scope["path"].startswith(PRIVATE_PATHS))
         if scope["method"] == "HEAD":  # as GET; the server leaves the body out
             scope = {**scope, "method": "GET"}

@@ -14,6 +14,7 @@ from app.sheets.wording import Wording
 from app.store import Activity, Course, Store, Student, Visitor
 from app.store.activities import JOIN_CODE_LENGTH
 from app.store.roster import CODE_LENGTH, normalised_code
+from app.web.shared.cookies import CLASS_COOKIE, set_private_cookie
 from app.web.shared.forms import FormDep, FormReader
 from app.web.shared.rate_limits import RateLimits
 from app.web.shared.services import Services, ServicesDep
@@ -160,6 +161,7 @@ def join_activity(request: Request, services: ServicesDep, visitor: MaybeVisitor
     if resume_code:
         response = render("student/joined.html", JoinedPage(activity, student, f"{resume_code[:5]}-{resume_code[5:]}"))
     remember_visitor(request, response, owner)
+    set_private_cookie(request, response, CLASS_COOKIE, "joined")
     return response
 
 
@@ -187,6 +189,7 @@ def resume_enrolment(request: Request, services: ServicesDep, visitor: MaybeVisi
     services.store.roster.resume(student, owner.id)
     response = RedirectResponse(url_for("show_my_work"), 303)
     remember_visitor(request, response, owner)
+    set_private_cookie(request, response, CLASS_COOKIE, "joined")
     return response
 
 

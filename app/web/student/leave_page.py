@@ -10,7 +10,7 @@ from fastapi import APIRouter, Response
 from fastapi.responses import RedirectResponse
 
 from app.store import Enrolment
-from app.web.shared.cookies import VISITOR_COOKIE
+from app.web.shared.cookies import CLASS_COOKIE, VISITOR_COOKIE
 from app.web.shared.forms import FormDep
 from app.web.shared.permissions import OwnEnrolment
 from app.web.shared.services import StoreDep
@@ -49,4 +49,5 @@ def leave_course(store: StoreDep, access: OwnEnrolment, form: FormDep) -> Respon
     response.headers["Clear-Site-Data"] = '"cache"'
     if not store.roster.enrolments(access.visitor.id):
         response.delete_cookie(VISITOR_COOKIE)
+        response.delete_cookie(CLASS_COOKIE)
     return response

@@ -12,6 +12,7 @@ from fastapi import APIRouter, Request, Response
 from app.classes.student_sheet import worksheet_titles
 from app.store import Activity, ClassAttempt, Enrolment, Phase, Store
 from app.translation import gettext as _
+from app.web.shared.cookies import CLASS_COOKIE, set_private_cookie
 from app.web.shared.permissions import OwnEnrolment
 from app.web.shared.services import StoreDep
 from app.web.shared.templating import render
@@ -69,7 +70,10 @@ def show_my_work(request: Request, store: StoreDep, visitor: MaybeVisitor, signe
     from_here = request.headers.get("sec-fetch-site", "same-origin") == "same-origin"
     sections = tuple(_course_section(store, enrolment) for enrolment in enrolments)
     page = MyWorkPage(sections, signed_out == "yes" and from_here)
-    return render("student/my_work.html", page)
+    response = render("student/my_work.html", page)
+    if enrolments and CLASS_COOKIE not in request.cookies:  # joined before there was this cookie
+        set_private_cookie(request, response, CLASS_COOKIE, "joined")
+    return response
 
 
 @router.post("/mine/{student_id:int}/code")
