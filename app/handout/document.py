@@ -9,7 +9,8 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from app.figures.draw import draw_figures
-from app.figures.figures import Arc, Box, Edge, Figure
+from app.figures.figure_layout import SIGN_PX
+from app.figures.figures import Arc, Box, Edge, Figure, Rectangle
 from app.sheets.exit_tickets import Ticket
 from app.sheets.variant import Row, Variant
 from app.translation import LANGUAGE
@@ -42,7 +43,7 @@ def handout_documents(
     and QR codes; with "" sheets carry only their code.
     """
     variants = tuple({sheet.variant.code: sheet.variant for sheet in sheets}.values())
-    document = partial(_document, options, base_url, _header(options, sheets[0].variant, tickets))
+    document = partial(_document, options, base_url, _header(options, variants, tickets))
     documents: list[MakeDocument] = []
     if options.key != "only":
         documents += [partial(document, sheets=chunk) for chunk in _chunks(sheets)]
@@ -71,16 +72,18 @@ def _chunks(items: Sequence[T]) -> list[Sequence[T]]:
     return [items[start : start + size] for start in range(0, len(items), size)]
 
 
-def _header(options: HandoutOptions, first: Variant, tickets: Mapping[str, Ticket]) -> TypstData:
-    """Return what every document of a handout shares: title of its first variant, course, date, layout, exit ticket.
+def _header(options: HandoutOptions, variants: Sequence[Variant], tickets: Mapping[str, Ticket]) -> TypstData:
+    """Return what every document of a handout shares: title, course, date, layout, exit ticket.
 
+    Where the variants are of several models, and so have different titles, the title is the name of their topic.
     Raises HandoutError for too long a course or date. Without a ticket of the key `options.back` the back is None.
     """
-    ticket = tickets.get(options.back)
+    ticket, first = tickets.get(options.back), variants[0]
+    shared_title = len({variant.title for variant in variants}) == 1
     return {
         "lang": LANGUAGE,
         "labels": _labels(),
-        "title": first.title,
+        "title": first.title if shared_title else first.wording.say("topics", first.worksheet.topic),
         "course": printable_line(options.course),
         "date": printable_line(options.date),
         "layout": options.printed_layout,
@@ -146,18 +149,27 @@ def _document(
 
 
 def _with_panel_models(variants: list[TypstData]) -> list[TypstData]:
-    """Return the variants, each with "panel-model": the index of the one whose split into panels it takes.
+    """Return the variants, each with "panel-model", the index of the one whose split into panels it takes.
+
+    "frames" are the width and height that each drawing needs for any of the variants that are split alike.
 
     To find where a sheet breaks takes most of the time of typesetting it. Variants that differ only in their numbers
     break at the same rows, so it is done once for all of them: for the one with the longest description and link.
     """
     model: dict[str, int] = {}
-    kinds = [json.dumps([v["title"], v["about"], v["footnote"], v["rows"], v["figures"]]) for v in variants]
+    frames: dict[str, list[tuple[float, float]]] = {}
+    kinds = [json.dumps([v["title"], v["about"], v["footnote"], v["rows"], len(v["figures"])]) for v in variants]
     lengths = [len(v["description"]) + len(v["link"]) / 1000 for v in variants]
     for index, kind in enumerate(kinds):
         if kind not in model or lengths[index] > lengths[model[kind]]:
             model[kind] = index
-    return [{**variant, "panel-model": model[kind]} for variant, kind in zip(variants, kinds, strict=True)]
+        sizes = [(figure["width"], figure["height"]) for figure in variants[index]["figures"]]
+        largest = zip(sizes, frames.get(kind, sizes), strict=True)
+        frames[kind] = [(max(a[0], b[0]), max(a[1], b[1])) for a, b in largest]
+    return [
+        {**variant, "panel-model": model[kind], "frames": frames[kind]}
+        for variant, kind in zip(variants, kinds, strict=True)
+    ]
 
 
 def _names_by_code(sheets: Sequence[HandoutSheet]) -> _NamesByCode:
@@ -198,7 +210,7 @@ def _variant(variant: Variant, options: HandoutOptions, base_url: str) -> TypstD
         "footnote": variant.text.footnote,
         "fields": variant.fields,
         **_rows(variant, splitter),
-        "figures": [_figure(figure, splitter) for figure in figures],
+        "figures": [_figure(figure, splitter, has_labels=options.figures == "blank") for figure in figures],
     }
 
 
@@ -236,20 +248,37 @@ def _qr_svg(link: str) -> str:
     return str(segno.make(link, error="m", micro=False, mask=4).svg_inline(border=4, omitsize=True))
 
 
-def _figure(figure: Figure, splitter: SymbolSplitter) -> TypstData:
-    """Return a drawing: its alt text as title, its frame, matrices, edges to label, arcs, signs, heads pulled out."""
+def _figure(figure: Figure, splitter: SymbolSplitter, *, has_labels: bool) -> TypstData:
+    """Return a drawing: its alt text as title, its frame, matrices, edges to label, arcs, signs, heads pulled out.
+
+    The frame leaves room for labels only where there are labels, or lines to write them on.
+    """
+    x, y, width, height = (figure.x, figure.y, figure.width, figure.height) if has_labels else _ink_frame(figure)
     return {
         "title": figure.alt_text,
-        "x": figure.x,
-        "y": figure.y,
-        "width": figure.width,
-        "height": figure.height,
+        "x": x,
+        "y": y,
+        "width": width,
+        "height": height,
         "boxes": [_box(box, splitter) for box in figure.boxes],
         "edges": [_edge(edge, splitter) for edge in figure.edges],
         "arcs": [_arc(arc) for arc in figure.arcs],
         "signs": [{"text": sign.text, "x": sign.x, "y": sign.y} for sign in figure.signs],
         "pulled": figure.pulled,
     }
+
+
+def _ink_frame(figure: Figure) -> Rectangle:
+    """Return the frame around a figure's matrices, arcs and signs, and the letters that stand beside small matrices."""
+    points = [point for box in figure.boxes for point in ((box.x, box.y), (box.x + box.width, box.y + box.height))]
+    points += [point for arc in figure.arcs for point in (arc.start, arc.end)]
+    points += [(sign.x + dx, sign.y) for sign in figure.signs for dx in (-SIGN_PX / 2, SIGN_PX / 2)]
+    for edge in figure.edges:
+        if edge.letter:
+            x, y, width, height = edge.text_box
+            points += [(x, y), (x + width, y + height)]
+    xs, ys = [x for x, _ in points], [y for _, y in points]
+    return (min(xs) - 1, min(ys) - 1, max(xs) - min(xs) + 2, max(ys) - min(ys) + 2)
 
 
 def _box(box: Box, splitter: SymbolSplitter) -> TypstData:
@@ -303,17 +332,47 @@ def _key_page(variant: Variant, names: _NamesByCode) -> TypstData:
 def _answer_table(variants: Sequence[Variant], names: _NamesByCode) -> TypstData:
     """Return the table for marking by hand: one line for each variant, one column for each box, only the answers.
 
-    A line begins with the variant's code and the names of its students. The variants are of one worksheet, so the
-    columns of the first one hold for all.
+    A line begins with the variant's code and the names of its students. The variants are of one worksheet, but a box
+    that only some models have, such as the count of an LM head of its own, stays empty in the lines of the others.
     """
+    rows = _rows_of_all(variants)
     splitter = SymbolSplitter(variants[0].worksheet.notation)
     columns = [
-        {"letter": splitter.expression(row.letter) or [row.name], "field": b.field, "first": b is row.blanks[0]}
-        for row in variants[0].rows
+        {"letter": splitter.expression(row.letter) or [row.name], "field": b.field, "first": b == row.blanks[0]}
+        for row in rows
         for b in row.blanks
     ]
+    blanks = [blank for row in rows for blank in row.blanks]
     lines = [
-        {"code": v.code, "names": names.get(v.code, []), "numbers": [answer_text(v, blank) for blank in v.blanks]}
+        {
+            "code": v.code,
+            "names": names.get(v.code, []),
+            "numbers": [answer_text(v, blank) if blank in v.key else "–" for blank in blanks],
+        }
         for v in variants
     ]
-    return {"columns": columns, "lines": lines}
+    return {"columns": columns, "lines": lines, "widest": _widest_line(lines)}
+
+
+def _widest_line(lines: Sequence[TypstData]) -> TypstData:
+    """Return a line as wide as any: the longest code, names, and number of each column, to fit the table to a page."""
+    return {
+        "code": max((line["code"] for line in lines), key=len),
+        "names": max((line["names"] for line in lines), key=lambda names: sum(len(name["text"]) for name in names)),
+        "numbers": [max(numbers, key=len) for numbers in zip(*(line["numbers"] for line in lines), strict=True)],
+    }
+
+
+def _rows_of_all(variants: Sequence[Variant]) -> list[Row]:
+    """Return every row that some variant has, once, each behind the row that it follows there."""
+    rows: list[Row] = []
+    for variant in variants:
+        place = 0
+        for row in variant.rows:
+            keys = [other.key for other in rows]
+            if row.key in keys:
+                place = keys.index(row.key)
+            else:
+                rows.insert(place, row)
+            place += 1
+    return rows

@@ -19,7 +19,7 @@ from app.settings import PROJECT
 from app.sheets.exit_tickets import load_tickets
 from app.sheets.variant import Variant
 from app.sheets.worksheet_files import load_library
-from tests.helpers.printed import Printed, numbers, read_pdf
+from tests.helpers.printed import Glyph, Printed, numbers, read_pdf
 
 ADDRESS = "https://shapes.example.org"
 LIBRARY = load_library(PROJECT / "worksheets")
@@ -100,6 +100,14 @@ def test_every_worksheet_is_printed_whole(key: str, layout: str) -> None:
 
 def assert_inside_halves(page: Printed, layout: str) -> None:
     """Nothing that is written or to be written into crosses the cutting line, and no box lies over words."""
+    assert_nothing_is_cut(page, layout)
+    for left, top, right, bottom in page.boxes:
+        inside = [g for g in page.glyphs if g.left < right and g.right > left and g.top < bottom and g.bottom > top]
+        assert not inside, [g.text for g in inside]
+
+
+def assert_nothing_is_cut(page: Printed, layout: str) -> None:
+    """Nothing that is written or to be written into crosses the cutting line or an edge."""
     down, across = layout == "half", layout == "pair"
     shapes = [(g.left, g.top, g.right, g.bottom) for g in page.glyphs] + page.boxes
     for left, top, right, bottom in shapes:
@@ -109,9 +117,6 @@ def assert_inside_halves(page: Printed, layout: str) -> None:
             assert (bottom < page.height / 2) == (top < page.height / 2)
         if across:
             assert (right < page.width / 2) == (left < page.width / 2)
-    for left, top, right, bottom in page.boxes:
-        inside = [g for g in page.glyphs if g.left < right and g.right > left and g.top < bottom and g.bottom > top]
-        assert not inside, [g.text for g in inside]
 
 
 @pytest.mark.parametrize("layout", ["half", "pair"])
@@ -173,6 +178,67 @@ def test_names_in_every_script_are_set() -> None:
     letters = set("".join(page.text for page in pages))
     for name in SCRIPTS:
         assert set(name.replace(" ", "")) <= letters, name
+
+
+def test_names_begin_at_the_same_place() -> None:
+    """Whatever its script, a name starts right behind the word “Name”, on paper that is written on from the left."""
+    pages = read_pdf(handout_pdf(HandoutOptions(layout="full"), SCRIPTS))
+    starts = set()
+    for page, name in zip(pages, SCRIPTS, strict=True):
+        label = page.where("Name")
+        letters = [g for g in page.glyphs if g.text in name and abs(g.top - label[1]) < 12 and g.left > label[0] + 22]
+        starts.add(round(min(g.left for g in letters) / 3))
+    assert len(starts) <= 2, starts  # letters have a little white before them
+
+
+@pytest.mark.parametrize("layout", ["half", "pair", "full"])
+def test_a_footnote_is_set_like_the_text(layout: str) -> None:
+    """It starts at the text's left edge, in the type of the assumptions, on the first panel."""
+    [page] = read_pdf(handout_pdf(HandoutOptions(worksheet="qwen2.5-0.5b", sheets=1, layout=layout)))
+    text, note, assumption = (
+        where_glyph(page, words) for words in ("Qwen2.5 0.5B has", "To keep things", "Assume no bias")
+    )
+    assert note.left == pytest.approx(text.left, abs=1)
+    assert note.size == pytest.approx(assumption.size)
+
+
+def where_glyph(page: Printed, words: str) -> Glyph:
+    """The first character of these words."""
+    left, top = page.where(words)
+    return next(g for g in page.glyphs if (g.left, g.top) == (left, top))
+
+
+MOST_HALVES = {"latent-deepseek-v2-lite": 4, "qwen2.5-0.5b-grouped": 3, "walk-llama-3.2-1b": 3}
+
+
+@pytest.mark.parametrize("key", LIBRARY.worksheets)
+def test_a_sheet_takes_few_half_pages(key: str) -> None:
+    """With its drawing, a sheet takes one half page more at most, save for long ones; nothing in it is below 6.5 pt."""
+    pages = read_pdf(handout_pdf(HandoutOptions(worksheet=key, sheets=1, figures="aid")))
+    assert panels(pages) <= MOST_HALVES.get(key, 2)
+    for page in pages:
+        assert min(g.size for g in page.glyphs) >= 6.45
+        assert_nothing_is_cut(page, "half")
+
+
+def panels(pages: Sequence[Printed]) -> int:
+    """How many panels a sheet has, as it says at its foot."""
+    found = re.search(r"page 1 of (\d+)", pages[0].text)
+    assert found
+    return int(found[1])
+
+
+def test_a_table_of_answers_has_a_column_for_what_only_some_models_have() -> None:
+    """LLaMA 7B has an LM head of its own; the lines of models without one have a dash there, and keep their order."""
+    options = HandoutOptions(worksheet="count-of-a-model", variants=True, sheets=4, key="only")
+    text = squeezed(read_pdf(handout_pdf(options))[0].text)
+    rows = [row.name for row in LIBRARY.variant("count-llama-7b").rows]
+    assert [squeezed(name) for name in rows] == sorted(map(squeezed, rows), key=text.index)
+    for sheet in plan_sheets(LIBRARY, options):
+        has_head = any(row.key == "output_head" for row in sheet.variant.rows)
+        line = text[text.index(squeezed(sheet.variant.code)) :]
+        whole = f"{sheet.variant.key[sheet.variant.blanks[-1]]:,}"
+        assert ("–" in line[: line.index(whole)]) != has_head
 
 
 def test_every_font_is_the_published_one_with_its_licence() -> None:
