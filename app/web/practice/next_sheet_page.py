@@ -83,6 +83,6 @@ def _record_result(
 def _redirect_to_next(request: Request, library: Library, record: PracticeRecord) -> Response:
     """Redirect to the sheet that this record asks for, with the record in the cookie."""
     variant = next_sheet(library, record).variant
-    response = RedirectResponse(f"{sheet_link(variant, practice=1)}#main", 303)
+    response = RedirectResponse(sheet_link(variant, practice=1), 303)
     set_record_cookie(request, response, record)
     return response

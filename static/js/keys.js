@@ -1,0 +1,97 @@
+// While a box has the focus, the page is laid out for typing: on a narrow screen the drawing stands above the bar at the
+// bottom, and on a touch screen, on a sheet in numbers, so do keys of its own, in place of the system's keyboard.
+(() => {
+  const narrow = matchMedia("(max-width: 900px)");
+  const touch = matchMedia("(hover: none) and (pointer: coarse)");
+  const BOX = "#work input[data-blank]:not([readonly])";
+  const keys = () => document.querySelector(".keys");
+  let box = null; // what is typed into, also while a button of the bar has the focus
+  let byLetters = false; // the system's keyboard was asked for
+
+  const isOpen = () => Boolean(document.querySelector(".box:not([data-mark='right']) input:not([readonly])"));
+
+  let arranged = null; // the box of the layout as it stands
+  const arrange = () => {
+    document.body.classList.toggle("typing", Boolean(box));
+    if (keys()) keys().hidden = !(box && touch.matches);
+    const next = document.getElementById("next-box");
+    if (next) next.hidden = Boolean(box) || !touch.matches || !isOpen();
+    if (box && box !== arranged && narrow.matches) box.closest("tbody").scrollIntoView({ block: "nearest" });
+    arranged = box;
+  };
+
+  // Without an input mode the system's keyboard stays away; the page's own mode brings it back.
+  const prepare = () => {
+    for (const each of keys() ? document.querySelectorAll(BOX) : []) {
+      each.dataset.inputmode ??= each.getAttribute("inputmode");
+      each.setAttribute("inputmode", touch.matches && !byLetters ? "none" : each.dataset.inputmode);
+    }
+  };
+
+  const type = (text) => {
+    const { selectionStart: start, selectionEnd: end, value, maxLength } = box;
+    const from = text || start < end ? start : Math.max(start - 1, 0);
+    if (value.length - (end - from) + text.length > maxLength) return;
+    box.setRangeText(text, from, end, "end");
+    if (box.selectionEnd === box.value.length) box.scrollLeft = box.scrollWidth;
+    box.dispatchEvent(new InputEvent("input", { bubbles: true, inputType: text ? "insertText" : "deleteContentBackward", data: text || null }));
+  };
+
+  // From a box to the next that is not known to be right, after the last one to what the bar offers to press; from
+  // anywhere else to the first empty one.
+  const goOn = () => {
+    const boxes = [...document.querySelectorAll(BOX)];
+    const open = boxes.slice(boxes.indexOf(box) + 1).filter((each) => each.closest("td").dataset.mark !== "right");
+    ((box ? null : open.find((each) => !each.value)) ?? open[0] ?? document.querySelector(".dock .buttons > :not(.plain)"))?.focus();
+  };
+
+  const toggleLetters = (button) => {
+    byLetters = !byLetters;
+    button.setAttribute("aria-pressed", byLetters);
+    prepare();
+    box.blur(); // a keyboard comes and goes with the focus
+    box.focus();
+  };
+
+  // Pressing a key must not take the focus out of the box.
+  document.addEventListener("mousedown", (event) => { if (event.target.closest(".keys, #next-box")) event.preventDefault(); });
+  document.addEventListener("click", ({ target }) => {
+    const key = target.closest(".keys button");
+    if (target.id === "next-box") goOn();
+    if (!key || !box) return;
+    if (document.activeElement !== box) box.focus({ preventScroll: true });
+    if (key.matches(".next")) goOn();
+    else if (key.matches(".letters")) toggleLetters(key);
+    else type(key.dataset.key);
+  });
+
+  // Nothing moves while a button is pressed: it would slip away under the finger, and the press be lost.
+  let pressed = false;
+  const arrangeSoon = () => { if (!pressed) setTimeout(arrange); };
+  document.addEventListener("mousedown", () => { pressed = true; }, true);
+  document.addEventListener("mouseup", () => { pressed = false; arrangeSoon(); }, true);
+
+  document.addEventListener("focusin", ({ target }) => {
+    if (target.matches(BOX)) box = target;
+    else if (!target.closest(".dock")) box = null;
+    arrangeSoon();
+  });
+  // A tap beside all boxes leaves the focus nowhere.
+  document.addEventListener("click", ({ target }) => {
+    if (box && document.activeElement === document.body && !target.closest(".dock")) box = null;
+    arrangeSoon();
+  });
+
+  // How much of the window the bar covers, for the scrolling to what has the focus.
+  const bar = new ResizeObserver(([{ target }]) => document.documentElement.style.setProperty("--dock", `${target.offsetHeight}px`));
+  const begin = () => {
+    const dock = document.querySelector(".dock");
+    if (dock) bar.observe(dock);
+    prepare();
+    if (box && !(box.isConnected && isOpen())) box = null;
+    arrange();
+  };
+  document.addEventListener("htmx:after:swap", begin);
+  touch.addEventListener("change", begin);
+  begin();
+})();

@@ -1,0 +1,178 @@
+"""A sheet on a phone, by touch and with nothing scrolled by hand; and on a desk, by keyboard alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from app.settings import PROJECT
+from app.sheets.worksheet_files import load_library
+from simulation.server import Server
+from tests.helpers.browser import wait_until
+
+LIBRARY = load_library(PROJECT / "worksheets")
+
+# Whether a finger on the middle of an element would reach it: it is in the window, whole, and nothing lies above it.
+REACHABLE = """element => {
+    const {left, right, top, bottom} = element.getBoundingClientRect();
+    const reached = document.elementFromPoint((left + right) / 2, (top + bottom) / 2);
+    return left >= 0 && right <= innerWidth && top >= 0 && bottom <= innerHeight && element.contains(reached);
+}"""
+
+
+@pytest.fixture
+def phone(browser: Browser, shared_app: Server) -> Iterator[Page]:
+    """A touch screen of 360 × 740."""
+    context = browser.new_context(
+        base_url=shared_app.url,
+        viewport={"width": 360, "height": 740},
+        has_touch=True,
+        is_mobile=True,
+        reduced_motion="reduce",
+    )
+    page = context.new_page()
+    problems: list[str] = []
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    yield page
+    context.close()
+    assert problems == []
+
+
+def tap(target: Locator) -> None:
+    """Tap what is in sight, else fail: playwright itself would scroll to it."""
+    expect(target).to_have_count(1)
+    assert target.evaluate(REACHABLE), f"{target} cannot be reached"
+    x, y, width, height = (target.bounding_box() or {}).values()
+    target.page.touchscreen.tap(x + width / 2, y + height / 2)
+
+
+def type_by_keys(page: Page, text: str) -> None:
+    """Type into the box that has the focus by the page's own keys."""
+    for character in text:
+        tap(page.locator(f".keys [data-key='{character}']"))
+
+
+def assert_typing_in_sight(page: Page) -> None:
+    """The box with the focus, its sentence, and the drawing of its row can be seen."""
+    box = page.locator("input[data-blank]:focus")
+    assert box.evaluate(REACHABLE)
+    sentence = page.locator(f"[id='{box.get_attribute('aria-describedby')}']")
+    assert not sentence.inner_text().strip() or sentence.evaluate(REACHABLE)
+    picture = page.locator(".figures figure.current svg, .figures svg[data-frames]").first
+    _left, top, width, height = (picture.bounding_box() or {}).values()
+    bar = page.locator(".dock").bounding_box()
+    assert bar
+    assert top >= 0
+    assert top + height <= bar["y"] + 1
+    assert min(width, height) >= 60
+
+
+def answers_of(page: Page) -> dict[str, str]:
+    """The right answers of the sheet on this page, by box, in its order."""
+    worksheet, model, tokens = (
+        page.locator(f"#work input[name='{name}']").get_attribute("value") for name in ("worksheet", "model", "tokens")
+    )
+    sheet = LIBRARY.variant(str(worksheet), str(model), int(str(tokens)))
+    return {str(blank): str(sheet.answer(blank)) for blank in sheet.blanks}
+
+
+def test_a_sheet_on_a_phone_is_filled_in_mended_and_left_by_touch_alone(phone: Page) -> None:
+    """Fourteen answers by the page's own keys, Check, three boxes mended, Check, and the next sheet."""
+    phone.goto("/sheet?practice=1")
+    right = answers_of(phone)
+    wrong = {"queries.columns": "4096", "values.columns": "4096/8", "output.columns": "128"}
+    assert len(right) == 14
+    assert phone.evaluate("scrollY") == 0  # the head of the page is in sight
+    tap(phone.locator("#next-box"))
+    for box, answer in right.items():
+        expect(phone.locator(f"input[name='{box}']")).to_be_focused()
+        assert_typing_in_sight(phone)
+        type_by_keys(phone, wrong.get(box, answer))
+        tap(phone.locator(".keys .next"))
+    expect(phone.locator("#check")).to_be_focused()
+    tap(phone.locator("#check"))
+    expect(phone.get_by_role("status").first).to_contain_text("11 of 14")
+    for box in wrong:
+        expect(phone.locator(f"input[name='{box}']")).to_be_focused()
+        assert_typing_in_sight(phone)
+        for _ in wrong[box]:
+            tap(phone.get_by_role("button", name="Delete", exact=True))
+        type_by_keys(phone, right[box])
+        tap(phone.locator(".keys .next"))
+    tap(phone.locator("#check"))
+    expect(phone.get_by_role("status").first).to_contain_text("All 14 boxes are correct.")
+    expect(phone.locator(".keys")).to_be_hidden()
+    with phone.expect_navigation():
+        tap(phone.locator("#another"))
+    assert all(box.input_value() == "" for box in phone.locator("input[data-blank]").all())
+    assert phone.evaluate("scrollY") == 0
+
+
+def test_keys_type_at_the_caret_and_bring_the_system_keyboard_when_asked(phone: Page) -> None:
+    """A digit goes where the caret is, and in place of what is selected; "abc" is a switch."""
+    phone.goto("/sheet")
+    box = phone.locator("input[name='queries.columns']")
+    box.tap()
+    assert box.get_attribute("inputmode") == "none"
+    type_by_keys(phone, "4096")
+    box.evaluate("box => box.setSelectionRange(1, 3)")
+    type_by_keys(phone, "8/")
+    expect(box).to_have_value("48/6")
+    box.evaluate("box => box.setSelectionRange(0, 0)")
+    tap(phone.get_by_role("button", name="Delete", exact=True))
+    expect(box).to_have_value("48/6")
+    expect(phone.locator("output.saved")).to_have_text("Saved")
+    tap(phone.get_by_role("button", name="System keyboard"))
+    expect(box).to_be_focused()
+    assert box.get_attribute("inputmode") != "none"
+    tap(phone.get_by_role("button", name="System keyboard"))
+    assert box.get_attribute("inputmode") == "none"
+
+
+def test_letters_are_typed_by_the_system_keyboard(phone: Page) -> None:
+    """A sheet in letters has no keys of its own."""
+    phone.goto("/sheet?worksheet=letters-llama-7b")
+    phone.locator("input[data-blank]").first.tap()
+    expect(phone.locator("body.typing")).to_have_count(1)
+    expect(phone.locator(".keys")).to_have_count(0)
+    assert phone.locator("input[data-blank]").first.get_attribute("inputmode") != "none"
+
+
+def test_a_mouse_brings_no_keys(page: Page) -> None:
+    """With a fine pointer the page has no keys of its own, however narrow it is."""
+    page.set_viewport_size({"width": 360, "height": 740})
+    page.locator("input[data-blank]").first.click()
+    expect(page.locator(".keys")).to_be_hidden()
+    assert page.locator("input[data-blank]").first.get_attribute("inputmode") != "none"
+
+
+def test_the_first_box_is_near_and_the_focus_is_never_lost(page: Page) -> None:
+    """By keyboard: at most three stops after the skip link, and each button leaves the focus in the sheet."""
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    for _ in range(3):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.matches('[data-blank]')"):
+            break
+    right = answers_of(page)
+    wrong = {"queries.columns": "4096", "values.columns": "4096"}
+    for box, answer in right.items():
+        expect(page.locator(f"input[name='{box}']")).to_be_focused()
+        page.keyboard.type(wrong.get(box, answer))
+        page.keyboard.press("Tab")
+        while page.evaluate("document.activeElement.matches('.rows a')"):
+            page.keyboard.press("Tab")
+    expect(page.locator("#check")).to_be_focused()  # nothing stands between the last box and Check
+    page.keyboard.press("Enter")
+    expect(page.locator("input[name='queries.columns']")).to_be_focused()
+    while page.locator("#hint").count():
+        page.locator("#hint").focus()
+        page.keyboard.press("Enter")
+        wait_until(page, "!document.querySelector('.htmx-request')")
+        assert page.evaluate("document.activeElement.closest('#work') !== null")
+    page.locator("#answers").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("tr.answer")).to_have_count(7)
+    assert page.evaluate("document.activeElement.closest('#work') !== null")
