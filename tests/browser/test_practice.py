@@ -64,7 +64,7 @@ def test_three_sheets_in_a_row_and_the_record_survives_a_reload(page: Page, libr
 
 
 def test_practice_works_with_the_keyboard_alone(page: Page, library: Library) -> None:
-    """Type, Tab, Enter checks; the button that goes on is reached with Tab; the next sheet is one Tab away."""
+    """Type, Tab, Enter checks; the button that goes on is reached with Tab; the next sheet’s boxes are behind the skip link."""
     page.goto("/practice")
     variant = sheet_on(page, library)
     page.locator("input[data-blank]").first.focus()
@@ -83,9 +83,12 @@ def test_practice_works_with_the_keyboard_alone(page: Page, library: Library) ->
             break
     page.keyboard.press("Enter")
     expect(page.locator(".share a").first).not_to_have_text(variant.code)
-    page.wait_for_load_state()  # the browser starts at the content once the page is there
+    page.wait_for_load_state()
     page.keyboard.press("Tab")
-    expect(page.get_by_label("Practice level")).to_be_focused()
+    expect(page.get_by_role("link", name="Skip to the boxes")).to_be_focused()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    expect(page.locator("input[data-blank]").first).to_be_focused()
 
 
 def test_practice_works_without_script(browser: Browser, shared_app: Server, library: Library) -> None:
