@@ -64,7 +64,7 @@ def test_three_sheets_in_a_row_and_the_record_survives_a_reload(page: Page, libr
 
 
 def test_practice_works_with_the_keyboard_alone(page: Page, library: Library) -> None:
-    """Type, Tab, Enter checks; the button that goes on is reached with Tab; the next sheet’s boxes are behind the skip link."""
+    """Type, Tab, Enter checks; Tab reaches the button that goes on, the skip link the boxes of the next sheet."""
     page.goto("/practice")
     variant = sheet_on(page, library)
     page.locator("input[data-blank]").first.focus()
