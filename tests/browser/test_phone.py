@@ -40,11 +40,18 @@ def phone(browser: Browser, shared_app: Server) -> Iterator[Page]:
     assert problems == []
 
 
+def bounds(element: Locator) -> tuple[float, float, float, float]:
+    """Left, top, width and height of an element in the window."""
+    box = element.bounding_box()
+    assert box
+    return box["x"], box["y"], box["width"], box["height"]
+
+
 def tap(target: Locator) -> None:
     """Tap what is in sight, else fail: playwright itself would scroll to it."""
     expect(target).to_have_count(1)
     assert target.evaluate(REACHABLE), f"{target} cannot be reached"
-    x, y, width, height = (target.bounding_box() or {}).values()
+    x, y, width, height = bounds(target)
     target.page.touchscreen.tap(x + width / 2, y + height / 2)
 
 
@@ -61,11 +68,9 @@ def assert_typing_in_sight(page: Page) -> None:
     sentence = page.locator(f"[id='{box.get_attribute('aria-describedby')}']")
     assert not sentence.inner_text().strip() or sentence.evaluate(REACHABLE)
     picture = page.locator(".figures figure.current svg, .figures svg[data-frames]").first
-    _left, top, width, height = (picture.bounding_box() or {}).values()
-    bar = page.locator(".dock").bounding_box()
-    assert bar
+    _left, top, width, height = bounds(picture)
     assert top >= 0
-    assert top + height <= bar["y"] + 1
+    assert top + height <= bounds(page.locator(".dock"))[1] + 1
     assert min(width, height) >= 60
 
 
