@@ -190,15 +190,17 @@ def _stack_tensors(stack: LayerStack, prefix: str, sizes: Mapping[str, int]) -> 
 
 
 def _parameter(name: str, spec: ParameterSpec, instances: int, sizes: Mapping[str, int]) -> Parameter:
-    """A tensor of the model, with `sizes` filled in for its symbols.
-
-    Of its numbers `active` are those that a token meets: all, but k/E of them if it is routed to experts.
-    """
+    """A tensor of the model, with `sizes` filled in for its symbols."""
     stored_shape = tuple(dim.size(sizes) for dim in spec.stored_shape)
     in_out_shape = tuple(dim.size(sizes) for dim in spec.in_out_shape)
-    count = math.prod(stored_shape)
-    active = count * sizes["k"] // sizes["E"] if spec.routed else count
-    return Parameter(name, spec, stored_shape, in_out_shape, instances, active)
+    return Parameter(
+        name, spec, stored_shape, in_out_shape, instances, active_count(spec, math.prod(stored_shape), sizes)
+    )
+
+
+def active_count(spec: ParameterSpec, count: int, sizes: Mapping[str, int]) -> int:
+    """How many of `count` numbers in such tensors a token meets: all, but k/E of them if it is routed to experts."""
+    return count * sizes["k"] // sizes["E"] if spec.routed else count
 
 
 def _bucket_counts(parameters: ParameterSpecs, sizes: Mapping[str, int]) -> tuple[int, ...]:

@@ -12,13 +12,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from app.algebra.expression import ZERO, Expression, Term
 from app.algebra.number_text import format_number
 from app.models.architecture import Architecture, LayerStack
-from app.models.parameter_count import LAYER_BUCKETS
+from app.models.parameter_count import LAYER_BUCKETS, active_count
 from app.models.parameter_specs import Bucket, ParameterSpec, ParameterSpecs
 
 # Sizes that many models have equal: the first is then written as the second, so that the sum stays short.
@@ -42,7 +42,7 @@ class BucketSum:
     """How many numbers all tensors of one bucket hold, outside the layers or in one layer.
 
     `expression` and `symbols` are that number in symbols, as a value and as text; `numbers` is the text with each size
-    filled in, `count` the number itself.
+    filled in, `count` the number itself. `active` is how many of them a token meets: fewer only among experts.
     """
 
     bucket: Bucket
@@ -50,6 +50,7 @@ class BucketSum:
     symbols: str
     numbers: str
     count: int
+    active: int
 
 
 @dataclass(frozen=True)
@@ -167,10 +168,11 @@ class _Writer:
         """The expression as text in the same order, each symbol as its number: "4·4096·4096 + 2·4096"."""
         return in_numbers(self.symbols(expression), self.sizes)
 
-    def bucket_sum(self, bucket: Bucket, parameters: Iterable[ParameterSpec]) -> BucketSum:
+    def bucket_sum(self, bucket: Bucket, parameters: Sequence[ParameterSpec]) -> BucketSum:
         """All numbers in these tensors, added up in symbols."""
         total = self.shorten(sum((spec.count for spec in parameters), ZERO))
-        return BucketSum(bucket, total, self.symbols(total), self.numbers(total), total.size(self.sizes))
+        active = sum(active_count(spec, spec.count.size(self.sizes), self.sizes) for spec in parameters)
+        return BucketSum(bucket, total, self.symbols(total), self.numbers(total), total.size(self.sizes), active)
 
     def _rename(self, expression: Expression) -> Expression:
         """The expression with equal sizes under one name: H for G where they are equal."""
@@ -249,8 +251,13 @@ def _layer_summand(
 
 def _times(multiplier: str, sums: Sequence[str]) -> str:
     """A multiplier before a sum of sums, each of several terms in brackets: "L·((4·d·d + 4·d) + 2·d)"."""
-    whole = " + ".join(f"({text})" if " + " in text and len(sums) > 1 else text for text in sums)
+    whole = " + ".join(in_brackets(text, len(sums)) for text in sums)
     return f"{multiplier}·({whole})" if multiplier else f"({whole})"
+
+
+def in_brackets(text: str, parts: int) -> str:
+    """A sum as it stands in a sum of so many parts: "(4·d·d + 4·d)", without brackets where it is the only one."""
+    return f"({text})" if " + " in text and parts > 1 else text
 
 
 def _most_symbols_first(term: Term) -> tuple[object, ...]:

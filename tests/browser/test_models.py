@@ -81,6 +81,21 @@ def test_what_cannot_be_imported_is_said_beside_its_field(browser: Browser, shar
     context.close()
 
 
+def test_a_term_and_its_piece_of_the_bar_light_up_together(browser: Browser, shared_app: Server) -> None:
+    """A term under the pointer lights its piece; a piece in focus, its term; nothing stays lit afterwards."""
+    context = browser.new_context(base_url=shared_app.url)
+    page = context.new_page()
+    page.goto("/models/gpt2")
+    term, piece = (page.locator(f'{which}[data-piece="1-mlp"]') for which in (".term", "g"))
+    term.hover()
+    expect(piece).to_have_class("lit")
+    page.mouse.move(0, 0)
+    expect(page.locator(".lit")).to_have_count(0)
+    piece.focus()
+    expect(term).to_have_class("term lit")
+    context.close()
+
+
 def test_axe_finds_nothing_on_the_pages_of_models(browser: Browser, shared_app: Server) -> None:
     """The list, a refusal, and models of several kinds; none of them is wider than the screen."""
     context = browser.new_context(base_url=shared_app.url)

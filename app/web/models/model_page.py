@@ -12,9 +12,10 @@ from fastapi import APIRouter, Response
 
 from app.algebra.number_text import format_number
 from app.exchange.imported_models import library_with_model
+from app.figures.parameter_bar import BarGroup, BarPiece, parameter_bar
 from app.models.architecture import MAX_TOKENS, Architecture, LayerRun, SizeSource, TokensError
 from app.models.parameter_count import ParameterCounts, parameter_counts, parameter_tensors
-from app.models.parameter_formula import BucketSum, ParameterFormula, Summand, in_numbers, parameter_formula
+from app.models.parameter_formula import ParameterFormula, Summand, in_brackets, in_numbers, parameter_formula
 from app.shapes.requirements import TopicError
 from app.sheets.library import Library
 from app.sheets.variant import Variant
@@ -42,10 +43,18 @@ class SizeLine:
 
 @dataclass(frozen=True)
 class PieceLine:
-    """What one bucket adds to a summand."""
+    """What one bucket adds to a summand: its name, its piece of the bar, and itself as it stands in the formula.
 
+    `total` is how many parameters it is in all layers, `share` that as a part of the model.
+    """
+
+    key: str
     name: str
-    piece: BucketSum
+    piece: BarPiece
+    symbols: str
+    numbers: str
+    total: int
+    share: str
 
 
 @dataclass(frozen=True)
@@ -54,7 +63,19 @@ class SummandLine:
 
     part: Summand
     where: str
+    group: BarGroup
+    has_room: bool  # for a label at its place in the bar
+    share: str
     pieces: tuple[PieceLine, ...]
+
+
+@dataclass(frozen=True)
+class LegendLine:
+    """What one colour of the bar stands for, and how much of the model it is."""
+
+    bucket: str
+    name: str
+    share: str
 
 
 @dataclass(frozen=True)
@@ -89,6 +110,8 @@ class ModelPage:
     counts: Annotated[ParameterCounts, Doc("Its parameters by what they are for.")]
     total: Annotated[ParameterFormula, Doc("Its parameters as a sum of products.")]
     summands: Annotated[tuple[SummandLine, ...], Doc("The same sum, part by part.")]
+    legend: Annotated[tuple[LegendLine, ...], Doc("The colours of the bar.")]
+    active_share: Annotated[str, Doc("How much of the model one token uses, as a part of the whole.")]
     remarks: Annotated[tuple[str, ...], Doc("Equal sizes, experts, and the length of the input in that sum.")]
     heading: Annotated[str, Doc("The heading over the parameters.")]
     tensors: Annotated[tuple[TensorLine, ...], Doc("Every parameter tensor.")]
@@ -109,6 +132,7 @@ def _model_page(library: Library, model: Model) -> ModelPage:
     """
     wording, architecture = library.wording, model.architecture
     counts, total = parameter_counts(architecture), parameter_formula(architecture)
+    summands = tuple(_summand_lines(wording, total))
     return ModelPage(
         model=model,
         sizes=tuple(_size_lines(wording, architecture)),
@@ -116,7 +140,9 @@ def _model_page(library: Library, model: Model) -> ModelPage:
         sheets=tuple(_sheet_choices(library, model)),
         counts=counts,
         total=total,
-        summands=tuple(_summand_line(wording, part, total) for part in total.summands),
+        summands=summands,
+        legend=tuple(_legend_lines(summands, counts.total)),
+        active_share=_share(counts.active, counts.total),
         remarks=tuple(_count_remarks(wording, architecture, counts, total)),
         heading=wording.say("parameters", "title"),
         tensors=tuple(_tensor_lines(architecture)),
@@ -336,16 +362,41 @@ def _misfit(library: Library, variant: Variant) -> tuple[bool, ...]:
     )
 
 
-def _summand_line(wording: Wording, part: Summand, total: ParameterFormula) -> SummandLine:
-    """A summand of the number of parameters: the layers it counts in words, and its buckets by name, in its order.
+def _summand_lines(wording: Wording, total: ParameterFormula) -> Iterator[SummandLine]:
+    """The summands of the number of parameters in its order: their layers in words, and their buckets by name."""
+    for number, (part, group) in enumerate(zip(total.summands, parameter_bar(total), strict=True)):
+        pieces = tuple(_piece_line(wording, f"{number}-", part, piece, total.total) for piece in group.pieces)
+        where, has_room = _layers_text(wording, part, total), part.total * 5 >= total.total
+        yield SummandLine(part, where, group, has_room, _share(part.total, total.total), pieces)
 
-    The bucket "other" is named after where it is: in a layer, in a layer of a decoder, or outside the layers.
-    """
+
+def _piece_line(wording: Wording, prefix: str, part: Summand, piece: BarPiece, whole: int) -> PieceLine:
+    """One bucket of a summand; "other" is named after where it is: in a layer, a decoder's, or outside the layers."""
+    bucket = piece.bucket
     names = {"other": "decoder-other" if part.decoder else "layer-other"} if part.layers else {}
-    pieces = tuple(
-        PieceLine(wording.say("buckets", names.get(piece.bucket, piece.bucket)), piece) for piece in part.buckets
+    total = bucket.count * (part.layers or 1)
+    return PieceLine(
+        key=f"{prefix}{bucket.bucket}",
+        name=wording.say("buckets", names.get(bucket.bucket, bucket.bucket)),
+        piece=piece,
+        symbols=in_brackets(bucket.symbols, len(part.buckets)),
+        numbers=in_brackets(bucket.numbers, len(part.buckets)),
+        total=total,
+        share=_share(total, whole),
     )
-    return SummandLine(part, _layers_text(wording, part, total), pieces)
+
+
+def _legend_lines(summands: Sequence[SummandLine], whole: int) -> Iterator[LegendLine]:
+    """The buckets of all summands by name, in the order of the bar, those of the same name together."""
+    pieces = [piece for summand in summands for piece in summand.pieces]
+    for name in dict.fromkeys(piece.name for piece in pieces):
+        alike = [piece for piece in pieces if piece.name == name]
+        yield LegendLine(alike[0].piece.bucket.bucket, name, _share(sum(piece.total for piece in alike), whole))
+
+
+def _share(count: int, total: int) -> str:
+    """A part of the whole: "31.9%", and "< 0.1%" for what would be rounded to nothing."""
+    return f"{count / total:.1%}" if count * 1000 >= total else "< 0.1%"
 
 
 def _layers_text(wording: Wording, part: Summand, total: ParameterFormula) -> str:

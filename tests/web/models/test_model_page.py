@@ -11,6 +11,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from app.models.parameter_count import parameters_json
+from app.models.parameter_formula import parameter_formula
 from app.sheets.library import Library
 from tests.helpers.families_cases import CASES
 
@@ -51,6 +52,17 @@ def test_the_total_stands_as_its_sum(client: TestClient, library: Library) -> No
     assert "= V·d + L·(4·d·d + 3·d·dff + 2·d) + d + V·d" in page
     assert "= 32,000·4096 + 32·(4·4096·4096 + 3·4096·11,008 + 2·4096) + 4096 + 32,000·4096" in page
     assert told(library, "parameters", "length-free", C="2048") in page
+
+
+def test_every_term_has_its_piece_of_the_bar_and_its_row(client: TestClient, library: Library) -> None:
+    """For every model: what lights up together has one key, and the terms are the whole formula."""
+    for key, model in library.models.items():
+        page = client.get(f"/models/{key}").text
+        terms = re.findall(r'<span class="term" data-piece="([^"]+)"', page)
+        assert terms == re.findall(r'<g data-piece="([^"]+)"', page), key
+        assert set(terms) == set(re.findall(r'<tr data-piece="([^"]+)"', page)), key
+        symbols = text_of(page).partition("= ")[2].partition(" =")[0]
+        assert symbols == parameter_formula(model.architecture).symbols.replace("_", ""), key
 
 
 def test_a_table_of_positions_is_told(client: TestClient, library: Library) -> None:

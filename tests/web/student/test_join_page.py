@@ -126,7 +126,7 @@ def test_joining_pressed_twice_is_one_student(app_on_each_database: FastAPI, kno
     assert [student.name for student in classroom.store.roster.students(classroom.course)] == ["Kim"]
     back = browsers[0].post(path, data={"form_secret": newcomer, "name": "Lou"})
     assert Page(back.text).text("h1") == "You have joined, Lou"  # the page was gone back to, by somebody else
-    assert Page(back.text).text("p", class_="join-code") != Page(answers[0].text).text("p", class_="code")
+    assert Page(back.text).text("p", class_="join-code") != Page(answers[0].text).text("p", class_="join-code")
     other = Page(browsers[0].get(path).text).find("input", name="form_secret")[0][0]["value"]
     assert other != newcomer
     assert classroom.school.browser().post(path, data={"form_secret": other, "name": "Kim"}).status_code == 422

@@ -1,0 +1,76 @@
+"""A model's parameters as one bar to scale: what is outside the layers, and layer after layer what each is made of.
+
+A piece is one bucket of one summand of the formula, so the bar and the formula are the same sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from app.models.parameter_formula import BucketSum, ParameterFormula, Summand
+
+BAR_LENGTH = 1000.0  # the whole model
+
+
+@dataclass(frozen=True)
+class BarPiece:
+    """One bucket of one summand: a stripe for each layer, or one stripe outside the layers.
+
+    `starts` are where its stripes begin, `width` is that of each, and `active` the share of it that a token meets.
+    """
+
+    bucket: BucketSum
+    starts: tuple[float, ...]
+    width: float
+    active: float
+
+    @property
+    def outline(self) -> str:
+        """Its stripes as the path of an SVG one unit high."""
+        return "".join(f"M{start:.3f} 0h{self.width:.4f}v1h-{self.width:.4f}z" for start in self.starts)
+
+    @property
+    def idle(self) -> str:
+        """The part of its stripes that no token meets: the experts that it is not routed to; empty where there is none.
+
+        It is taken off the top, so that the areas are to scale as well.
+        """
+        height = 1 - self.active
+        return "".join(
+            f"M{start:.3f} 0h{self.width:.4f}v{height:.4f}h-{self.width:.4f}z" for start in self.starts if height > 0
+        )
+
+
+@dataclass(frozen=True)
+class BarGroup:
+    """One summand of the formula in the bar: where it starts and ends, and its pieces."""
+
+    start: float
+    end: float
+    pieces: tuple[BarPiece, ...]
+
+
+def parameter_bar(formula: ParameterFormula) -> tuple[BarGroup, ...]:
+    """The summands of a formula from left to right; together they are BAR_LENGTH long.
+
+    Layers of one kind stand side by side, wherever they are in the model.
+    """
+    return tuple(_groups(formula))
+
+
+def _groups(formula: ParameterFormula) -> Iterator[BarGroup]:
+    scale, before = BAR_LENGTH / formula.total, 0
+    for summand in formula.summands:
+        after = before + summand.total
+        yield BarGroup(before * scale, after * scale, tuple(_pieces(summand, before, scale)))
+        before = after
+
+
+def _pieces(summand: Summand, before: int, scale: float) -> Iterator[BarPiece]:
+    """The buckets of a summand; in layers, each comes again after the others, once a layer."""
+    offset = before
+    for bucket in summand.buckets:
+        starts = tuple((offset + layer * summand.count) * scale for layer in range(summand.layers or 1))
+        yield BarPiece(bucket, starts, bucket.count * scale, bucket.active / bucket.count)
+        offset += bucket.count
