@@ -6,6 +6,7 @@ Each shows a page of a real server with a sample course, once in light and once 
 from __future__ import annotations
 
 import io
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -29,6 +30,7 @@ from simulation.server import Server, running_server
 Scheme = Literal["light", "dark"]
 SCHEMES: tuple[Scheme, ...] = ("light", "dark")
 SITE, README = PROJECT / "static" / "pictures", PROJECT / "docs" / "pictures"
+ADDRESS = "https://shapes.example.org"  # what the pictures show as the address of the server
 MAX_BYTES = 60_000
 QUALITIES = (90, 80, 70, 60, 50)  # of WebP, tried in turn until a picture is small enough
 
@@ -182,7 +184,8 @@ def _encode(image: Image.Image, *, quality: int, lossless: bool) -> bytes:
 
 
 def main(names: list[str]) -> None:
-    """Take the pictures of these names, or all, and write those that have changed."""
+    """Take the pictures of these names, or all."""
+    os.environ["ATTENTION_SHAPES_ADDRESS"] = ADDRESS
     with running_server() as server, running_browser() as browser, _taught_lesson(server) as lesson:
         for picture in PICTURES:
             for scheme in SCHEMES:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -241,11 +242,13 @@ def _width_in_em(pieces: Sequence[Piece]) -> float:
 
 
 def _qr_svg(link: str) -> str:
-    """Return a QR code of the link as SVG."""
+    """Return a QR code of the link as SVG, with its namespace, without which browsers don't show it in previews."""
     import segno  # not at the top of the file, so that the app starts without it
 
+    svg = io.BytesIO()
     # A fixed mask: to try all eight takes as long as to typeset the sheet, and telephones read any of them.
-    return str(segno.make(link, error="m", micro=False, mask=4).svg_inline(border=4, omitsize=True))
+    segno.make(link, error="m", micro=False, mask=4).save(svg, "svg", xmldecl=False, nl=False, border=4, omitsize=True)
+    return svg.getvalue().decode()
 
 
 def _figure(figure: Figure, splitter: SymbolSplitter, *, has_labels: bool) -> TypstData:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 
 import pytest
@@ -154,12 +155,19 @@ def test_too_many_at_once_are_told_to_come_back(client: TestClient) -> None:
 
 
 def test_a_qr_code_leads_to_where_the_page_was_asked_for(client: TestClient) -> None:
-    """Unless that is this machine alone, the address of the page is the address on the sheets."""
+    """Unless that is this machine alone, the address of the page is the address on the sheets.
+
+    In the preview it is an image of its own, which a browser shows only if it says that it is SVG.
+    """
     [here] = read_pdf(client.get("/handout.pdf").content)
     assert here.codes == []
     [there] = read_pdf(client.get("/handout.pdf", headers={"host": "shapes.example.org"}).content)
     assert len(there.codes) == 2
     assert all(code.startswith("http://shapes.example.org/v/") for code in there.codes)
+    preview = client.get("/handout/pages/1.svg", headers={"host": "shapes.example.org"})
+    codes = re.findall(r'<image[^>]*"data:image/svg\+xml;base64,([^"]+)"', preview.text)
+    assert len(codes) == 2
+    assert all(b'<svg xmlns="http://www.w3.org/2000/svg"' in base64.b64decode(code) for code in codes)
 
 
 def test_one_visitor_cannot_stop_the_server(client: TestClient) -> None:
