@@ -105,7 +105,7 @@ class ClassStudent:
             wait = min(2 * wait, self.longest_retry_s)
 
     async def _request(self, kind: str, method: str, path: str, form: dict[str, str] | None = None) -> HttpResponse:
-        """Send one request and record its time; a status other than 200 is counted as an error and returned.
+        """Send one request and record its time; a status that is no success is counted as an error and returned.
 
         Raises OSError, counted too, if no response comes.
         """
@@ -121,7 +121,7 @@ class ClassStudent:
             raise
         self.timings.add(kind, time.perf_counter() - begin)
         self.timings.undrawn += "x-drawing" in response.headers
-        if response.status != 200:
+        if response.status not in (200, 303):  # joining leads to the page with the resume code
             self.timings.errors[f"{kind}: {response.status}"] += 1
         return response
 

@@ -127,7 +127,7 @@ def browser(school: School) -> TestClient:
 
 
 def ask(browser: TestClient, address: str = ADA, **headers: str) -> Any:
-    return browser.post("/forgotten-password", data={"email": address}, headers=headers)
+    return browser.post("/forgotten-password", data={"email": address}, headers=headers, follow_redirects=True)
 
 
 def done(school: School) -> None:

@@ -144,10 +144,11 @@ TABLE: dict[str, Row] = {
     "GET /join/{code}": ALL_200,  # whoever has the code
     "GET /join/{code}/names": ALL_200,  # those who type the beginning of a name
     "POST /join/{code}": ALL_422,
+    "GET /join/{code}/joined": ALL_303,  # shows a new resume code to the browser that has it in its cookie
     "GET /resume": ALL_200,
     "POST /resume": ALL_422,
     "GET /mine": ALL_200,
-    "POST /mine/{student_id:int}/code": STUDENT_SEES,
+    "POST /mine/{student_id:int}/code": STUDENT_DOES,
     "GET /mine/{student_id:int}/leave": STUDENT_SEES,
     "POST /mine/{student_id:int}/leave": STUDENT_DOES,
     "GET /class/{activity_id:int}": STUDENT_SEES,

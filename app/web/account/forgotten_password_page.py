@@ -9,6 +9,7 @@ from typing import Annotated
 
 from annotated_doc import Doc
 from fastapi import APIRouter, Request, Response
+from fastapi.responses import RedirectResponse
 
 from app.exchange.mail import Mail, MailError
 from app.sheets.wording import Wording
@@ -38,9 +39,10 @@ class ForgottenPasswordPage:
 
 
 @router.get("/forgotten-password")
-def show_forgotten_password(services: ServicesDep) -> Response:
-    """The form for an e-mail address; on a server that sends no mail, a sentence about whom to ask."""
-    return render("account/forgotten_password.html", ForgottenPasswordPage(services.mail is not None))
+def show_forgotten_password(services: ServicesDep, asked: str = "") -> Response:
+    """The form for an e-mail address, or that a link was `asked` for; without mail, a sentence about whom to ask."""
+    page = ForgottenPasswordPage(services.mail is not None, asked=asked == "yes")
+    return render("account/forgotten_password.html", page)
 
 
 @router.post("/forgotten-password")
@@ -67,7 +69,7 @@ def mail_password_link(request: Request, services: ServicesDep, form: FormDep) -
     prefix = services.settings.address or ""
     if not mail.outbox.put(partial(_mail_link, services.store, services.library.wording, mail, prefix, email)):
         return _refuse_form(services, typed, "mail-busy", 503)
-    return render("account/forgotten_password.html", ForgottenPasswordPage(sends_mail=True, email=email, asked=True))
+    return RedirectResponse(url_for("show_forgotten_password", asked="yes"), 303)
 
 
 def _refuse_form(services: Services, typed: str, key: str, status: int, **numbers: int) -> Response:

@@ -6,6 +6,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 
 from fastapi import Request, Response
+from fastapi.responses import RedirectResponse
 from starlette.types import Scope
 
 VISITOR_COOKIE = "attention_shapes"
@@ -13,14 +14,29 @@ TEACHER_COOKIE = "attention_shapes_teacher"
 KNOWN_COOKIE = "attention_shapes_known"
 PRACTICE_COOKIE = "attention_shapes_practice"
 CLASS_COOKIE = "attention_shapes_class"  # that this browser has joined a class, for the header alone
+SECRET_COOKIE = "attention_shapes_secret"  # noqa: S105 - its name
 
+SHOWN_FOR_S = 600
 YEAR_S = 365 * 24 * 3600
 
 
-def set_private_cookie(request: Request, response: Response, name: str, value: str, max_age_s: int = YEAR_S) -> None:
+def set_private_cookie(
+    request: Request, response: Response, name: str, value: str, max_age_s: int = YEAR_S, path: str = "/"
+) -> None:
     """Set a cookie that scripts cannot read and other sites cannot send along; over TLS it is sent over TLS alone."""
     secure = request.url.scheme == "https"
-    response.set_cookie(name, value, max_age=max_age_s, httponly=True, samesite="lax", secure=secure)
+    response.set_cookie(name, value, max_age=max_age_s, path=path, httponly=True, samesite="lax", secure=secure)
+
+
+def redirect_with_secret(request: Request, address: str, secret: str, shown_below: str) -> Response:
+    """Redirect to a page that shows a secret of which the server keeps no more than a hash, such as a new resume code.
+
+    It travels in a cookie for the pages below a path, for SHOWN_FOR_S: reloading the page shows it again, and its
+    address, which may be passed on, tells nobody anything.
+    """
+    response = RedirectResponse(address, 303)
+    set_private_cookie(request, response, SECRET_COOKIE, secret, SHOWN_FOR_S, shown_below)
+    return response
 
 
 # Which part of the site an address belongs to, by its first segment.

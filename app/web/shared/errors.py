@@ -6,6 +6,7 @@ import logging
 import time
 from dataclasses import dataclass
 from typing import Annotated
+from urllib.parse import urlsplit, urlunsplit
 
 from annotated_doc import Doc
 from fastapi import FastAPI, Request, Response
@@ -32,8 +33,9 @@ from app.web.shared.permissions import NotSignedInError
 from app.web.shared.rate_limits import BudgetSpentError, TooManyGuessesError
 from app.web.shared.request_guard import HEADERS
 from app.web.shared.services import services_of
+from app.web.shared.teacher_session import path_on_this_site
 from app.web.shared.templating import is_htmx, render
-from app.web.shared.urls import url_for
+from app.web.shared.urls import page_above, url_for
 
 log = logging.getLogger("attention_shapes")
 LOG_INTERVAL_S = 60
@@ -57,6 +59,9 @@ class ErrorPage:
 
     status: Annotated[int, Doc("The HTTP status.")]
     sentence: Annotated[str, Doc("What happened and what to do.")]
+    back: Annotated[str, Doc("The address that the browser came from, empty where it is unknown.")] = ""
+    again: Annotated[str, Doc("The address to try again in a moment, empty where that makes no sense.")] = ""
+    typed: Annotated[bool, Doc("Whether a form was sent, which the browser’s Back button brings back.")] = False
 
 
 def status_of(error: Exception) -> int:
@@ -92,9 +97,20 @@ def _error_response(request: Request, status: int, sentence: str, headers: dict[
     sentence = sentence.encode(errors="replace").decode()  # half a character from a JSON escape cannot be sent
     if request.url.path.startswith("/api/"):
         return JSONResponse({"detail": sentence}, status, headers)
-    response = render("shared/error.html", ErrorPage(status, sentence), status)
+    is_form = request.method not in ("GET", "HEAD")
+    again = str(request.url.replace(scheme="", netloc="")) if status >= 429 and not is_form else ""
+    page = ErrorPage(status, sentence, _came_from(request), again, typed=is_form)
+    response = render("shared/error.html", page, status)
     response.headers.update(headers or {})
     return response
+
+
+def _came_from(request: Request) -> str:
+    """The page of this site that the browser came from; for a form, the page that it stands on. Empty for no other."""
+    referer = urlsplit(request.headers.get("referer", ""))
+    if referer.netloc != request.headers.get("host") or referer.path == request.url.path:
+        return ""
+    return path_on_this_site(urlunsplit(("", "", referer.path, referer.query, "")))
 
 
 def _core_error(request: Request, error: Exception) -> Response:
@@ -102,8 +118,14 @@ def _core_error(request: Request, error: Exception) -> Response:
 
 
 def _http_exception(request: Request, error: Exception) -> Response:
-    """The status, headers and sentence of an HTTPException; a 404 or 405 without a sentence of its own gets ours."""
+    """The status, headers and sentence of an HTTPException; a 404 or 405 without a sentence of its own gets ours.
+
+    An address that only takes forms, opened in a browser, leads to the page above it.
+    """
     assert isinstance(error, HTTPException)  # noqa: S101 - registered for this class alone
+    path = request.url.path
+    if error.status_code == 405 and request.method == "GET" and not (is_htmx(request) or path.startswith("/api/")):
+        return RedirectResponse(page_above(path), 303)
     wrong_method = _("This address doesn’t accept {method} requests: go back, and use the form on the page.")
     sentences = {404: _("There is no page at this address."), 405: wrong_method.format(method=request.method)}
     plain = isinstance(error.detail, str) and error.detail not in ("Not Found", "Method Not Allowed")

@@ -11,6 +11,7 @@ import ipaddress
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from urllib.parse import quote, urlencode
 
 from starlette.requests import Request
@@ -29,6 +30,7 @@ class _Route:
 
     path_format: str
     parameters: tuple[str, ...]
+    opens: re.Pattern[str] | None  # the paths that a browser can open here; None where only forms are sent
 
 
 _routes: dict[str, _Route] = {}  # of the one set of routers that the app has, filled by register_routes
@@ -44,7 +46,8 @@ def register_routes(routes: Iterable[BaseRoute]) -> None:
     for route in (route for route in routes if isinstance(route, Route)):
         if route.name in named:
             raise RouteNameError(f"two routes are named {route.name!r}")
-        named[route.name] = _Route(route.path_format, tuple(re.findall(r"{(\w+)}", route.path_format)))
+        opens = route.path_regex if "GET" in (route.methods or ()) else None
+        named[route.name] = _Route(route.path_format, tuple(re.findall(r"{(\w+)}", route.path_format)), opens)
     _routes.clear()
     _routes.update(named)
 
@@ -67,6 +70,16 @@ def url_for(name: str, **values: object) -> str:
 def route_names() -> frozenset[str]:
     """Every name that url_for knows."""
     return frozenset(_routes)
+
+
+def page_above(path: str) -> str:
+    """The nearest address above a path that a browser can open, for a path to which forms are sent.
+
+    Example: '/courses/1' for '/courses/1/students/preview', '/marking' for '/marking.csv', '/' for '/sign-out'
+    """
+    above = (path.rpartition(".")[0], *map(str, PurePosixPath(path).parents))
+    openable = [route.opens for route in _routes.values() if route.opens]
+    return next((each for each in above if any(pattern.match(each) for pattern in openable)), "/")
 
 
 def public_url(request: Request, settings: Settings) -> str:

@@ -16,9 +16,9 @@ from typing import Annotated
 
 from fastapi import Depends, Request, Response
 
-from app.store import Visitor
+from app.store import Store, Student, Visitor
 from app.store.roster import resume_code_from
-from app.web.shared.cookies import VISITOR_COOKIE, set_private_cookie
+from app.web.shared.cookies import SECRET_COOKIE, VISITOR_COOKIE, set_private_cookie
 from app.web.shared.forms import FormDep, FormReader
 from app.web.shared.services import StoreDep
 
@@ -35,6 +35,15 @@ MaybeVisitor = Annotated[Visitor | None, Depends(visitor_of)]
 def remember_visitor(request: Request, response: Response, visitor: Visitor) -> None:
     """Put the visitor's token into this browser's cookie."""
     set_private_cookie(request, response, VISITOR_COOKIE, visitor.token)
+
+
+def new_resume_code(request: Request, store: Store, student: Student) -> str:
+    """The resume code that this browser was given minutes ago (redirect_with_secret) in two halves, 'ABCDE-FGHJK'.
+
+    Empty where there is none, or where it is not this student's, who may have joined after another one.
+    """
+    code = request.cookies.get(SECRET_COOKIE, "")
+    return f"{code[:5]}-{code[5:]}" if code and store.roster.is_resume_code(student, code) else ""
 
 
 @dataclass(frozen=True)

@@ -14,13 +14,13 @@ from app.sheets.wording import Wording
 from app.store import Activity, Course, Store, Student, Visitor
 from app.store.activities import JOIN_CODE_LENGTH
 from app.store.roster import CODE_LENGTH, normalised_code
-from app.web.shared.cookies import CLASS_COOKIE, set_private_cookie
+from app.web.shared.cookies import CLASS_COOKIE, redirect_with_secret, set_private_cookie
 from app.web.shared.forms import FormDep, FormReader
 from app.web.shared.rate_limits import RateLimits
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.templating import render
 from app.web.shared.urls import client_network, url_for
-from app.web.shared.visitor import FormSecret, MaybeVisitor, remember_visitor
+from app.web.shared.visitor import FormSecret, MaybeVisitor, new_resume_code, remember_visitor
 
 router = APIRouter(include_in_schema=False)
 
@@ -58,7 +58,7 @@ class JoinedPage:
 
     activity: Annotated[Activity, Doc("The activity.")]
     student: Annotated[Student, Doc("The student that this browser now works as.")]
-    code: Annotated[str, Doc("Their resume code, shown this once.")]
+    code: Annotated[str, Doc("Their new resume code, shown for some minutes.")]
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ def suggest_names(request: Request, services: ServicesDep, code: str, name: str 
 
 @router.post("/join/{code}")
 def join_activity(request: Request, services: ServicesDep, visitor: MaybeVisitor, form: FormDep, code: str) -> Response:
-    """Enrol this browser under the name that was picked or typed, and show the resume code if there is a new one.
+    """Enrol this browser under the name that was picked or typed, and redirect to the resume code if it is new.
 
     Without a new code, redirect to the activity. The same form sent twice enrols one student. A name that cannot be
     used, or of which there are several or similar ones, comes back with a question (422); an unknown join code leads to
@@ -144,7 +144,7 @@ def join_activity(request: Request, services: ServicesDep, visitor: MaybeVisitor
     activity, course = joinable
     secret = FormSecret.of(form)
     try:
-        owner, student, resume_code = _enrol(services, activity, course, visitor, form, secret)
+        owner, _student, resume_code = _enrol(services, activity, course, visitor, form, secret)
     except _NameRefusedError as problem:
         typed = replace(
             _name_page(services.store, activity, course, visitor),
@@ -159,10 +159,28 @@ def join_activity(request: Request, services: ServicesDep, visitor: MaybeVisitor
         return render("student/join_name.html", typed, 422)
     response: Response = RedirectResponse(url_for("show_class_activity", activity_id=activity.id), 303)
     if resume_code:
-        response = render("student/joined.html", JoinedPage(activity, student, f"{resume_code[:5]}-{resume_code[5:]}"))
+        page = url_for("show_joined", code=activity.join_code)
+        response = redirect_with_secret(request, page, resume_code, page)
     remember_visitor(request, response, owner)
     set_private_cookie(request, response, CLASS_COOKIE, "joined")
     return response
+
+
+@router.get("/join/{code}/joined")
+def show_joined(request: Request, services: ServicesDep, visitor: MaybeVisitor, code: str) -> Response:
+    """The resume code of the student who has just joined in this browser; anybody else is led to the activity.
+
+    An unknown join code leads to the form for the code (404).
+    """
+    joinable, roster = _find_by_code(request, services.store, services.limits, code), services.store.roster
+    if joinable is None:
+        return _no_such_code(services.library.wording, code)
+    activity, course = joinable
+    student = roster.enrolled_student(visitor.id, course.id) if visitor else None
+    resume_code = new_resume_code(request, services.store, student) if student else ""
+    if student is None or not resume_code:
+        return RedirectResponse(url_for("show_class_activity", activity_id=activity.id), 303)
+    return render("student/joined.html", JoinedPage(activity, student, resume_code))
 
 
 @router.get("/resume")

@@ -12,11 +12,12 @@ from fastapi import APIRouter, Request, Response
 from app.classes.student_sheet import worksheet_titles
 from app.store import Activity, ClassAttempt, Enrolment, Phase, Store
 from app.translation import gettext as _
-from app.web.shared.cookies import CLASS_COOKIE, set_private_cookie
+from app.web.shared.cookies import CLASS_COOKIE, redirect_with_secret, set_private_cookie
 from app.web.shared.permissions import OwnEnrolment
 from app.web.shared.services import StoreDep
 from app.web.shared.templating import render
-from app.web.shared.visitor import MaybeVisitor
+from app.web.shared.urls import url_for
+from app.web.shared.visitor import MaybeVisitor, new_resume_code
 
 router = APIRouter(include_in_schema=False)
 
@@ -49,7 +50,7 @@ class CourseSection:
     enrolment: Enrolment
     done: tuple[ActivityLine, ...]  # those that the student has been to
     waiting: tuple[ActivityLine, ...]  # those that are open or will be, and the student has not been to
-    code: str = ""  # a new resume code, to be shown once
+    code: str = ""  # a new resume code, to be shown for some minutes
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ def show_my_work(request: Request, store: StoreDep, visitor: MaybeVisitor, signe
     """
     enrolments = store.roster.enrolments(visitor.id) if visitor else ()
     from_here = request.headers.get("sec-fetch-site", "same-origin") == "same-origin"
-    sections = tuple(_course_section(store, enrolment) for enrolment in enrolments)
+    sections = tuple(_course_section(request, store, enrolment) for enrolment in enrolments)
     page = MyWorkPage(sections, signed_out == "yes" and from_here)
     response = render("student/my_work.html", page)
     if enrolments and CLASS_COOKIE not in request.cookies:  # joined before there was this cookie
@@ -77,22 +78,17 @@ def show_my_work(request: Request, store: StoreDep, visitor: MaybeVisitor, signe
 
 
 @router.post("/mine/{student_id:int}/code")
-def renew_resume_code(store: StoreDep, access: OwnEnrolment) -> Response:
-    """Give the student a new resume code, shown once beside its course on the page of all courses; the old one is void.
-
-    It is shown in two halves: 'ABCDE-FGHJK'.
-    """
-    code = store.roster.renew_code(access.enrolment.student)
-    shown = {access.enrolment.student.id: f"{code[:5]}-{code[5:]}"}
-    enrolments = store.roster.enrolments(access.visitor.id)
-    sections = tuple(_course_section(store, each, shown.get(each.student.id, "")) for each in enrolments)
-    return render("student/my_work.html", MyWorkPage(sections))
+def renew_resume_code(request: Request, store: StoreDep, access: OwnEnrolment) -> Response:
+    """Give the student a new resume code, shown beside its course on the page of all courses; the old one is void."""
+    code, course = store.roster.renew_code(access.enrolment.student), access.enrolment.course
+    page = url_for("show_my_work")
+    return redirect_with_secret(request, f"{page}#course-{course.id}", code, page)
 
 
-def _course_section(store: Store, enrolment: Enrolment, code: str = "") -> CourseSection:
+def _course_section(request: Request, store: Store, enrolment: Enrolment) -> CourseSection:
     """A course with its activities, newest first: those the student has opened, and those they have not.
 
-    Drafts are left out, and so are closed ones that they never opened. `code` is a new resume code to show.
+    Drafts are left out, and so are closed ones that they never opened. A resume code from minutes ago is shown.
     """
     student = enrolment.student
     attended = dict(store.classwork.attended(student.id))  # by activity: whether the exit ticket was handed in
@@ -107,7 +103,7 @@ def _course_section(store: Store, enrolment: Enrolment, code: str = "") -> Cours
     ]
     done = tuple(line for line in lines if line.activity.id in attended)
     waiting = tuple(line for line in lines if line.activity.id not in attended and line.phase in ("open", "waiting"))
-    return CourseSection(enrolment, done, waiting, code)
+    return CourseSection(enrolment, done, waiting, new_resume_code(request, store, student))
 
 
 def _activity_line(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Annotated
 
@@ -19,6 +19,7 @@ from app.store.queries import utc_now
 from app.store.roster import RosterImport
 from app.translation import gettext as _
 from app.web.shared import permissions
+from app.web.shared.cookies import SECRET_COOKIE, redirect_with_secret
 from app.web.shared.forms import FormDep, whole_number
 from app.web.shared.permissions import EditableCourse, StaffCourse
 from app.web.shared.services import ServicesDep, StoreDep, WordingDep
@@ -45,18 +46,17 @@ class CoursePage:
     notice: Annotated[str, Doc("The sentence about what was just done, empty for none.")] = ""
     problem: Annotated[str, Doc("The sentence about what cannot be used, empty where there is none.")] = ""
     problem_form: Annotated[str, Doc("Which form the problem is about: settings or staff.")] = ""
-    invitation: Annotated[str, Doc("The link of a new invitation, which is shown only once.")] = ""
+    invitation: Annotated[str, Doc("The link of a new invitation, which is shown for some minutes.")] = ""
     invited: Annotated[str, Doc("The e-mail address that the invitation is for.")] = ""
     email: Annotated[str, Doc("The e-mail address as typed, to be corrected.")] = ""
 
 
 @router.get("/courses/{course_id:int}")
-def show_course(
-    request: Request, store: StoreDep, wording: WordingDep, access: StaffCourse, done: str = ""
-) -> Response:
+def show_course(request: Request, services: ServicesDep, access: StaffCourse, done: str = "") -> Response:
     """The page of a course, for its staff; `done` is what was just done, for a sentence about it.
 
-    After an import or its undoing the address names how many students were added or removed.
+    After an import or its undoing the address names how many students were added or removed. The link of an invitation
+    is shown for some minutes to those who made it.
     """
     notices = {
         "restored": _("The course is restored."),
@@ -67,8 +67,15 @@ def show_course(
         "released": _("The name can be joined again."),
         "student-removed": _("The student is removed, with all their work."),
     }
-    notice = notices.get(done, "") or _roster_notice(wording, request.query_params)
-    return render("teacher/course.html", _course_page(store, access, notice=notice))
+    store, settings = services.store, services.settings
+    notice = notices.get(done, "") or _roster_notice(services.library.wording, request.query_params)
+    page = _course_page(store, access, notice=notice)
+    token = request.cookies.get(SECRET_COOKIE, "") if access.can_edit else ""
+    link = store.people.find_link(token) if token else None
+    if link and link.email and link.course_id == access.course.id:
+        address = public_url(request, settings) + url_for("show_account_link", token=token)
+        page = replace(page, invitation=address, invited=link.email)
+    return render("teacher/course.html", page)
 
 
 @router.post("/courses/{course_id:int}")
@@ -83,7 +90,7 @@ def change_course(store: StoreDep, wording: WordingDep, access: EditableCourse, 
 
 @router.post("/courses/{course_id:int}/staff")
 def invite_to_staff(request: Request, services: ServicesDep, access: EditableCourse, form: FormDep) -> Response:
-    """Make an invitation to the staff and show its link, this once; no e-mail is sent.
+    """Make an invitation to the staff, and redirect to the course, which shows its link; no e-mail is sent.
 
     It is for an assistant unless the form says instructor. 422 with the page for what is no e-mail address.
     """
@@ -96,8 +103,8 @@ def invite_to_staff(request: Request, services: ServicesDep, access: EditableCou
     role: Role = "instructor" if form.raw("role") == "instructor" else "assistant"
     token = store.people.add_link("invite", email, access.course.id, role)
     store.audit_log.record(access.teacher, AuditAction.STAFF_INVITED, access.course, role)
-    link = public_url(request, services.settings) + url_for("show_account_link", token=token)
-    return render("teacher/course.html", _course_page(store, access, invitation=link, invited=email))
+    address = url_for("show_course", course_id=access.course.id)
+    return redirect_with_secret(request, f"{address}#staff", token, address)
 
 
 @router.post("/courses/{course_id:int}/staff/{teacher_id:int}/remove")

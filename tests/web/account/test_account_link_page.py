@@ -44,13 +44,13 @@ def test_what_is_no_e_mail_address_is_refused(browser: TestClient, school: Schoo
 
 
 def test_an_assistant_is_invited_by_a_link(new_app: FastAPI, school: School, ada: Teacher, browser: TestClient) -> None:
-    """The page shows it once; whoever follows it makes an account, sees the course, and may not change it."""
+    """The page shows it to whoever invites; it makes an account that sees the course and may not change it."""
     course = school.course("Transformers", ada)
     with school.browser(teacher=ada) as instructor:
-        page = instructor.post(f"/courses/{course.id}/staff", data={"email": "bo@example.org", "role": "assistant"})
+        form = {"email": "bo@example.org", "role": "assistant"}
+        page = instructor.post(f"/courses/{course.id}/staff", data=form, follow_redirects=True)
         link = re.search(r"http://testserver(/links/[\w-]+)", page.text)
         assert link
-        assert link[1] not in instructor.get(f"/courses/{course.id}").text
     assert "as an assistant" in browser.get(link[1]).text
     done = browser.post(link[1], data={"name": "Bo", "password": PASSWORD})
     assert done.headers["location"] == f"/courses/{course.id}"

@@ -8,6 +8,7 @@ import pytest
 from sqlalchemy.exc import OperationalError
 from starlette.testclient import TestClient
 
+from app.web.shared.cookies import CLASS_COOKIE, TEACHER_COOKIE
 from app.web.shared.request_guard import MAX_BODY
 from tests.helpers.html_page import Page
 from tests.helpers.sheet_form import LLAMA_FORM
@@ -56,7 +57,7 @@ def test_a_database_that_does_not_answer_is_said(client: TestClient, monkeypatch
         ("GET", "/nope", 404, "There is no page at this address."),
         ("GET", "/static/nope.css", 404, "There is no page at this address."),
         ("GET", "/static/../app/main.py", 404, "There is no page at this address."),
-        ("GET", "/sheet/check", 405, "This address doesn’t accept GET requests"),
+        ("PUT", "/sheet/check", 405, "This address doesn’t accept PUT requests"),
         ("DELETE", "/", 405, "This address doesn’t accept DELETE requests"),
     ],
 )
@@ -67,6 +68,48 @@ def test_addresses_that_are_not_there_get_a_sentence(
     response = client.request(method, address)
     assert response.status_code == status
     assert sentence in response.text
+
+
+@pytest.mark.parametrize(
+    ("address", "page"),
+    [
+        ("/sheet/check", "/sheet"),
+        ("/courses/1/students/preview", "/courses/1"),
+        ("/courses/sample", "/courses"),
+        ("/activities/2/live/explain", "/activities/2/live"),
+        ("/class/2/1/run", "/class/2/1"),
+        ("/mine/3/code", "/mine"),
+        ("/marking.csv", "/marking"),
+        ("/sign-out", "/"),
+    ],
+)
+def test_an_address_for_forms_leads_to_the_page_above_it(client: TestClient, address: str, page: str) -> None:
+    """As after a reload, or where somebody passes it on; scripts and the API are told that it takes no GET."""
+    answer = client.get(address, follow_redirects=False)
+    assert (answer.status_code, answer.headers.get("location")) == (303, page)
+    assert client.get(address, headers={"HX-Request": "true"}).status_code == 405
+    assert client.get("/api/v1/grade").status_code == 405
+
+
+def ways(client: TestClient, address: str, referer: str = "") -> list[str]:
+    """Where the page of an error leads."""
+    page = Page(client.get(address, headers={"Referer": referer} if referer else {}).text)
+    [start] = [index for index, (tag, _, _) in enumerate(page.elements) if tag == "main"]
+    [end] = [index for index, (tag, _, _) in enumerate(page.elements) if tag == "footer"]
+    return [attrs["href"] for tag, attrs, _ in page.elements[start:end] if tag == "a"]
+
+
+def test_an_error_leads_back_to_where_one_was(client: TestClient) -> None:
+    """To a page of this site, never of another or to the error again; else to where one belongs."""
+    assert ways(client, "/nope") == ["/"]
+    assert ways(client, "/nope", "http://testserver/class/3?sheet=2") == ["/class/3?sheet=2", "/"]
+    for elsewhere in ("http://testserver/nope", "https://example.org/class/3", "http://testserver//example.org"):
+        assert not [way for way in ways(client, "/nope", elsewhere) if "example" in way or "nope" in way]
+    client.cookies[CLASS_COOKIE] = "joined"
+    assert ways(client, "/nope") == ["/mine"]
+    client.cookies[TEACHER_COOKIE] = "a session"
+    assert ways(client, "/nope") == ["/mine", "/courses"]
+    client.cookies.clear()
 
 
 def test_a_form_that_is_no_form_gets_a_sentence(client: TestClient) -> None:

@@ -10,17 +10,25 @@ from tests.helpers.html_page import Page
 from tests.helpers.school import Classroom
 
 
-def test_a_new_resume_code_is_shown_once_and_voids_the_old_one(classroom: Classroom) -> None:
-    """It stands beside the student's own course alone, and opens their work in another browser."""
+def test_a_new_resume_code_is_shown_and_voids_the_old_one(classroom: Classroom) -> None:
+    """It stands beside the student's own course, also after a reload, and opens their work in another browser.
+
+    A student who joins in this browser next does not see it.
+    """
     classroom.open()
     kim, browser = classroom.join()
-    pages = [Page(browser.post(f"/mine/{kim.id}/code").text) for _ in range(2)]
+    pages = [Page(browser.post(f"/mine/{kim.id}/code", follow_redirects=True).text) for _ in range(2)]
     old, new = (page.text("p", class_="join-code") for page in pages)
     assert old != new
-    assert not Page(browser.get("/mine").text).find("p", class_="join-code")
+    assert Page(browser.get("/mine").text).text("p", class_="join-code") == new
     other = classroom.school.browser()
     assert other.post("/resume", data={"code": old}).status_code == 422
     assert other.post("/resume", data={"code": new}).headers["location"] == "/mine"
+    classroom.store.roster.release_student(kim)
+    classroom.store.roster.enrol_new_student(classroom.course, "Lou", classroom.visitors[kim.id].id, "LOUSOWNXYZ")
+    page = Page(browser.get("/mine").text)
+    assert "Joined as Lou" in page.text("section")
+    assert not page.find("p", class_="join-code")
 
 
 def test_an_activity_that_waits_names_no_sheet(classroom: Classroom) -> None:

@@ -40,10 +40,15 @@ def test_the_last_instructor_stays(classroom: Classroom) -> None:
 
 
 def test_an_invitation_needs_an_address(classroom: Classroom) -> None:
-    """Its link is shown once; what is no e-mail address comes back to be corrected."""
+    """Its link is shown to whoever made it, also on reload; what is no e-mail address comes back to be corrected."""
     path = f"/courses/{classroom.course.id}/staff"
     refused = classroom.instructor.post(path, data={"email": "nobody", "role": "assistant"})
     assert refused.status_code == 422
     assert Page(refused.text).find("input", name="email")[0][0]["value"] == "nobody"
-    page = Page(classroom.instructor.post(path, data={"email": "bo@example.org", "role": "assistant"}).text)
-    assert "/links/" in page.text("code", id="invitation")
+    address = classroom.instructor.post(path, data={"email": "bo@example.org"}).headers["location"]
+    assert address == f"/courses/{classroom.course.id}#staff"
+    first, again = (Page(classroom.instructor.get(address).text).text("code", id="invitation") for _ in range(2))
+    assert "/links/" in first
+    assert again == first
+    other = classroom.school.browser(teacher=classroom.teacher)
+    assert not Page(other.get(address).text).find("code", id="invitation")
