@@ -51,7 +51,7 @@ def test_the_head_is_run_beside_what_was_typed(client: TestClient, runner: FakeR
     assert "4096 (differs" in rows["QQueries"]
     assert "100 (differs" not in rows["QQueries"]
     assert "(100, 4096)" in rows["OOutput"]
-    assert "agree on every shape" in page.text("p", class_="agree")
+    assert "PyTorch agrees on every shape" in page.text("p", class_="agree")
     facts = [text for _, text in page.find("dd")]
     assert facts[:5] == ["a processor that is not there (cpu)", "float32", "5.25 ms", "6.7 MB", "5.6 MB"]
     assert sentence(client, "run", "random", seed=0) in text
@@ -95,7 +95,8 @@ def test_a_table_that_torch_contradicts_is_reported(client: TestClient, runner: 
     """Where torch and the table differ, the page names the matrices and says so aloud."""
     runner.changes = {"agrees": False, "disagreements": ["queries", "scores"]}
     page = Page(run_and_wait(client, {**LLAMA_FORM, "queries.rows": "100"}))
-    assert page.text("p", class_="agree") == sentence(client, "run", "differ", keys="queries, scores")
+    differing = "queries (100, 128), scores (100, 100)"
+    assert page.text("p", class_="agree") == sentence(client, "run", "differ", keys=differing)
     assert page.find("p", class_="agree", role="alert")
 
 
@@ -136,7 +137,7 @@ def test_a_run_shows_that_it_runs_and_can_be_left(client: TestClient, runner: Fa
     assert client.get(part["hx-get"] + "/weights.png").status_code == 404
     runner.gate.set()
     for _ in range(200):
-        if "agree on every shape" in client.get(part["hx-get"]).text:
+        if "PyTorch agrees on every shape" in client.get(part["hx-get"]).text:
             return
         time.sleep(0.02)
     raise AssertionError("the run did not end")
