@@ -12,8 +12,10 @@ from starlette.testclient import TestClient
 
 from app.forward.lines import ForwardError
 from app.forward.process import RunnerBusy, RunnerFailed, RunTooLong
+from app.sheets.library import Library
 from app.sheets.wording import Wording
 from app.store.tables import practice_attempts, runs
+from simulation.misconception_students import right_sheet
 from tests.helpers.html_page import Page
 from tests.helpers.runs import run_and_wait
 from tests.helpers.school import SCRIPT
@@ -141,6 +143,35 @@ def test_a_run_shows_that_it_runs_and_can_be_left(client: TestClient, runner: Fa
             return
         time.sleep(0.02)
     raise AssertionError("the run did not end")
+
+
+def test_a_run_in_the_background_tells_one_line_or_nothing(
+    client: TestClient, runner: FakeRunner, library: Library
+) -> None:
+    """The output's shape once torch has it; nothing where the run failed, was refused, or has other answers."""
+    right = {box: str(size) for box, size in right_sheet(library.variant("llama-7b")).items()}
+
+    def line(answers: dict[str, str]) -> str:
+        text = client.post("/runs", data={**LLAMA_FORM, **answers, "background": "1"}, headers=SCRIPT).text
+        while waiting := re.search(r'hx-get="(/runs/[\w-]+/agreement)"', text):
+            text = client.get(waiting[1]).text
+        return re.sub("<[^>]*>", "", text).strip()
+
+    assert line(right).startswith("PyTorch agrees: O is (100, 4096).")
+    assert line(right | {"output.columns": "128"}) == ""
+    runner.changes = {"agrees": False, "disagreements": ["scores"]}
+    assert "scores (100, 100)" in line(right)
+    runner.problem = RunnerBusy()
+    assert line(right) == ""
+
+
+def test_a_run_in_the_background_gives_way(client: TestClient, runner: FakeRunner) -> None:
+    """With half of the queue taken, nothing is run or stored unless somebody asks for it."""
+    runner._calls = runner.max_waiting
+    form = {**LLAMA_FORM, "queries.rows": "100"}
+    assert client.post("/runs", data={**form, "background": "1"}, headers=SCRIPT).status_code == 204
+    assert runner.calls == []
+    assert client.post("/runs", data=form, headers=SCRIPT).status_code == 200
 
 
 def test_a_run_lost_with_the_server_says_so(client: TestClient, runner: FakeRunner) -> None:
