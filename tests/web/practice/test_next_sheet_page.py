@@ -169,10 +169,10 @@ def test_a_cookie_that_is_no_record_begins_a_new_one(client: TestClient, cookie:
 def test_with_script_the_check_gives_the_sheet_alone_with_its_way_on(client: TestClient, library: Library) -> None:
     """Once it is all right, what stands around it comes along and has counted it, though the record has not yet."""
     variant = sheet_on(client.get("/practice"), library)
-    sent = {"headers": {"hx-request": "true"}}
-    wrong = client.post("/sheet/check", data=form(variant, truth(variant) | {"queries.rows": ""}), **sent)
+    script = {"hx-request": "true"}
+    wrong = client.post("/sheet/check", data=form(variant, truth(variant) | {"queries.rows": ""}), headers=script)
     assert "misconception-groups" not in wrong.text
-    checked = client.post("/sheet/check", data=form(variant, truth(variant)), **sent)
+    checked = client.post("/sheet/check", data=form(variant, truth(variant)), headers=script)
     assert Page(checked.text).text("button", id="another") == "Next sheet"
     assert 'name="practice"' in checked.text
     assert group_state(checked, "Scores and weights") == "growing"
