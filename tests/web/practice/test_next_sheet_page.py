@@ -168,7 +168,8 @@ def test_a_cookie_that_is_no_record_begins_a_new_one(client: TestClient, cookie:
 
 def test_with_script_the_check_gives_the_sheet_alone_with_its_way_on(client: TestClient, library: Library) -> None:
     """Once it is all right, what stands around it comes along and has counted it, though the record has not yet."""
-    variant = sheet_on(client.get("/practice"), library)
+    opened = client.get("/practice")
+    variant = sheet_on(opened, library)
     script = {"hx-request": "true"}
     wrong = client.post("/sheet/check", data=form(variant, truth(variant) | {"queries.rows": ""}), headers=script)
     assert "misconception-groups" not in wrong.text
@@ -178,7 +179,7 @@ def test_with_script_the_check_gives_the_sheet_alone_with_its_way_on(client: Tes
     assert group_state(checked, "Scores and weights") == "growing"
     assert "1 of 2 perfect sheets to the next level" in checked.text
     assert record_of(client).results == ()
-    assert "1 of 2 perfect sheets" in client.get(f"/sheet?worksheet={variant.worksheet.key}&practice=1").text
+    assert "1 of 2 perfect sheets" in client.get(str(opened.url)).text
 
 
 def test_an_address_of_practice_opens_anywhere(client: TestClient) -> None:
