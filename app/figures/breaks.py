@@ -13,6 +13,7 @@ from app.figures.captions import head_label
 from app.figures.figures import Box, Break, Rectangle, Sketch, overlaps
 from app.figures.pen import CORNER_PX, Pen
 from app.figures.plans import FigurePlan
+from app.shapes.consistency import DimensionMismatch
 from app.shapes.table import Blank
 
 BRACKET_PX = CORNER_PX / 2  # between a side and its bracket
@@ -42,13 +43,18 @@ def breaks_in(pen: Pen, plan: FigurePlan, sketch: Sketch) -> Iterator[Break]:
     breaks against its outline.
     """
     for mismatch in pen.shapes.mismatches_in(plan.results):
-        first, second = (list(_sides(pen, blank, sketch)) for blank, _ in (mismatch.first, mismatch.second))
-        if mismatch.added and sketch.outlines:
-            outline = sketch.outlines[0]
-            needed = replace(second[0].box, width=outline.width, height=outline.height)
-            first = [replace(second[0], box=needed, label=pen.shapes.label(mismatch.first[0]))]
-        pairs = sorted(product(first, second), key=lambda pair: _distance(*pair))
-        yield from (break_between(*pair) for pair in pairs[:1])
+        yield from break_of(pen, mismatch, sketch)
+
+
+def break_of(pen: Pen, mismatch: DimensionMismatch, sketch: Sketch) -> Iterator[Break]:
+    """The break of one such pair; none if the figure doesn't draw both."""
+    first, second = (list(_sides(pen, blank, sketch)) for blank, _ in (mismatch.first, mismatch.second))
+    if mismatch.added and sketch.outlines:
+        outline = sketch.outlines[0]
+        needed = replace(second[0].box, width=outline.width, height=outline.height)
+        first = [replace(second[0], box=needed, label=pen.shapes.label(mismatch.first[0]))]
+    pairs = sorted(product(first, second), key=lambda pair: _distance(*pair))
+    yield from (break_between(*pair) for pair in pairs[:1])
 
 
 def head_breaks(pen: Pen, first: Box, second: Box) -> Iterator[Break]:
@@ -112,7 +118,7 @@ def placed_breaks(sketch: Sketch) -> list[Break]:
     taken = list(_obstacles(sketch))
     breaks = list[Break]()
     for each in sketch.breaks:
-        label = next(box for steps in count() for box in _places(each, steps * STEP_PX) if _is_free(box, taken))
+        label = next(box for steps in count() for box in label_places(each, steps * STEP_PX) if _is_free(box, taken))
         x, y, width, height = label
         taken.append(label)
         breaks.append(replace(each, label_at=(x + width / 2, y + height / 2)))
@@ -124,7 +130,7 @@ def _is_free(label: Rectangle, taken: Iterable[Rectangle]) -> bool:
     return not any(overlaps(label, other) for other in taken)
 
 
-def _places(each: Break, distance: float) -> Iterator[Rectangle]:
+def label_places(each: Break, distance: float) -> Iterator[Rectangle]:
     """Two places for a break's label at a distance: away from the matrix beside its bracket, and beyond its end.
 
     Beside a short bracket the label reaches beyond the end, never back to where the arc is.

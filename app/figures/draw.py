@@ -12,6 +12,7 @@ from app.figures.captions import alt_text, captions, mismatch_captions
 from app.figures.count_bars import draw_counts, longest_bars
 from app.figures.figure_layout import sketch_figure
 from app.figures.figures import Figure
+from app.figures.flow import differing_plan
 from app.figures.frame import frame_of, mirror_sketch
 from app.figures.pen import Pen
 from app.figures.plans import FIGURE_PLANS, FigurePlan
@@ -48,7 +49,9 @@ def draw_side_by_side(
     plans = _plans(variant)
     both = [TypedShapes.of(variant, values) for values in (left, right)]
     smaller = min((Scale.fitting(scale, shapes, plans) for shapes in both), key=lambda fitted: fitted.px_per_unit)
-    return _differing(zip(*(_lay_out(shapes, plans, smaller) for shapes in both), strict=True))
+    pens = [Pen(shapes, MatrixSizes(shapes, smaller)) for shapes in both]
+    plans = tuple(differing_plan(pens[0], pens[1], plan) if plan.layout == "flow" else plan for plan in plans)
+    return _differing((_figure(pens[0], plan), _figure(pens[1], plan)) for plan in plans if plan.results)
 
 
 def _differing(pairs: Iterable[tuple[Figure, Figure]]) -> tuple[tuple[Figure, Figure], ...]:
@@ -70,7 +73,8 @@ def _lay_out(shapes: TypedShapes, plans: tuple[FigurePlan, ...], scale: Scale) -
 def _figure(pen: Pen, plan: FigurePlan) -> Figure:
     """The figure of a plan with its texts; mirrored on a sheet whose tokens are columns."""
     sketch, shapes = sketch_figure(pen, plan), pen.shapes
-    sketch.breaks = list(dict.fromkeys([*sketch.breaks, *breaks_in(pen, plan, sketch)]))  # one for equal ones
+    if not sketch.flow:  # which has its own
+        sketch.breaks = list(dict.fromkeys([*sketch.breaks, *breaks_in(pen, plan, sketch)]))  # one for equal ones
     if shapes.variant.worksheet.tokens_are == "columns":
         sketch = mirror_sketch(sketch)
     sketch.breaks = placed_breaks(sketch)
@@ -93,4 +97,5 @@ def _figure(pen: Pen, plan: FigurePlan) -> Figure:
         signs=tuple(sketch.signs),
         pulled=tuple(sketch.pulled),
         breaks=tuple(sketch.breaks),
+        flow=sketch.flow,
     )

@@ -18,6 +18,7 @@ from dataclasses import replace
 
 from app.figures.breaks import head_breaks, joined_breaks
 from app.figures.figures import Sign, Sketch
+from app.figures.flow import sketch_flow
 from app.figures.pen import CORNER_PX, PULLED_PX, Pen, corner_arcs, place, pulled_out
 from app.figures.plans import FigurePlan, Layout
 from app.shapes.table import Blank
@@ -31,7 +32,8 @@ def sketch_figure(pen: Pen, plan: FigurePlan) -> Sketch:
     """The figure of a plan with tokens as rows: its boxes, labelled sides, arcs, outlines and signs."""
     sketch = Sketch()
     _LAYOUTS[plan.layout](pen, plan, sketch)
-    sketch.outlines += pen.outlines(sketch.boxes)
+    if not sketch.flow:  # which has its own
+        sketch.outlines += pen.outlines(sketch.boxes)
     return sketch
 
 
@@ -161,4 +163,5 @@ _LAYOUTS: Mapping[Layout, Callable[[Pen, FigurePlan, Sketch], None]] = {
     "head-context": _head_context,
     "stack": _stack,
     "row": _row,
+    "flow": sketch_flow,
 }

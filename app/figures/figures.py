@@ -16,8 +16,12 @@ from app.shapes.table import Blank
 
 # Where an edge's label stands. "under" is the bottom of a left operand, whose label must not reach to the right; "over"
 # is the right side of a right operand, whose label must not reach down; "corner" is at the right end of a top side,
-# "foot" at the lower end of a left side.
-EdgeSide = Literal["left", "right", "top", "bottom", "under", "over", "corner", "foot"]
+# "foot" at the lower end of a left side. In a flow, "below" is the bottom and "beside" the right side, with the label
+# always at its middle.
+EdgeSide = Literal["left", "right", "top", "bottom", "under", "over", "corner", "foot", "below", "beside"]
+# How much of an edge is drawn: its line and its label; the line alone, or the matrix's letter alone, because the number
+# stands elsewhere; or nothing until its box on the sheet has the focus.
+EdgeShown = Literal["label", "line", "letter", "focus"]
 # What an edge's colour says: its number is one of the sizes that the sheet itself tells, or another one, or there is
 # none yet ("unknown"), or it does not fit the edge it should equal ("mismatch").
 EdgeKind = Literal["head", "model", "tokens", "other", "unknown", "mismatch"]
@@ -52,7 +56,7 @@ class Box:
     transposed: drawn with columns as height, as the keys in Q·Kᵀ. rules: lines between the heads in it. groups: every
     second key/value head, or every second group of query heads that share one. part: the piece of it that is meant,
     such as one head's columns or the new token's row; the rest is drawn pale. breaks: gaps in a side that is drawn
-    shortened.
+    shortened. products and state: of a flow (see Flow).
     """
 
     tensor: str
@@ -70,6 +74,8 @@ class Box:
     groups: tuple[Polygon, ...] = ()
     part: Rectangle | None = None
     breaks: tuple[Polygon, ...] = ()
+    products: str = ""
+    state: str = ""
 
     @property
     def center(self) -> Point:
@@ -101,7 +107,7 @@ class Box:
         """Whether the letter fits inside; if not, it stands beside a label instead."""
         base, _, subscript = self.letter.partition("_")
         width = 9 * len(base) + 7 * base.count("W") + 7 * len(subscript) + 7 * self.transposed
-        return self.height >= 17 and self.width >= 6 + width
+        return self.height >= 17 and self.width >= 3 + width
 
 
 @dataclass(frozen=True)
@@ -110,7 +116,8 @@ class Edge:
 
     blank: the box of the sheet that this length belongs to, None for a side that no box asks for, as of a single head.
     name: "tokens", "embedding" …, or "". letter: the matrix's, if its box is too small to hold it. shift: how far a
-    label on the left or right is moved outwards, to make room for one above or below.
+    label on the left or right is moved outwards, to make room for one above or below. given: the number was not typed,
+    the sheet's own text tells it. products and state: of a flow (see Flow).
     """
 
     blank: Blank | None
@@ -124,16 +131,27 @@ class Edge:
     name: str = ""
     letter: str = ""
     shift: float = 0.0
+    shown: EdgeShown = "label"
+    given: bool = False
+    products: str = ""
+    state: str = ""
 
     @property
     def text_width(self) -> float:
-        """About how wide the label is, in px: its wider line."""
-        return max(DIGIT_PX * len(self.label) + 10 * len(self.letter), LETTER_PX * len(self.name))
+        """About how wide the label is, in px: its wider line; 0 if it is not shown."""
+        base, _, below = self.letter.partition("_")
+        letter = 12 * len(base) + 8 * len(below)
+        if self.shown == "label":
+            number = DIGIT_PX * len(self.label) + 6 * bool(self.letter and self.label)
+            return max(number + letter, LETTER_PX * len(self.name))
+        return letter if self.shown == "letter" else 0.0
 
     @property
     def text_height(self) -> float:
-        """How high the label is, in px: a line for the number, and one for the name."""
-        return LINE_PX * (bool(self.label) + bool(self.name))
+        """How high the label is, in px: a line for the number, and one for the name; 0 if it is not shown."""
+        if self.shown == "label":
+            return LINE_PX * (bool(self.label or self.letter) + bool(self.name))
+        return LINE_PX if self.shown == "letter" else 0.0
 
     @property
     def is_cramped(self) -> bool:
@@ -153,7 +171,7 @@ class Edge:
         match self.side:
             case "left":
                 x = self.x1 - 7 - width - self.shift
-            case "right" | "over":
+            case "right" | "over" | "beside":
                 x = self.x1 + 7 + self.shift
             case "top":
                 y = self.y1 - 5 - height
@@ -162,7 +180,7 @@ class Edge:
             case "foot":
                 x, y = self.x1 - 3 - width, self.y2 + 3
             case _:
-                y = self.y1 + 5
+                y = self.y1 + 5 + self.shift
         return (x, y, width, height)
 
     @property
@@ -170,7 +188,9 @@ class Edge:
         """Which end of its lines the label is aligned at."""
         if self.side in ("left", "foot") or (self.side == "under" and self.is_cramped):
             return "end"
-        return "middle" if self.side == "top" or (self.side in ("bottom", "under") and not self.is_cramped) else "start"
+        if self.side in ("top", "below"):
+            return "middle"
+        return "middle" if self.side in ("bottom", "under") and not self.is_cramped else "start"
 
     @property
     def label_at(self) -> Point:
@@ -200,7 +220,7 @@ def with_room(edges: Sequence[Edge]) -> Iterator[Edge]:
 
 @dataclass(frozen=True)
 class Arc:
-    """Part of a circle around a product's corner, from the left operand's columns to the right operand's rows.
+    """A quarter of an ellipse at a product's corner, from the left operand's columns to the right operand's rows.
 
     It says that the two lengths are one. Of lengths that differ, a `mismatch`, it runs as far as the shorter one; a
     Break marks the rest.
@@ -208,19 +228,22 @@ class Arc:
 
     start: Point
     end: Point
-    radius: float
     clockwise: bool
     mismatch: bool
+    is_open: bool = False
+    products: str = ""
+    state: str = ""
 
     @property
     def path(self) -> str:
         """The arc as an SVG path."""
-        (x1, y1), (x2, y2), r = self.start, self.end, self.radius
-        return f"M{x1:.1f} {y1:.1f} A{r:.1f} {r:.1f} 0 0 {int(self.clockwise)} {x2:.1f} {y2:.1f}"
+        (x1, y1), (x2, y2) = self.start, self.end
+        radii = f"{abs(x2 - x1):.1f} {abs(y2 - y1):.1f}"
+        return f"M{x1:.1f} {y1:.1f} A{radii} 0 0 {int(self.clockwise)} {x2:.1f} {y2:.1f}"
 
     @property
     def points(self) -> tuple[Point, ...]:
-        """Points along a quarter circle, from start to end."""
+        """Points along it, from start to end."""
         (x1, y1), (x2, y2) = self.start, self.end
         upright = ((x2 - x1) * (y2 - y1) > 0) == self.clockwise  # whether it sets out up or down
         turns = [math.pi / 2 * step / ARC_POINTS for step in range(ARC_POINTS + 1)]
@@ -241,6 +264,8 @@ class Break:
     toward: Point
     text: str
     label_at: Point = (0.0, 0.0)
+    products: str = ""
+    state: str = ""
 
     @property
     def path(self) -> str:
@@ -286,6 +311,33 @@ class Sign:
     text: str
     x: float
     y: float
+    products: str = ""
+    state: str = ""
+
+
+@dataclass(frozen=True)
+class Flow:
+    """What a figure has besides if it is one lane of matrices, from the input to the output, product by product.
+
+    A product has the key of its result. Its parts name it in `products`, separated by spaces, and have a `state`: "on"
+    if theirs is the product being worked on, the first that isn't fully answered, "done" if it is fully answered,
+    or both; every part is on once the whole sheet is filled in.
+
+    lane: the band of the tokens. frames: for each product the part of the figure to look at; products that are seen
+    together have the same. axes: for each product the lane's number and name, where they stand in its frame.
+    """
+
+    lane: Rectangle
+    frames: dict[str, Rectangle]
+    axes: dict[str, Edge]
+
+    @property
+    def axis_labels(self) -> tuple[tuple[str, Edge], ...]:
+        """The labels of the lane inside the frames, each with its products; without the first, which always stands."""
+        products = dict[Edge, list[str]]()
+        for key, axis in self.axes.items():
+            products.setdefault(axis, []).append(key)
+        return tuple((" ".join(keys), axis) for axis, keys in products.items())[1:]
 
 
 @dataclass
@@ -302,6 +354,7 @@ class Sketch:
     signs: list[Sign] = field(default_factory=list)
     pulled: list[Polygon] = field(default_factory=list)
     breaks: list[Break] = field(default_factory=list)
+    flow: Flow | None = None
 
     @property
     def right(self) -> float:
@@ -334,6 +387,7 @@ class Figure:
     pulled: tuple[Polygon, ...] = ()
     breaks: tuple[Break, ...] = ()
     has_scale: bool = True
+    flow: Flow | None = None
 
     @property
     def has_mismatch(self) -> bool:

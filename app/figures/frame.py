@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from app.figures.figures import MARGIN_PX, Box, Edge, EdgeSide, Outline, Point, Rectangle, Sign, Sketch, with_room
+from app.figures.figures import (
+    MARGIN_PX,
+    Box,
+    Break,
+    Edge,
+    EdgeSide,
+    Flow,
+    Outline,
+    Point,
+    Rectangle,
+    Sketch,
+    with_room,
+)
 
 MIRRORED_SIDES: Mapping[EdgeSide, EdgeSide] = {
     "left": "top",
@@ -15,21 +27,23 @@ MIRRORED_SIDES: Mapping[EdgeSide, EdgeSide] = {
     "right": "bottom",
     "bottom": "right",
     "corner": "foot",
+    "below": "beside",
 }
 
 
 def mirror_sketch(sketch: Sketch) -> Sketch:
     """The sketch of the transposed product, (A·B)ᵀ = Bᵀ·Aᵀ: its mirror image, with rows and columns exchanged."""
     boxes = [_transpose_box(box) for box in sketch.boxes]
-    edges = _with_letters([_transpose_edge(edge) for edge in sketch.edges], boxes)
+    edges = _with_letters([transpose_edge(edge) for edge in sketch.edges], boxes)
     return Sketch(
         boxes,
         list(with_room(edges)),
         [replace(arc, start=_swap(arc.start), end=_swap(arc.end), clockwise=not arc.clockwise) for arc in sketch.arcs],
         [Outline(o.y, o.x, o.height, o.width) for o in sketch.outlines],
-        [Sign(sign.text, sign.y, sign.x) for sign in sketch.signs],
+        [replace(sign, x=sign.y, y=sign.x) for sign in sketch.signs],
         [tuple(map(_swap, polygon)) for polygon in sketch.pulled],
-        [replace(b, start=_swap(b.start), end=_swap(b.end), toward=_swap(b.toward)) for b in sketch.breaks],
+        [transpose_break(each) for each in sketch.breaks],
+        sketch.flow and _transpose_flow(sketch.flow),
     )
 
 
@@ -38,9 +52,26 @@ def _swap(point: Point) -> Point:
     return (point[1], point[0])
 
 
+def transpose_break(each: Break) -> Break:
+    """The mirrored bracket, its label not placed yet."""
+    return replace(each, start=_swap(each.start), end=_swap(each.end), toward=_swap(each.toward))
+
+
+def transpose_rectangle(rectangle: Rectangle) -> Rectangle:
+    """The mirror image of a rectangle."""
+    x, y, width, height = rectangle
+    return (y, x, height, width)
+
+
+def _transpose_flow(flow: Flow) -> Flow:
+    """The lane running down, with its frames."""
+    frames = {key: transpose_rectangle(frame) for key, frame in flow.frames.items()}
+    return Flow(transpose_rectangle(flow.lane), frames, {key: transpose_edge(axis) for key, axis in flow.axes.items()})
+
+
 def _transpose_box(box: Box) -> Box:
     """The transposed matrix, with all that is drawn in it."""
-    part = box.part and (box.part[1], box.part[0], box.part[3], box.part[2])
+    part = box.part and transpose_rectangle(box.part)
     return replace(
         box,
         x=box.y,
@@ -55,11 +86,12 @@ def _transpose_box(box: Box) -> Box:
     )
 
 
-def _transpose_edge(edge: Edge) -> Edge:
+def transpose_edge(edge: Edge) -> Edge:
     """The edge on the mirrored side, with the blank of the exchanged field."""
     x1, y1, x2, y2 = edge.y1, edge.x1, edge.y2, edge.x2
     blank = edge.blank and edge.blank.transposed
-    return replace(edge, blank=blank, side=MIRRORED_SIDES[edge.side], shift=0.0, x1=x1, y1=y1, x2=x2, y2=y2)
+    shift = edge.shift if edge.side in ("below", "right") else 0.0
+    return replace(edge, blank=blank, side=MIRRORED_SIDES[edge.side], shift=shift, x1=x1, y1=y1, x2=x2, y2=y2)
 
 
 def _with_letters(edges: list[Edge], boxes: list[Box]) -> list[Edge]:
@@ -69,9 +101,10 @@ def _with_letters(edges: list[Edge], boxes: list[Box]) -> list[Edge]:
         right, bottom = box.x + box.width, box.y + box.height
         vertical = [(x, box.y, x, bottom) for x in (box.x, right)]
         sides = [*vertical, *((box.x, y, right, y) for y in (box.y, bottom))]
-        labelled = [side for side in sides if any((e.x1, e.y1, e.x2, e.y2) == side for e in edges)]
+        written = {(e.x1, e.y1, e.x2, e.y2) for e in edges if e.shown in ("label", "letter")}
+        labelled = [side for side in sides if side in written]
         if labelled and not box.letter_fits:
-            letters[labelled[-1]] = box.letter
+            letters[labelled[-1]] = box.letter + ("ᵀ" if box.transposed else "")
     return [replace(edge, letter=letters.get((edge.x1, edge.y1, edge.x2, edge.y2), "")) for edge in edges]
 
 
@@ -89,8 +122,8 @@ def _rectangles(sketch: Sketch) -> Iterator[Rectangle]:
         yield (box.x, box.y, box.width, box.height)
     for outline in sketch.outlines:
         yield (outline.x, outline.y, outline.width, outline.height)
-    for edge in sketch.edges:
-        yield edge.text_box
+    yield from (edge.text_box for edge in sketch.edges)
+    yield from (sketch.flow.lane,) if sketch.flow else ()
     for point in (point for arc in sketch.arcs for point in (arc.start, arc.end)):
         yield (*point, 0.0, 0.0)
     for each in sketch.breaks:

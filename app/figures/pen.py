@@ -26,6 +26,11 @@ class Pen:
     sizes: MatrixSizes
     sides: dict[Blank, tuple[str, EdgeKind, str]] = field(default_factory=dict)  # label, colour and name of those drawn
 
+    def with_facts(self) -> Pen:
+        """The pen that also draws the sizes of the input that the sheet's own text tells."""
+        shapes = self.shapes.with_facts()
+        return Pen(shapes, replace(self.sizes, shapes=shapes))
+
     def box(self, tensor: str, x: float, y: float, *, transposed: bool = False) -> Box:
         """A matrix with its upper left corner at (x, y), width and height exchanged if it is drawn transposed.
 
@@ -105,7 +110,7 @@ class Pen:
     def head_edge(self, box: Box, side: EdgeSide) -> Edge:
         """The side of a single head that has its own width, as the typed width of all heads makes it."""
         label, kind, name = head_label(self.shapes, box.tensor)
-        return Edge(None, side, *_ends(box, side), label, kind, name, "" if box.letter_fits else box.letter)
+        return Edge(None, side, *side_ends(box, side), label, kind, name, "" if box.letter_fits else box.letter)
 
     def outlines(self, boxes: list[Box]) -> Iterator[Outline]:
         """For each box that cannot be added to what came in, the size it would need, from its own corner."""
@@ -121,10 +126,14 @@ class Pen:
 
     def _edge(self, blank: Blank, side: EdgeSide, box: Box) -> Edge:
         """An edge with its label, colour and name."""
+        return Edge(blank, side, *side_ends(box, side), *self.labelled(blank))
+
+    def labelled(self, blank: Blank) -> tuple[str, EdgeKind, str]:
+        """What is written at a side, its colour, and the name of what it counts."""
         if blank not in self.sides:
             named = (self.shapes.label(blank), edge_kind(self.shapes, blank), axis_name(self.shapes, blank))
             self.sides[blank] = named
-        return Edge(blank, side, *_ends(box, side), *self.sides[blank])
+        return self.sides[blank]
 
     def _groups(self, box: Box, heads: int) -> Iterator[Polygon]:
         """Every second key/value head, or group of query heads that share one; none if heads share nothing."""
@@ -186,7 +195,7 @@ def corner_arcs(left: Box, above: Box, inner: tuple[int | Fraction | None, int |
     if columns is not None and rows is not None:
         pivot = (above.x - CORNER_PX / 2, left.y - CORNER_PX / 2)
         radius = min(left.width, above.height) + CORNER_PX / 2
-        yield Arc((pivot[0] - radius, pivot[1]), (pivot[0], pivot[1] - radius), radius, True, columns != rows)
+        yield Arc((pivot[0] - radius, pivot[1]), (pivot[0], pivot[1] - radius), True, columns != rows)
 
 
 def place(sketch: Sketch, box: Box, edges: Iterator[Edge] | tuple[Edge, ...] = ()) -> Box:
@@ -196,13 +205,13 @@ def place(sketch: Sketch, box: Box, edges: Iterator[Edge] | tuple[Edge, ...] = (
     return box
 
 
-def _ends(box: Box, side: EdgeSide) -> tuple[float, float, float, float]:
+def side_ends(box: Box, side: EdgeSide) -> tuple[float, float, float, float]:
     """Both ends of a side of a box, as x1, y1, x2, y2."""
     right, bottom = box.x + box.width, box.y + box.height
     match side:
         case "left" | "foot":
             return (box.x, box.y, box.x, bottom)
-        case "right" | "over":
+        case "right" | "over" | "beside":
             return (right, box.y, right, bottom)
         case "top" | "corner":
             return (box.x, box.y, right, box.y)

@@ -9,7 +9,7 @@ from typing import Literal
 from app.shapes.table import TensorTable
 from app.shapes.tables import ATTENTION_LAYER, PLAIN_WHOLE_MODEL, WHOLE_MODEL
 
-Layout = Literal["product", "head-scores", "head-context", "stack", "row"]
+Layout = Literal["product", "head-scores", "head-context", "stack", "row", "flow"]
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,8 @@ class FigurePlan:
     product: `left` beside its results, each result below its right operand; a result made from one matrix, such as
     A = softmax(S), has nothing above it. head-scores, head-context: the product of one head, taken out of matrices that
     hold all heads. stack: matrices below each other, which are added or multiplied entry by entry. row: matrices beside
-    each other. `signs` stand before the results of a stack or a row: "+=" for left + first = second.
+    each other. flow: `left` and all results in one lane, see flow.py. `signs` stand before the results of a stack or a
+    row: "+=" for left + first = second.
     """
 
     key: str
@@ -36,7 +37,7 @@ class FigurePlan:
 
 _SCORES = FigurePlan("scores", "queries", ("scores", "weights"))
 _CONTEXT_AND_OUTPUT = FigurePlan("output", "weights", ("context", "output"))
-_HEAD = (FigurePlan("projections", "input", ("queries", "keys", "values")), _SCORES, _CONTEXT_AND_OUTPUT)
+_HEAD = (FigurePlan("flow", "input", ("values", "keys", "queries", "scores", "weights", "context", "output"), "flow"),)
 _ONE_OF_THE_HEADS = (
     FigurePlan("head-scores", "queries", ("scores", "weights"), "head-scores"),
     FigurePlan("head-context", "weights", ("context",), "head-context"),

@@ -131,6 +131,16 @@ class MatrixSizes:
         """The width of whatever is widest in a result's column: itself, its right operand, or its outline."""
         return max(self.size(result)[0], self.size_above(result)[0], self.size_needed(result)[0])
 
+    def _lane_width(self, widths: list[float]) -> float:
+        """The width of a flow's matrices, or about what it will be: with an output as wide as the input, and scores.
+
+        So the drawing doesn't jump while the sheet is being filled in.
+        """
+        model, tokens = (
+            self.scale.px(size) for size in (self.shapes.variant.architecture.d, self.shapes.variant.tokens)
+        )
+        return max(sum(widths), 2.4 * model + 2 * tokens)
+
     def content_width(self, plan: FigurePlan) -> float:
         """The width in px of a figure's matrices, without the space around and between them."""
         widths = [self.size(key)[0] for key in plan.tensors]
@@ -139,6 +149,8 @@ class MatrixSizes:
                 return max(widths)
             case "row":
                 return sum(widths)
+            case "flow":
+                return self._lane_width(widths)
             case "head-scores":
                 return widths[0] + self.head_size(plan.left)[0] + sum(self.column_width(key) for key in plan.results)
             case "head-context":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 
@@ -31,6 +31,7 @@ class PartMismatch:
     sides: tuple[tuple[Blank, int], ...]
 
 
+# Long because all that is known of the lengths is asked here; each answer is short.
 @dataclass(frozen=True)
 class TypedShapes:
     """A sheet with the lengths known on it, in the table's orientation (tokens as rows). The key is never looked at.
@@ -41,6 +42,7 @@ class TypedShapes:
     of letters, where they mean the same. mismatches: the sides that should be equal and are
     not, in the order of computation; on a sheet in letters by their meaning, so that T is not d_h where both are 128.
     names_sizes: whether the drawing says which of the model's sizes a typed length is, which tells right from wrong.
+    facts: sides whose lengths were not typed, but are told by the sheet's text.
     """
 
     variant: Variant
@@ -50,6 +52,7 @@ class TypedShapes:
     compared: Mapping[Blank, int]
     mismatches: tuple[DimensionMismatch, ...]
     names_sizes: bool = True
+    facts: frozenset[Blank] = frozenset()
 
     @classmethod
     def of(cls, variant: Variant, answers: Answers, names_sizes: bool = True) -> TypedShapes:
@@ -76,6 +79,22 @@ class TypedShapes:
         meanings = {blank: answer.meaning for blank, answer in known.items() if answer.meaning is not None}
         compared = _by_meaning(variant, known) if meanings else lengths
         return cls(variant, table, lengths, meanings, compared, tuple(mismatches(table, compared)), names_sizes)
+
+    def with_facts(self) -> TypedShapes:
+        """The same with the sizes of the input that the sheet's text tells in numbers, where they were not typed.
+
+        The rows of the parameters that it is multiplied by are as many as its columns.
+        """
+        if not self.names_sizes or self.variant.worksheet.answers == "letters":
+            return self
+        entries = self.table.by_key
+        inner = [e.equation.operands[1] for e in entries.values() if e.equation and e.equation.operands[0] == "input"]
+        told = [Blank("input", field) for field in MATRIX_FIELDS]
+        told += [Blank(key, "rows") for key in inner if key not in self.variant.worksheet.rows]
+        facts = {
+            b: entries[b.tensor].expression(b.field).size(self.variant.sizes) for b in told if b not in self.lengths
+        }
+        return replace(self, lengths={**facts, **self.lengths}, facts=frozenset(facts))
 
     def is_complete(self, tensor: str) -> bool:
         """Whether both rows and columns of a matrix are known."""

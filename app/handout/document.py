@@ -264,7 +264,7 @@ def _figure(figure: Figure, splitter: SymbolSplitter, *, has_labels: bool) -> Ty
         "width": width,
         "height": height,
         "boxes": [_box(box, splitter) for box in figure.boxes],
-        "edges": [_edge(edge, splitter) for edge in figure.edges],
+        "edges": [_edge(edge, splitter) for edge in figure.edges if edge.text_height],
         "arcs": [_arc(arc) for arc in figure.arcs],
         "signs": [{"text": sign.text, "x": sign.x, "y": sign.y} for sign in figure.signs],
         "pulled": figure.pulled,
@@ -303,8 +303,22 @@ def _edge(edge: Edge, splitter: SymbolSplitter) -> TypstData:
     The letter is that of a matrix too small to hold it, or None.
     """
     letter = splitter.expression(edge.letter) if edge.letter else None
-    side = {"under": "bottom", "over": "right", "corner": "right", "foot": "left"}.get(edge.side, edge.side)
-    return {"x": (edge.x1 + edge.x2) / 2, "y": (edge.y1 + edge.y2) / 2, "side": side, "letter": letter}
+    sides = {
+        "under": "bottom",
+        "below": "bottom",
+        "over": "right",
+        "beside": "right",
+        "corner": "right",
+        "foot": "left",
+    }
+    side = sides.get(edge.side, edge.side)
+    return {
+        "x": (edge.x1 + edge.x2) / 2,
+        "y": (edge.y1 + edge.y2) / 2,
+        "side": side,
+        "letter": letter,
+        "has-line": edge.shown == "label",
+    }
 
 
 def _arc(arc: Arc) -> dict[str, float]:

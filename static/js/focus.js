@@ -1,5 +1,8 @@
-// Ties a box to its side in the drawing, and equal numbers to each other, under focus as under the pointer.
+// Ties a box to its side in the drawing, and equal numbers to each other, under focus as under the pointer. In the one
+// drawing of a head the product of the row in focus is in colour; where the drawing has too little room, it shows that
+// product alone.
 (() => {
+  const SMALLEST = 0.72; // of its own size, at which the whole drawing can still be read
   const light = (blank) => {
     const sides = document.querySelectorAll(".edge[data-blank]");
     const size = [...sides].find((side) => side.dataset.blank === blank)?.dataset.size;
@@ -20,10 +23,84 @@
     for (const figure of figures) figure.classList.toggle("current", figure === shown.at(-1));
   };
 
+  const flow = () => document.querySelector(".figures svg.flow");
+  const productsOf = (part) => part.dataset.product.split(" ");
+  let product; // that the drawing was last turned to
+
+  // The product that a row is about: its own matrix's, or of a parameter the one it is multiplied in.
+  const productOf = (svg, blank) => {
+    const frames = JSON.parse(svg.dataset.frames);
+    const tensor = blank?.split(".")[0];
+    const operand = svg.querySelector(`.matrix[data-tensor="${tensor}"]`);
+    return [tensor, operand?.dataset.product].find((key) => key in frames);
+  };
+
+  // Colours the parts of a product; without one, those that the server has chosen.
+  const work = (svg) => {
+    for (const part of svg.querySelectorAll("[data-product]")) {
+      part.dataset.on ??= part.classList.contains("on") ? "on" : "";
+      part.classList.toggle("on", product ? productsOf(part).includes(product) : part.dataset.on === "on");
+    }
+  };
+
+  // Shows the frame of one product where the whole drawing would be too small, else all of it.
+  let moving;
+  const frame = (svg) => {
+    svg.dataset.whole ??= svg.getAttribute("viewBox");
+    const frames = JSON.parse(svg.dataset.frames);
+    const whole = svg.dataset.whole.split(" ").map(Number);
+    const key = product ?? svg.querySelector(".matrix.on")?.dataset.product.split(" ")[0];
+    const small = svg.parentElement.clientWidth < whole[2] * SMALLEST && key in frames;
+    const target = small ? frames[key] : whole;
+    svg.classList.toggle("framed", small);
+    for (const part of svg.querySelectorAll("[data-product]")) {
+      const near = productsOf(part).some((each) => String(frames[each]) === String(frames[key]));
+      part.classList.toggle("away", small && !near);
+    }
+    const from = (svg.dataset.seen ?? target.join(" ")).split(" ").map(Number);
+    svg.dataset.seen = target.join(" ");
+    cancelAnimationFrame(moving);
+    const still = matchMedia("(prefers-reduced-motion: reduce)").matches || from.join() === target.join();
+    const start = performance.now();
+    const step = (now) => {
+      const done = still ? 1 : Math.min(1, (now - start) / 220);
+      const eased = 1 - (1 - done) ** 3;
+      svg.setAttribute("viewBox", target.map((to, i) => from[i] + (to - from[i]) * eased).join(" "));
+      if (done < 1) moving = requestAnimationFrame(step);
+    };
+    step(start);
+  };
+
+  const show = (blank) => {
+    const svg = flow();
+    if (!svg) return;
+    product = blank ? productOf(svg, blank) ?? product : product;
+    work(svg);
+    frame(svg);
+  };
+
   const blank = (target) => target?.closest?.("[data-blank]")?.dataset.blank;
   const focused = () => blank(document.activeElement);
-  document.addEventListener("focusin", () => { light(focused()); if (focused()) turn(focused()); });
+  document.addEventListener("focusin", () => {
+    light(focused());
+    if (focused()) { turn(focused()); show(focused()); }
+  });
   document.addEventListener("focusout", () => light());
-  document.addEventListener("pointerover", (event) => light(blank(event.target) ?? focused()));
-  document.addEventListener("htmx:after:swap", () => { if (focused()) { light(focused()); turn(focused()); } });
+  document.addEventListener("pointerover", (event) => {
+    const over = blank(event.target);
+    light(over ?? focused());
+    const svg = flow();
+    if (!svg || svg.classList.contains("framed")) return;
+    const before = product;
+    if (over && event.target.closest(".rows")) product = productOf(svg, over) ?? product;
+    work(svg);
+    product = before;
+  });
+  document.addEventListener("htmx:after:swap", () => {
+    light(focused());
+    if (focused()) turn(focused());
+    show(focused());
+  });
+  addEventListener("resize", () => show());
+  show();
 })();

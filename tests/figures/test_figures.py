@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -12,8 +13,8 @@ from hypothesis import strategies as st
 
 from app.algebra.number_text import format_number
 from app.figures.draw import draw_figures
-from app.figures.figures import Figure
-from app.figures.scale import MAX_SIDE_PX, MIN_SIDE_PX, UNKNOWN_SIDE_PX, ScaleName
+from app.figures.figures import Box, Figure
+from app.figures.scale import MAX_SIDE_PX, MIN_SIDE_PX, ScaleName
 from app.settings import PROJECT
 from app.shapes.table import Blank
 from app.sheets.library import Library
@@ -23,6 +24,7 @@ from app.sheets.worksheet_files import load_library
 LIBRARY = load_library(PROJECT / "worksheets")  # hypothesis draws many examples from one library
 LLAMA, GROUPED = LIBRARY.variant("llama-7b"), LIBRARY.variant("qwen2.5-0.5b-grouped")
 SCALES: tuple[ScaleName, ScaleName] = ("root", "true")
+LANE = ("input", "values", "keys", "queries", "scores", "weights", "context", "output")
 SIZES = st.one_of(st.integers(1, 300), st.integers(1, 10**18))
 
 
@@ -40,10 +42,20 @@ def lengths(figures: tuple[Figure, ...]) -> dict[str, set[float]]:
     lengths_by_label: dict[str, set[float]] = {}
     for figure in figures:
         for edge in figure.edges:
-            lengths_by_label.setdefault(edge.label, set()).add(
-                round(math.hypot(edge.x2 - edge.x1, edge.y2 - edge.y1), 6)
-            )
+            if edge.label not in ("", "?"):
+                length = round(math.hypot(edge.x2 - edge.x1, edge.y2 - edge.y1), 6)
+                lengths_by_label.setdefault(edge.label, set()).add(length)
     return lengths_by_label
+
+
+def in_lane(figure: Figure, tensor: str) -> Box:
+    """A matrix of the flow, not as a right operand."""
+    return next(box for box in figure.boxes if box.tensor == tensor and tensor in box.products.split())
+
+
+def as_operand(figure: Figure, tensor: str) -> Box:
+    """The same as a right operand."""
+    return next(box for box in figure.boxes if box.tensor == tensor and tensor not in box.products.split())
 
 
 def by_label(values: Mapping[Blank, int], scale: ScaleName, variant: Variant = LLAMA) -> dict[str, float]:
@@ -116,7 +128,10 @@ def test_sides_have_what_was_typed_and_nothing_else(data: st.DataObject, scale: 
     variant = data.draw(st.sampled_from([LLAMA, GROUPED]))
     values = data.draw(typed(variant))
     for edge in (edge for figure in draw_figures(variant, values, scale) for edge in figure.edges):
-        if edge.blank in variant.blanks:
+        if edge.blank in variant.blanks and edge.given:
+            assert edge.blank.tensor == "input"
+            assert edge.blank not in values
+        elif edge.blank in variant.blanks and edge.label:
             assert edge.label == (format_number(values[edge.blank]) if edge.blank in values else "?")
 
 
@@ -148,23 +163,27 @@ def test_right_answers_leave_no_mismatch(library: Library) -> None:
 
 
 def test_an_empty_sheet_is_drawn_open(library: Library) -> None:
-    """Nothing typed: every box is open, every edge is a question mark of one length."""
-    figures = draw_figures(library.variant("llama-7b"), {})
-    assert len(figures) == 3
-    assert all(box.incomplete for figure in figures for box in figure.boxes)
-    assert lengths(figures) == {"?": {UNKNOWN_SIDE_PX}}
-    assert not any(figure.has_mismatch for figure in figures)
+    """Nothing typed: of the input the sizes that the sheet's text tells; every other box is open and has no number."""
+    variant = library.variant("llama-7b")
+    (figure,) = draw_figures(variant, {})
+    assert {box.tensor for box in figure.boxes if not box.incomplete} == {"input"}
+    assert {edge.label for edge in figure.edges if edge.given} == {"100", "4096"}
+    assert {edge.label for edge in figure.edges if not edge.given} <= {"?", ""}
+    assert not figure.has_mismatch
+    (untold,) = draw_figures(variant, {}, names_sizes=False)
+    assert all(box.incomplete for box in untold.boxes)
+    assert not any(edge.given for edge in untold.edges)
 
 
 def test_a_mismatch_is_drawn_and_named_by_what_was_typed(library: Library) -> None:
     """Queries 128 wide and keys 4096 wide: the scores break, and the sentence has these two numbers alone."""
     values = {Blank("queries", "columns"): 128, Blank("keys", "columns"): 4096}
     broken = [figure for figure in draw_figures(library.variant("llama-7b"), values) if figure.has_mismatch]
-    assert [figure.key for figure in broken] == ["scores"]
+    assert [figure.key for figure in broken] == ["flow"]
     (sentence,) = broken[0].mismatches
     assert set(re.findall(r"\d+", sentence)) == {"128", "4096"}
-    assert broken[0].captions == draw_figures(library.variant("llama-7b"), {})[1].captions
-    assert [arc.mismatch for arc in broken[0].arcs] == [True]
+    assert broken[0].captions == draw_figures(library.variant("llama-7b"), {})[0].captions
+    assert [arc.products for arc in broken[0].arcs if arc.mismatch] == ["scores"]
     assert [each.text for each in broken[0].breaks] == ["4096 ≠ 128"]
     assert "mismatch" not in {edge.kind for edge in broken[0].edges}, "neither is blamed"
 
@@ -176,39 +195,90 @@ def test_an_output_that_cannot_be_added_stands_in_the_outline_of_the_input(libra
     right = sizes_by_blank(variant)
     assert not any(figure.outlines for figure in draw_figures(variant, right))
     wide = Blank("output", "columns" if variant.with_tokens_as_rows is variant else "rows")
-    figures = {figure.key: figure for figure in draw_figures(variant, right | {wide: 128})}
-    (outline,) = figures["output"].outlines
-    before = next(box for box in figures["projections"].boxes if box.tensor == "input")
-    after = next(box for box in figures["output"].boxes if box.tensor == "output")
+    (figure,) = draw_figures(variant, right | {wide: 128})
+    (outline,) = figure.outlines
+    before, after = in_lane(figure, "input"), in_lane(figure, "output")
     assert (outline.x, outline.y) == (after.x, after.y)
     assert (outline.width, outline.height) == pytest.approx((before.width, before.height))
-    frame = figures["output"]
-    assert outline.x + outline.width < frame.x + frame.width
-    assert outline.y + outline.height < frame.y + frame.height
+    assert outline.x + outline.width < figure.x + figure.width
+    assert outline.y + outline.height < figure.y + figure.height
     needed = right[Blank("input", wide.field)]
-    assert [each.text for each in figures["output"].breaks] == [f"{needed} ≠ 128"]
-    assert any("cannot be added" in sentence for sentence in figures["output"].mismatches)
+    assert [each.text for each in figure.breaks] == [f"{needed} ≠ 128"]
+    assert any("cannot be added" in sentence for sentence in figure.mismatches)
 
 
 def test_queries_and_keys_of_one_width_meet_at_the_corner(library: Library) -> None:
     """Both 128: one whole arc carries the columns of Q over to the rows of Kᵀ."""
     values = {Blank("queries", "columns"): 128, Blank("keys", "columns"): 128}
-    scores = draw_figures(library.variant("llama-7b"), values)[1]
-    assert [arc.mismatch for arc in scores.arcs] == [False]
-    queries, keys = scores.boxes[0], scores.boxes[1]
-    assert (keys.tensor, keys.transposed) == ("keys", True)
+    (figure,) = draw_figures(library.variant("llama-7b"), values)
+    (arc,) = (arc for arc in figure.arcs if arc.products == "scores")
+    queries, keys = in_lane(figure, "queries"), as_operand(figure, "keys")
+    assert not arc.mismatch
+    assert not arc.is_open
+    assert keys.transposed
     assert keys.height == pytest.approx(queries.width)
+    assert arc.start[0] == queries.x
+    assert arc.end[1] == pytest.approx(keys.y + keys.height)
 
 
-def test_a_product_is_laid_out_around_its_corner(library: Library) -> None:
-    """The result stands right of the left operand, row by row, and below the right operand, column by column."""
+@pytest.mark.parametrize("key", ["llama-7b", "columns-qwen3-0.6b"])
+def test_a_head_is_one_lane_of_tokens(library: Library, key: str) -> None:
+    """All its matrices side by side, as high as the lane; the right operands above or below their results in turn.
+
+    On a sheet whose tokens are columns the same, mirrored.
+    """
+    variant = library.variant(key)
+    (figure,) = draw_figures(variant, sizes_by_blank(variant))
+    mirrored = key.startswith("columns")
+
+    def place(box: Box) -> tuple[float, float, float, float]:
+        return (box.y, box.x, box.height, box.width) if mirrored else (box.x, box.y, box.width, box.height)
+
+    lane = [place(in_lane(figure, key)) for key in LANE]
+    assert len({(y, height) for _, y, _, height in lane}) == 1
+    assert all(a[0] + a[2] < b[0] for a, b in pairwise(lane))
+    projections = [("W_V", "values"), ("W_K", "keys"), ("W_Q", "queries")]
+    above = []
+    for operand, result in [*projections, ("keys", "scores"), ("values", "context"), ("W_O", "output")]:
+        (x, y, width, height), under = place(as_operand(figure, operand)), place(in_lane(figure, result))
+        assert (x, width) == pytest.approx((under[0], under[2]))
+        above.append(y + height < under[1])
+        assert above[-1] or y > under[1] + under[3]
+    assert above == [True, True, True, False, True, False]
+
+
+def test_a_matrix_with_other_rows_sticks_out_of_the_lane(library: Library) -> None:
+    """Queries of 400 rows reach out of a lane of 100, values of 20 don't fill it, and either says so."""
     variant = library.variant("llama-7b")
-    queries, keys, scores, _ = draw_figures(variant, sizes_by_blank(variant))[1].boxes
-    assert (queries.y, queries.height) == (scores.y, scores.height)
-    assert (keys.x, keys.width) == (scores.x, scores.width)
-    assert keys.y + keys.height < queries.y
-    assert queries.x + queries.width < keys.x
-    assert queries.y - (keys.y + keys.height) == pytest.approx(keys.x - (queries.x + queries.width))
+    (right,) = draw_figures(variant, sizes_by_blank(variant))
+    rows = {Blank("queries", "rows"): 400, Blank("values", "rows"): 20}
+    (wrong,) = draw_figures(variant, sizes_by_blank(variant) | rows)
+    assert right.flow
+    assert wrong.flow
+    lane = wrong.flow.lane[3]
+    assert in_lane(wrong, "queries").height > lane > in_lane(wrong, "keys").height > in_lane(wrong, "values").height
+    assert {"400 ≠ 100", "20 ≠ 100"} <= {each.text for each in wrong.breaks}
+    assert right.breaks == ()
+
+
+def test_the_product_being_worked_on_is_the_first_that_is_not_answered(library: Library) -> None:
+    """At first the input, then one product after the other in the sheet's order; at the end all of them."""
+    variant = library.variant("llama-7b")
+    right, typed, on = sizes_by_blank(variant), dict[Blank, int](), list[set[str]]()
+    for blank in variant.blanks:
+        (figure,) = draw_figures(variant, typed)
+        on.append({box.tensor for box in figure.boxes if "on" in box.state.split()})
+        typed[blank] = right[blank]
+    assert on[0] == on[1] == {"input"}
+    assert on[2] == {"input", "W_Q", "queries"}
+    assert on[9] == {"queries", "keys", "scores"}
+    (whole,) = draw_figures(variant, right)
+    states = (
+        {box.state for box in whole.boxes} | {arc.state for arc in whole.arcs} | {sign.state for sign in whole.signs}
+    )
+    assert states == {"on done"}
+    assert whole.flow
+    assert set(whole.flow.frames) == set(LANE)
 
 
 def test_the_mask_hides_a_corner_of_the_weights_and_changes_no_shape(library: Library) -> None:

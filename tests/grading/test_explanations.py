@@ -55,16 +55,15 @@ def test_each_misconception_is_drawn_as_it_has_the_sheet_and_as_it_is(sheet: Var
 
 
 def test_a_pair_stands_on_one_scale_and_shows_the_mismatch_on_one_side(library: Library) -> None:
-    """A narrow output: only the last figure differs; its weights are as large on both sides."""
+    """A narrow output: only the last product is drawn; its context is as large on both sides."""
     variant = library.variant("llama-7b")
     answers = {box: str(n) for box, n in LLAMA.items()}
     explanation = explain_diagnosis(variant, grade(variant, answers | {"output.columns": "128"}))
     assert explanation is not None
     ((mistaken, true),) = explanation.figures
-    assert (mistaken.key, mistaken.has_mismatch, true.has_mismatch) == ("output", True, False)
-    assert [box.width for box in mistaken.boxes if box.tensor == "weights"] == [
-        box.width for box in true.boxes if box.tensor == "weights"
-    ]
+    assert (mistaken.key, mistaken.has_mismatch, true.has_mismatch) == ("flow", True, False)
+    assert mistaken.tensors == true.tensors == ("context", "output", "W_O")
+    assert (mistaken.boxes[0].width, mistaken.boxes[0].height) == (true.boxes[0].width, true.boxes[0].height)
     assert mistaken.width == true.width
     assert (len(mistaken.mismatches), mistaken.captions, true.captions) == (1, (), ())
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated
 
@@ -91,11 +91,6 @@ def row_views(
         )
         for row in variant.rows
     )
-
-
-def all_boxes_right(rows: Iterable[RowView]) -> bool:
-    """Whether every box of a sheet was marked, and is right."""
-    return all(box.kind == "right" for row in rows for box in row.boxes)
 
 
 @dataclass(frozen=True)

@@ -215,7 +215,7 @@ def test_a_run_which_shows_the_answers_needs_marks_that_may_be_seen(
 def test_a_drawing_tells_no_right_number_from_a_wrong_one_before_marks_are_shown(
     classroom: Classroom, feedback: str
 ) -> None:
-    """128, 640 and 630 columns of the queries, of which one is right: colours, names and words but for the number."""
+    """128, 127 and 129 columns of the queries, of which one is right: colours, names and words but for the number."""
     activity = classroom.open(feedback=feedback)
     _, browser = classroom.join()
 
@@ -225,7 +225,7 @@ def test_a_drawing_tells_no_right_number_from_a_wrong_one_before_marks_are_shown
         alone = figures.replace(f">{number}<", ">number<").replace(f'"{number}"', '"number"')
         return re.sub(r"[\d.]+", "0", alone)
 
-    drawings = [drawn(number) for number in ("128", "640", "630")]
+    drawings = [drawn(number) for number in ("128", "127", "129")]
     assert drawings[1] == drawings[2]
     assert (drawings[0] == drawings[1]) == (feedback != "immediate")
     classroom.school.end(activity)

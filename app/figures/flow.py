@@ -1,0 +1,516 @@
+"""One head as one drawing: X → V, K, Q → S → A → C → O in a lane of tokens, every matrix in it one row per token.
+
+Right operands stand above or below their results in turn, so that no arc crosses another one or a number:
+
+                 ┌─┐ ┌─┐ ┌─┐
+                 │W│ │W│ │W│               ┌─┐
+                 └─┘ └─┘ └─┘               │V│
+        ┌──────┐ ┌─┐ ┌─┐ ┌─┐  ┌──┐   ┌──┐  └─┘ ┌──────┐
+    100 │  X   │ │V│ │K│ │Q│  │S │ → │A │  │C│ │  O   │
+        └──────┘ └─┘ └─┘ └─┘  └──┘   └──┘  └─┘ └──────┘
+          4096   128 128 128  100    100   128   4096
+                              ┌──┐             ┌──────┐
+                              │Kᵀ│             │ W_O  │
+                              └──┘             └──────┘
+
+Numbers stand in one line below the lane; the lane has the number of tokens at its left end. Of a matrix that has
+another number of rows, the box is shorter than the lane or sticks out of it, and has its own number beside it.
+Everything is laid out with tokens as rows, and with the room that the labels will need once the sketch is mirrored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from app.figures.breaks import BRACKET_PX, MIN_BRACKET_PX, break_of, label_places
+from app.figures.figures import Arc, Box, Break, Edge, EdgeShown, EdgeSide, Flow, Rectangle, Sign, Sketch
+from app.figures.frame import transpose_break, transpose_edge, transpose_rectangle
+from app.figures.pen import Pen, side_ends
+from app.figures.plans import FIGURE_PLANS, FigurePlan
+from app.shapes.table import MATRIX_FIELDS, Blank
+
+UNKNOWN_FLOW_PX = 24.0  # of a length not typed yet
+ABOVE_PX = 8.0  # between the lane and a right operand above it
+BELOW_PX = 7.0  # between the numbers below the lane and a right operand below them
+BESIDE_PX = 8.0  # between an arc and the operand at its end
+NEXT_PX, PRODUCT_PX, SIGN_ROOM_PX = (
+    12.0,
+    22.0,
+    34.0,
+)  # between two matrices: of one operand, of a product, around a sign
+SIGN_TEXT_PX = 16.0  # of a sign
+TEXT_PX = 7.0  # between a text and what stands beside it
+LANE_PX = 5.0  # of the lane around its matrices
+FRAME_WIDTH_PX, FRAME_HEIGHT_PX = 250.0, 150.0  # at least, of one product's frame
+
+
+@dataclass(frozen=True)
+class _Product:
+    """One product of the lane by its result's key, with its left operand and the right one, "" if there is none."""
+
+    result: str
+    left: str
+    right: str
+    is_above: bool
+
+
+@dataclass(frozen=True)
+class _Column:
+    """A matrix in the lane at x, with its right operand above or below it, and what is written at either."""
+
+    boxes: tuple[Box, ...]
+    edges: tuple[Edge, ...]
+    breaks: tuple[Break, ...]
+
+    def at(self, x: float) -> _Column:
+        """The column moved to the right, with the matrix's left side at x."""
+        return _Column(
+            tuple(replace(box, x=box.x + x) for box in self.boxes),
+            tuple(replace(edge, x1=edge.x1 + x, x2=edge.x2 + x) for edge in self.edges),
+            tuple(replace(b, start=(b.start[0] + x, b.start[1]), end=(b.end[0] + x, b.end[1])) for b in self.breaks),
+        )
+
+
+def sketch_flow(pen: Pen, plan: FigurePlan, sketch: Sketch) -> None:
+    """The lane of a plan, with the arcs of its products."""
+    _Lane(pen.with_facts(), plan, sketch).draw()
+
+
+def differing_plan(first: Pen, second: Pen, plan: FigurePlan) -> FigurePlan:
+    """The plan with those products alone that have another length in the second drawing than in the first."""
+    both = (first.shapes.lengths, second.shapes.lengths)
+
+    def differs(each: _Product) -> bool:
+        """Whether an operand or the result has another length."""
+        blanks = [Blank(key, field) for key in (each.left, each.right, each.result) for field in MATRIX_FIELDS]
+        return any(both[0].get(blank) != both[1].get(blank) for blank in blanks)
+
+    lane = _Lane(first, plan, Sketch())
+    return replace(plan, results=tuple(each.result for each in lane.products if differs(each)))
+
+
+# Long because columns, labels, arcs and breaks all need to know what else stands in the lane.
+@dataclass(frozen=True)
+class _Lane:
+    """Draws a flow."""
+
+    pen: Pen
+    plan: FigurePlan
+    sketch: Sketch
+
+    def draw(self) -> None:
+        """Every column as far left as its boxes and labels can stand, then signs, arcs, and what is worked on."""
+        placed = dict[str, _Column]()
+        for key in self.lane:
+            placed[key] = self._place(key, placed)
+        for column in placed.values():
+            self.sketch.boxes += map(self._inked, column.boxes)
+            self.sketch.edges += column.edges
+        for each in self.products:
+            if each.right:
+                self.sketch.arcs += self._arc(each, placed[each.left].boxes[0], placed[each.result].boxes[1])
+            else:
+                column = placed[each.result]
+                x = column.boxes[0].x - self._sign_room(column) / 2
+                self.sketch.signs.append(Sign(self._sign, x, self.height / 2, each.result))
+        self.sketch.outlines += self.pen.outlines(self.sketch.boxes)
+        self.sketch.breaks += [each for column in placed.values() for each in column.breaks]
+        self.sketch.breaks += dict.fromkeys(self._other_breaks(placed))
+        self._stamp()
+        self.sketch.flow = self._flow(placed)
+
+    @cached_property
+    def products(self) -> tuple[_Product, ...]:
+        """The products of the plan in the lane's order; a right operand stands where it does in the whole flow."""
+        (whole,) = (plan for plan in FIGURE_PLANS[self.pen.shapes.table.key] if plan.key == self.plan.key)
+        products, is_above = list[_Product](), False
+        for key in whole.results:
+            equation, operand = self.pen.shapes.table[key].equation, self.pen.sizes.operand_above(key)
+            left = equation.operands[0] if equation else whole.left
+            if operand and not (products and left == products[-1].left):
+                is_above = not is_above
+            products.append(_Product(key, left, operand.key if operand else "", is_above))
+        return tuple(each for each in products if each.result in self.plan.results)
+
+    @cached_property
+    def lane(self) -> tuple[str, ...]:
+        """The matrices in the lane from left to right."""
+        (whole,) = (plan for plan in FIGURE_PLANS[self.pen.shapes.table.key] if plan.key == self.plan.key)
+        drawn = {key for each in self.products for key in (each.left, each.result)}
+        return tuple(key for key in whole.tensors if key in drawn)
+
+    @cached_property
+    def product_of(self) -> dict[str, _Product]:
+        """The product that makes each result."""
+        return {each.result: each for each in self.products}
+
+    @cached_property
+    def is_mirrored(self) -> bool:
+        """Whether tokens are columns, so that the lane runs down."""
+        return self.pen.shapes.variant.worksheet.tokens_are == "columns"
+
+    @property
+    def _sign(self) -> str:
+        """The arrow of a step with one operand, along the lane."""
+        return "↓" if self.is_mirrored else "→"
+
+    @cached_property
+    def height(self) -> float:
+        """The height of the lane: of the input's rows."""
+        return self._px(Blank(self.lane[0], "rows"), UNKNOWN_FLOW_PX)
+
+    def _px(self, blank: Blank, unknown: float) -> float:
+        """The length of a side in px, or what stands for one that is not known."""
+        length = self.pen.shapes.lengths.get(blank)
+        return unknown if length is None else self.pen.sizes.scale.px(length)
+
+    def _rectangle(self, edge: Edge) -> Rectangle:
+        """Where an edge's label will stand, with tokens as rows, though it is written straight on a mirrored sheet."""
+        return transpose_rectangle(transpose_edge(edge).text_box) if self.is_mirrored else edge.text_box
+
+    def _label_place(self, each: Break) -> Rectangle:
+        """Where a break's label will stand if nothing is in its way."""
+        if self.is_mirrored:
+            return transpose_rectangle(next(label_places(transpose_break(each), 0.0)))
+        return next(label_places(each, 0.0))
+
+    def _letter_fits(self, box: Box) -> bool:
+        """Whether a matrix has room for its letter once the sketch is mirrored, if it is."""
+        return (replace(box, width=box.height, height=box.width) if self.is_mirrored else box).letter_fits
+
+    # Columns
+
+    def _place(self, key: str, placed: dict[str, _Column]) -> _Column:
+        """A column right of those that are placed, so far that nothing of it touches them."""
+        column = self._column(key)
+        if not placed:
+            return column
+        last = list(placed.values())[-1].boxes[0]
+        x = last.x + last.width + self._gap(key, list(placed)[-1], column)
+        own = list(self._taken(key, column))
+        for other, before in placed.items():
+            for taken, room in self._taken(other, before):
+                for rectangle, own_room in own:
+                    if rectangle[1] < taken[1] + taken[3] and taken[1] < rectangle[1] + rectangle[3]:
+                        x = max(x, taken[0] + taken[2] + max(room, own_room) - rectangle[0])
+        return column.at(x)
+
+    def _gap(self, key: str, before: str, column: _Column) -> float:
+        """The room between a matrix and the one before it in the lane."""
+        product = self.product_of.get(key)
+        if product is None or product.left != before:
+            return NEXT_PX
+        return PRODUCT_PX if product.right else self._sign_room(column)
+
+    def _sign_room(self, column: _Column) -> float:
+        """The room for a sign before a matrix, and before its label where the lane is too low for both."""
+        x, y, _, _ = self._rectangle(column.edges[0])
+        covered = column.boxes[0].x - x if y < self.height / 2 + SIGN_TEXT_PX / 2 else 0.0
+        return SIGN_ROOM_PX + 2 * max(0.0, covered)
+
+    def _taken(self, key: str, column: _Column) -> Iterator[tuple[Rectangle, float]]:
+        """The rectangles where nothing else may stand, each with the room around it."""
+        for box in column.boxes:
+            yield (box.x, box.y, box.width, box.height), TEXT_PX
+        for edge in column.edges:
+            if edge.text_height:
+                yield self._rectangle(edge), TEXT_PX
+        for gap in column.breaks:
+            yield gap.bracket_box, 2.0
+            yield self._label_place(gap), 2.0
+        x = column.boxes[0].x
+        if not getattr(self.product_of.get(key), "right", "-"):
+            middle, half = x - self._sign_room(column) / 2, SIGN_TEXT_PX / 2
+            yield (middle - half, self.height / 2 - half, 2 * half, 2 * half), 2.0
+        for each in self.products:
+            if each.right and each.left == key:  # an arc begins at the left end of this matrix
+                near, far = self._reach(each)
+                yield (x, min(near, far), 1.0, abs(far - near)), 2.0
+
+    def _column(self, key: str) -> _Column:
+        """A matrix at the left end of the lane, its right operand, and the labels of both."""
+        product = self.product_of.get(key)
+        used = [each.result for each in self.products if key in (each.left, each.right)]
+        box = replace(self._box(key, 0.0), products=" ".join([key, *used]))
+        operand = self._operand(product) if product and product.right else None
+        breaks = tuple(self._column_breaks(box, operand))
+        if product is None or operand is None:
+            return _Column((box,), tuple(self._lane_edges(box)), breaks)
+        return _Column((box, operand), (*self._lane_edges(box), *self._operand_edges(product, operand)), breaks)
+
+    def _box(self, key: str, y: float, *, transposed: bool = False) -> Box:
+        """A matrix without what is drawn inside it."""
+        rows = self._px(Blank(key, "rows"), self.height if key in self.lane else UNKNOWN_FLOW_PX)
+        columns = self._px(Blank(key, "columns"), UNKNOWN_FLOW_PX)
+        shapes = self.pen.shapes
+        return Box(
+            tensor=key,
+            letter=shapes.letter(key),
+            role=shapes.table[key].role,
+            x=0.0,
+            y=y,
+            width=rows if transposed else columns,
+            height=columns if transposed else rows,
+            transposed=transposed,
+        )
+
+    def _operand(self, product: _Product) -> Box:
+        """The right operand of a product, above the lane or below its numbers."""
+        transposed = self.pen.sizes.stands_transposed(product.result)
+        box = replace(self._box(product.right, 0.0, transposed=transposed), products=product.result)
+        return replace(box, y=-ABOVE_PX - box.height if product.is_above else self._reach(product)[0])
+
+    def _reach(self, product: _Product) -> tuple[float, float]:
+        """Where the right operand begins, at the lane, and where it ends."""
+        transposed = self.pen.sizes.stands_transposed(product.result)
+        height = self._box(product.right, 0.0, transposed=transposed).height
+        if product.is_above:
+            return -ABOVE_PX, -ABOVE_PX - height
+        boxes = [self._box(key, 0.0) for key in (product.left, product.result)]
+        labels = [self._rectangle(edge) for box in boxes for edge in self._lane_edges(box)]
+        ends = [self.height, *(box.height for box in boxes), *(label[1] + label[3] for label in labels)]
+        return max(ends) + BELOW_PX, max(ends) + BELOW_PX + height
+
+    def _inked(self, box: Box) -> Box:
+        """A box with all that the pen draws inside it."""
+        drawn = self.pen.box(box.tensor, box.x, box.y, transposed=box.transposed)
+        return replace(drawn, width=box.width, height=box.height, products=box.products)
+
+    # Labels
+
+    def _lane_edges(self, box: Box) -> Iterator[Edge]:
+        """The number of columns below a matrix, and its rows: at the left end of the lane, or beside another number.
+
+        A name stands where it is needed first: the sizes of later matrices have the same colours.
+        """
+        key = box.tensor
+        fits = self._letter_fits(box)
+        columns = self._edge(Blank(key, "columns"), "below", box, letter="" if fits else box.letter)
+        rows = self._rows(box)
+        if rows.side == "left" and rows.shown == "label":
+            lane, other = self._rectangle(rows), self._rectangle(columns)
+            if other[0] < lane[0] + lane[2] + TEXT_PX and other[1] < lane[1] + lane[3]:
+                columns = replace(columns, shift=lane[1] + lane[3] - other[1] + 2)
+        if rows.side == "right" and rows.shown == "label":
+            rows = replace(rows, shift=self._right_of(rows, columns))
+        yield columns
+        yield rows
+
+    def _right_of(self, rows: Edge, columns: Edge) -> float:
+        """How far the number of rows must stand right of a matrix that is too low for it and the one of the columns."""
+        own, other = self._rectangle(rows), self._rectangle(columns)
+        return max(0.0, other[0] + other[2] + 4 - own[0]) if own[1] + own[3] > other[1] else 0.0
+
+    def _rows(self, box: Box) -> Edge:
+        """The rows of a matrix in the lane."""
+        blank = Blank(box.tensor, "rows")
+        if box.tensor == self.lane[0]:
+            return self._edge(blank, "left", box)
+        if not self._has_own_rows(blank):
+            return self._edge(blank, "left", box, "focus")
+        told = any(blank in (mismatch.first[0], mismatch.second[0]) for mismatch in self.pen.shapes.mismatches)
+        return self._edge(blank, "right", box, "line" if told else "label")
+
+    def _has_own_rows(self, rows: Blank) -> bool:
+        """Whether a matrix has another number of rows than the lane, as far as is known."""
+        lane, lengths = Blank(self.lane[0], "rows"), self.pen.shapes.lengths
+        if rows == lane or rows not in lengths:
+            return False
+        both_typed = {rows, lane} <= set(self.pen.shapes.compared)
+        return self._is_broken(rows, lane) if both_typed else lengths[rows] != lengths.get(lane)
+
+    def _operand_edges(self, product: _Product, box: Box) -> Iterator[Edge]:
+        """The inner side of a right operand, and beside what was typed for it where the result does not say it.
+
+        Its letter stands at the far side if there is no room for it inside.
+        """
+        rows, columns = Blank(box.tensor, "rows"), Blank(box.tensor, "columns")
+        inner, outer = (columns, rows) if box.transposed else (rows, columns)
+        far: EdgeSide = "top" if product.is_above else "below"
+        fits = self._letter_fits(box)
+        letter = "" if fits else box.letter + ("ᵀ" if box.transposed else "")
+        asked = box.tensor in self.pen.shapes.variant.worksheet.rows and box.tensor not in self.lane
+        lengths = self.pen.shapes.lengths
+        if asked and inner in lengths and lengths[inner] != lengths.get(Blank(product.left, "columns")):
+            yield self._edge(inner, "right", box)
+        else:
+            yield self._edge(inner, "left", box, "line")
+        differs = asked and outer in lengths and lengths[outer] != lengths.get(Blank(product.result, "columns"))
+        yield self._edge(outer, far, box, "label" if differs else "letter" if letter else "focus", letter)
+
+    def _edge(self, blank: Blank, side: EdgeSide, box: Box, shown: EdgeShown = "label", letter: str = "") -> Edge:
+        """An edge of a box with what is written at it."""
+        label, kind, name = self.pen.labelled(blank)
+        named = name if shown == "label" and self._names_first(blank, name) else ""
+        given = blank in self.pen.shapes.facts
+        return Edge(
+            blank,
+            side,
+            *side_ends(box, side),
+            label,
+            kind,
+            named,
+            letter,
+            shown=shown,
+            given=given,
+            products=box.products,
+        )
+
+    def _names_first(self, blank: Blank, name: str) -> bool:
+        """Whether no side before this one, in the lane's order, has the same name."""
+        first = Blank(self.lane[0], "rows")
+        order = [first, *(Blank(key, "columns") for key in self.lane)]
+        return next((each for each in order if self.pen.labelled(each)[2] == name), blank) == blank
+
+    # Arcs
+
+    def _arc(self, product: _Product, left: Box, operand: Box) -> Iterator[Arc]:
+        """The arc between the inner sides of a product, to the shorter one; one for products of one left operand."""
+        sharing = [each.result for each in self.products if each.left == product.left]
+        if sharing[0] != product.result:
+            return
+        near, far = self._reach(product)
+        mismatch = self._is_broken(*self._inner(product))
+        shorter = min(left.width, operand.height) if mismatch else left.width
+        end = (near + shorter if far > near else near - shorter) if mismatch else far
+        is_open = not all(blank in self.pen.shapes.lengths for blank in self._inner(product))
+        ends = (left.x + left.width - shorter, near), (operand.x - BESIDE_PX, end)
+        yield Arc(*ends, product.is_above, mismatch, is_open, " ".join(sharing))
+
+    # Breaks
+
+    def _inner(self, product: _Product) -> tuple[Blank, Blank]:
+        """The two sides of a product that are summed away."""
+        transposed = self.pen.sizes.stands_transposed(product.result)
+        return Blank(product.left, "columns"), Blank(product.right, "columns" if transposed else "rows")
+
+    def _is_broken(self, first: Blank, second: Blank) -> bool:
+        """Whether two sides that should be equal are known and differ."""
+        lengths = self.pen.shapes.compared
+        return first in lengths and second in lengths and lengths[first] != lengths[second]
+
+    def _column_breaks(self, box: Box, operand: Box | None) -> Iterator[Break]:
+        """The breaks of a column that stand right of it: too many or few rows, and an operand that is too high."""
+        shapes, rows, lane = self.pen.shapes, Blank(box.tensor, "rows"), Blank(self.lane[0], "rows")
+        told = [{mismatch.first[0], mismatch.second[0]} for mismatch in shapes.mismatches]
+        if self._has_own_rows(rows) and any(rows in pair for pair in told):
+            ends = sorted((box.height, self.height))
+            label = self._rectangle(next(self._lane_edges(box)))
+            right = max(box.width, label[0] + label[2] if ends[1] > label[1] - MIN_BRACKET_PX else 0.0)
+            x = box.x + right + BRACKET_PX
+            text = " ≠ ".join(shapes.label(blank) for blank in (rows, lane))
+            end = max(ends[1], ends[0] + MIN_BRACKET_PX)
+            yield Break((x, ends[0]), (x, end), (-1.0, 0.0), text, products=box.products)
+        product = self.product_of.get(box.tensor)
+        if product is None or operand is None or not self._is_broken(*self._inner(product)):
+            return
+        left = self._box(product.left, 0.0)
+        if operand.height > left.width:
+            (near, far), x = self._reach(product), operand.x + operand.width + BRACKET_PX
+            start = near + left.width if far > near else near - left.width
+            text = " ≠ ".join(shapes.label(blank) for blank in reversed(self._inner(product)))
+            end = max(far, start + MIN_BRACKET_PX) if far > near else min(far, start - MIN_BRACKET_PX)
+            yield Break((x, start), (x, end), (-1.0, 0.0), text, products=product.result)
+
+    def _other_breaks(self, placed: dict[str, _Column]) -> Iterator[Break]:
+        """The breaks along columns: a left operand too wide, and results that don't suit what they are made of."""
+        for each in self.products:
+            if each.right and self._is_broken(*self._inner(each)):
+                left, operand = placed[each.left].boxes[0], placed[each.result].boxes[1]
+                if left.width >= operand.height:
+                    y = self._reach(each)[0] + (ABOVE_PX - BRACKET_PX if each.is_above else 0.0)
+                    x = left.x + left.width - operand.height
+                    text = " ≠ ".join(self.pen.shapes.label(blank) for blank in self._inner(each))
+                    toward = (0.0, 1.0 if each.is_above else -1.0)
+                    yield Break((x, y), (min(left.x, x - MIN_BRACKET_PX), y), toward, text, products=each.result)
+        shown = [set(self._inner(each)) for each in self.products if each.right]
+        for mismatch in self.pen.shapes.mismatches_in(self.plan.results):
+            pair = {mismatch.first[0], mismatch.second[0]}
+            if pair not in shown and not all(b.field == "rows" and b.tensor in self.lane for b in pair):
+                for gap in break_of(self.pen, mismatch, self.sketch):
+                    yield replace(gap, products=mismatch.result)
+
+    # What is worked on, and where to look
+
+    def _states(self, products: str) -> str:
+        """The state of a part of these products: on, done, or both."""
+        keys = set(products.split())
+        on, done = not self._working or self._working in keys, any(self._is_done(key) for key in keys)
+        return " ".join(word for word, holds in (("on", on), ("done", done)) if holds)
+
+    def _is_done(self, product: str) -> bool:
+        """Whether a product is fully answered; one that the sheet doesn't ask for, if its size follows."""
+        return self._answered.get(product, self.pen.shapes.is_complete(product))
+
+    @cached_property
+    def _answered(self) -> dict[str, bool]:
+        """Whether what the sheet asks for each product is filled in, in the sheet's order; the input counts as one."""
+        shapes = self.pen.shapes
+        answered = dict[str, bool]()
+        for key in shapes.variant.worksheet.rows:
+            owner = next((each.result for each in self.products if key == each.right and key not in self.lane), key)
+            known = all(
+                Blank(key, field) in shapes.lengths and Blank(key, field) not in shapes.facts for field in MATRIX_FIELDS
+            )
+            answered[owner] = known and answered.get(owner, True)
+        return {key: known for key, known in answered.items() if key in self.lane}
+
+    @cached_property
+    def _working(self) -> str:
+        """The first product that isn't fully answered, "" if there is none."""
+        return next((key for key, known in self._answered.items() if not known), "")
+
+    def _stamp(self) -> None:
+        """Gives every part its state."""
+        sketch = self.sketch
+        sketch.boxes[:] = [replace(part, state=self._states(part.products)) for part in sketch.boxes]
+        sketch.edges[:] = [replace(part, state=self._states(part.products)) for part in sketch.edges]
+        sketch.arcs[:] = [replace(part, state=self._states(part.products)) for part in sketch.arcs]
+        sketch.breaks[:] = [replace(part, state=self._states(part.products)) for part in sketch.breaks]
+        sketch.signs[:] = [replace(part, state=self._states(part.products)) for part in sketch.signs]
+
+    def _flow(self, placed: dict[str, _Column]) -> Flow:
+        """The lane, and for each product where to look: together with those that share its left operand."""
+        boxes = [column.boxes[0] for column in placed.values()]
+        left, right = boxes[0].x - LANE_PX, boxes[-1].x + boxes[-1].width + LANE_PX
+        frames, axes = dict[str, Rectangle](), dict[str, Edge]()
+        for group in self._groups():
+            columns = [placed[key] for key in dict.fromkeys([group[0].left, *(each.result for each in group)])]
+            axis = self._axis(columns[0].boxes[0])
+            keys = [each.result for each in group] + [self.lane[0]] * (group[0].left == self.lane[0])
+            frame = self._frame(columns, {key for each in group for key in (each.result, each.right)}, axis)
+            frames |= dict.fromkeys(keys, frame)
+            axes |= dict.fromkeys(keys, axis)
+        return Flow((left, -LANE_PX, right - left, self.height + 2 * LANE_PX), frames, axes)
+
+    def _groups(self) -> Iterator[list[_Product]]:
+        """The products that are seen together: of one left operand, or one after the other without a new operand."""
+        group = list[_Product]()
+        for each in self.products:
+            if group and each.right and each.left != group[0].left:
+                yield group
+                group = []
+            group.append(each)
+        yield group
+
+    def _axis(self, left: Box) -> Edge:
+        """The lane's number and name, at the left end of a frame."""
+        blank = Blank(self.lane[0], "rows")
+        label, kind, name = self.pen.labelled(blank)
+        height = replace(left, height=self.height)
+        return Edge(blank, "left", *side_ends(height, "left"), label, kind, name, given=blank in self.pen.shapes.facts)
+
+    def _frame(self, columns: Sequence[_Column], tensors: set[str], axis: Edge) -> Rectangle:
+        """The rectangle around the columns of a frame, with the number of its lane, of a size that suits a phone."""
+        boxes = [column.boxes[0] for column in columns]
+        boxes += [box for column in columns for box in column.boxes[1:] if box.tensor in tensors]
+        rectangles = [(box.x, box.y, box.width, box.height) for box in boxes]
+        edges = [edge for column in columns for edge in column.edges if edge.text_height]
+        rectangles += [self._rectangle(edge) for edge in (*edges, axis)]
+        left, top = min(r[0] for r in rectangles) - 6, min(r[1] for r in rectangles) - 6
+        width, height = (max(r[i] + r[i + 2] for r in rectangles) + 6 - (left, top)[i] for i in (0, 1))
+        least = (FRAME_HEIGHT_PX, FRAME_WIDTH_PX) if self.is_mirrored else (FRAME_WIDTH_PX, FRAME_HEIGHT_PX)
+        more = [max(0.0, room - size) / 2 for room, size in zip(least, (width, height), strict=True)]
+        return (left - more[0], top - more[1], width + 2 * more[0], height + 2 * more[1])
