@@ -15,9 +15,15 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from pydantic_core import PydanticCustomError
 
 from app.classes.frozen.offered_worksheets import Offer
+from app.classes.student_sheet import SheetChoice, choice_of
+from app.models.architecture import TokensError
+from app.shapes.requirements import TopicError
+from app.sheets.library import Library
 from app.sheets.wording import Wording
+from app.sheets.worksheet import WorksheetError
 from app.store import Content, Plan, Policies
 from app.store.activities import MAX_ATTEMPTS_ALLOWED, MAX_MINUTES, Feedback, Running, Variants
+from app.translation import gettext as _
 
 T = TypeVar("T")
 LOCAL_TIME_FORMAT = "%Y-%m-%dT%H:%M"  # of <input type="datetime-local">
@@ -33,11 +39,25 @@ class ActivityFormError(ValueError):
 
 
 @dataclass(frozen=True)
+class SheetTexts:
+    """A chosen worksheet as texts: its key, and its model and number of tokens, which are empty for its own."""
+
+    key: str
+    model: str = ""
+    tokens: str = ""
+
+
+@dataclass(frozen=True)
 class ActivityTexts:
-    """The fields of the form as texts, by name, and the keys of the worksheets that were chosen, in order."""
+    """The fields of the form as texts, by name, and the worksheets that were chosen, in order."""
 
     fields: Mapping[str, str]
-    worksheets: tuple[str, ...]
+    worksheets: tuple[SheetTexts, ...]
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys of the chosen worksheets."""
+        return tuple(sheet.key for sheet in self.worksheets)
 
 
 def _text_parser(parse: Callable[[str], T], error_key: str) -> BeforeValidator:
@@ -185,14 +205,29 @@ def read_activity_form(offer: Offer, wording: Wording, time_zone: str, texts: Ac
     """The plan that the texts of a form describe, and its content, frozen from what was offered.
 
     Times are those that the clocks of `time_zone` show. An exit ticket that does not exist counts as none. Raises
-    ActivityFormError about the first field, in the order of ActivityForm, that cannot be used.
+    ActivityFormError about the first field, in the order of ActivityForm, that cannot be used; a worksheet's model and
+    tokens come last.
     """
     context = {"zone": ZoneInfo(time_zone), "tickets": offer.tickets, "worksheets": offer.library.worksheets}
     try:
-        form = ActivityForm.model_validate({**texts.fields, "worksheet": texts.worksheets}, context=context)
+        form = ActivityForm.model_validate({**texts.fields, "worksheet": texts.keys}, context=context)
     except ValidationError as error:
         raise _form_error(wording, offer.library.worksheets, texts, error.errors()[0]) from None
-    return form.plan(), offer.freeze(form.worksheet, form.ticket)
+    return form.plan(), offer.freeze([_read_choice(offer.library, sheet) for sheet in texts.worksheets], form.ticket)
+
+
+def _read_choice(library: Library, texts: SheetTexts) -> SheetChoice:
+    """A worksheet with the model and tokens of its texts; raises ActivityFormError where it cannot have them."""
+    try:
+        tokens = _whole_number(texts.tokens) if texts.tokens else None
+        choice = SheetChoice(texts.key, texts.model, tokens)
+        library.variant(choice.key, choice.model or None, choice.tokens)
+    except (WorksheetError, TokensError, TopicError) as error:
+        raise ActivityFormError(f"sheet.{texts.key}", str(error)) from None
+    except ValueError:
+        sentence = _("“{text}” is not a number of tokens: write a whole number, such as 100.")
+        raise ActivityFormError(f"sheet.{texts.key}", sentence.format(text=texts.tokens[:MAX_ECHOED])) from None
+    return choice
 
 
 def _form_error(
@@ -205,7 +240,7 @@ def _form_error(
     """
     field = str(error["loc"][0])
     key = error["msg"] if error["type"] == "sentence" else SENTENCES.get(field, "no-policy")
-    missing = next((sheet for sheet in texts.worksheets if sheet not in worksheets), "")
+    missing = next((key for key in texts.keys if key not in worksheets), "")
     values = {"text": texts.fields.get(field, ""), "most": MAX_ATTEMPTS_ALLOWED, "longest": MAX_MINUTES, "field": field}
     return ActivityFormError(field, wording.say("class", key, **values, sheet=missing[:MAX_ECHOED]))
 
@@ -235,7 +270,12 @@ def texts_of(plan: Plan, content: Content, time_zone: str) -> ActivityTexts:
         "names_listed": "yes" if policies.names_listed else "no",
         "ticket": content.ticket.key if content.ticket else "",
     }
-    return ActivityTexts(fields, tuple(str(item.worksheet["key"]) for item in content.items))
+    return ActivityTexts(fields, tuple(_sheet_texts(choice_of(item)) for item in content.items))
+
+
+def _sheet_texts(choice: SheetChoice) -> SheetTexts:
+    """The texts that show a chosen worksheet in the form."""
+    return SheetTexts(choice.key, choice.model, "" if choice.tokens is None else str(choice.tokens))
 
 
 def empty_texts(tickets: Sequence[str], time_zone: str) -> ActivityTexts:

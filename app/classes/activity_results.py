@@ -10,7 +10,7 @@ from app.algebra.number_text import format_number
 from app.classes.frozen.definitions import corrected_definition, defined_variant
 from app.classes.frozen.frozen_library import frozen_worksheet, library_of
 from app.classes.roster_lookup import named_apart
-from app.classes.student_sheet import own_sizes, variant_of
+from app.classes.student_sheet import item_sizes, variant_of
 from app.grading.grade import Report, grade, with_kept_marks
 from app.grading.item_analysis import (
     RowState,
@@ -41,7 +41,7 @@ class SheetResults:
     @property
     def title(self) -> str:
         """The title as it was frozen."""
-        return str(self.item.worksheet["title"])
+        return self.item.title
 
     @property
     def rows(self) -> tuple[Row, ...]:
@@ -136,7 +136,7 @@ def _sheet_results(
         if attempt.sheet_key == item.sheet_key:
             by_student.setdefault(attempt.student_id, []).append(attempt)
     worksheet = frozen_worksheet(item, activity.policies)
-    variant = variant_of(library, store, worksheet, own_sizes(worksheet))
+    variant = variant_of(library, store, worksheet, item_sizes(item))
     return SheetResults(item, library, variant, current, {student: tuple(made) for student, made in by_student.items()})
 
 

@@ -175,7 +175,7 @@ def _compute_preview(library: Library, store: Store, activity: Activity, basis: 
         new = marked_again(variants[key], attempt, definitions[sheet].items[0].sheet_key)
         if new.graded != Graded(attempt.marks, attempt.misconceptions, attempt.score, attempt.out_of):
             counts = last[attempt.student_id, attempt.sheet_key] == attempt.id
-            changes.append(MarkChange(attempt, new, str(item.worksheet["title"]), counts))
+            changes.append(MarkChange(attempt, new, item.title, counts))
     corrected = {each.items[0].sheet_key: each for each in definitions.values() if basis == "library"}
     return RegradePreview(len(attempts), tuple(changes), corrected)
 

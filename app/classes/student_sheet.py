@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from app.classes.frozen.frozen_library import (
-    frozen_form,
+    chosen_form,
     frozen_worksheet,
     library_of,
     model_snapshot,
@@ -25,6 +26,7 @@ from app.store import (
     ClassSheetKey,
     Content,
     FrozenTicket,
+    FrozenWorksheet,
     Graded,
     Store,
     Student,
@@ -43,15 +45,52 @@ class StudentSheet:
     draft: ClassDraft | None  # None before the first save
 
 
-def freeze(library: Library, worksheets: Sequence[str], ticket: TicketFile | None) -> Content:
-    """What students will see: these worksheets, by key, as they are defined now, and the exit ticket's questions.
+@dataclass(frozen=True)
+class SheetChoice:
+    """A worksheet for an activity, by key, with the model and the number of tokens that students get.
 
-    It brings with it the snapshots of the wording and of every model that a student may be given. Raises
-    WorksheetError for a key that the library lacks.
+    Without them, '' and None, they are the worksheet's own; of another model, the number of tokens that it can take.
     """
-    sheets = [library.worksheet(key) for key in worksheets]
+
+    key: str
+    model: str = ""
+    tokens: int | None = None
+
+
+def choice_of(item: FrozenWorksheet) -> SheetChoice:
+    """What was chosen when a worksheet was frozen."""
+    return SheetChoice(item.key, item.chosen.get("model", ""), item.chosen.get("tokens"))
+
+
+def freeze(library: Library, worksheets: Sequence[SheetChoice | str], ticket: TicketFile | None) -> Content:
+    """What students will see: these worksheets as they are defined now, and the exit ticket's questions.
+
+    A worksheet is its key or a choice. The content brings with it the snapshots of the wording and of every model that
+    a student may be given. Raises WorksheetError for a key that the library lacks, TokensError and TopicError for a
+    model or a number of tokens that a worksheet cannot have.
+    """
+    choices = [each if isinstance(each, SheetChoice) else SheetChoice(each) for each in worksheets]
+    items = tuple(_freeze_choice(library, choice) for choice in choices)
     frozen = FrozenTicket(ticket.key, ticket.title, ticket.instruction, ticket.questions) if ticket else None
-    return with_snapshots(library, Content(tuple(map(frozen_form, sheets)), frozen, ""))
+    return with_snapshots(library, Content(items, frozen, ""))
+
+
+def _freeze_choice(library: Library, choice: SheetChoice) -> FrozenWorksheet:
+    """A worksheet with what was chosen, and the title that it has with it."""
+    sheet, chosen = library.worksheet(choice.key), dict[str, Any]()
+    if choice.tokens is not None or choice.model not in ("", sheet.model):
+        variant = library.variant(choice.key, choice.model or None, choice.tokens)
+        chosen = {"model": variant.model.key, "title": variant.title} if variant.model.key != sheet.model else {}
+        chosen |= {"tokens": variant.tokens} if variant.tokens != sheet.tokens else {}
+    return chosen_form(sheet, chosen)
+
+
+def models_of(item: FrozenWorksheet) -> tuple[str, ...]:
+    """The keys of the models that a student may be given on a worksheet of an activity."""
+    if chosen := item.chosen.get("model"):
+        return (str(chosen),)
+    sheet = worksheet_of(item)
+    return (sheet.model, *sheet.models)
 
 
 def with_snapshots(library: Library, content: Content) -> Content:
@@ -59,8 +98,7 @@ def with_snapshots(library: Library, content: Content) -> Content:
 
     Models that the library lacks, which may be in a revision of an earlier version, are left out.
     """
-    sheets = [worksheet_of(item) for item in content.items]
-    keys = dict.fromkeys(key for sheet in sheets for key in (sheet.model, *sheet.models) if key in library.models)
+    keys = dict.fromkeys(key for item in content.items for key in models_of(item) if key in library.models)
     models, wording = {key: model_snapshot(library.models[key]) for key in keys}, wording_snapshot(library.wording)
     named = {key: snapshot.hash for key, snapshot in models.items()}
     return replace(content, wording=wording.hash, models=named, snapshots=(wording, *models.values()))
@@ -89,8 +127,9 @@ def sheet_with_draft(
 ) -> StudentSheet:
     """The same as `student_sheet`, where the student's draft, or that there is none, is known already."""
     library = library_of(library, store, activity.content)
-    worksheet = frozen_worksheet(activity.content.items[sheet_number - 1], activity.policies)
-    sizes = draft.variant if draft else _first_sizes(library, activity, student, worksheet)
+    item = activity.content.items[sheet_number - 1]
+    worksheet = frozen_worksheet(item, activity.policies)
+    sizes = draft.variant if draft else _first_sizes(library, activity, student, item)
     key = sheet_key_of(activity, student, sheet_number)
     return StudentSheet(key, sizes, variant_of(library, store, worksheet, sizes), draft)
 
@@ -107,9 +146,16 @@ def variant_of(library: Library, store: Store, worksheet: Worksheet, sizes: Vari
 
 
 def own_variant(library: Library, store: Store, activity: Activity, sheet_number: int) -> Variant:
-    """The worksheet of that number, from 1, with the model and lengths it is defined with, whatever students have."""
-    worksheet = frozen_worksheet(activity.content.items[sheet_number - 1], activity.policies)
-    return variant_of(library_of(library, store, activity.content), store, worksheet, own_sizes(worksheet))
+    """The worksheet of that number, from 1, with the model and lengths of the activity, whatever students have."""
+    item = activity.content.items[sheet_number - 1]
+    worksheet = frozen_worksheet(item, activity.policies)
+    return variant_of(library_of(library, store, activity.content), store, worksheet, item_sizes(item))
+
+
+def item_sizes(item: FrozenWorksheet) -> VariantSizes:
+    """The model and lengths of a worksheet in an activity: those that were chosen, else its own."""
+    own, chosen = own_sizes(worksheet_of(item)), item.chosen
+    return replace(own, model=chosen.get("model", own.model), tokens=chosen.get("tokens", own.tokens))
 
 
 def own_sizes(worksheet: Worksheet) -> VariantSizes:
@@ -132,13 +178,14 @@ def stored_marks(report: Report) -> Graded:
 
 def blank_counts(library: Library, store: Store, content: Content) -> tuple[int, ...]:
     """How many blanks each worksheet of an activity has, in order, with the sizes it is defined with."""
-    library, worksheets = library_of(library, store, content), [worksheet_of(item) for item in content.items]
-    return tuple(len(variant_of(library, store, sheet, own_sizes(sheet)).blanks) for sheet in worksheets)
+    library = library_of(library, store, content)
+    sheets = [(worksheet_of(item), item_sizes(item)) for item in content.items]
+    return tuple(len(variant_of(library, store, sheet, sizes).blanks) for sheet, sizes in sheets)
 
 
 def worksheet_titles(content: Content) -> tuple[str, ...]:
     """The titles of an activity's worksheets, in order, as they were frozen."""
-    return tuple(str(item.worksheet["title"]) for item in content.items)
+    return tuple(item.title for item in content.items)
 
 
 def variant_seed(activity: Activity, student: Student) -> int:
@@ -150,13 +197,14 @@ def variant_seed(activity: Activity, student: Student) -> int:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:6])
 
 
-def _first_sizes(library: Library, activity: Activity, student: Student, worksheet: Worksheet) -> VariantSizes:
-    """The sizes a student begins with: drawn for this student under the policy `per_student`, else the worksheet's own.
+def _first_sizes(library: Library, activity: Activity, student: Student, item: FrozenWorksheet) -> VariantSizes:
+    """The sizes a student begins with: drawn for this student under the policy `per_student`, else the activity's.
 
     They are drawn from the library of the activity, so that newcomers get numbers, and everybody the same ones each
     time, whatever has become of the worksheet.
     """
     if activity.policies.variants == "per_student":
-        drawn = library.seeded(worksheet.key, variant_seed(activity, student))
-        return VariantSizes(drawn.model.key, drawn.tokens, drawn.decoder_tokens or worksheet.decoder_tokens)
-    return own_sizes(worksheet)
+        drawn = library.seeded(item.key, variant_seed(activity, student), item.chosen.get("model"))
+        decoder_tokens = drawn.decoder_tokens or worksheet_of(item).decoder_tokens
+        return VariantSizes(drawn.model.key, drawn.tokens, decoder_tokens)
+    return item_sizes(item)

@@ -209,7 +209,7 @@ class CourseFiles:
             for attempt in sorted(attempts, key=lambda a: (name_order[a.student_id], a.sheet_number, a.id)):
                 key = (attempt.student_id, attempt.sheet_key)
                 numbers[key] = numbers.get(key, 0) + 1
-                title = str(revisions[attempt.revision].items[attempt.sheet_number - 1].worksheet["title"])
+                title = revisions[attempt.revision].items[attempt.sheet_number - 1].title
                 student, counts = self.students[attempt.student_id], attempt.id == last[key]
                 yield _attempt_columns(activity, title, student, attempt, numbers[key], counts, zone), attempt
 

@@ -83,7 +83,7 @@ def gradebook_column(
     given = {override.student_id: override for override in overrides if override.activity_id == activity.id}
     sheets = tuple(
         SheetScores(
-            str(item.worksheet["title"]),
+            item.title,
             points[index],
             {student: round(share * points[index], 2) for (student, sheet), share in shares.items() if sheet == index},
         )

@@ -107,16 +107,35 @@ class FrozenWorksheet:
     worksheet: Mapping[str, Any]
 
     @property
+    def key(self) -> str:
+        """The worksheet's key in the library."""
+        return str(self.worksheet["key"])
+
+    @property
+    def chosen(self) -> Mapping[str, Any]:
+        """What the teacher chose in place of the worksheet's own: its `model` by key, its `tokens`, and the `title`.
+
+        Empty where nothing was chosen.
+        """
+        return dict(self.worksheet.get("chosen") or {})
+
+    @property
+    def title(self) -> str:
+        """The title that everybody reads."""
+        return str(self.chosen.get("title") or self.worksheet["title"])
+
+    @property
     def sheet_key(self) -> str:
         """What drafts and attempts are stored under: it changes exactly when the questions change.
 
-        A tolerance belongs to the questions too, and so does the edition, which a worksheet has whose model got another
-        config in an open activity; a worksheet without them has the key it had before there were any.
+        A tolerance belongs to the questions too, and so do the edition, which a worksheet has whose model got another
+        config in an open activity, and what was chosen for it; a worksheet without them has the key it had before there
+        were any.
 
         Example: "llama-7b@9c1f0a52b6de", the worksheet's key and a hash of the fields that its answers depend on.
         """
         values = [self.worksheet.get(name) for name in _QUESTION_FIELDS]
-        values += [value for name in ("tolerance", "edition") if (value := self.worksheet.get(name))]
+        values += [value for name in ("tolerance", "edition", "chosen") if (value := self.worksheet.get(name))]
         questions = json.dumps(values, sort_keys=True, default=list)
         return f"{str(self.worksheet['key'])[:100]}@{hashlib.sha256(questions.encode()).hexdigest()[:12]}"
 

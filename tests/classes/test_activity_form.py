@@ -7,8 +7,16 @@ from typing import Any
 
 import pytest
 
-from app.classes.activity_form import ActivityFormError, ActivityTexts, empty_texts, read_activity_form, texts_of
+from app.classes.activity_form import (
+    ActivityFormError,
+    ActivityTexts,
+    SheetTexts,
+    empty_texts,
+    read_activity_form,
+    texts_of,
+)
 from app.classes.frozen.offered_worksheets import Offer
+from app.classes.student_sheet import item_sizes
 from app.settings import PROJECT
 from app.sheets.exit_tickets import load_tickets
 from app.sheets.library import Library
@@ -25,7 +33,7 @@ FIELDS = {
 
 
 def read(library: Library, worksheets: tuple[str, ...] = ("llama-7b",), **fields: str) -> tuple[Plan, Content]:
-    texts = ActivityTexts({**FIELDS, **fields}, worksheets)
+    texts = ActivityTexts({**FIELDS, **fields}, tuple(map(SheetTexts, worksheets)))
     return read_activity_form(Offer(library, TICKETS), library.wording, "Europe/Berlin", texts)
 
 
@@ -39,7 +47,7 @@ def test_texts_become_a_plan_and_back(library: Library) -> None:
     assert [item.worksheet["key"] for item in content.items] == ["qwen2.5-0.5b", "llama-7b"]
     assert content.ticket
     texts = texts_of(plan, content, "Europe/Berlin")
-    assert (dict(texts.fields), texts.worksheets) == (FIELDS, ("qwen2.5-0.5b", "llama-7b"))
+    assert (dict(texts.fields), texts.keys) == (FIELDS, ("qwen2.5-0.5b", "llama-7b"))
 
 
 def test_what_is_left_empty_has_no_value(library: Library) -> None:
@@ -91,3 +99,48 @@ def test_the_first_field_that_cannot_be_used_is_named(
         read(library, **change)
     values = {"text": change.get(field, ""), "most": 99, "longest": 10080, "field": field, "sheet": "nonsense"}
     assert (refused.value.field, str(refused.value)) == (field, library.wording.say("class", key, **values))
+
+
+@pytest.mark.parametrize(
+    ("sheet", "sizes", "title"),
+    [
+        (SheetTexts("llama-7b"), ("llama-7b", 100), "One head of LLaMA 7B"),
+        (SheetTexts("llama-7b", "mistral-7b"), ("mistral-7b", 100), "One head of Mistral 7B"),
+        (SheetTexts("llama-7b", "", "64"), ("llama-7b", 64), "One head of LLaMA 7B"),
+        (SheetTexts("llama-7b", "vit-base", ""), ("vit-base", 197), None),
+    ],
+    ids=["own", "model", "tokens", "fixed-length"],
+)
+def test_a_worksheet_can_have_another_model_and_length(
+    library: Library, sheet: SheetTexts, sizes: tuple[str, int], title: str | None
+) -> None:
+    """The title says so; the form filled in with the result chooses the same sheet again."""
+    sheets = (SheetTexts("qwen2.5-0.5b"), sheet)
+    texts = ActivityTexts(FIELDS, sheets)
+    plan, content = read_activity_form(Offer(library, TICKETS), library.wording, "UTC", texts)
+    item = content.items[1]
+    assert (item_sizes(item).model, item_sizes(item).tokens) == sizes
+    assert title is None or item.title == title
+    assert item.key == "llama-7b"
+    again = texts_of(plan, content, "UTC")
+    assert read_activity_form(Offer(library, TICKETS), library.wording, "UTC", again)[1].items == content.items
+
+
+@pytest.mark.parametrize(
+    "sheet",
+    [
+        SheetTexts("llama-7b", "nope"),
+        SheetTexts("llama-7b", "", "many"),
+        SheetTexts("llama-7b", "", "0"),
+        SheetTexts("qwen2.5-0.5b", "", "9" * 30),
+        SheetTexts("cross-bart-base", "llama-7b"),
+    ],
+    ids=lambda sheet: f"{sheet.model}-{sheet.tokens[:5]}",
+)
+def test_a_model_or_length_that_a_worksheet_cannot_have_is_refused_beside_it(
+    library: Library, sheet: SheetTexts
+) -> None:
+    """The sentence is about that worksheet's fields."""
+    with pytest.raises(ActivityFormError) as refused:
+        read_activity_form(Offer(library, TICKETS), library.wording, "UTC", ActivityTexts(FIELDS, (sheet,)))
+    assert refused.value.field == f"sheet.{sheet.key}"

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from app.classes.frozen.frozen_library import frozen_form, frozen_worksheet, library_of, model_snapshot, worksheet_of
+from app.classes.frozen.frozen_library import chosen_form, frozen_worksheet, library_of, model_snapshot, worksheet_of
 from app.classes.frozen.offered_worksheets import edition_of
-from app.classes.student_sheet import variant_of
+from app.classes.student_sheet import models_of, variant_of
 from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.store import Content, FrozenWorksheet, Policies, Store, VariantSizes
@@ -32,18 +32,18 @@ def corrected_definition(
     comes back as it was frozen, and so does a model that the library has no longer.
     """
     frozen, own = worksheet_of(item), library_of(library, store, content)
-    current = library.worksheets.get(item.worksheet["key"])
+    current = library.worksheets.get(item.key)
     rows = tuple(row for row in frozen.rows if current and row in current.rows)
     if current is None or current.topic != frozen.topic or not rows:
         return frozen_definition(content, item)
-    keys = {*content.models, current.model, *current.models, *models}
+    keys = {*content.models, *models_of(item), current.model, *current.models, *models}
     snapshots = {
         key: model_snapshot(source.models[key])
         for key in sorted(keys)
         if (source := library if key in library.models else own) and key in source.models
     }
     named = {key: snapshot.hash for key, snapshot in snapshots.items()}
-    corrected = frozen_form(replace(current, rows=rows))
+    corrected = chosen_form(replace(current, rows=rows), item.chosen)
     if edition := edition_of(named, content.models):
         corrected = FrozenWorksheet({**corrected.worksheet, "edition": edition})
     if corrected.sheet_key == item.sheet_key:

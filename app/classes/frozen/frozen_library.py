@@ -86,6 +86,12 @@ def frozen_form(worksheet: Worksheet) -> FrozenWorksheet:
     return FrozenWorksheet(values)
 
 
+def chosen_form(worksheet: Worksheet, chosen: Mapping[str, Any]) -> FrozenWorksheet:
+    """A worksheet as it is stored, with what was chosen in place of its own model and number of tokens."""
+    frozen = frozen_form(worksheet)
+    return FrozenWorksheet({**frozen.worksheet, "chosen": dict(chosen)}) if chosen else frozen
+
+
 def frozen_worksheet(item: FrozenWorksheet, policies: Policies) -> Worksheet:
     """A worksheet as it was frozen, with the share of a point that the activity now gives a follow-through blank."""
     return replace(worksheet_of(item), follow_share=policies.follow_share)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from app.classes.frozen.frozen_library import frozen_ticket, library_of, worksheet_of
-from app.classes.student_sheet import freeze, with_snapshots
+from app.classes.student_sheet import SheetChoice, freeze, models_of, with_snapshots
 from app.sheets.exit_tickets import Ticket
 from app.sheets.library import Library
 from app.sheets.worksheet import Worksheet
@@ -34,10 +34,11 @@ class Offer:
     activity: Activity | None = None
     corrected: tuple[str, ...] = ()
 
-    def freeze(self, worksheets: Sequence[str], ticket: str) -> Content:
-        """The content of the activity with these worksheets and this exit ticket, by key; '' for no ticket.
+    def freeze(self, worksheets: Sequence[SheetChoice | str], ticket: str) -> Content:
+        """The content of the activity with these worksheets, and the exit ticket of this key; '' for no ticket.
 
-        Raises WorksheetError for a key that is not offered.
+        Raises WorksheetError for a key that is not offered, TokensError and TopicError for a model or a number of
+        tokens that a worksheet cannot have.
         """
         content = freeze(self.library, worksheets, self.tickets.get(ticket))
         if self.activity is None:
@@ -101,13 +102,13 @@ def _as_stored(item: FrozenWorksheet, content: Content, before: Content) -> Froz
     Its sheet key then stays, and with it students' work. Where the questions stay and a model has another config now,
     so that other answers are right, it gets another edition, and with it another sheet key.
     """
-    stored = next((each for each in before.items if each.worksheet["key"] == item.worksheet["key"]), None)
+    stored = next((each for each in before.items if each.key == item.key), None)
     if stored is None:
         return item
     sheet = worksheet_of(item)
-    models = {key: content.models[key] for key in (sheet.model, *sheet.models) if key in content.models}
+    models = {key: content.models[key] for key in models_of(item) if key in content.models}
     edition = edition_of(models, before.models)
-    if not edition and worksheet_of(stored) == sheet:
+    if not edition and worksheet_of(stored) == sheet and stored.chosen == item.chosen:
         return stored
     edition = edition or str(stored.worksheet.get("edition", ""))
     return FrozenWorksheet({**item.worksheet, "edition": edition}) if edition else item

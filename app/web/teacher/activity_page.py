@@ -12,7 +12,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 
 from app.classes.frozen.offered_worksheets import offer_of
-from app.classes.student_sheet import worksheet_titles
+from app.classes.student_sheet import choice_of, worksheet_titles
 from app.store import Activity, AuditAction, Phase, Student
 from app.store.activities import MAX_MINUTES
 from app.translation import gettext as _
@@ -84,8 +84,8 @@ def open_activity(services: ServicesDep, access: EditableActivity) -> Response:
     store, activity = services.store, access.activity
     if activity.state == "draft":
         offer, content = offer_of(services.library, services.tickets, store, activity), activity.content
-        keys = [str(item.worksheet["key"]) for item in content.items]
-        store.activities.revise(activity, offer.freeze(keys, content.ticket.key if content.ticket else ""))
+        choices = [choice_of(item) for item in content.items]
+        store.activities.revise(activity, offer.freeze(choices, content.ticket.key if content.ticket else ""))
     if activity.plan.closes_at and replace(activity, state="open").phase() in ("closing", "closed"):
         store.activities.change(activity, replace(activity.plan, closes_at=None))
     store.activities.set_state(activity, "open")

@@ -113,7 +113,7 @@ def _read_form(sent: FormReader) -> HandoutForm:
 
 def _options(services: Services, activity: Activity, sheet_number: int, form: HandoutForm) -> HandoutOptions:
     """Return the options with the worksheet of the activity; raises HandoutError."""
-    key = str(activity.content.items[sheet_number - 1].worksheet["key"])
+    key = activity.content.items[sheet_number - 1].key
     options = form.model_copy(update={"worksheet": key}).to_options(_tickets(services, activity))
     return replace(options, anonymous_back=activity.policies.ticket_anonymous)
 

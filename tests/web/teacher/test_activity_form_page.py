@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from app.exchange.imported_models import import_config
 from tests.helpers.activity_form import FORM
 from tests.helpers.class_sheet import HALF, press
 from tests.helpers.html_page import Page
@@ -64,3 +65,57 @@ def test_a_later_edit_makes_a_new_revision(classroom: Classroom) -> None:
     assert (kept.revision, kept.answers["queries.columns"]) == (1, "4096")
     classroom.instructor.post(f"/activities/{activity.id}", data=FORM)
     assert Page(kim.get(f"/class/{activity.id}/1").text).boxes()["queries.columns"] == "4096"
+
+
+def chosen_order(text: str) -> list[str]:
+    """The worksheets of the activity on its form, in order."""
+    return [attrs["value"] for attrs, _ in Page(text).find("input", name="worksheet") if "checked" in attrs]
+
+
+def test_worksheets_are_put_in_order_without_saving(classroom: Classroom) -> None:
+    """The buttons show the form again with everything typed in it."""
+    address = f"/courses/{classroom.course.id}/activities"
+    sheets = {**FORM, "title": "", "worksheet": ["llama-7b", "qwen2.5-0.5b", "decode-gpt2"], "tokens.decode-gpt2": "12"}
+    for button, order in (
+        ("add", ["llama-7b", "qwen2.5-0.5b", "decode-gpt2"]),
+        ("up decode-gpt2", ["llama-7b", "decode-gpt2", "qwen2.5-0.5b"]),
+        ("down llama-7b", ["qwen2.5-0.5b", "llama-7b", "decode-gpt2"]),
+        ("up llama-7b", ["llama-7b", "qwen2.5-0.5b", "decode-gpt2"]),
+        ("up nonsense", ["llama-7b", "qwen2.5-0.5b", "decode-gpt2"]),
+    ):
+        answer = classroom.instructor.post(address, data={**sheets, "arrange": button})
+        assert (answer.status_code, chosen_order(answer.text)) == (200, order), button
+        assert Page(answer.text).find("input", name="tokens.decode-gpt2")[0][0]["value"] == "12"
+    assert classroom.store.activities.of_course(classroom.course) == ()
+
+
+def test_students_get_the_model_and_the_length_that_were_chosen(classroom: Classroom) -> None:
+    """Also an imported model, found by its address; the answers are graded by it, and the results name it."""
+    config = {"model_type": "llama", "hidden_size": 96, "num_attention_heads": 4, "num_hidden_layers": 2,
+              "intermediate_size": 200, "vocab_size": 500, "max_position_embeddings": 512}  # fmt: skip
+    imported = import_config(classroom.store, classroom.school.library.wording, config, "pasted", "Our tiny model")
+    address = f"/courses/{classroom.course.id}/activities"
+    form = {**FORM, "arrange": "import", "import": f"http://testserver/models/{imported.key}/"}
+    offered = Page(classroom.instructor.post(address, data=form).text)
+    assert "Our tiny model" in offered.text("select", name="model.llama-7b")
+    classroom.instructor.post(address, data={**FORM, "model.llama-7b": imported.key, "tokens.llama-7b": "7"})
+    [activity] = classroom.store.activities.of_course(classroom.course)
+    classroom.instructor.post(f"/activities/{activity.id}/open")
+    _, kim = classroom.join()
+    page = Page(kim.get(f"/class/{activity.id}/1").text)
+    assert "Our tiny model" in page.text("h1")
+    answers = {"queries.rows": "7", "queries.columns": "24", "output.rows": "7", "output.columns": "96"}
+    press(kim, activity, "check", answers)
+    marks = Page(kim.get(f"/class/{activity.id}/1").text).marks()
+    assert {marks[box] for box in answers} == {"right"}
+    again = Page(classroom.instructor.get(f"/activities/{activity.id}/edit").text)
+    assert again.find("input", name="tokens.llama-7b")[0][0]["value"] == "7"
+    assert "Our tiny model" in classroom.instructor.get(f"/activities/{activity.id}/results").text
+
+
+@pytest.mark.parametrize("text", ["nonsense", "/models/cfg-00000000000000000000"])
+def test_an_imported_model_that_is_not_there_is_said(classroom: Classroom, text: str) -> None:
+    """Beside the field, and the form is as it was."""
+    form = {**FORM, "arrange": "import", "import": text}
+    answer = Page(classroom.instructor.post(f"/courses/{classroom.course.id}/activities", data=form).text)
+    assert "no imported model" in answer.text("p", class_="problem")
