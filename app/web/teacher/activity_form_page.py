@@ -234,5 +234,7 @@ def _activity_form_page(
 def _chosen_sheet(library: Library, texts: SheetTexts, has_preview: bool) -> ChosenSheet:
     """A worksheet as the form shows it."""
     sheet = library.worksheets[texts.key]
+    fits = texts.model in library.models and library.refusal(sheet.key, texts.model) is None
+    title = library.variant(sheet.key, texts.model).title if fits else sheet.title
     menu = model_menu(library, sheet.key, texts.model)
-    return ChosenSheet(texts, sheet.title, menu, library.model(sheet.model).name, sheet.tokens, has_preview)
+    return ChosenSheet(texts, title, menu, library.model(sheet.model).name, sheet.tokens, has_preview)
