@@ -15,7 +15,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from pydantic_core import PydanticCustomError
 
 from app.classes.frozen.offered_worksheets import Offer
-from app.classes.student_sheet import SheetChoice, choice_of
+from app.classes.student_sheet import ChosenWorksheet, choice_of
 from app.models.architecture import TokensError
 from app.shapes.requirements import TopicError
 from app.sheets.library import Library
@@ -216,11 +216,11 @@ def read_activity_form(offer: Offer, wording: Wording, time_zone: str, texts: Ac
     return form.plan(), offer.freeze([_read_choice(offer.library, sheet) for sheet in texts.worksheets], form.ticket)
 
 
-def _read_choice(library: Library, texts: SheetTexts) -> SheetChoice:
+def _read_choice(library: Library, texts: SheetTexts) -> ChosenWorksheet:
     """A worksheet with the model and tokens of its texts; raises ActivityFormError where it cannot have them."""
     try:
         tokens = _whole_number(texts.tokens) if texts.tokens else None
-        choice = SheetChoice(texts.key, texts.model, tokens)
+        choice = ChosenWorksheet(texts.key, texts.model, tokens)
         library.variant(choice.key, choice.model or None, choice.tokens)
     except (WorksheetError, TokensError, TopicError) as error:
         raise ActivityFormError(f"sheet.{texts.key}", str(error)) from None
@@ -273,7 +273,7 @@ def texts_of(plan: Plan, content: Content, time_zone: str) -> ActivityTexts:
     return ActivityTexts(fields, tuple(_sheet_texts(choice_of(item)) for item in content.items))
 
 
-def _sheet_texts(choice: SheetChoice) -> SheetTexts:
+def _sheet_texts(choice: ChosenWorksheet) -> SheetTexts:
     """The texts that show a chosen worksheet in the form."""
     return SheetTexts(choice.key, choice.model, "" if choice.tokens is None else str(choice.tokens))
 

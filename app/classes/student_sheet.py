@@ -46,7 +46,7 @@ class StudentSheet:
 
 
 @dataclass(frozen=True)
-class SheetChoice:
+class ChosenWorksheet:
     """A worksheet for an activity, by key, with the model and the number of tokens that students get.
 
     Without them, '' and None, they are the worksheet's own; of another model, the number of tokens that it can take.
@@ -57,25 +57,25 @@ class SheetChoice:
     tokens: int | None = None
 
 
-def choice_of(item: FrozenWorksheet) -> SheetChoice:
+def choice_of(item: FrozenWorksheet) -> ChosenWorksheet:
     """What was chosen when a worksheet was frozen."""
-    return SheetChoice(item.key, item.chosen.get("model", ""), item.chosen.get("tokens"))
+    return ChosenWorksheet(item.key, item.chosen.get("model", ""), item.chosen.get("tokens"))
 
 
-def freeze(library: Library, worksheets: Sequence[SheetChoice | str], ticket: TicketFile | None) -> Content:
+def freeze(library: Library, worksheets: Sequence[ChosenWorksheet | str], ticket: TicketFile | None) -> Content:
     """What students will see: these worksheets as they are defined now, and the exit ticket's questions.
 
     A worksheet is its key or a choice. The content brings with it the snapshots of the wording and of every model that
     a student may be given. Raises WorksheetError for a key that the library lacks, TokensError and TopicError for a
     model or a number of tokens that a worksheet cannot have.
     """
-    choices = [each if isinstance(each, SheetChoice) else SheetChoice(each) for each in worksheets]
+    choices = [each if isinstance(each, ChosenWorksheet) else ChosenWorksheet(each) for each in worksheets]
     items = tuple(_freeze_choice(library, choice) for choice in choices)
     frozen = FrozenTicket(ticket.key, ticket.title, ticket.instruction, ticket.questions) if ticket else None
     return with_snapshots(library, Content(items, frozen, ""))
 
 
-def _freeze_choice(library: Library, choice: SheetChoice) -> FrozenWorksheet:
+def _freeze_choice(library: Library, choice: ChosenWorksheet) -> FrozenWorksheet:
     """A worksheet with what was chosen, and the title that it has with it."""
     sheet, chosen = library.worksheet(choice.key), dict[str, Any]()
     if choice.tokens is not None or choice.model not in ("", sheet.model):

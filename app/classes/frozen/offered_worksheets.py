@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from app.classes.frozen.frozen_library import frozen_ticket, library_of, worksheet_of
-from app.classes.student_sheet import SheetChoice, freeze, models_of, with_snapshots
+from app.classes.student_sheet import ChosenWorksheet, freeze, models_of, with_snapshots
 from app.sheets.exit_tickets import Ticket
 from app.sheets.library import Library
 from app.sheets.worksheet import Worksheet
@@ -34,7 +34,7 @@ class Offer:
     activity: Activity | None = None
     corrected: tuple[str, ...] = ()
 
-    def freeze(self, worksheets: Sequence[SheetChoice | str], ticket: str) -> Content:
+    def freeze(self, worksheets: Sequence[ChosenWorksheet | str], ticket: str) -> Content:
         """The content of the activity with these worksheets, and the exit ticket of this key; '' for no ticket.
 
         Raises WorksheetError for a key that is not offered, TokensError and TopicError for a model or a number of
