@@ -90,7 +90,7 @@ def test_worksheets_are_put_in_order_without_saving(classroom: Classroom) -> Non
 
 
 def test_students_get_the_model_and_the_length_that_were_chosen(classroom: Classroom) -> None:
-    """Also an imported model, found by its address; the answers are graded by it, and the results name it."""
+    """Also an imported model, found by its address; the answers are graded by it, and the overview names it."""
     config = {"model_type": "llama", "hidden_size": 96, "num_attention_heads": 4, "num_hidden_layers": 2,
               "intermediate_size": 200, "vocab_size": 500, "max_position_embeddings": 512}  # fmt: skip
     imported = import_config(classroom.store, classroom.school.library.wording, config, "pasted", "Our tiny model")
@@ -110,7 +110,7 @@ def test_students_get_the_model_and_the_length_that_were_chosen(classroom: Class
     assert {marks[box] for box in answers} == {"right"}
     again = Page(classroom.instructor.get(f"/activities/{activity.id}/edit").text)
     assert again.find("input", name="tokens.llama-7b")[0][0]["value"] == "7"
-    assert "Our tiny model" in classroom.instructor.get(f"/activities/{activity.id}/results").text
+    assert "Our tiny model" in classroom.instructor.get(f"/activities/{activity.id}").text
 
 
 @pytest.mark.parametrize("text", ["nonsense", "/models/cfg-00000000000000000000"])
