@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from PIL import Image
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, FloatRect, Page, expect
 
 from app.classes.sample_course import add_sample_course
 from app.settings import PROJECT
@@ -28,6 +28,7 @@ from simulation.lesson import add_teacher
 from simulation.server import Server, running_server
 
 Scheme = Literal["light", "dark"]
+Corner = tuple[int, int]  # x and y, in pixels of the page
 SCHEMES: tuple[Scheme, ...] = ("light", "dark")
 SITE, README = PROJECT / "static" / "pictures", PROJECT / "docs" / "pictures"
 ADDRESS = "https://shapes.example.org"  # what the pictures show as the address of the server
@@ -56,65 +57,66 @@ class Lesson:
 
 @dataclass(frozen=True)
 class Picture:
-    """One picture: what a page shows in a window of so many pixels, `density` of the picture for each.
+    """One picture: so many pixels of a page, as high as its window, `density` of the picture for each.
 
-    `show` opens the page and gets it ready; what it returns is the top of the picture.
+    What sticks to the edges of a window is therefore in the picture. `show` opens the page and gets it ready; what it returns is the picture's left upper corner on the page.
     """
 
     folder: Path
     name: str
+    window: int
     width: int
     height: int
     density: float
-    show: Callable[[Page, Lesson], float]
+    show: Callable[[Page, Lesson], Corner]
 
     def path(self, scheme: Scheme) -> Path:
         """Where it is stored, such as static/pictures/sheet-light.webp."""
         return self.folder / f"{self.name}-{scheme}.webp"
 
 
-def _show_half_filled(page: Page, _lesson: Lesson) -> float:
-    """A sheet that is being filled in: five matrices typed, the sixth waiting."""
+def _show_half_filled(page: Page, _lesson: Lesson) -> Corner:
+    """A sheet that is being filled in, from the table's head on: five matrices typed, the sixth waiting."""
     _fill(page, HALF_FILLED)
     page.focus('input[name="scores.columns"]')
-    return _top_of(page, "#boxes") - 8
+    return _corner(page, "#boxes", margin=(28, 8))
 
 
-def _show_mismatch(page: Page, _lesson: Lesson) -> float:
-    """Keys as wide as the input, which queries can't be multiplied by."""
+def _show_mismatch(page: Page, _lesson: Lesson) -> Corner:
+    """The drawing of keys as wide as the input, which queries can't be multiplied by."""
     _fill(page, MISMATCHED)
     page.focus('input[name="keys.columns"]')
-    return _top_of(page, "#boxes") - 8
+    return _corner(page, "#figures", margin=(58, 16))
 
 
-def _show_run(page: Page, _lesson: Lesson) -> float:
+def _show_run(page: Page, _lesson: Lesson) -> Corner:
     """What torch reports, beside what was typed."""
     _fill(page, COMPLETE)
     page.get_by_role("button", name="Run this").click()
     expect(page.locator("table.compared")).to_be_visible(timeout=120_000)
-    return _top_of(page, "#run")
+    return _corner(page, "#run", margin=(16, 0))
 
 
-def _show_live(page: Page, lesson: Lesson) -> float:
+def _show_live(page: Page, lesson: Lesson) -> Corner:
     """The presenter view of a class at work."""
     page.goto(f"/activities/{lesson.activity_id}/present")
-    return 0
+    return 0, 0
 
 
-def _show_handout(page: Page, _lesson: Lesson) -> float:
-    """The pages of a handout."""
+def _show_handout(page: Page, _lesson: Lesson) -> Corner:
+    """The first half-sheet of a handout."""
     page.goto("/handout")
     page.locator(".sheets img").first.evaluate("image => image.decode()")
-    return _top_of(page, ".sheets")
+    return _corner(page, ".sheets", margin=(16, 0))
 
 
 PICTURES = (
-    Picture(README, "sheet", 1200, 660, 1.5, _show_half_filled),
-    Picture(SITE, "sheet", 960, 640, 1.25, _show_half_filled),
-    Picture(SITE, "mismatch", 960, 640, 1.25, _show_mismatch),
-    Picture(SITE, "run", 600, 400, 2, _show_run),
-    Picture(SITE, "live", 960, 640, 1.25, _show_live),
-    Picture(SITE, "handout", 600, 400, 2, _show_handout),
+    Picture(README, "sheet", 1200, 1200, 540, 1.5, _show_half_filled),
+    Picture(SITE, "sheet", 1440, 600, 400, 2, _show_half_filled),
+    Picture(SITE, "mismatch", 1440, 750, 500, 1.6, _show_mismatch),
+    Picture(SITE, "run", 600, 600, 400, 2, _show_run),
+    Picture(SITE, "live", 960, 960, 640, 1.25, _show_live),
+    Picture(SITE, "handout", 600, 600, 400, 2, _show_handout),
 )
 
 
@@ -129,11 +131,11 @@ def _fill(page: Page, answers: Mapping[str, tuple[str, str]]) -> None:
     page.wait_for_load_state("networkidle")
 
 
-def _top_of(page: Page, selector: str) -> float:
-    """How far down the page the first element is that the selector finds."""
+def _corner(page: Page, selector: str, margin: Corner) -> Corner:
+    """A point on the page so far to the left of the first element that the selector finds, and so far above it."""
     box = page.locator(selector).first.bounding_box()
     assert box
-    return box["y"] + float(page.evaluate("scrollY"))
+    return round(box["x"]) - margin[0], round(box["y"] + page.evaluate("scrollY")) - margin[1]
 
 
 @contextmanager
@@ -154,14 +156,15 @@ def take(picture: Picture, scheme: Scheme, browser: Browser, server: Server, les
         color_scheme=scheme,
         reduced_motion="reduce",
         device_scale_factor=picture.density,
-        viewport={"width": picture.width, "height": picture.height},
+        viewport={"width": picture.window, "height": picture.height},
     )
     context.add_cookies([{"name": TEACHER_COOKIE, "value": lesson.teacher_session, "url": server.url}])
     page = context.new_page()
-    top = picture.show(page, lesson)
-    page.evaluate("top => scrollTo({top, behavior: 'instant'})", top)
+    x, y = picture.show(page, lesson)
+    page.evaluate("y => scrollTo({top: y, behavior: 'instant'})", y)
     page.wait_for_load_state("networkidle")
-    png = page.screenshot(caret="initial")
+    clip: FloatRect = {"x": x, "y": 0, "width": picture.width, "height": picture.height}
+    png = page.screenshot(clip=clip, caret="initial")
     context.close()
     return _as_webp(png)
 

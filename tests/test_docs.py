@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from app.settings import PROJECT
 from simulation.screenshots import MAX_BYTES, PICTURES, README, SCHEMES, SITE
@@ -52,10 +53,13 @@ def test_make_knows_every_target_that_the_docs_name() -> None:
 
 
 def test_every_picture_is_there_in_light_and_in_dark_and_small() -> None:
-    """What make screenshots writes is what the two folders hold."""
+    """What make screenshots writes is what the two folders hold, each as large as it is meant to be."""
     taken = {picture.path(scheme) for picture in PICTURES for scheme in SCHEMES}
     assert taken == {*SITE.glob("*"), *README.glob("*")}
     assert all(path.stat().st_size <= MAX_BYTES for path in taken)
+    for picture in PICTURES:
+        size = (picture.width * picture.density, picture.height * picture.density)
+        assert {Image.open(picture.path(scheme)).size for scheme in SCHEMES} == {size}
 
 
 def test_pages_name_only_pictures_that_are_there() -> None:
