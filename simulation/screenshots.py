@@ -59,7 +59,8 @@ class Lesson:
 class Picture:
     """One picture: so many pixels of a page, as high as its window, `density` of the picture for each.
 
-    What sticks to the edges of a window is therefore in the picture. `show` opens the page and gets it ready; what it returns is the picture's left upper corner on the page.
+    What sticks to the edges of a window is therefore in the picture. `show` opens the page and gets it ready; what it
+    returns is the picture's left upper corner on the page.
     """
 
     folder: Path
@@ -86,7 +87,7 @@ def _show_mismatch(page: Page, _lesson: Lesson) -> Corner:
     """The drawing of keys as wide as the input, which queries can't be multiplied by."""
     _fill(page, MISMATCHED)
     page.focus('input[name="keys.columns"]')
-    return _corner(page, "#figures", margin=(58, 16))
+    return _corner(page, "#figures", margin=(12, 16))
 
 
 def _show_run(page: Page, _lesson: Lesson) -> Corner:
@@ -113,7 +114,7 @@ def _show_handout(page: Page, _lesson: Lesson) -> Corner:
 PICTURES = (
     Picture(README, "sheet", 1200, 1200, 540, 1.5, _show_half_filled),
     Picture(SITE, "sheet", 1440, 600, 400, 2, _show_half_filled),
-    Picture(SITE, "mismatch", 1440, 750, 500, 1.6, _show_mismatch),
+    Picture(SITE, "mismatch", 1440, 600, 400, 2, _show_mismatch),
     Picture(SITE, "run", 600, 600, 400, 2, _show_run),
     Picture(SITE, "live", 960, 960, 640, 1.25, _show_live),
     Picture(SITE, "handout", 600, 600, 400, 2, _show_handout),
