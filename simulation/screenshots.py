@@ -115,7 +115,7 @@ PICTURES = (
     Picture(README, "sheet", 1200, 1200, 540, 1.5, _show_half_filled),
     Picture(SITE, "sheet", 1440, 600, 400, 2, _show_half_filled),
     Picture(SITE, "mismatch", 1440, 600, 400, 2, _show_mismatch),
-    Picture(SITE, "run", 600, 600, 400, 2, _show_run),
+    Picture(SITE, "run", 750, 750, 500, 1.6, _show_run),
     Picture(SITE, "live", 960, 960, 640, 1.25, _show_live),
     Picture(SITE, "handout", 600, 600, 400, 2, _show_handout),
 )
