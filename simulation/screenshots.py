@@ -112,7 +112,7 @@ def _show_handout(page: Page, _lesson: Lesson) -> Corner:
 
 
 PICTURES = (
-    Picture(README, "sheet", 1200, 1200, 540, 1.5, _show_half_filled),
+    Picture(README, "sheet", 1200, 1192, 540, 1.5, _show_half_filled),
     Picture(SITE, "sheet", 1440, 600, 400, 2, _show_half_filled),
     Picture(SITE, "mismatch", 1440, 600, 400, 2, _show_mismatch),
     Picture(SITE, "run", 750, 750, 500, 1.6, _show_run),
