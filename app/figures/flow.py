@@ -477,10 +477,10 @@ class _Lane:
         left, right = boxes[0].x - LANE_PX, boxes[-1].x + boxes[-1].width + LANE_PX
         frames, axes = dict[str, Rectangle](), dict[str, Edge]()
         for group in self._groups():
-            columns = [placed[key] for key in dict.fromkeys([group[0].left, *(each.result for each in group)])]
+            columns = [placed[key] for key in self._seen(group, list(placed))]
             axis = self._axis(columns[0].boxes[0])
             keys = [each.result for each in group] + [self.lane[0]] * (group[0].left == self.lane[0])
-            frame = self._frame(columns, {key for each in group for key in (each.result, each.right)}, axis)
+            frame = self._frame(columns, group, axis)
             frames |= dict.fromkeys(keys, frame)
             axes |= dict.fromkeys(keys, axis)
         return Flow((left, -LANE_PX, right - left, self.height + 2 * LANE_PX), frames, axes)
@@ -502,12 +502,21 @@ class _Lane:
         height = replace(left, height=self.height)
         return Edge(blank, "left", *side_ends(height, "left"), label, kind, name, given=blank in self.pen.shapes.facts)
 
-    def _frame(self, columns: Sequence[_Column], tensors: set[str], axis: Edge) -> Rectangle:
+    def _seen(self, group: Sequence[_Product], order: Sequence[str]) -> tuple[str, ...]:
+        """The columns of a frame: the left operand, the results, and a right operand that stands just before."""
+        left = order.index(group[0].left)
+        beside = [key for key in order[max(0, left - 1) : left] if key in {each.right for each in group}]
+        return tuple(dict.fromkeys([*beside, group[0].left, *(each.result for each in group)]))
+
+    def _frame(self, columns: Sequence[_Column], group: Sequence[_Product], axis: Edge) -> Rectangle:
         """The rectangle around the columns of a frame, with the number of its lane, of a size that suits a phone."""
+        results = {each.result for each in group}
+        tensors = results | {each.right for each in group}
         boxes = [column.boxes[0] for column in columns]
         boxes += [box for column in columns for box in column.boxes[1:] if box.tensor in tensors]
         rectangles = [(box.x, box.y, box.width, box.height) for box in boxes]
         edges = [edge for column in columns for edge in column.edges if edge.text_height]
+        edges = [edge for edge in edges if results & {*edge.products.split()}]
         rectangles += [self._rectangle(edge) for edge in (*edges, axis)]
         left, top = min(r[0] for r in rectangles) - 6, min(r[1] for r in rectangles) - 6
         width, height = (max(r[i] + r[i + 2] for r in rectangles) + 6 - (left, top)[i] for i in (0, 1))

@@ -32,7 +32,9 @@
     const frames = JSON.parse(svg.dataset.frames);
     const tensor = blank?.split(".")[0];
     const operand = svg.querySelector(`.matrix[data-tensor="${tensor}"]`);
-    return [tensor, operand?.dataset.product].find((key) => key in frames);
+    const broken = svg.querySelector(".mismatched")?.dataset.product?.split(" ")[0];
+    const takesPart = [...svg.querySelectorAll(`.matrix[data-tensor="${tensor}"]`)].some((box) => productsOf(box).includes(broken));
+    return [takesPart && broken, tensor, operand?.dataset.product].find((key) => key in frames);
   };
 
   // Colours the parts of a product; without one, those that the server has chosen.
