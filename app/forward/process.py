@@ -59,6 +59,11 @@ class HeadRunner:
         self._calls, self._closed = 0, False  # calls that run or wait
         self._child = WarmChild("head-runner", _serve_jobs, idle_limit_s=idle_limit_s)
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether half of the calls that may wait do so: what nobody has asked for is better left undone then."""
+        return self._calls > self.max_waiting / 2
+
     def run(self, architecture: Architecture, tokens: int, **options: Any) -> dict[str, Any]:
         """Run `run_head` with these arguments in the child, and return `HeadRun.as_dict()`; blocks.
 

@@ -16,6 +16,8 @@ from app.misconceptions.predictions import expectations, predicted_sheet
 from app.shapes.table import Blank
 from app.sheets.variant import Variant
 
+MAX_ATTEMPTS_EXPLAINED = 20  # of a sheet, the latest, which are looked through for a misconception
+
 
 @dataclass(frozen=True)
 class Explanation:

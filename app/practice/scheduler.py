@@ -127,6 +127,16 @@ def current_level(library: Library, record: PracticeRecord) -> PracticeLevel:
     return next((level for level in levels if level.key == record.level), levels[0])
 
 
+def worksheet_after(library: Library, worksheet: str) -> str:
+    """The key of the worksheet that comes after one on the way through the levels; empty after the last.
+
+    After a worksheet of no level, such as one with tokens as columns, it is the first.
+    """
+    way = [key for level in practice_levels(library) for key in level.worksheets]
+    following = way.index(worksheet) + 1 if worksheet in way else 0
+    return way[following] if following < len(way) else ""
+
+
 def record_result(library: Library, record: PracticeRecord, result: SheetResult) -> PracticeRecord:
     """The record with one more result and its draw counted; only the last MAX_RESULTS results are kept.
 

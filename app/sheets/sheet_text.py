@@ -89,6 +89,15 @@ class SheetText:
         words = {"model": self.model.name, "share": real.query_heads_per_kv_head, **_numbers(real.all_sizes)}
         return self.wording.say("footnotes", key, **words)
 
+    @property
+    def exceeds_context(self) -> bool:
+        """Whether the description says that the sequence is longer than the context length of the model's config.
+
+        A model with a position table takes no longer one, and of one without a stated length nothing is said.
+        """
+        parts = self.wording.sections["description-parts"][self.worksheet.topic]
+        return "long-input" in parts and _forms(self.problem)["long-input"]["long-input"]
+
     def nudge(self, blank: Blank) -> str:
         """The question that points to what is wrong in a box, which is given as the table's blank."""
         return self.wording.nudge(self.worksheet.topic, blank)

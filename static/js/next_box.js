@@ -20,6 +20,7 @@
         show(box.closest("tbody"), narrow.matches ? "center" : "nearest");
       } else if (narrow.matches) nextButton()?.focus();
     }
+    if (ctx?.target?.id === "run") ctx.target.focus({ preventScroll: true });
     if (pressed === "hint") show(document.querySelector(".hints .hint"), narrow.matches ? "center" : "nearest");
     if (inSheet && document.activeElement === document.body) (nextButton() ?? document.getElementById("boxes")).focus();
   });

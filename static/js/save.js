@@ -162,7 +162,7 @@
     else if (changed.size) say("refused");
   };
 
-  const ours = (ctx) => form.contains(ctx.sourceElement);
+  const ours = (ctx) => form.contains(ctx.sourceElement) && !ctx.sourceElement.closest("#agreement");
   document.addEventListener("htmx:config:request", ({ detail: { ctx } }) => {
     if (ctx.sourceElement !== form) return;
     onlyChanges(ctx.request.body);

@@ -41,7 +41,7 @@ def test_torch_shapes_stand_beside_the_answers(page: Page) -> None:
     report = page.locator("#run")
     for said in (
         "random (seed 0)",
-        "agree on every shape",
+        "PyTorch agrees on every shape",
         "float32",
         "ms",
         "Peak memory",

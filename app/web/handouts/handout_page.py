@@ -31,6 +31,7 @@ from app.web.shared.errors import status_of
 from app.web.shared.model_menu import ModelMenu, model_menu
 from app.web.shared.permissions import MaybeTeacher
 from app.web.shared.services import Services, ServicesDep
+from app.web.shared.sheet_view import length_remark
 from app.web.shared.templating import is_htmx, render, render_page_or_fragment
 from app.web.shared.urls import client_network, url_for
 
@@ -57,6 +58,7 @@ class HandoutPage:
     downloads: Annotated[bool, Doc("Whether it is small enough to be downloaded without a print job.")] = True
     needs_account: Annotated[bool, Doc("Whether it has more sheets than somebody without an account may have.")] = False
     problem: Annotated[str, Doc("Which option cannot be used and why, or empty.")] = ""
+    length_remark: Annotated[str, Doc("What to know of the number of tokens, or empty.")] = ""
     names: Annotated[str, Doc("The names as typed.")] = ""
     names_problem: Annotated[str, Doc("Why the class list cannot be used, or empty.")] = ""
 
@@ -177,7 +179,16 @@ def _handout_page(
         sheets=options.sheets,
         downloads=options.sheets <= MAX_DOWNLOAD_SHEETS,
         needs_account=options.sheets > MAX_DOWNLOAD_SHEETS and teacher is None,
+        length_remark=_length_remark(library, options),
     ), 200
+
+
+def _length_remark(library: Library, options: HandoutOptions) -> str:
+    """What to know of the length that was asked for; empty where none was."""
+    if options.tokens is None:
+        return ""
+    sheet = library.variant(options.worksheet, options.model or None, options.tokens, options.decoder_tokens)
+    return length_remark(sheet)
 
 
 def _worksheets_by_topic(library: Library) -> dict[str, tuple[Worksheet, ...]]:

@@ -7,19 +7,15 @@ from typing import Annotated
 from fastapi import APIRouter, Form, Request, Response
 from fastapi.responses import RedirectResponse
 
-from app.practice.record import PracticeRecord, first_readable_answers, sheet_result
-from app.practice.scheduler import next_sheet, record_result
+from app.practice.record import PracticeRecord
+from app.practice.scheduler import next_sheet
 from app.sheets.library import Library
-from app.sheets.variant import Variant
-from app.store import Store, Visitor
-from app.web.practice.practice_cookie import new_record, read_record_cookie, set_record_cookie
+from app.web.practice.practice_cookie import new_record, read_record_cookie, record_with_sheet, set_record_cookie
 from app.web.practice.sheet_request import PostedSheet, sheet_key, sheet_link
 from app.web.shared.services import LibraryDep, StoreDep
 from app.web.shared.visitor import MaybeVisitor
 
 router = APIRouter(include_in_schema=False)
-
-MAX_ATTEMPTS_READ = 50  # of one sheet
 
 
 @router.get("/practice")
@@ -41,7 +37,7 @@ def finish_practice_sheet(
         store.save_draft(visitor, sheet_key(asked.variant), asked.draft)
     record = read_record_cookie(request)
     if next_sheet(library, record).variant == asked.variant:
-        record = _record_result(library, store, visitor, record, asked.variant)
+        record = record_with_sheet(library, store, visitor, record, asked.variant)
     return _redirect_to_next(request, library, record)
 
 
@@ -55,7 +51,7 @@ def choose_practice_level(
 ) -> Response:
     """Take the result of the present sheet into the record, and go on with the level that was chosen."""
     record = read_record_cookie(request)
-    record = _record_result(library, store, visitor, record, next_sheet(library, record).variant)
+    record = record_with_sheet(library, store, visitor, record, next_sheet(library, record).variant)
     return _redirect_to_next(request, library, record.at_level(level))
 
 
@@ -63,21 +59,6 @@ def choose_practice_level(
 def reset_practice_record(request: Request, library: LibraryDep) -> Response:
     """Begin with an empty record."""
     return _redirect_to_next(request, library, new_record())
-
-
-def _record_result(
-    library: Library, store: Store, visitor: Visitor | None, record: PracticeRecord, variant: Variant
-) -> PracticeRecord:
-    """The record with the result of the first readable answer to each blank, out of the last 50 attempts on the sheet.
-
-    For a sheet that is in the record already, and so comes again, the last attempt counts alone. Without any readable
-    answer, the record after skipping the sheet.
-    """
-    attempts = store.latest_attempts(visitor, sheet_key(variant), MAX_ATTEMPTS_READ) if visitor else []
-    if any(result.code == variant.code for result in record.results):
-        attempts = attempts[:1]  # newest first
-    result = sheet_result(variant, first_readable_answers(variant, (attempt.answers for attempt in reversed(attempts))))
-    return record_result(library, record, result) if result else record.after_skipping()
 
 
 def _redirect_to_next(request: Request, library: Library, record: PracticeRecord) -> Response:

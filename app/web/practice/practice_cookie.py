@@ -11,7 +11,14 @@ from dataclasses import dataclass, replace
 
 from fastapi import Request, Response
 
-from app.practice.record import MAX_COUNT, PracticeRecord, read_record, write_record
+from app.practice.record import (
+    MAX_COUNT,
+    PracticeRecord,
+    first_readable_answers,
+    read_record,
+    sheet_result,
+    write_record,
+)
 from app.practice.scheduler import (
     SHEETS_TO_SOLID,
     GroupState,
@@ -21,12 +28,16 @@ from app.practice.scheduler import (
     group_states,
     next_sheet,
     practice_levels,
+    record_result,
 )
 from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.sheets.wording import Wording
+from app.store import Store, Visitor
+from app.web.practice.sheet_request import sheet_key
 from app.web.shared.cookies import PRACTICE_COOKIE, set_private_cookie
 
+MAX_ATTEMPTS_READ = 50  # of one sheet
 MAX_COOKIE = 3600  # characters; browsers store cookies of up to 4096
 
 
@@ -50,10 +61,13 @@ class MisconceptionGroupView:
 
 @dataclass(frozen=True)
 class PracticePanel:
-    """What stands around a sheet of practice: levels, why this sheet comes, and every misconception group's state."""
+    """What stands around a sheet of practice: levels, the way to the next, why this sheet comes, and the groups."""
 
     levels: tuple[LevelChoice, ...]
     why: str  # empty where there is nothing to say, or the sheet is not the one that the record asks for
+    perfect: int  # sheets in a row, this one included once it is all right
+    needed: int  # of them to the next level; 0 on the highest
+    reached: str  # the level that this sheet leads up to, empty where it does not
     groups: tuple[MisconceptionGroupView, ...]
     sheets_to_solid: int = SHEETS_TO_SOLID
 
@@ -83,23 +97,45 @@ def _encode(record: PracticeRecord) -> str:
     return base64.urlsafe_b64encode(write_record(record).encode()).decode("ascii")
 
 
-def practice_panel(request: Request, library: Library, variant: Variant | None) -> PracticePanel:
-    """The panel around this sheet, from the record in this browser: every level, and the state of every group.
+def practice_panel(
+    library: Library, record: PracticeRecord, after: PracticeRecord, variant: Variant | None
+) -> PracticePanel:
+    """The panel around this sheet: every level, how far it is to the next, and the state of every group.
 
-    It says why this sheet comes only if it is the one that the record asks for.
+    `after` is the record with the result of this sheet, or the record itself while it has none to count. The panel says
+    why this sheet comes only if it is the one that the record asks for.
     """
-    record, say = read_record_cookie(request), library.wording.say
-    coming, current = next_sheet(library, record), current_level(library, record)
-    levels = (
-        LevelChoice(each.key, _level_name(library.wording, each), each == current) for each in practice_levels(library)
-    )
-    states = group_states(library, record).items()
+    wording, say = library.wording, library.wording.say
+    levels, current, reached = practice_levels(library), current_level(library, record), current_level(library, after)
+    needed = current.right_sheets_to_step_up
     groups = (
         MisconceptionGroupView(say("misconception-groups", group), state, say("misconception-group-states", state))
-        for group, state in states
+        for group, state in group_states(library, after).items()
     )
-    why = _why_this_sheet(library.wording, coming, record) if coming.variant == variant else ""
-    return PracticePanel(tuple(levels), why, tuple(groups))
+    coming = next_sheet(library, record)
+    return PracticePanel(
+        levels=tuple(LevelChoice(each.key, _level_name(wording, each), each == current) for each in levels),
+        why=_why_this_sheet(wording, coming) if coming.variant == variant else "",
+        perfect=min(after.streak, needed) if reached == current else needed,
+        needed=0 if current == levels[-1] else needed,
+        reached="" if reached == current else _level_name(wording, reached),
+        groups=tuple(groups),
+    )
+
+
+def record_with_sheet(
+    library: Library, store: Store, visitor: Visitor | None, record: PracticeRecord, variant: Variant
+) -> PracticeRecord:
+    """The record with the result of the first readable answer to each blank, out of the last 50 attempts on the sheet.
+
+    For a sheet that is in the record already, and so comes again, the last attempt counts alone. Without any readable
+    answer, the record after skipping the sheet.
+    """
+    attempts = store.latest_attempts(visitor, sheet_key(variant), MAX_ATTEMPTS_READ) if visitor else []
+    if any(result.code == variant.code for result in record.results):
+        attempts = attempts[:1]  # newest first
+    result = sheet_result(variant, first_readable_answers(variant, (attempt.answers for attempt in reversed(attempts))))
+    return record_result(library, record, result) if result else record.after_skipping()
 
 
 def _level_name(wording: Wording, level: PracticeLevel) -> str:
@@ -110,13 +146,11 @@ def _level_name(wording: Wording, level: PracticeLevel) -> str:
     return wording.say("practice", "in-letters", level=name) if level.in_letters else name
 
 
-def _why_this_sheet(wording: Wording, coming: NextSheet, record: PracticeRecord) -> str:
+def _why_this_sheet(wording: Wording, coming: NextSheet) -> str:
     """The sentence of wording [practice] on the reason, misconception groups and level for which this sheet comes.
 
-    For one more of a level it is said after a right sheet. Empty for a reason that has no sentence there.
+    Empty for a reason that has no sentence there.
     """
-    if coming.reason == "more" and record.streak and coming.level.right_sheets_to_step_up > record.streak:
-        return wording.say("practice", "one-more", done=record.streak, needed=coming.level.right_sheets_to_step_up)
     if coming.reason not in wording.sections["practice"]:
         return ""
     groups = ", ".join(wording.say("misconception-groups", group) for group in coming.groups)

@@ -14,17 +14,23 @@ from app.algebra.number_text import format_number
 from app.exchange.imported_models import library_with_model, variant_from_code
 from app.figures.figures import Figure
 from app.figures.scale import ScaleName
-from app.grading.explanations import Explanation, explain_diagnosis
+from app.grading.explanations import MAX_ATTEMPTS_EXPLAINED, Explanation, explain_diagnosis
 from app.grading.grade import Report, grade
 from app.grading.hints import Hint, HintLevel, next_hint_level, write_hint
 from app.models.architecture import TokensError
+from app.practice.scheduler import next_sheet, worksheet_after
 from app.shapes.requirements import TopicError
 from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.sheets.worksheet import WorksheetError
 from app.store import PracticeDraft, Store, Visitor
 from app.translation import gettext as _
-from app.web.practice.practice_cookie import PracticePanel, practice_panel
+from app.web.practice.practice_cookie import (
+    PracticePanel,
+    practice_panel,
+    read_record_cookie,
+    record_with_sheet,
+)
 from app.web.practice.sheet_request import (
     FIRST_WORKSHEET,
     PostedSheet,
@@ -33,6 +39,7 @@ from app.web.practice.sheet_request import (
     sheet_key,
     sheet_link,
     store_attempt,
+    store_new_attempt,
 )
 from app.web.shared.errors import status_of
 from app.web.shared.forms import FormDep
@@ -43,8 +50,10 @@ from app.web.shared.sheet_view import (
     FiguresFragment,
     RowView,
     SavedFragment,
+    all_boxes_right,
     draw_typed,
     hint_letters,
+    length_remark,
     row_views,
     run_button,
 )
@@ -53,8 +62,6 @@ from app.web.shared.urls import url_for
 from app.web.shared.visitor import FormSecret, MaybeVisitor, OwnerDep, remember_visitor
 
 router = APIRouter(include_in_schema=False)
-
-MAX_ATTEMPTS_EXPLAINED = 20  # the latest, which are looked through for a misconception
 
 
 @dataclass(frozen=True)
@@ -91,6 +98,7 @@ class Chooser:
     tokens: str
     problem: str = ""
     length_is_wrong: bool = False
+    remark: str = ""  # on the length, where it can be used
     suggestions: tuple[Suggestion, ...] = ()
     code: str = ""
     code_problem: str = ""
@@ -108,6 +116,7 @@ class SheetPage:
     figures: Annotated[tuple[Figure, ...], Doc("What was typed, drawn.")] = ()
     scale: Annotated[ScaleName, Doc("How lengths are drawn: by square root, or true.")] = "root"
     report: Annotated[Report | None, Doc("The last check, none before one.")] = None
+    all_right: Annotated[bool, Doc("Whether every box is right, as it stands.")] = False
     answers_shown: Annotated[bool, Doc("Whether the answers stand under the boxes.")] = False
     notice: Annotated[str, Doc("A sentence about the last press of a button, or nothing.")] = ""
     mismatch: Annotated[str, Doc("Which blanks should be equal and are not, if nothing else says so.")] = ""
@@ -123,6 +132,7 @@ class SheetPage:
     form_secret: Annotated[str, Doc("A secret that the first requests of a new browser share.")] = ""
     practising: Annotated[bool, Doc("Whether another sheet can be asked for from this one.")] = False
     practice: Annotated[PracticePanel | None, Doc("What stands around a sheet of practice.")] = None
+    next: Annotated[Suggestion | None, Doc("What follows a sheet that is all right, outside of practice.")] = None
 
 
 @router.get("/sheet")
@@ -161,7 +171,7 @@ def show_sheet(
     page = _sheet_page(services, asked, grade(variant, attempt.answers) if attempt else None)
     page = replace(page, saved=draft is not None, kept=kept_json(draft))
     page = _with_explanation(store, visitor, page) if visitor else replace(page, form_secret=FormSecret.new().secret)
-    return render("practice/sheet.html", _with_practice_panel(request, services.library, page))
+    return render("practice/sheet.html", _with_practice_panel(request, services, visitor, page))
 
 
 @router.get("/v/{code}")
@@ -208,9 +218,7 @@ def show_sheet_hint(
     Answers equal to those of the last attempt are stored as no second one.
     """
     report = grade(asked.variant, asked.answers)
-    last = services.store.last_attempt(owner, sheet_key(asked.variant))
-    if last is None or dict(last.answers) != dict(asked.answers):
-        store_attempt(services.store, owner, asked, report)
+    store_new_attempt(services.store, owner, asked, report)
     hinted = write_hint(asked.variant, report, read_hint_level(form))
     return _respond(request, services, owner, asked, _sheet_page(services, asked, report, hinted=hinted))
 
@@ -236,17 +244,25 @@ def _respond(request: Request, services: Services, owner: Visitor, asked: SheetR
     page = _with_explanation(services.store, owner, page)
     stored = services.store.find_draft(owner, sheet_key(asked.variant))
     page = replace(page, saved=stored is not None, kept=kept_json(stored, asked.draft.changed))
-    if is_htmx(request):
-        response = render("practice/_sheet_form.html", page)
-    else:
-        response = render("practice/sheet.html", _with_practice_panel(request, services.library, page))
+    if page.all_right or not is_htmx(request):
+        page = _with_practice_panel(request, services, owner, page)
+    response = render("practice/_checked_sheet.html" if is_htmx(request) else "practice/sheet.html", page)
     remember_visitor(request, response, owner)
     return response
 
 
-def _with_practice_panel(request: Request, library: Library, page: SheetPage) -> SheetPage:
-    """The page with the panel of practice, if the sheet belongs to a round of practice."""
-    return replace(page, practice=practice_panel(request, library, page.variant)) if page.practising else page
+def _with_practice_panel(request: Request, services: Services, visitor: Visitor | None, page: SheetPage) -> SheetPage:
+    """The page with the panel of practice, if the sheet belongs to a round of practice.
+
+    A sheet that is all right counts there at once; the cookie gets it when the next sheet is asked for.
+    """
+    variant, library = page.variant, services.library
+    if variant is None or not page.practising:
+        return page
+    record = after = read_record_cookie(request)
+    if page.all_right and next_sheet(library, record).variant == variant:
+        after = record_with_sheet(library, services.store, visitor, record, variant)
+    return replace(page, practice=practice_panel(library, record, after, variant))
 
 
 def _with_explanation(store: Store, owner: Visitor, page: SheetPage) -> SheetPage:
@@ -279,14 +295,17 @@ def _sheet_page(
     variant, answers = asked.variant, asked.answers
     library = library_with_model(services.library, services.store, variant.model.key)
     pointed_at = hinted.boxes if hinted else ()
+    rows = row_views(variant, answers, report, truth=variant if answers_shown else None, pointed_at=pointed_at)
+    all_right = all_boxes_right(rows)
     return SheetPage(
-        chooser=_chooser(library, variant.worksheet.key, str(variant.tokens)),
+        chooser=replace(_chooser(library, variant.worksheet.key, str(variant.tokens)), remark=length_remark(variant)),
         model_menu=model_menu(library, variant.worksheet.key, variant.model.key),
         variant=variant,
-        rows=row_views(variant, answers, report, truth=variant if answers_shown else None, pointed_at=pointed_at),
+        rows=rows,
         figures=draw_typed(variant, answers, asked.scale),
         scale=asked.scale,
         report=report,
+        all_right=all_right,
         answers_shown=answers_shown,
         notice=notice,
         mismatch=_first_mismatch(report, hinted) if report else "",
@@ -297,7 +316,16 @@ def _sheet_page(
         print_link=sheet_link(variant, "show_handout"),
         run_button=run_button(variant),
         practising=asked.practising,
+        next=_next_worksheet(services.library, variant) if all_right and not asked.practising else None,
     )
+
+
+def _next_worksheet(library: Library, variant: Variant) -> Suggestion:
+    """The worksheet that follows on the way through the levels of practice; after the last one, practice itself."""
+    if following := worksheet_after(library, variant.worksheet.key):
+        sheet = library.variant(following)
+        return Suggestion(_("Next: {title}").format(title=sheet.title), sheet_link(sheet))
+    return Suggestion(_("Practise"), url_for("continue_practice"))
 
 
 def _first_mismatch(report: Report, hinted: Hint | None) -> str:

@@ -67,6 +67,14 @@ def store_attempt(store: Store, owner: Visitor, asked: SheetRequest, report: Rep
         store.record_attempt(owner, key, PracticeAttempt(asked.answers, report.score, report.out_of))
 
 
+def store_new_attempt(store: Store, owner: Visitor, asked: SheetRequest, report: Report) -> PracticeAttempt | None:
+    """The same as `store_attempt`, but no attempt with the answers of the last one; returns that last one, if any."""
+    last = store.last_attempt(owner, sheet_key(asked.variant))
+    if last is None or dict(last.answers) != dict(asked.answers):
+        store_attempt(store, owner, asked, report)
+    return last
+
+
 def find_variant(
     library: Library, worksheet: str, model: str = "", tokens: str | None = None, decoded: str = ""
 ) -> Variant:

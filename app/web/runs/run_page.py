@@ -5,8 +5,8 @@ from __future__ import annotations
 import io
 import logging
 import threading
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from annotated_doc import Doc
@@ -25,7 +25,7 @@ from app.sheets.variant import Row, Variant
 from app.sheets.wording import Wording
 from app.store import Answers, Run, Store
 from app.translation import gettext as _
-from app.web.practice.sheet_request import PostedSheet, sheet_key, sheet_link, store_attempt, variant_of_key
+from app.web.practice.sheet_request import PostedSheet, sheet_key, sheet_link, store_new_attempt, variant_of_key
 from app.web.shared.forms import whole_number
 from app.web.shared.permissions import require_practice
 from app.web.shared.rate_limits import BYTES_OF_RUN
@@ -41,6 +41,7 @@ log = logging.getLogger("attention_shapes")
 
 RUN_ABANDONED_AFTER_S = 900  # longer than the longest queue of runs: the process that ran it has stopped
 MAX_HEAD = 10**9 - 1
+SHARE_OF_BACKGROUND = 0.5  # of what a network may store: the other half is left to what people type and ask for
 
 
 @dataclass(frozen=True)
@@ -88,20 +89,35 @@ class NoRunPage:
 
 
 @dataclass(frozen=True)
+class AgreementFragment:
+    """Everything that templates/runs/_agreement.html shows: what a run in the background says of a sheet all right."""
+
+    run_id: Annotated[str, Doc("The id of the run.")]
+    waiting: Annotated[bool, Doc("Whether the run goes on.")]
+    sentence: Annotated[str, Doc("Whether PyTorch agrees, and on what; empty where the run says nothing of that.")]
+    letters: Annotated[tuple[str, ...], Doc("The letters in the sentence.")]
+    agrees: Annotated[bool, Doc("Whether PyTorch agrees with the sheet.")]
+
+
+@dataclass(frozen=True)
 class RunOptions:
     """How to run a head: a device and a number format by their names, and a query head counted from 0."""
 
     device: str | None  # None is the best there is
     dtype: str
     head: int  # -1, which the forward pass refuses with a sentence, for a text that is no number
+    in_background: bool = False  # nobody has asked for it: it gives way, and only its agreement is shown
 
 
 def read_run_options(
-    device: Annotated[str, Form()] = "", dtype: Annotated[str, Form()] = "", head: Annotated[str, Form()] = ""
+    device: Annotated[str, Form()] = "",
+    dtype: Annotated[str, Form()] = "",
+    head: Annotated[str, Form()] = "",
+    background: Annotated[bool, Form()] = False,
 ) -> RunOptions:
     """The options of a form; fields that are empty or missing have their defaults: float32, and head 0."""
     number = whole_number(head, MAX_HEAD) if head else 0
-    return RunOptions(device or None, dtype or "float32", -1 if number is None else number)
+    return RunOptions(device or None, dtype or "float32", -1 if number is None else number, background)
 
 
 RunOptionsDep = Annotated[RunOptions, Depends(read_run_options)]
@@ -111,18 +127,22 @@ RunOptionsDep = Annotated[RunOptions, Depends(read_run_options)]
 def start_run(
     request: Request, services: ServicesDep, owner: OwnerDep, asked: PostedSheet, options: RunOptionsDep
 ) -> Response:
-    """Store the answers as an attempt, and start a run beside them.
+    """Store the answers as an attempt, unless the last one has them, and start a run beside them.
 
     Without any readable answer, now or in an earlier attempt, nothing is run, since its shapes are the answers; the
-    response then says so. It sets the visitor's cookie.
+    response then says so. Neither is anything run in the background while the runner is busy (204). It sets the
+    visitor's cookie.
     """
+    if options.in_background and services.runner.is_busy:
+        return Response(status_code=204)
     report = grade(asked.variant, asked.answers)
-    store_attempt(services.store, owner, asked, report)
-    attempted = report.has_readable_answer or services.store.last_attempt(owner, sheet_key(asked.variant)) is not None
+    last = store_new_attempt(services.store, owner, asked, report)
+    attempted = report.has_readable_answer or last is not None
     if attempted:
-        services.storage.charge(client_network(request), BYTES_OF_RUN)
+        share = SHARE_OF_BACKGROUND if options.in_background else 1
+        services.storage.charge(client_network(request), BYTES_OF_RUN, share)
     run = _start(services, asked.variant, asked.answers, options, freeze_run(asked.variant)) if attempted else None
-    response = _respond(request, asked.variant, run, sheet_link(asked.variant))
+    response = _respond(request, asked.variant, run, sheet_link(asked.variant), options)
     remember_visitor(request, response, owner)
     return response
 
@@ -134,8 +154,11 @@ def start_class_run(
     """Start a run beside the answers on a sheet of an activity, at no cost of an attempt; also after it has closed.
 
     While the activity accepts work, the answers are saved. 409 unless the policies let the student run it now: a run
-    shows the answers. Without any readable answer, now or in an earlier attempt, nothing is run.
+    shows the answers. Without any readable answer, now or in an earlier attempt, nothing is run, and neither is
+    anything in the background while the runner is busy (204).
     """
+    if options.in_background and services.runner.is_busy:
+        return Response(status_code=204)
     activity, variant, classwork = asked.activity, asked.variant, services.store.classwork
     last = classwork.last_attempt(asked.sheet.key)
     if not may_run(services, asked, last):
@@ -146,7 +169,7 @@ def start_class_run(
     frozen = freeze_run(variant, activity, asked.number)
     run = _start(services, variant, asked.answers, options, frozen) if attempted else None
     link = url_for("show_class_sheet", activity_id=activity.id, number=asked.number)
-    return _respond(request, variant, run, link)
+    return _respond(request, variant, run, link, options)
 
 
 @router.post("/runs/{run_id}/again")
@@ -160,7 +183,7 @@ def run_again(request: Request, services: ServicesDep, run_id: str, options: Run
     services.storage.charge(client_network(request), BYTES_OF_RUN)
     frozen = FrozenRun(first.activity_id, first.frozen, model_snapshot(variant.model)) if first.frozen else None
     run = _start(services, variant, first.answers, options, frozen or freeze_run(variant))
-    return _respond(request, variant, run, _sheet_address(first, variant))
+    return _respond(request, variant, run, _sheet_address(first, variant), options)
 
 
 @router.get("/runs/{run_id}")
@@ -169,6 +192,13 @@ def show_run(request: Request, library: LibraryDep, store: StoreDep, run_id: str
     run = _find_run(store, run_id)
     page = _run_page(run, _sheet_of(library, store, run))
     return render_page_or_fragment(request, "runs/run.html", "runs/_run.html", page)
+
+
+@router.get("/runs/{run_id}/agreement")
+def show_agreement(library: LibraryDep, store: StoreDep, run_id: str) -> Response:
+    """What a run says of its sheet in one line, for the page of the sheet; nothing where it came to nothing."""
+    run = _find_run(store, run_id)
+    return render("runs/_agreement.html", _agreement(run, _sheet_of(library, store, run)))
 
 
 @router.get("/runs/{run_id}/weights.png")
@@ -218,16 +248,47 @@ def _run_page(run: Run, variant: Variant) -> RunPage:
 
 def _with_result(page: RunPage, wording: Wording, result: dict[str, Any]) -> RunPage:
     """The page with a result: shapes beside the answers, seed, whether torch and the table agree, facts, remarks."""
-    differ = ", ".join(result["disagreements"])
     return replace(
         page,
         rows=_compared_rows(page.variant, page.run.answers, result["shapes"]),
         summary=wording.say("run", "random", seed=result["seed"]),
-        agreement=wording.say("run", "agree") if result["agrees"] else wording.say("run", "differ", keys=differ),
+        agreement=wording.say("run", "agree") if result["agrees"] else _difference(wording, result),
         facts=tuple(_fact_lines(wording, result)),
         remarks=(*_transposed_note(wording, page.variant), *_remark_sentences(wording, result)),
         picture_text=_picture_text(wording, result, page.variant),
     )
+
+
+def _agreement(run: Run, variant: Variant) -> AgreementFragment:
+    """Whether torch agrees with a sheet: on the shape of its output, or of its last row; else where it differs.
+
+    Nothing is said of a run without result, nor of one that agrees with the answer key but not with what was typed.
+    """
+    result, row = run.result, next((row for row in variant.rows if row.key == "output"), variant.rows[-1])
+    waiting = not run.finished and run.seconds_waiting < RUN_ABANDONED_AFTER_S
+    fragment = AgreementFragment(run.id, waiting, "", (row.letter,), agrees=bool(result and result["agrees"]))
+    if not result:
+        return fragment
+    if not result["agrees"]:
+        return replace(fragment, sentence=_difference(variant.wording, result))
+    rows = _compared_rows(variant, run.answers, result["shapes"])
+    if not all(field.same for line in rows for field in line.fields):
+        return fragment
+    said = _("PyTorch agrees: {name} is {shape}.")
+    if variant.worksheet.tokens_are == "columns":
+        said = _("PyTorch agrees, with tokens as rows: {name} is {shape}.")
+    shape = _shape_text(result["shapes"][row.key])
+    return replace(fragment, sentence=said.format(name=row.letter or row.name, shape=shape))
+
+
+def _difference(wording: Wording, result: dict[str, Any]) -> str:
+    """The sentence on the matrices whose shape in torch is not the table's, with those of torch: 'scores (99, 100)'."""
+    keys = (f"{key} {_shape_text(result['shapes'][key])}" for key in result["disagreements"])
+    return wording.say("run", "differ", keys=", ".join(keys))
+
+
+def _shape_text(shape: Iterable[int]) -> str:
+    return f"({', '.join(map(str, shape))})"
 
 
 def _fact_lines(wording: Wording, result: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -309,7 +370,8 @@ def _start(services: Services, variant: Variant, answers: Answers, options: RunO
 def _run_and_store(services: Services, run: Run, variant: Variant, options: RunOptions) -> None:
     """Run the head and store its result, or a sentence on why there is none; anything unexpected is logged."""
     try:
-        result = run_sheet(services.runner, services.library.wording, variant, **asdict(options))
+        settings = {"device": options.device, "dtype": options.dtype, "head": options.head}
+        result = run_sheet(services.runner, services.library.wording, variant, **settings)
     except HeadNotRun as problem:
         services.store.finish_run(run.id, None, str(problem))
     except Exception:  # nothing above this thread would report it, and a page waits for the result
@@ -319,14 +381,16 @@ def _run_and_store(services: Services, run: Run, variant: Variant, options: RunO
         services.store.finish_run(run.id, result)
 
 
-def _respond(request: Request, variant: Variant, run: Run | None, link: str) -> Response:
+def _respond(request: Request, variant: Variant, run: Run | None, link: str, options: RunOptions) -> Response:
     """Where to watch a new run: in the page for htmx, else on a page of its own; without a run, why there is none.
 
-    `link` is the address of the sheet.
+    `link` is the address of the sheet. Of a run in the background, the page shows only whether it agrees.
     """
     if run is None:
         page = NoRunPage(variant.wording.say("page", "fill-first"), link)
         return render_page_or_fragment(request, "runs/no_run.html", "runs/_no_run.html", page)
+    if is_htmx(request) and options.in_background:
+        return render("runs/_agreement.html", _agreement(run, variant))
     if is_htmx(request):
         return render("runs/_run.html", _run_page(run, variant))
     return RedirectResponse(url_for("show_run", run_id=run.id), 303)

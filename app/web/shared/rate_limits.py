@@ -124,13 +124,16 @@ class StorageBudget:
         self._sheets: OrderedDict[tuple[str, str], None] = OrderedDict()
         self._lock = threading.Lock()
 
-    def charge(self, network: str, size: int) -> None:
-        """Count bytes that are about to be stored; raises BudgetSpentError where the network has no room for them."""
+    def charge(self, network: str, size: int, share: float = 1) -> None:
+        """Count bytes that are about to be stored; raises BudgetSpentError where the network has no room for them.
+
+        `share` is how much of the room they may take: less for what nobody has asked for.
+        """
         with self._lock:
             stored, counted_at = self._stored.get(network, (0.0, self._clock()))
             stored = max(0.0, stored - (self._clock() - counted_at) * self._bytes_per_hour / 3600)
-            if stored + size > self._bytes_per_hour:
-                raise BudgetSpentError(int((stored + size - self._bytes_per_hour) * 3600 / self._bytes_per_hour) + 1)
+            if (excess := stored + size - share * self._bytes_per_hour) > 0:
+                raise BudgetSpentError(int(excess * 3600 / self._bytes_per_hour) + 1)
             self._stored[network] = stored + size, self._clock()
             _keep_newest(self._stored, network)
 

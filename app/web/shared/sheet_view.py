@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated
 
@@ -19,6 +19,7 @@ from app.shapes.table import Blank
 from app.sheets.formulas import FormulaPiece, formula_pieces
 from app.sheets.reading import Typed
 from app.sheets.variant import Row, Variant
+from app.translation import gettext as _
 
 
 @dataclass(frozen=True)
@@ -93,6 +94,11 @@ def row_views(
     )
 
 
+def all_boxes_right(rows: Iterable[RowView]) -> bool:
+    """Whether every box of a sheet was marked, and is right."""
+    return all(box.kind == "right" for row in rows for box in row.boxes)
+
+
 @dataclass(frozen=True)
 class FiguresFragment:
     """Everything that templates/shared/_figures.html shows."""
@@ -133,6 +139,15 @@ def hint_letters(variant: Variant) -> tuple[str, ...]:
     letters = (*variant.letters.values(), *variant.reader.written_symbols)
     is_word = re.compile("[Aa]|[a-z]{3,}|").fullmatch
     return tuple(letter for letter in letters if not is_word(letter))
+
+
+def length_remark(variant: Variant) -> str:
+    """What to know beside the number of tokens: that the model's config states fewer; empty where that is not so."""
+    if not variant.text.exceeds_context:
+        return ""
+    most = format_number(variant.architecture.all_sizes["C"])
+    sentence = _("More tokens than the {most} that the config of {model} states as its context length.")
+    return sentence.format(most=most, model=variant.model.name)
 
 
 def run_button(variant: Variant) -> str:

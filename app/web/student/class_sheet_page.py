@@ -18,6 +18,7 @@ from app.classes.promises import rules_in_words, sheet_promise
 from app.classes.student_sheet import stored_marks
 from app.figures.figures import Figure
 from app.figures.scale import ScaleName
+from app.grading.explanations import MAX_ATTEMPTS_EXPLAINED, Explanation, explain_diagnosis
 from app.grading.grade import Report, grade, without_help
 from app.grading.hints import Hint, HintLevel, next_hint_level, write_hint
 from app.sheets.variant import Variant
@@ -42,6 +43,7 @@ from app.web.shared.sheet_view import (
     FiguresFragment,
     RowView,
     SavedFragment,
+    all_boxes_right,
     draw_typed,
     hint_letters,
     row_views,
@@ -87,6 +89,8 @@ class ClassSheetPage:
     figures: Annotated[tuple[Figure, ...], Doc("What was typed, drawn.")]
     scale: Annotated[ScaleName, Doc("How lengths are drawn: by square root, or true.")]
     report: Annotated[Report | None, Doc("The last attempt's marks; None where they may not be seen yet.")]
+    all_right: Annotated[bool, Doc("Whether every box is right, as it stands, and may be seen to be.")]
+    explanation: Annotated[Explanation | None, Doc("The misconception behind an earlier attempt, once that is mended.")]
     hint: Annotated[Hint | None, Doc("The hint that was asked for.")]
     next_hint: Annotated[HintLevel | None, Doc("How far the next hint goes; none where there is none to have.")]
     parameters: Annotated[tuple[str, ...], Doc("The letters of the model's matrices, as hints write them.")]
@@ -321,6 +325,8 @@ def _class_sheet_page(
         report = without_help(report)
     truth, pointed_at = marked if phase == "closed" else None, hinted.boxes if hinted else ()
     steps = activity_steps(access, progress, asked.number)
+    rows = row_views(variant, answers, report, truth=truth, pointed_at=pointed_at)
+    all_right = all_boxes_right(rows)
     return ClassSheetPage(
         access=access,
         closing=closing_notice(services.store, access),
@@ -330,10 +336,12 @@ def _class_sheet_page(
         number=asked.number,
         keep=f"{_address(asked)} {access.student.id} {key.sheet_key}",
         variant=variant,
-        rows=row_views(variant, answers, report, truth=truth, pointed_at=pointed_at),
+        rows=rows,
         figures=_figures(asked, marked if locked else variant),
         scale=asked.scale,
         report=report,
+        all_right=all_right,
+        explanation=_explanation(services, asked) if helps and (all_right or (truth and report)) else None,
         hint=hinted,
         next_hint=next_hint_level(report, hinted) if _gives_hints(asked) and not locked else None,
         parameters=hint_letters(variant),
@@ -420,6 +428,20 @@ def _stored_report(services: Services, asked: ClassSheetRequest, last: ClassAtte
     """The marks that are stored with an attempt, as a report, and the version of the sheet that gave them."""
     item = asked.activity.content.items[asked.number - 1]
     return report_as_stored(services.library, services.store, asked.activity, item, asked.variant, last)
+
+
+def _explanation(services: Services, asked: ClassSheetRequest) -> Explanation | None:
+    """The latest misconception that can be explained in the student's attempts on this sheet; None without one.
+
+    It shows answers, so it is for a sheet that is all right, or whose answers are shown.
+    """
+    attempts = services.store.classwork.attempts(asked.sheet.key)[-MAX_ATTEMPTS_EXPLAINED:]
+    for attempt in reversed(attempts):
+        if not has_other_numbers(services, asked, attempt):
+            marked, report = _stored_report(services, asked, attempt)
+            if explanation := explain_diagnosis(marked, report, asked.scale):
+                return explanation
+    return None
 
 
 def _address(asked: ClassSheetRequest) -> str:

@@ -67,7 +67,7 @@ def test_practice_opens_with_a_sheet_and_comes_back_to_it(client: TestClient, li
     assert urlsplit(str(first.url)).path == "/sheet"
     assert Page(first.text).text("button", id="another") == "Skip"
     assert group_state(first, "Scores and weights") == "new"
-    assert "Two correct sheets in a row move you up a level" in first.text
+    assert "0 of 2 perfect sheets to the next level" in first.text
     assert first.text.count("<option ") == 11
     assert client.get("/practice").url == first.url
     other = TestClient(client.app).get("/practice")
@@ -167,12 +167,19 @@ def test_a_cookie_that_is_no_record_begins_a_new_one(client: TestClient, cookie:
 
 
 def test_with_script_the_check_gives_the_sheet_alone_with_its_way_on(client: TestClient, library: Library) -> None:
-    """The fragment has the button, and no second list of misconception groups."""
-    variant = sheet_on(client.get("/practice"), library)
-    checked = client.post("/sheet/check", data=form(variant, truth(variant)), headers={"hx-request": "true"})
+    """Once it is all right, what stands around it comes along and has counted it, though the record has not yet."""
+    opened = client.get("/practice")
+    variant = sheet_on(opened, library)
+    script = {"hx-request": "true"}
+    wrong = client.post("/sheet/check", data=form(variant, truth(variant) | {"queries.rows": ""}), headers=script)
+    assert "misconception-groups" not in wrong.text
+    checked = client.post("/sheet/check", data=form(variant, truth(variant)), headers=script)
     assert Page(checked.text).text("button", id="another") == "Next sheet"
     assert 'name="practice"' in checked.text
-    assert "misconception-groups" not in checked.text
+    assert group_state(checked, "Scores and weights") == "growing"
+    assert "1 of 2 perfect sheets to the next level" in checked.text
+    assert record_of(client).results == ()
+    assert "1 of 2 perfect sheets" in client.get(str(opened.url)).text
 
 
 def test_an_address_of_practice_opens_anywhere(client: TestClient) -> None:

@@ -23,6 +23,16 @@ if TYPE_CHECKING:
 # Choosing a sheet
 
 
+def test_more_tokens_than_the_config_states_are_remarked_on(client: TestClient) -> None:
+    """Beside the chooser and the handout's preview, from the first token above the config's 2048 on; no refusal."""
+    for address in ("/sheet", "/handout"):
+        for tokens, told in ((2048, False), (2049, True)):
+            response = client.get(f"{address}?worksheet=llama-7b&tokens={tokens}")
+            assert response.status_code == 200
+            assert ("More tokens than the 2048 that the config of LLaMA 7B states" in response.text) is told
+    assert "More tokens than" not in client.get("/sheet?worksheet=bidirectional-t5-small&tokens=99999").text
+
+
 @pytest.mark.parametrize("address", ["/sheet"])
 def test_the_first_screen_is_a_sheet_to_type_into(client: TestClient, address: str) -> None:
     """LLaMA 7B with 100 tokens, its fourteen boxes empty and each with a spoken label."""

@@ -12,8 +12,10 @@ from starlette.testclient import TestClient
 
 from app.forward.lines import ForwardError
 from app.forward.process import RunnerBusy, RunnerFailed, RunTooLong
+from app.sheets.library import Library
 from app.sheets.wording import Wording
 from app.store.tables import practice_attempts, runs
+from simulation.misconception_students import right_sheet
 from tests.helpers.html_page import Page
 from tests.helpers.runs import run_and_wait
 from tests.helpers.school import SCRIPT
@@ -51,7 +53,7 @@ def test_the_head_is_run_beside_what_was_typed(client: TestClient, runner: FakeR
     assert "4096 (differs" in rows["QQueries"]
     assert "100 (differs" not in rows["QQueries"]
     assert "(100, 4096)" in rows["OOutput"]
-    assert "agree on every shape" in page.text("p", class_="agree")
+    assert "PyTorch agrees on every shape" in page.text("p", class_="agree")
     facts = [text for _, text in page.find("dd")]
     assert facts[:5] == ["a processor that is not there (cpu)", "float32", "5.25 ms", "6.7 MB", "5.6 MB"]
     assert sentence(client, "run", "random", seed=0) in text
@@ -95,7 +97,8 @@ def test_a_table_that_torch_contradicts_is_reported(client: TestClient, runner: 
     """Where torch and the table differ, the page names the matrices and says so aloud."""
     runner.changes = {"agrees": False, "disagreements": ["queries", "scores"]}
     page = Page(run_and_wait(client, {**LLAMA_FORM, "queries.rows": "100"}))
-    assert page.text("p", class_="agree") == sentence(client, "run", "differ", keys="queries, scores")
+    differing = "queries (100, 128), scores (100, 100)"
+    assert page.text("p", class_="agree") == sentence(client, "run", "differ", keys=differing)
     assert page.find("p", class_="agree", role="alert")
 
 
@@ -136,10 +139,39 @@ def test_a_run_shows_that_it_runs_and_can_be_left(client: TestClient, runner: Fa
     assert client.get(part["hx-get"] + "/weights.png").status_code == 404
     runner.gate.set()
     for _ in range(200):
-        if "agree on every shape" in client.get(part["hx-get"]).text:
+        if "PyTorch agrees on every shape" in client.get(part["hx-get"]).text:
             return
         time.sleep(0.02)
     raise AssertionError("the run did not end")
+
+
+def test_a_run_in_the_background_tells_one_line_or_nothing(
+    client: TestClient, runner: FakeRunner, library: Library
+) -> None:
+    """The output's shape once torch has it; nothing where the run failed, was refused, or has other answers."""
+    right = {box: str(size) for box, size in right_sheet(library.variant("llama-7b")).items()}
+
+    def line(answers: dict[str, str]) -> str:
+        text = client.post("/runs", data={**LLAMA_FORM, **answers, "background": "1"}, headers=SCRIPT).text
+        while waiting := re.search(r'hx-get="(/runs/[\w-]+/agreement)"', text):
+            text = client.get(waiting[1]).text
+        return re.sub("<[^>]*>", "", text).strip()
+
+    assert line(right).startswith("PyTorch agrees: O is (100, 4096).")
+    assert line(right | {"output.columns": "128"}) == ""
+    runner.changes = {"agrees": False, "disagreements": ["scores"]}
+    assert "scores (100, 100)" in line(right)
+    runner.problem = RunnerBusy()
+    assert line(right) == ""
+
+
+def test_a_run_in_the_background_gives_way(client: TestClient, runner: FakeRunner) -> None:
+    """With half of the queue taken, nothing is run or stored unless somebody asks for it."""
+    runner._calls = runner.max_waiting
+    form = {**LLAMA_FORM, "queries.rows": "100"}
+    assert client.post("/runs", data={**form, "background": "1"}, headers=SCRIPT).status_code == 204
+    assert runner.calls == []
+    assert client.post("/runs", data=form, headers=SCRIPT).status_code == 200
 
 
 def test_a_run_lost_with_the_server_says_so(client: TestClient, runner: FakeRunner) -> None:

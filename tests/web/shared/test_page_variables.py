@@ -27,7 +27,7 @@ from app.web.practice.landing_page import LandingPage
 from app.web.practice.sheet_page import SheetPage
 from app.web.roster.roster_import_page import RosterImportPage
 from app.web.roster.roster_student_page import RosterStudentPage
-from app.web.runs.run_page import NoRunPage, RunPage
+from app.web.runs.run_page import AgreementFragment, NoRunPage, RunPage
 from app.web.shared.errors import ErrorPage
 from app.web.shared.sheet_view import FiguresFragment, SavedFragment
 from app.web.shared.templating import template_environment
@@ -57,7 +57,7 @@ from app.web.teacher.summary_page import SummaryPage
 # Which page a template is given; what it includes or extends is checked with it.
 PAGES: dict[str, type[Any]] = {
     "practice/sheet.html": SheetPage,
-    "practice/_sheet_form.html": SheetPage,
+    "practice/_checked_sheet.html": SheetPage,
     "practice/landing.html": LandingPage,
     "practice/_trial.html": LandingPage,
     "practice/glossary.html": GlossaryPage,
@@ -70,6 +70,7 @@ PAGES: dict[str, type[Any]] = {
     "runs/_run.html": RunPage,
     "runs/no_run.html": NoRunPage,
     "runs/_no_run.html": NoRunPage,
+    "runs/_agreement.html": AgreementFragment,
     "models/model_list.html": ModelsPage,
     "models/model.html": ModelPage,
     "handouts/handout.html": HandoutPage,

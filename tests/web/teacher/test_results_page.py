@@ -30,8 +30,8 @@ def test_the_table_shows_last_attempts_and_the_rows_first_ones(app: FastAPI) -> 
     table = {line[0]: line[1:] for line in table_rows(classroom.page("/results"))}
     assert table["Kim"][:2] == ["14 of 14", "2"]
     assert [mark[0] for mark in table["Kim"][2:]] == ["✓"] * 7
-    assert [mark[0] for mark in table["Lou"][2:]] == ["✓", "↺", "↺", "↺", "✓", "✓", "✓"]
-    assert [mark[0] for mark in table["Ned"][2:]] == ["↺", "→", "✓", "✓", "✓", "✓", "✓"]
+    assert [mark[0] for mark in table["Lou"][2:]] == ["✓", "◇", "◇", "◇", "✓", "✓", "✓"]
+    assert [mark[0] for mark in table["Ned"][2:]] == ["◇", "≈", "✓", "✓", "✓", "✓", "✓"]
     assert table["Mo"] == [""] * 9
     assert table["Queries Q"][1:] == ["0%", "1 of 3", "columns 4096 (d_model) × 2"]
     assert table["Input to this head X"][1:] == ["67%", "2 of 3", "rows 99 × 1"]

@@ -1,0 +1,182 @@
+"""The moment a sheet is all right, in a real browser with real torch: arcs, PyTorch's word, one step that is next."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from app.sheets.library import Library
+from app.sheets.variant import Variant
+from app.store import Policies, Store
+from app.web.shared.cookies import VISITOR_COOKIE
+from simulation.server import Server
+from tests.helpers.running_activity import RunningActivity
+from tests.helpers.stored_class import enrol_student
+
+RUNS = re.compile(r"/runs/?$|/run$")
+
+
+def right(variant: Variant) -> dict[str, str]:
+    return {str(blank): str(variant.answer(blank)) for blank in variant.blanks}
+
+
+def check(page: Page, answers: Mapping[str, str], button: str = "Check") -> None:
+    for box, text in answers.items():
+        page.fill(f'input[name="{box}"]', text)
+    page.get_by_role("button", name=button, exact=True).click()
+    expect(page.locator(".result")).not_to_be_empty()
+
+
+# Notes of every arc that is animated where it begins and when its movement ends, in ms after the sheet was right.
+NOTE_ARCS = """
+window.arcs = [];
+const animate = Element.prototype.animate;
+Element.prototype.animate = function (frames, options) {
+  arcs.push([this.matches(".figures .arc"), this.getBoundingClientRect().left, options.delay + options.duration]);
+  return animate.call(this, frames, options);
+};
+"""
+
+
+def closed_arcs(page: Page) -> list[float]:
+    """When the movement of each arc ended since this was last asked, from the leftmost arc on; of nothing but arcs."""
+    arcs = page.evaluate("window.arcs.splice(0)")
+    assert all(is_arc for is_arc, _left, _end in arcs)
+    return [end for _is_arc, _left, end in sorted(arcs, key=lambda arc: arc[1])]
+
+
+def primary_buttons(page: Page) -> list[str]:
+    return page.locator("#work :is(button, a.button):not(.plain):not(.text)").filter(visible=True).all_inner_texts()
+
+
+def joined(page: Page, app: Server, library: Library, policies: Policies) -> Variant:
+    """A new class with one sheet, open, and this page at that sheet, as a student's."""
+    page.add_init_script(NOTE_ARCS)
+    store = Store(app.database, app.folder)
+    running = RunningActivity(library, store, policies=policies)
+    _student, visitor, _code = enrol_student(store, running.course)
+    page.context.add_cookies([{"name": VISITOR_COOKIE, "value": visitor.token, "url": app.url}])
+    page.goto(f"/class/{running.activity.id}/1")
+    store.close()
+    return library.variant("llama-7b")
+
+
+def test_practice_answers_the_moment_it_is_right(page: Page, library: Library) -> None:
+    """After a mended mistake: arcs, PyTorch's shapes equal to the answers, the idea behind it, and the next sheet.
+
+    The head runs once, however often the sheet is checked or opened again; progress moves at once.
+    """
+    page.add_init_script(NOTE_ARCS)
+    runs: list[str] = []
+    page.on("request", lambda request: runs.append(request.url) if RUNS.search(request.url) else None)
+    page.goto("/practice")
+    variant = library.variant_from_code(page.locator(".share a").first.inner_text())
+    truth, width = right(variant), str(variant.problem.sizes["d"])
+    check(page, truth | {f"{row}.columns": width for row in ("queries", "keys", "values")})
+    expect(page.locator("[data-mark=wrong] input").first).to_be_visible()
+    assert (closed_arcs(page), primary_buttons(page), runs) == ([], ["Check"], [])
+
+    check(page, truth)
+    expect(page.locator("[data-all-right]")).to_be_visible()
+    ends = closed_arcs(page)
+    assert len(ends) > 2
+    assert ends == sorted(ends)
+    assert ends[-1] <= 600
+    expect(page.get_by_role("button", name="Next sheet")).to_be_focused()
+    assert primary_buttons(page) == ["Next sheet"]
+    expect(page.get_by_role("button", name="Show answers")).to_have_count(0)
+    expect(page.get_by_role("heading", name="What went wrong earlier")).to_be_visible()
+    expect(page.locator(".misconception-groups li[data-state=again]")).to_contain_text("Head dimension")
+
+    agreement = page.locator("#agreement")
+    expect(agreement).to_contain_text("PyTorch agrees", timeout=60_000)
+    expect(agreement).to_contain_text(f"({truth['output.rows']}, {truth['output.columns']})")
+    agreement.get_by_role("link").click()
+    expect(page.locator("#run")).to_be_focused()
+    expect(page.locator("table.compared .same")).to_have_count(len(truth))
+    expect(page.locator("table.compared .other")).to_have_count(0)
+    page.fill("input[name='queries.rows']", "1")
+    expect(page.get_by_role("button", name="Check")).to_be_visible()
+    check(page, truth)
+    page.reload()
+    expect(agreement).to_contain_text("PyTorch agrees")
+    assert len(runs) == 1
+
+
+def test_a_perfect_sheet_counts_at_once(page: Page, library: Library) -> None:
+    """The panel moves with the check, and the page of the next sheet says the same."""
+    page.goto("/practice")
+    check(page, right(library.variant_from_code(page.locator(".share a").first.inner_text())))
+    expect(page.locator(".path")).to_contain_text("1 of 2")
+    assert page.locator(".misconception-groups li[data-state=growing]").count() > 2
+    page.get_by_role("button", name="Next sheet").click()
+    expect(page.locator("[data-all-right]")).to_have_count(0)
+    expect(page.locator(".path")).to_contain_text("1 of 2")
+
+
+def test_nothing_moves_for_those_who_want_it_still(browser: Browser, shared_app: Server, library: Library) -> None:
+    """With reduced motion no arc is animated; the rest is the same, and a sheet of one's own choice leads on too."""
+    context = browser.new_context(base_url=shared_app.url, reduced_motion="reduce")
+    page = context.new_page()
+    page.add_init_script(NOTE_ARCS)
+    page.goto("/sheet")
+    check(page, right(library.variant("llama-7b")))
+    expect(page.locator("#next")).to_be_focused()
+    assert closed_arcs(page) == []
+    expect(page.locator("#agreement")).to_contain_text("(100, 4096)", timeout=60_000)
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile("worksheet=(?!llama-7b&)"))
+    context.close()
+
+
+@pytest.mark.parametrize("answer", [204, 429, 503])
+def test_a_run_that_is_refused_leaves_the_sheet_as_it_is(
+    browser: Browser, shared_app: Server, library: Library, answer: int
+) -> None:
+    """A busy runner or a full store: no sentence about PyTorch, none about an error, and everything still works."""
+    context = browser.new_context(base_url=shared_app.url)
+    page = context.new_page()
+    page.route(RUNS, lambda route: route.fulfill(status=answer, body=""))
+    page.goto("/sheet?worksheet=llama-7b&tokens=64")
+    truth = right(library.variant("llama-7b", tokens=64))
+    with page.expect_response(RUNS):
+        check(page, truth)
+    expect(page.locator(".result")).to_have_text("All 14 boxes are correct.")
+    expect(page.locator("#agreement")).to_be_empty()
+    page.fill("input[name='queries.rows']", "1")
+    expect(page.locator(".saved")).to_have_text("Saved")
+    context.close()
+
+
+def test_a_class_that_shows_marks_has_the_same_moment(page: Page, shared_app: Server, library: Library) -> None:
+    """Checked all right: arcs, PyTorch, and Hand in as the only button to press; then what comes next."""
+    truth = right(joined(page, shared_app, library, Policies()))
+    check(page, truth | {f"{row}.columns": "4096" for row in ("queries", "keys", "values")})
+    check(page, truth)
+    expect(page.get_by_role("button", name="Hand in")).to_be_focused()
+    assert closed_arcs(page)
+    assert primary_buttons(page) == ["Hand in"]
+    expect(page.get_by_role("heading", name="What went wrong earlier")).to_be_visible()
+    expect(page.locator("#agreement")).to_contain_text("PyTorch agrees: O is (100, 4096)", timeout=60_000)
+    page.get_by_role("button", name="Hand in").click()
+    expect(page.locator("#next")).to_be_visible()
+    assert len(primary_buttons(page)) == 1
+    expect(page.locator("#agreement")).to_contain_text("PyTorch agrees")
+
+
+@pytest.mark.parametrize("policies", [Policies(feedback="after_close"), Policies(exam=True)])
+def test_a_class_that_keeps_its_marks_gives_nothing_away(
+    page: Page, shared_app: Server, library: Library, policies: Policies
+) -> None:
+    """All right, handed in, and no sign of it: no arcs, no run, no explanation."""
+    truth = right(joined(page, shared_app, library, policies))
+    if policies.feedback == "immediate":  # an exam shows which boxes are right, but helps with nothing
+        check(page, truth)
+    check(page, truth, "Hand in")
+    expect(page.locator("#next")).to_be_visible()
+    assert closed_arcs(page) == []
+    for sign in ("#agreement", ".explanation", "#start-run"):
+        expect(page.locator(sign)).to_have_count(0)
