@@ -17,11 +17,13 @@ HALF = {**dict.fromkeys(KEY, ""), "input.rows": "100", "queries.columns": "4096"
 def press(browser: TestClient, activity: Activity, what: str, answers: dict[str, str], **more: str) -> Any:
     """Send the first sheet by a button: "save", "check", "hint" or "hand-in"; `more` are further fields of the form.
 
-    The form's id is read from the page unless `more` has one, since a form sent twice counts once.
+    The answer is the page that the form leads to. The form's id is read
+    from the page unless `more` has one, since a form sent twice counts once.
     """
     address = f"/class/{activity.id}/1"
     form_id = more.pop("form_id", None) or Page(browser.get(address).text).find("input", name="form_id")[0][0]["value"]
-    return browser.post(f"{address}/{what}", data={**answers, "form_id": form_id, **more})
+    data = {**answers, "form_id": form_id, **more}
+    return browser.post(f"{address}/{what}", data=data, follow_redirects=what in ("check", "hint", "hand-in"))
 
 
 def attempts_in(classroom: Classroom, activity: Activity) -> list[tuple[bool, float]]:

@@ -33,9 +33,9 @@ TABLE: dict[str, Row] = {
     "GET /v": ALL_404,  # without a code
     "GET /v/{code}": ALL_404,  # the code of an activity is none of a sheet
     "POST /sheet/save": ALL_200,
-    "POST /sheet/check": ALL_200,
-    "POST /sheet/answers": ALL_200,
-    "POST /sheet/hint": ALL_200,
+    "POST /sheet/check": ALL_303,
+    "POST /sheet/answers": ALL_303,
+    "POST /sheet/hint": ALL_303,
     "GET /practice": ALL_303,
     "POST /practice": ALL_303,
     "POST /practice/level": ALL_303,
@@ -156,8 +156,8 @@ TABLE: dict[str, Row] = {
     "GET /class/{activity_id:int}/closing": STUDENT_SEES,
     "GET /class/{activity_id:int}/{number:int}": STUDENT_SEES,
     "POST /class/{activity_id:int}/{number:int}/save": STUDENT_SEES,
-    "POST /class/{activity_id:int}/{number:int}/check": STUDENT_SEES,
-    "POST /class/{activity_id:int}/{number:int}/hand-in": STUDENT_SEES,
+    "POST /class/{activity_id:int}/{number:int}/check": STUDENT_DOES,
+    "POST /class/{activity_id:int}/{number:int}/hand-in": STUDENT_DOES,
     "POST /class/{activity_id:int}/{number:int}/hint": (404, 404, 409, 404, 404, 404),  # nothing was checked yet
     "POST /class/{activity_id:int}/{number:int}/run": (404, 404, 409, 404, 404, 404),  # nothing was tried yet
     "GET /class/{activity_id:int}/ticket": STUDENT_SEES,

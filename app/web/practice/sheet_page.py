@@ -52,6 +52,7 @@ from app.web.shared.sheet_view import (
     SavedFragment,
     all_boxes_right,
     draw_typed,
+    first_to_mend,
     hint_letters,
     length_remark,
     row_views,
@@ -129,6 +130,7 @@ class SheetPage:
     run_button: Annotated[str, Doc("What the button that runs the head says.")] = ""
     saved: Annotated[bool, Doc("Whether the server has a draft of this sheet.")] = False
     kept: Annotated[str, Doc("What the server has of this sheet (see kept_json).")] = ""
+    focused: Annotated[str, Doc("The box that has the focus as the page opens; none before a check.")] = ""
     form_secret: Annotated[str, Doc("A secret that the first requests of a new browser share.")] = ""
     practising: Annotated[bool, Doc("Whether another sheet can be asked for from this one.")] = False
     practice: Annotated[PracticePanel | None, Doc("What stands around a sheet of practice.")] = None
@@ -146,8 +148,13 @@ def show_sheet(
     decoded: str = "",
     scale: str = "root",
     practice: bool = False,
+    checked: bool = False,
+    hint: str = "",
+    answers: bool = False,
 ) -> Response:
     """The sheet as this browser left it: the texts of the last save, and the marks of texts unchanged since a check.
+
+    `checked`, `hint` and `answers` show what the button of that name does: a form sent without script leads here.
 
     A check that got all of it right also shows the explanation of an earlier misconception. `practice` adds the panel
     of practice. A choice that cannot be used is shown again with a sentence (404 or 422).
@@ -168,8 +175,17 @@ def show_sheet(
     draft = store.find_draft(visitor, key) if visitor else None
     attempt = store.last_attempt(visitor, key) if visitor else None
     asked = SheetRequest(variant, draft or PracticeDraft({}, 0), read_scale(scale), practice)
-    page = _sheet_page(services, asked, grade(variant, attempt.answers) if attempt else None)
-    page = replace(page, saved=draft is not None, kept=kept_json(draft))
+    report = grade(variant, attempt.answers) if attempt else None
+    hinted = None
+    if draft and (checked or hint):  # a check of boxes that hold nothing readable is no attempt
+        report = grade(variant, draft.answers)
+        hinted = write_hint(variant, report, read_hint_level(hint)) if hint else None
+    notice = services.library.wording.say("page", "try-first") if answers and not attempt else ""
+    page = _sheet_page(
+        services, asked, report, answers_shown=answers and attempt is not None, notice=notice, hinted=hinted
+    )
+    focused = first_to_mend(page.rows) if checked else ""
+    page = replace(page, saved=draft is not None, kept=kept_json(draft), focused=focused)
     page = _with_explanation(store, visitor, page) if visitor else replace(page, form_secret=FormSecret.new().secret)
     return render("practice/sheet.html", _with_practice_panel(request, services, visitor, page))
 
@@ -219,7 +235,7 @@ def show_sheet_hint(
     """
     report = grade(asked.variant, asked.answers)
     store_new_attempt(services.store, owner, asked, report)
-    hinted = write_hint(asked.variant, report, read_hint_level(form))
+    hinted = write_hint(asked.variant, report, read_hint_level(form.raw("hint")))
     return _respond(request, services, owner, asked, _sheet_page(services, asked, report, hinted=hinted))
 
 
@@ -240,15 +256,34 @@ def show_sheet_answers(request: Request, services: ServicesDep, owner: OwnerDep,
 
 
 def _respond(request: Request, services: Services, owner: Visitor, asked: SheetRequest, page: SheetPage) -> Response:
-    """The sheet after a button was pressed, with the visitor's cookie: its form alone for htmx, else the whole page."""
-    page = _with_explanation(services.store, owner, page)
-    stored = services.store.find_draft(owner, sheet_key(asked.variant))
-    page = replace(page, saved=stored is not None, kept=kept_json(stored, asked.draft.changed))
-    if page.all_right or not is_htmx(request):
-        page = _with_practice_panel(request, services, owner, page)
-    response = render("practice/_checked_sheet.html" if is_htmx(request) else "practice/sheet.html", page)
+    """The sheet after a button was pressed, with the visitor's cookie: its form for htmx, else a redirect to the page.
+
+    The address it leads to has what was pressed, so that a reload shows the same and sends nothing again.
+    """
+    if is_htmx(request):
+        page = _with_explanation(services.store, owner, page)
+        stored = services.store.find_draft(owner, sheet_key(asked.variant))
+        page = replace(page, saved=stored is not None, kept=kept_json(stored, asked.draft.changed))
+        page = _with_practice_panel(request, services, owner, page) if page.all_right else page
+        response: Response = render("practice/_checked_sheet.html", page)
+    else:
+        response = RedirectResponse(_link_after(asked, page), 303)
     remember_visitor(request, response, owner)
     return response
+
+
+def _link_after(asked: SheetRequest, page: SheetPage) -> str:
+    """The address of the sheet as a button has left it: checked, with a hint, or with its answers."""
+    shown: dict[str, object] = {"checked": 1}
+    if page.hint:
+        shown = {"hint": page.hint.level}
+    elif page.answers_shown or page.notice:
+        shown = {"answers": 1}
+    if asked.practising:
+        shown["practice"] = 1
+    if asked.scale != "root":
+        shown["scale"] = asked.scale
+    return sheet_link(asked.variant, "show_sheet", **shown)
 
 
 def _with_practice_panel(request: Request, services: Services, visitor: Visitor | None, page: SheetPage) -> SheetPage:

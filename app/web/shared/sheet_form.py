@@ -72,6 +72,6 @@ def read_scale(text: str) -> ScaleName:
     return cast(ScaleName, text) if text in ("root", "true") else "root"
 
 
-def read_hint_level(form: FormReader) -> HintLevel:
-    """How far the hint goes that was asked for; the first level where the form says none that exists."""
-    return next((level for level in HINT_LEVELS if str(level) == form.raw("hint")), HINT_LEVELS[0])
+def read_hint_level(text: str) -> HintLevel:
+    """How far the hint goes that was asked for; the first level for a text that is none."""
+    return next((level for level in HINT_LEVELS if str(level) == text), HINT_LEVELS[0])

@@ -99,6 +99,15 @@ def all_boxes_right(rows: Iterable[RowView]) -> bool:
     return all(box.kind == "right" for row in rows for box in row.boxes)
 
 
+def first_to_mend(rows: Iterable[RowView]) -> str:
+    """The name of the first box that was marked and is not right, an empty one only if there is no other; or nothing.
+
+    A page that is opened by a check begins with the focus in it.
+    """
+    boxes = [box for row in rows for box in row.boxes if box.kind not in (None, "right")]
+    return str(min(boxes, key=lambda box: box.kind == "empty").blank) if boxes else ""
+
+
 @dataclass(frozen=True)
 class FiguresFragment:
     """Everything that templates/shared/_figures.html shows."""

@@ -6,7 +6,7 @@ import secrets
 import threading
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Annotated, Literal
+from typing import Annotated, Literal, cast, get_args
 
 from annotated_doc import Doc
 from fastapi import APIRouter, HTTPException, Request, Response
@@ -45,11 +45,12 @@ from app.web.shared.sheet_view import (
     SavedFragment,
     all_boxes_right,
     draw_typed,
+    first_to_mend,
     hint_letters,
     row_views,
     run_button,
 )
-from app.web.shared.templating import is_htmx, render, render_page_or_fragment, render_text
+from app.web.shared.templating import is_htmx, render, render_text
 from app.web.shared.urls import url_for
 from app.web.student.sheet_request import (
     ClassSheetRequest,
@@ -70,6 +71,7 @@ MAX_DRAWING_SAVES = 6  # at one time in this process: a drawing takes longer tha
 _drawing_saves = threading.BoundedSemaphore(MAX_DRAWING_SAVES)
 MAX_DRAWINGS = 256  # of about 15 kB that are kept
 
+Said = Literal["", "checked", "nothing-read", "no-attempts-left", "handed-in", "empty", "new-rules"]  # after a press
 Primary = Literal["check", "hand-in", "anyway", "next", ""]  # "anyway": hand in with empty boxes, after being asked
 
 
@@ -106,19 +108,25 @@ class ClassSheetPage:
     promise: Annotated[str, Doc("The rules that this page tells, as its form sends them back.")]
     next: Annotated[NextStep, Doc("Where to go on after handing in.")]
     primary: Annotated[Primary, Doc("Which of the buttons is the one to press now.")]
+    focused: Annotated[str, Doc("The box that has the focus as the page opens; none before a check.")] = ""
 
 
 @router.get("/class/{activity_id:int}/{number:int}")
-def show_class_sheet(services: ServicesDep, asked: SavedClassSheet) -> Response:
+def show_class_sheet(services: ServicesDep, asked: SavedClassSheet, said: str = "", hint: str = "") -> Response:
     """The sheet as it was last saved, on whatever device; the student counts as present from now on.
 
-    Before the activity opens, a redirect to the activity's own page.
+    `said` and `hint` are what a button has done: a form sent without script leads here. Before the activity opens, a
+    redirect to the activity's own page.
     """
     activity = asked.activity
     if activity.phase() == "waiting":
         return RedirectResponse(url_for("show_class_activity", activity_id=activity.id), 303)
     ticket_in = services.store.classwork.arrive(activity.id, asked.access.student.id)
-    return render("student/class_sheet.html", _class_sheet_page(services, asked, ticket_in))
+    hinted = _hint(services, asked, hint) if hint and activity.is_writable() else None
+    page = _class_sheet_page(services, asked, ticket_in, hinted)
+    if said in get_args(Said) and activity.is_writable():
+        page = _after_press(services, asked, page, cast(Said, said))
+    return render("student/class_sheet.html", page)
 
 
 @router.post("/class/{activity_id:int}/{number:int}/save")
@@ -161,12 +169,12 @@ def check_class_sheet(request: Request, services: ServicesDep, asked: PostedClas
     report = grade(asked.variant, asked.answers)
     if not report.has_readable_answer:
         services.store.classwork.save(asked.sheet.key, asked.draft)
-        return _respond(request, services, asked, wording.say("class", "nothing-read"))
+        return _respond(request, services, asked, "nothing-read")
     try:
         _store_attempt(services, asked, report, request_id(form, asked.answers), handed_in=False)
     except NoAttemptsLeftError:
-        return _respond(request, services, asked, wording.say("class", "no-attempts-left"))
-    return _respond(request, services, asked)
+        return _respond(request, services, asked, "no-attempts-left")
+    return _respond(request, services, asked, "checked")
 
 
 @router.post("/class/{activity_id:int}/{number:int}/hint")
@@ -176,14 +184,12 @@ def show_class_sheet_hint(request: Request, services: ServicesDep, asked: Posted
     It costs no attempt. 409 unless the activity is open and gives hints, under exam conditions, and where the last
     attempt has no marks that this page may show.
     """
-    wording, activity = services.library.wording, asked.activity
-    require_open(wording, activity)
-    last = services.store.classwork.last_attempt(asked.sheet.key)
-    if not _gives_hints(asked) or last is None or not marks_visible(services, asked, last):
+    wording = services.library.wording
+    require_open(wording, asked.activity)
+    if _hinted_attempt(services, asked) is None:
         raise HTTPException(409, wording.say("class", "no-hint"))
     services.store.classwork.save(asked.sheet.key, asked.draft)
-    marked, report = _stored_report(services, asked, last)
-    return _respond(request, services, asked, hinted=write_hint(marked, report, read_hint_level(form)))
+    return _respond(request, services, asked, hinted=_hint(services, asked, form.raw("hint")))
 
 
 @router.post("/class/{activity_id:int}/{number:int}/hand-in")
@@ -194,13 +200,12 @@ def hand_in_class_sheet(request: Request, services: ServicesDep, asked: PostedCl
     is made. With no attempt left, the last one is handed in as it is. If the rules have changed since the page was
     made, it comes back with the new ones. 409 unless the activity is open.
     """
-    wording, activity, classwork = services.library.wording, asked.activity, services.store.classwork
+    classwork = services.store.classwork
     if turned_back := _turn_back(request, services, asked, form):
         return turned_back
-    if form.raw("empty") == "ask" and (empty := sum(not text.strip() for text in asked.answers.values())):
+    if form.raw("empty") == "ask" and _empty_boxes(asked):
         classwork.save(asked.sheet.key, asked.draft)
-        question = ngettext("{count} box is empty. Hand in anyway?", "{count} boxes are empty. Hand in anyway?", empty)
-        return _respond(request, services, asked, question.format(count=empty), primary="anyway")
+        return _respond(request, services, asked, "empty")
     last = classwork.last_attempt(asked.sheet.key)
     if last and not last.handed_in and last.answers == asked.answers:
         classwork.hand_in_last(asked.sheet.key)
@@ -210,9 +215,8 @@ def hand_in_class_sheet(request: Request, services: ServicesDep, asked: PostedCl
             _store_attempt(services, asked, report, request_id(form, asked.answers), handed_in=True)
         except NoAttemptsLeftError:
             classwork.hand_in_last(asked.sheet.key)
-            return _respond(request, services, asked, wording.say("class", "no-attempts-left"))
-    later = activity.policies.feedback == "after_close"
-    return _respond(request, services, asked, wording.say("class", "handed-in-later" if later else "handed-in"))
+            return _respond(request, services, asked, "no-attempts-left")
+    return _respond(request, services, asked, "handed-in")
 
 
 def _store_attempt(
@@ -229,24 +233,49 @@ def _store_attempt(
 
 
 def _respond(
-    request: Request,
-    services: Services,
-    asked: ClassSheetRequest,
-    notice: str = "",
-    hinted: Hint | None = None,
-    *,
-    primary: Primary = "",
-    status: int = 200,
+    request: Request, services: Services, asked: ClassSheetRequest, said: Said = "", hinted: Hint | None = None
 ) -> Response:
-    """The sheet after a button was pressed, with a notice and a hint: its form alone for htmx, else the whole page.
+    """The sheet after a button was pressed: its form for htmx, else a redirect to the page.
 
-    `primary` takes the place of the button that would be the one to press now.
+    The address it leads to has what was pressed, so that a reload shows the same and sends nothing again.
     """
-    access = asked.access
-    ticket_in = services.store.exit_tickets.is_handed_in(access.activity.id, access.student.id)
-    page = _class_sheet_page(services, asked, ticket_in, notice, hinted)
-    page = replace(page, primary=primary or page.primary)
-    return render_page_or_fragment(request, "student/class_sheet.html", "student/_class_sheet_form.html", page, status)
+    if not is_htmx(request):
+        shown = {"said": said, "hint": hinted.level if hinted else "", "scale": asked.scale.replace("root", "")}
+        query = {name: value for name, value in shown.items() if value}
+        return RedirectResponse(
+            url_for("show_class_sheet", activity_id=asked.activity.id, number=asked.number, **query), 303
+        )
+    page = _class_sheet_page(services, asked, _ticket_in(services, asked), hinted)
+    return render("student/_class_sheet_form.html", _after_press(services, asked, page, said))
+
+
+def _after_press(services: Services, asked: ClassSheetRequest, page: ClassSheetPage, said: Said) -> ClassSheetPage:
+    """The page with the sentence about what a button has done, and with the button to press next."""
+    wording, handed_in = services.library.wording, page.last is not None and page.last.handed_in
+    if said == "checked":
+        return replace(page, focused=first_to_mend(page.rows))
+    if said == "empty" and (empty := _empty_boxes(asked)):
+        question = ngettext("{count} box is empty. Hand in anyway?", "{count} boxes are empty. Hand in anyway?", empty)
+        return replace(page, notice=question.format(count=empty), primary="anyway")
+    if said == "new-rules":
+        changed = _("Your instructor has changed this activity, so nothing was handed in or marked.")
+        kept = _("Your answers are still in the boxes.")
+        return replace(page, notice=" ".join((changed, *rules_in_words(asked.activity), kept)))
+    if said == "handed-in" and handed_in:
+        later = asked.activity.policies.feedback == "after_close"
+        return replace(page, notice=wording.say("class", "handed-in-later" if later else "handed-in"))
+    if said in ("nothing-read", "no-attempts-left"):
+        return replace(page, notice=wording.say("class", said))
+    return page
+
+
+def _ticket_in(services: Services, asked: ClassSheetRequest) -> bool:
+    return services.store.exit_tickets.is_handed_in(asked.activity.id, asked.access.student.id)
+
+
+def _empty_boxes(asked: ClassSheetRequest) -> int:
+    """How many boxes are empty."""
+    return sum(not asked.answers.get(str(blank), "").strip() for blank in asked.variant.blanks)
 
 
 def _turn_back(request: Request, services: Services, asked: ClassSheetRequest, form: FormReader) -> Response | None:
@@ -260,21 +289,12 @@ def _turn_back(request: Request, services: Services, asked: ClassSheetRequest, f
     except HTTPException as refused:
         if is_htmx(request) or asked.activity.phase() == "waiting":
             raise
-        return _respond(request, services, asked, refused.detail, status=refused.status_code)
+        page = _class_sheet_page(services, asked, _ticket_in(services, asked))
+        return render("student/class_sheet.html", replace(page, notice=refused.detail), refused.status_code)
     if promised_otherwise(form, sheet_promise(asked.activity, asked.number)):
-        return _respond_with_new_rules(request, services, asked)
+        services.store.classwork.save(asked.sheet.key, asked.draft)
+        return _respond(request, services, asked, "new-rules")
     return None
-
-
-def _respond_with_new_rules(request: Request, services: Services, asked: ClassSheetRequest) -> Response:
-    """The sheet as typed, with the rules that hold now, for a form that promised others; what was typed is saved.
-
-    422, but 200 for htmx, which puts the form into the page only then.
-    """
-    services.store.classwork.save(asked.sheet.key, asked.draft)
-    changed = _("Your instructor has changed this activity, so nothing was handed in or marked.")
-    rules = " ".join((changed, *rules_in_words(asked.activity), _("Your answers are still in the boxes.")))
-    return _respond(request, services, asked, rules, status=200 if is_htmx(request) else 422)
 
 
 @dataclass(frozen=True)
@@ -303,12 +323,11 @@ def _sheet_status(store: Store, asked: ClassSheetRequest, attempts: int, *, is_o
 
 
 def _class_sheet_page(
-    services: Services, asked: ClassSheetRequest, ticket_in: bool, notice: str = "", hinted: Hint | None = None
+    services: Services, asked: ClassSheetRequest, ticket_in: bool, hinted: Hint | None = None
 ) -> ClassSheetPage:
     """The sheet with what the activity lets the student see and do at this moment.
 
     Marks are those of the last attempt, where they may be seen; answers are shown once the activity has closed.
-    An empty notice is replaced by what there is to know about the marks.
     """
     access, variant, answers, key = asked.access, asked.variant, asked.answers, asked.sheet.key
     stored = services.store.classwork.draft(key)
@@ -349,7 +368,7 @@ def _class_sheet_page(
         attempts_left=status.attempts_left,
         locked=locked,
         can_hand_in=status.can_hand_in,
-        notice=notice or _notice(services, asked, last, marked),
+        notice=_notice(services, asked, last, marked),
         form_id=secrets.token_urlsafe(16),
         saved=stored is not None,
         kept=kept_json(stored, asked.draft.changed),
@@ -372,6 +391,18 @@ def _primary(feedback: Feedback, status: _SheetStatus, report: Report | None) ->
 def _gives_hints(asked: ClassSheetRequest) -> bool:
     """Whether the activity lets a student ask for hints now."""
     return asked.activity.policies.hints and asked.activity.policies.gives_help(asked.activity.phase())
+
+
+def _hinted_attempt(services: Services, asked: ClassSheetRequest) -> ClassAttempt | None:
+    """The last attempt, where hints on it may be had: the activity gives some, and its marks can be seen."""
+    last = services.store.classwork.last_attempt(asked.sheet.key) if _gives_hints(asked) else None
+    return last if last and marks_visible(services, asked, last) else None
+
+
+def _hint(services: Services, asked: ClassSheetRequest, level: str) -> Hint | None:
+    """A hint of that level on the last attempt; None where there is none to have."""
+    last = _hinted_attempt(services, asked)
+    return write_hint(*_stored_report(services, asked, last), read_hint_level(level)) if last else None
 
 
 def _figures(asked: ClassSheetRequest, variant: Variant) -> tuple[Figure, ...]:

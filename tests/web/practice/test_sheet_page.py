@@ -118,6 +118,37 @@ def test_checking_without_script_marks_each_box(client: TestClient) -> None:
     assert page.boxes() == {box: form[box] for box in KEY}
 
 
+@pytest.mark.parametrize(
+    ("button", "more"), [("check", {}), ("hint", {"hint": "2"}), ("answers", {})], ids=["check", "hint", "answers"]
+)
+def test_a_button_leads_to_an_address_that_shows_the_same_on_reload(
+    client: TestClient, button: str, more: dict[str, str]
+) -> None:
+    """Without script, a redirect: the page has the marks, the hint or the answers, again and again."""
+    form = {**filled(queries__columns="4096", keys__columns=""), "scale": "true", "practice": "1", **more}
+    client.post("/sheet/check", data=form)
+    sent = client.post(f"/sheet/{button}", data=form, follow_redirects=False)
+    assert (sent.status_code, "#" in sent.headers["location"]) == (303, False)
+    pages = [Page(client.get(sent.headers["location"]).text) for _ in range(2)]
+    for page in pages:
+        assert page.marks()["queries.columns"] == "wrong"
+        focused = [attrs["name"] for attrs, _ in page.find("input") if "autofocus" in attrs]
+        assert focused == ["queries.columns"] * (button == "check")
+        assert (bool(page.find("p", class_="hint")), bool(page.find("tr", class_="answer"))) == (
+            button == "hint",
+            button == "answers",
+        )
+        assert page.find("input", name="scale", value="true")[0][0].keys() >= {"checked"}
+        assert page.find("button", id="another")
+
+
+def test_answers_are_not_had_by_an_address(client: TestClient) -> None:
+    """Without an attempt the address of the answers shows the advice to make one."""
+    page = Page(client.get("/sheet?answers=1").text)
+    assert page.find("tr", class_="answer") == []
+    assert "answer" in page.text("p", class_="result")
+
+
 def test_a_script_gets_the_sheet_alone(client: TestClient) -> None:
     """With HX-Request the same marks come without the page around them."""
     text = client.post("/sheet/check", data=filled(), headers=SCRIPT).text

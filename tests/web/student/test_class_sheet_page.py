@@ -143,7 +143,8 @@ def test_two_pages_merge_box_by_box(classroom: Classroom) -> None:
     _, browser = classroom.join()
     press(browser, activity, "save", {"keys.rows": "7"}, stamps="keys.rows:pageone1:1")
     sent = {**HALF, "stamps": "input.rows:pagetwo2:1 queries.columns:pagetwo2:2"}
-    kept = kept_in(press(browser, activity, "check", sent).text)
+    form = opened_form(browser, activity)
+    kept = kept_in(browser.post(f"/class/{activity.id}/1/check", data={**form, **sent}, headers=SCRIPT).text)
     assert {box: text for box, text in kept["answers"].items() if text} == {
         "input.rows": "100", "queries.columns": "4096", "keys.rows": "7",
     }  # fmt: skip
@@ -445,14 +446,42 @@ def test_rules_that_change_under_an_open_page_are_told_first(
     policies = replace(activity.policies, **change)
     classroom.store.activities.change(activity, replace(activity.plan, policies=policies))
     path = f"/class/{activity.id}/1/{verb}"
-    for headers, status in ((None, 422), (SCRIPT, 200)):  # a script puts in what succeeded
-        back = browser.post(path, data={**form, **HALF, "version": "7"}, headers=headers)
-        assert (back.status_code, said in Page(back.text).text("p", class_="result")) == (status, True)
+    for headers in (None, SCRIPT):
+        back = browser.post(path, data={**form, **HALF, "version": "7"}, headers=headers, follow_redirects=True)
+        assert said in Page(back.text).text("p", class_="result")
         assert Page(back.text).boxes()["queries.columns"] == "4096"
     assert attempts_in(classroom, activity) == []
     assert Page(browser.get(f"/class/{activity.id}/1").text).boxes()["queries.columns"] == "4096"
-    again = browser.post(path.replace("check", "hand-in"), data={**opened_form(browser, activity), **HALF})
-    assert (again.status_code, attempts_in(classroom, activity)) == (200, [(True, 1)])
+    browser.post(path.replace("check", "hand-in"), data={**opened_form(browser, activity), **HALF})
+    assert attempts_in(classroom, activity) == [(True, 1)]
+
+
+def test_each_button_leads_to_an_address_that_says_the_same_on_reload(classroom: Classroom) -> None:
+    """Without script: checked, hinted, asked about empty boxes, handed in; a redirect each, no attempt on reload."""
+    activity = classroom.open()
+    _, browser = classroom.join()
+    seen = []
+    for verb, more in (("check", {}), ("hint", {"hint": "2"}), ("hand-in", {"empty": "ask"}), ("hand-in", {})):
+        form = opened_form(browser, activity)
+        response = browser.post(f"/class/{activity.id}/1/{verb}", data={**form, **HALF, **more})
+        assert response.status_code == 303
+        pages = [Page(browser.get(response.headers["location"]).text) for _ in range(2)]
+        assert pages[0].text("p", class_="result") == pages[1].text("p", class_="result")
+        seen.append((verb, "hint" in response.headers["location"], len(attempts_in(classroom, activity))))
+        assert any("autofocus" in attrs for attrs, _ in pages[0].find("input")) == (verb == "check")
+        assert bool(pages[0].find("p", class_="hint")) == (verb == "hint")
+        assert bool(pages[0].find("button", id="hand-in-anyway")) == bool(more.get("empty"))
+    assert seen == [("check", False, 1), ("hint", True, 1), ("hand-in", False, 1), ("hand-in", False, 1)]
+    claimed = browser.get(f"/class/{activity.id}/1?said=no-such&hint=9")
+    assert claimed.status_code == 200
+
+
+def test_an_address_cannot_claim_what_was_not_done(classroom: Classroom) -> None:
+    """Nothing handed in, nothing checked: no sentence about the first, and no hint."""
+    activity = classroom.open()
+    _, browser = classroom.join()
+    page = Page(browser.get(f"/class/{activity.id}/1?said=handed-in&hint=2").text)
+    assert (page.text("p", class_="result"), page.find("p", class_="hint")) == ("", [])
 
 
 def test_rules_that_touch_no_promise_interrupt_nobody(classroom: Classroom) -> None:
@@ -462,7 +491,7 @@ def test_rules_that_touch_no_promise_interrupt_nobody(classroom: Classroom) -> N
     form = opened_form(browser, activity)
     plan = replace(activity.plan, title="Renamed", policies=replace(activity.policies, hints=False))
     classroom.store.activities.change(activity, plan)
-    assert browser.post(f"/class/{activity.id}/1/check", data={**form, **HALF}).status_code == 200
+    browser.post(f"/class/{activity.id}/1/check", data={**form, **HALF})
     assert attempts_in(classroom, activity) == [(False, 1)]
 
 

@@ -201,7 +201,7 @@ def test_paper_with_other_numbers_leaves_the_screen_alone(app: FastAPI) -> None:
     sheet = classroom.sheet_path
     with classroom.browser_of(mo) as browser:
         typed: Mapping[str, str] = {**KEY, "form_id": "0123456789"}
-        assert browser.post(f"{sheet}/check", data=typed).status_code == 200
+        assert browser.post(f"{sheet}/check", data=typed).status_code == 303
         code, right = classroom.code_and_key("llama-7b", 77)
         classroom.enter(f"Mo {code}: {right}")
         page = browser.get(sheet).text

@@ -112,7 +112,7 @@ def test_a_student_sees_the_marks_that_the_instructor_sees(app_on_each_database:
     assert table["Kim"][0] == "13 of 14"
     with classroom.browser_of(kim) as browser:
         address = f"/class/{classroom.activity.id}/1"
-        hinted = Page(browser.post(f"{address}/hint", data={**answers, "hint": "3"}).text)
+        hinted = Page(browser.post(f"{address}/hint", data={**answers, "hint": "3"}, follow_redirects=True).text)
     assert "Look again at “Output of this head” (columns)" in hinted.text("p", class_="hint")
     classroom.school.end(classroom.activity)
     sheet, _ = classroom.seen_by(kim)
