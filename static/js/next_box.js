@@ -22,6 +22,7 @@
     }
     if (ctx?.target?.id === "run") ctx.target.focus({ preventScroll: true });
     if (pressed === "hint") show(document.querySelector(".hints .hint"), narrow.matches ? "center" : "nearest");
-    if (inSheet && document.activeElement === document.body) (nextButton() ?? document.getElementById("boxes")).focus();
+    const lost = document.activeElement === document.body || !document.activeElement.getClientRects().length;
+    if (inSheet && lost) (nextButton() ?? document.getElementById("boxes")).focus();
   });
 })();
