@@ -21,11 +21,11 @@ Everything is laid out with tokens as rows, and with the room that the labels wi
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from app.figures.breaks import BRACKET_PX, MIN_BRACKET_PX, break_of, label_places
-from app.figures.figures import Arc, Box, Break, Edge, EdgeShown, EdgeSide, Flow, Rectangle, Sign, Sketch
+from app.figures.figures import Arc, Box, Break, Edge, EdgeShown, EdgeSide, Flow, Rectangle, Sign, Sketch, overlaps
 from app.figures.frame import transpose_break, transpose_edge, transpose_rectangle
 from app.figures.pen import Pen, side_ends
 from app.figures.plans import FIGURE_PLANS, FigurePlan
@@ -64,13 +64,8 @@ class _Column:
     edges: tuple[Edge, ...]
     breaks: tuple[Break, ...]
 
-    def at(self, x: float) -> _Column:
-        """The column moved to the right, with the matrix's left side at x."""
-        return _Column(
-            tuple(replace(box, x=box.x + x) for box in self.boxes),
-            tuple(replace(edge, x1=edge.x1 + x, x2=edge.x2 + x) for edge in self.edges),
-            tuple(replace(b, start=(b.start[0] + x, b.start[1]), end=(b.end[0] + x, b.end[1])) for b in self.breaks),
-        )
+
+_Taken = tuple[Rectangle, float]  # where nothing else may stand, and the room around it
 
 
 def sketch_flow(pen: Pen, plan: FigurePlan, sketch: Sketch) -> None:
@@ -99,14 +94,19 @@ class _Lane:
     pen: Pen
     plan: FigurePlan
     sketch: Sketch
+    # What is asked for more than once, by the matrix, the product, or the products of a part.
+    boxes: dict[str, Box] = field(default_factory=dict)
+    labels: dict[str, tuple[Edge, ...]] = field(default_factory=dict)
+    reaches: dict[str, tuple[float, float]] = field(default_factory=dict)
+    states: dict[str, str] = field(default_factory=dict)
 
     def draw(self) -> None:
         """Every column as far left as its boxes and labels can stand, then signs, arcs, and what is worked on."""
-        placed = dict[str, _Column]()
+        placed, taken = dict[str, _Column](), list[_Taken]()
         for key in self.lane:
-            placed[key] = self._place(key, placed)
+            placed[key] = self._place(key, placed, taken)
         for column in placed.values():
-            self.sketch.boxes += map(self._inked, column.boxes)
+            self.sketch.boxes += column.boxes
             self.sketch.edges += column.edges
         for each in self.products:
             if each.right:
@@ -114,11 +114,11 @@ class _Lane:
             else:
                 column = placed[each.result]
                 x = column.boxes[0].x - self._sign_room(column) / 2
-                self.sketch.signs.append(Sign(self._sign, x, self.height / 2, each.result))
+                self.sketch.signs.append(Sign(self._sign, x, self.height / 2, each.result, self._states(each.result)))
         self.sketch.outlines += self.pen.outlines(self.sketch.boxes)
-        self.sketch.breaks += [each for column in placed.values() for each in column.breaks]
-        self.sketch.breaks += dict.fromkeys(self._other_breaks(placed))
-        self._stamp()
+        breaks = [each for column in placed.values() for each in column.breaks]
+        breaks += dict.fromkeys(self._other_breaks(placed))
+        self.sketch.breaks += [replace(each, state=self._states(each.products)) for each in breaks]
         self.sketch.flow = self._flow(placed)
 
     @cached_property
@@ -182,20 +182,29 @@ class _Lane:
 
     # Columns
 
-    def _place(self, key: str, placed: dict[str, _Column]) -> _Column:
-        """A column right of those that are placed, so far that nothing of it touches them."""
+    def _place(self, key: str, placed: dict[str, _Column], taken: list[_Taken]) -> _Column:
+        """A column right of those that are placed, so far that nothing of it touches them; `taken` grows by its own."""
         column = self._column(key)
-        if not placed:
-            return column
-        last = list(placed.values())[-1].boxes[0]
-        x = last.x + last.width + self._gap(key, list(placed)[-1], column)
-        own = list(self._taken(key, column))
-        for other, before in placed.items():
-            for taken, room in self._taken(other, before):
-                for rectangle, own_room in own:
-                    if rectangle[1] < taken[1] + taken[3] and taken[1] < rectangle[1] + rectangle[3]:
-                        x = max(x, taken[0] + taken[2] + max(room, own_room) - rectangle[0])
-        return column.at(x)
+        own, x = list(self._taken(key, column)), 0.0
+        if placed:
+            before, last = list(placed.items())[-1]
+            box = last.boxes[0]
+            x = box.x + box.width + self._gap(key, before, column)
+        for (left, top, _, height), own_room in own:
+            for (other, other_top, width, other_height), room in taken:
+                if top < other_top + other_height and other_top < top + height:
+                    x = max(x, other + width + max(room, own_room) - left)
+        taken += (((left + x, top, width, height), room) for (left, top, width, height), room in own)
+        drawn = tuple(self._inked(box, x) for box in column.boxes)
+        edges = tuple(replace(edge, x1=edge.x1 + x, x2=edge.x2 + x) if x else edge for edge in column.edges)
+        return _Column(
+            drawn,
+            edges,
+            tuple(
+                replace(each, start=(each.start[0] + x, each.start[1]), end=(each.end[0] + x, each.end[1]))
+                for each in column.breaks
+            ),
+        )
 
     def _gap(self, key: str, before: str, column: _Column) -> float:
         """The room between a matrix and the one before it in the lane."""
@@ -210,7 +219,7 @@ class _Lane:
         covered = column.boxes[0].x - x if y < self.height / 2 + SIGN_TEXT_PX / 2 else 0.0
         return SIGN_ROOM_PX + 2 * max(0.0, covered)
 
-    def _taken(self, key: str, column: _Column) -> Iterator[tuple[Rectangle, float]]:
+    def _taken(self, key: str, column: _Column) -> Iterator[_Taken]:
         """The rectangles where nothing else may stand, each with the room around it."""
         for box in column.boxes:
             yield (box.x, box.y, box.width, box.height), TEXT_PX
@@ -232,55 +241,73 @@ class _Lane:
     def _column(self, key: str) -> _Column:
         """A matrix at the left end of the lane, its right operand, and the labels of both."""
         product = self.product_of.get(key)
-        used = [each.result for each in self.products if key in (each.left, each.right)]
-        box = replace(self._box(key, 0.0), products=" ".join([key, *used]))
+        box = self._lane_box(key)
         operand = self._operand(product) if product and product.right else None
         breaks = tuple(self._column_breaks(box, operand))
         if product is None or operand is None:
-            return _Column((box,), tuple(self._lane_edges(box)), breaks)
+            return _Column((box,), self._lane_edges(box), breaks)
         return _Column((box, operand), (*self._lane_edges(box), *self._operand_edges(product, operand)), breaks)
 
-    def _box(self, key: str, y: float, *, transposed: bool = False) -> Box:
+    def _lane_box(self, key: str) -> Box:
+        """A matrix at the left end of the lane, without what is drawn inside it."""
+        if key not in self.boxes:
+            products = [each.result for each in self.products if key in (each.left, each.right)]
+            rows, columns = self._size(key, self.height)
+            self.boxes[key] = self._bare(key, 0.0, columns, rows, False, " ".join([key, *products]))
+        return self.boxes[key]
+
+    def _size(self, key: str, unknown_rows: float) -> tuple[float, float]:
+        """The length of a matrix's rows side and columns side in px."""
+        return self._px(Blank(key, "rows"), unknown_rows), self._px(Blank(key, "columns"), UNKNOWN_FLOW_PX)
+
+    def _bare(self, key: str, y: float, width: float, height: float, transposed: bool, products: str) -> Box:
         """A matrix without what is drawn inside it."""
-        rows = self._px(Blank(key, "rows"), self.height if key in self.lane else UNKNOWN_FLOW_PX)
-        columns = self._px(Blank(key, "columns"), UNKNOWN_FLOW_PX)
-        shapes = self.pen.shapes
-        return Box(
-            tensor=key,
-            letter=shapes.letter(key),
-            role=shapes.table[key].role,
-            x=0.0,
-            y=y,
-            width=rows if transposed else columns,
-            height=columns if transposed else rows,
-            transposed=transposed,
-        )
+        letter, role = self.pen.shapes.letter(key), self.pen.shapes.table[key].role
+        return Box(key, letter, role, 0.0, y, width, height, transposed=transposed, products=products)
 
     def _operand(self, product: _Product) -> Box:
         """The right operand of a product, above the lane or below its numbers."""
+        near, far = self._reach(product)
         transposed = self.pen.sizes.stands_transposed(product.result)
-        box = replace(self._box(product.right, 0.0, transposed=transposed), products=product.result)
-        return replace(box, y=-ABOVE_PX - box.height if product.is_above else self._reach(product)[0])
+        width = self._operand_size(product)[0]
+        return self._bare(product.right, min(near, far), width, abs(far - near), transposed, product.result)
+
+    def _operand_size(self, product: _Product) -> tuple[float, float]:
+        """How wide and high a right operand is drawn."""
+        rows, columns = self._size(product.right, self.height if product.right in self.lane else UNKNOWN_FLOW_PX)
+        return (rows, columns) if self.pen.sizes.stands_transposed(product.result) else (columns, rows)
 
     def _reach(self, product: _Product) -> tuple[float, float]:
         """Where the right operand begins, at the lane, and where it ends."""
-        transposed = self.pen.sizes.stands_transposed(product.result)
-        height = self._box(product.right, 0.0, transposed=transposed).height
+        if product.result not in self.reaches:
+            self.reaches[product.result] = self._new_reach(product)
+        return self.reaches[product.result]
+
+    def _new_reach(self, product: _Product) -> tuple[float, float]:
+        """The same, worked out: below the lane it begins under the numbers of both matrices above it."""
+        height = self._operand_size(product)[1]
         if product.is_above:
             return -ABOVE_PX, -ABOVE_PX - height
-        boxes = [self._box(key, 0.0) for key in (product.left, product.result)]
+        boxes = [self._lane_box(key) for key in (product.left, product.result)]
         labels = [self._rectangle(edge) for box in boxes for edge in self._lane_edges(box)]
         ends = [self.height, *(box.height for box in boxes), *(label[1] + label[3] for label in labels)]
         return max(ends) + BELOW_PX, max(ends) + BELOW_PX + height
 
-    def _inked(self, box: Box) -> Box:
-        """A box with all that the pen draws inside it."""
-        drawn = self.pen.box(box.tensor, box.x, box.y, transposed=box.transposed)
-        return replace(drawn, width=box.width, height=box.height, products=box.products)
+    def _inked(self, box: Box, x: float) -> Box:
+        """A box at x with all that the pen draws inside it."""
+        drawn = self.pen.box(box.tensor, x, box.y, transposed=box.transposed)
+        state = self._states(box.products)
+        return replace(drawn, width=box.width, height=box.height, products=box.products, state=state)
 
     # Labels
 
-    def _lane_edges(self, box: Box) -> Iterator[Edge]:
+    def _lane_edges(self, box: Box) -> tuple[Edge, ...]:
+        """What is written at a matrix in the lane, with its left side at 0."""
+        if box.tensor not in self.labels:
+            self.labels[box.tensor] = tuple(self._new_lane_edges(box))
+        return self.labels[box.tensor]
+
+    def _new_lane_edges(self, box: Box) -> Iterator[Edge]:
         """The number of columns below a matrix, and its rows: at the left end of the lane, or beside another number.
 
         A name stands where it is needed first: the sizes of later matrices have the same colours.
@@ -343,7 +370,7 @@ class _Lane:
     def _edge(self, blank: Blank, side: EdgeSide, box: Box, shown: EdgeShown = "label", letter: str = "") -> Edge:
         """An edge of a box with what is written at it."""
         label, kind, name = self.pen.labelled(blank)
-        named = name if shown == "label" and self._names_first(blank, name) else ""
+        named = name if shown == "label" and self._named.get(name, blank) == blank else ""
         given = blank in self.pen.shapes.facts
         return Edge(
             blank,
@@ -356,13 +383,14 @@ class _Lane:
             shown=shown,
             given=given,
             products=box.products,
+            state=self._states(box.products),
         )
 
-    def _names_first(self, blank: Blank, name: str) -> bool:
-        """Whether no side before this one, in the lane's order, has the same name."""
-        first = Blank(self.lane[0], "rows")
-        order = [first, *(Blank(key, "columns") for key in self.lane)]
-        return next((each for each in order if self.pen.labelled(each)[2] == name), blank) == blank
+    @cached_property
+    def _named(self) -> dict[str, Blank]:
+        """The first side that has each name, in the lane's order."""
+        order = [Blank(self.lane[0], "rows"), *(Blank(key, "columns") for key in self.lane)]
+        return {self.pen.labelled(blank)[2]: blank for blank in reversed(order)}
 
     # Arcs
 
@@ -377,7 +405,7 @@ class _Lane:
         end = (near + shorter if far > near else near - shorter) if mismatch else far
         is_open = not all(blank in self.pen.shapes.lengths for blank in self._inner(product))
         ends = (left.x + left.width - shorter, near), (operand.x - BESIDE_PX, end)
-        yield Arc(*ends, product.is_above, mismatch, is_open, " ".join(sharing))
+        yield Arc(*ends, product.is_above, mismatch, is_open, " ".join(sharing), self._states(" ".join(sharing)))
 
     # Breaks
 
@@ -397,7 +425,7 @@ class _Lane:
         told = [{mismatch.first[0], mismatch.second[0]} for mismatch in shapes.mismatches]
         if self._has_own_rows(rows) and any(rows in pair for pair in told):
             ends = sorted((box.height, self.height))
-            label = self._rectangle(next(self._lane_edges(box)))
+            label = self._rectangle(self._lane_edges(box)[0])
             right = max(box.width, label[0] + label[2] if ends[1] > label[1] - MIN_BRACKET_PX else 0.0)
             x = box.x + right + BRACKET_PX
             text = " ≠ ".join(shapes.label(blank) for blank in (rows, lane))
@@ -406,12 +434,15 @@ class _Lane:
         product = self.product_of.get(box.tensor)
         if product is None or operand is None or not self._is_broken(*self._inner(product)):
             return
-        left = self._box(product.left, 0.0)
+        left = self._lane_box(product.left)
         if operand.height > left.width:
             (near, far), x = self._reach(product), operand.x + operand.width + BRACKET_PX
             start = near + left.width if far > near else near - left.width
             text = " ≠ ".join(shapes.label(blank) for blank in reversed(self._inner(product)))
             end = max(far, start + MIN_BRACKET_PX) if far > near else min(far, start - MIN_BRACKET_PX)
+            if end != far:  # beyond the operand, where its letter may be
+                letters = [self._rectangle(edge) for edge in self._operand_edges(product, operand) if edge.text_height]
+                x = max([x, *(label[0] + label[2] + BRACKET_PX for label in letters)])
             yield Break((x, start), (x, end), (-1.0, 0.0), text, products=product.result)
 
     def _other_breaks(self, placed: dict[str, _Column]) -> Iterator[Break]:
@@ -430,13 +461,31 @@ class _Lane:
             pair = {mismatch.first[0], mismatch.second[0]}
             if pair not in shown and not all(b.field == "rows" and b.tensor in self.lane for b in pair):
                 for gap in break_of(self.pen, mismatch, self.sketch):
-                    yield replace(gap, products=mismatch.result)
+                    yield replace(self._clear(gap), products=mismatch.result)
+
+    def _clear(self, gap: Break) -> Break:
+        """A bracket above a matrix, where that is free; else below it."""
+        taken = [self._rectangle(edge) for edge in self.sketch.edges if edge.text_height]
+        if gap.start[1] != gap.end[1] or not any(overlaps(gap.bracket_box, text) for text in taken):
+            return gap
+        near = [box for box in self.sketch.boxes if abs(box.y - BRACKET_PX - gap.start[1]) < 1]
+        y = max(box.y + box.height for box in near) + BRACKET_PX if near else gap.start[1]
+        while True:
+            below = replace(gap, start=(gap.start[0], y), end=(gap.end[0], y), toward=(0.0, -1.0))
+            if not any(overlaps(below.bracket_box, text) for text in taken):
+                return below
+            y += BRACKET_PX
 
     # What is worked on, and where to look
 
     def _states(self, products: str) -> str:
         """The state of a part of these products: on, done, or both."""
-        keys = set(products.split())
+        if products not in self.states:
+            self.states[products] = self._new_states(set(products.split()))
+        return self.states[products]
+
+    def _new_states(self, keys: set[str]) -> str:
+        """The same, worked out."""
         on, done = not self._working or self._working in keys, any(self._is_done(key) for key in keys)
         return " ".join(word for word, holds in (("on", on), ("done", done)) if holds)
 
@@ -461,15 +510,6 @@ class _Lane:
     def _working(self) -> str:
         """The first product that isn't fully answered, "" if there is none."""
         return next((key for key, known in self._answered.items() if not known), "")
-
-    def _stamp(self) -> None:
-        """Gives every part its state."""
-        sketch = self.sketch
-        sketch.boxes[:] = [replace(part, state=self._states(part.products)) for part in sketch.boxes]
-        sketch.edges[:] = [replace(part, state=self._states(part.products)) for part in sketch.edges]
-        sketch.arcs[:] = [replace(part, state=self._states(part.products)) for part in sketch.arcs]
-        sketch.breaks[:] = [replace(part, state=self._states(part.products)) for part in sketch.breaks]
-        sketch.signs[:] = [replace(part, state=self._states(part.products)) for part in sketch.signs]
 
     def _flow(self, placed: dict[str, _Column]) -> Flow:
         """The lane, and for each product where to look: together with those that share its left operand."""

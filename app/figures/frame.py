@@ -34,7 +34,8 @@ MIRRORED_SIDES: Mapping[EdgeSide, EdgeSide] = {
 def mirror_sketch(sketch: Sketch) -> Sketch:
     """The sketch of the transposed product, (A·B)ᵀ = Bᵀ·Aᵀ: its mirror image, with rows and columns exchanged."""
     boxes = [_transpose_box(box) for box in sketch.boxes]
-    edges = _with_letters([transpose_edge(edge) for edge in sketch.edges], boxes)
+    edges = [transpose_edge(edge) for edge in sketch.edges]
+    edges = edges if sketch.flow else _with_letters(edges, boxes)
     return Sketch(
         boxes,
         list(with_room(edges)),
@@ -101,10 +102,10 @@ def _with_letters(edges: list[Edge], boxes: list[Box]) -> list[Edge]:
         right, bottom = box.x + box.width, box.y + box.height
         vertical = [(x, box.y, x, bottom) for x in (box.x, right)]
         sides = [*vertical, *((box.x, y, right, y) for y in (box.y, bottom))]
-        written = {(e.x1, e.y1, e.x2, e.y2) for e in edges if e.shown in ("label", "letter")}
+        written = {(e.x1, e.y1, e.x2, e.y2) for e in edges}
         labelled = [side for side in sides if side in written]
         if labelled and not box.letter_fits:
-            letters[labelled[-1]] = box.letter + ("ᵀ" if box.transposed else "")
+            letters[labelled[-1]] = box.letter
     return [replace(edge, letter=letters.get((edge.x1, edge.y1, edge.x2, edge.y2), "")) for edge in edges]
 
 

@@ -45,6 +45,19 @@
     }
   };
 
+  // Hides what stands before the frame's own label of the lane: another operand, which stands above or below there too.
+  const clear = (svg) => {
+    const parts = [...svg.querySelectorAll("[data-product]:not(.away)")];
+    const label = parts.find((part) => part.classList.contains("here"))?.getBBox();
+    if (!label) return;
+    const lane = svg.querySelector(".lane").getBBox();
+    for (const part of parts.filter((part) => !part.classList.contains("here"))) {
+      const { x, y, width, height } = part.getBBox();
+      const before = lane.width > lane.height ? x + width / 2 < label.x + label.width : y + height / 2 < label.y + label.height;
+      part.classList.toggle("away", before);
+    }
+  };
+
   // Shows the frame of one product where the whole drawing would be too small, else all of it.
   let moving;
   const frame = (svg) => {
@@ -59,6 +72,7 @@
       const near = productsOf(part).some((each) => String(frames[each]) === String(frames[key]));
       part.classList.toggle("away", small && !near);
     }
+    if (small) clear(svg);
     const from = (svg.dataset.seen ?? target.join(" ")).split(" ").map(Number);
     svg.dataset.seen = target.join(" ");
     cancelAnimationFrame(moving);

@@ -128,8 +128,8 @@ def test_lengths_follow_the_scale(page: Page) -> None:
 
     assert ratio() == pytest.approx(6.4, rel=0.01)
     page.check("input[value='true']")
-    expect(page.locator("g[data-tensor='input'] rect").first).not_to_have_attribute("height", re.compile(r"^3\d\."))
-    assert ratio() == pytest.approx(40.96, rel=0.05)
+    expect(page.locator("g[data-tensor='input'] rect").first).not_to_have_attribute("height", re.compile(r"^\d\d\."))
+    assert ratio() == pytest.approx(40.96, rel=0.1)  # a lane of 3.8 px is drawn 4 px high
 
 
 def test_answers_come_only_after_an_attempt(page: Page) -> None:

@@ -1,0 +1,50 @@
+"""The one drawing of a head: whatever is typed into it, everything that is written can be read."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.figures.draw import draw_figures
+from app.figures.figures import Rectangle
+from app.figures.scale import ScaleName
+from app.settings import PROJECT
+from app.sheets.variant import Variant
+from app.sheets.worksheet_files import load_library
+
+LIBRARY = load_library(PROJECT / "worksheets")
+SHEETS = [LIBRARY.variant(key) for key in ("llama-7b", "head-of-a-model", "columns-qwen3-0.6b", "qwen2.5-0.5b")]
+SCALES: tuple[ScaleName, ScaleName] = ("root", "true")
+
+
+def touch(a: Rectangle, b: Rectangle) -> bool:
+    """Whether two rectangles share more than half a pixel."""
+    return all(a[i] + a[i + 2] > b[i] + 0.5 and b[i] + b[i + 2] > a[i] + 0.5 for i in (0, 1))
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data(), st.sampled_from(SHEETS), st.sampled_from(SCALES), st.booleans())
+def test_nothing_that_is_written_is_covered(
+    data: st.DataObject, sheet: Variant, scale: ScaleName, filled: bool
+) -> None:
+    """Sizes from 1 to 1,000,000: no text meets another one, a matrix, an arc or a bracket; all are in the frame."""
+    sizes = st.one_of(st.sampled_from([1, 2, 7, 64, 128, 4096, 99_999, 1_000_000]), st.integers(1, 1_000_000))
+    answers = {blank: sheet.answer(blank) for blank in sheet.blanks} if filled else {}
+    answers |= data.draw(st.dictionaries(st.sampled_from(sheet.blanks), sizes, max_size=5 if filled else None))
+    (figure,) = draw_figures(sheet, answers, scale)
+    texts = [edge.text_box for edge in figure.edges if edge.text_height]
+    texts += [each.text_box for each in figure.breaks]
+    texts += [(sign.x - 8, sign.y - 8, 16.0, 16.0) for sign in figure.signs]
+    lines = [each.bracket_box for each in figure.breaks]
+    lines += [(x - 0.6, y - 0.6, 1.2, 1.2) for arc in figure.arcs for x, y in arc.points]
+    boxes = [(box.x, box.y, box.width, box.height) for box in figure.boxes]
+    assert not any(touch(a, b) for a, b in combinations(texts, 2))
+    assert not any(touch(a, b) for a, b in combinations(boxes, 2))
+    assert not any(touch(text, other) for text in texts for other in (*boxes, *lines))
+    for x, y, width, height in (*texts, *boxes, *lines):
+        assert figure.x <= x
+        assert figure.y <= y
+        assert x + width <= figure.x + figure.width
+        assert y + height <= figure.y + figure.height
