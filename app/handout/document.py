@@ -30,6 +30,9 @@ _NameData = dict[str, str | None]  # a name with the language and region it is t
 _NamesByCode = Mapping[str, Sequence[_NameData]]
 T = TypeVar("T")
 
+_SIDES: Mapping[str, str] = {
+    "under": "bottom", "below": "bottom", "over": "right", "corner": "right", "beside": "right", "foot": "left"
+}  # fmt: skip
 SHEETS_PER_DOCUMENT = 100  # sheets, or keys, that are typeset at once; more would take more memory
 
 
@@ -85,8 +88,8 @@ def _header(options: HandoutOptions, variants: Sequence[Variant], tickets: Mappi
         "lang": LANGUAGE,
         "labels": _labels(),
         "title": first.title if shared_title else first.wording.say("topics", first.worksheet.topic),
-        "course": printable_line(options.course),
-        "date": printable_line(options.date),
+        "course": printable_line(options.course, field="course"),
+        "date": printable_line(options.date, field="date"),
         "layout": options.printed_layout,
         "paper": options.paper,
         "large": options.large,
@@ -144,7 +147,7 @@ def _document(
             for sheet in sheets
         ],
         "table": _answer_table(table, names) if table else None,
-        "keys": [_key_page(variant, names) for variant in keys],
+        "keys": [_key_page(variant, options, names) for variant in keys],
         "font-check": [],
     }
 
@@ -196,8 +199,6 @@ def _variant(variant: Variant, options: HandoutOptions, base_url: str) -> TypstD
     """
     splitter = SymbolSplitter(variant.worksheet.notation)
     link = f"{base_url.rstrip('/')}/v/{variant.code}" if base_url else ""
-    has_figures = options.figures != "none" and not variant.table.counts  # bars without numbers would say nothing
-    figures = draw_figures(variant, variant.key) if has_figures else ()
     return {
         "code": variant.code,
         "link": link,
@@ -211,8 +212,17 @@ def _variant(variant: Variant, options: HandoutOptions, base_url: str) -> TypstD
         "footnote": variant.text.footnote,
         "fields": variant.fields,
         **_rows(variant, splitter),
-        "figures": [_figure(figure, splitter, has_labels=options.figures == "blank") for figure in figures],
+        "figures": [
+            _figure(figure, splitter, has_labels=options.figures == "blank")
+            for figure in _drawn_figures(variant, options)
+        ],
     }
+
+
+def _drawn_figures(variant: Variant, options: HandoutOptions) -> tuple[Figure, ...]:
+    """Return the drawings of the right answers, if the options ask for any; bars without numbers would say nothing."""
+    wanted = options.figures != "none" and not variant.table.counts
+    return draw_figures(variant, variant.key) if wanted else ()
 
 
 def _rows(variant: Variant, splitter: SymbolSplitter) -> TypstData:
@@ -264,6 +274,7 @@ def _figure(figure: Figure, splitter: SymbolSplitter, *, has_labels: bool) -> Ty
         "width": width,
         "height": height,
         "boxes": [_box(box, splitter) for box in figure.boxes],
+        "lane": figure.flow and figure.flow.lane,
         "edges": [_edge(edge, splitter) for edge in figure.edges if edge.text_height],
         "arcs": [_arc(arc) for arc in figure.arcs],
         "signs": [{"text": sign.text, "x": sign.x, "y": sign.y} for sign in figure.signs],
@@ -276,10 +287,8 @@ def _ink_frame(figure: Figure) -> Rectangle:
     points = [point for box in figure.boxes for point in ((box.x, box.y), (box.x + box.width, box.y + box.height))]
     points += [point for arc in figure.arcs for point in (arc.start, arc.end)]
     points += [(sign.x + dx, sign.y) for sign in figure.signs for dx in (-SIGN_PX / 2, SIGN_PX / 2)]
-    for edge in figure.edges:
-        if edge.letter:
-            x, y, width, height = edge.text_box
-            points += [(x, y), (x + width, y + height)]
+    rectangles = [edge.text_box for edge in figure.edges if edge.letter] + ([figure.flow.lane] if figure.flow else [])
+    points += [point for x, y, width, height in rectangles for point in ((x, y), (x + width, y + height))]
     xs, ys = [x for x, _ in points], [y for _, y in points]
     return (min(xs) - 1, min(ys) - 1, max(xs) - min(xs) + 2, max(ys) - min(ys) + 2)
 
@@ -289,50 +298,47 @@ def _box(box: Box, splitter: SymbolSplitter) -> TypstData:
 
     The letter is None if there is no room for it, and has a ᵀ if the matrix is drawn transposed.
     """
-    letter = splitter.expression(box.letter) if box.letter_fits else None
-    if letter and box.transposed:
-        letter = [*letter, {"base": "", "below": "", "above": "T"}]
+    letter = _letter(box.letter + "ᵀ" * box.transposed, splitter) if box.letter_fits else None
     bounds = {"x": box.x, "y": box.y, "width": box.width, "height": box.height}
     inside = {name: getattr(box, name) for name in ("masked", "rules", "groups", "part", "breaks")}
     return {**bounds, **inside, "hatched": box.hatched, "letter": letter}
 
 
-def _edge(edge: Edge, splitter: SymbolSplitter) -> TypstData:
-    """Return the middle of an edge and the side of its box that it is on, for a line to write its number on.
+def _letter(letter: str, splitter: SymbolSplitter) -> list[Piece]:
+    """Return a matrix's letter, such as "K_8ᵀ", with a raised T."""
+    raised: list[Piece] = [{"base": "", "below": "", "above": "T"}]
+    return splitter.expression(letter.removesuffix("ᵀ")) + (raised if letter.endswith("ᵀ") else [])
 
-    The letter is that of a matrix too small to hold it, or None.
+
+def _edge(edge: Edge, splitter: SymbolSplitter) -> TypstData:
+    """Return a labelled edge: its middle and the side of its box that it is on, its texts, and where they stand.
+
+    The letter is that of a matrix too small to hold it, or None. Sheets print the letter alone, or a line to write the
+    number on; number and name are for the key.
     """
-    letter = splitter.expression(edge.letter) if edge.letter else None
-    sides = {
-        "under": "bottom",
-        "below": "bottom",
-        "over": "right",
-        "beside": "right",
-        "corner": "right",
-        "foot": "left",
-    }
-    side = sides.get(edge.side, edge.side)
+    letter = _letter(edge.letter, splitter) if edge.letter else None
+    has_number = edge.shown == "label"
+    side = _SIDES.get(edge.side, edge.side)
+    x, y = edge.label_at
     return {
-        "x": (edge.x1 + edge.x2) / 2,
-        "y": (edge.y1 + edge.y2) / 2,
-        "side": side,
-        "letter": letter,
-        "has-line": edge.shown == "label",
-    }
+        "x": (edge.x1 + edge.x2) / 2, "y": (edge.y1 + edge.y2) / 2, "side": side, "letter": letter,
+        "number": edge.label if has_number else "", "name": edge.name if has_number else "",
+        "label": {"x": x, "y": y, "name_y": edge.name_y, "anchor": edge.anchor},
+    }  # fmt: skip
 
 
 def _arc(arc: Arc) -> dict[str, float]:
-    """Return a quarter circle by its two ends and the corner of the square around it that it bends towards."""
+    """Return a quarter of an ellipse by its two ends, and the corner of its rectangle that it bends towards."""
     (x1, y1), (x2, y2) = arc.start, arc.end
     around_start = ((x2 - x1) * (y2 - y1) > 0) == arc.clockwise
     corner = (x2, y1) if around_start else (x1, y2)
     return {"x1": x1, "y1": y1, "x2": x2, "y2": y2, "cx": corner[0], "cy": corner[1]}
 
 
-def _key_page(variant: Variant, names: _NamesByCode) -> TypstData:
+def _key_page(variant: Variant, options: HandoutOptions, names: _NamesByCode) -> TypstData:
     """Return the key's page for one variant: code, title, rows, students' names, sizes used, answers, likely mistakes.
 
-    Without names for its code the names are empty.
+    Without names for its code the names are empty. It has the drawings that the sheets have, with all numbers.
     """
     splitter = SymbolSplitter(variant.worksheet.notation)
     return {
@@ -342,6 +348,7 @@ def _key_page(variant: Variant, names: _NamesByCode) -> TypstData:
         **_rows(variant, splitter),
         "names": names.get(variant.code, []),
         "sizes": used_sizes(variant),
+        "figures": [_figure(figure, splitter, has_labels=True) for figure in _drawn_figures(variant, options)],
         "answers": key_rows(variant),
     }
 

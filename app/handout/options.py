@@ -19,7 +19,14 @@ MAX_HANDOUT_SEED = 10**9
 
 
 class HandoutError(ValueError):
-    """A handout, or a line of paper answers, that cannot be used; one sentence that says what to change."""
+    """A handout, or a line of paper answers, that cannot be used; one sentence that says what to change.
+
+    `field` is the field of the form that it is about, as in the address of a handout, or "".
+    """
+
+    def __init__(self, sentence: str, field: str = "") -> None:
+        super().__init__(sentence)
+        self.field = field
 
 
 @dataclass(frozen=True)
@@ -78,16 +85,17 @@ class HandoutOptions:
                 raise HandoutError(problem.format(name=name, chosen=chosen[:40], choices=", ".join(choices)))
         if not 1 <= self.sheets <= MAX_SHEETS:
             problem = _("Choose a number of sheets from 1 to {most:,}, not {number:,}.")
-            raise HandoutError(problem.format(most=MAX_SHEETS, number=self.sheets))
+            raise HandoutError(problem.format(most=MAX_SHEETS, number=self.sheets), "sheets")
         if not 0 <= self.seed <= MAX_HANDOUT_SEED:
             problem = _("Choose a seed from 0 to {most:,}, not {number:,}.")
-            raise HandoutError(problem.format(most=MAX_HANDOUT_SEED, number=self.seed))
+            raise HandoutError(problem.format(most=MAX_HANDOUT_SEED, number=self.seed), "seed")
         if self.variants and self.has_fixed_length:
-            raise HandoutError(_("Versions differ in number of tokens: leave “Tokens” empty, or print one version."))
+            sentence = _("Versions differ in number of tokens: leave “Tokens” empty, or print one version.")
+            raise HandoutError(sentence, "tokens")
         return self
 
 
-def printable_line(text: str, max_length: int = MAX_PRINTED_LINE_LENGTH) -> str:
+def printable_line(text: str, max_length: int = MAX_PRINTED_LINE_LENGTH, field: str = "") -> str:
     """Return the text as `clean_line` keeps it. Raises HandoutError if more than `max_length` characters remain.
 
     Example:
@@ -96,5 +104,5 @@ def printable_line(text: str, max_length: int = MAX_PRINTED_LINE_LENGTH) -> str:
     line = clean_line(text)
     if len(line) > max_length:
         problem = _("“{start}…” has {length:,} characters: shorten it to {most} at most, so that it fits on one line.")
-        raise HandoutError(problem.format(start=line[:30], length=len(line), most=max_length))
+        raise HandoutError(problem.format(start=line[:30], length=len(line), most=max_length), field)
     return line

@@ -57,7 +57,7 @@ def check_version_count(library: Library, options: HandoutOptions) -> None:
             "“{worksheet}” has at most {count} different versions: print fewer, or the same sheet for everyone.",
             most,
         )
-        raise HandoutError(problem.format(worksheet=options.worksheet, count=most))
+        raise HandoutError(problem.format(worksheet=options.worksheet, count=most), "sheets")
 
 
 def _named_sheets(

@@ -18,6 +18,7 @@ def test_the_pages_follow_the_options(page: Page) -> None:
     expect(page.locator(".sheets img")).to_have_count(1)
     page.get_by_label("full pages", exact=True).check()
     expect(page.locator(".sheets img")).to_have_count(2)
+    page.get_by_text("More options").click()
     page.get_by_label("Course").fill("Zürich & Söhne")
     expect(page.get_by_role("link", name="Download PDF")).to_have_attribute(
         "href", "/handout.pdf?worksheet=llama-7b&course=Z%C3%BCrich+%26+S%C3%B6hne&layout=full"
@@ -34,6 +35,7 @@ def test_the_pages_follow_the_options(page: Page) -> None:
 def test_the_decoders_length_is_asked_for_where_there_is_a_decoder(page: Page) -> None:
     """As soon as a sheet on cross attention is chosen, and on no other."""
     page.goto("/handout")
+    page.get_by_text("More options").click()
     field = page.get_by_label("Decoder tokens")
     expect(field).to_be_hidden()
     page.get_by_label("Worksheet").select_option("cross-t5-small")
@@ -43,6 +45,26 @@ def test_the_decoders_length_is_asked_for_where_there_is_a_decoder(page: Page) -
     expect(page).not_to_have_url(re.compile("decoded"))
     page.get_by_label("Worksheet").select_option("llama-7b")
     expect(field).to_be_hidden()
+
+
+def test_an_option_that_cannot_be_used_is_told_at_its_field(browser: Browser, shared_app: Server) -> None:
+    """The sentence stands below the field while it is wrong, and the field is described by it."""
+    context = browser.new_context(base_url=shared_app.url)
+    page = context.new_page()
+    page.goto("/handout")
+    field = page.get_by_label("Number of sheets")
+    field.fill("many")
+    expect(page.locator("#sheets-problem")).to_contain_text("“many”")
+    assert "sheets-problem" in (field.get_attribute("aria-describedby") or "")
+    below = page.locator("#sheets-problem").bounding_box()
+    own = field.bounding_box()
+    assert below
+    assert own
+    assert 0 <= below["y"] - own["y"] - own["height"] < 20
+    field.fill("3")
+    expect(page.locator("#sheets-problem")).to_be_empty()
+    expect(page.locator(".sum")).to_have_text("3 sheets.")
+    context.close()
 
 
 def test_a_class_list_is_made_with_progress(page: Page) -> None:

@@ -17,6 +17,7 @@ from app.web.shared.forms import whole_number
 
 MAX_FIELD_LENGTH = 500  # longer texts are cut, and then refused as too long for a line or as unknown
 MAX_TYPED_TOKENS = 10**9  # tokens; what a model can take is checked by the library
+_MORE_OPTIONS = ("course", "date", "tokens", "decoder_tokens", "seed", "back")
 _LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1", "testserver")
 _PLAIN_HOST = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+")
 
@@ -54,6 +55,12 @@ class HandoutForm(BaseModel):
         return HandoutForm.model_validate({key: value for key, value in values.items() if isinstance(value, str)})
 
     @property
+    def has_more(self) -> bool:
+        """Whether an option is set that the form keeps under “More options”."""
+        usual = HandoutForm()
+        return any(getattr(self, name) != getattr(usual, name) for name in _MORE_OPTIONS)
+
+    @property
     def query_fields(self) -> dict[str, str]:
         """Every field by its key in a query, for hidden inputs."""
         return self.model_dump(by_alias=True)
@@ -76,11 +83,11 @@ class HandoutForm(BaseModel):
             model=self.model,
             course=self.course,
             date=self.date,
-            sheets=_parse_number(self.sheets, _("Number of sheets"), MAX_SHEETS, lowest=1),
+            sheets=_parse_number(self.sheets, "sheets", _("Number of sheets"), MAX_SHEETS, lowest=1),
             variants=variants,
-            tokens=None if variants else _parse_length(self.tokens, _("Tokens")),
-            decoder_tokens=None if variants else _parse_length(self.decoder_tokens, _("Decoder tokens")),
-            seed=_parse_number(self.seed or "0", _("Seed"), MAX_HANDOUT_SEED),
+            tokens=None if variants else _parse_length(self.tokens, "tokens", _("Tokens")),
+            decoder_tokens=None if variants else _parse_length(self.decoder_tokens, "decoded", _("Decoder tokens")),
+            seed=_parse_number(self.seed or "0", "seed", _("Seed"), MAX_HANDOUT_SEED),
             layout=self.layout,
             paper=self.paper,
             back=self.back,
@@ -110,12 +117,12 @@ def pdf_response(pdf: bytes, name: str) -> Response:
     return Response(pdf, media_type="application/pdf", headers=headers)
 
 
-def _parse_length(text: str, label: str) -> int | None:
+def _parse_length(text: str, field: str, label: str) -> int | None:
     """Return a number of tokens, None for an empty field; raises HandoutError."""
-    return _parse_number(text, label, MAX_TYPED_TOKENS) if text.strip() else None
+    return _parse_number(text, field, label, MAX_TYPED_TOKENS) if text.strip() else None
 
 
-def _parse_number(text: str, label: str, highest: int, *, lowest: int = 0) -> int:
+def _parse_number(text: str, field: str, label: str, highest: int, *, lowest: int = 0) -> int:
     """Return the whole number in a field, with or without spaces around it.
 
     Raises HandoutError, which calls the field by its label, for any other text and for a number outside of `lowest` to
@@ -125,5 +132,5 @@ def _parse_number(text: str, label: str, highest: int, *, lowest: int = 0) -> in
     if number is None:
         typed = text.strip()[:30]
         problem = _("“{label}” must be a whole number from {lowest:,} to {highest:,}, not “{typed}”.")
-        raise HandoutError(problem.format(label=label, lowest=lowest, highest=highest, typed=typed))
+        raise HandoutError(problem.format(label=label, lowest=lowest, highest=highest, typed=typed), field)
     return number

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -39,7 +40,22 @@ router = APIRouter(include_in_schema=False)
 
 # What a form's fields may raise: shown on the page, with everything typed still there.
 FORM_ERRORS = (HandoutError, RosterError, WorksheetError, TokensError, TopicError, SeedError)
+_PICTURE_SIZE = re.compile(rb'viewBox="0 0 ([\d.]+) ([\d.]+)"')
 PREVIEW_CACHE_CONTROL = "private, max-age=600"
+
+
+@dataclass(frozen=True)
+class PreviewPage:
+    """One page of the preview: its number from 1, and its size in points."""
+
+    number: int
+    width: int
+    height: int
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether it lies on its side."""
+        return self.width > self.height
 
 
 @dataclass(frozen=True)
@@ -51,7 +67,7 @@ class HandoutPage:
     model_menu: Annotated[ModelMenu, Doc("The models that can be chosen for the worksheet.")]
     tickets: Annotated[tuple[Ticket, ...], Doc("The exit tickets that can stand on the back.")]
     base_url: Annotated[str, Doc("Where students reach the app; empty if there are no QR codes.")]
-    pages: Annotated[tuple[int, ...], Doc("The numbers of the pages that are shown, from 1.")] = ()
+    pages: Annotated[tuple[PreviewPage, ...], Doc("The pages that are shown.")] = ()
     is_fragment: Annotated[bool, Doc("Whether a script puts this into the page it is on.")] = False
     more_pages: Annotated[bool, Doc("Whether only the first pages are shown.")] = False
     sheets: Annotated[int, Doc("How many sheets the handout has.")] = 0
@@ -59,6 +75,7 @@ class HandoutPage:
     needs_account: Annotated[bool, Doc("Whether it has more sheets than somebody without an account may have.")] = False
     problem: Annotated[str, Doc("Which option cannot be used and why, or empty.")] = ""
     length_remark: Annotated[str, Doc("What to know of the number of tokens, or empty.")] = ""
+    problem_field: Annotated[str, Doc("The field that the problem is about, or empty.")] = ""
     names: Annotated[str, Doc("The names as typed.")] = ""
     names_problem: Annotated[str, Doc("Why the class list cannot be used, or empty.")] = ""
 
@@ -171,10 +188,10 @@ def _handout_page(
         options = form.to_options(services.tickets)
         pages = services.printer.preview(library, options, page.base_url)
     except FORM_ERRORS as error:
-        return replace(page, problem=str(error)), status_of(error)
+        return replace(page, problem=str(error), problem_field=_field_of(error)), status_of(error)
     return replace(
         page,
-        pages=tuple(range(1, len(pages) + 1)),
+        pages=tuple(_preview_page(number, picture) for number, picture in enumerate(pages, 1)),
         more_pages=len(pages) == PREVIEW_PAGES,
         sheets=options.sheets,
         downloads=options.sheets <= MAX_DOWNLOAD_SHEETS,
@@ -189,6 +206,18 @@ def _length_remark(library: Library, options: HandoutOptions) -> str:
         return ""
     sheet = library.variant(options.worksheet, options.model or None, options.tokens, options.decoder_tokens)
     return length_remark(sheet)
+
+
+def _field_of(error: Exception) -> str:
+    """Return the field of the form that an error is about, "" if there is none with a place for a sentence."""
+    return error.field if isinstance(error, HandoutError) else "tokens" if isinstance(error, TokensError) else ""
+
+
+def _preview_page(number: int, picture: bytes) -> PreviewPage:
+    """Return the page that an SVG shows, with the size that it states in its first line."""
+    size = _PICTURE_SIZE.search(picture[:400])
+    width, height = (round(float(each)) for each in size.groups()) if size else (612, 792)
+    return PreviewPage(number, width, height)
 
 
 def _worksheets_by_topic(library: Library) -> dict[str, tuple[Worksheet, ...]]:
