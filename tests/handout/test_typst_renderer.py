@@ -208,17 +208,33 @@ def where_glyph(page: Printed, words: str) -> Glyph:
     return next(g for g in page.glyphs if (g.left, g.top) == (left, top))
 
 
-MOST_HALVES = {"latent-deepseek-v2-lite": 4, "qwen2.5-0.5b-grouped": 3, "walk-llama-3.2-1b": 3}
+HEADS = ("llama-7b", "head-of-a-model", "qwen2.5-0.5b", "bidirectional-bert-base", "bidirectional-t5-small")
+MOST_HALVES = {"latent-deepseek-v2-lite": 4, "qwen2.5-0.5b-grouped": 3, **dict.fromkeys(HEADS, 1)}
 
 
+@pytest.mark.parametrize("paper", ["letter", "a4"])
 @pytest.mark.parametrize("key", LIBRARY.worksheets)
-def test_a_sheet_takes_few_half_pages(key: str) -> None:
-    """With its drawing, a sheet takes one half page more at most, save for long ones; nothing in it is below 6.5 pt."""
-    pages = read_pdf(handout_pdf(HandoutOptions(worksheet=key, sheets=1, figures="aid")))
+def test_a_sheet_takes_few_half_pages(key: str, paper: str) -> None:
+    """A sheet of one head holds its drawing on its half page, most others on a second one; no type is below 6.5 pt."""
+    options = HandoutOptions(worksheet=key, sheets=1, figures="aid", course="COS 1", date="May", paper=paper)
+    pages = read_pdf(handout_pdf(options))
     assert panels(pages) <= MOST_HALVES.get(key, 2)
     for page in pages:
         assert min(g.size for g in page.glyphs) >= 6.45
         assert_nothing_is_cut(page, "half")
+    own = numbers(LIBRARY.variant(key).code) | {str(at) for at in range(1, 5)}
+    assert numbers(" ".join(page.text for page in pages)) <= numbers(given(LIBRARY.variant(key))) | own | {"1"}
+
+
+def test_the_key_has_the_drawing_with_its_numbers() -> None:
+    """On the page of the answers, under the table: every number of the lane, and the names of its axes."""
+    [page] = read_pdf(handout_pdf(HandoutOptions(key="only", sheets=1, figures="blank")))
+    below = [g for g in page.glyphs if g.top > page.where("Only the last token has a query")[1] + 20]
+    text = "".join(g.text for g in below)
+    for words in ("100", "tokens", "4096", "embedding", "128", "perhead"):
+        assert words in text
+    assert_nothing_is_cut(page, "full")
+    assert rest_of(page, 20)
 
 
 def panels(pages: Sequence[Printed]) -> int:
