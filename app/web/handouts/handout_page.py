@@ -45,7 +45,7 @@ PREVIEW_CACHE_CONTROL = "private, max-age=600"
 
 
 @dataclass(frozen=True)
-class PreviewPage:
+class PreviewPicture:
     """One page of the preview: its number from 1, and its size in points."""
 
     number: int
@@ -67,7 +67,7 @@ class HandoutPage:
     model_menu: Annotated[ModelMenu, Doc("The models that can be chosen for the worksheet.")]
     tickets: Annotated[tuple[Ticket, ...], Doc("The exit tickets that can stand on the back.")]
     base_url: Annotated[str, Doc("Where students reach the app; empty if there are no QR codes.")]
-    pages: Annotated[tuple[PreviewPage, ...], Doc("The pages that are shown.")] = ()
+    pages: Annotated[tuple[PreviewPicture, ...], Doc("The pages that are shown.")] = ()
     is_fragment: Annotated[bool, Doc("Whether a script puts this into the page it is on.")] = False
     more_pages: Annotated[bool, Doc("Whether only the first pages are shown.")] = False
     sheets: Annotated[int, Doc("How many sheets the handout has.")] = 0
@@ -191,7 +191,7 @@ def _handout_page(
         return replace(page, problem=str(error), problem_field=_field_of(error)), status_of(error)
     return replace(
         page,
-        pages=tuple(_preview_page(number, picture) for number, picture in enumerate(pages, 1)),
+        pages=tuple(_preview_picture(number, picture) for number, picture in enumerate(pages, 1)),
         more_pages=len(pages) == PREVIEW_PAGES,
         sheets=options.sheets,
         downloads=options.sheets <= MAX_DOWNLOAD_SHEETS,
@@ -213,11 +213,11 @@ def _field_of(error: Exception) -> str:
     return error.field if isinstance(error, HandoutError) else "tokens" if isinstance(error, TokensError) else ""
 
 
-def _preview_page(number: int, picture: bytes) -> PreviewPage:
+def _preview_picture(number: int, picture: bytes) -> PreviewPicture:
     """Return the page that an SVG shows, with the size that it states in its first line."""
     size = _PICTURE_SIZE.search(picture[:400])
     width, height = (round(float(each)) for each in size.groups()) if size else (612, 792)
-    return PreviewPage(number, width, height)
+    return PreviewPicture(number, width, height)
 
 
 def _worksheets_by_topic(library: Library) -> dict[str, tuple[Worksheet, ...]]:
