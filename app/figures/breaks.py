@@ -115,7 +115,7 @@ def _distance(first: Side, second: Side) -> float:
 
 def placed_breaks(sketch: Sketch) -> list[Break]:
     """The breaks with their labels placed: beside the bracket, or where that is taken, as near to it as is free."""
-    taken = list(_obstacles(sketch))
+    taken = list(_obstacles(sketch)) if sketch.breaks else []
     breaks = list[Break]()
     for each in sketch.breaks:
         label = next(box for steps in count() for box in label_places(each, steps * STEP_PX) if _is_free(box, taken))

@@ -27,6 +27,7 @@ from functools import cached_property
 from app.figures.breaks import BRACKET_PX, MIN_BRACKET_PX, break_of, label_places
 from app.figures.figures import Arc, Box, Break, Edge, EdgeShown, EdgeSide, Flow, Rectangle, Sign, Sketch, overlaps
 from app.figures.frame import transpose_break, transpose_edge, transpose_rectangle
+from app.figures.mask import masked_areas
 from app.figures.pen import Pen, side_ends
 from app.figures.plans import FIGURE_PLANS, FigurePlan
 from app.shapes.table import MATRIX_FIELDS, Blank
@@ -48,12 +49,21 @@ FRAME_WIDTH_PX, FRAME_HEIGHT_PX = 250.0, 150.0  # at least, of one product's fra
 
 @dataclass(frozen=True)
 class _Product:
-    """One product of the lane by its result's key, with its left operand and the right one, "" if there is none."""
+    """One product of the lane by its result's key, with its left operand and the right one, "" if there is none.
+
+    The right operand stands above the lane or below it, and is drawn transposed if it is used so, as Kᵀ.
+    """
 
     result: str
     left: str
     right: str
     is_above: bool
+    is_transposed: bool
+
+    @cached_property
+    def inner(self) -> tuple[Blank, Blank]:
+        """The two sides that are summed away."""
+        return Blank(self.left, "columns"), Blank(self.right, "columns" if self.is_transposed else "rows")
 
 
 @dataclass(frozen=True)
@@ -131,7 +141,8 @@ class _Lane:
             left = equation.operands[0] if equation else whole.left
             if operand and not (products and left == products[-1].left):
                 is_above = not is_above
-            products.append(_Product(key, left, operand.key if operand else "", is_above))
+            transposed = operand is not None and self.pen.sizes.stands_transposed(key)
+            products.append(_Product(key, left, operand.key if operand else "", is_above, transposed))
         return tuple(each for each in products if each.result in self.plan.results)
 
     @cached_property
@@ -268,14 +279,13 @@ class _Lane:
     def _operand(self, product: _Product) -> Box:
         """The right operand of a product, above the lane or below its numbers."""
         near, far = self._reach(product)
-        transposed = self.pen.sizes.stands_transposed(product.result)
         width = self._operand_size(product)[0]
-        return self._bare(product.right, min(near, far), width, abs(far - near), transposed, product.result)
+        return self._bare(product.right, min(near, far), width, abs(far - near), product.is_transposed, product.result)
 
     def _operand_size(self, product: _Product) -> tuple[float, float]:
         """How wide and high a right operand is drawn."""
         rows, columns = self._size(product.right, self.height if product.right in self.lane else UNKNOWN_FLOW_PX)
-        return (rows, columns) if self.pen.sizes.stands_transposed(product.result) else (columns, rows)
+        return (rows, columns) if product.is_transposed else (columns, rows)
 
     def _reach(self, product: _Product) -> tuple[float, float]:
         """Where the right operand begins, at the lane, and where it ends."""
@@ -294,10 +304,13 @@ class _Lane:
         return max(ends) + BELOW_PX, max(ends) + BELOW_PX + height
 
     def _inked(self, box: Box, x: float) -> Box:
-        """A box at x with all that the pen draws inside it."""
-        drawn = self.pen.box(box.tensor, x, box.y, transposed=box.transposed)
+        """A box at x with what is drawn inside it: of one head, hatching and what the mask hides."""
+        shapes = self.pen.shapes
+        hatched, incomplete = shapes.table[box.tensor].parameter, not shapes.is_complete(box.tensor)
         state = self._states(box.products)
-        return replace(drawn, width=box.width, height=box.height, products=box.products, state=state)
+        drawn = replace(box, x=x, hatched=hatched, incomplete=incomplete, state=state)
+        masked = tuple(masked_areas(shapes, drawn)) if box.tensor == "weights" else ()
+        return replace(drawn, masked=masked) if masked else drawn
 
     # Labels
 
@@ -400,19 +413,14 @@ class _Lane:
         if sharing[0] != product.result:
             return
         near, far = self._reach(product)
-        mismatch = self._is_broken(*self._inner(product))
+        mismatch = self._is_broken(*product.inner)
         shorter = min(left.width, operand.height) if mismatch else left.width
         end = (near + shorter if far > near else near - shorter) if mismatch else far
-        is_open = not all(blank in self.pen.shapes.lengths for blank in self._inner(product))
+        is_open = not all(blank in self.pen.shapes.lengths for blank in product.inner)
         ends = (left.x + left.width - shorter, near), (operand.x - BESIDE_PX, end)
         yield Arc(*ends, product.is_above, mismatch, is_open, " ".join(sharing), self._states(" ".join(sharing)))
 
     # Breaks
-
-    def _inner(self, product: _Product) -> tuple[Blank, Blank]:
-        """The two sides of a product that are summed away."""
-        transposed = self.pen.sizes.stands_transposed(product.result)
-        return Blank(product.left, "columns"), Blank(product.right, "columns" if transposed else "rows")
 
     def _is_broken(self, first: Blank, second: Blank) -> bool:
         """Whether two sides that should be equal are known and differ."""
@@ -432,13 +440,13 @@ class _Lane:
             end = max(ends[1], ends[0] + MIN_BRACKET_PX)
             yield Break((x, ends[0]), (x, end), (-1.0, 0.0), text, products=box.products)
         product = self.product_of.get(box.tensor)
-        if product is None or operand is None or not self._is_broken(*self._inner(product)):
+        if product is None or operand is None or not self._is_broken(*product.inner):
             return
         left = self._lane_box(product.left)
         if operand.height > left.width:
             (near, far), x = self._reach(product), operand.x + operand.width + BRACKET_PX
             start = near + left.width if far > near else near - left.width
-            text = " ≠ ".join(shapes.label(blank) for blank in reversed(self._inner(product)))
+            text = " ≠ ".join(shapes.label(blank) for blank in reversed(product.inner))
             end = max(far, start + MIN_BRACKET_PX) if far > near else min(far, start - MIN_BRACKET_PX)
             if end != far:  # beyond the operand, where its letter may be
                 letters = [self._rectangle(edge) for edge in self._operand_edges(product, operand) if edge.text_height]
@@ -448,15 +456,15 @@ class _Lane:
     def _other_breaks(self, placed: dict[str, _Column]) -> Iterator[Break]:
         """The breaks along columns: a left operand too wide, and results that don't suit what they are made of."""
         for each in self.products:
-            if each.right and self._is_broken(*self._inner(each)):
+            if each.right and self._is_broken(*each.inner):
                 left, operand = placed[each.left].boxes[0], placed[each.result].boxes[1]
                 if left.width >= operand.height:
                     y = self._reach(each)[0] + (ABOVE_PX - BRACKET_PX if each.is_above else 0.0)
                     x = left.x + left.width - operand.height
-                    text = " ≠ ".join(self.pen.shapes.label(blank) for blank in self._inner(each))
+                    text = " ≠ ".join(self.pen.shapes.label(blank) for blank in each.inner)
                     toward = (0.0, 1.0 if each.is_above else -1.0)
                     yield Break((x, y), (min(left.x, x - MIN_BRACKET_PX), y), toward, text, products=each.result)
-        shown = [set(self._inner(each)) for each in self.products if each.right]
+        shown = [set(each.inner) for each in self.products if each.right]
         for mismatch in self.pen.shapes.mismatches_in(self.plan.results):
             pair = {mismatch.first[0], mismatch.second[0]}
             if pair not in shown and not all(b.field == "rows" and b.tensor in self.lane for b in pair):

@@ -118,5 +118,7 @@
     show(focused());
   });
   addEventListener("resize", () => show());
+  addEventListener("beforeprint", () => flow()?.setAttribute("viewBox", flow().dataset.whole));
+  addEventListener("afterprint", () => show());
   show();
 })();
