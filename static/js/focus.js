@@ -25,6 +25,7 @@
 
   const flow = () => document.querySelector(".figures svg.flow");
   const productsOf = (part) => part.dataset.product.split(" ");
+  const isAllRight = () => Boolean(document.querySelector("#work[data-all-right]")); // then the whole drawing is shown
   let product; // that the drawing was last turned to
 
   // The product that a row is about: its own matrix's, or of a parameter the one it is multiplied in.
@@ -64,7 +65,7 @@
     svg.dataset.whole ??= svg.getAttribute("viewBox");
     const frames = JSON.parse(svg.dataset.frames);
     const whole = svg.dataset.whole.split(" ").map(Number);
-    const key = product ?? svg.querySelector(".matrix.on")?.dataset.product.split(" ")[0];
+    const key = product ?? (isAllRight() ? "" : null) ?? svg.querySelector(".matrix.on")?.dataset.product.split(" ")[0];
     const small = svg.parentElement.clientWidth < whole[2] * SMALLEST && key in frames;
     const target = small ? frames[key] : whole;
     svg.classList.toggle("framed", small);
@@ -90,7 +91,7 @@
   const show = (blank) => {
     const svg = flow();
     if (!svg) return;
-    product = blank ? productOf(svg, blank) ?? product : product;
+    product = blank ? productOf(svg, blank) ?? product : isAllRight() ? undefined : product;
     work(svg);
     frame(svg);
   };
@@ -115,7 +116,7 @@
   document.addEventListener("htmx:after:swap", () => {
     light(focused());
     if (focused()) turn(focused());
-    show(focused());
+    show(isAllRight() ? undefined : focused());
   });
   addEventListener("resize", () => show());
   addEventListener("beforeprint", () => flow()?.setAttribute("viewBox", flow().dataset.whole));

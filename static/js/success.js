@@ -35,6 +35,7 @@
     const before = right;
     right = Boolean(form());
     if (before || !right) return;
+    if (matchMedia("(max-width: 900px)").matches) form().querySelector(".figures")?.scrollIntoView({ block: "center" });
     closeArcs();
     form().querySelector(".dock .buttons > :not(.plain)")?.focus({ preventScroll: true });
     if (line() && !showAgain()) htmx.trigger(line(), "agree");

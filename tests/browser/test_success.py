@@ -117,6 +117,21 @@ def test_a_perfect_sheet_counts_at_once(page: Page, library: Library) -> None:
     expect(page.locator(".path")).to_contain_text("1 of 2")
 
 
+def test_on_a_phone_the_whole_drawing_comes_into_view(browser: Browser, shared_app: Server, library: Library) -> None:
+    """All matrices in colour and none outside of the frame, above the bar with the button that is next."""
+    context = browser.new_context(
+        base_url=shared_app.url, viewport={"width": 360, "height": 740}, reduced_motion="reduce"
+    )
+    page = context.new_page()
+    page.goto("/sheet")
+    check(page, right(library.variant("llama-7b")))
+    expect(page.locator("#next")).to_be_focused()
+    expect(page.locator(".figures .matrix")).to_have_count(page.locator(".figures .matrix.on").count())
+    for matrix in page.locator(".figures .matrix").all():
+        expect(matrix).to_be_in_viewport(ratio=1)
+    context.close()
+
+
 def test_nothing_moves_for_those_who_want_it_still(browser: Browser, shared_app: Server, library: Library) -> None:
     """With reduced motion no arc is animated; the rest is the same, and a sheet of one's own choice leads on too."""
     context = browser.new_context(base_url=shared_app.url, reduced_motion="reduce")
