@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -54,6 +54,7 @@ class RowLine:
     percent_at_first: int
     discrimination: str  # such as '−0.21', empty where it cannot be told
     wrong: WrongAnswer | None  # the commonest
+    symbols: Collection[str]  # those that may stand in it
 
 
 @dataclass(frozen=True)
@@ -190,6 +191,7 @@ def _row_lines(services: Services, activity: Activity, sheet: SheetResults) -> t
     Percentages are of the students who attempted the sheet, rounded.
     """
     wrong = common_wrong_answers(services.store, activity, sheet)
+    symbols = frozenset(map(sheet.variant.notation.symbol, sheet.variant.sizes))
     return tuple(
         RowLine(
             row,
@@ -197,6 +199,7 @@ def _row_lines(services: Services, activity: Activity, sheet: SheetResults) -> t
             round(100 * statistics.share_at_first),
             _signed(statistics.discrimination),
             wrong.get(row.key),
+            symbols,
         )
         for row, statistics in zip(sheet.rows, sheet.statistics(), strict=True)
     )
