@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 from types import MappingProxyType
 from typing import Literal
@@ -64,7 +65,10 @@ def read_answer(
     try:
         return _read_number(text, symbols, box)
     except CannotReadError as error:
-        return error.unreadable
+        unreadable = error.unreadable
+        if unreadable.reason == "letters" and not any(map(str.isdigit, text)):
+            return replace(unreadable, detail=tidy_answer(text).strip())  # words alone are quoted whole: "a hundred"
+        return unreadable
 
 
 def rounding_margin(text: str, box: BoxUnit) -> int:

@@ -55,6 +55,7 @@ from app.web.shared.sheet_view import (
     first_to_mend,
     hint_letters,
     length_remark,
+    repeated_sentence,
     row_views,
     run_button,
 )
@@ -121,6 +122,7 @@ class SheetPage:
     answers_shown: Annotated[bool, Doc("Whether the answers stand under the boxes.")] = False
     notice: Annotated[str, Doc("A sentence about the last press of a button, or nothing.")] = ""
     mismatch: Annotated[str, Doc("Which blanks should be equal and are not, if nothing else says so.")] = ""
+    repeated: Annotated[str, Doc("The sentence that many unreadable boxes share, or nothing.")] = ""
     hint: Annotated[Hint | None, Doc("The hint that was asked for.")] = None
     next_hint: Annotated[HintLevel | None, Doc("How far the next hint goes; none if there is none.")] = None
     parameters: Annotated[tuple[str, ...], Doc("The letters of the model's matrices, as hints write them.")] = ()
@@ -344,6 +346,7 @@ def _sheet_page(
         answers_shown=answers_shown,
         notice=notice,
         mismatch=_first_mismatch(report, hinted) if report else "",
+        repeated=repeated_sentence(report),
         hint=hinted,
         next_hint=None if answers_shown else next_hint_level(report, hinted),
         parameters=hint_letters(variant),

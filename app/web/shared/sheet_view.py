@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated
@@ -21,6 +22,8 @@ from app.sheets.reading import Typed
 from app.sheets.variant import Row, Variant
 from app.translation import gettext as _
 
+MANY = 3  # boxes with one sentence
+
 
 @dataclass(frozen=True)
 class BoxView:
@@ -30,7 +33,7 @@ class BoxView:
     label: str
     text: str
     mark: Mark | None
-    explained: bool = False  # the diagnosis speaks about this blank and others
+    explained: bool = False  # a sentence on the whole sheet speaks about this blank and others
     hinted: bool = False  # the hint points to this blank
 
     @property
@@ -97,6 +100,16 @@ def row_views(
 def all_boxes_right(rows: Iterable[RowView]) -> bool:
     """Whether every box of a sheet was marked, and is right."""
     return all(box.kind == "right" for row in rows for box in row.boxes)
+
+
+def repeated_sentence(report: Report | None) -> str:
+    """The sentence that MANY or more unreadable boxes share, which is said once for the whole sheet; else nothing.
+
+    So is what a sheet in letters says of numbers.
+    """
+    marks = report.marks.values() if report else ()
+    sentences = Counter(mark.message for mark in marks if mark.kind == "unreadable")
+    return next((sentence for sentence, count in sentences.most_common(1) if count >= MANY), "")
 
 
 def first_to_mend(rows: Iterable[RowView]) -> str:
@@ -167,12 +180,14 @@ def run_button(variant: Variant) -> str:
 def _box_view(variant: Variant, row: Row, blank: Blank, text: str, report: Report | None) -> BoxView:
     """A blank with its label and text, and the report's mark if that was given for this very text.
 
-    It counts as explained where the diagnosis explains this blank and at least one other.
+    It counts as explained where the diagnosis explains this blank and at least one other, and where it has the sentence
+    that is said once for many.
     """
     mark = report.marks.get(blank) if report else None
     label = f"{row.name}, {variant.wording.say('axes', blank.field)}"
     explains = report.diagnosis.explains if report and report.diagnosis else ()
     explained = blank in explains and len(explains) > 1  # then one sentence stands in place of several
+    explained = explained or bool(mark and report and mark.message == repeated_sentence(report) != "")
     return BoxView(blank, label, text, mark if mark and mark.text == text else None, explained)
 
 

@@ -47,6 +47,7 @@ from app.web.shared.sheet_view import (
     draw_typed,
     first_to_mend,
     hint_letters,
+    repeated_sentence,
     row_views,
     run_button,
 )
@@ -93,6 +94,7 @@ class ClassSheetPage:
     report: Annotated[Report | None, Doc("The last attempt's marks; None where they may not be seen yet.")]
     all_right: Annotated[bool, Doc("Whether every box is right, as it stands, and may be seen to be.")]
     explanation: Annotated[Explanation | None, Doc("The misconception behind an earlier attempt, once that is mended.")]
+    repeated: Annotated[str, Doc("The sentence that many unreadable boxes share, or nothing.")]
     hint: Annotated[Hint | None, Doc("The hint that was asked for.")]
     next_hint: Annotated[HintLevel | None, Doc("How far the next hint goes; none where there is none to have.")]
     parameters: Annotated[tuple[str, ...], Doc("The letters of the model's matrices, as hints write them.")]
@@ -361,6 +363,7 @@ def _class_sheet_page(
         report=report,
         all_right=all_right,
         explanation=_explanation(services, asked) if helps and (all_right or (truth and report)) else None,
+        repeated=repeated_sentence(report),
         hint=hinted,
         next_hint=next_hint_level(report, hinted) if _gives_hints(asked) and not locked else None,
         parameters=hint_letters(variant),

@@ -416,3 +416,14 @@ def test_an_explanation_of_a_count_is_drawn_as_bars(client: TestClient) -> None:
     assert "RoPE" in explanation
     assert "139,460,608" in explanation
     assert "131,072,000" in explanation
+
+
+def test_one_sentence_is_said_once_for_many_boxes(client: TestClient) -> None:
+    """Numbers on a sheet in letters: the sentence stands above the bar, and beside no box; words are quoted whole."""
+    sheet = {"worksheet": "letters-llama-7b", "tokens": "100"}
+    boxes = Page(client.get("/sheet", params=sheet).text).boxes()
+    page = Page(client.post("/sheet/check", data={**sheet, **dict.fromkeys(boxes, "100")}).text)
+    assert "asks for symbols" in page.text("p", class_="repeated")
+    assert all("asks for symbols" not in page.text("p", id=f"says-{box}") for box in boxes)
+    page = Page(client.post("/sheet/check", data=filled(queries__rows="a hundred")).text)
+    assert "“a hundred”" in page.text("p", id="says-queries.rows")
