@@ -10,6 +10,7 @@ from app.settings import PROJECT
 from app.sheets.worksheet_files import load_library
 from simulation.server import Server
 from tests.helpers.browser import assert_accessible_in_all_looks, wait_until
+from tests.helpers.printed import read_pdf
 
 
 def test_the_pages_follow_the_options(page: Page) -> None:
@@ -128,3 +129,11 @@ def test_a_handout_is_made_without_script(browser: Browser, shared_app: Server) 
     page.get_by_role("button", name="Create a sheet for each name").click()
     expect(page.get_by_role("link", name="Download PDF")).to_be_visible(timeout=30_000)
     context.close()
+
+
+def test_a_sheet_of_one_head_prints_on_one_page_with_its_drawing(page: Page) -> None:
+    """By the browser's own print, on Letter and on A4, with the footnote where there is one."""
+    for worksheet in ("llama-7b", "qwen2.5-0.5b"):
+        page.goto(f"/sheet?worksheet={worksheet}")
+        for paper in ("Letter", "A4"):
+            assert len(read_pdf(page.pdf(format=paper))) == 1
