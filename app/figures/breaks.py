@@ -11,6 +11,7 @@ from itertools import count, product
 
 from app.figures.captions import head_label
 from app.figures.figures import Box, Break, Rectangle, Sketch, overlaps
+from app.figures.frame import obstacles
 from app.figures.pen import CORNER_PX, Pen
 from app.figures.plans import FigurePlan
 from app.shapes.consistency import DimensionMismatch
@@ -115,7 +116,7 @@ def _distance(first: Side, second: Side) -> float:
 
 def placed_breaks(sketch: Sketch) -> list[Break]:
     """The breaks with their labels placed: beside the bracket, or where that is taken, as near to it as is free."""
-    taken = list(_obstacles(sketch)) if sketch.breaks else []
+    taken = [*obstacles(sketch), *(edge.text_box for edge in sketch.edges), *(b.bracket_box for b in sketch.breaks)]
     breaks = list[Break]()
     for each in sketch.breaks:
         label = next(box for steps in count() for box in label_places(each, steps * STEP_PX) if _is_free(box, taken))
@@ -145,16 +146,3 @@ def label_places(each: Break, distance: float) -> Iterator[Rectangle]:
     beyond = (x2 + along_x * further, y2 + along_y * further)
     for x, y in (beside, beyond):
         yield (x - width / 2, y - height / 2, width, height)
-
-
-def _obstacles(sketch: Sketch) -> Iterator[Rectangle]:
-    """Everything that a label must not stand on."""
-    yield from ((box.x, box.y, box.width, box.height) for box in sketch.boxes)
-    yield from (edge.text_box for edge in sketch.edges)
-    yield from ((sign.x - 8, sign.y - 8, 16.0, 16.0) for sign in sketch.signs)
-    yield from ((x - 2, y - 2, 4.0, 4.0) for arc in sketch.arcs for x, y in arc.points)
-    for outline in sketch.outlines:
-        right, bottom = outline.x + outline.width, outline.y + outline.height
-        yield from ((outline.x, y - 1, outline.width, 2.0) for y in (outline.y, bottom))
-        yield from ((x - 1, outline.y, 2.0, outline.height) for x in (outline.x, right))
-    yield from (each.bracket_box for each in sketch.breaks)

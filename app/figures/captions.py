@@ -39,6 +39,11 @@ def _name(shapes: TypedShapes, expression: Expression) -> str:
     return name.format(heads=heads[0] if heads else "")
 
 
+def token_names(shapes: TypedShapes) -> Iterator[str]:
+    """What numbers of tokens are called on this sheet."""
+    yield from (_name(shapes, Expression.symbol(symbol)) for symbol in "NMW" if symbol in shapes.variant.sizes)
+
+
 def edge_kind(shapes: TypedShapes, blank: Blank) -> EdgeKind:
     """What the colour of a side says: "unknown" without a length, whether or not the length fits.
 

@@ -14,7 +14,7 @@ from app.shapes.table import Blank, Count
 from app.sheets.reading import Typed
 from app.sheets.variant import Variant
 
-LONGEST_PX, UNKNOWN_PX, MIN_PX = 205.0, 24.0, 1.5
+LONGEST_PX, UNKNOWN_PX, MIN_PX = 175.0, 24.0, 1.5
 BAR_PX, ROW_PX = 15.0, 26.0
 
 

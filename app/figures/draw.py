@@ -6,14 +6,15 @@ Lengths are on one scale for the whole sheet, so that one symbol has one length 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from app.figures.breaks import breaks_in, placed_breaks
 from app.figures.captions import alt_text, captions, mismatch_captions
 from app.figures.count_bars import draw_counts, longest_bars
 from app.figures.figure_layout import sketch_figure
-from app.figures.figures import Figure
+from app.figures.figures import Figure, spread
 from app.figures.flow import differing_plan
-from app.figures.frame import frame_of, mirror_sketch
+from app.figures.frame import frame_of, mirror_sketch, obstacles
 from app.figures.pen import Pen
 from app.figures.plans import FIGURE_PLANS, FigurePlan
 from app.figures.scale import MatrixSizes, Scale, ScaleName
@@ -65,9 +66,16 @@ def _plans(variant: Variant) -> tuple[FigurePlan, ...]:
 
 
 def _lay_out(shapes: TypedShapes, plans: tuple[FigurePlan, ...], scale: Scale) -> tuple[Figure, ...]:
-    """One figure for each plan."""
+    """One figure for each plan; the first one in which something is longer than it is to scale says so."""
+    shapes = shapes.with_facts()
     pen = Pen(shapes, MatrixSizes(shapes, scale))
-    return tuple(_figure(pen, plan) for plan in plans)
+    figures = [_figure(pen, plan) for plan in plans]
+    for index, figure in enumerate(figures):
+        if any(map(pen.sizes.lengthens, figure.tensors)):
+            sentence = shapes.variant.wording.say("captions", "lengthened")
+            figures[index] = replace(figure, captions=(*figure.captions, sentence))
+            break
+    return tuple(figures)
 
 
 def _figure(pen: Pen, plan: FigurePlan) -> Figure:
@@ -77,6 +85,7 @@ def _figure(pen: Pen, plan: FigurePlan) -> Figure:
         sketch.breaks = list(dict.fromkeys([*sketch.breaks, *breaks_in(pen, plan, sketch)]))  # one for equal ones
     if shapes.variant.worksheet.tokens_are == "columns":
         sketch = mirror_sketch(sketch)
+    sketch.edges = spread(sketch.edges, list(obstacles(sketch)))
     sketch.breaks = placed_breaks(sketch)
     x, y, width, height = frame_of(sketch)
     is_shortened = any(box.breaks for box in sketch.boxes)

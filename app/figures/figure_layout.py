@@ -19,7 +19,7 @@ from dataclasses import replace
 from app.figures.breaks import head_breaks, joined_breaks
 from app.figures.figures import Sign, Sketch
 from app.figures.flow import sketch_flow
-from app.figures.pen import CORNER_PX, PULLED_PX, Pen, corner_arcs, place, pulled_out
+from app.figures.pen import CORNER_PX, PULLED_PX, Pen, corner_arcs, label_box, place, pulled_out, right_end
 from app.figures.plans import FigurePlan, Layout
 from app.shapes.table import Blank
 
@@ -30,7 +30,7 @@ SIGN_PX = 24.0  # for a sign
 
 def sketch_figure(pen: Pen, plan: FigurePlan) -> Sketch:
     """The figure of a plan with tokens as rows: its boxes, labelled sides, arcs, outlines and signs."""
-    sketch = Sketch()
+    sketch = Sketch(is_mirrored=pen.is_mirrored)
     _LAYOUTS[plan.layout](pen, plan, sketch)
     if not sketch.flow:  # which has its own
         sketch.outlines += pen.outlines(sketch.boxes)
@@ -52,26 +52,25 @@ def _product(pen: Pen, plan: FigurePlan, sketch: Sketch) -> None:
     columns = Blank(left.tensor, "columns")
     rows = Blank(above.tensor, "columns" if above.transposed else "rows")  # as drawn
     if any({rows, columns} <= set(blanks) for blanks in equation.blanks(plan.results[0]).values()):
-        lengths, ids = pen.shapes.lengths, pen.shapes.compared
-        known = rows in lengths and columns in lengths
-        sketch.arcs += corner_arcs(left, above, (ids[columns], ids[rows]) if known else (None, None))
+        typed = pen.shapes.compared
+        sketch.arcs += corner_arcs(left, above, (typed.get(columns), typed.get(rows)))
 
 
 def _results(pen: Pen, plan: FigurePlan, sketch: Sketch, x: float) -> None:
     """One column for each result from x on, each result on the base line, its right operand above it."""
     for key in plan.results:
         column = _column(pen, key, x)
-        covered = sketch.right + GAP_PX / 3 - min(edge.text_box[0] for edge in column.edges)
+        covered = right_end(sketch) + GAP_PX / 3 - min(label_box(column, edge)[0] for edge in column.edges)
         if key != plan.results[0] and covered > 0:  # by a label wider than its matrix
             column = _column(pen, key, x + covered)
         sketch.boxes += column.boxes
         sketch.edges += column.edges
-        x = sketch.right + GAP_PX
+        x = right_end(sketch) + GAP_PX
 
 
 def _column(pen: Pen, key: str, x: float) -> Sketch:
     """A result on the base line, below its right operand if it has one."""
-    column, result = Sketch(), pen.box(key, x, 0.0)
+    column, result = Sketch(is_mirrored=pen.is_mirrored), pen.box(key, x, 0.0)
     if (above := pen.operand_above(key, x, 0.0)) is not None:
         place(column, above, pen.edges(above, "over", "top"))
     place(column, result, pen.edges(result, "right", "bottom"))
@@ -86,7 +85,7 @@ def _head_scores(pen: Pen, plan: FigurePlan, sketch: Sketch) -> None:
     queries = pen.with_last_head(pen.box("queries", 0.0, 0.0))
     place(sketch, queries, pen.edges(queries, "left", "bottom"))
     query = pen.head("queries", queries.width + PULLED_PX, 0.0)
-    covered = sketch.right + GAP_PX / 3 - pen.head_edge(query, "under").text_box[0]
+    covered = right_end(sketch) + GAP_PX / 3 - label_box(sketch, pen.head_edge(query, "under"))[0]
     query = replace(query, x=query.x + max(0.0, covered))
     x = query.x + query.width + CORNER_PX
     y = -CORNER_PX - pen.sizes.head_size("keys")[0]
@@ -101,7 +100,7 @@ def _head_scores(pen: Pen, plan: FigurePlan, sketch: Sketch) -> None:
     softmax = replace(plan, results=plan.results[1:])
     scores = pen.box(plan.results[0], x, 0.0)
     place(sketch, scores, pen.edges(scores, "right", "bottom"))
-    _results(pen, softmax, sketch, sketch.right + GAP_PX)
+    _results(pen, softmax, sketch, right_end(sketch) + GAP_PX)
 
 
 def _head_context(pen: Pen, plan: FigurePlan, sketch: Sketch) -> None:
@@ -121,7 +120,8 @@ def _head_context(pen: Pen, plan: FigurePlan, sketch: Sketch) -> None:
     inner = (lengths.get(Blank("weights", "columns")), lengths.get(Blank("values", "rows")))
     sketch.arcs += corner_arcs(weights, value, inner)
     sketch.breaks += head_breaks(pen, value, context)
-    end = max(context.x + context.width, sketch.edges[-1].text_box[0] + sketch.edges[-1].text_box[2])
+    label = label_box(sketch, sketch.edges[-1])
+    end = max(context.x + context.width, label[0] + label[2])
     sketch.signs.append(Sign("→", end + SIGN_PX, context.center[1]))
     whole = pen.with_last_head(pen.box("context", end + 2 * SIGN_PX, 0.0))
     place(sketch, whole, pen.edges(whole, "right", "bottom"))
@@ -139,8 +139,11 @@ def _stack(pen: Pen, plan: FigurePlan, sketch: Sketch) -> None:
             row = pen.sizes.scale.px(1)
             box = replace(box, part=(box.x, box.y + box.height - row, box.width, row))
         place(sketch, box, pen.edges(box, "left", "bottom"))
-        sketch.signs += [Sign(sign, -SIGN_PX * 3, box.center[1])] if sign.strip() else []
-        y += box.height + STACK_PX
+        sketch.signs += [Sign(sign, 0.0, box.center[1])] if sign.strip() else []
+        labels = [label_box(sketch, edge) for edge in sketch.edges]
+        y = max(y + box.height + STACK_PX, *(top + height + GAP_PX / 3 for _, top, _, height in labels))
+    left = min(label_box(sketch, edge)[0] for edge in sketch.edges) - SIGN_PX
+    sketch.signs = [replace(sign, x=left) for sign in sketch.signs]
 
 
 def _row(pen: Pen, plan: FigurePlan, sketch: Sketch) -> None:
@@ -152,7 +155,7 @@ def _row(pen: Pen, plan: FigurePlan, sketch: Sketch) -> None:
             sketch.signs.append(Sign(sign, x, box.center[1]))
             box = pen.box(key, x + SIGN_PX, 0.0)
         place(sketch, box, pen.edges(box, "right", "bottom"))
-        x = sketch.right + GAP_PX
+        x = right_end(sketch) + GAP_PX
     if plan.signs == "|=":
         sketch.breaks += joined_breaks(pen, sketch.boxes[-1], plan.tensors[:-1])
 

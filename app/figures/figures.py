@@ -7,11 +7,20 @@ handouts into PDF.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
+from app.figures.lettering import (
+    BASELINE_PX,
+    LETTER_BASELINE_PX,
+    LETTER_LINE_PX,
+    LINE_PX,
+    SPACE_PX,
+    label_px,
+    letter_px,
+)
 from app.shapes.table import Blank
 
 # Where an edge's label stands. "under" is the bottom of a left operand, whose label must not reach to the right; "over"
@@ -30,12 +39,17 @@ Size = tuple[float, float]  # width, height
 Rectangle = tuple[float, float, float, float]  # x, y, width, height
 Polygon = tuple[Point, ...]
 
-LINE_PX = 14.0  # height of a line of a label
-DIGIT_PX, LETTER_PX = 7.4, 6.4  # width of a character of a number, and of a name
 MARGIN_PX = 6.0  # around everything in a figure
-WIDE_FIGURE_PX = 380.0
+CLEAR_PX = 3.0  # between a label that was moved and what it was moved away from
+SIGN_SIDE_PX = 16.0  # of the square that a sign takes
 HOOK_PX = 4.0  # of a bracket
 ARC_POINTS = 12  # by which an arc is told from what it must not cross
+
+
+# Whose labels move first: those at the left and at the top, beyond which there is nothing else.
+_MOVING_ORDER: tuple[EdgeSide, ...] = (
+    "left", "foot", "top", "corner", "bottom", "below", "under", "right", "over", "beside"
+)  # fmt: skip
 
 
 def overlaps(a: Rectangle, b: Rectangle) -> bool:
@@ -78,6 +92,11 @@ class Box:
     state: str = ""
 
     @property
+    def rectangle(self) -> Rectangle:
+        """Where it stands."""
+        return (self.x, self.y, self.width, self.height)
+
+    @property
     def center(self) -> Point:
         """The middle of the box, where its letter stands."""
         return (self.x + self.width / 2, self.y + self.height / 2)
@@ -103,11 +122,14 @@ class Box:
         return " ".join(f"M{x1:.1f} {y1:.1f} L{x2:.1f} {y2:.1f}" for (x1, y1), (x2, y2) in self.rules)
 
     @property
+    def symbol(self) -> str:
+        """Its letter, with a ᵀ if it is drawn transposed."""
+        return f"{self.letter}ᵀ" if self.transposed else self.letter
+
+    @property
     def letter_fits(self) -> bool:
         """Whether the letter fits inside; if not, it stands beside a label instead."""
-        base, _, subscript = self.letter.partition("_")
-        width = 9 * len(base) + 7 * base.count("W") + 7 * len(subscript) + 7 * self.transposed
-        return self.height >= 17 and self.width >= 3 + width
+        return self.height >= LETTER_LINE_PX - 2 and self.width >= letter_px(self.symbol) + 4
 
 
 @dataclass(frozen=True)
@@ -115,9 +137,9 @@ class Edge:
     """One labelled side of a box: the line, the length typed for it or "?", and what this length counts.
 
     blank: the box of the sheet that this length belongs to, None for a side that no box asks for, as of a single head.
-    name: "tokens", "embedding" …, or "". letter: the matrix's, if its box is too small to hold it. shift: how far a
-    label on the left or right is moved outwards, to make room for one above or below. given: the number was not typed,
-    the sheet's own text tells it. products and state: of a flow (see Flow).
+    name: "tokens", "embedding" …, or "". letter: the matrix's, if its box is too small to hold it. shift: how far its
+    label is moved outwards, to stand free. given: the number was not typed, the sheet's own text tells it. products and
+    state: of a flow (see Flow).
     """
 
     blank: Blank | None
@@ -139,19 +161,22 @@ class Edge:
     @property
     def text_width(self) -> float:
         """About how wide the label is, in px: its wider line; 0 if it is not shown."""
-        base, _, below = self.letter.partition("_")
-        letter = 12 * len(base) + 8 * len(below)
-        if self.shown == "label":
-            number = DIGIT_PX * len(self.label) + 6 * bool(self.letter and self.label)
-            return max(number + letter, LETTER_PX * len(self.name))
-        return letter if self.shown == "letter" else 0.0
+        if self.shown != "label":
+            return letter_px(self.letter) if self.shown == "letter" else 0.0
+        space = SPACE_PX if self.letter and self.label else 0.0
+        return max(letter_px(self.letter) + space + label_px(self.label), label_px(self.name))
+
+    @property
+    def line_height(self) -> float:
+        """How high the line of the number is, in px; 0 without a number or a letter."""
+        return LETTER_LINE_PX if self.letter else LINE_PX if self.label else 0.0
 
     @property
     def text_height(self) -> float:
         """How high the label is, in px: a line for the number, and one for the name; 0 if it is not shown."""
-        if self.shown == "label":
-            return LINE_PX * (bool(self.label or self.letter) + bool(self.name))
-        return LINE_PX if self.shown == "letter" else 0.0
+        if self.shown != "label":
+            return self.line_height if self.shown == "letter" else 0.0
+        return self.line_height + LINE_PX * bool(self.name)
 
     @property
     def is_cramped(self) -> bool:
@@ -174,11 +199,11 @@ class Edge:
             case "right" | "over" | "beside":
                 x = self.x1 + 7 + self.shift
             case "top":
-                y = self.y1 - 5 - height
+                y = self.y1 - 5 - height - self.shift
             case "corner":
-                x, y = self.x2 + 7, self.y1 - 3 - height
+                x, y = self.x2 + 7 + self.shift, self.y1 - 3 - height
             case "foot":
-                x, y = self.x1 - 3 - width, self.y2 + 3
+                x, y = self.x1 - 3 - width - self.shift, self.y2 + 3
             case _:
                 y = self.y1 + 5 + self.shift
         return (x, y, width, height)
@@ -196,26 +221,42 @@ class Edge:
     def label_at(self) -> Point:
         """Where the base line of the number starts, ends or has its middle, by its anchor; the name is a line below."""
         x, y, width, _ = self.text_box
-        return (x + {"start": 0.0, "middle": width / 2, "end": width}[self.anchor], y + LINE_PX - 3)
+        baseline = LETTER_BASELINE_PX if self.letter else BASELINE_PX
+        return (x + {"start": 0.0, "middle": width / 2, "end": width}[self.anchor], y + baseline)
 
     @property
     def name_y(self) -> float:
         """The base line of the name, a line below the number if there is one."""
-        return self.label_at[1] + (LINE_PX - 1 if self.label else 0)
+        return self.text_box[1] + self.line_height + BASELINE_PX
+
+    def moved_past(self, others: Sequence[Rectangle]) -> Edge:
+        """The edge with its label moved outwards, away from its box, until it lies on none of these."""
+        x, y, width, height = self.text_box
+        match self.side:
+            case "left" | "foot":
+                further = x + width - min(other[0] for other in others)
+            case "right" | "over" | "beside" | "corner":
+                further = max(other[0] + other[2] for other in others) - x
+            case "top":
+                further = y + height - min(other[1] for other in others)
+            case _:
+                further = max(other[1] + other[3] for other in others) - y
+        return replace(self, shift=self.shift + further + CLEAR_PX)
 
 
-def with_room(edges: Sequence[Edge]) -> Iterator[Edge]:
-    """The edges, with labels on the left and right moved outwards where a label above or below reaches as far."""
-    texts = [edge.text_box for edge in edges if edge.side in ("top", "bottom")]
-    for edge in edges:
-        x, y, width, height = edge.text_box
-        beside = [t for t in texts if t[0] < x + width and x < t[0] + t[2] and t[1] < y + height and y < t[1] + t[3]]
-        if beside and edge.side in ("right", "over"):
-            yield replace(edge, shift=max(t[0] + t[2] for t in beside) + 4 - x)
-        elif beside and edge.side == "left":
-            yield replace(edge, shift=x + width + 4 - min(t[0] for t in beside))
-        else:
-            yield edge
+def spread(edges: Sequence[Edge], taken: Sequence[Rectangle] = ()) -> list[Edge]:
+    """The edges, each label that would lie on another one or on what is `taken` moved outwards until it is free."""
+    spread_edges = list(edges)
+    texts = [edge.text_box if edge.text_height else None for edge in edges]
+    for index in sorted(range(len(texts)), key=lambda index: _MOVING_ORDER.index(edges[index].side)):
+        while (text := texts[index]) is not None:
+            others = [*taken, *(each for other, each in enumerate(texts) if each and other != index)]
+            blocking = [other for other in others if overlaps(text, other)]
+            if not blocking:
+                break
+            spread_edges[index] = spread_edges[index].moved_past(blocking)
+            texts[index] = spread_edges[index].text_box
+    return spread_edges
 
 
 @dataclass(frozen=True)
@@ -279,7 +320,7 @@ class Break:
     @property
     def text_size(self) -> Size:
         """About how wide and high the text is."""
-        return (DIGIT_PX * len(self.text) + 4, LINE_PX + 2)
+        return (label_px(self.text), LINE_PX + 2)
 
     @property
     def text_box(self) -> Rectangle:
@@ -314,6 +355,11 @@ class Sign:
     products: str = ""
     state: str = ""
 
+    @property
+    def text_box(self) -> Rectangle:
+        """Where it stands."""
+        return (self.x - SIGN_SIDE_PX / 2, self.y - SIGN_SIDE_PX / 2, SIGN_SIDE_PX, SIGN_SIDE_PX)
+
 
 @dataclass(frozen=True)
 class Flow:
@@ -345,6 +391,7 @@ class Sketch:
     """What a layout has placed so far, anywhere; `frame_figure` makes a figure of it.
 
     pulled: for each head that is drawn on its own, the band from its place in the whole matrix to where it stands.
+    is_mirrored: whether it will be, so that its labels need the room that they will have then.
     """
 
     boxes: list[Box] = field(default_factory=list)
@@ -355,12 +402,7 @@ class Sketch:
     pulled: list[Polygon] = field(default_factory=list)
     breaks: list[Break] = field(default_factory=list)
     flow: Flow | None = None
-
-    @property
-    def right(self) -> float:
-        """The right end of everything placed so far, labels included."""
-        ends = [box.x + box.width for box in self.boxes]
-        return max(ends + [edge.text_box[0] + edge.text_box[2] for edge in self.edges])
+    is_mirrored: bool = False
 
 
 @dataclass(frozen=True)
@@ -398,11 +440,6 @@ class Figure:
     def pulled_paths(self) -> tuple[str, ...]:
         """`pulled` as SVG paths."""
         return tuple(map(closed_path, self.pulled))
-
-    @property
-    def wide(self) -> bool:
-        """Whether a phone shows the figure so much smaller that its labels need larger type."""
-        return self.width > WIDE_FIGURE_PX
 
     @property
     def labels(self) -> frozenset[tuple[Blank | None, str]]:

@@ -327,7 +327,7 @@ class _Lane:
         """
         key = box.tensor
         fits = self._letter_fits(box)
-        columns = self._edge(Blank(key, "columns"), "below", box, letter="" if fits else box.letter)
+        columns = self._edge(Blank(key, "columns"), "below", box, letter="" if fits else box.symbol)
         rows = self._rows(box)
         if rows.side == "left" and rows.shown == "label":
             lane, other = self._rectangle(rows), self._rectangle(columns)
@@ -370,7 +370,7 @@ class _Lane:
         inner, outer = (columns, rows) if box.transposed else (rows, columns)
         far: EdgeSide = "top" if product.is_above else "below"
         fits = self._letter_fits(box)
-        letter = "" if fits else box.letter + ("ᵀ" if box.transposed else "")
+        letter = "" if fits else box.symbol
         asked = box.tensor in self.pen.shapes.variant.worksheet.rows and box.tensor not in self.lane
         lengths = self.pen.shapes.lengths
         if asked and inner in lengths and lengths[inner] != lengths.get(Blank(product.left, "columns")):

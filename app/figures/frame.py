@@ -5,19 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from app.figures.figures import (
-    MARGIN_PX,
-    Box,
-    Break,
-    Edge,
-    EdgeSide,
-    Flow,
-    Outline,
-    Point,
-    Rectangle,
-    Sketch,
-    with_room,
-)
+from app.figures.figures import MARGIN_PX, Box, Break, Edge, EdgeSide, Flow, Outline, Point, Rectangle, Sketch
 
 MIRRORED_SIDES: Mapping[EdgeSide, EdgeSide] = {
     "left": "top",
@@ -35,10 +23,9 @@ def mirror_sketch(sketch: Sketch) -> Sketch:
     """The sketch of the transposed product, (A·B)ᵀ = Bᵀ·Aᵀ: its mirror image, with rows and columns exchanged."""
     boxes = [_transpose_box(box) for box in sketch.boxes]
     edges = [transpose_edge(edge) for edge in sketch.edges]
-    edges = edges if sketch.flow else _with_letters(edges, boxes)
     return Sketch(
         boxes,
-        list(with_room(edges)),
+        edges,
         [replace(arc, start=_swap(arc.start), end=_swap(arc.end), clockwise=not arc.clockwise) for arc in sketch.arcs],
         [Outline(o.y, o.x, o.height, o.width) for o in sketch.outlines],
         [replace(sign, x=sign.y, y=sign.x) for sign in sketch.signs],
@@ -91,22 +78,7 @@ def transpose_edge(edge: Edge) -> Edge:
     """The edge on the mirrored side, with the blank of the exchanged field."""
     x1, y1, x2, y2 = edge.y1, edge.x1, edge.y2, edge.x2
     blank = edge.blank and edge.blank.transposed
-    shift = edge.shift if edge.side in ("below", "right") else 0.0
-    return replace(edge, blank=blank, side=MIRRORED_SIDES[edge.side], shift=shift, x1=x1, y1=y1, x2=x2, y2=y2)
-
-
-def _with_letters(edges: list[Edge], boxes: list[Box]) -> list[Edge]:
-    """The edges, with the letters of just those matrices that are too small for it now, each on its last edge."""
-    letters = dict[tuple[float, float, float, float], str]()
-    for box in boxes:
-        right, bottom = box.x + box.width, box.y + box.height
-        vertical = [(x, box.y, x, bottom) for x in (box.x, right)]
-        sides = [*vertical, *((box.x, y, right, y) for y in (box.y, bottom))]
-        written = {(e.x1, e.y1, e.x2, e.y2) for e in edges}
-        labelled = [side for side in sides if side in written]
-        if labelled and not box.letter_fits:
-            letters[labelled[-1]] = box.letter
-    return [replace(edge, letter=letters.get((edge.x1, edge.y1, edge.x2, edge.y2), "")) for edge in edges]
+    return replace(edge, blank=blank, side=MIRRORED_SIDES[edge.side], x1=x1, y1=y1, x2=x2, y2=y2)
 
 
 def frame_of(sketch: Sketch) -> Rectangle:
@@ -131,4 +103,15 @@ def _rectangles(sketch: Sketch) -> Iterator[Rectangle]:
         yield each.bracket_box
         yield each.text_box
     for sign in sketch.signs:
-        yield (sign.x - 8, sign.y - 8, 16.0, 16.0)
+        yield sign.text_box
+
+
+def obstacles(sketch: Sketch) -> Iterator[Rectangle]:
+    """What no label must stand on: matrices, signs, the dashes of outlines, and arcs, by points along them."""
+    yield from (box.rectangle for box in sketch.boxes)
+    yield from (sign.text_box for sign in sketch.signs)
+    for outline in sketch.outlines:
+        right, bottom = outline.x + outline.width, outline.y + outline.height
+        yield from ((outline.x, y - 1, outline.width, 2.0) for y in (outline.y, bottom))
+        yield from ((x - 1, outline.y, 2.0, outline.height) for x in (outline.x, right))
+    yield from ((x - 1.5, y - 1.5, 3.0, 3.0) for arc in sketch.arcs for x, y in arc.points)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from app.figures.captions import axis_name, edge_kind, head_label
-from app.figures.figures import Arc, Box, Edge, EdgeKind, EdgeSide, Outline, Polygon, Sketch, with_room
+from app.figures.figures import Arc, Box, Edge, EdgeKind, EdgeSide, Outline, Polygon, Rectangle, Sketch, spread
+from app.figures.frame import transpose_edge, transpose_rectangle
 from app.figures.mask import masked_areas
 from app.figures.scale import MatrixSizes
 from app.figures.typed_shapes import TypedShapes
@@ -98,19 +99,31 @@ class Pen:
     def edges(self, box: Box, vertical_side: EdgeSide | None, horizontal_side: EdgeSide | None) -> Iterator[Edge]:
         """The labelled vertical side and the labelled horizontal side of a box; None for a side without a label.
 
-        The vertical one has the number of rows, of a transposed box the number of columns. The horizontal one also has
-        the matrix's letter if the box is too small to hold it.
+        The vertical one has the number of rows, of a transposed box the number of columns. The one that will be shown
+        horizontal also has the matrix's letter if the box is too small to hold it.
         """
         vertical, horizontal = self._blanks(box)
+        letter = "" if self.letter_fits(box) else box.symbol
         if horizontal_side:
-            yield replace(self._edge(horizontal, horizontal_side, box), letter="" if box.letter_fits else box.letter)
+            is_last = not vertical_side or not self.is_mirrored
+            yield replace(self._edge(horizontal, horizontal_side, box), letter=letter if is_last else "")
         if vertical_side:
-            yield self._edge(vertical, vertical_side, box)
+            is_last = not horizontal_side or self.is_mirrored
+            yield replace(self._edge(vertical, vertical_side, box), letter=letter if is_last else "")
 
     def head_edge(self, box: Box, side: EdgeSide) -> Edge:
         """The side of a single head that has its own width, as the typed width of all heads makes it."""
         label, kind, name = head_label(self.shapes, box.tensor)
-        return Edge(None, side, *side_ends(box, side), label, kind, name, "" if box.letter_fits else box.letter)
+        return Edge(None, side, *side_ends(box, side), label, kind, name, "" if self.letter_fits(box) else box.symbol)
+
+    @property
+    def is_mirrored(self) -> bool:
+        """Whether the sheet's tokens are columns, so that what is drawn here with tokens as rows will be mirrored."""
+        return self.shapes.variant.worksheet.tokens_are == "columns"
+
+    def letter_fits(self, box: Box) -> bool:
+        """Whether a box has room for its letter as it will be shown."""
+        return (replace(box, width=box.height, height=box.width) if self.is_mirrored else box).letter_fits
 
     def outlines(self, boxes: list[Box]) -> Iterator[Outline]:
         """For each box that cannot be added to what came in, the size it would need, from its own corner."""
@@ -126,7 +139,7 @@ class Pen:
 
     def _edge(self, blank: Blank, side: EdgeSide, box: Box) -> Edge:
         """An edge with its label, colour and name."""
-        return Edge(blank, side, *side_ends(box, side), *self.labelled(blank))
+        return Edge(blank, side, *side_ends(box, side), *self.labelled(blank), given=blank in self.shapes.facts)
 
     def labelled(self, blank: Blank) -> tuple[str, EdgeKind, str]:
         """What is written at a side, its colour, and the name of what it counts."""
@@ -198,11 +211,27 @@ def corner_arcs(left: Box, above: Box, inner: tuple[int | Fraction | None, int |
         yield Arc((pivot[0] - radius, pivot[1]), (pivot[0], pivot[1] - radius), True, columns != rows)
 
 
-def place(sketch: Sketch, box: Box, edges: Iterator[Edge] | tuple[Edge, ...] = ()) -> Box:
+def place(sketch: Sketch, box: Box, edges: Iterable[Edge] = ()) -> Box:
     """Adds a box with its edges to a sketch, and returns it."""
     sketch.boxes.append(box)
-    sketch.edges += with_room(tuple(edges))
+    if sketch.is_mirrored:
+        edges = list(edges)
+        shifts = [edge.shift for edge in spread([transpose_edge(edge) for edge in edges])]
+        sketch.edges += [replace(edge, shift=shift) for edge, shift in zip(edges, shifts, strict=True)]
+    else:
+        sketch.edges += spread(tuple(edges))
     return box
+
+
+def label_box(sketch: Sketch, edge: Edge) -> Rectangle:
+    """The rectangle that an edge's label takes; of a sketch that will be mirrored, the mirror image of that."""
+    return transpose_rectangle(transpose_edge(edge).text_box) if sketch.is_mirrored else edge.text_box
+
+
+def right_end(sketch: Sketch) -> float:
+    """The right end of everything placed so far, labels included."""
+    rectangles = [box.rectangle for box in sketch.boxes] + [label_box(sketch, edge) for edge in sketch.edges]
+    return max(x + width for x, _, width, _ in rectangles)
 
 
 def side_ends(box: Box, side: EdgeSide) -> tuple[float, float, float, float]:

@@ -7,18 +7,22 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal
 
+from app.figures.captions import token_names
 from app.figures.figures import Size
+from app.figures.lettering import label_px
 from app.figures.plans import FigurePlan
 from app.figures.typed_shapes import TypedShapes
-from app.shapes.table import Blank, Tensor
+from app.shapes.table import MATRIX_FIELDS, Blank, Tensor
 
 ScaleName = Literal["root", "true"]
 
 MAX_SIDE_PX = 200.0  # of the longest length on the sheet
 UNKNOWN_SIDE_PX = 42.0  # of a length not typed yet
-MIN_SIDE_PX = 4.0  # of any length, so that it can be seen
+MIN_SIDE_PX = 7.0  # of any length, so that it can be seen beside its coloured edge
 MIN_SHORTENED_RATIO = 4  # from what multiple of everything else the vocabulary is drawn shortened
-MAX_FIGURE_PX = 380.0  # width of a figure's matrices, without the space around and between them
+MAX_FIGURE_PX = 520.0  # width of a figure, which is never shown smaller: the place beside a sheet on a laptop
+MIN_CONTENT_PX = 210.0  # of that, for its matrices
+MAX_FLOW_PX = 380.0  # width of the matrices of a flow
 
 
 @dataclass(frozen=True)
@@ -51,8 +55,9 @@ class Scale:
             MAX_SIDE_PX / _measure(name, longest_other if far_longer else max(lengths)),
             vocabulary if far_longer else None,
         )
-        widest = max((MatrixSizes(shapes, scale).content_width(plan) for plan in plans), default=0.0)
-        return replace(scale, px_per_unit=scale.px_per_unit * min(1.0, MAX_FIGURE_PX / max(widest, 1.0)))
+        sizes = MatrixSizes(shapes, scale)
+        shrunk = (sizes.content_room(plan) / max(sizes.content_width(plan), 1.0) for plan in plans)
+        return replace(scale, px_per_unit=scale.px_per_unit * min(1.0, *shrunk, 1.0))
 
     def px(self, length: int | Fraction | None) -> float:
         """The pixels of a length; UNKNOWN_SIDE_PX for None, and never less than MIN_SIDE_PX."""
@@ -61,6 +66,10 @@ class Scale:
         if length == self.shortened:
             return MAX_SIDE_PX
         return max(MIN_SIDE_PX, self.px_per_unit * _measure(self.name, length))
+
+    def lengthens(self, length: int | Fraction | None) -> bool:
+        """Whether a length is drawn longer than it is to scale, so that it can be seen."""
+        return length is not None and self.px_per_unit * _measure(self.name, length) < MIN_SIDE_PX
 
 
 def _measure(name: ScaleName, length: int | Fraction) -> float:
@@ -82,6 +91,10 @@ class MatrixSizes:
     def size(self, tensor: str) -> Size:
         """Width (of its columns) and height (of its rows) of a matrix in px."""
         return (self._px(Blank(tensor, "columns")), self._px(Blank(tensor, "rows")))
+
+    def lengthens(self, tensor: str) -> bool:
+        """Whether a side of a matrix is drawn longer than it is to scale."""
+        return any(self.scale.lengthens(self.shapes.lengths.get(Blank(tensor, field))) for field in MATRIX_FIELDS)
 
     def head_size(self, tensor: str) -> Size:
         """Width and height in px of one head of a matrix that holds several."""
@@ -156,3 +169,11 @@ class MatrixSizes:
             case "head-context":
                 return widths[0] + self.size("values")[0] + self.head_size("context")[0] + widths[1]
         return widths[0] + sum(self.column_width(key) for key in plan.results)
+
+    def content_room(self, plan: FigurePlan) -> float:
+        """The width that a figure has for its matrices, beside the labels and the space between them."""
+        if plan.layout == "flow":
+            return MAX_FLOW_PX
+        label = max(40.0, *map(label_px, token_names(self.shapes))) + 7
+        pulled = 30.0 if plan.layout == "head-scores" else 0.0
+        return max(MIN_CONTENT_PX, MAX_FIGURE_PX - pulled - label - len(plan.results) * (label + 36))

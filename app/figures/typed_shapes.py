@@ -15,6 +15,7 @@ from app.shapes.table import MATRIX_FIELDS, Blank, TensorTable
 from app.sheets.reading import Typed
 from app.sheets.variant import Variant
 
+_INPUTS = ("input", "encoded", "embedded")  # what the description tells the tokens and the dimension of
 Answers = Mapping[Blank, int | Typed]  # what was typed; a number alone where nothing was typed, as for the key
 
 
@@ -81,18 +82,25 @@ class TypedShapes:
         return cls(variant, table, lengths, meanings, compared, tuple(mismatches(table, compared)), names_sizes)
 
     def with_facts(self) -> TypedShapes:
-        """The same with the sizes of the input that the sheet's text tells in numbers, where they were not typed.
+        """The same with the sizes of the inputs that the sheet's text tells in numbers, where they were not typed.
 
-        The rows of the parameters that it is multiplied by are as many as its columns.
+        The rows of the parameters that an input is multiplied by are as many as its columns; a sheet that asks for
+        parameters is not told of the input either.
         """
-        if not self.names_sizes or self.variant.worksheet.answers == "letters":
+        asked = [self.table[key] for key in self.variant.worksheet.rows if key in self.table.by_key]
+        if self.facts or not self.names_sizes or self.variant.worksheet.answers == "letters":
             return self
-        entries = self.table.by_key
-        inner = [e.equation.operands[1] for e in entries.values() if e.equation and e.equation.operands[0] == "input"]
-        told = [Blank("input", field) for field in MATRIX_FIELDS]
-        told += [Blank(key, "rows") for key in inner if key not in self.variant.worksheet.rows]
+        if any(entry.parameter for entry in asked):
+            return self
+        entries = [entry for entry in self.table.tensors if entry.key in _INPUTS]
+        told = [Blank(entry.key, field) for entry in entries for field in MATRIX_FIELDS]
+        equations = [entry.equation for entry in self.table.tensors if entry.equation]
+        inner = [e.operands[1] for e in equations if e.operands[0] in _INPUTS and len(e.operands) > 1]
+        told += [Blank(key, "rows") for key in inner if self.table[key].parameter]
         facts = {
-            b: entries[b.tensor].expression(b.field).size(self.variant.sizes) for b in told if b not in self.lengths
+            blank: self.table[blank.tensor].expression(blank.field).size(self.variant.sizes)
+            for blank in told
+            if blank not in self.lengths
         }
         return replace(self, lengths={**facts, **self.lengths}, facts=frozenset(facts))
 

@@ -108,9 +108,11 @@ def symbol(text: str) -> Markup:
 
 @lru_cache(4000)
 def svg_symbol(text: str) -> Markup:
-    """One symbol for an SVG text: 'd_h' becomes d and a lowered <tspan>h</tspan>."""
-    base, _, below = text.partition("_")
+    """One symbol for an SVG text: 'd_h' becomes d and a lowered <tspan>h</tspan>, and the ᵀ of 'K_8ᵀ' a raised T."""
+    base, _, below = text.removesuffix("ᵀ").partition("_")
     tail = Markup('<tspan class="sub" dy="4">{}</tspan>').format(below) if below else Markup("")
+    if text.endswith("ᵀ"):
+        tail += Markup('<tspan class="sup" dy="{}">T</tspan>').format(-10 if below else -6)
     return escape(base) + tail
 
 

@@ -1,0 +1,72 @@
+"""Labels of figures stand free whatever is typed: for every table, at both scales, with tokens as rows or columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import combinations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.figures.draw import draw_figures
+from app.figures.figures import Figure, Rectangle, overlaps
+from app.figures.scale import ScaleName
+from app.settings import PROJECT
+from app.shapes.table import Blank
+from app.sheets.variant import Variant
+from app.sheets.worksheet_files import load_library
+
+LIBRARY = load_library(PROJECT / "worksheets")
+WRITTEN = [LIBRARY.variant(key) for key in LIBRARY.worksheets]
+# Every table with tokens as rows and as columns.
+VARIANTS = WRITTEN + [
+    replace(variant, worksheet=replace(variant.worksheet, tokens_are="columns"))
+    for variant in WRITTEN
+    if variant.worksheet.tokens_are == "rows"
+]
+SCALES: tuple[ScaleName, ScaleName] = ("root", "true")
+LENGTHS = st.one_of(st.integers(1, 1_000_000), st.integers(1, 5000), st.sampled_from([1, 2, 64, 128, 4096, 1_000_000]))
+
+
+def typed(data: st.DataObject, variant: Variant) -> dict[Blank, int]:
+    """A sheet somewhere between empty and right, with any lengths in some of its boxes."""
+    values = {blank: variant.answer(blank) for blank in variant.blanks if data.draw(st.booleans())}
+    if not data.draw(st.booleans()):
+        values = {}
+    return values | data.draw(st.dictionaries(st.sampled_from(variant.blanks), LENGTHS, max_size=6))
+
+
+def texts(figure: Figure) -> Iterator[tuple[str, Rectangle]]:
+    """What is written in a figure outside of its matrices."""
+    yield from ((f"{e.letter} {e.label} {e.name} {e.side}", e.text_box) for e in figure.edges if e.text_height)
+    yield from ((each.text, each.text_box) for each in figure.breaks)
+    yield from ((sign.text, sign.text_box) for sign in figure.signs)
+
+
+def problems(figure: Figure) -> Iterator[str]:
+    """Every text on another one or on a matrix, or outside the figure."""
+    written = list(texts(figure))
+    for (first, a), (second, b) in combinations(written, 2):
+        if overlaps(a, b):
+            yield f"{figure.key}: {first} on {second}"
+    for text, rectangle in written:
+        for box in figure.boxes:
+            if overlaps(rectangle, (box.x, box.y, box.width, box.height)):
+                yield f"{figure.key}: {text} on {box.tensor}"
+        for arc in figure.arcs:
+            if any(overlaps(rectangle, (x, y, 0.1, 0.1)) for x, y in arc.points):
+                yield f"{figure.key}: {text} on an arc"
+        x, y, width, height = rectangle
+        if not (figure.x <= x and figure.y <= y and x + width <= figure.x + figure.width):
+            yield f"{figure.key}: {text} outside"
+        if y + height > figure.y + figure.height:
+            yield f"{figure.key}: {text} outside"
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.data(), st.sampled_from(VARIANTS), st.sampled_from(SCALES))
+def test_no_label_lies_on_another_or_leaves_its_figure(data: st.DataObject, variant: Variant, scale: ScaleName) -> None:
+    """Incomplete sheets, mismatches, and lengths from 1 to 1,000,000."""
+    for figure in draw_figures(variant, typed(data, variant), scale):
+        assert list(problems(figure)) == []
