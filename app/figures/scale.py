@@ -22,7 +22,7 @@ MIN_SIDE_PX = 7.0  # of any length, so that it can be seen beside its coloured e
 MIN_SHORTENED_RATIO = 4  # from what multiple of everything else the vocabulary is drawn shortened
 MAX_FIGURE_PX = 520.0  # width of a figure, which is never shown smaller: the place beside a sheet on a laptop
 MIN_CONTENT_PX = 210.0  # of that, for its matrices
-MAX_FLOW_PX = 380.0  # width of the matrices of a flow
+MAX_FLOW_PX = 318.0  # width of the matrices of a flow
 
 
 @dataclass(frozen=True)

@@ -116,9 +116,9 @@ def test_an_output_that_cannot_be_added_back_shows_while_typing(page: Page) -> N
 
 
 def test_lengths_follow_the_scale(page: Page) -> None:
-    """4096 is drawn √(4096/100) = 6.4 times as long as 100, and 40.96 times on the true scale."""
-    fill(page, {"input.rows": "100", "input.columns": "4096"})
-    expect(page.locator(".edge[data-blank='input.columns'] text").first).to_have_text("4096")
+    """4096 is drawn √(4096/1000) = 2.02 times as long as 1000, and 4.096 times on the true scale."""
+    fill(page, {"input.rows": "1000", "input.columns": "4096"})
+    expect(page.locator(".edge[data-blank='input.rows'] text").first).to_have_text("1000")
 
     def ratio() -> float:
         sizes = page.locator("g[data-tensor='input'] rect").first.evaluate(
@@ -126,10 +126,11 @@ def test_lengths_follow_the_scale(page: Page) -> None:
         )
         return float(sizes[0] / sizes[1])
 
-    assert ratio() == pytest.approx(6.4, rel=0.01)
+    assert ratio() == pytest.approx(2.024, rel=0.01)
+    height = page.locator("g[data-tensor='input'] rect").first.get_attribute("height") or ""
     page.check("input[value='true']")
-    expect(page.locator("g[data-tensor='input'] rect").first).not_to_have_attribute("height", re.compile(r"^\d\d\."))
-    assert ratio() == pytest.approx(40.96, rel=0.1)  # a lane of 3.8 px is drawn 4 px high
+    expect(page.locator("g[data-tensor='input'] rect").first).not_to_have_attribute("height", height)
+    assert ratio() == pytest.approx(4.096, rel=0.05)
 
 
 def test_answers_come_only_after_an_attempt(page: Page) -> None:
