@@ -100,10 +100,11 @@ def alt_text(shapes: TypedShapes, plan: FigurePlan, boxes: Sequence[Box]) -> str
     """The figure in words, for screen readers: its title, and each matrix with its two lengths.
 
     Example: 'Scores: S = Q · Kᵀ. Q 100 × 128, K 100 × ?, S 100 × 100.' On a sheet whose tokens are columns, the
-    lengths stand the other way round.
+    lengths stand the other way round. What was not typed is a "?", though the text tells it.
     """
     fields = [shapes.variant.in_table_orientation(Blank("", field)).field for field in MATRIX_FIELDS]
-    sizes = {box.tensor: [shapes.label(Blank(box.tensor, field)) for field in fields] for box in boxes}
+    blanks = {box.tensor: [Blank(box.tensor, field) for field in fields] for box in boxes}
+    sizes = {tensor: ["?" if b in shapes.facts else shapes.label(b) for b in each] for tensor, each in blanks.items()}
     matrices = ", ".join(f"{shapes.letter(tensor)} {' × '.join(size)}" for tensor, size in sizes.items())
     return f"{_title(shapes, plan)}. {matrices}."
 
