@@ -570,4 +570,5 @@ class _Lane:
         width, height = (max(r[i] + r[i + 2] for r in rectangles) + 6 - (left, top)[i] for i in (0, 1))
         least = (FRAME_HEIGHT_PX, FRAME_WIDTH_PX) if self.is_mirrored else (FRAME_WIDTH_PX, FRAME_HEIGHT_PX)
         more = [max(0.0, room - size) / 2 for room, size in zip(least, (width, height), strict=True)]
-        return (left - more[0], top - more[1], width + 2 * more[0], height + 2 * more[1])
+        frame = (left - more[0], top - more[1], width + 2 * more[0], height + 2 * more[1])
+        return (round(frame[0], 1), round(frame[1], 1), round(frame[2], 1), round(frame[3], 1))
