@@ -84,7 +84,7 @@ def answers_of(page: Page) -> dict[str, str]:
 
 
 def test_a_sheet_on_a_phone_is_filled_in_mended_and_left_by_touch_alone(phone: Page) -> None:
-    """Fourteen answers by the page's own keys, Check, three boxes mended, Check, and the next sheet."""
+    """Fourteen answers by the page's own keys, Check, three boxes mended, Check, the run's result, the next sheet."""
     phone.goto("/sheet?practice=1")
     right = answers_of(phone)
     wrong = {"queries.columns": "4096", "values.columns": "4096/8", "output.columns": "128"}
@@ -109,6 +109,8 @@ def test_a_sheet_on_a_phone_is_filled_in_mended_and_left_by_touch_alone(phone: P
     tap(phone.locator("#check"))
     expect(phone.get_by_role("status").first).to_contain_text("All 14 boxes are correct.")
     expect(phone.locator(".keys")).to_be_hidden()
+    expect(phone.locator("#agreement .agrees")).to_be_visible(timeout=60_000)  # the head has run, in the background
+    assert phone.locator("#agreement .agrees").evaluate(REACHABLE)
     with phone.expect_navigation():
         tap(phone.locator("#another"))
     assert all(box.input_value() == "" for box in phone.locator("input[data-blank]").all())
