@@ -116,6 +116,8 @@ def _distance(first: Side, second: Side) -> float:
 
 def placed_breaks(sketch: Sketch) -> list[Break]:
     """The breaks with their labels placed: beside the bracket, or where that is taken, as near to it as is free."""
+    if not sketch.breaks:
+        return []
     taken = [*obstacles(sketch), *(edge.text_box for edge in sketch.edges), *(b.bracket_box for b in sketch.breaks)]
     breaks = list[Break]()
     for each in sketch.breaks:

@@ -43,7 +43,7 @@ MARGIN_PX = 6.0  # around everything in a figure
 CLEAR_PX = 3.0  # between a label that was moved and what it was moved away from
 SIGN_SIDE_PX = 16.0  # of the square that a sign takes
 HOOK_PX = 4.0  # of a bracket
-ARC_POINTS = 12  # by which an arc is told from what it must not cross
+ARC_POINTS = 8  # by which an arc is told from what it must not cross
 
 
 # Whose labels move first: those at the left and at the top, beyond which there is nothing else.
