@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
@@ -37,10 +38,16 @@ def test_pages_load_one_stylesheet_and_one_script_made_of_small_files(browser: T
     """Every stylesheet is in the bundle; a script that only one page needs is not."""
     bundle = browser.get(static_url(f"{kind}/all.{kind}")).text
     parts = sorted((STATIC / kind).iterdir())
-    in_bundle = [path for path in parts if path.read_text(encoding="utf-8") in bundle]
+    in_bundle = [path for path in parts if _longest_rule(path) in bundle]
     assert in_bundle == parts if kind == "css" else 5 < len(in_bundle) < len(parts)
     named = re.findall(rf'"(/static/{kind}/[^"]+)"', browser.get("/sheet").text)
     assert named == [static_url(f"{kind}/all.{kind}")]
+
+
+def _longest_rule(path: Path) -> str:
+    """The longest line of a file that is no comment."""
+    lines = (line.strip() for line in path.read_text(encoding="utf-8").splitlines())
+    return max((line for line in lines if not line.startswith(("//", "/*"))), key=len)
 
 
 def _selectors(stylesheet: str) -> Iterator[str]:
