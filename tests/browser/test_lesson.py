@@ -138,8 +138,8 @@ def work_on_two_devices(lesson: Lesson, phone: BrowserContext, page: Page) -> No
     assert page.input_value(box("keys.columns")) == "4096"
     page.get_by_role("button", name="Check").click()
     expect(page.locator(".result")).to_contain_text("3 of 14 boxes are correct.")
-    expect(page.locator(box("queries.columns"))).to_be_focused()
-    for seen in (box("queries.columns"), ".result", "#check", SAVED):
+    expect(page.locator(box("keys.columns"))).to_be_focused()
+    for seen in (box("keys.columns"), ".result", "#check", SAVED):
         expect(page.locator(seen)).to_be_in_viewport()
     assert_accessible(page)
     tablet.close()

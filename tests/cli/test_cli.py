@@ -458,7 +458,7 @@ def test_serve_prints_its_address_and_serves_there_without_torch(tmp_path: Path)
     with served(tmp_path) as (host, port):
         assert host == "127.0.0.1"
         assert asked(host, port, "/healthz") == (200, '{"status":"ok"}')
-        status, page = asked(host, port, "/")
+        status, page = asked(host, port, "/sheet")
         assert status == 200
         assert "One head of LLaMA 7B" in page
         loaded = {line.rpartition("|")[2].strip() for line in (tmp_path / "imports").read_text().splitlines()}

@@ -208,7 +208,7 @@ def test_workers_end_when_the_process_that_started_them_is_killed(tmp_path: Path
             workers = [child for child in process.children() if "spawn_main" in " ".join(child.cmdline())]
         assert ask(port, "/healthz").status == 200
         process.kill()
-        assert psutil.wait_procs(workers, timeout=15)[1] == []
+        assert psutil.wait_procs(workers, timeout=60)[1] == []  # one may have begun only just before
         socket.create_server(("127.0.0.1", port)).close()
 
 

@@ -91,4 +91,5 @@ def test_who_joins_a_closed_activity_is_told(classroom: Classroom) -> None:
     activity = end_activity(classroom.store, classroom.open().id)
     browser = classroom.school.browser()
     assert "has closed" in Page(browser.get(f"/join/{activity.join_code}").text).text("p", class_="banner")
-    assert "has closed" in browser.post(f"/join/{activity.join_code}", data={"name": "New Kid"}).text
+    joined = browser.post(f"/join/{activity.join_code}", data={"name": "New Kid"}, follow_redirects=True)
+    assert "has closed" in joined.text
