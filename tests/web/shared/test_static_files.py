@@ -130,7 +130,7 @@ def test_pages_load_nothing_from_elsewhere(client: TestClient) -> None:
 
 
 def test_the_first_load_is_light(client: TestClient) -> None:
-    """The page and everything it loads come to at most 100 kB on the wire, as the issue asks."""
+    """The page and everything it loads come to at most 100 kB on the wire."""
     page = Page(client.get("/sheet").text)
     addresses = {attrs["href"] for attrs, _ in page.find("link")} | {attrs["src"] for attrs, _ in page.find("script")}
     sent = 0
