@@ -7,7 +7,7 @@ import re
 from playwright.sync_api import Browser, Page, expect
 
 from simulation.server import Server
-from tests.helpers.browser import assert_accessible_in_all_looks
+from tests.helpers.browser import assert_accessible_in_all_looks, wait_until
 
 
 def test_axe_finds_nothing_on_any_page(browser: Browser, shared_app: Server) -> None:
@@ -90,6 +90,25 @@ def test_a_term_opens_the_glossary_by_keyboard_and_keeps_what_is_typed(page: Pag
     expect(opened.value.get_by_role("heading", name="Glossary")).to_be_visible()
     assert opened.value.locator("div:target dt").count() == 1
     expect(page.locator('input[name="queries.rows"]')).to_have_value("123")
+
+
+def test_a_drawing_is_a_tab_stop_only_where_it_scrolls(page: Page) -> None:
+    """On a phone the arrow keys move an explanation’s wide drawings; on a desk none scrolls or stops Tab."""
+    for text in ("128", "4096"):
+        page.fill('input[name="queries.columns"]', text)
+        page.get_by_role("button", name="Check").click()
+        expect(page.locator(".result")).not_to_be_empty()
+    page.get_by_role("button", name="Show answers").click()
+    expect(page.locator("section.explanation .canvas")).to_have_count(2)
+    expect(page.locator(".canvas[tabindex]")).to_have_count(0)
+    page.set_viewport_size({"width": 360, "height": 800})
+    expect(page.locator(".canvas[tabindex]")).to_have_count(2)
+    wide = page.get_by_role("group", name="What really happens")
+    wide.focus()
+    page.keyboard.press("ArrowRight")
+    wait_until(page, "document.activeElement.scrollLeft > 0")
+    page.set_viewport_size({"width": 1280, "height": 800})
+    expect(page.locator(".canvas[tabindex]")).to_have_count(0)
 
 
 def test_reduced_motion_is_respected(browser: Browser, shared_app: Server) -> None:

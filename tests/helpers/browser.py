@@ -17,8 +17,9 @@ LOOKS: tuple[tuple[int, Literal["light", "dark"]], ...] = ((1280, "light"), (360
 
 
 def violations(page: Page) -> list[Any]:
-    """What axe objects to, once the page has loaded: each rule's id and the HTML of its elements."""
+    """What axe objects to, once the page stands as loaded: each rule's id and the HTML of its elements."""
     page.wait_for_load_state()
+    page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
     if not page.evaluate("'axe' in window"):
         page.evaluate(AXE)
     objections = page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]

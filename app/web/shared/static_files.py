@@ -28,7 +28,7 @@ IMMUTABLE = "public, max-age=31536000, immutable"  # a year, and not even asked 
 REVALIDATE = "no-cache"  # kept, but asked for again each time
 BUNDLES = {  # what is served as one file, in this order
     "css/all.css": ("page", "sheet", "drawing", "landing", "models", "handout", "class", "live"),
-    "js/all.js": ("save", "focus", "next_box", "keys", "success", "copy", "address", "live"),
+    "js/all.js": ("save", "focus", "scrolls", "next_box", "keys", "success", "copy", "address", "live"),
 }
 
 
