@@ -13,7 +13,6 @@ from app.store.queries import utc_now
 from app.translation import gettext as _
 from app.web.shared.permissions import StudentAccess
 from app.web.shared.templating import clock_time, local_time
-from app.web.shared.urls import url_for
 
 _POLL_S, _POLL_AT_THE_END_S = 60, 10  # of a page that asks whether its activity has closed
 _END = timedelta(minutes=2)  # before and after nobody can hand in any more: answers are about to be shown
@@ -45,7 +44,7 @@ class ClosingNotice:
     extra_minutes: int
     closes_at: datetime | None
     now: datetime
-    poll_s: int  # how long an open page waits before it asks again
+    poll_s: int  # how long an open page waits before it asks again; 0 for never
     takes_in: bool  # whether what is saved is taken in, handed in or not
     taken_in: tuple[str, ...] = ()  # titles of the sheets whose drafts were taken in
     is_update: bool = False  # whether it came to a page that had been opened before
@@ -60,7 +59,7 @@ def activity_steps(access: StudentAccess, progress: Mapping[str, SheetProgress],
     sheets = zip(activity.content.items, worksheet_titles(activity.content), strict=True)
     return tuple(
         Step(
-            link=url_for("show_class_sheet", activity_id=activity.id, number=number),
+            link=access.links.sheet(number),
             title=title,
             state=_step_state(progress.get(item.sheet_key)),
             here=number == current,
@@ -86,9 +85,8 @@ def next_step(access: StudentAccess, steps: Sequence[Step], ticket_in: bool, cur
     if left := next((step for step in others if step.state != "handed-in"), None):
         return NextStep(left.link, _("Next: {title}").format(title=left.title))
     if access.activity.content.ticket and not ticket_in:
-        link = url_for("show_exit_ticket", activity_id=access.activity.id)
-        return NextStep(link, _("Next: exit ticket"))
-    return NextStep(url_for("show_my_work"), _("Your work"))
+        return NextStep(access.links.ticket, _("Next: exit ticket"))
+    return NextStep(access.links.work, _("Your work"))
 
 
 def student_progress(store: Store, access: StudentAccess) -> Mapping[str, SheetProgress]:
@@ -109,11 +107,16 @@ def closing_notice(store: Store, access: StudentAccess, *, is_update: bool = Fal
         extra_minutes=activity.extra_minutes,
         closes_at=activity.closes_at,
         now=now,
-        poll_s=_POLL_AT_THE_END_S if activity.ends_at and abs(activity.ends_at - now) < _END else _POLL_S,
+        poll_s=0 if access.is_preview else _poll_s(activity.ends_at, now),
         takes_in=activity.policies.take_in_drafts,
         taken_in=_taken_in(store, access) if phase == "closed" else (),
         is_update=is_update,
     )
+
+
+def _poll_s(ends_at: datetime | None, now: datetime) -> int:
+    """How long an open page waits before it asks again: less around the end."""
+    return _POLL_AT_THE_END_S if ends_at and abs(ends_at - now) < _END else _POLL_S
 
 
 def _taken_in(store: Store, access: StudentAccess) -> tuple[str, ...]:

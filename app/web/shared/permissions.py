@@ -14,6 +14,7 @@ from starlette.concurrency import run_in_threadpool
 from app.store import Activity, Course, Enrolment, Role, Student, Teacher, Visitor
 from app.web.shared.cookies import TEACHER_COOKIE, VISITOR_COOKIE
 from app.web.shared.services import Services, ServicesDep
+from app.web.shared.urls import StudentLinks
 from app.web.shared.visitor import MaybeVisitor
 
 LARGEST_ID = 2**31 - 1
@@ -60,6 +61,16 @@ class StudentAccess:
     activity: Activity
     course: Course
     student: Student
+
+    @property
+    def links(self) -> StudentLinks:
+        """Where the pages of the activity lead."""
+        return StudentLinks(self.activity.id)
+
+    @property
+    def is_preview(self) -> bool:
+        """Whether a teacher only looks at what students see, and nothing is stored."""
+        return False
 
 
 def teacher_of(request: Request, services: ServicesDep) -> Teacher | None:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+from typing import Literal
 from urllib.parse import quote, urlencode
 
 from starlette.requests import Request
@@ -70,6 +71,46 @@ def url_for(name: str, **values: object) -> str:
 def route_names() -> frozenset[str]:
     """Every name that url_for knows."""
     return frozenset(_routes)
+
+
+Press = Literal["save", "check", "hint", "hand-in", "run"]  # what a form with a sheet asks for
+_PRESSES: Mapping[Press, str] = {
+    "save": "save_class_sheet",
+    "check": "check_class_sheet",
+    "hint": "show_class_sheet_hint",
+    "hand-in": "hand_in_class_sheet",
+    "run": "start_class_run",
+}
+
+
+@dataclass(frozen=True)
+class StudentLinks:
+    """The addresses of an activity's pages for students, which are the same pages for all of them."""
+
+    activity_id: int
+
+    @property
+    def activity(self) -> str:
+        """The list of its sheets."""
+        return url_for("show_class_activity", activity_id=self.activity_id)
+
+    @property
+    def ticket(self) -> str:
+        """The exit ticket, which is handed in at the same address."""
+        return url_for("show_exit_ticket", activity_id=self.activity_id)
+
+    @property
+    def work(self) -> str:
+        """All work of the student, where they go after the last page of the activity."""
+        return url_for("show_my_work")
+
+    def sheet(self, number: int) -> str:
+        """A sheet, counted from 1."""
+        return url_for("show_class_sheet", activity_id=self.activity_id, number=number)
+
+    def press(self, number: int, what: Press) -> str:
+        """Where a button of that sheet sends its form."""
+        return url_for(_PRESSES[what], activity_id=self.activity_id, number=number)
 
 
 def page_above(path: str) -> str:

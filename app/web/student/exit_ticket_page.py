@@ -3,53 +3,21 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Annotated
+from dataclasses import replace
 
-from annotated_doc import Doc
 from fastapi import APIRouter, HTTPException, Response
 from fastapi.responses import RedirectResponse
 
-from app.classes.promises import ticket_promise
-from app.store import FrozenTicket, Store
 from app.translation import gettext as _
-from app.web.shared.activity_steps import (
-    ClosingNotice,
-    NextStep,
-    Step,
-    activity_steps,
-    closing_notice,
-    next_step,
-    student_progress,
-)
-from app.web.shared.forms import MAX_TEXT, FormDep, FormReader
-from app.web.shared.permissions import StudentAccess, StudentAccessDep
+from app.web.shared.forms import FormDep, FormReader
+from app.web.shared.permissions import StudentAccessDep
 from app.web.shared.services import StoreDep, WordingDep
 from app.web.shared.templating import render
 from app.web.shared.urls import url_for
+from app.web.student.exit_ticket_view import TicketPage, make_ticket_page
 from app.web.student.sheet_request import promised_otherwise, read_form_id, require_open
 
 router = APIRouter(include_in_schema=False)
-
-
-@dataclass(frozen=True)
-class TicketPage:
-    """Everything that templates/student/exit_ticket.html shows."""
-
-    access: Annotated[StudentAccess, Doc("The activity, its course and the student.")]
-    steps: Annotated[tuple[Step, ...], Doc("The sheets of the activity.")]
-    ticket: Annotated[FrozenTicket, Doc("The exit ticket.")]
-    ticket_in: Annotated[bool, Doc("Whether this student has handed it in.")]
-    closing: Annotated[ClosingNotice, Doc("When the activity closes, or that it has closed.")]
-    writable: Annotated[bool, Doc("Whether it can be filled in now.")]
-    next: Annotated[NextStep, Doc("Where to go on once it is handed in.")]
-    promise: Annotated[str, Doc("What this page says becomes of the answers, as its form sends it back.")]
-    form_id: Annotated[str, Doc("An id of this form, by which a request that is sent again is known.")]
-    longest: Annotated[int, Doc("How many characters an answer may have.")] = MAX_TEXT
-    typed: Annotated[Mapping[str, str], Doc("The answers as typed, by question.")] = field(default_factory=dict)
-    problem: Annotated[str, Doc("Why nothing was handed in; empty if there is no problem.")] = ""
-    unasked: Annotated[str, Doc("What was typed under questions that are no longer asked.")] = ""
 
 
 @router.get("/class/{activity_id:int}/ticket")
@@ -61,7 +29,7 @@ def show_exit_ticket(store: StoreDep, access: StudentAccessDep) -> Response:
     if access.activity.phase() == "waiting":
         return RedirectResponse(url_for("show_class_activity", activity_id=access.activity.id), 303)
     ticket_in = store.classwork.arrive(access.activity.id, access.student.id)
-    return render("student/exit_ticket.html", _ticket_page(store, access, secrets.token_urlsafe(16), ticket_in))
+    return render("student/exit_ticket.html", make_ticket_page(store, access, secrets.token_urlsafe(16), ticket_in))
 
 
 @router.post("/class/{activity_id:int}/ticket")
@@ -76,7 +44,7 @@ def hand_in_exit_ticket(store: StoreDep, wording: WordingDep, access: StudentAcc
     if activity.phase() == "waiting":
         return RedirectResponse(url_for("show_class_activity", activity_id=activity.id), 303)
     ticket_in = store.exit_tickets.is_handed_in(activity.id, access.student.id)
-    page = _ticket_page(store, access, form_id, ticket_in)
+    page = make_ticket_page(store, access, form_id, ticket_in)
     typed = {key: form.multi_line(f"answer-{key}") for key, _text in page.ticket.questions}
     try:
         require_open(wording, activity)
@@ -103,15 +71,3 @@ def _respond_with_new_promise(form: FormReader, page: TicketPage) -> Response:
     others = [form.multi_line(name) for name in form.names("answer-") if name not in asked]
     unasked = "\n\n".join(filter(None, others))
     return render("student/exit_ticket.html", replace(page, problem=problem, unasked=unasked), 422)
-
-
-def _ticket_page(store: Store, access: StudentAccess, form_id: str, ticket_in: bool) -> TicketPage:
-    """The page with the questions and the activity's sheets, nothing typed; raises 404 without an exit ticket."""
-    ticket = access.activity.content.ticket
-    if ticket is None:
-        raise HTTPException(404)
-    steps = activity_steps(access, student_progress(store, access))
-    onward = next_step(access, steps, ticket_in)
-    promise = ticket_promise(access.activity)
-    closing, writable = closing_notice(store, access), access.activity.is_writable()
-    return TicketPage(access, steps, ticket, ticket_in, closing, writable, onward, promise, form_id)

@@ -6,9 +6,9 @@ import hashlib
 import json
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Protocol
 
 from fastapi import Depends, HTTPException
 
@@ -17,12 +17,21 @@ from app.classes.student_sheet import StudentSheet, student_sheet, variant_of
 from app.figures.scale import ScaleName
 from app.sheets.variant import Variant
 from app.sheets.wording import Wording
-from app.store import Activity, ClassAttempt
+from app.store import Activity, ClassAttempt, ClassSheetKey, SheetProgress
 from app.store.classwork import ClassDraft
 from app.web.shared.forms import FormDep, FormReader
 from app.web.shared.permissions import StudentAccess, StudentAccessDep
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.sheet_form import read_answers, read_changed, read_scale
+
+
+class SheetWork(Protocol):
+    """What a student has done in an activity: what the database has, or what the form of a preview carries."""
+
+    def draft(self, key: ClassSheetKey) -> ClassDraft | None: ...
+    def progress(self, activity_id: int, student_id: int) -> Mapping[str, SheetProgress]: ...
+    def last_attempt(self, key: ClassSheetKey) -> ClassAttempt | None: ...
+    def attempts(self, key: ClassSheetKey) -> Sequence[ClassAttempt]: ...
 
 
 @dataclass(frozen=True)
@@ -37,6 +46,7 @@ class ClassSheetRequest:
     sheet: StudentSheet
     draft: ClassDraft
     scale: ScaleName
+    work: SheetWork
 
     @property
     def activity(self) -> Activity:
@@ -60,7 +70,7 @@ def saved_class_sheet(
     """The sheet of that number, from 1, as it was last saved; raises 404 where the activity has fewer sheets."""
     sheet = _student_sheet(services, access, number)
     draft = sheet.draft or ClassDraft({}, 0, sheet.sizes)
-    return ClassSheetRequest(access, number, sheet, draft, read_scale(scale))
+    return ClassSheetRequest(access, number, sheet, draft, read_scale(scale), services.store.classwork)
 
 
 def posted_class_sheet(
@@ -69,7 +79,8 @@ def posted_class_sheet(
     """The sheet that a form was sent from, with its boxes as typed; raises 404 where the activity has fewer sheets."""
     sheet = _student_sheet(services, access, number)
     draft = ClassDraft(read_answers(form, sheet.variant), 0, sheet.sizes, read_changed(form, sheet.variant))
-    return ClassSheetRequest(access, number, sheet, draft, read_scale(form.raw("scale")))
+    scale = read_scale(form.raw("scale"))
+    return ClassSheetRequest(access, number, sheet, draft, scale, services.store.classwork)
 
 
 SavedClassSheet = Annotated[ClassSheetRequest, Depends(saved_class_sheet)]

@@ -32,8 +32,8 @@ from app.web.shared.errors import ErrorPage
 from app.web.shared.sheet_view import FiguresFragment, SavedFragment
 from app.web.shared.templating import template_environment
 from app.web.student.activity_page import ClosingFragment, OverviewPage
-from app.web.student.class_sheet_page import ClassSheetPage
-from app.web.student.exit_ticket_page import TicketPage
+from app.web.student.class_sheet_view import ClassSheetPage
+from app.web.student.exit_ticket_view import TicketPage
 from app.web.student.join_page import JoinedPage, JoinPage, NamePage, ResumePage, SuggestedNamesPage
 from app.web.student.leave_page import LeavePage
 from app.web.student.my_work_page import MyWorkPage
