@@ -16,9 +16,10 @@ from app.handout.options import HandoutOptions
 from app.handout.sheet_plan import HandoutSheet
 from app.handout.typst_renderer import TypstRenderer
 from app.settings import PROJECT
+from app.sheets.authoring.worksheet_settings import ANSWERS
 from app.sheets.notation import NOTATIONS
 from app.sheets.variant import Variant
-from app.sheets.worksheet_files import ANSWERS, load_library
+from app.sheets.worksheet_files import load_library
 from app.web.shared.sheet_view import row_views
 
 LIBRARY = load_library(PROJECT / "worksheets")

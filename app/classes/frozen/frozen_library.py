@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from typing import Any
+
+from pydantic import TypeAdapter
 
 from app.models.read_config import read_config
 from app.sheets.exit_tickets import Ticket
@@ -21,6 +23,7 @@ from app.store import Activity, Content, FrozenWorksheet, Policies, Snapshot, St
 
 LIBRARIES_REMEMBERED, WORDINGS_REMEMBERED = 32, 8  # a few of each are in use at a time; each sheet of one is remembered
 _FIELDS = frozenset(field.name for field in fields(Worksheet))
+_WORKSHEETS = TypeAdapter(Worksheet)
 
 
 @dataclass(frozen=True)
@@ -75,15 +78,13 @@ def make_library(library: Library, store: Store, content: Content) -> Library:
 
 
 def worksheet_of(item: FrozenWorksheet) -> Worksheet:
-    """A worksheet as it was frozen: lists become tuples, and fields that a worksheet has no longer are ignored."""
-    values: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in item.worksheet.items()}
-    return Worksheet(**{name: value for name, value in values.items() if name in _FIELDS})
+    """A worksheet as it was frozen: what it has not gets its default, and what a worksheet has no longer is ignored."""
+    return _WORKSHEETS.validate_python({name: value for name, value in item.worksheet.items() if name in _FIELDS})
 
 
 def frozen_form(worksheet: Worksheet) -> FrozenWorksheet:
     """A worksheet as it is stored: its fields as JSON can hold them, tuples as lists."""
-    values = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(worksheet).items()}
-    return FrozenWorksheet(values)
+    return FrozenWorksheet(_WORKSHEETS.dump_python(worksheet, mode="json"))
 
 
 def chosen_form(worksheet: Worksheet, chosen: Mapping[str, Any]) -> FrozenWorksheet:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -10,20 +11,26 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 from fastapi import FastAPI
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from app.classes.frozen.frozen_library import frozen_form, worksheet_of
 from app.classes.frozen.frozen_run import freeze_run
 from app.classes.frozen.offered_worksheets import complete_revisions, offer_of
 from app.classes.student_sheet import blank_counts, freeze, student_sheet
 from app.exchange.gradebook import gradebook_column
+from app.sheets.authoring.worksheet_settings import read_settings
 from app.sheets.library import Library
-from app.store import Activity, Policies, Store
+from app.store import Activity, FrozenWorksheet, Policies, Store
 from app.store.tables import snapshots
 from app.store.upkeep.housekeeping import delete_expired
 from tests.helpers.answer_keys import KEY, WIDE
 from tests.helpers.changed_library import Change, with_everything_changed, without_anything
 from tests.helpers.marked_classroom import MarkedClassroom
+from tests.helpers.random_worksheets import random_settings
 from tests.helpers.running_activity import RunningActivity, counted_statements
 from tests.helpers.school import Browser
+from tests.helpers.stored_class import SHEET
 
 STUDENT_PAGES = ("/class/{id}", "/class/{id}/1", "/class/{id}/2", "/class/{id}/ticket", "/mine")
 TEACHER_PAGES = (
@@ -90,6 +97,31 @@ def refrozen(library: Library, store: Store, activity: Activity, *, take_correct
     saved = store.activities.find(activity.id)
     assert saved
     return saved
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_a_worksheet_is_frozen_whole(library: Library, seed: int) -> None:
+    """Its form as JSON makes it again, nested fields and all."""
+    worksheet = read_settings("mine", random_settings(library, seed), library.models, library.wording)
+    stored = json.loads(json.dumps(frozen_form(worksheet).worksheet))
+    assert worksheet_of(FrozenWorksheet(stored)) == worksheet
+
+
+def test_a_worksheet_of_another_version_can_be_read() -> None:
+    """What it has not is as it was before there was such a setting, and what nobody knows is ignored."""
+    own = {"key": "own-x", "name": "X", "boxes": [["queries.rows", "d"]], "question": "?", "explanation": "!", "new": 1}
+    stored = FrozenWorksheet({**SHEET, "nope": [1], "misconceptions": [own]})
+    assert worksheet_of(stored).show_hints
+    assert worksheet_of(stored).misconceptions[0].boxes == (("queries.rows", "d"),)
+
+
+def test_a_sheet_key_stays_where_the_questions_stay(library: Library) -> None:
+    """Attempts are found by the key that versions before own names, points and texts gave their worksheet."""
+    worksheet = library.worksheets["llama-7b"]
+    assert frozen_form(worksheet).sheet_key == "llama-7b@d5ce11feaab4"
+    changed = replace(worksheet, row_names=(("keys", "K"),), row_points=(("keys", 2),), hidden_facts=("heads",))
+    assert frozen_form(changed).sheet_key == frozen_form(worksheet).sheet_key
 
 
 @pytest.mark.parametrize("change", [without_anything, with_everything_changed])

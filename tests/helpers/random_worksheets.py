@@ -1,0 +1,90 @@
+"""Worksheets with random settings that can be chosen: what holds for any worksheet is tried with them."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+from app.models.architecture import TokensError
+from app.shapes.requirements import TopicError
+from app.shapes.table import MATRIX_FIELDS
+from app.shapes.topics import check_topic_tokens, topic_for
+from app.sheets.authoring.worksheet_settings import ANSWERS, possible_rows
+from app.sheets.library import Library
+from app.sheets.notation import NOTATIONS
+
+# Markup of every kind that a page, paper or table could mistake it for, and none of which is an error.
+HOSTILE_TEXTS = (
+    "<script>alert(1)</script>", "#eval(\"1\") $x$ `raw` @here", "=HYPERLINK(\"a\")", "\\\"\"\"'''",
+    "{model} {nope} {{ 7 }}", "Größe 键 ‏مرحبا 🎓", "Why does $K$ have this shape?",
+    "[x](javascript:alert(1)) ![i](http://a/b.png)", "-", "100 %",
+)  # fmt: skip
+
+
+def random_settings(library: Library, seed: int) -> dict[str, Any]:
+    """Settings of a worksheet as its file would have them, the same for the same seed."""
+    random = Random(seed)  # noqa: S311 - test data
+    settings = _random_subject(library, random)
+    rows = possible_rows(settings["topic"], library.models[settings["model"]], settings["tokens"], library.wording)
+    asked = random.sample(rows, random.randint(1, len(rows)))
+    table = topic_for(settings["topic"], library.models[settings["model"]].architecture, settings["tokens"])
+    boxes = [f"{row}.{field}" for row in asked for field in table.asked[row].fields]
+    parts = library.wording.sections["description-parts"][settings["topic"]]
+    optional = {
+        "notation": random.choice(list(NOTATIONS)),
+        "answers": random.choice(ANSWERS),
+        "tokens_are": random.choice(MATRIX_FIELDS),
+        "follow_share": random.choice((0, 0.25, 1)),
+        "tolerance": random.choice((0.01, 0.1)),
+        "models": [settings["model"]],
+        "tokens_from": max(1, settings["tokens"] - random.randint(0, 20)),
+        "tokens_to": settings["tokens"],
+        "hidden_facts": random.sample(parts, random.randint(1, len(parts))),
+        "row_names": {row: text_of(random) for row in random.sample(rows, random.randint(1, len(rows)))},
+        "row_hints": {row: text_of(random) for row in random.sample(asked, random.randint(1, len(asked)))},
+        "row_points": {asked[0]: random.randint(1, 10), **{row: random.randint(0, 10) for row in asked[1:]}},
+        "questions": [{"text": f"{number} {text_of(random)}"} for number in range(random.randint(1, 10))],
+        "misconceptions": [_misconception(random, number, boxes) for number in range(random.randint(1, 10))],
+        **{name: random.random() < 0.5 for name in ("show_hints", "show_drawing", "show_mismatches")},
+        **{name: paragraphs(random) for name in ("introduction", "own_assumptions", "footnote")},
+    }
+    dropped = set(random.sample(list(optional), random.randint(0, len(optional))))
+    both = {"tokens_from", "tokens_to"}
+    if dropped & both or library.models[settings["model"]].architecture.fixed_tokens:
+        dropped |= both
+    chosen = {name: value for name, value in optional.items() if name not in dropped}
+    return {**settings, "title": text_of(random), "rows": asked, **chosen}
+
+
+def text_of(random: Random) -> str:
+    """One line of text."""
+    return " ".join(random.choices(HOSTILE_TEXTS, k=random.randint(1, 3)))
+
+
+def paragraphs(random: Random) -> str:
+    """Several lines of text."""
+    return "\n\n".join(text_of(random) for _ in range(random.randint(1, 3)))
+
+
+def _random_subject(library: Library, random: Random) -> dict[str, Any]:
+    """A topic, a model that has it, and a number of tokens that it can take."""
+    while True:
+        sheet, model = random.choice(list(library.worksheets.values())), random.choice(list(library.models.values()))
+        tokens = model.architecture.fixed_tokens or random.randint(2, 300)
+        try:
+            library.variant(sheet.key, model.key, tokens)
+            check_topic_tokens(sheet.topic, model.architecture, tokens)
+        except (TopicError, TokensError):
+            continue
+        return {"topic": sheet.topic, "model": model.key, "tokens": tokens}
+
+
+def _misconception(random: Random, number: int, boxes: list[str]) -> dict[str, Any]:
+    """One that writes formulas into some of the boxes."""
+    chosen = random.sample(boxes, random.randint(1, len(boxes)))
+    return {
+        "name": f"{number} {text_of(random)}",
+        "boxes": {box: random.choice(("H*d", "d_h + d", "2*d")) for box in chosen},
+        "question": text_of(random),
+        "explanation": paragraphs(random),
+    }

@@ -1,0 +1,164 @@
+"""Settings of a worksheet, from a file or a form: what cannot be used is named, and what can comes back as it was."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from dataclasses import fields
+from typing import Any
+
+import pytest
+import tomli_w
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.settings import PROJECT
+from app.sheets.authoring.worksheet_settings import (
+    WorksheetFile,
+    check_settings,
+    derived_key,
+    read_formula,
+    read_settings,
+    settings_of,
+)
+from app.sheets.library import Library
+from app.sheets.worksheet import Worksheet, WorksheetError
+from app.sheets.worksheet_files import load_library
+from tests.helpers.random_worksheets import random_settings
+
+LIBRARY = load_library(PROJECT / "worksheets")
+GOOD: dict[str, Any] = {
+    "title": "T", "model": "llama-7b", "topic": "single-head", "tokens": 5, "rows": ["input", "queries"],
+}  # fmt: skip
+OWN = {"name": "Heads as wide as the model", "boxes": {"queries.columns": "H*d"}, "question": "?", "explanation": "!"}
+
+
+def read(values: dict[str, Any], library: Library = LIBRARY) -> Worksheet:
+    return read_settings("mine", values, library.models, library.wording)
+
+
+def test_a_file_has_a_setting_for_every_field() -> None:
+    """Of the same name and with the same default; the key is the name of the file."""
+    assert ["key", *WorksheetFile.model_fields] == [field.name for field in fields(Worksheet)]
+    assert set(settings_of(read(GOOD))) == set(GOOD)
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_settings_come_back_equal(seed: int) -> None:
+    """After TOML and after JSON, whatever the texts are."""
+    worksheet = read(random_settings(LIBRARY, seed))
+    values = settings_of(worksheet)
+    assert read(tomllib.loads(tomli_w.dumps(values, multiline_strings=True))) == worksheet
+    assert read(json.loads(json.dumps(values))) == worksheet
+    assert settings_of(read(values)) == values
+
+
+@pytest.mark.parametrize("key", LIBRARY.worksheets)
+def test_a_shipped_worksheet_comes_back_equal(key: str) -> None:
+    """Its file says no more than it must."""
+    worksheet = LIBRARY.worksheets[key]
+    file = tomllib.loads((PROJECT / "worksheets" / f"{key}.toml").read_text(encoding="utf-8"))
+    assert settings_of(worksheet).keys() <= file.keys()
+    assert read_settings(key, settings_of(worksheet), LIBRARY.models, LIBRARY.wording) == worksheet
+
+
+@pytest.mark.parametrize(
+    ("changes", "path", "said"),
+    [
+        ({"title": ""}, "title", "must be a text of 1 to 200 characters"),
+        ({"title": "x" * 201}, "title", "must be"),
+        ({"title": "a\nb"}, "title", "U+000A"),
+        ({"title": "a\x00b"}, "title", "U+0000"),
+        ({"footnote": "a \u202e b"}, "footnote", "U+202E"),
+        ({"introduction": "x" * 4001}, "introduction", "at most 4,000 characters"),
+        ({"row_names": ["queries"]}, "row_names", "must be"),
+        ({"row_names": {"querys": "Q"}}, "row_names querys", "no row “querys”: use some of input, queries"),
+        ({"row_names": {"queries": ""}}, "row_names queries", "row_names.queries must be a text"),
+        ({"row_hints": {"W_Q": "Q"}}, "row_hints W_Q", "no row “W_Q”"),
+        ({"row_points": {"queries": 11}}, "row_points queries", "a whole number from 0 to 10"),
+        ({"row_points": {"queries": 1.5}}, "row_points queries", "a whole number from 0 to 10"),
+        ({"row_points": {"queries": 0, "input": 0}}, "row_points", "at least one row with points"),
+        ({"hidden_facts": ["nope"]}, "hidden_facts", "must be some of width, heads"),
+        ({"hidden_facts": ["heads", "heads"]}, "hidden_facts", "each once"),
+        ({"tokens_from": 5}, "tokens_to", "is missing"),
+        ({"tokens_from": 9, "tokens_to": 8}, "tokens_to", "at least as much"),
+        ({"tokens_from": 0, "tokens_to": 8}, "tokens_from", "from 1 to"),
+        ({"questions": ["Why?"]}, "questions 0", "questions.1 must be a table with key, text"),
+        ({"show_hints": 0}, "show_hints", "true or false"),
+        ({"questions": [{"text": "Why?"}] * 2}, "questions 1", "questions.2 is there twice"),
+        ({"questions": [{"text": str(n)} for n in range(11)]}, "questions", "at most 10"),
+        ({"questions": [{"text": "Why?"}, {}]}, "questions 1 text", "questions.2.text must be"),
+        ({"questions": [{"text": "Why?", "points": 1}]}, "questions 0 points", "no setting “questions.1.points”"),
+        ({"questions": [{"text": "Why?", "key": "Ä"}]}, "questions 0 key", "lower-case"),
+        ({"misconceptions": [{**OWN, "key": "transposed"}]}, "misconceptions 0 key", "own-"),
+        ({"misconceptions": [OWN, OWN]}, "misconceptions 1", "twice"),
+        ({"misconceptions": [{**OWN, "boxes": {}}]}, "misconceptions 0 boxes", "a table of 1 to 40 boxes"),
+        ({"misconceptions": [{**OWN, "name": ""}]}, "misconceptions 0 name", "must be a text"),
+        ({"misconceptions": [OWN] * 11}, "misconceptions", "at most 10"),
+    ],
+)
+def test_a_setting_that_cannot_be_used_is_named(changes: dict[str, Any], path: str, said: str) -> None:
+    """With the way to it, and a sentence of one line that says what to do."""
+    sheet, errors = check_settings("mine", {**GOOD, **changes}, LIBRARY.models, LIBRARY.wording)
+    assert sheet is None
+    assert " ".join(map(str, errors[0].path)) == path
+    assert errors[0].setting == path.split()[0]
+    assert said in str(errors[0])
+    assert "\n" not in str(errors[0])
+
+
+@pytest.mark.parametrize(
+    ("box", "formula", "said"),
+    [
+        ("keys.columns", "d", "no box “keys.columns”: use one of input.rows"),
+        ("queries.count", "d", "no box"),
+        ("queries.columns", "H*q", "“q” is not a symbol of this sheet"),
+        ("queries.columns", "d/", "not a formula"),
+        ("queries.columns", "4096", "not a formula"),
+        ("queries.columns", "__import__('os')", "not a"),
+        ("queries.columns", "d/N", "whole number"),
+        ("queries.columns", "*".join("d" * 60), "not a formula"),
+        ("queries.columns", "(" * 100 + "d" + ")" * 99, "not a formula"),
+        ("queries.columns", "d" * 10_000, "at most 200 characters"),
+    ],
+)
+def test_a_box_or_formula_that_cannot_be_used_is_named(box: str, formula: str, said: str) -> None:
+    """Beside its box."""
+    values = {**GOOD, "misconceptions": [{**OWN, "boxes": {box: formula}}], "tokens": 7}
+    (error,) = check_settings("mine", values, LIBRARY.models, LIBRARY.wording)[1]
+    assert error.path == ("misconceptions", 0, "boxes", box)
+    assert said in str(error)
+
+
+def test_every_wrong_setting_is_named_at_once() -> None:
+    """Those that are missing last."""
+    errors = check_settings("mine", {"rows": 5, "topic": 1, "nope": 1}, LIBRARY.models, LIBRARY.wording)[1]
+    assert {error.setting for error in errors[:3]} == {"rows", "topic", "nope"}
+    assert {error.setting for error in errors[3:]} == {"title", "model", "tokens"}
+
+
+def test_a_range_must_fit_every_model() -> None:
+    """GPT-2 takes no more than 1,024 tokens."""
+    values = {**GOOD, "tokens_from": 1000, "tokens_to": 1500}
+    assert read(values).tokens_to == 1500
+    with pytest.raises(WorksheetError, match="1,024"):
+        read({**values, "models": ["gpt2"]})
+
+
+def test_a_key_follows_from_the_text() -> None:
+    """Texts that a key cannot hold in full are told apart by it, too."""
+    texts = ("Why?", "Why so?", "键", "值", "Größe", "Grösse", "x" * 100, "x" * 101, "?", "!")
+    keys = [derived_key(text) for text in texts]
+    assert keys[0] == "why"
+    assert len({*keys} - {"grosse"}) == len(texts) - 2  # both spellings of a word may share one
+    worksheet = read({**GOOD, "misconceptions": [OWN], "questions": [{"text": "Why does K have this shape?"}]})
+    assert worksheet.misconceptions[0].key == "own-heads-as-wide-as-the-model"
+    assert worksheet.questions[0].key == "why-does-k-have-this-shape"
+
+
+def test_a_formula_may_be_written_in_the_notation() -> None:
+    """What a student may type on a sheet in letters; 32 heads of 4,096 numbers are 131,072."""
+    variant = LIBRARY.variant("llama-7b")
+    for formula in ("H*d", "H·d_model", "h d", "d*d/d_head"):
+        assert read_formula(variant, formula).size(variant.sizes) == 131_072
