@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import os
 import signal
 import socket
 import textwrap
 import threading
-import time
 from contextlib import suppress
+from multiprocessing.process import BaseProcess
 from typing import TYPE_CHECKING
 
 from app.secret_key import SECRET_FILE
@@ -148,11 +149,11 @@ def create_worker_app() -> FastAPI:
     """
     from app.main import create_app
 
-    def end_with(parent: int) -> None:
-        """Wait until this process has another parent, then end it as Ctrl-C does."""
-        while os.getppid() == parent:
-            time.sleep(1)
+    def end_with(parent: BaseProcess) -> None:
+        """Wait until the parent has ended, or notice that it has already, then end this process as Ctrl-C does."""
+        parent.join()
         os.kill(os.getpid(), signal.SIGTERM)
 
-    threading.Thread(target=end_with, args=(os.getppid(),), daemon=True).start()
+    if parent := multiprocessing.parent_process():
+        threading.Thread(target=end_with, args=(parent,), daemon=True).start()
     return create_app()

@@ -330,10 +330,10 @@ def test_it_works_without_script(browser: Browser, shared_app: Server) -> None:
     page.get_by_role("button", name="Another hint").click()
     expect(page.locator("p.hint")).to_contain_text("Look again at “Queries” (columns).")
     page.get_by_role("button", name="Show answers").click()
-    assert page.locator("tr.answer").count() == 7
+    expect(page.locator("tr.answer")).to_have_count(7)
     expect(page.get_by_role("heading", name="What went wrong earlier")).to_be_visible()
     page.get_by_role("button", name="Run this head").click()
-    assert "/runs/" in page.url
+    expect(page).to_have_url(re.compile("/runs/"))
     expect(page.locator("table.compared")).to_be_visible(timeout=60_000)
     context.close()
 
