@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from app.algebra.expression import Expression
 from app.figures.figures import Box, EdgeKind
 from app.figures.mask import is_causal, shared_limits, some_layers_hide_more
-from app.figures.plans import FigurePlan
+from app.figures.plans import FIGURE_PLANS, FigurePlan
 from app.figures.typed_shapes import PartMismatch, TypedShapes
 from app.shapes.consistency import DimensionMismatch
 from app.shapes.table import MATRIX_FIELDS, Blank
@@ -136,9 +136,15 @@ def _mask_captions(shapes: TypedShapes) -> Iterator[str]:
 
 
 def mismatch_captions(shapes: TypedShapes, plan: FigurePlan) -> Iterator[str]:
-    """One sentence for each thing in a figure that does not fit, with the typed lengths alone."""
+    """One sentence for each thing in a figure that does not fit, with the typed lengths alone.
+
+    Of a product that another figure draws, that figure speaks.
+    """
+    others = [other for other in FIGURE_PLANS[shapes.table.key] if other is not plan and other.draws_products]
+    drawn_elsewhere = {result for other in others for result in other.results if not plan.draws_products}
     for mismatch in shapes.mismatches_in(plan.results):
-        yield _mismatch_caption(shapes, mismatch)
+        if mismatch.added or mismatch.result not in drawn_elsewhere:
+            yield _mismatch_caption(shapes, mismatch)
     for part in shapes.part_mismatches:
         if part.result in plan.results:
             yield _part_caption(shapes, part)

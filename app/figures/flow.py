@@ -36,11 +36,9 @@ UNKNOWN_FLOW_PX = 24.0  # of a length not typed yet
 ABOVE_PX = 8.0  # between the lane and a right operand above it
 BELOW_PX = 7.0  # between the numbers below the lane and a right operand below them
 BESIDE_PX = 8.0  # between an arc and the operand at its end
-NEXT_PX, PRODUCT_PX, SIGN_ROOM_PX = (
-    12.0,
-    22.0,
-    34.0,
-)  # between two matrices: of one operand, of a product, around a sign
+NEXT_PX = 12.0  # between two matrices that are made of one operand
+PRODUCT_PX = 22.0  # between the left operand of a product and its result
+SIGN_ROOM_PX = 34.0  # between two matrices with a sign between them
 SIGN_TEXT_PX = 16.0  # of a sign
 TEXT_PX = 7.0  # between a text and what stands beside it
 LANE_PX = 5.0  # of the lane around its matrices
@@ -248,6 +246,8 @@ class _Lane:
             if each.right and each.left == key:  # an arc begins at the left end of this matrix
                 near, far = self._reach(each)
                 yield (x, min(near, far), 1.0, abs(far - near)), 2.0
+                if self._is_broken(*each.inner):  # where its bracket may be
+                    yield (x, self._bracket_y(each) - 1, column.boxes[0].width, 2.0), 2.0
 
     def _column(self, key: str) -> _Column:
         """A matrix at the left end of the lane, its right operand, and the labels of both."""
@@ -328,6 +328,8 @@ class _Lane:
         key = box.tensor
         fits = self._letter_fits(box)
         columns = self._edge(Blank(key, "columns"), "below", box, letter="" if fits else box.symbol)
+        needed = max((outline.height for outline in self.pen.outlines([box])), default=0.0)
+        columns = replace(columns, shift=max(0.0, needed - box.height))  # below the size that it would need, in dashes
         rows = self._rows(box)
         if rows.side == "left" and rows.shown == "label":
             lane, other = self._rectangle(rows), self._rectangle(columns)
@@ -453,13 +455,17 @@ class _Lane:
                 x = max([x, *(label[0] + label[2] + BRACKET_PX for label in letters)])
             yield Break((x, start), (x, end), (-1.0, 0.0), text, products=product.result)
 
+    def _bracket_y(self, product: _Product) -> float:
+        """Where a bracket along the columns of a product's left operand stands."""
+        return self._reach(product)[0] + (ABOVE_PX - BRACKET_PX if product.is_above else 0.0)
+
     def _other_breaks(self, placed: dict[str, _Column]) -> Iterator[Break]:
         """The breaks along columns: a left operand too wide, and results that don't suit what they are made of."""
         for each in self.products:
             if each.right and self._is_broken(*each.inner):
                 left, operand = placed[each.left].boxes[0], placed[each.result].boxes[1]
                 if left.width >= operand.height:
-                    y = self._reach(each)[0] + (ABOVE_PX - BRACKET_PX if each.is_above else 0.0)
+                    y = self._bracket_y(each)
                     x = left.x + left.width - operand.height
                     text = " ≠ ".join(self.pen.shapes.label(blank) for blank in each.inner)
                     toward = (0.0, 1.0 if each.is_above else -1.0)

@@ -34,6 +34,11 @@ class FigurePlan:
         """The left operand and the results."""
         return (self.left, *self.results)
 
+    @property
+    def draws_products(self) -> bool:
+        """Whether its results stand beside what they are multiplied from, and not just beside each other."""
+        return self.layout not in ("stack", "row")
+
 
 _SCORES = FigurePlan("scores", "queries", ("scores", "weights"))
 _CONTEXT_AND_OUTPUT = FigurePlan("output", "weights", ("context", "output"))

@@ -230,19 +230,16 @@ SCALES: tuple[ScaleName, ScaleName] = ("root", "true")
 NUMBERED = [v for v in VARIANTS if v.table.key in FIGURE_PLANS and v.worksheet.answers != "letters"]
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200, deadline=None)
 @given(st.integers(0, 2**32), st.sampled_from(NUMBERED), st.sampled_from(SCALES))
 def test_each_pair_of_sides_that_differ_is_broken_in_plain_sight(seed: int, variant: Variant, scale: ScaleName) -> None:
     """A bracket of a few pixels at least, and two numbers that stand free and inside the figure; none without one."""
     values = {blank: variant.answer(blank) for blank in variant.blanks}
     chance = Random(seed)  # noqa: S311 - so that it can be repeated
-    values |= {chance.choice(variant.blanks): chance.randint(1, 1_000_000) for _ in range(chance.randrange(4))}
+    values |= {chance.choice(variant.blanks): int(10 ** chance.uniform(0, 6)) for _ in range(chance.randrange(4))}
     for figure in draw_figures(variant, values, scale):
         assert bool(figure.breaks) <= figure.has_mismatch
-        # At true scale a difference can be too small to be seen, and in a whole model rows that are far longer than the
-        # others have no bracket yet; the sentence says it then.
-        seen = scale == "root" and "whole-model" not in variant.table.key
-        if seen and any("divisible" not in sentence for sentence in figure.mismatches):
+        if any("divisible" not in sentence for sentence in figure.mismatches):
             assert figure.breaks, figure.mismatches
         taken = [edge.text_box for edge in figure.edges] + [(b.x, b.y, b.width, b.height) for b in figure.boxes]
         for each in figure.breaks:

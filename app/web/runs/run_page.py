@@ -90,7 +90,7 @@ class NoRunPage:
 
 @dataclass(frozen=True)
 class AgreementFragment:
-    """Everything that templates/runs/_agreement.html shows: what a run in the background says of a sheet all right."""
+    """Everything that templates/runs/_agreement.html shows: what a background run says of a completed sheet."""
 
     run_id: Annotated[str, Doc("The id of the run.")]
     waiting: Annotated[bool, Doc("Whether the run goes on.")]
