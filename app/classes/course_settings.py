@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from zoneinfo import available_timezones
 
+from app.classes.materials import copy_materials, with_new_keys
 from app.sheets.wording import Wording
 from app.store import Activity, Course, Store, Teacher
 
@@ -22,12 +23,15 @@ def settings_problem(wording: Wording, title: str, time_zone: str) -> str:
 def copy_course(store: Store, course: Course, title: str, teacher: Teacher) -> Course:
     """A new course with the activities of another one as drafts, without students, dates or times.
 
+    Its own worksheets and exit tickets are copied as well, and the copies of the activities have the copies of those.
     The teacher is its only staff. Either all of it is made or nothing.
     """
     with store.transaction():
         copy = store.courses.add(title, course.time_zone, teacher)
+        keys = copy_materials(store, course, copy, teacher)
         for activity in reversed(store.activities.of_course(course)):  # the oldest first, as they were made
-            duplicate_activity(store, activity, copy, activity.plan.title)
+            renamed = replace(activity, content=with_new_keys(activity.content, keys))
+            duplicate_activity(store, renamed, copy, activity.plan.title)
     return copy
 
 

@@ -34,6 +34,7 @@ from .courses import Course, Courses, StaffMember, TaughtCourse
 from .exit_tickets import ExitTickets, TicketAnswer
 from .grades import AttemptScore, GradeOverride, Grades, NewMarks, OldMarks, Regrade, Regrades
 from .live import LastAttempt, Live, Spotlight, StoredMarks
+from .materials import Material, MaterialKind, Materials, MaterialSave, MaterialVersion
 from .people import AccountLink, LinkKind, People, Role, Teacher
 from .roster import Enrolment, Roster, Student
 from .store import PracticeAttempt, PracticeDraft, Run, Store, StoredModel, Visitor
@@ -65,6 +66,11 @@ __all__ = [
     "LastAttempt",
     "LinkKind",
     "Live",
+    "Material",
+    "MaterialKind",
+    "MaterialSave",
+    "MaterialVersion",
+    "Materials",
     "NewMarks",
     "NoAttemptsLeftError",
     "OldMarks",

@@ -12,16 +12,23 @@ import sqlalchemy as sa
 
 from .activities import Activity
 from .courses import Course
+from .materials import Material
 from .people import Teacher
 from .queries import QueryBase, batches, columns, utc_now
 from .roster import Student
 from .tables import audit_log
 
 Actor = Teacher | Literal["nobody", "terminal"]  # nobody is signed in, or a command was run on the server
-AuditObject = Activity | Course | Student | Teacher
-ObjectKind = Literal["activity", "course", "student", "teacher"]
+AuditObject = Activity | Course | Material | Student | Teacher
+ObjectKind = Literal["activity", "course", "material", "student", "teacher"]
 
-_KINDS: dict[type, ObjectKind] = {Activity: "activity", Course: "course", Student: "student", Teacher: "teacher"}
+_KINDS: dict[type, ObjectKind] = {
+    Activity: "activity",
+    Course: "course",
+    Material: "material",
+    Student: "student",
+    Teacher: "teacher",
+}
 
 
 class AuditAction(StrEnum):
@@ -33,6 +40,14 @@ class AuditAction(StrEnum):
     ACTIVITY_OPENED = "activity opened"
     ACTIVITY_CLOSED = "activity closed"
     ACTIVITY_DELETED = "activity deleted"  # about the course; detail: the activity's title
+    MATERIAL_CREATED = "worksheet or ticket created"
+    MATERIAL_SAVED = "worksheet or ticket saved"  # detail: the number of the version
+    MATERIAL_RESTORED = "worksheet or ticket restored"  # detail: the number of the version that was taken back
+    MATERIAL_MOVED = "moved into the course"
+    MATERIAL_REMOVED = "worksheet or ticket removed"
+    MATERIAL_PUT_BACK = "worksheet or ticket put back"
+    MATERIAL_SHARED = "link made"
+    MATERIAL_UNSHARED = "link withdrawn"
     COURSE_COPIED = "course copied"
     ATTEMPTS_REGRADED = "regraded"  # detail: how many attempts changed
     POINTS_CHANGED = "points changed"  # about the student; detail: the points, and the id of the activity

@@ -25,6 +25,7 @@ from .database import convert_plain_codes, migration_transaction, open_engine, p
 from .exit_tickets import ExitTickets
 from .grades import Grades, Regrades
 from .live import Live
+from .materials import Materials
 from .people import People
 from .queries import QueryBase, SharedCommits, columns, from_row, hash_secret, utc_now
 from .roster import Roster
@@ -122,6 +123,7 @@ class Store(QueryBase):
         self.classwork = Classwork(*shared)
         self.exit_tickets = ExitTickets(*shared, self.key)
         self.live = Live(*shared)
+        self.materials = Materials(*shared)
         self.regrades = Regrades(*shared)
         self.grades = Grades(*shared)
         self.audit_log = AuditLog(*shared)

@@ -9,6 +9,7 @@ from sqlalchemy import (
     JSON,
     BigInteger,
     Boolean,
+    CheckConstraint,
     Column,
     Date,
     DateTime,
@@ -136,7 +137,7 @@ audit_log = Table(
     Column("at", UtcDateTime, nullable=False),
     Column("actor_kind", String(20), nullable=False),  # teacher, nobody or terminal
     Column("action", String(40), nullable=False),  # see audit.AuditAction
-    Column("object_kind", String(20), nullable=False),  # activity, course, student, teacher; empty where there is none
+    Column("object_kind", String(20), nullable=False),  # see audit.ObjectKind; empty where there is none
     Column("actor_id", Integer),  # numbers, never names: a log outlives what it is about
     Column("object_id", Integer),
     Column("detail", String(40), nullable=False),  # such as which file was exported; empty where there is none
@@ -362,4 +363,33 @@ old_marks = Table(
     Column("score", Float, nullable=False),
     Column("out_of", Integer, nullable=False),
     Column("marked_by", String(120)),
+)
+
+# What teachers write
+
+materials = Table(
+    "materials",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("kind", String(10), nullable=False),  # worksheet or ticket
+    Column("course_id", ForeignKey("courses.id", ondelete="CASCADE"), index=True),  # either this or teacher_id is set
+    Column("teacher_id", ForeignKey("teachers.id", ondelete="CASCADE"), index=True),  # whose it is
+    Column("title", String(200), nullable=False),  # this and the next two are those of the newest version
+    Column("topic", String(80), nullable=False),  # empty for an exit ticket
+    Column("model", String(200), nullable=False),  # empty for an exit ticket
+    Column("version", Integer, nullable=False),  # number of the newest version, from 1
+    Column("share_hash", String(64), unique=True),  # of the link by which others see and copy it; null without one
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("removed_at", UtcDateTime),  # kept for a while, so that it can be put back
+    CheckConstraint("(course_id IS NULL) <> (teacher_id IS NULL)", name="ck_materials_owner"),
+)
+
+material_versions = Table(
+    "material_versions",
+    metadata,
+    Column("material_id", ForeignKey("materials.id", ondelete="CASCADE"), primary_key=True),
+    Column("number", Integer, primary_key=True),
+    Column("content", JSON, nullable=False),  # the settings of a worksheet file or an exit ticket file
+    Column("teacher_id", ForeignKey("teachers.id", ondelete="SET NULL")),  # who saved it
+    Column("at", UtcDateTime, nullable=False),
 )

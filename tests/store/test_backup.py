@@ -63,6 +63,8 @@ def fill(store: Store, seed: int) -> None:
         rows = list[dict[str, Any]]()
         for _ in range(12):
             row = {column.name: value(chance, column, there) for column in table.columns}
+            if table.name == "materials":  # a course's or a teacher's, never both
+                row["course_id"] = None if row["teacher_id"] else there["courses"][0][0]
             keys = [tuple(row[c.name] for c in table.primary_key.columns)]
             if keys[0] not in [tuple(old[c.name] for c in table.primary_key.columns) for old in rows]:
                 rows.append(row)

@@ -16,6 +16,8 @@ from app.store.tables import (
     class_attempts,
     class_drafts,
     enrolments,
+    material_versions,
+    materials,
     models,
     practice_attempts,
     practice_drafts,
@@ -30,6 +32,7 @@ from app.store.tables import (
 RUN_RETENTION, LINK_RETENTION, PRACTICE_RETENTION = timedelta(days=7), timedelta(days=30), timedelta(days=365)
 SNAPSHOT_RETENTION = RUN_RETENTION + timedelta(days=1)  # runs name some too
 MODEL_RETENTION = timedelta(days=42)
+REMOVED_RETENTION = timedelta(days=30)  # of worksheets and exit tickets that their teachers removed
 MAX_DELETED_ROWS = 5000  # of each table at one start, so that the start is never slow
 ROWS_AT_A_TIME, PAUSE_S = 500, 0.05  # in one transaction, and between two, so that saves go on meanwhile
 _MODEL_KEY = re.compile(r"cfg-[0-9a-f]{20}")
@@ -41,6 +44,7 @@ _KEY_COLUMNS = (
     class_drafts.c.variant,
     class_attempts.c.variant,
     revisions.c.content,
+    material_versions.c.content,
 )
 
 
@@ -49,9 +53,10 @@ def delete_expired(engine: sa.Engine, most: int | None = MAX_DELETED_ROWS) -> in
 
     Runs go after a week, sessions when they are older than MAX_SESSION_AGE, links 30 days after they expired. A visitor
     goes, with practice drafts and attempts (which are not counted), after a year without either, but never while
-    enrolled in a course. Practice drafts and attempts go after a year also where their visitor stays. Snapshots go that
-    nothing names; so do imported models, some weeks after they were last used. With `most` None everything expired
-    goes, a few hundred rows in a transaction.
+    enrolled in a course. Practice drafts and attempts go after a year also where their visitor stays. Worksheets and
+    exit tickets go with all their versions 30 days after a teacher removed them. Snapshots go that nothing names; so do
+    imported models, some weeks after they were last used. With `most` None everything expired goes, a few hundred rows
+    in a transaction.
     """
     at = utc_now()
     recent = at - PRACTICE_RETENTION
@@ -66,6 +71,7 @@ def delete_expired(engine: sa.Engine, most: int | None = MAX_DELETED_ROWS) -> in
         (account_links.c.id, [account_links.c.expires_at < at - LINK_RETENTION]),
         (visitors.c.id, [visitors.c.created_at < recent, *(visitors.c.id.not_in(ids) for ids in active_visitors)]),
         (practice_attempts.c.id, [practice_attempts.c.created_at < recent]),
+        (materials.c.id, [materials.c.removed_at < at - REMOVED_RETENTION]),
     )
     with engine.begin() as connection:
         count = _delete_unnamed_snapshots(connection, at - SNAPSHOT_RETENTION)

@@ -11,7 +11,7 @@ from typing import Annotated
 from fastapi import Depends, HTTPException, Request
 from starlette.concurrency import run_in_threadpool
 
-from app.store import Activity, Course, Enrolment, Role, Student, Teacher, Visitor
+from app.store import Activity, Course, Enrolment, Material, Role, Student, Teacher, Visitor
 from app.web.shared.cookies import TEACHER_COOKIE, VISITOR_COOKIE
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.urls import StudentLinks
@@ -203,6 +203,52 @@ def editable_activity(services: ServicesDep, access: StaffActivity) -> ActivityA
 EditableActivity = Annotated[ActivityAccess, Depends(editable_activity)]
 
 
+@dataclass(frozen=True)
+class MaterialAccess:
+    """A worksheet or exit ticket that a teacher wrote, the signed-in teacher, and the course if it is a course's.
+
+    `can_edit` is True for the teacher whose it is, and for the instructors of its course unless that is archived.
+    """
+
+    material: Material
+    teacher: Teacher
+    course: Course | None
+    can_edit: bool
+
+
+def readable_material(services: ServicesDep, teacher: SignedIn, material_id: int) -> MaterialAccess:
+    """A material for the teacher whose it is or the staff of its course, to read and copy; 404 for all others."""
+    material = services.store.materials.find(_valid_id(material_id))
+    if material is None:
+        raise HTTPException(404)
+    return _material_access(services, teacher, material)
+
+
+ReadableMaterial = Annotated[MaterialAccess, Depends(readable_material)]
+
+
+def editable_material(services: ServicesDep, access: ReadableMaterial) -> MaterialAccess:
+    """The same to change it: assistants of its course get 403, and everybody 409 if that is archived."""
+    _require_editor(services, access)
+    return access
+
+
+EditableMaterial = Annotated[MaterialAccess, Depends(editable_material)]
+
+
+def removed_material(services: ServicesDep, teacher: SignedIn, material_id: int) -> MaterialAccess:
+    """A material that was removed, for those who could edit it, to put it back."""
+    material = services.store.materials.find_removed(_valid_id(material_id))
+    if material is None:
+        raise HTTPException(404)
+    access = _material_access(services, teacher, material)
+    _require_editor(services, access)
+    return access
+
+
+RemovedMaterial = Annotated[MaterialAccess, Depends(removed_material)]
+
+
 def require_student(request: Request, services: ServicesDep, activity_id: int) -> StudentAccess:
     """An activity with the student that this browser is in its course, by the visitor's cookie.
 
@@ -241,6 +287,23 @@ def own_enrolment(services: ServicesDep, visitor: MaybeVisitor, student_id: int)
 
 
 OwnEnrolment = Annotated[EnrolmentAccess, Depends(own_enrolment)]
+
+
+def _material_access(services: Services, teacher: Teacher, material: Material) -> MaterialAccess:
+    """What a teacher may do with a material; raises 404 where they may not know of it."""
+    if material.course_id is None:
+        if material.teacher_id != teacher.id:
+            raise HTTPException(404)
+        return MaterialAccess(material, teacher, None, True)
+    role, course = _require_staff(services, material.course_id, teacher)
+    return MaterialAccess(material, teacher, course, CourseAccess(course, teacher, role).can_edit)
+
+
+def _require_editor(services: Services, access: MaterialAccess) -> None:
+    """Raise 409 for a material of an archived course, 403 for one that an assistant may only read."""
+    if access.course and not access.can_edit:
+        _require_unarchived(services, access.course)
+        _require_instructor(services, "assistant")
 
 
 def _require_staff(services: Services, course_id: int, teacher: Teacher) -> tuple[Role, Course]:

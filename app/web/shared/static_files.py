@@ -27,7 +27,7 @@ STATIC = PROJECT / "static"
 IMMUTABLE = "public, max-age=31536000, immutable"  # a year, and not even asked for again on reload
 REVALIDATE = "no-cache"  # kept, but asked for again each time
 BUNDLES = {  # what is served as one file, in this order
-    "css/all.css": ("page", "sheet", "drawing", "landing", "models", "handout", "class", "live"),
+    "css/all.css": ("page", "sheet", "drawing", "landing", "models", "handout", "class", "live", "materials"),
     "js/all.js": ("save", "focus", "scrolls", "next_box", "keys", "success", "copy", "address", "live"),
 }
 

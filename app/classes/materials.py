@@ -1,0 +1,121 @@
+"""Worksheets and exit tickets that teachers wrote, as the library has its own: read from the database, with models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pydantic import ValidationError
+
+from app.exchange.imported_models import library_with_model
+from app.models.architecture import TokensError
+from app.models.config_fields import ConfigError
+from app.shapes.requirements import TopicError
+from app.shapes.topics import TOPICS
+from app.sheets.exit_tickets import Ticket, TicketFile
+from app.sheets.library import Library
+from app.sheets.worksheet import Worksheet, WorksheetError
+from app.sheets.worksheet_files import WorksheetFile
+from app.store import Content, Course, FrozenWorksheet, Material, Store, Teacher
+from app.translation import gettext as _
+
+
+@dataclass(frozen=True)
+class OwnMaterials:
+    """The library and the exit tickets, with what teachers wrote.
+
+    `by_key` are the materials that can be used, by their keys in the library or the tickets. `unusable` says of each of
+    the others, by id, why it cannot: a model that it needs was removed, say.
+    """
+
+    library: Library
+    tickets: Mapping[str, Ticket]
+    by_key: Mapping[str, Material]
+    unusable: Mapping[int, str]
+
+
+def materials_for_course(
+    library: Library, tickets: Mapping[str, Ticket], store: Store, course: Course, teacher: Teacher
+) -> OwnMaterials:
+    """What a teacher may use in a course: the library, what belongs to the course, and the teacher's own."""
+    return with_materials(library, tickets, store, store.materials.usable_in(course, teacher))
+
+
+def library_with_materials(library: Library, store: Store, materials: Iterable[Material]) -> Library:
+    """The library with the worksheets among some materials, and the models they need; those unusable are left out."""
+    return with_materials(library, {}, store, materials).library
+
+
+def with_materials(
+    library: Library, tickets: Mapping[str, Ticket], store: Store, materials: Iterable[Material]
+) -> OwnMaterials:
+    """The library and the tickets with some materials; those that cannot be used are left out, each with a reason."""
+    by_key, unusable, all_tickets = dict[str, Material](), dict[int, str](), dict(tickets)
+    for material in materials:
+        try:
+            if material.kind == "ticket":
+                all_tickets[material.key] = ticket_of_material(material)
+            else:
+                with_models = library_with_models_of(library, store, material.content)
+                sheet = worksheet_of_material(with_models, material)
+                library = replace(with_models, worksheets={**library.worksheets, sheet.key: sheet})
+        except (WorksheetError, TopicError, TokensError, ConfigError) as error:
+            unusable[material.id] = str(error)
+        else:
+            by_key[material.key] = material
+    return OwnMaterials(library, all_tickets, by_key, unusable)
+
+
+def worksheet_of_material(library: Library, material: Material) -> Worksheet:
+    """The worksheet that a material is, under its key; raises WorksheetError where the library cannot have it.
+
+    The library is one with the model that it needs, such as `library_with_models_of` gives.
+    """
+    try:
+        sheet = WorksheetFile.model_validate(material.content).as_worksheet(material.key)
+    except ValidationError:
+        raise WorksheetError(_unreadable()) from None
+    if sheet.topic not in TOPICS or any(key not in library.models for key in (sheet.model, *sheet.models)):
+        raise WorksheetError(_unreadable())
+    replace(library, worksheets={sheet.key: sheet}).variant(sheet.key)
+    return sheet
+
+
+def library_with_models_of(library: Library, store: Store, content: Mapping[str, Any]) -> Library:
+    """The library with the imported models that the settings of a worksheet name, as far as they are still there."""
+    names = content.get("models")
+    for key in (content.get("model"), *(names if isinstance(names, list) else ())):
+        library = library_with_model(library, store, key if isinstance(key, str) else None)
+    return library
+
+
+def ticket_of_material(material: Material) -> Ticket:
+    """The exit ticket that a material is, under its key; raises WorksheetError where its settings cannot be read."""
+    try:
+        file = TicketFile.model_validate(material.content)
+    except ValidationError:
+        raise WorksheetError(_unreadable()) from None
+    return Ticket(material.key, file.title, file.instruction, tuple((q.key, q.text) for q in file.questions))
+
+
+def copy_materials(store: Store, course: Course, copy: Course, teacher: Teacher) -> dict[str, str]:
+    """Copy every material of a course into another one, as it was saved last; the new key of each, by the old one."""
+    return {
+        material.key: store.materials.add(material.kind, copy, teacher, material.content).key
+        for material in store.materials.of_course(course)
+    }
+
+
+def with_new_keys(content: Content, keys: Mapping[str, str]) -> Content:
+    """The content of an activity with its worksheets and ticket under the keys of their copies, where they have one."""
+    items = tuple(
+        FrozenWorksheet({**item.worksheet, "key": keys[item.key]}) if item.key in keys else item
+        for item in content.items
+    )
+    ticket = content.ticket and replace(content.ticket, key=keys.get(content.ticket.key, content.ticket.key))
+    return replace(content, items=items, ticket=ticket)
+
+
+def _unreadable() -> str:
+    return _("It can no longer be used, because its model or a setting is gone. Edit it to see what to change.")

@@ -1,0 +1,244 @@
+"""Materials: worksheets and exit tickets that teachers write, with every version that was saved."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+import sqlalchemy as sa
+
+from app.names import clean_line, name_key
+
+from .courses import Course
+from .people import Teacher
+from .queries import QueryBase, from_row, hash_secret, insert_row, utc_now
+from .tables import material_versions, materials, staff, teachers
+
+MaterialKind = Literal["worksheet", "ticket"]
+
+
+@dataclass(frozen=True)
+class Material:
+    """A worksheet or an exit ticket of a course or of one teacher, as it was saved last.
+
+    Either `course_id` or `teacher_id` is None. `topic` and `model` are empty for a ticket. `version` counts the saves,
+    `saved_at` and `saved_by` (a teacher's name, "" where the account is gone) are those of the newest, and `content`
+    holds its settings as a worksheet file or a ticket file has them.
+    """
+
+    id: int
+    kind: MaterialKind
+    course_id: int | None
+    teacher_id: int | None
+    title: str
+    topic: str
+    model: str
+    version: int
+    is_shared: bool  # by a link
+    removed_at: datetime | None
+    content: Mapping[str, Any]
+    saved_at: datetime
+    saved_by: str
+
+    @property
+    def key(self) -> str:
+        """Its key in a library, such as "own-12"."""
+        return f"own-{self.id}"
+
+
+@dataclass(frozen=True)
+class MaterialVersion:
+    """One save of a material: its number, from 1, the settings, when and by whom ("" where the account is gone)."""
+
+    number: int
+    content: Mapping[str, Any]
+    saved_at: datetime
+    saved_by: str
+
+
+@dataclass(frozen=True)
+class MaterialSave:
+    """What became of a save: the material as it is now, and whether it has what was to be saved.
+
+    `is_stored` is False where somebody had saved another version first: nothing was changed, and that version is the
+    material's newest.
+    """
+
+    material: Material
+    is_stored: bool
+
+
+# Long because it is one short method for each query; they share no state that could be split.
+class Materials(QueryBase):
+    """Queries on materials. Those that were removed are found by `find_removed` and `removed` alone."""
+
+    def add(
+        self, kind: MaterialKind, owner: Course | Teacher, teacher: Teacher, content: Mapping[str, Any]
+    ) -> Material:
+        """Add a material of a course or a teacher, with these settings as its first version."""
+        owned = {"course_id": owner.id} if isinstance(owner, Course) else {"teacher_id": owner.id}
+        row = {"kind": kind, **owned, **_listed(content), "version": 1, "created_at": utc_now()}
+        with self.transaction() as connection:
+            material_id = insert_row(connection, materials, row)
+            self._add_version(connection, material_id, 1, teacher, content)
+            return self._found(material_id)
+
+    def save(self, material: Material, based_on: int, content: Mapping[str, Any], teacher: Teacher) -> MaterialSave:
+        """Save settings that were changed from the version `based_on`, unless there is a newer one by now.
+
+        Nothing is written where the newest version has these settings already. A material that was removed meanwhile
+        stays removed and is not saved either.
+        """
+        this = (materials.c.id == material.id, materials.c.removed_at.is_(None))
+        # One statement decides: of two servers that save at once, the second finds another number.
+        update = sa.update(materials).where(*this, materials.c.version == based_on)
+        with self.transaction() as connection:
+            newest = self._found(material.id)
+            if newest.content == content:
+                return MaterialSave(newest, True)
+            values = {**_listed(content), "version": based_on + 1}
+            is_stored = connection.execute(update.values(values)).rowcount == 1
+            if is_stored:
+                self._add_version(connection, material.id, based_on + 1, teacher, content)
+            return MaterialSave(self._found(material.id), is_stored)
+
+    def restore(self, material: Material, number: int, teacher: Teacher) -> MaterialSave | None:
+        """Save the settings of an older version again, as a new one; None where there is no version of that number."""
+        old = self.version(material, number)
+        return self.save(material, material.version, old.content, teacher) if old else None
+
+    def find(self, material_id: int) -> Material | None:
+        """The material with that id; None if there is none, or it was removed."""
+        return self._one(materials.c.id == material_id, materials.c.removed_at.is_(None))
+
+    def find_removed(self, material_id: int) -> Material | None:
+        """The material with that id that was removed and is still kept; None if there is none."""
+        return self._one(materials.c.id == material_id, materials.c.removed_at.is_not(None))
+
+    def find_shared(self, token: str) -> Material | None:
+        """The material that the link with this token shares; None if the link was withdrawn or never made."""
+        return self._one(materials.c.share_hash == hash_secret(token), materials.c.removed_at.is_(None))
+
+    def versions(self, material: Material) -> tuple[MaterialVersion, ...]:
+        """Every version of a material, the newest first."""
+        return self._versions(material)
+
+    def version(self, material: Material, number: int) -> MaterialVersion | None:
+        """The version of that number; None if there is none."""
+        return next(iter(self._versions(material, material_versions.c.number == number)), None)
+
+    # Lists: by title, those that were removed left out
+
+    def of_teacher(self, teacher: Teacher) -> tuple[Material, ...]:
+        """The materials that are a teacher's own and no course's."""
+        return self._all(materials.c.teacher_id == teacher.id)
+
+    def of_course(self, course: Course) -> tuple[Material, ...]:
+        """The materials of a course."""
+        return self._all(materials.c.course_id == course.id)
+
+    def usable_in(self, course: Course, teacher: Teacher) -> tuple[Material, ...]:
+        """What a teacher may use in a course: the materials of the course and their own."""
+        return self._all(sa.or_(materials.c.course_id == course.id, materials.c.teacher_id == teacher.id))
+
+    def readable_by(self, teacher: Teacher) -> tuple[Material, ...]:
+        """A teacher's own materials and those of every course they are on the staff of."""
+        taught = sa.select(staff.c.course_id).where(staff.c.teacher_id == teacher.id)
+        return self._all(sa.or_(materials.c.course_id.in_(taught), materials.c.teacher_id == teacher.id))
+
+    def removed(self, teacher: Teacher) -> tuple[Material, ...]:
+        """What can be put back by a teacher: removed from their own or from courses of which they are an instructor."""
+        led = sa.select(staff.c.course_id).where(staff.c.teacher_id == teacher.id, staff.c.role == "instructor")
+        owned = sa.or_(materials.c.course_id.in_(led), materials.c.teacher_id == teacher.id)
+        return self._all(owned, removed=True)
+
+    def titles(self, course: Course) -> dict[int, str]:
+        """The titles of a course's materials by id, also of those that were removed."""
+        query = sa.select(materials.c.id, materials.c.title).where(materials.c.course_id == course.id)
+        return {row.id: row.title for row in self._fetch_all(query)}
+
+    # What else can be done with one
+
+    def move(self, material: Material, course: Course) -> None:
+        """Make a teacher's own material one of a course."""
+        self._change(material, course_id=course.id, teacher_id=None)
+
+    def remove(self, material: Material, *, removed: bool = True) -> None:
+        """Remove a material, or put it back if `removed` is False; a removed one is deleted after some weeks."""
+        self._change(material, removed_at=utc_now() if removed else None)
+
+    def share(self, material: Material) -> str:
+        """Make a link by which other teachers see and copy a material, in place of any before; return its token."""
+        token = secrets.token_urlsafe(24)
+        self._change(material, share_hash=hash_secret(token))
+        return token
+
+    def stop_sharing(self, material: Material) -> None:
+        """Withdraw the link to a material."""
+        self._change(material, share_hash=None)
+
+    def _change(self, material: Material, **values: Any) -> None:
+        self._execute(sa.update(materials).where(materials.c.id == material.id).values(**values))
+
+    def _add_version(
+        self, connection: sa.Connection, material_id: int, number: int, teacher: Teacher, content: Mapping[str, Any]
+    ) -> None:
+        """Store a version as saved now by a teacher."""
+        row = {"material_id": material_id, "number": number, "content": dict(content), "teacher_id": teacher.id}
+        connection.execute(sa.insert(material_versions).values(**row, at=utc_now()))
+
+    def _found(self, material_id: int) -> Material:
+        """The material with an id that exists, removed or not."""
+        material = self._one(materials.c.id == material_id)
+        assert material is not None  # noqa: S101 - it was there in this transaction
+        return material
+
+    def _one(self, *conditions: sa.ColumnElement[bool]) -> Material | None:
+        """The only material that meets every condition; None if there is none."""
+        row = self._fetch_one(_newest_versions().where(*conditions))
+        return from_row(Material, row) if row else None
+
+    def _all(self, condition: sa.ColumnElement[bool], *, removed: bool = False) -> tuple[Material, ...]:
+        """The materials that meet the condition, by title."""
+        is_listed = materials.c.removed_at.is_not(None) if removed else materials.c.removed_at.is_(None)
+        rows = self._fetch_all(_newest_versions().where(condition, is_listed))
+        found = [from_row(Material, row) for row in rows]
+        return tuple(sorted(found, key=lambda material: (name_key(material.title), material.id)))
+
+    def _versions(self, material: Material, *conditions: sa.ColumnElement[bool]) -> tuple[MaterialVersion, ...]:
+        """The versions of a material that meet every condition, the newest first."""
+        query = (
+            sa.select(material_versions.c.number, material_versions.c.content, *_SAVED)
+            .join(teachers, teachers.c.id == material_versions.c.teacher_id, isouter=True)
+            .where(material_versions.c.material_id == material.id, *conditions)
+            .order_by(material_versions.c.number.desc())
+        )
+        return tuple(from_row(MaterialVersion, row) for row in self._fetch_all(query))
+
+
+_LISTED = {"title": 200, "topic": 80, "model": 200}  # characters that their columns hold
+_NAME = sa.func.coalesce(sa.func.nullif(teachers.c.name, ""), teachers.c.email, "")
+_SAVED = (material_versions.c.at.label("saved_at"), _NAME.label("saved_by"))
+
+
+def _newest_versions() -> sa.Select[Any]:
+    """The SELECT of every material with what its newest version holds."""
+    own = ("id", "kind", "course_id", "teacher_id", "title", "topic", "model", "version", "removed_at")
+    newest = (
+        material_versions.c.material_id == materials.c.id,
+        material_versions.c.number == materials.c.version,
+    )
+    is_shared = materials.c.share_hash.is_not(None).label("is_shared")
+    return (
+        sa.select(*(materials.c[name] for name in own), is_shared, material_versions.c.content, *_SAVED)
+        .join(material_versions, sa.and_(*newest))
+        .join(teachers, teachers.c.id == material_versions.c.teacher_id, isouter=True)
+    )
+
+
+def _listed(content: Mapping[str, Any]) -> dict[str, str]:
+    """What lists show of some settings: title, topic and model, cut to what their columns hold; "" for none."""
+    return {name: clean_line(str(content.get(name, "")), longest) for name, longest in _LISTED.items()}

@@ -1,0 +1,86 @@
+"""What teachers wrote beside the library: usable in it, or left out with a reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.classes.course_settings import copy_course
+from app.classes.materials import (
+    library_with_materials,
+    materials_for_course,
+    ticket_of_material,
+)
+from app.classes.student_sheet import freeze
+from app.sheets.library import Library
+from app.store import Plan, Store
+from tests.helpers.stored_class import teacher
+
+SHEET = {"title": "One head", "model": "llama-7b", "topic": "single-head", "tokens": 12, "rows": ["input", "queries"]}
+TICKET = {"title": "Go", "instruction": "Pick.", "questions": [{"key": "why", "text": "Why?"}]}
+CONFIG = {"model_type": "llama", "hidden_size": 96, "num_attention_heads": 6, "num_hidden_layers": 2,
+          "intermediate_size": 256, "vocab_size": 500}  # fmt: skip
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Iterator[Store]:
+    """A store on SQLite."""
+    store = Store(f"sqlite:///{tmp_path / 'store.sqlite3'}", tmp_path)
+    yield store
+    store.close()
+
+
+def test_own_worksheets_stand_beside_the_librarys(kept: Store, library: Library) -> None:
+    """With an imported model, too; its key of the answers is that of the model's own sizes."""
+    ada = teacher(kept)
+    model = kept.keep_model("Small", CONFIG, "pasted").key
+    own = kept.materials.add("worksheet", ada, ada, {**SHEET, "model": model})
+    variant = library_with_materials(library, kept, [own]).variant(own.key)
+    assert (variant.title, variant.worksheet.rows) == ("One head", ("input", "queries"))
+    assert {str(blank): size for blank, size in variant.key.items()} == {
+        "input.rows": 12, "input.columns": 96, "queries.rows": 12, "queries.columns": 16,
+    }  # fmt: skip
+    assert own.key not in library.worksheets
+
+
+@pytest.mark.parametrize(
+    "content",
+    [{**SHEET, "model": "cfg-" + "0" * 20}, {**SHEET, "topic": "alchemy"}, {**SHEET, "rows": ["philosophy"]}, {}],
+    ids=["no model", "no topic", "no row", "nothing"],
+)
+def test_what_cannot_be_read_is_left_out_with_a_reason(kept: Store, library: Library, content: dict[str, Any]) -> None:
+    """Everything else is there all the same."""
+    ada = teacher(kept)
+    course = kept.courses.add("C", "UTC", ada)
+    broken = [kept.materials.add(kind, ada, ada, content) for kind in ("worksheet", "ticket")]
+    fine, ticket = kept.materials.add("worksheet", course, ada, SHEET), kept.materials.add("ticket", ada, ada, TICKET)
+    usable = materials_for_course(library, {}, kept, course, ada)
+    assert set(usable.unusable) == {material.id for material in broken}
+    assert all(reason.endswith(".") for reason in usable.unusable.values())
+    assert set(usable.library.worksheets) == {*library.worksheets, fine.key}
+    assert usable.tickets == {ticket.key: ticket_of_material(ticket)}
+    assert usable.by_key == {fine.key: fine, ticket.key: ticket}
+
+
+def test_the_copy_of_a_course_has_copies_of_its_materials(kept: Store, library: Library) -> None:
+    """Its activities have the copies, so that what is changed there is offered there."""
+    ada = teacher(kept)
+    course = kept.courses.add("C", "UTC", ada)
+    sheet, ticket = (
+        kept.materials.add("worksheet", course, ada, SHEET),
+        kept.materials.add("ticket", course, ada, TICKET),
+    )
+    usable = materials_for_course(library, {}, kept, course, ada)
+    content = freeze(usable.library, [sheet.key, "llama-7b"], usable.tickets[ticket.key])
+    kept.activities.add(course, Plan("Week 1"), content)
+    copy = copy_course(kept, course, "Next year", ada)
+    [activity] = kept.activities.of_course(copy)
+    copied = {material.kind: material for material in kept.materials.of_course(copy)}
+    assert [item.key for item in activity.content.items] == [copied["worksheet"].key, "llama-7b"]
+    assert activity.content.ticket
+    assert activity.content.ticket.key == copied["ticket"].key
+    assert copied["worksheet"].content == SHEET
+    assert copied["worksheet"].id != sheet.id
