@@ -9,14 +9,11 @@ from typing import Any
 from pydantic import ValidationError
 
 from app.exchange.imported_models import library_with_model
-from app.models.architecture import TokensError
 from app.models.config_fields import ConfigError
-from app.shapes.requirements import TopicError
-from app.shapes.topics import TOPICS
+from app.sheets.authoring.worksheet_settings import SettingError, read_settings
 from app.sheets.exit_tickets import Ticket, TicketFile
 from app.sheets.library import Library
 from app.sheets.worksheet import Worksheet, WorksheetError
-from app.sheets.worksheet_files import WorksheetFile
 from app.store import Content, Course, FrozenWorksheet, Material, Store, Teacher
 from app.translation import gettext as _
 
@@ -60,7 +57,7 @@ def with_materials(
                 with_models = library_with_models_of(library, store, material.content)
                 sheet = worksheet_of_material(with_models, material)
                 library = replace(with_models, worksheets={**library.worksheets, sheet.key: sheet})
-        except (WorksheetError, TopicError, TokensError, ConfigError) as error:
+        except (WorksheetError, ConfigError) as error:
             unusable[material.id] = str(error)
         else:
             by_key[material.key] = material
@@ -73,13 +70,11 @@ def worksheet_of_material(library: Library, material: Material) -> Worksheet:
     The library is one with the model that it needs, such as `library_with_models_of` gives.
     """
     try:
-        sheet = WorksheetFile.model_validate(material.content).as_worksheet(material.key)
-    except ValidationError:
-        raise WorksheetError(_unreadable()) from None
-    if sheet.topic not in TOPICS or any(key not in library.models for key in (sheet.model, *sheet.models)):
-        raise WorksheetError(_unreadable())
-    replace(library, worksheets={sheet.key: sheet}).variant(sheet.key)
-    return sheet
+        return read_settings(material.key, material.content, library.models, library.wording)
+    except SettingError as error:
+        if error.setting == "model":  # its sentence lists every model there is
+            raise WorksheetError(_("Its model is no longer here. Edit it to choose another one.")) from None
+        raise
 
 
 def library_with_models_of(library: Library, store: Store, content: Mapping[str, Any]) -> Library:
@@ -95,7 +90,7 @@ def ticket_of_material(material: Material) -> Ticket:
     try:
         file = TicketFile.model_validate(material.content)
     except ValidationError:
-        raise WorksheetError(_unreadable()) from None
+        raise WorksheetError(_("Its settings can no longer be read. Edit it and save it again.")) from None
     return Ticket(material.key, file.title, file.instruction, tuple((q.key, q.text) for q in file.questions))
 
 
@@ -115,7 +110,3 @@ def with_new_keys(content: Content, keys: Mapping[str, str]) -> Content:
     )
     ticket = content.ticket and replace(content.ticket, key=keys.get(content.ticket.key, content.ticket.key))
     return replace(content, items=items, ticket=ticket)
-
-
-def _unreadable() -> str:
-    return _("It can no longer be used, because its model or a setting is gone. Edit it to see what to change.")
