@@ -80,7 +80,7 @@
     const still = matchMedia("(prefers-reduced-motion: reduce)").matches || from.join() === target.join();
     const start = performance.now();
     const step = (now) => {
-      const done = still ? 1 : Math.min(1, (now - start) / 220);
+      const done = still ? 1 : Math.min(1, Math.max(0, now - start) / 220); // a frame may have begun before the start
       const eased = 1 - (1 - done) ** 3;
       svg.setAttribute("viewBox", target.map((to, i) => from[i] + (to - from[i]) * eased).join(" "));
       if (done < 1) moving = requestAnimationFrame(step);
