@@ -15,6 +15,18 @@
     }
   }
 
+  // What was marked is no longer what stands there.
+  const unmark = (box) => {
+    const cell = box.closest("[data-mark]");
+    if (!cell) return;
+    delete cell.dataset.mark;
+    document.getElementById(box.getAttribute("aria-describedby")).textContent = "";
+    cell.querySelector(".read-as")?.remove();
+  };
+
+  const preview = document.querySelector(".preview ~ form.work"); // where nothing is kept
+  preview?.addEventListener("input", ({ target }) => { if (target.matches("input[data-blank]")) unmark(target); });
+
   const form = document.querySelector("form[data-keep]");
   if (!form) return;
   const boxes = () => [...form.querySelectorAll("input[data-blank]")];
@@ -53,15 +65,6 @@
     say("waiting");
     timer = setTimeout(send, wait);
     wait = Math.min(wait * 2, 30000);
-  };
-
-  // What was marked is no longer what stands there.
-  const unmark = (box) => {
-    const cell = box.closest("[data-mark]");
-    if (!cell) return;
-    delete cell.dataset.mark;
-    document.getElementById(box.getAttribute("aria-describedby")).textContent = "";
-    cell.querySelector(".read-as")?.remove();
   };
 
   form.addEventListener("input", ({ target }) => {

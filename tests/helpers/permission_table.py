@@ -113,6 +113,11 @@ TABLE: dict[str, Row] = {
     "GET /activities/{activity_id:int}": STAFF_SEES,
     "GET /activities/{activity_id:int}/edit": INSTRUCTOR_SEES,
     "POST /activities/{activity_id:int}": INSTRUCTOR_IS_TOLD,
+    "GET /activities/{activity_id:int}/preview": STAFF_SEES,
+    "GET /activities/{activity_id:int}/preview/{number:int}": STAFF_SEES,
+    "POST /activities/{activity_id:int}/preview/{number:int}/{what}": (401, 401, 401, 200, 404, 200),
+    "GET /activities/{activity_id:int}/preview/ticket": STAFF_SEES,
+    "POST /activities/{activity_id:int}/preview/ticket": (401, 401, 401, 422, 404, 422),  # without an answer
     "POST /activities/{activity_id:int}/open": INSTRUCTOR_DOES,
     "POST /activities/{activity_id:int}/close": INSTRUCTOR_DOES,
     "POST /activities/{activity_id:int}/extra-time": INSTRUCTOR_IS_TOLD,
@@ -188,7 +193,7 @@ class TwoCourses:
             "{course_id:int}": course.id, "{student_id:int}": kim.id, "{teacher_id:int}": bo.id, "{number:int}": 1,
             "{activity_id:int}": self.activity.id, "{code}": self.activity.join_code, "{key}": "gpt2",
             "{answer_id}": "0123abcd", "{file_name}": "answers.csv", "{token}": "no-such-link",
-            "{run_id}": "no-such-run", "{page}": 1,
+            "{run_id}": "no-such-run", "{page}": 1, "{what}": "check",
         }  # fmt: skip
 
     def path(self, route: str) -> str:

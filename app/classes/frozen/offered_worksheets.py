@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from app.classes.frozen.frozen_library import frozen_ticket, library_of, worksheet_of
-from app.classes.student_sheet import ChosenWorksheet, freeze, models_of, with_snapshots
+from app.classes.student_sheet import ChosenWorksheet, choice_of, freeze, models_of, with_snapshots
 from app.sheets.exit_tickets import Ticket
 from app.sheets.library import Library
 from app.sheets.worksheet import Worksheet
@@ -72,6 +72,19 @@ def offer_of(
         return Offer(merged, _with_gone(tickets, kept), activity, corrected)
     merged = Library({**library.worksheets, **sheets}, {**library.models, **own.models}, own.wording)
     return Offer(merged, {**tickets, **kept}, activity, corrected)
+
+
+def content_to_open(library: Library, tickets: Mapping[str, Ticket], store: Store, activity: Activity) -> Content:
+    """What students get once an activity is opened: of a draft, its sheets and ticket as they are defined now.
+
+    Raises what `Offer.freeze` raises.
+    """
+    content = activity.content
+    if activity.state != "draft":
+        return content
+    choices = [choice_of(item) for item in content.items]
+    offer = offer_of(library, tickets, store, activity)
+    return offer.freeze(choices, content.ticket.key if content.ticket else "")
 
 
 def complete_revisions(library: Library, store: Store, activity: Activity) -> Activity:

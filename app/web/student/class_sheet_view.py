@@ -170,7 +170,7 @@ def make_class_sheet_page(
         form_id=secrets.token_urlsafe(16),
         saved=stored is not None,
         kept=kept_json(stored, asked.draft.changed),
-        run_button=run_button(variant) if may_run(services, asked, last) else "",
+        run_button=run_button(variant) if may_run(services, asked, last) and not access.is_preview else "",
         promise=sheet_promise(asked.activity, asked.number),
         next=next_step(access, steps, ticket_in, asked.number),
         primary=_primary(policies.feedback, status, report) if asked.activity.is_writable() else "",

@@ -11,8 +11,8 @@ from annotated_doc import Doc
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 
-from app.classes.frozen.offered_worksheets import offer_of
-from app.classes.student_sheet import choice_of, worksheet_titles
+from app.classes.frozen.offered_worksheets import content_to_open
+from app.classes.student_sheet import worksheet_titles
 from app.store import Activity, AuditAction, Phase, Student
 from app.store.activities import MAX_MINUTES
 from app.translation import gettext as _
@@ -83,9 +83,8 @@ def open_activity(services: ServicesDep, access: EditableActivity) -> Response:
     """
     store, activity = services.store, access.activity
     if activity.state == "draft":
-        offer, content = offer_of(services.library, services.tickets, store, activity), activity.content
-        choices = [choice_of(item) for item in content.items]
-        store.activities.revise(activity, offer.freeze(choices, content.ticket.key if content.ticket else ""))
+        content = content_to_open(services.library, services.tickets, store, activity)
+        store.activities.revise(activity, content)
     if activity.plan.closes_at and replace(activity, state="open").phase() in ("closing", "closed"):
         store.activities.change(activity, replace(activity.plan, closes_at=None))
     store.activities.set_state(activity, "open")

@@ -20,6 +20,7 @@ from app.web.account.sign_in_page import SignInPage
 from app.web.handouts.handout_page import HandoutPage
 from app.web.handouts.mark_paper_page import MarkPaperPage
 from app.web.handouts.print_job_page import PrintJobPage
+from app.web.materials.activity_preview_page import ActivityPreviewPage
 from app.web.models.model_list_page import ModelsPage
 from app.web.models.model_page import ModelPage
 from app.web.practice.glossary_page import GlossaryPage
@@ -90,6 +91,7 @@ PAGES: dict[str, type[Any]] = {
     "teacher/course.html": CoursePage,
     "teacher/activity_form.html": ActivityFormPage,
     "teacher/activity.html": ActivityPage,
+    "materials/activity_preview.html": ActivityPreviewPage,
     "student/join.html": JoinPage,
     "student/join_name.html": NamePage,
     "student/_join_names.html": SuggestedNamesPage,

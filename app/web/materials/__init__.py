@@ -1,0 +1,1 @@
+"""What teachers write themselves, and look at as their students will."""
