@@ -27,6 +27,7 @@ _OPERATORS = str.maketrans({"×": "*", "·": "*", "⋅": "*", "∗": "*", "÷": 
 _RAISED_DIGITS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
 _RAISED = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹]+")
 MAX_EXPONENT = 99
+MAX_VALUE = 10**48  # above every answer: 2·H·N·N·d_h operations are below 10^33 for the longest input and widest model
 MAX_DEPTH = 50  # of brackets within brackets
 
 # A value that can be added, subtracted, multiplied and divided: a Fraction, or an Expression in symbols.

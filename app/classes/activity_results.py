@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from app.algebra.number_text import format_number
 from app.classes.frozen.definitions import corrected_definition, defined_variant
 from app.classes.frozen.frozen_library import frozen_worksheet, library_of
+from app.classes.frozen.misconception_words import MisconceptionWords
 from app.classes.roster_lookup import named_apart
 from app.classes.student_sheet import item_sizes, variant_of
 from app.grading.grade import Report, grade, with_kept_marks
@@ -24,7 +25,6 @@ from app.shapes.table import Blank
 from app.sheets.library import Library
 from app.sheets.reading import Typed
 from app.sheets.variant import Row, Variant
-from app.sheets.wording import Wording
 from app.store import Activity, ClassAttempt, Content, Course, FrozenWorksheet, Store, Student
 
 
@@ -149,7 +149,7 @@ def participants(
     return tuple(student for student in named_apart(store.roster.students(course)) if student.id in ids)
 
 
-def misconception_totals(wording: Wording, results: Sequence[SheetResults]) -> tuple[MisconceptionTotal, ...]:
+def misconception_totals(words: MisconceptionWords, results: Sequence[SheetResults]) -> tuple[MisconceptionTotal, ...]:
     """How many students showed each misconception on these sheets, in first attempts and in last attempts.
 
     A student counts once, on however many sheets they showed it. Misconceptions that nobody showed in either are left
@@ -157,31 +157,9 @@ def misconception_totals(wording: Wording, results: Sequence[SheetResults]) -> t
     """
     first, last = (dict(misconception_counts(_misconceptions_by_student(results, index))) for index in (0, -1))
     totals = [
-        MisconceptionTotal(key, misconception_name(wording, key), first.get(key, 0), last.get(key, 0))
-        for key in {**last, **first}
+        MisconceptionTotal(key, words.name(key), first.get(key, 0), last.get(key, 0)) for key in {**last, **first}
     ]
     return tuple(sorted(totals, key=lambda total: (-total.at_last, -total.at_first, total.name)))
-
-
-def misconception_name(wording: Wording, key: str) -> str:
-    """A misconception in a few words, such as 'Head as wide as the model'; its key where it has no name."""
-    try:
-        return str(wording.sections["misconception-names"][key])
-    except KeyError:
-        return key
-
-
-def misconception_explanation(wording: Wording, key: str) -> str:
-    """The text that explains a misconception; '' for one that neither this wording nor today's knows any longer."""
-    try:
-        return wording.misconception(key, "explanation")
-    except KeyError:
-        return ""
-
-
-def is_explained(wording: Wording, key: str) -> bool:
-    """Whether the class can be told about a misconception."""
-    return misconception_explanation(wording, key) != ""
 
 
 def _misconceptions_by_student(results: Sequence[SheetResults], attempt_index: int) -> list[list[str]]:
@@ -250,7 +228,7 @@ def _meaning(variant: Variant, blank: Blank, number: int) -> str:
     in_table = variant.in_table_orientation(blank)
     led_to = [e.misconception for e in expectations(variant.problem) if e.wrong_answers.get(in_table) == number]
     if led_to and asked.isdisjoint(symbols):
-        return " or ".join(dict.fromkeys(misconception_name(variant.wording, key) for key in led_to))
+        return " or ".join(dict.fromkeys(map(variant.text.misconception_name, led_to)))
     return " or ".join(
         dict.fromkeys(variant.notation.symbol(s) for s in symbols if s in asked or asked.isdisjoint(symbols))
     )

@@ -84,13 +84,15 @@ class HintWriter:
     def misconception_hint(self, misconception: str, explains: tuple[Blank, ...], level: HintLevel) -> Hint:
         """The misconception's nudge at level 1, its hint at level 2; at level 3 which boxes to look at again.
 
-        These are the wrong ones among the boxes it explains, or all it explains if none of them is wrong.
+        These are the wrong ones among the boxes it explains, or all it explains if none of them is wrong. An author's
+        own misconception has no hint: at level 2 the first of these boxes has the one that it has without a diagnosis.
         """
-        if level < 3:
-            return Hint(level, self.variant.text.misconception(misconception, "nudge" if level == 1 else "hint"))
         # Boxes that follow from the mistake are right again once the wrong ones are.
-        wrong = tuple(blank for blank in explains if self.report.marks[blank].kind == "wrong")
-        return self.boxes_to_check(wrong or explains)
+        boxes = tuple(blank for blank in explains if self.report.marks[blank].kind == "wrong") or explains
+        if level == 3:
+            return self.boxes_to_check(boxes)
+        said = self.variant.text.misconception(misconception, "nudge" if level == 1 else "hint")
+        return Hint(level, said) if said else self.box_hint(boxes[0], boxes, level)
 
     def box_hint(self, blank: Blank, wrong: tuple[Blank, ...], level: HintLevel) -> Hint:
         """The hint without a diagnosis: the nudge of `blank` at level 1, how it is made at 2, boxes to check at 3.

@@ -74,9 +74,9 @@ def _wrong_shapes(variant: Variant, row: Row) -> list[dict[str, str]]:
         shape = tuple(expected.wrong_answers.get(blank, size) for blank, size in zip(in_table, truth, strict=True))
         if shape != tuple(truth) and expected.misconception not in misconceptions.setdefault(shape, []):
             misconceptions[shape].append(expected.misconception)
-    names = variant.wording.sections["misconception-names"]
+    name = variant.text.misconception_name
     return [
-        {"shape": _shape_text(shape), "misconception": "; ".join(names[key] for key in keys)}
+        {"shape": _shape_text(shape), "misconception": "; ".join(map(name, keys))}
         for shape, keys in list(misconceptions.items())[:MAX_WRONG_SHAPES]
     ]
 

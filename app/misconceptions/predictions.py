@@ -8,6 +8,7 @@ from functools import lru_cache
 from itertools import combinations
 
 from app.algebra.expression import Expression, ExpressionError
+from app.algebra.parser import MAX_VALUE
 from app.misconceptions.catalogue import BLANK_SYMBOLS, MISCONCEPTIONS, MODEL_SYMBOLS, Misconception, Prediction
 from app.misconceptions.slips import is_single_slip
 from app.models.architecture import Architecture
@@ -32,13 +33,15 @@ class Expectation:
 
 @lru_cache(maxsize=PROBLEMS_REMEMBERED)
 def expectations(problem: Problem) -> tuple[Expectation, ...]:
-    """Every misconception that shows on this sheet, in catalogue order, once for each different way it fills it in.
+    """Every misconception that shows on this sheet, once for each different way it fills it in.
 
-    A misconception that would write only right numbers here has none.
+    The author's own come first, so that the sheet filled in alike by another one too is put down to them; then those of
+    the catalogue, in its order. A misconception that would write only right numbers here has none.
     """
+    own = tuple(_own_expectations(problem)) if problem.own_misconceptions else ()
     sizes = {**problem.sizes, **_model_sizes(problem.architecture)}
     applicable = (m for m in MISCONCEPTIONS if problem.topic in m.predictions and m.applies_to(problem.architecture))
-    return tuple(expectation for each in applicable for expectation in _expectations_of(each, problem, sizes))
+    return (*own, *(expectation for each in applicable for expectation in _expectations_of(each, problem, sizes)))
 
 
 @lru_cache(maxsize=PROBLEMS_REMEMBERED)
@@ -59,6 +62,32 @@ def confirmed_expectations(problem: Problem, values: Values) -> list[tuple[Expec
         for place in by_answer.get(answer, ()):
             blanks.setdefault(place, []).append(answer[0])
     return [(expected[place], frozenset(blanks[place])) for place in sorted(blanks)]
+
+
+def _own_expectations(problem: Problem) -> Iterator[Expectation]:
+    """One Expectation for each of the author's own misconceptions that shows on this sheet.
+
+    None for one of which some size comes to no number that can be written into a box.
+    """
+    for key, overrides in problem.own_misconceptions.items():
+        written = {blank: own_number(problem, blank, size) for blank, size in overrides.items()}
+        wrong_answers = {b: number for b, number in written.items() if number is not None and number != problem.key[b]}
+        if wrong_answers and None not in written.values():
+            yield Expectation(key, wrong_answers)
+
+
+def own_number(problem: Problem, blank: Blank, size: Expression) -> int | None:
+    """The number that an author's own misconception writes into a blank of the sheet, which may be the right one.
+
+    None if it is no whole number from 1 to MAX_VALUE, as d/7 is not where d is 4096, or if a symbol has no size in this
+    model. `size` may use the sheet's sizes and BLANK_SYMBOLS.
+    """
+    own = {symbol: BLANK_SYMBOLS[symbol](problem, blank) for symbol in size.symbols & BLANK_SYMBOLS.keys()}
+    try:
+        value = size.value({**problem.sizes, **own} if own else problem.sizes)
+    except (ExpressionError, ZeroDivisionError):
+        return None
+    return int(value) if value.denominator == 1 and 1 <= value <= MAX_VALUE else None
 
 
 def _expectations_of(misconception: Misconception, problem: Problem, sizes: Mapping[str, int]) -> list[Expectation]:
@@ -136,7 +165,7 @@ def cannot_tell_apart(problem: Problem) -> tuple[tuple[str, str], ...]:
     expected = expectations(problem)
     shown = {e.misconception for e in expected if not is_single_slip(problem.key, e.wrong_answers)}
     of_topic = (m.key for m in MISCONCEPTIONS if problem.topic in m.predictions and m.applies_to(problem.architecture))
-    hidden = [(key, "right") for key in of_topic if key not in shown]
+    hidden = [(key, "right") for key in (*problem.own_misconceptions, *of_topic) if key not in shown]
     return (*hidden, *dict.fromkeys(_alike(expected)))
 
 
@@ -150,8 +179,8 @@ def _alike(expected: Iterable[Expectation]) -> Iterator[tuple[str, str]]:
 def predicted_sheet(problem: Problem, misconception: str, answers: Values) -> Mapping[Blank, int]:
     """A number for every blank, as a misconception fills in the whole sheet.
 
-    If it has several ways, the one that agrees with most of these answers. The misconception must show on this sheet.
+    If it has several ways, the one that agrees with most of these answers; if it doesn't show here, the right sheet.
     """
     ways = [e.wrong_answers for e in expectations(problem) if e.misconception == misconception]
-    nearest = max(ways, key=lambda wrong: sum(answers.get(blank) == number for blank, number in wrong.items()))
+    nearest = max(ways, key=lambda way: sum(answers.get(blank) == number for blank, number in way.items()), default={})
     return {**problem.key, **nearest}

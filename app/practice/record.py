@@ -98,7 +98,8 @@ def sheet_result(variant: Variant, answers: Mapping[str, str]) -> SheetResult | 
         return None
     if report.complete:
         return SheetResult(variant.code, True)
-    held = (report.diagnosis.key, *report.diagnosis.also) if report.diagnosis else ()
+    diagnosed = (report.diagnosis.key, *report.diagnosis.also) if report.diagnosis else ()
+    held = tuple(key for key in diagnosed if key in _MISCONCEPTION_KEYS)  # and no author's own one
     # Expectations are in the table's orientation, tokens as rows.
     marks = {variant.in_table_orientation(blank): mark for blank, mark in report.marks.items()}
     values = {blank: mark.read_as for blank, mark in marks.items()}
@@ -106,7 +107,7 @@ def sheet_result(variant: Variant, answers: Mapping[str, str]) -> SheetResult | 
     doubtful = {
         group_of(expectation.misconception)
         for expectation in expectations(variant.problem)
-        if not _is_avoided(expectation, values, right)
+        if expectation.misconception in _MISCONCEPTION_KEYS and not _is_avoided(expectation, values, right)
     }
     explained = {group_of(misconception) for misconception in held}
     return SheetResult(

@@ -10,9 +10,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
+from app.algebra.expression import Expression
 from app.models.architecture import Architecture
 from app.shapes.consistency import upstream_blanks
 from app.shapes.table import Blank, TensorTable
@@ -23,6 +24,9 @@ from app.shapes.topics import sizes_for, topic_for
 class Problem:
     """A table of tensors, a size for each of its symbols, and the rows that are asked.
 
+    `own_misconceptions` are those that the sheet's author described, beside the catalogue: by key, the size that each
+    writes into some of the blanks.
+
     Two problems are equal only if they are one object, so that what is worked out for a problem can be cached by it.
     """
 
@@ -31,6 +35,7 @@ class Problem:
     table: TensorTable
     sizes: Mapping[str, int]
     rows: tuple[str, ...]
+    own_misconceptions: Mapping[str, Mapping[Blank, Expression]] = field(default_factory=dict)
 
     @cached_property
     def asked(self) -> frozenset[str]:

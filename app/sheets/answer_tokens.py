@@ -16,7 +16,6 @@ from app.algebra.parser import CannotReadError, normalize_signs, printable
 
 MAX_ANSWER_CHARACTERS = 100
 MAX_POWER_OF_TEN = 60
-MAX_VALUE = 10**48  # above every answer: 2·H·N·N·d_h operations are below 10^33 for the longest input and widest model
 PREFIXES = {"k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12,
             "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}  # fmt: skip
 

@@ -17,11 +17,10 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Literal
 
-from app.algebra.parser import CannotReadError, ExpressionParser, Unreadable
+from app.algebra.parser import MAX_VALUE, CannotReadError, ExpressionParser, Unreadable
 from app.shapes.table import CountUnit
 from app.sheets.answer_tokens import (
     MAX_ANSWER_CHARACTERS,
-    MAX_VALUE,
     PREFIXES,
     answer_tokens,
     number_value,

@@ -15,6 +15,8 @@ from app.sheets.numbers import MAX_VALUE, BoxUnit, Unreadable, read_answer, roun
 from app.sheets.symbols import read_symbols
 
 MAX_BOX_TEXT = 200  # characters of one box that are stored, twice as many as can be read
+# What an author's formula may use besides sizes: the box's right number, and that of the other side of its matrix.
+BOX_SYMBOLS = ("right", "other_side")
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,23 @@ class AnswerReader:
         if value.denominator != 1 or not 1 <= value <= MAX_VALUE:
             return Unreadable("no-length")
         return Typed(int(value), meaning)
+
+    def read_formula(self, text: str) -> Expression | Unreadable | None:
+        """What an author's formula for a box means, in the symbols of the sheet; None for an empty text.
+
+        It may also use every other size of the model, BOX_SYMBOLS, and numbers alone: "H*d", "right + 1", "2".
+        """
+        meaning = read_symbols(text, self._symbol_in_formulas, number_alone=True)
+        if isinstance(meaning, Unreadable) and meaning.reason == "unknown-letter":
+            return replace(meaning, symbols=", ".join((*self.written_symbols, *BOX_SYMBOLS)))
+        return meaning
+
+    @cached_property
+    def _symbol_in_formulas(self) -> Mapping[str, str]:
+        """The symbol of every name that may stand in an author's formula; those that students may write come first."""
+        sizes = self.problem.sizes
+        others = {**{symbol: symbol for symbol in sizes}, **{self.notation.symbol(symbol): symbol for symbol in sizes}}
+        return {**others, **self.symbol_by_name, **{name: name for name in BOX_SYMBOLS}}
 
     def means(self, typed: Typed, length: Expression) -> bool:
         """Whether an answer equals a length: one in numbers by its size, one in letters by its meaning in this model.

@@ -14,7 +14,7 @@ from app.shapes.topics import TOPICS
 from app.sheets.notation import NOTATIONS
 from app.sheets.parameter_sentences import inventory_sentences
 from app.sheets.wording import Wording
-from app.sheets.worksheet import Model, Worksheet
+from app.sheets.worksheet import Model, OwnMisconception, Worksheet
 
 
 @dataclass(frozen=True)
@@ -103,10 +103,25 @@ class SheetText:
         return self.wording.nudge(self.worksheet.topic, blank)
 
     def misconception(self, key: str, kind: str) -> str:
-        """A misconception's "nudge", "hint" or "explanation" as this sheet says it, in its letters."""
+        """A misconception's "nudge", "hint" or "explanation" as this sheet says it, in its letters.
+
+        Of an own misconception of the worksheet it is its author's question and explanation, and nothing as a hint.
+        """
+        if own := self._own_misconception(key):
+            return {"nudge": own.question, "explanation": own.explanation}.get(kind, "")
         sentence = self.wording.misconception(key, kind, self.worksheet.tokens_are)
         notation = NOTATIONS[self.worksheet.notation]
         return re.sub(r"W_\w+", lambda match: notation.letter(match[0], match[0]), sentence)
+
+    def misconception_name(self, key: str) -> str:
+        """A misconception in a few words, such as 'Head as wide as the model'; its key where it has no name."""
+        if own := self._own_misconception(key):
+            return own.name
+        return self.wording.misconception_name(key)
+
+    def _own_misconception(self, key: str) -> OwnMisconception | None:
+        """The worksheet's own misconception of that key, if it has one."""
+        return next((own for own in self.worksheet.misconceptions if own.key == key), None)
 
     def _sentences(self, kind: str) -> Iterator[str]:
         """The sentences of the topic's "description" or "assumption" parts, without those that don't fit the model."""

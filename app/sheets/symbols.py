@@ -12,34 +12,37 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from app.algebra.expression import Expression, ExpressionError
-from app.algebra.parser import CannotReadError, ExpressionParser, Unreadable
-from app.sheets.answer_tokens import MAX_VALUE, answer_tokens, number_value, tidy_answer
+from app.algebra.parser import MAX_VALUE, CannotReadError, ExpressionParser, Unreadable
+from app.sheets.answer_tokens import answer_tokens, number_value, tidy_answer
 
 MAX_CHARACTERS = 2000  # the parameters of a mixture of experts, as a sum of products, are up to 1,100
 MAX_TERMS, MAX_DEGREE = 50, 50
 _ONE = Expression.number(1)
 
 
-def read_symbols(text: str, names: Mapping[str, str]) -> Expression | Unreadable | None:
+def read_symbols(text: str, names: Mapping[str, str], *, number_alone: bool = False) -> Expression | Unreadable | None:
     """The expression that a typed text means; None for an empty box, Unreadable if it is no length in symbols.
 
     `names` gives the symbol that each name stands for on this sheet: {"T": "N"}. Two side by side are a product: hd_h.
     Refused are other names, other characters than arithmetic has, texts of more than MAX_CHARACTERS, sums of more than
     MAX_TERMS products, products of more than MAX_DEGREE symbols, division by a sum, and numbers without a symbol,
-    except 1.
+    except 1 or where `number_alone` is set.
     """
     try:
-        return _read_expression(text, names)
+        meaning = _read_expression(text, names)
     except CannotReadError as error:
         reason = error.unreadable
         return Unreadable("unknown-letter", reason.detail) if reason.reason == "letters" else reason
+    if meaning is None or meaning.symbols or meaning == _ONE or number_alone:
+        return meaning
+    return Unreadable("numbers")
 
 
 def _read_expression(text: str, names: Mapping[str, str]) -> Expression | None:
     """The expression that a typed text means, with `names` as the symbol of each name; None for a blank text.
 
-    Raises CannotReadError for other names or characters, broken arithmetic, division by a sum, a text or sum that is
-    too long, and a number without a symbol, except 1.
+    Raises CannotReadError for other names or characters, broken arithmetic, division by a sum, and a text or sum that
+    is too long.
     """
     if not text.strip():
         return None
@@ -52,12 +55,9 @@ def _read_expression(text: str, names: Mapping[str, str]) -> Expression | None:
 
     tokens = answer_tokens(tidy_answer(text, MAX_CHARACTERS), names)
     try:
-        meaning = ExpressionParser(tokens, atom, _check_terms).value()
+        return ExpressionParser(tokens, atom, _check_terms).value()
     except ExpressionError:  # what is divided by a sum is no length of a matrix
         raise CannotReadError("incomplete") from None
-    if not meaning.symbols and meaning != _ONE:
-        raise CannotReadError("numbers")
-    return meaning
 
 
 def _check_terms(meaning: Expression) -> Expression:

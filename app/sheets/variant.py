@@ -16,7 +16,7 @@ from app.sheets.numbers import Unreadable
 from app.sheets.reading import AnswerReader, Typed
 from app.sheets.sheet_text import SheetText
 from app.sheets.wording import Wording
-from app.sheets.worksheet import Model, Worksheet
+from app.sheets.worksheet import Model, OwnMisconception, Worksheet
 
 LENGTHS_LIKE_NO_OTHER = {"N": 1_000_003, "M": 1_000_033}  # primes
 
@@ -73,7 +73,11 @@ class Variant:
         """Table, sizes, blanks and key of this sheet with tokens as rows; raises TopicError without that topic."""
         decoder_tokens = self.decoder_tokens or self.worksheet.decoder_tokens
         sheet = self.worksheet
-        return problem_for(sheet.topic, self.architecture, sheet.rows, self.tokens, decoder_tokens)
+        problem = problem_for(sheet.topic, self.architecture, sheet.rows, self.tokens, decoder_tokens)
+        if not sheet.misconceptions:
+            return problem
+        own = {each.key: _predicted_sizes(sheet, problem, each) for each in sheet.misconceptions}
+        return replace(problem, own_misconceptions=own)
 
     @property
     def table(self) -> TensorTable:
@@ -136,7 +140,8 @@ class Variant:
         """The same sheet with its tokens as rows; the variant itself if they already are."""
         if self.worksheet.tokens_are == "rows":
             return self
-        return replace(self, worksheet=replace(self.worksheet, tokens_are="rows"))
+        own = tuple(_transposed(each, self.blanks_by_name) for each in self.worksheet.misconceptions)
+        return replace(self, worksheet=replace(self.worksheet, tokens_are="rows", misconceptions=own))
 
     @cached_property
     def key(self) -> Mapping[Blank, int]:
@@ -183,3 +188,25 @@ class Variant:
     def title(self) -> str:
         """The sheet's title; see SheetText."""
         return self.text.title
+
+
+def _predicted_sizes(sheet: Worksheet, problem: Problem, own: OwnMisconception) -> Mapping[Blank, Expression]:
+    """What one of the author's misconceptions writes into the blanks of a problem, which has tokens as rows.
+
+    Boxes that this model's table lacks are left out. Empty if one of the formulas has no meaning on this sheet.
+    """
+    reader = AnswerReader(problem, NOTATIONS[sheet.notation].for_sizes(problem.sizes), in_letters=True)
+    sizes = dict[Blank, Expression]()
+    for box, formula in own.boxes:
+        if box in problem.blanks_by_name:
+            size, blank = reader.read_formula(formula), problem.blanks_by_name[box]
+            if not isinstance(size, Expression):
+                return {}
+            sizes[blank.transposed if sheet.tokens_are == "columns" else blank] = size
+    return sizes
+
+
+def _transposed(own: OwnMisconception, blanks_by_name: Mapping[str, Blank]) -> OwnMisconception:
+    """The same misconception on the sheet whose matrices are transposed."""
+    names = {name: str(blank.transposed) for name, blank in blanks_by_name.items()}
+    return replace(own, boxes=tuple((names.get(box, box), formula) for box, formula in own.boxes))

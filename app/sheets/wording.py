@@ -93,6 +93,13 @@ class Wording:
         with_columns = sentences.get("tokens-as-columns", {})
         return str(with_columns[kind] if tokens_are == "columns" and with_columns else sentences[kind])
 
+    def misconception_name(self, key: str) -> str:
+        """A misconception in a few words, such as 'Head as wide as the model'; its key where it has no name."""
+        try:
+            return str(self.sections["misconception-names"][key])
+        except KeyError:
+            return key
+
     def unreadable(self, answer: Unreadable) -> str:
         """Why an answer could not be read, and what to write instead."""
         return self.say("unreadable", answer.reason, detail=answer.detail, symbols=answer.symbols)

@@ -44,7 +44,7 @@ class OwnMisconception:
     """A misconception that a teacher describes for one worksheet; its key begins with OWN_MISCONCEPTION_PREFIX.
 
     boxes: what it makes a student write, as (box of the sheet, formula in the sheet's symbols):
-    ("queries.columns", "H*d"). `app.sheets.authoring.worksheet_settings.read_formula` reads the formula.
+    ("queries.columns", "H*d"). `app.sheets.authoring.own_misconceptions.read_formula` reads the formula.
     question: what a student is asked who seems to hold it. explanation: Markdown, once the answers are shown.
     """
 

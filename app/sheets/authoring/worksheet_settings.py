@@ -18,14 +18,12 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from app.algebra.expression import Expression
 from app.models.architecture import TokensError
 from app.shapes.requirements import TopicError
 from app.shapes.table import MATRIX_FIELDS
 from app.shapes.topics import TOPICS, check_decoder_tokens, check_topic_tokens, topic_for
+from app.sheets.authoring.own_misconceptions import box_problem
 from app.sheets.notation import NOTATIONS
-from app.sheets.numbers import Unreadable
-from app.sheets.reading import AnswerReader, Typed
 from app.sheets.variant import Variant
 from app.sheets.wording import Wording
 from app.sheets.worksheet import (
@@ -263,22 +261,6 @@ def derived_key(text: str, prefix: str = "") -> str:
     return prefix + slug
 
 
-def read_formula(variant: Variant, formula: str) -> Expression:
-    """What a formula means on a sheet, in the symbols that may be typed there: H*d, or h·d on a sheet with h heads.
-
-    Raises WorksheetError, which says why, for one that cannot be read or comes to no whole number above zero there.
-    """
-    reader = AnswerReader(variant.problem, variant.notation, in_letters=True)
-    typed = reader.read(variant.blanks[0], formula)
-    if isinstance(typed, Typed) and typed.meaning is not None:
-        return typed.meaning
-    if isinstance(typed, Unreadable) and typed.reason in ("unknown-letter", "no-length"):
-        raise WorksheetError(variant.wording.unreadable(typed))
-    problem = _("“{formula}” is not a formula in the symbols of this sheet: use {symbols}, + − * / and brackets.")
-    words = {"formula": formula[:_REPEATED_CHARACTERS], "symbols": ", ".join(reader.written_symbols)}
-    raise WorksheetError(problem.format(**words))
-
-
 def _setting_errors(error: ValidationError) -> tuple[SettingError, ...]:
     """An error for each setting that is unknown, of a wrong type or missing, the missing ones last."""
     problems = sorted(error.errors(), key=lambda problem: problem["type"] == "missing")
@@ -400,7 +382,7 @@ def _own_errors(sheet: Worksheet, models: Mapping[str, Model], wording: Wording)
     variant = Variant(sheet, models[sheet.model], sheet.tokens, wording)
     for number, own in enumerate(sheet.misconceptions):
         for box, formula in own.boxes:
-            if problem := _box_problem(variant, box, formula):
+            if problem := box_problem(variant, box, formula):
                 yield SettingError(problem, "misconceptions", number, "boxes", box)
 
 
@@ -410,15 +392,3 @@ def _repeated_keys(setting: str, keys: Sequence[str]) -> Iterator[SettingError]:
         if key in keys[:number]:
             problem = _("{setting}.{number} is there twice: say something else, or delete one.")
             yield SettingError(problem.format(setting=setting, number=number + 1), setting, number)
-
-
-def _box_problem(variant: Variant, box: str, formula: str) -> str:
-    """Why a misconception cannot write this formula into this box of the sheet; "" if it can."""
-    if box not in variant.blanks_by_name:
-        problem = _("This sheet has no box “{box}”: use one of {boxes}.")
-        return problem.format(box=box[:_REPEATED_CHARACTERS], boxes=", ".join(variant.blanks_by_name))
-    try:
-        read_formula(variant, formula)
-    except WorksheetError as error:
-        return str(error)
-    return ""

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Depends, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
 
 from app.classes.activity_results import MisconceptionTotal, activity_results, misconception_totals
-from app.classes.frozen.frozen_library import library_of
+from app.classes.frozen.misconception_words import misconception_words
 from app.classes.roster_lookup import names_with_numbers
 from app.classes.ticket_groups import TicketGroup, group_answers
 from app.store import Activity, Store
@@ -193,8 +193,8 @@ def _exit_tickets_page(
         )
         for key, text in texts.items()
     ]
-    wording = library_of(services.library, store, activity.content).wording
-    totals = misconception_totals(wording, activity_results(services.library, store, activity))
+    words = misconception_words(services.library, store, activity)
+    totals = misconception_totals(words, activity_results(services.library, store, activity))
     return ExitTicketsPage(
         access=access,
         muddiest=next((question for question in questions if question.key == MUDDIEST), None),

@@ -10,10 +10,9 @@ from annotated_doc import Doc
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import RedirectResponse
 
-from app.classes.activity_results import misconception_name
+from app.classes.frozen.misconception_words import MisconceptionWords
 from app.classes.live_snapshot import LiveProgress, SheetSnapshot, Stage
 from app.classes.roster_lookup import named_apart
-from app.sheets.wording import Wording
 from app.store import Student
 from app.web.shared import permissions
 from app.web.shared.forms import FormDep, clamped_number
@@ -24,7 +23,7 @@ from app.web.shared.urls import url_for
 from app.web.teacher.live_view import (
     MAX_MISCONCEPTION_KEY,
     ClassPage,
-    activity_wording,
+    activity_words,
     change_spotlight,
     class_page,
 )
@@ -126,28 +125,28 @@ def _live_page(request: Request, services: Services, view: LiveView) -> LivePage
     """
     shown, access = class_page(request, services, view.access, view.number), view.access
     students = named_apart(services.store.roster.students(access.course)) if view.named else ()
-    came, wording = frozenset(shown.snapshot.student_ids), activity_wording(services, access.activity)
+    came, words = frozenset(shown.snapshot.student_ids), activity_words(services, access.activity)
     return LivePage(
         **vars(shown),
         query=view.query,
         show=view.show,
         named=view.named,
-        students=_listed(wording, view, shown.sheet, [student for student in students if student.id in came]),
+        students=_listed(words, view, shown.sheet, [student for student in students if student.id in came]),
         reloads=view.reloads,
     )
 
 
 def _listed(
-    wording: Wording, view: LiveView, sheet: SheetSnapshot | None, students: Sequence[Student]
+    words: MisconceptionWords, view: LiveView, sheet: SheetSnapshot | None, students: Sequence[Student]
 ) -> tuple[StudentProgress, ...]:
     """The progress of those students that the view asks for, in its order."""
     shown = [student for student in students if sheet is None or view.includes(sheet.progress[student.id])]
-    lines = [_student_progress(wording, student, sheet) for student in shown]
+    lines = [_student_progress(words, student, sheet) for student in shown]
     return tuple(sorted(lines, key=lambda line: -line.rows_right) if view.sort == "rows" else lines)
 
 
-def _student_progress(wording: Wording, student: Student, sheet: SheetSnapshot | None) -> StudentProgress:
+def _student_progress(words: MisconceptionWords, student: Student, sheet: SheetSnapshot | None) -> StudentProgress:
     """How far one student is with the sheet; nothing where the activity has no sheet."""
     progress = sheet.progress[student.id] if sheet else LiveProgress()
-    misconceptions = tuple(misconception_name(wording, key) for key in progress.misconceptions)
+    misconceptions = tuple(map(words.name, progress.misconceptions))
     return StudentProgress(student.name, progress.stage, progress.rows_right, misconceptions)

@@ -8,13 +8,11 @@ from typing import Annotated
 from annotated_doc import Doc
 from fastapi import HTTPException, Request
 
-from app.classes.activity_results import is_explained, misconception_name
-from app.classes.frozen.frozen_library import library_of
+from app.classes.frozen.misconception_words import MisconceptionWords, misconception_words
 from app.classes.live_snapshot import LiveSnapshot, SheetSnapshot
 from app.classes.student_sheet import own_variant, worksheet_titles
 from app.figures.figures import Figure
 from app.grading.explanations import explain_misconception
-from app.sheets.wording import Wording
 from app.store import Activity, Phase, Spotlight
 from app.web.shared.forms import FormReader
 from app.web.shared.permissions import ActivityAccess
@@ -78,15 +76,15 @@ def class_page(request: Request, services: Services, access: ActivityAccess, num
         number=number,
         snapshot=snapshot,
         sheet=sheet,
-        misconceptions=_misconception_bars(activity_wording(services, activity), sheet) if sheet else (),
+        misconceptions=_misconception_bars(activity_words(services, activity), sheet) if sheet else (),
         spotlight=_spotlight_view(services, activity, spotlight) if spotlight else None,
         version=_version(snapshot, phase, spotlight, activity.plan.closes_at),
     )
 
 
-def activity_wording(services: Services, activity: Activity) -> Wording:
-    """The wording of an activity, as it was frozen."""
-    return library_of(services.library, services.store, activity.content).wording
+def activity_words(services: Services, activity: Activity) -> MisconceptionWords:
+    """What the activity's misconceptions are called, and how they are explained."""
+    return misconception_words(services.library, services.store, activity)
 
 
 def change_spotlight(services: Services, activity: Activity, number: int, form: FormReader) -> None:
@@ -97,7 +95,7 @@ def change_spotlight(services: Services, activity: Activity, number: int, form: 
     """
     misconception, spotlight = form.single_line("misconception", MAX_MISCONCEPTION_KEY), None
     if misconception:
-        if not number or not is_explained(activity_wording(services, activity), misconception):
+        if not number or not activity_words(services, activity).explanation(misconception):
             raise HTTPException(422, services.library.wording.say("live", "no-misconception-there"))
         spotlight = Spotlight(number, misconception, form.raw("drawn") == "yes")
     services.store.live.show(activity.id, spotlight)
@@ -109,13 +107,13 @@ def _version(snapshot: LiveSnapshot, phase: Phase, spotlight: Spotlight | None, 
     return "-".join(map(str, (snapshot.version, phase, *explained, *shown)))
 
 
-def _misconception_bars(wording: Wording, sheet: SheetSnapshot) -> tuple[MisconceptionBar, ...]:
+def _misconception_bars(words: MisconceptionWords, sheet: SheetSnapshot) -> tuple[MisconceptionBar, ...]:
     """The misconceptions that the sheet's students show, the commonest first.
 
     A bar's width is the percentage of those who show it among all who have begun the sheet.
     """
     return tuple(
-        MisconceptionBar(key, misconception_name(wording, key), count, round(100 * count / sheet.begun, 2))
+        MisconceptionBar(key, words.name(key), count, round(100 * count / sheet.begun, 2))
         for key, count in sheet.misconceptions
     )
 
@@ -125,11 +123,11 @@ def _spotlight_view(services: Services, activity: Activity, spotlight: Spotlight
 
     The drawing is included only where the spotlight shows it.
     """
-    wording, key = activity_wording(services, activity), spotlight.misconception
-    if spotlight.sheet_number > len(activity.content.items) or not is_explained(wording, key):
+    words, key = activity_words(services, activity), spotlight.misconception
+    if spotlight.sheet_number > len(activity.content.items) or not words.explanation(key):
         return None
     variant = own_variant(services.library, services.store, activity, spotlight.sheet_number)
     explanation = explain_misconception(variant, key)
-    name = misconception_name(wording, key)
+    message = explanation.message or words.explanation(key)  # an own one may be of another sheet
     pairs = explanation.figures[:1] if spotlight.shows_drawing else ()
-    return SpotlightView(key, name, explanation.message, bool(explanation.figures), pairs)
+    return SpotlightView(key, words.name(key), message, bool(explanation.figures), pairs)

@@ -18,6 +18,7 @@ from app.classes.activity_results import (
     misconception_totals,
     participants,
 )
+from app.classes.frozen.misconception_words import misconception_words
 from app.grading.item_analysis import RowState, RowStatistics
 from app.sheets.variant import Row
 from app.store import Activity, Student
@@ -136,9 +137,15 @@ def show_results(
         mean=_mean_score(shown),
         rows=_row_lines(services, activity, shown) if shown else (),
         attempted=len(shown.attempts) if shown else 0,
-        misconceptions=misconception_totals(shown.library.wording, (shown,)) if shown else (),
+        misconceptions=_misconceptions(services, activity, shown) if shown else (),
     )
     return render("teacher/results.html", results)
+
+
+def _misconceptions(services: Services, activity: Activity, sheet: SheetResults) -> tuple[MisconceptionTotal, ...]:
+    """The misconceptions that attempts on the sheet showed, as its revision calls them."""
+    words = misconception_words(services.library, services.store, activity, sheet.library.wording)
+    return misconception_totals(words, (sheet,))
 
 
 def _in_order(sheet: SheetResults | None, students: Sequence[Student], wanted: ResultsOrder) -> list[Student]:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Annotated
 
 from annotated_doc import Doc
 from fastapi import APIRouter, HTTPException, Response
 from fastapi.responses import RedirectResponse
 
-from app.classes.activity_results import SheetResults, activity_results, misconception_name
+from app.classes.activity_results import SheetResults, activity_results
+from app.classes.frozen.misconception_words import MisconceptionWords, misconception_words
 from app.classes.student_sheet import blank_counts
 from app.exchange.gradebook import GradebookColumn, gradebook_column
 from app.grading.item_analysis import RowState
@@ -125,11 +127,12 @@ def _student_results_page(services: Services, access: permissions.StudentResults
     store, activity, student = services.store, access.at.activity, access.student
     time_zone = access.at.course.time_zone
     old_marks = store.regrades.old_marks(activity.id, student.id)
+    words = partial(misconception_words, services.library, store, activity)  # as a sheet's revision has them
     histories = tuple(
         SheetHistory(
             sheet,
             tuple(
-                _attempt_column(sheet, attempt, old_marks.get(attempt.id, ()), time_zone)
+                _attempt_column(sheet, attempt, old_marks.get(attempt.id, ()), words(sheet.library.wording), time_zone)
                 for attempt in sheet.attempts[student.id]
             ),
         )
@@ -145,7 +148,11 @@ def _student_results_page(services: Services, access: permissions.StudentResults
 
 
 def _attempt_column(
-    sheet: SheetResults, attempt: ClassAttempt, old_marks: Sequence[OldMarks], time_zone: str
+    sheet: SheetResults,
+    attempt: ClassAttempt,
+    old_marks: Sequence[OldMarks],
+    words: MisconceptionWords,
+    time_zone: str,
 ) -> AttemptColumn:
     """One attempt as a column: its time, score, misconceptions and row states, and the score before each regrade.
 
@@ -161,7 +168,7 @@ def _attempt_column(
         attempt,
         local_time(attempt.created_at, time_zone),
         _("{score:g} of {total}").format(score=attempt.score, total=attempt.out_of),
-        tuple(misconception_name(sheet.library.wording, key) for key in attempt.misconceptions),
+        tuple(map(words.name, attempt.misconceptions)),
         before,
         sheet.states(attempt),
     )

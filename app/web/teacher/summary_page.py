@@ -13,11 +13,10 @@ from app.classes.activity_results import (
     MisconceptionTotal,
     SheetResults,
     activity_results,
-    misconception_explanation,
     misconception_totals,
     participants,
 )
-from app.classes.frozen.frozen_library import library_of
+from app.classes.frozen.misconception_words import misconception_words
 from app.classes.ticket_groups import group_answers
 from app.sheets.variant import Row
 from app.web.shared import permissions
@@ -74,18 +73,17 @@ def show_summary(services: ServicesDep, access: StaffActivity) -> Response:
     left out.
     """
     store, activity = services.store, access.activity
-    wording = library_of(services.library, store, activity.content).wording
+    words = misconception_words(services.library, store, activity)
     store.exit_tickets.mix_closed(activity)
     sheets = activity_results(services.library, store, activity)
-    left = [total for total in misconception_totals(wording, sheets) if total.at_last]
+    left = [total for total in misconception_totals(words, sheets) if total.at_last]
     groups = group_answers(store.exit_tickets.answers(activity.id))
     starred = [group.text for group in groups if group.starred and not group.hidden]
     page = SummaryPage(
         access=access,
         participants=len(participants(store, activity, access.course, sheets)),
         misconceptions=tuple(
-            ExplainedMisconception(total, misconception_explanation(wording, total.key))
-            for total in left[:MAX_MISCONCEPTIONS_SHOWN]
+            ExplainedMisconception(total, words.explanation(total.key)) for total in left[:MAX_MISCONCEPTIONS_SHOWN]
         ),
         rows=_hard_rows(sheets)[:MAX_ROWS_SHOWN],
         sentences=tuple(starred[:MAX_SENTENCES_SHOWN]),

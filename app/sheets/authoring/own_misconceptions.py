@@ -1,0 +1,143 @@
+"""What an author should know of her own misconceptions: formulas that mean nothing, and sheets that don't show them.
+
+A misconception shows on a sheet if the sheet, filled in as it says, is put down to it. That is tried out here, by the
+diagnosis that students' sheets get.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+from app.algebra.expression import Expression
+from app.misconceptions.diagnosis import diagnose
+from app.misconceptions.predictions import expectations, own_number
+from app.misconceptions.slips import is_single_slip
+from app.shapes.problem import Problem
+from app.shapes.table import Blank
+from app.sheets.numbers import Unreadable
+from app.sheets.variant import Variant
+from app.sheets.worksheet import OwnMisconception, WorksheetError
+from app.translation import gettext as _
+
+_REPEATED_CHARACTERS = 60  # of an unknown name or formula, in the sentence that refuses it
+OwnFindingKind = Literal["formula", "right", "slip", "same", "hidden"]
+
+
+@dataclass(frozen=True)
+class OwnFinding:
+    """One thing about one own misconception on one sheet.
+
+    kind: "formula", which can't be read or computed there, in `box`; "right", if it leaves the sheet right, "slip", if
+    it changes but one digit, "hidden", if the sheet is put down to another one or to none: it then doesn't show;
+    "same", if it shows, and the misconception of the key `other` fills the sheet in like it, which then doesn't.
+    """
+
+    key: str
+    kind: OwnFindingKind
+    message: str
+    box: str = ""
+    other: str = ""
+
+    @property
+    def shows(self) -> bool:
+        """Whether the sheet, filled in as the misconception says, is put down to it."""
+        return self.kind == "same"
+
+
+def read_formula(variant: Variant, formula: str) -> Expression:
+    """What a formula means on a sheet: in the symbols that may be typed there, H*d, or h·d on a sheet with h heads.
+
+    It may also have every other size of the model, plain numbers, "right" for the right number of its box, and
+    "other_side" for that of the other side of its matrix. Raises WorksheetError, which says why, if it can't be read.
+    """
+    meaning = variant.reader.read_formula(formula)
+    if isinstance(meaning, Expression):
+        return meaning
+    if isinstance(meaning, Unreadable) and meaning.reason == "unknown-letter":
+        raise WorksheetError(variant.wording.unreadable(meaning))
+    problem = _("“{formula}” is not a formula in the symbols of this sheet: use {symbols}, + − * / and brackets.")
+    words = {"formula": formula[:_REPEATED_CHARACTERS], "symbols": ", ".join(variant.reader.written_symbols)}
+    raise WorksheetError(problem.format(**words))
+
+
+def box_problem(variant: Variant, box: str, formula: str) -> str:
+    """Why a misconception cannot write this formula into this box of the sheet; "" if it can."""
+    if box not in variant.blanks_by_name:
+        problem = _("This sheet has no box “{box}”: use one of {boxes}.")
+        return problem.format(box=box[:_REPEATED_CHARACTERS], boxes=", ".join(variant.blanks_by_name))
+    blank = variant.in_table_orientation(variant.blanks_by_name[box])
+    try:
+        meaning = read_formula(variant, formula)
+    except WorksheetError as error:
+        return str(error)
+    if own_number(variant.problem, blank, meaning) is None:
+        return variant.wording.unreadable(Unreadable("no-length"))
+    return ""
+
+
+def own_findings(variant: Variant) -> tuple[OwnFinding, ...]:
+    """Everything about the worksheet's own misconceptions on this sheet, in their order.
+
+    One without a finding, or with "same" ones alone, is recognised: the sheet filled in as it says is put down to it.
+    Boxes that this model's table lacks are passed over.
+    """
+    return tuple(finding for own in variant.worksheet.misconceptions for finding in _findings_about(variant, own))
+
+
+def _findings_about(variant: Variant, own: OwnMisconception) -> Iterator[OwnFinding]:
+    """What is to be known of one of them."""
+    unusable = [(box, box_problem(variant, box, text)) for box, text in own.boxes if box in variant.blanks_by_name]
+    if any(reason for _box, reason in unusable):
+        yield from (OwnFinding(own.key, "formula", reason, box) for box, reason in unusable if reason)
+        return
+    key = variant.problem_for_marking.key
+    written = _as_marked(variant, _wrong_answers(variant.problem_for_marking, own.key))
+    if not written:
+        message = _("“{name}” leaves this sheet right: every box keeps a number that counts as right.")
+        yield OwnFinding(own.key, "right", message.format(name=own.name))
+    elif is_single_slip(key, written):
+        message = _("“{name}” changes one number by one digit here, which counts as a slip and not as a misconception.")
+        yield OwnFinding(own.key, "slip", message.format(name=own.name))
+    else:
+        diagnosis = diagnose(variant.problem_for_marking, {**key, **written})
+        held = diagnosis.key if diagnosis and not diagnosis.also else ""
+        yield from _alike(variant, own) if held == own.key else (_hidden(variant, own, held),)
+
+
+def _wrong_answers(problem: Problem, key: str) -> Mapping[Blank, int]:
+    """The wrong numbers that one of the author's misconceptions writes, with tokens as rows."""
+    return next((each.wrong_answers for each in expectations(problem) if each.misconception == key), {})
+
+
+def _as_marked(variant: Variant, wrong: Mapping[Blank, int]) -> dict[Blank, int]:
+    """Those of the numbers that the worksheet's tolerance does not count as right."""
+    key, tolerance = variant.problem_for_marking.key, Fraction(str(variant.worksheet.tolerance))
+    if variant.worksheet.answers == "letters":
+        return dict(wrong)
+    rounded = {blank for blank, number in wrong.items() if abs(number - key[blank]) <= tolerance * key[blank]}
+    return {blank: number for blank, number in wrong.items() if blank.field != "count" or blank not in rounded}
+
+
+def _hidden(variant: Variant, own: OwnMisconception, held: str) -> OwnFinding:
+    """That the sheet filled in as `own` says is put down to the misconception with the key `held`; "" for none."""
+    if held:
+        message = _("On this sheet “{name}” is taken for “{other}”.")
+        words = {"name": own.name, "other": variant.text.misconception_name(held)}
+        return OwnFinding(own.key, "hidden", message.format(**words), other=held)
+    message = _("On this sheet “{name}” is not recognised: too few of its boxes count as wrong.")
+    return OwnFinding(own.key, "hidden", message.format(name=own.name))
+
+
+def _alike(variant: Variant, own: OwnMisconception) -> Iterator[OwnFinding]:
+    """A finding for each other misconception that fills the sheet in like `own`, to which the sheet is put down."""
+    problem = variant.problem_for_marking
+    wrong = _wrong_answers(problem, own.key)
+    alike = (each.misconception for each in expectations(problem) if each.wrong_answers == wrong)
+    for other in dict.fromkeys(alike):
+        if other != own.key:
+            message = _("“{name}” fills in this sheet like “{other}”: students who do so are counted under “{name}”.")
+            words = {"name": own.name, "other": variant.text.misconception_name(other)}
+            yield OwnFinding(own.key, "same", message.format(**words), other=other)
