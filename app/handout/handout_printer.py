@@ -69,7 +69,7 @@ class HandoutPrinter:
         serve = partial(serve_print_tasks, data_dir / "fonts")
         self._tickets = tickets
         self._quick_child = WarmChild("printer", serve, idle_limit_s=PRINTER_IDLE_LIMIT_S, kept_memory=KEPT_MEMORY)
-        self._job_child = WarmChild("print-job", serve, idle_limit_s=0)
+        self._job_child = WarmChild("print-job", serve, idle_limit_s=0, idle_time_only=True)
         turns = data_dir / "turns"
         self._quick_turn, self._job_turn = MachineTurn(turns / "previews"), MachineTurn(turns / "print-jobs")
         self._accept_turn = MachineTurn(turns / "accepting-print-jobs")

@@ -1,7 +1,7 @@
 """One child process of the app, kept warm: started when it is needed, ended when it is idle, too slow or too large.
 
 What takes much memory or seconds of work is done in a child, so that its memory goes with it. Children give way to the
-app: the system runs them when nothing else has to run, and takes them first where memory runs out.
+app: the system runs them less, and takes them first where memory runs out.
 """
 
 from __future__ import annotations
@@ -53,6 +53,8 @@ class WarmChild:
     `serve` is the child's main function. It calls `enter_child`, sends ("ready", None), then answers every job with
     ("progress", …), any number of times, and one message of another kind. `idle_limit_s` is how long a child without
     work is kept, `memory_limit` how many bytes it may take at work, and `kept_memory` how many it may keep afterwards.
+    With `idle_time_only`, for work that nobody sits and waits for, the system runs the child when nothing else has to
+    run: on a busy machine hardly ever.
     """
 
     def __init__(
@@ -63,9 +65,11 @@ class WarmChild:
         idle_limit_s: float,
         memory_limit: int | None = None,
         kept_memory: int | None = None,
+        idle_time_only: bool = False,
     ) -> None:
         self._name, self._serve = name, serve
         self.idle_limit_s, self.memory_limit, self.kept_memory = idle_limit_s, memory_limit, kept_memory
+        self._idle_time_only = idle_time_only
         self._lock, self._closed = threading.Lock(), False
         self._running: _Running | None = None
         self._idle_timer: threading.Timer | None = None
@@ -139,6 +143,9 @@ class WarmChild:
         ours, theirs = context.Pipe()
         process = context.Process(target=self._serve, args=(theirs,), name=self._name, daemon=True)
         process.start()
+        if self._idle_time_only and process.pid:
+            with suppress(OSError, AttributeError):  # only Linux has it
+                os.sched_setscheduler(process.pid, os.SCHED_IDLE, os.sched_param(0))
         theirs.close()  # so that the pipe ends when the child does
         return _Running(process, ours)
 
@@ -191,8 +198,6 @@ def enter_child() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with suppress(OSError, AttributeError):  # AttributeError: Windows
         os.nice(NICENESS)
-    with suppress(OSError, AttributeError):  # only Linux has it: work for the time that nobody else wants
-        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
     with suppress(OSError):  # only Linux has it
         Path("/proc/self/oom_score_adj").write_text(str(FIRST_TO_BE_KILLED))
     threading.Thread(target=_end_with_parent, daemon=True).start()

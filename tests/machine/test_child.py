@@ -50,7 +50,8 @@ def serve(pipe: Connection) -> None:
             os._exit(1)
         elif job == "niceness":
             score = Path("/proc/self/oom_score_adj")
-            pipe.send(("done", (os.nice(0), score.read_text().strip() if score.exists() else "1000")))
+            killed = score.read_text().strip() if score.exists() else "1000"
+            pipe.send(("done", (os.nice(0), killed, os.sched_getscheduler(0))))
             continue
         pipe.send(("done", os.getpid()))
 
@@ -65,7 +66,14 @@ def child() -> Iterator[WarmChild]:
 
 def test_a_child_gives_way_to_the_app(child: WarmChild) -> None:
     """The system runs it later, and takes it first where memory runs out."""
-    assert child.ask("niceness", PATIENCE_S) == ("done", (os.nice(0) + 10, "1000"))
+    assert child.ask("niceness", PATIENCE_S) == ("done", (os.nice(0) + 10, "1000", os.sched_getscheduler(0)))
+
+
+def test_a_child_nobody_waits_for_works_when_nothing_else_does() -> None:
+    """The system has a class of its own for it."""
+    warm = WarmChild("test", serve, idle_limit_s=60, idle_time_only=True)
+    assert warm.ask("niceness", PATIENCE_S)[1][2] == os.SCHED_IDLE
+    warm.close()
 
 
 def test_a_child_that_takes_too_much_is_ended_and_the_next_call_has_another(child: WarmChild) -> None:
