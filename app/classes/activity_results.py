@@ -245,12 +245,11 @@ def report_as_stored(
     misconception is named.
     """
     if attempt.marked_by == item.sheet_key:
-        return frozen, with_kept_marks(frozen, grade(frozen, attempt.answers), attempt.marks)
+        return frozen, with_kept_marks(frozen, grade(frozen, frozen.box_texts(attempt.answers)), attempt.marks)
     marked_rows = {blank.rpartition(".")[0] for blank in attempt.marks}
     stored = store.regrades.definitions(activity.id).get(attempt.marked_by or "")
     definition = stored or corrected_definition(library, store, activity.content, item, [attempt.variant.model])
     sheet = defined_variant(library, store, definition, activity.policies, attempt.variant)
     rows = tuple(row for row in frozen.worksheet.rows if row in marked_rows)
     sheet = replace(sheet, worksheet=replace(sheet.worksheet, rows=rows))
-    answers = {blank: text for blank, text in attempt.answers.items() if blank in sheet.blanks_by_name}
-    return sheet, with_kept_marks(sheet, grade(sheet, answers), attempt.marks)
+    return sheet, with_kept_marks(sheet, grade(sheet, sheet.box_texts(attempt.answers)), attempt.marks)

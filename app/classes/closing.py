@@ -1,8 +1,9 @@
 """What happens when an activity has ended: everything that is typed on a sheet is taken in as an attempt.
 
-A draft is taken in if a box of it can be read, the student has an attempt left, and it says something else than their
-last attempt. It is graded as if it had been handed in. Every draft is taken in once, whichever process dies or does the
-same at the same time: one is known by the attempt that it follows, and the activity is marked as done at the end.
+A draft is taken in if a box of it can be read or an open question is answered, the student has an attempt left, and it
+says something else than their last attempt. It is graded as if it had been handed in. Every draft is taken in once,
+whichever process dies or does the same at the same time: one is known by the attempt that it follows, and the activity
+is marked as done at the end.
 """
 
 from __future__ import annotations
@@ -125,11 +126,11 @@ def _graded(library: Library, store: Store, activity: Activity, drafts: Iterable
         try:
             worksheet = frozen_worksheet(content.items[number - 1], activity.policies)
             variant = variant_of(library_of(library, store, content), store, worksheet, draft.variant)
-            report = grade(variant, draft.answers)
+            report = grade(variant, variant.box_texts(draft.answers))
         except Exception:  # one sheet that cannot be graded must not keep a class from its marks
             log.exception("a draft of activity %s could not be graded", activity.id)
             continue
-        if report.has_readable_answer:
+        if report.has_readable_answer or work.writes(content.items[number - 1].questions):
             key = ClassSheetKey(draft.student_id, activity.id, revision, number, draft.sheet_key)
             of_student = replace(activity, extra_minutes=extra.get(draft.student_id, 0))
             yield TakenIn(key, work, stored_marks(report), of_student.is_late(draft.saved_at))

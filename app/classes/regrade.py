@@ -191,5 +191,4 @@ def _definition(
 
 def marked_again(variant: Variant, attempt: ClassAttempt, marked_by: str) -> NewMarks:
     """The marks that an attempt's answers get on this sheet; answers to blanks that it does not ask are left out."""
-    answers = {blank: text for blank, text in attempt.answers.items() if blank in variant.blanks_by_name}
-    return NewMarks(stored_marks(grade(variant, answers)), marked_by)
+    return NewMarks(stored_marks(grade(variant, variant.box_texts(attempt.answers))), marked_by)

@@ -29,6 +29,7 @@ from .classwork import (
     TakenIn,
     UnfinishedWork,
     VariantSizes,
+    question_name,
 )
 from .courses import Course, Courses, StaffMember, TaughtCourse
 from .exit_tickets import ExitTickets, TicketAnswer
@@ -104,4 +105,5 @@ __all__ = [
     "UnfinishedWork",
     "VariantSizes",
     "Visitor",
+    "question_name",
 ]  # fmt: skip

@@ -16,6 +16,7 @@ from pydantic.dataclasses import dataclass as checked_dataclass
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
 
+from .classwork import question_name
 from .courses import Course
 from .queries import QueryBase, columns, from_row, hash_secret, insert_row, utc_now
 from .roster import Student, new_code, normalised_code
@@ -123,6 +124,11 @@ class FrozenWorksheet:
     def title(self) -> str:
         """The title that everybody reads."""
         return str(self.chosen.get("title") or self.worksheet["title"])
+
+    @property
+    def questions(self) -> Mapping[str, str]:
+        """Its open questions, in order, by what their answers are stored under: {'question.why-k': 'Why …?'}."""
+        return {question_name(each["key"]): each["text"] for each in self.worksheet.get("questions") or ()}
 
     @property
     def sheet_key(self) -> str:

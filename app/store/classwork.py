@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -16,7 +16,12 @@ from .tables import attendance, class_attempts, class_drafts, students
 
 MAX_PAGES = 30  # whose numbers a draft remembers: those that saved last
 
-Answers = Mapping[str, str]  # what is typed in each blank, such as {"queries.rows": "100"}
+Answers = Mapping[str, str]  # what is typed in each blank, {"queries.rows": "100"}, and written to each open question
+
+
+def question_name(key: str) -> str:
+    """What the answer to an open question is stored under, beside those of the blanks: 'question.why-k'."""
+    return f"question.{key}"
 
 
 class Stamp(NamedTuple):
@@ -101,6 +106,10 @@ class UnfinishedWork:
     def sheet(self) -> tuple[int, str]:
         """The student's id and the sheet key."""
         return self.draft.student_id, self.draft.sheet_key
+
+    def writes(self, questions: Collection[str]) -> bool:
+        """Whether the draft answers any of these questions, by the names of `question_name`."""
+        return any(name in questions for name in _typed(self.draft.answers))
 
     @property
     def has_news(self) -> bool:
@@ -374,6 +383,18 @@ class Classwork(QueryBase):
             self._execute(sa.update(class_attempts).where(class_attempts.c.id == last.id).values(handed_in=True))
             return self.last_attempt(key)
         return last
+
+    def add_to_last(self, key: ClassSheetKey, texts: Answers, allowed: int) -> None:
+        """Keep answers to open questions with the last attempt, once a student has made all `allowed` on a sheet.
+
+        They are not graded, so that the attempt stays what it is. Nothing happens where one is left, and after handing
+        in.
+        """
+        attempts = self.attempts(key)
+        if len(attempts) >= allowed and not attempts[-1].handed_in and not texts.items() <= attempts[-1].answers.items():
+            answers = {**attempts[-1].answers, **texts}
+            last = sa.update(class_attempts).where(class_attempts.c.id == attempts[-1].id, ~class_attempts.c.handed_in)
+            self._execute(last.values(answers=answers))
 
     def attempts(self, key: ClassSheetKey) -> tuple[ClassAttempt, ...]:
         """Every attempt of a student on a sheet, oldest first."""

@@ -37,12 +37,13 @@
     box.dispatchEvent(new InputEvent("input", { bubbles: true, inputType: text ? "insertText" : "deleteContentBackward", data: text || null }));
   };
 
-  // From a box to the next that is not known to be right, after the last one to what the bar offers to press; from
-  // anywhere else to the first empty one.
+  // From a box to the next that is not known to be right, after the last one to an open question that is not answered,
+  // then to what the bar offers to press; from anywhere else to the first empty one.
   const goOn = () => {
     const boxes = [...document.querySelectorAll(BOX)];
     const open = boxes.slice(boxes.indexOf(box) + 1).filter((each) => each.closest("td").dataset.mark !== "right");
-    ((box ? null : open.find((each) => !each.value)) ?? open[0] ?? document.querySelector(".dock .buttons > :not(.plain)"))?.focus();
+    const question = [...document.querySelectorAll(".questions textarea:not([readonly])")].find((each) => !each.value);
+    ((box ? null : open.find((each) => !each.value)) ?? open[0] ?? question ?? document.querySelector(".dock .buttons > :not(.plain)"))?.focus();
   };
 
   const toggleLetters = (button) => {

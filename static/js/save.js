@@ -3,14 +3,17 @@
 // A change stays "changed" until the server has said that it is stored. The server merges box by box, so the answer to a
 // save also brings what other tabs and devices have changed (see merge_boxes in app/store/classwork.py).
 (() => {
+  const BOX = "input[data-blank], textarea[data-question]";
+  const nameOf = (box) => box.getAttribute("aria-label") ?? box.labels[0].textContent.trim();
+
   // A sheet that has closed shows what this browser could not save before, so that it can be copied.
   const left = document.querySelector("aside[data-unsaved]");
   for (const key of left ? Object.keys(localStorage).filter((each) => each.startsWith(`draft ${left.dataset.unsaved} `)) : []) {
     for (const [name, { text }] of Object.entries(JSON.parse(localStorage.getItem(key)))) {
-      const box = document.querySelector(`input[data-blank="${CSS.escape(name)}"]`);
-      if (!box || box.value === text) continue;
+      const box = document.querySelector(`:is(${BOX})[name="${CSS.escape(name)}"]`);
+      if (!box?.readOnly || box.value === text) continue;
       const list = left.querySelector("ul") ?? left.appendChild(document.createElement("ul"));
-      list.append(Object.assign(document.createElement("li"), { textContent: `${box.getAttribute("aria-label")}: ${text}` }));
+      list.append(Object.assign(document.createElement("li"), { textContent: `${nameOf(box)}: ${text}` }));
       left.hidden = false;
     }
   }
@@ -29,7 +32,7 @@
 
   const form = document.querySelector("form[data-keep]");
   if (!form) return;
-  const boxes = () => [...form.querySelectorAll("input[data-blank]")];
+  const boxes = () => [...form.querySelectorAll(BOX)];
   const output = () => form.querySelector("output.saved");
   const prefix = `draft ${form.dataset.keep} `;
   const page = Array.from(crypto.getRandomValues(new Uint8Array(8)), (byte) => byte.toString(16).padStart(2, "0")).join("");
@@ -68,7 +71,7 @@
   };
 
   form.addEventListener("input", ({ target }) => {
-    if (!target.matches("input[data-blank]")) return;
+    if (!target.matches(BOX)) return;
     number += 1;
     changed.set(target.name, { page, number });
     remember();
@@ -85,14 +88,17 @@
     for (const key of keys) {
       let kept = {};
       try { kept = JSON.parse(localStorage.getItem(key)) ?? {}; } catch { /* not ours */ }
-      for (const box of boxes().filter((each) => kept[each.name]?.page && !changed.has(each.name))) {
+      for (const box of boxes().filter((each) => !each.readOnly && kept[each.name]?.page && !changed.has(each.name))) {
         const { text, page: typedOn, number: asNumber } = kept[box.name];
         changed.set(box.name, { page: typedOn, number: asNumber });
         box.value = text;
         unmark(box);
       }
       remember();
-      if (localStorage.getItem(prefix + page)) localStorage.removeItem(key);
+      if (!localStorage.getItem(prefix + page)) continue;
+      const locked = boxes().filter((box) => box.readOnly && kept[box.name]).map((box) => [box.name, kept[box.name]]);
+      if (locked.length) localStorage.setItem(key, JSON.stringify(Object.fromEntries(locked)));
+      else localStorage.removeItem(key);
     }
     if (!changed.size) return;
     say("typing");
@@ -109,8 +115,15 @@
     return data;
   };
 
-  const show = (answers) => {
-    const others = boxes().filter((box) => !changed.has(box.name) && box.name in answers && box.value !== answers[box.name]);
+  // `sent` are boxes whose text the server has just taken from here, perhaps without characters that nobody can see.
+  const show = (answers, sent) => {
+    const differing = boxes().filter((box) => !changed.has(box.name) && box.name in answers && box.value !== answers[box.name]);
+    for (const box of differing.filter((each) => sent.has(each.name))) {
+      const { selectionStart: at } = box;
+      box.value = answers[box.name];
+      if (box === document.activeElement) box.setSelectionRange(at, at);
+    }
+    const others = differing.filter((each) => !sent.has(each.name));
     for (const box of others) {
       box.value = answers[box.name];
       box.dataset.elsewhere = "";
@@ -118,15 +131,16 @@
     }
     if (!others.length) return;
     const notice = form.querySelector(".elsewhere");
-    notice.textContent = notice.dataset.sentence.replace("{boxes}", others.map((box) => box.getAttribute("aria-label")).join(", "));
+    notice.textContent = notice.dataset.sentence.replace("{boxes}", others.map(nameOf).join(", "));
   };
 
   const accepted = (ctx) => {
     const answer = new DOMParser().parseFromString(ctx.text, "text/html").querySelector("data.kept");
     if (answer) {
       const kept = JSON.parse(answer.value);
-      for (const [name, stamp] of changed) if (stamp.number <= (kept.pages?.[stamp.page] ?? 0)) changed.delete(name);
-      if (kept.version >= version && kept.answers) show(kept.answers); // an older answer may come later
+      const sent = new Set([...changed].filter(([, stamp]) => stamp.number <= (kept.pages?.[stamp.page] ?? 0)).map(([name]) => name));
+      for (const name of sent) changed.delete(name);
+      if (kept.version >= version && kept.answers) show(kept.answers, sent); // an older answer may come later
       version = Math.max(version, kept.version);
       try { sessionStorage.setItem(prefix, version); } catch { /* storage is forbidden */ }
     }

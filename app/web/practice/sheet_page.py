@@ -48,6 +48,7 @@ from app.web.shared.services import LibraryDep, Services, ServicesDep, StoreDep
 from app.web.shared.sheet_form import kept_json, read_hint_level, read_scale
 from app.web.shared.sheet_view import (
     FiguresFragment,
+    QuestionView,
     RowView,
     SavedFragment,
     all_boxes_right,
@@ -55,6 +56,7 @@ from app.web.shared.sheet_view import (
     first_to_mend,
     hint_letters,
     length_remark,
+    question_views,
     repeated_sentence,
     row_views,
     run_button,
@@ -114,6 +116,7 @@ class SheetPage:
     model_menu: Annotated[ModelMenu, Doc("The models that can be chosen for the worksheet.")]
     variant: Annotated[Variant | None, Doc("The sheet; none where the choice cannot be used.")] = None
     rows: Annotated[tuple[RowView, ...], Doc("The rows to fill in.")] = ()
+    questions: Annotated[tuple[QuestionView, ...], Doc("The open questions under the rows.")] = ()
     locked: Annotated[bool, Doc("Whether nothing can be typed any more: never outside of a class.")] = False
     figures: Annotated[tuple[Figure, ...], Doc("What was typed, drawn.")] = ()
     scale: Annotated[ScaleName, Doc("How lengths are drawn: by square root, or true.")] = "root"
@@ -180,7 +183,7 @@ def show_sheet(
     report = grade(variant, attempt.answers) if attempt else None
     hinted = None
     if draft and (checked or hint):  # a check of boxes that hold nothing readable is no attempt
-        report = grade(variant, draft.answers)
+        report = grade(variant, asked.answers)
         hinted = write_hint(variant, report, read_hint_level(hint)) if hint else None
     notice = services.library.wording.say("page", "try-first") if answers and not attempt else ""
     page = _sheet_page(
@@ -339,6 +342,7 @@ def _sheet_page(
         model_menu=model_menu(library, variant.worksheet.key, variant.model.key),
         variant=variant,
         rows=rows,
+        questions=question_views(variant, asked.draft.answers),
         figures=draw_typed(variant, answers, asked.scale),
         scale=asked.scale,
         report=report,

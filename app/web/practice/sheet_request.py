@@ -35,8 +35,8 @@ class SheetRequest:
 
     @property
     def answers(self) -> Mapping[str, str]:
-        """The texts of the boxes, by blank."""
-        return self.draft.answers
+        """The texts of the boxes, by blank, which are graded; the draft also has the answers to open questions."""
+        return self.variant.box_texts(self.draft.answers)
 
 
 def read_sheet_form(request: Request, services: ServicesDep, form: FormDep) -> SheetRequest:

@@ -29,9 +29,16 @@ class FormReader:
         return clean_line(self.raw(name), longest)
 
     def multi_line(self, name: str, longest: int = MAX_TEXT) -> str:
-        """A field with its line breaks as \\n and tabs as spaces, without unprintable characters, cut to a length."""
+        """A field as `typed_lines` gives it, without space around it."""
+        return self.typed_lines(name, longest).strip()
+
+    def typed_lines(self, name: str, longest: int) -> str:
+        """A field that may still be typed into: its line breaks as \\n, tabs as spaces, cut to a length.
+
+        Unprintable characters are left out, among them those that turn the direction of a line.
+        """
         lines = self.raw(name).replace("\r\n", "\n").replace("\r", "\n").replace("\t", " ")
-        return "".join(char for char in lines if char.isprintable() or char in f"\n{JOINERS}")[:longest].strip()
+        return "".join(char for char in lines if char.isprintable() or char in f"\n{JOINERS}")[:longest]
 
     def raw(self, name: str) -> str:
         """A field as it was sent, such as a password or what stands in a box; empty where it was not sent.

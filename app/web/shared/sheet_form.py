@@ -11,23 +11,32 @@ from app.figures.scale import ScaleName
 from app.grading.hints import HINT_LEVELS, HintLevel
 from app.sheets.reading import MAX_BOX_TEXT
 from app.sheets.variant import Variant
-from app.store import Answers, Stamp
+from app.store import Answers, Stamp, question_name
 from app.web.shared.forms import FormReader
 
 MAX_NUMBER = 10**9  # of the changes on one page
-_STAMP = re.compile(r"([\w.]+):([a-z0-9]{8,40}):([0-9]{1,10})", re.ASCII)
+MAX_ANSWER = 2_000  # characters of the answer to an open question
+_STAMP = re.compile(r"([\w.-]+):([a-z0-9]{8,40}):([0-9]{1,10})", re.ASCII)
 
 
 def read_answers(form: FormReader, variant: Variant) -> Mapping[str, str]:
-    """The text of every box of the sheet by its blank, as typed and cut to a length; empty where none was sent.
+    """The text of every box by its blank, and of every open question; empty where none was sent.
 
-    Example: {'queries.rows': '100', 'queries.columns': ''}
+    Those of boxes are as typed and cut to a length; see `typed_lines` for the others.
+
+    Example: {'queries.rows': '100', 'queries.columns': '', 'question.why-k': 'It has one row per token.'}
     """
-    return {str(blank): form.raw(str(blank))[:MAX_BOX_TEXT] for blank in variant.blanks}
+    boxes = {str(blank): form.raw(str(blank))[:MAX_BOX_TEXT] for blank in variant.blanks}
+    return boxes | {name: form.typed_lines(name, MAX_ANSWER) for name in _question_names(variant)}
+
+
+def _question_names(variant: Variant) -> tuple[str, ...]:
+    """What the answers to the open questions of a sheet are sent and stored under."""
+    return tuple(question_name(question.key) for question in variant.worksheet.questions)
 
 
 def read_changed(form: FormReader, variant: Variant) -> dict[str, Stamp] | None:
-    """Which boxes of the sheet the page has changed, by blank; None for a form that was sent without script.
+    """Which boxes and answers to questions the page has changed, by name; None for a form that was sent without script.
 
     The field `stamps` lists them as "box:page:number". What is not written like that, or is no box, is left out.
 
@@ -36,9 +45,9 @@ def read_changed(form: FormReader, variant: Variant) -> dict[str, Stamp] | None:
     text = form.optional("stamps")
     if text is None:
         return None
-    stamps = dict[str, Stamp]()
+    stamps, names = dict[str, Stamp](), {*variant.blanks_by_name, *_question_names(variant)}
     for box, page, number in _STAMP.findall(text):
-        if box in variant.blanks_by_name and int(number) <= MAX_NUMBER:
+        if box in names and int(number) <= MAX_NUMBER:
             stamps[box] = Stamp(page, int(number))
     return stamps
 

@@ -20,6 +20,7 @@ from app.shapes.table import Blank
 from app.sheets.formulas import FormulaPiece, formula_pieces
 from app.sheets.reading import Typed
 from app.sheets.variant import Row, Variant
+from app.store import question_name
 from app.translation import gettext as _
 
 MANY = 3  # boxes with one sentence
@@ -67,6 +68,24 @@ class RowView:
     row: Row
     boxes: tuple[BoxView, ...]
     answer: AnswerView | None
+
+
+@dataclass(frozen=True)
+class QuestionView:
+    """An open question with what is written under it; nothing can be written there once it is `locked`."""
+
+    name: str
+    text: str
+    answer: str
+    locked: bool = False
+
+
+def question_views(variant: Variant, answers: Mapping[str, str], *, locked: bool = False) -> tuple[QuestionView, ...]:
+    """The open questions of a sheet, in order."""
+    return tuple(
+        QuestionView(question_name(each.key), each.text, answers.get(question_name(each.key), ""), locked)
+        for each in variant.worksheet.questions
+    )
 
 
 def row_views(

@@ -15,12 +15,12 @@ from app.classes.promises import sheet_promise
 from app.classes.student_sheet import stored_marks
 from app.grading.grade import Report, grade
 from app.grading.hints import Hint
-from app.store import NoAttemptsLeftError
+from app.store import NoAttemptsLeftError, Store
 from app.web.shared.forms import FormDep, FormReader
 from app.web.shared.permissions import require_student
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.sheet_form import kept_json
-from app.web.shared.sheet_view import FiguresFragment, SavedFragment
+from app.web.shared.sheet_view import FiguresFragment, SavedFragment, question_views
 from app.web.shared.templating import is_htmx, render, render_text
 from app.web.shared.urls import url_for
 from app.web.student.class_sheet_view import (
@@ -83,6 +83,7 @@ def save_class_sheet(request: Request, services: ServicesDep, form: FormDep, act
         asked = posted_class_sheet(services, access, form, number)
         require_open(services.library.wording, asked.activity)
         stored = services.store.classwork.save(asked.sheet.key, asked.draft, asked.sheet.draft)
+        _add_to_last(services.store, asked)
         drawing = _drawing(_DrawnSheet.of(replace(asked, draft=stored))) if may_draw else Markup("")
     finally:
         if may_draw:
@@ -110,7 +111,7 @@ def check_class_sheet(request: Request, services: ServicesDep, asked: PostedClas
         services.store.classwork.save(asked.sheet.key, asked.draft)
         return _respond(request, services, asked, "nothing-read")
     try:
-        _store_attempt(services, asked, report, request_id(form, asked.answers), handed_in=False)
+        _store_attempt(services, asked, report, request_id(form, asked.draft.answers), handed_in=False)
     except NoAttemptsLeftError:
         return _respond(request, services, asked, "no-attempts-left")
     return _respond(request, services, asked, "checked")
@@ -146,13 +147,14 @@ def hand_in_class_sheet(request: Request, services: ServicesDep, asked: PostedCl
         classwork.save(asked.sheet.key, asked.draft)
         return _respond(request, services, asked, "empty")
     last = classwork.last_attempt(asked.sheet.key)
-    if last and not last.handed_in and last.answers == asked.answers:
+    if last and not last.handed_in and last.answers == asked.draft.answers:
         classwork.hand_in_last(asked.sheet.key)
     else:
         report = grade(asked.variant, asked.answers)
         try:
-            _store_attempt(services, asked, report, request_id(form, asked.answers), handed_in=True)
+            _store_attempt(services, asked, report, request_id(form, asked.draft.answers), handed_in=True)
         except NoAttemptsLeftError:
+            _add_to_last(services.store, asked)
             classwork.hand_in_last(asked.sheet.key)
             return _respond(request, services, asked, "no-attempts-left")
     return _respond(request, services, asked, "handed-in")
@@ -169,6 +171,17 @@ def _store_attempt(
     services.store.classwork.record(
         asked.sheet.key, client_id, asked.draft, stored_marks(report), handed_in=handed_in, allowed=allowed, late=late
     )
+
+
+def _add_to_last(store: Store, asked: ClassSheetRequest) -> None:
+    """Keep answers to open questions with the last attempt where none is left: whoever checked first loses nothing."""
+    allowed, names = asked.activity.policies.max_attempts, [view.name for view in question_views(asked.variant, {})]
+    if allowed and names:
+        sent, changed = asked.draft.answers, asked.draft.changed
+        stamps = None if changed is None else {name: stamp for name, stamp in changed.items() if name in names}
+        texts = replace(asked.draft, answers={name: sent.get(name, "") for name in names}, changed=stamps)
+        stored = store.classwork.save(asked.sheet.key, texts)
+        store.classwork.add_to_last(asked.sheet.key, {name: stored.answers.get(name, "") for name in names}, allowed)
 
 
 def _respond(

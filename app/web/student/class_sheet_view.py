@@ -33,11 +33,13 @@ from app.web.shared.permissions import StudentAccess
 from app.web.shared.services import Services
 from app.web.shared.sheet_form import kept_json, read_hint_level
 from app.web.shared.sheet_view import (
+    QuestionView,
     RowView,
     all_boxes_right,
     draw_typed,
     first_to_mend,
     hint_letters,
+    question_views,
     repeated_sentence,
     row_views,
     run_button,
@@ -63,6 +65,7 @@ class ClassSheetPage:
     keep: Annotated[str, Doc("What this browser keeps unsaved answers under.")]
     variant: Annotated[Variant, Doc("The sheet as this student has it.")]
     rows: Annotated[tuple[RowView, ...], Doc("The rows to fill in.")]
+    questions: Annotated[tuple[QuestionView, ...], Doc("The open questions under the rows.")]
     figures: Annotated[tuple[Figure, ...], Doc("What was typed, drawn.")]
     scale: Annotated[ScaleName, Doc("How lengths are drawn: by square root, or true.")]
     report: Annotated[Report | None, Doc("The last attempt's marks; None where they may not be seen yet.")]
@@ -74,7 +77,8 @@ class ClassSheetPage:
     parameters: Annotated[tuple[str, ...], Doc("The letters of the model's matrices, as hints write them.")]
     last: Annotated[ClassAttempt | None, Doc("The last attempt, which counts; None before one.")]
     attempts_left: Annotated[int | None, Doc("How many attempts are left; None where any number is allowed.")]
-    locked: Annotated[bool, Doc("Whether nothing can be typed any more.")]
+    locked: Annotated[bool, Doc("Whether nothing can be typed into the boxes any more.")]
+    kept_while_typing: Annotated[bool, Doc("Whether a box or an open question can be typed into, and is saved.")]
     can_hand_in: Annotated[bool, Doc("Whether the sheet can be handed in now.")]
     notice: Annotated[str, Doc("A sentence about the last press of a button, or nothing.")]
     form_id: Annotated[str, Doc("An id of this form, by which a request that is sent again is known.")]
@@ -153,6 +157,7 @@ def make_class_sheet_page(
         keep=f"{_address(asked)} {access.student.id} {key.sheet_key}",
         variant=variant,
         rows=rows,
+        questions=question_views(variant, asked.draft.answers, locked=not status.can_hand_in),
         figures=sheet_figures(asked, marked if locked else variant),
         scale=asked.scale,
         report=report,
@@ -165,6 +170,7 @@ def make_class_sheet_page(
         last=last,
         attempts_left=status.attempts_left,
         locked=locked,
+        kept_while_typing=not locked or (status.can_hand_in and bool(variant.worksheet.questions)),
         can_hand_in=status.can_hand_in,
         notice=_notice(services, asked, last, marked),
         form_id=secrets.token_urlsafe(16),
