@@ -23,6 +23,7 @@ from app.store import (
     Store,
     Student,
     TicketAnswer,
+    questions_asked,
 )
 
 from .gradebook import GradebookColumn, canvas_csv, gradebook_column, gradebook_rows, moodle_csv
@@ -36,6 +37,7 @@ ATTEMPT_HEADER = (
 )  # fmt: skip
 ANSWERS_HEADER = (*ATTEMPT_HEADER, "box", "answer", "mark")
 ATTEMPTS_HEADER = (*ATTEMPT_HEADER, "score", "out of", "misconceptions")
+WRITTEN_HEADER = (*ATTEMPT_HEADER, "question", "answer")
 TICKETS_HEADER = (
     "activity", "date", "question", "answer", "student", "number", "starred", "follow up", "hidden",
 )  # fmt: skip
@@ -90,6 +92,18 @@ class CourseFiles:
         for described, attempt in self._described_attempts():
             yield (*described, attempt.score, attempt.out_of, ", ".join(attempt.misconceptions))
 
+    def written_rows(self) -> Iterator[CsvRow]:
+        """Yield WRITTEN_HEADER, then one row for each answer to an open question in each attempt, as asked last."""
+        yield WRITTEN_HEADER
+        activities, asked = {each.id: each for each in self.activities}, dict[int, Mapping[tuple[str, str], str]]()
+        for described, attempt in self._described_attempts():
+            if attempt.activity_id not in asked:
+                revisions = self.store.activities.revisions(activities[attempt.activity_id])
+                asked[attempt.activity_id] = questions_asked(revisions)
+            for (sheet_key, name), question in asked[attempt.activity_id].items():
+                if sheet_key == attempt.sheet_key and (text := attempt.answers.get(name, "").strip()):
+                    yield (*described, question, text)
+
     def ticket_rows(self) -> Iterator[CsvRow]:
         """Yield TICKETS_HEADER, then one row for each exit-ticket answer, with its question in the latest wording.
 
@@ -127,8 +141,8 @@ class CourseFiles:
         It holds README.txt with the text `readme`, the tables and the gradebooks as CSV, course.json, and a JSON
         file for each activity.
         """
-        tables = {"answers": self.answer_rows(), "attempts": self.attempt_rows(), "exit-tickets": self.ticket_rows(),
-                  "students": self.student_rows(), "gradebook": self.gradebook_rows(),
+        tables = {"answers": self.answer_rows(), "attempts": self.attempt_rows(),
+                  "written-answers": self.written_rows(), "exit-tickets": self.ticket_rows(), "students": self.student_rows(), "gradebook": self.gradebook_rows(),
                   "overrides": _override_rows(self)}  # fmt: skip
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
             archive.writestr("README.txt", readme)

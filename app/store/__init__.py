@@ -12,6 +12,7 @@ from .activities import (
     PoliciesError,
     Snapshot,
     State,
+    questions_asked,
 )
 from .audit import AuditAction, AuditEntry, AuditLog
 from .classwork import (
@@ -106,4 +107,5 @@ __all__ = [
     "VariantSizes",
     "Visitor",
     "question_name",
+    "questions_asked",
 ]  # fmt: skip

@@ -370,6 +370,16 @@ _SELECT_OF_VISITOR = (
 )
 
 
+def questions_asked(revisions: Mapping[int, Content]) -> dict[tuple[str, str], str]:
+    """Every open question that an activity ever asked, by sheet key and name, as it was asked last; new ones first."""
+    asked = dict[tuple[str, str], str]()
+    for _number, content in sorted(revisions.items(), reverse=True):
+        for item in content.items:
+            for name, text in item.questions.items():
+                asked.setdefault((item.sheet_key, name), text)
+    return asked
+
+
 # Long because it is one short method for each query; they share no state that could be split.
 class Activities(QueryBase):
     """Queries on activities and their revisions."""

@@ -384,17 +384,12 @@ class Classwork(QueryBase):
             return self.last_attempt(key)
         return last
 
-    def add_to_last(self, key: ClassSheetKey, texts: Answers, allowed: int) -> None:
-        """Keep answers to open questions with the last attempt, once a student has made all `allowed` on a sheet.
-
-        They are not graded, so that the attempt stays what it is. Nothing happens where one is left, and after handing
-        in.
-        """
-        attempts = self.attempts(key)
-        if len(attempts) >= allowed and not attempts[-1].handed_in and not texts.items() <= attempts[-1].answers.items():
-            answers = {**attempts[-1].answers, **texts}
-            last = sa.update(class_attempts).where(class_attempts.c.id == attempts[-1].id, ~class_attempts.c.handed_in)
-            self._execute(last.values(answers=answers))
+    def add_to_last(self, key: ClassSheetKey, written: Answers) -> None:
+        """Keep these answers to open questions with the last attempt, unless it is handed in; marks stay as they are."""
+        last = self.last_attempt(key)
+        if last and not last.handed_in and not written.items() <= last.answers.items():
+            row = sa.update(class_attempts).where(class_attempts.c.id == last.id, ~class_attempts.c.handed_in)
+            self._execute(row.values(answers={**last.answers, **written}))
 
     def attempts(self, key: ClassSheetKey) -> tuple[ClassAttempt, ...]:
         """Every attempt of a student on a sheet, oldest first."""

@@ -83,7 +83,8 @@ def save_class_sheet(request: Request, services: ServicesDep, form: FormDep, act
         asked = posted_class_sheet(services, access, form, number)
         require_open(services.library.wording, asked.activity)
         stored = services.store.classwork.save(asked.sheet.key, asked.draft, asked.sheet.draft)
-        _add_to_last(services.store, asked)
+        if _has_used_all_attempts(asked):
+            _add_to_last(services.store, asked)
         drawing = _drawing(_DrawnSheet.of(replace(asked, draft=stored))) if may_draw else Markup("")
     finally:
         if may_draw:
@@ -136,8 +137,8 @@ def show_class_sheet_hint(request: Request, services: ServicesDep, asked: Posted
 def hand_in_class_sheet(request: Request, services: ServicesDep, asked: PostedClassSheet, form: FormDep) -> Response:
     """Hand the sheet in; the button that asks about empty boxes only saves it where there are any, and asks.
 
-    Where the last attempt has these very answers and was not handed in, that attempt is handed in; otherwise a new one
-    is made. With no attempt left, the last one is handed in as it is. If the rules have changed since the page was
+    Where the last attempt has these very boxes and was not handed in, that attempt is handed in, with what is now
+    written to open questions; otherwise a new one is made. With no attempt left, the last one is handed in. If the rules have changed since the page was
     made, it comes back with the new ones. 409 unless the activity is open.
     """
     classwork = services.store.classwork
@@ -147,7 +148,8 @@ def hand_in_class_sheet(request: Request, services: ServicesDep, asked: PostedCl
         classwork.save(asked.sheet.key, asked.draft)
         return _respond(request, services, asked, "empty")
     last = classwork.last_attempt(asked.sheet.key)
-    if last and not last.handed_in and last.answers == asked.draft.answers:
+    if last and not last.handed_in and asked.variant.box_texts(last.answers) == asked.answers:
+        _add_to_last(services.store, asked)
         classwork.hand_in_last(asked.sheet.key)
     else:
         report = grade(asked.variant, asked.answers)
@@ -174,14 +176,20 @@ def _store_attempt(
 
 
 def _add_to_last(store: Store, asked: ClassSheetRequest) -> None:
-    """Keep answers to open questions with the last attempt where none is left: whoever checked first loses nothing."""
-    allowed, names = asked.activity.policies.max_attempts, [view.name for view in question_views(asked.variant, {})]
-    if allowed and names:
-        sent, changed = asked.draft.answers, asked.draft.changed
-        stamps = None if changed is None else {name: stamp for name, stamp in changed.items() if name in names}
-        texts = replace(asked.draft, answers={name: sent.get(name, "") for name in names}, changed=stamps)
-        stored = store.classwork.save(asked.sheet.key, texts)
-        store.classwork.add_to_last(asked.sheet.key, {name: stored.answers.get(name, "") for name in names}, allowed)
+    """Save the answers to open questions, and keep them with the last attempt unless it is handed in."""
+    names, draft = {view.name for view in question_views(asked.variant, {})}, asked.draft
+    if not names:
+        return
+    written = {name: draft.answers.get(name, "") for name in names}
+    changed = None if draft.changed is None else {name: draft.changed[name] for name in names & draft.changed.keys()}
+    stored = store.classwork.save(asked.sheet.key, replace(draft, answers=written, changed=changed))
+    store.classwork.add_to_last(asked.sheet.key, {name: stored.answers.get(name, "") for name in names})
+
+
+def _has_used_all_attempts(asked: ClassSheetRequest) -> bool:
+    """Whether no attempt is left; an answer to an open question then goes to the last one, which is not marked again."""
+    allowed = asked.activity.policies.max_attempts
+    return 0 < allowed <= len(asked.work.attempts(asked.sheet.key)) if asked.variant.worksheet.questions else False
 
 
 def _respond(

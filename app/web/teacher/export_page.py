@@ -39,6 +39,7 @@ MAX_FILE_NAME = 60  # characters of a course's title in the name of a file
 CSV_FILES: dict[str, Callable[[CourseFiles], Iterable[str]]] = {
     "answers.csv": lambda files: csv_lines(files.answer_rows()),
     "attempts.csv": lambda files: csv_lines(files.attempt_rows()),
+    "written-answers.csv": lambda files: csv_lines(files.written_rows()),
     "exit-tickets.csv": lambda files: csv_lines(files.ticket_rows()),
     "gradebook.csv": lambda files: csv_lines(files.gradebook_rows()),
     "gradebook-canvas.csv": lambda files: (files.canvas_csv(),),

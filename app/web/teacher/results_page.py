@@ -1,4 +1,4 @@
-"""The results of one sheet of an activity: each row's statistics, misconceptions, and every student's last attempt."""
+"""The results of one sheet of an activity: rows, misconceptions, every student's last attempt, and written answers."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ from app.classes.activity_results import (
     participants,
 )
 from app.classes.frozen.misconception_words import misconception_words
+from app.classes.written_answers import OpenQuestionResults, WrittenText, open_questions
 from app.grading.item_analysis import RowState, RowStatistics
 from app.sheets.variant import Row
-from app.store import Activity, Student
+from app.store import Activity, Store, Student
 from app.translation import gettext as _
 from app.web.shared import permissions
 from app.web.shared.forms import Pager, clamped_number, cut_page
 from app.web.shared.permissions import StaffActivity
 from app.web.shared.services import Services, ServicesDep
-from app.web.shared.templating import render
+from app.web.shared.templating import local_time, render
 from app.web.teacher.live_view import MAX_MISCONCEPTION_KEY
 
 router = APIRouter(include_in_schema=False)
@@ -88,6 +89,36 @@ ResultsOrderDep = Annotated[ResultsOrder, Depends(results_order)]
 
 
 @dataclass(frozen=True)
+class QuestionLine:
+    """An open question and how many students who took part have answered it."""
+
+    question: OpenQuestionResults
+    answered: int
+
+
+@dataclass(frozen=True)
+class AnswerLine:
+    """One student's answer to an open question, with the time of the attempt that brought it."""
+
+    student: Student
+    written: WrittenText
+    at: str
+
+
+@dataclass(frozen=True)
+class WrittenAnswersPage:
+    """Everything that templates/teacher/written_answers.html shows."""
+
+    access: Annotated[permissions.ActivityAccess, Doc("The activity, its course, and the teacher's role in it.")]
+    questions: Annotated[tuple[QuestionLine, ...], Doc("Every open question of the activity, to choose from.")]
+    shown: Annotated[QuestionLine | None, Doc("The question whose answers are listed; None without any question.")]
+    sheet_title: Annotated[str, Doc("The title of its sheet.")]
+    lines: Annotated[tuple[AnswerLine, ...], Doc("The answers on this page of the list, by name.")]
+    pager: Annotated[Pager, Doc("Which page of the list this is.")]
+    participants: Annotated[int, Doc("How many students took part.")]
+
+
+@dataclass(frozen=True)
 class ResultsPage:
     """Everything that templates/teacher/results.html shows."""
 
@@ -103,6 +134,7 @@ class ResultsPage:
     rows: Annotated[tuple[RowLine, ...], Doc("The rows of the sheet, from top to bottom.")]
     attempted: Annotated[int, Doc("How many students have attempted it.")]
     misconceptions: Annotated[tuple[MisconceptionTotal, ...], Doc("The misconceptions that attempts on it showed.")]
+    questions: Annotated[tuple[QuestionLine, ...], Doc("Its open questions.")]
 
 
 @router.get("/activities/{activity_id:int}/results")
@@ -138,8 +170,49 @@ def show_results(
         rows=_row_lines(services, activity, shown) if shown else (),
         attempted=len(shown.attempts) if shown else 0,
         misconceptions=_misconceptions(services, activity, shown) if shown else (),
-    )
+        questions=tuple(line for line in _question_lines(store, activity, sheets, students)
+                        if line.question.sheet_number == number),
+    )  # fmt: skip
     return render("teacher/results.html", results)
+
+
+@router.get("/activities/{activity_id:int}/results/written")
+def show_written_answers(
+    services: ServicesDep, access: StaffActivity, sheet: str = "", question: str = "", page: str = ""
+) -> Response:
+    """The last answer of every student to the open question with that key on the sheet of that number, by name.
+
+    Where there is no such question it is the activity's first.
+    """
+    store, activity = services.store, access.activity
+    sheets = activity_results(services.library, store, activity)
+    students = participants(store, activity, access.course, sheets)
+    questions = _question_lines(store, activity, sheets, students)
+    wanted = [line for line in questions if (str(line.question.sheet_number), line.question.key) == (sheet, question)]
+    shown = next(iter((*wanted, *questions)), None)
+    answers = [(student, shown.question.last_of(student)) for student in students] if shown else []
+    listed, pager = cut_page([(student, written) for student, written in answers if written], page)
+    zone = access.course.time_zone
+    written_answers = WrittenAnswersPage(
+        access=access,
+        questions=questions,
+        shown=shown,
+        sheet_title=sheets[shown.question.sheet_number - 1].title if shown else "",
+        lines=tuple(AnswerLine(each, text, local_time(text.attempt.created_at, zone)) for each, text in listed),
+        pager=pager,
+        participants=len(students),
+    )
+    return render("teacher/written_answers.html", written_answers)
+
+
+def _question_lines(
+    store: Store, activity: Activity, sheets: Sequence[SheetResults], students: Sequence[Student]
+) -> tuple[QuestionLine, ...]:
+    """Every open question of these sheets, and how many of the students have answered it."""
+    return tuple(
+        QuestionLine(question, sum(question.last_of(student) is not None for student in students))
+        for question in open_questions(store, activity, sheets)
+    )
 
 
 def _misconceptions(services: Services, activity: Activity, sheet: SheetResults) -> tuple[MisconceptionTotal, ...]:

@@ -15,6 +15,7 @@ from fastapi.responses import RedirectResponse
 from app.classes.activity_results import SheetResults, activity_results
 from app.classes.frozen.misconception_words import MisconceptionWords, misconception_words
 from app.classes.student_sheet import blank_counts
+from app.classes.written_answers import OpenQuestionResults, open_questions
 from app.exchange.gradebook import GradebookColumn, gradebook_column
 from app.grading.item_analysis import RowState
 from app.store import Activity, AuditAction, ClassAttempt, OldMarks, Student
@@ -44,11 +45,20 @@ class AttemptColumn:
 
 
 @dataclass(frozen=True)
+class WrittenHistory:
+    """What a student wrote to an open question: each answer with the time of its attempt."""
+
+    question: str
+    answers: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
 class SheetHistory:
     """All attempts of one student on one sheet, in order of time."""
 
     sheet: SheetResults
     attempts: tuple[AttemptColumn, ...]
+    written: tuple[WrittenHistory, ...]  # questions that they have not answered are left out
 
 
 @dataclass(frozen=True)
@@ -128,6 +138,8 @@ def _student_results_page(services: Services, access: permissions.StudentResults
     time_zone = access.at.course.time_zone
     old_marks = store.regrades.old_marks(activity.id, student.id)
     words = partial(misconception_words, services.library, store, activity)  # as a sheet's revision has them
+    results = activity_results(services.library, store, activity)
+    questions = open_questions(store, activity, results)
     histories = tuple(
         SheetHistory(
             sheet,
@@ -135,8 +147,13 @@ def _student_results_page(services: Services, access: permissions.StudentResults
                 _attempt_column(sheet, attempt, old_marks.get(attempt.id, ()), words(sheet.library.wording), time_zone)
                 for attempt in sheet.attempts[student.id]
             ),
+            tuple(
+                _written_history(question, student, time_zone)
+                for question in questions
+                if question.sheet_number == number and question.of(student)
+            ),
         )
-        for sheet in activity_results(services.library, store, activity)
+        for number, sheet in enumerate(results, start=1)
         if student.id in sheet.attempts
     )
     column = None
@@ -145,6 +162,13 @@ def _student_results_page(services: Services, access: permissions.StudentResults
         course = access.at.course
         column = gradebook_column(activity, points, store.grades.scores(course), store.grades.overrides(course))
     return StudentResultsPage(access.at, student, histories, column)
+
+
+def _written_history(question: OpenQuestionResults, student: Student, time_zone: str) -> WrittenHistory:
+    """A student's answers to a question, with times on the clocks of `time_zone`."""
+    written = question.of(student)
+    times = (local_time(each.attempt.created_at, time_zone) for each in written)
+    return WrittenHistory(question.text, tuple(zip(times, (each.text for each in written), strict=True)))
 
 
 def _attempt_column(

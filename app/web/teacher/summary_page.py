@@ -18,7 +18,9 @@ from app.classes.activity_results import (
 )
 from app.classes.frozen.misconception_words import misconception_words
 from app.classes.ticket_groups import group_answers
+from app.classes.written_answers import OpenQuestionResults, open_questions
 from app.sheets.variant import Row
+from app.store import Student
 from app.web.shared import permissions
 from app.web.shared.permissions import StaffActivity
 from app.web.shared.services import ServicesDep
@@ -52,6 +54,14 @@ class HardRow:
 
 
 @dataclass(frozen=True)
+class AnsweredQuestion:
+    """An open question with every student's last answer, by name; who has none is left out."""
+
+    question: OpenQuestionResults
+    texts: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class SummaryPage:
     """Everything that templates/teacher/summary.html shows."""
 
@@ -63,14 +73,16 @@ class SummaryPage:
     rows: Annotated[tuple[HardRow, ...], Doc("The rows that fewest had right at first, the lowest first.")]
     sentences: Annotated[tuple[str, ...], Doc("Starred sentences of exit tickets.")]
     more: Annotated[int, Doc("How many starred sentences did not fit on the page.")]
+    questions: Annotated[tuple[AnsweredQuestion, ...], Doc("The open questions of the sheets.")]
+    with_answers: Annotated[bool, Doc("Whether the answers to them are on the page, without names.")]
 
 
 @router.get("/activities/{activity_id:int}/summary")
-def show_summary(services: ServicesDep, access: StaffActivity) -> Response:
-    """The misconceptions that last attempts still show, the hardest rows, and starred exit-ticket answers.
+def show_summary(services: ServicesDep, access: StaffActivity, answers: str = "") -> Response:
+    """The misconceptions that last attempts still show, the hardest rows, starred exit-ticket answers, open questions.
 
-    Of each only the first few: MAX_MISCONCEPTIONS_SHOWN, MAX_ROWS_SHOWN and MAX_SENTENCES_SHOWN. Hidden answers are
-    left out.
+    Of each of the first three only a few: MAX_MISCONCEPTIONS_SHOWN, MAX_ROWS_SHOWN and MAX_SENTENCES_SHOWN. Hidden
+    answers are left out. With `answers`, whatever its value, what students wrote to the open questions is there too.
     """
     store, activity = services.store, access.activity
     words = misconception_words(services.library, store, activity)
@@ -79,17 +91,25 @@ def show_summary(services: ServicesDep, access: StaffActivity) -> Response:
     left = [total for total in misconception_totals(words, sheets) if total.at_last]
     groups = group_answers(store.exit_tickets.answers(activity.id))
     starred = [group.text for group in groups if group.starred and not group.hidden]
+    students = participants(store, activity, access.course, sheets)
     page = SummaryPage(
         access=access,
-        participants=len(participants(store, activity, access.course, sheets)),
+        participants=len(students),
         misconceptions=tuple(
             ExplainedMisconception(total, words.explanation(total.key)) for total in left[:MAX_MISCONCEPTIONS_SHOWN]
         ),
         rows=_hard_rows(sheets)[:MAX_ROWS_SHOWN],
         sentences=tuple(starred[:MAX_SENTENCES_SHOWN]),
         more=max(len(starred) - MAX_SENTENCES_SHOWN, 0),
+        questions=tuple(_answered(each, students) for each in open_questions(store, activity, sheets)),
+        with_answers=bool(answers),
     )
     return render("teacher/summary.html", page)
+
+
+def _answered(question: OpenQuestionResults, students: Sequence[Student]) -> AnsweredQuestion:
+    """An open question with the last answers of these students."""
+    return AnsweredQuestion(question, tuple(last.text for each in students if (last := question.last_of(each))))
 
 
 def _hard_rows(sheets: Sequence[SheetResults]) -> tuple[HardRow, ...]:

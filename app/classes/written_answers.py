@@ -1,0 +1,73 @@
+"""What students wrote to the open questions of an activity's sheets. Nobody grades it; teachers read it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from app.classes.activity_results import SheetResults
+from app.store import Activity, ClassAttempt, Store, Student, questions_asked
+
+
+@dataclass(frozen=True)
+class WrittenText:
+    """An answer to an open question, and the attempt that brought it."""
+
+    text: str
+    attempt: ClassAttempt
+
+
+@dataclass(frozen=True)
+class OpenQuestionResults:
+    """An open question of a sheet with each student's answers in order of time; who wrote nothing has none."""
+
+    sheet_number: int  # in the results of the activity, from 1
+    name: str
+    text: str
+    texts: dict[int, tuple[WrittenText, ...]]  # by student
+
+    @property
+    def key(self) -> str:
+        """The question's own key: 'why-k'."""
+        return self.name.partition(".")[2]
+
+    def of(self, student: Student) -> tuple[WrittenText, ...]:
+        """A student's answers, each attempt's that says something else than the one before."""
+        return self.texts.get(student.id, ())
+
+    def last_of(self, student: Student) -> WrittenText | None:
+        """A student's last answer; None where there is none, or it was taken away again."""
+        last = self.of(student)[-1:]
+        return last[0] if last and last[0].text else None
+
+
+def open_questions(
+    store: Store, activity: Activity, results: Sequence[SheetResults]
+) -> tuple[OpenQuestionResults, ...]:
+    """Every open question of these sheets, and of earlier revisions those that somebody answered, sheet by sheet.
+
+    Their texts are those of the newest revision that asks them.
+    """
+    asked = questions_asked(store.activities.revisions(activity))
+    questions = list[OpenQuestionResults]()
+    for number, sheet in enumerate(results, start=1):
+        for (sheet_key, name), text in asked.items():
+            if sheet_key == sheet.item.sheet_key:
+                texts = {student: _texts(attempts, name) for student, attempts in sheet.attempts.items()}
+                written = {student: of_student for student, of_student in texts.items() if of_student}
+                if written or name in sheet.item.questions:
+                    questions.append(OpenQuestionResults(number, name, text, written))
+    return tuple(questions)
+
+
+def _texts(attempts: Sequence[ClassAttempt], name: str) -> tuple[WrittenText, ...]:
+    """The answers to a question in a student's attempts, without repeats and before the first one that is not blank.
+
+    An attempt on paper has no answer, which changes nothing.
+    """
+    written = list[WrittenText]()
+    for attempt in attempts:
+        text = attempt.answers[name].strip() if name in attempt.answers else None
+        if text is not None and text != (written[-1].text if written else ""):
+            written.append(WrittenText(text, attempt))
+    return tuple(written)
