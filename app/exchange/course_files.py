@@ -142,7 +142,8 @@ class CourseFiles:
         file for each activity.
         """
         tables = {"answers": self.answer_rows(), "attempts": self.attempt_rows(),
-                  "written-answers": self.written_rows(), "exit-tickets": self.ticket_rows(), "students": self.student_rows(), "gradebook": self.gradebook_rows(),
+                  "written-answers": self.written_rows(), "exit-tickets": self.ticket_rows(),
+                  "students": self.student_rows(), "gradebook": self.gradebook_rows(),
                   "overrides": _override_rows(self)}  # fmt: skip
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
             archive.writestr("README.txt", readme)

@@ -385,7 +385,7 @@ class Classwork(QueryBase):
         return last
 
     def add_to_last(self, key: ClassSheetKey, written: Answers) -> None:
-        """Keep these answers to open questions with the last attempt, unless it is handed in; marks stay as they are."""
+        """Keep these answers to open questions with the last attempt, unless it is handed in; its marks stay."""
         last = self.last_attempt(key)
         if last and not last.handed_in and not written.items() <= last.answers.items():
             row = sa.update(class_attempts).where(class_attempts.c.id == last.id, ~class_attempts.c.handed_in)

@@ -140,6 +140,7 @@ TABLE: dict[str, Row] = {
     "GET /activities/{activity_id:int}/results/{student_id:int}": STAFF_SEES,
     "POST /activities/{activity_id:int}/results/{student_id:int}/points": INSTRUCTOR_IS_TOLD,
     "GET /activities/{activity_id:int}/summary": STAFF_SEES,
+    "GET /activities/{activity_id:int}/results/written": STAFF_SEES,
     "GET /activities/{activity_id:int}/tickets": STAFF_SEES,
     "POST /activities/{activity_id:int}/tickets/{answer_id}": (401, 401, 401, 403, 404, 404),  # there is no such answer
     "GET /activities/{activity_id:int}/regrade": STAFF_SEES,

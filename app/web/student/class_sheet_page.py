@@ -138,8 +138,8 @@ def hand_in_class_sheet(request: Request, services: ServicesDep, asked: PostedCl
     """Hand the sheet in; the button that asks about empty boxes only saves it where there are any, and asks.
 
     Where the last attempt has these very boxes and was not handed in, that attempt is handed in, with what is now
-    written to open questions; otherwise a new one is made. With no attempt left, the last one is handed in. If the rules have changed since the page was
-    made, it comes back with the new ones. 409 unless the activity is open.
+    written to open questions; otherwise a new one is made. With no attempt left, the last one is handed in. If the
+    rules have changed since the page was made, it comes back with the new ones. 409 unless the activity is open.
     """
     classwork = services.store.classwork
     if turned_back := _turn_back(request, services, asked, form):
@@ -187,7 +187,7 @@ def _add_to_last(store: Store, asked: ClassSheetRequest) -> None:
 
 
 def _has_used_all_attempts(asked: ClassSheetRequest) -> bool:
-    """Whether no attempt is left; an answer to an open question then goes to the last one, which is not marked again."""
+    """Whether a sheet with open questions has no attempt left, so that an answer to one goes to the last attempt."""
     allowed = asked.activity.policies.max_attempts
     return 0 < allowed <= len(asked.work.attempts(asked.sheet.key)) if asked.variant.worksheet.questions else False
 

@@ -51,7 +51,7 @@ from app.web.teacher.live_page import LivePage
 from app.web.teacher.present_page import PresentPage
 from app.web.teacher.print_class_page import PrintClassPage
 from app.web.teacher.regrade_page import RegradePage
-from app.web.teacher.results_page import ResultsPage
+from app.web.teacher.results_page import ResultsPage, WrittenAnswersPage
 from app.web.teacher.student_results_page import StudentResultsPage
 from app.web.teacher.summary_page import SummaryPage
 
@@ -110,6 +110,7 @@ PAGES: dict[str, type[Any]] = {
     "teacher/present.html": PresentPage,
     "teacher/_present.html": PresentPage,
     "teacher/results.html": ResultsPage,
+    "teacher/written_answers.html": WrittenAnswersPage,
     "teacher/student_results.html": StudentResultsPage,
     "teacher/summary.html": SummaryPage,
     "teacher/exit_tickets.html": ExitTicketsPage,
