@@ -24,7 +24,7 @@ from app.misconceptions.predictions import expectations
 from app.shapes.table import Blank
 from app.sheets.library import Library
 from app.sheets.reading import Typed
-from app.sheets.variant import Row, Variant
+from app.sheets.variant import Row, Variant, box_texts
 from app.store import Activity, ClassAttempt, Content, Course, FrozenWorksheet, Store, Student
 
 
@@ -245,11 +245,11 @@ def report_as_stored(
     misconception is named.
     """
     if attempt.marked_by == item.sheet_key:
-        return frozen, with_kept_marks(frozen, grade(frozen, frozen.box_texts(attempt.answers)), attempt.marks)
+        return frozen, with_kept_marks(frozen, grade(frozen, box_texts(frozen, attempt.answers)), attempt.marks)
     marked_rows = {blank.rpartition(".")[0] for blank in attempt.marks}
     stored = store.regrades.definitions(activity.id).get(attempt.marked_by or "")
     definition = stored or corrected_definition(library, store, activity.content, item, [attempt.variant.model])
     sheet = defined_variant(library, store, definition, activity.policies, attempt.variant)
     rows = tuple(row for row in frozen.worksheet.rows if row in marked_rows)
     sheet = replace(sheet, worksheet=replace(sheet.worksheet, rows=rows))
-    return sheet, with_kept_marks(sheet, grade(sheet, sheet.box_texts(attempt.answers)), attempt.marks)
+    return sheet, with_kept_marks(sheet, grade(sheet, box_texts(sheet, attempt.answers)), attempt.marks)

@@ -20,6 +20,7 @@ from app.classes.frozen.frozen_library import frozen_worksheet, library_of
 from app.classes.student_sheet import stored_marks, variant_of
 from app.grading.grade import grade
 from app.sheets.library import Library
+from app.sheets.variant import box_texts
 from app.store import Activity, ClassSheetKey, Content, Store, TakenIn, UnfinishedWork
 from app.store.queries import batches
 
@@ -126,7 +127,7 @@ def _graded(library: Library, store: Store, activity: Activity, drafts: Iterable
         try:
             worksheet = frozen_worksheet(content.items[number - 1], activity.policies)
             variant = variant_of(library_of(library, store, content), store, worksheet, draft.variant)
-            report = grade(variant, variant.box_texts(draft.answers))
+            report = grade(variant, box_texts(variant, draft.answers))
         except Exception:  # one sheet that cannot be graded must not keep a class from its marks
             log.exception("a draft of activity %s could not be graded", activity.id)
             continue

@@ -22,7 +22,7 @@ from app.classes.student_sheet import own_variant, stored_marks, variant_of
 from app.grading.grade import grade
 from app.grading.item_analysis import RowState, misconception_counts, row_state
 from app.sheets.library import Library
-from app.sheets.variant import Row, Variant
+from app.sheets.variant import Row, Variant, box_texts
 from app.store import Activity, Attendance, LastAttempt, Store, VariantSizes
 from app.store.live import StudentSheetKey
 
@@ -287,7 +287,7 @@ def _grade_drafts(
         if (sheet, draft.variant) not in entry.variants:
             entry.variants[sheet, draft.variant] = variant_of(library, store, worksheets[sheet], draft.variant)
         variant = entry.variants[sheet, draft.variant]
-        marked = stored_marks(grade(variant, variant.box_texts(draft.answers)))
+        marked = stored_marks(grade(variant, box_texts(variant, draft.answers)))
         progress = LiveProgress("typing", _row_states(marked.marks), marked.misconceptions)
         entry.drafts[student_id, sheet] = (draft.version, progress)
     for dropped in set(entry.drafts) - set(versions):

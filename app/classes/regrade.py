@@ -21,7 +21,7 @@ from app.classes.frozen.definitions import corrected_definition, defined_variant
 from app.classes.student_sheet import stored_marks
 from app.grading.grade import grade
 from app.sheets.library import Library
-from app.sheets.variant import Variant
+from app.sheets.variant import Variant, box_texts
 from app.store import Activity, ClassAttempt, Content, FrozenWorksheet, Graded, NewMarks, Store, Teacher, VariantSizes
 from app.store.live import StudentSheetKey
 
@@ -191,4 +191,4 @@ def _definition(
 
 def marked_again(variant: Variant, attempt: ClassAttempt, marked_by: str) -> NewMarks:
     """The marks that an attempt's answers get on this sheet; answers to blanks that it does not ask are left out."""
-    return NewMarks(stored_marks(grade(variant, variant.box_texts(attempt.answers))), marked_by)
+    return NewMarks(stored_marks(grade(variant, box_texts(variant, attempt.answers))), marked_by)

@@ -128,10 +128,6 @@ class Variant:
         """Every box by the name that files and API give it, such as 'queries.rows'."""
         return self.problem.blanks_by_name
 
-    def box_texts(self, answers: Mapping[str, str]) -> dict[str, str]:
-        """Those of stored texts that stand in boxes of this sheet, which are graded; not answers to open questions."""
-        return {name: text for name, text in answers.items() if name in self.blanks_by_name}
-
     def in_table_orientation(self, blank: Blank) -> Blank:
         """The table's blank for one of the sheet: rows and columns swapped if the sheet's tokens are columns.
 
@@ -214,3 +210,8 @@ def _transposed(own: OwnMisconception, blanks_by_name: Mapping[str, Blank]) -> O
     """The same misconception on the sheet whose matrices are transposed."""
     names = {name: str(blank.transposed) for name, blank in blanks_by_name.items()}
     return replace(own, boxes=tuple((names.get(box, box), formula) for box, formula in own.boxes))
+
+
+def box_texts(variant: Variant, answers: Mapping[str, str]) -> dict[str, str]:
+    """Those of stored texts that stand in boxes of the sheet, which are graded; not answers to open questions."""
+    return {name: text for name, text in answers.items() if name in variant.blanks_by_name}

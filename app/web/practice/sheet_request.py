@@ -13,7 +13,7 @@ from app.figures.scale import ScaleName
 from app.grading.grade import Report
 from app.sheets.library import Library
 from app.sheets.numbers import read_answer
-from app.sheets.variant import Variant
+from app.sheets.variant import Variant, box_texts
 from app.store import PracticeAttempt, PracticeDraft, Store, Visitor
 from app.web.shared.cookies import VISITOR_COOKIE
 from app.web.shared.forms import FormDep
@@ -36,7 +36,7 @@ class SheetRequest:
     @property
     def answers(self) -> Mapping[str, str]:
         """The texts of the boxes, by blank, which are graded; the draft also has the answers to open questions."""
-        return self.variant.box_texts(self.draft.answers)
+        return box_texts(self.variant, self.draft.answers)
 
 
 def read_sheet_form(request: Request, services: ServicesDep, form: FormDep) -> SheetRequest:

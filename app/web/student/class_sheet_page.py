@@ -15,6 +15,7 @@ from app.classes.promises import sheet_promise
 from app.classes.student_sheet import stored_marks
 from app.grading.grade import Report, grade
 from app.grading.hints import Hint
+from app.sheets.variant import box_texts
 from app.store import NoAttemptsLeftError, Store
 from app.web.shared.forms import FormDep, FormReader
 from app.web.shared.permissions import require_student
@@ -148,7 +149,7 @@ def hand_in_class_sheet(request: Request, services: ServicesDep, asked: PostedCl
         classwork.save(asked.sheet.key, asked.draft)
         return _respond(request, services, asked, "empty")
     last = classwork.last_attempt(asked.sheet.key)
-    if last and not last.handed_in and asked.variant.box_texts(last.answers) == asked.answers:
+    if last and not last.handed_in and box_texts(asked.variant, last.answers) == asked.answers:
         _add_to_last(services.store, asked)
         classwork.hand_in_last(asked.sheet.key)
     else:

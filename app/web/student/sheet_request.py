@@ -15,7 +15,7 @@ from fastapi import Depends, HTTPException
 from app.classes.frozen.frozen_library import library_of
 from app.classes.student_sheet import StudentSheet, student_sheet, variant_of
 from app.figures.scale import ScaleName
-from app.sheets.variant import Variant
+from app.sheets.variant import Variant, box_texts
 from app.sheets.wording import Wording
 from app.store import Activity, ClassAttempt, ClassSheetKey, SheetProgress
 from app.store.classwork import ClassDraft
@@ -61,7 +61,7 @@ class ClassSheetRequest:
     @property
     def answers(self) -> Mapping[str, str]:
         """The texts of the boxes, by blank, which are graded; the draft also has the answers to open questions."""
-        return self.variant.box_texts(self.draft.answers)
+        return box_texts(self.variant, self.draft.answers)
 
 
 def saved_class_sheet(
