@@ -6,15 +6,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pydantic import ValidationError
-
 from app.exchange.imported_models import library_with_model
 from app.models.config_fields import ConfigError
 from app.sheets.authoring.worksheet_settings import SettingError, read_settings
-from app.sheets.exit_tickets import Ticket, TicketFile
+from app.sheets.exit_tickets import Ticket, ticket_of_settings
 from app.sheets.library import Library
 from app.sheets.worksheet import Worksheet, WorksheetError
-from app.store import Content, Course, FrozenWorksheet, Material, Store, Teacher
+from app.store import Content, Course, FrozenTicket, FrozenWorksheet, Material, Store, Teacher
 from app.translation import gettext as _
 
 
@@ -86,12 +84,8 @@ def library_with_models_of(library: Library, store: Store, content: Mapping[str,
 
 
 def ticket_of_material(material: Material) -> Ticket:
-    """The exit ticket that a material is, under its key; raises WorksheetError where its settings cannot be read."""
-    try:
-        file = TicketFile.model_validate(material.content)
-    except ValidationError:
-        raise WorksheetError(_("Its settings can no longer be read. Edit it and save it again.")) from None
-    return Ticket(material.key, file.title, file.instruction, tuple((q.key, q.text) for q in file.questions))
+    """The exit ticket that a material is, under its key; raises SettingError where its settings make none."""
+    return ticket_of_settings(material.key, material.content)
 
 
 def copy_materials(store: Store, course: Course, copy: Course, teacher: Teacher) -> dict[str, str]:
@@ -108,5 +102,7 @@ def with_new_keys(content: Content, keys: Mapping[str, str]) -> Content:
         FrozenWorksheet({**item.worksheet, "key": keys[item.key]}) if item.key in keys else item
         for item in content.items
     )
-    ticket = content.ticket and replace(content.ticket, key=keys.get(content.ticket.key, content.ticket.key))
+    ticket = content.ticket
+    if ticket and ticket.key in keys:
+        ticket = FrozenTicket({**ticket.ticket, "key": keys[ticket.key]})
     return replace(content, items=items, ticket=ticket)

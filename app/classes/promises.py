@@ -30,9 +30,10 @@ def sheet_promise(activity: Activity, number: int) -> str:
 
 
 def ticket_promise(activity: Activity) -> str:
-    """Twelve characters that change with the questions of the exit ticket, and with whether it is anonymous."""
+    """Twelve characters that change with what the exit ticket asks, and with whether it is anonymous."""
     ticket = activity.content.ticket
-    return _short_hash([ticket and ticket.questions, activity.policies.ticket_anonymous])
+    asked = ticket and [ticket.ticket["questions"], ticket.ticket.get("pick_at_least", 0)]
+    return _short_hash([asked, activity.policies.ticket_anonymous])
 
 
 def rules_in_words(activity: Activity) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from app.classes.frozen.frozen_library import (
     chosen_form,
+    freeze_ticket,
     frozen_worksheet,
     library_of,
     model_snapshot,
@@ -17,7 +18,7 @@ from app.classes.frozen.frozen_library import (
 )
 from app.exchange.imported_models import library_with_model
 from app.grading.grade import Report
-from app.sheets.exit_tickets import Ticket as TicketFile
+from app.sheets.exit_tickets import Ticket
 from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.sheets.worksheet import Worksheet
@@ -25,7 +26,6 @@ from app.store import (
     Activity,
     ClassSheetKey,
     Content,
-    FrozenTicket,
     FrozenWorksheet,
     Graded,
     Store,
@@ -62,7 +62,7 @@ def choice_of(item: FrozenWorksheet) -> ChosenWorksheet:
     return ChosenWorksheet(item.key, item.chosen.get("model", ""), item.chosen.get("tokens"))
 
 
-def freeze(library: Library, worksheets: Sequence[ChosenWorksheet | str], ticket: TicketFile | None) -> Content:
+def freeze(library: Library, worksheets: Sequence[ChosenWorksheet | str], ticket: Ticket | None) -> Content:
     """What students will see: these worksheets as they are defined now, and the exit ticket's questions.
 
     A worksheet is its key or a choice. The content brings with it the snapshots of the wording and of every model that
@@ -71,8 +71,7 @@ def freeze(library: Library, worksheets: Sequence[ChosenWorksheet | str], ticket
     """
     choices = [each if isinstance(each, ChosenWorksheet) else ChosenWorksheet(each) for each in worksheets]
     items = tuple(_freeze_choice(library, choice) for choice in choices)
-    frozen = FrozenTicket(ticket.key, ticket.title, ticket.instruction, ticket.questions) if ticket else None
-    return with_snapshots(library, Content(items, frozen, ""))
+    return with_snapshots(library, Content(items, freeze_ticket(ticket) if ticket else None, ""))
 
 
 def _freeze_choice(library: Library, choice: ChosenWorksheet) -> FrozenWorksheet:

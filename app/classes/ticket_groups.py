@@ -1,12 +1,17 @@
-"""Exit-ticket answers that say the same, put together: 'The KV cache.' and 'the kv-cache' are one idea, told twice."""
+"""Exit-ticket answers put together: how often each choice was made, and free texts that say the same.
+
+'The KV cache.' and 'the kv-cache' are one idea, told twice.
+"""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from app.classes.ticket_answers import chosen_in
+from app.sheets.exit_tickets import TicketQuestion
 from app.store import TicketAnswer
 
 _UNSAID = re.compile(r"[\s.,;:!?…'\"’‘“”„«»()]+|(?<=[^\W\d_])[-‐–—](?=[^\W\d_])")
@@ -43,6 +48,41 @@ class TicketGroup:
     @property
     def hidden(self) -> bool:
         return self.answers[0].hidden
+
+
+@dataclass(frozen=True)
+class ChoiceCount:
+    """An option or a point of a scale, with the answers that chose it, of so many to its question."""
+
+    text: str
+    answers: tuple[TicketAnswer, ...]
+    of: int
+
+    @property
+    def percent(self) -> float:
+        """Its share of the answers to the question."""
+        return 100 * len(self.answers) / max(self.of, 1)
+
+
+def choice_counts(question: TicketQuestion, answers: Iterable[TicketAnswer]) -> tuple[ChoiceCount, ...]:
+    """Each choice of a question with the answers that chose it, in the question's order; none for free text."""
+    chosen = [(answer, chosen_in(question, answer.text)) for answer in answers if answer.question == question.key]
+    valid = [(answer, choices) for answer, choices in chosen if choices]
+    return tuple(
+        ChoiceCount(choice, tuple(answer for answer, choices in valid if choice in choices), len(valid))
+        for choice in question.choices
+    )
+
+
+def written_answers(
+    questions: Mapping[str, TicketQuestion], answers: Iterable[TicketAnswer]
+) -> tuple[TicketAnswer, ...]:
+    """The answers that are no choice of their question as it is asked now, such as free texts."""
+    return tuple(
+        answer
+        for answer in answers
+        if answer.question not in questions or not chosen_in(questions[answer.question], answer.text)
+    )
 
 
 def group_answers(answers: Iterable[TicketAnswer]) -> tuple[TicketGroup, ...]:

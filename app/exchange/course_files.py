@@ -267,7 +267,7 @@ def _ticket_row(activity: Activity, question: str, answer: TicketAnswer, student
 
 def _questions(revisions: Iterable[Content]) -> dict[str, str]:
     """Return every question that was ever on the activity's exit ticket, by its key; the latest wording wins."""
-    return {key: text for content in revisions if content.ticket for key, text in content.ticket.questions}
+    return {key: text for content in revisions if content.ticket for key, text in content.ticket.questions.items()}
 
 
 def _without_id(answer: TicketAnswer) -> dict[str, Any]:

@@ -120,7 +120,8 @@ def _labels() -> dict[str, str]:
 
 def _back(ticket: Ticket, options: HandoutOptions) -> TypstData:
     """Return the exit ticket that is printed on the back of every sheet, its questions without their keys."""
-    return {"title": ticket.title, "advice": ticket.instruction, "questions": [text for _, text in ticket.questions],
+    questions = [question.text for question in ticket.questions]
+    return {"title": ticket.title, "advice": ticket.instruction, "questions": questions,
             "anonymous": options.anonymous_back}  # fmt: skip
 
 

@@ -1,45 +1,257 @@
-"""Exit tickets: `exit-tickets/*.toml` beside the worksheets, each with questions of which students pick a couple."""
+"""Exit tickets: questions of four kinds for the end of a meeting, in `exit-tickets/*.toml` or written in the browser.
+
+    ticket_of_settings("mine", {"title": "Bye", "instruction": "Answer.", "questions": [{"key": "q", "text": "Why?"}]})
+
+reads the settings of a file; `settings_of_ticket` gives them back.
+"""
 
 from __future__ import annotations
 
 import tomllib
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StrictBool,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import ErrorDetails, PydanticCustomError
 
+from app.names import JOINERS
+from app.sheets.authoring.worksheet_settings import SettingError
 from app.sheets.worksheet import WorksheetError
 from app.translation import gettext as _
+from app.translation import ngettext
+
+QuestionKind = Literal["text", "choose-one", "choose-several", "scale"]
+SCALE_POINTS = ("1", "2", "3", "4", "5")
+MAX_TICKET_QUESTIONS, MIN_OPTIONS, MAX_OPTIONS = 20, 2, 10
+# Characters.
+MAX_KEY, MAX_LABEL, MAX_TITLE, MAX_OPTION, MAX_QUESTION_TEXT, MAX_INSTRUCTION = 60, 60, 200, 200, 500, 500
+
+
+@dataclass(frozen=True)
+class TicketQuestion:
+    """One question of an exit ticket: free text, options of which to choose, or a scale of SCALE_POINTS.
+
+    `labels` are those of the first and the last point of a scale. The key stands for the question in what is stored.
+    """
+
+    key: str
+    text: str
+    kind: QuestionKind = "text"
+    options: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    required: bool = False
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """What can be chosen: the options, or the points of a scale; none for free text."""
+        return SCALE_POINTS if self.kind == "scale" else self.options
 
 
 @dataclass(frozen=True)
 class Ticket:
-    """An exit ticket: its title, what to do, and (key, text) of each question."""
+    """An exit ticket: its title, what to do, and its questions in order.
+
+    Students answer every required question and at least `pick_at_least` of the others, and always one. `anonymous` is
+    what the form of an activity proposes.
+    """
 
     key: str
     title: str
     instruction: str
-    questions: tuple[tuple[str, str], ...]
+    questions: tuple[TicketQuestion, ...]
+    pick_at_least: int = 0
+    anonymous: bool = True
+
+
+def _refused(sentence: str) -> PydanticCustomError:
+    return PydanticCustomError("sentence", "{sentence}", {"sentence": sentence})
+
+
+def _line(longest: int) -> AfterValidator:
+    """Makes a text one line without blanks around it, composed (NFC); refuses an empty, a long and an invisible one."""
+
+    def check(text: str) -> str:
+        line = unicodedata.normalize("NFC", " ".join(text.split()))
+        if not line:
+            raise _refused(_("Write something here."))
+        if len(line) > longest:
+            raise _refused(
+                _("Shorten this to {most} characters; it has {count}.").format(most=longest, count=len(line))
+            )
+        if hidden := next((char for char in line if not (char.isprintable() or char in JOINERS)), ""):
+            sentence = _("Remove the invisible character U+{code} after “{before}”.")
+            before = line[max(line.index(hidden) - 20, 0) : line.index(hidden)]
+            raise _refused(sentence.format(code=f"{ord(hidden):04X}", before=before))
+        return line
+
+    return AfterValidator(check)
 
 
 class QuestionEntry(BaseModel):
     """One question of a ticket file."""
 
-    model_config = ConfigDict(coerce_numbers_to_str=True)
+    model_config = ConfigDict(coerce_numbers_to_str=True, extra="forbid")
 
-    key: str
-    text: str
+    key: Annotated[str, Field(pattern=rf"^[A-Za-z0-9_-]{{1,{MAX_KEY}}}$")]
+    text: Annotated[str, _line(MAX_QUESTION_TEXT)]
+    kind: QuestionKind = "text"
+    options: list[Annotated[str, _line(MAX_OPTION)]] = []
+    labels: list[Annotated[str, _line(MAX_LABEL)]] = []
+    required: StrictBool = False
+
+    @field_validator("options")
+    @classmethod
+    def _check_options(cls, options: list[str]) -> list[str]:
+        if twice := next((option for option in options if options.count(option) > 1), ""):
+            raise _refused(_("Each option may be there once; “{option}” is there twice.").format(option=twice))
+        if len(options) > MAX_OPTIONS:
+            raise _refused(_("A question has at most {most} options.").format(most=MAX_OPTIONS))
+        return options
+
+    @model_validator(mode="after")
+    def _check_kind(self) -> QuestionEntry:
+        """Options belong to the kinds that choose, and two labels to a scale."""
+        has_options = self.kind in ("choose-one", "choose-several")
+        if has_options and len(self.options) < MIN_OPTIONS:
+            raise _refused_setting(
+                "options", _("Write at least {least} options, one a line.").format(least=MIN_OPTIONS)
+            )
+        if self.options and not has_options:
+            raise _refused_setting("options", _("Only choose-one and choose-several have options."))
+        if len(self.labels) != (2 if self.kind == "scale" else 0):
+            raise _refused_setting("labels", _("A scale has two labels, one for each end; other kinds have none."))
+        return self
+
+    def as_question(self) -> TicketQuestion:
+        """The same settings as a TicketQuestion."""
+        return TicketQuestion(**{**dict(self), "options": tuple(self.options), "labels": tuple(self.labels)})
+
+
+def _refused_setting(setting: str, sentence: str) -> PydanticCustomError:
+    """An error of a whole question that belongs to one of its settings."""
+    return PydanticCustomError("setting", "{sentence}", {"sentence": sentence, "setting": setting})
 
 
 class TicketFile(BaseModel):
     """What a ticket file holds."""
 
-    model_config = ConfigDict(coerce_numbers_to_str=True)
+    model_config = ConfigDict(coerce_numbers_to_str=True, extra="forbid")
 
-    title: str
-    instruction: str
+    title: Annotated[str, _line(MAX_TITLE)]
+    instruction: Annotated[str, _line(MAX_INSTRUCTION)]
     questions: list[QuestionEntry]
+    pick_at_least: Annotated[int, Field(ge=0)] = 0
+    anonymous: StrictBool = True
+
+    @field_validator("questions")
+    @classmethod
+    def _check_questions(cls, questions: list[QuestionEntry]) -> list[QuestionEntry]:
+        keys = [question.key for question in questions]
+        if not 1 <= len(keys) <= MAX_TICKET_QUESTIONS:
+            raise _refused(_("A ticket has 1 to {most} questions.").format(most=MAX_TICKET_QUESTIONS))
+        if twice := next((key for key in keys if keys.count(key) > 1), ""):
+            raise _refused(_("Two questions have the key “{key}”; each needs its own.").format(key=twice))
+        return questions
+
+    @model_validator(mode="after")
+    def _check_number(self) -> TicketFile:
+        """Nobody can pick more questions than there are to pick from."""
+        optional = sum(not question.required for question in self.questions)
+        if self.pick_at_least > optional:
+            sentence = _("Students can pick at most {count}: that is how many questions are not required.")
+            raise _refused_setting("pick_at_least", sentence.format(count=optional))
+        return self
+
+    def as_ticket(self, key: str) -> Ticket:
+        """The same settings as a Ticket of that key."""
+        return Ticket(key, **{**dict(self), "questions": tuple(question.as_question() for question in self.questions)})
+
+
+def ticket_of_settings(key: str, settings: Mapping[str, Any]) -> Ticket:
+    """The Ticket with the settings of a ticket file; raises SettingError for the first that cannot be used."""
+    try:
+        return TicketFile.model_validate(settings).as_ticket(key)
+    except ValidationError as error:
+        raise _setting_error(error.errors(include_url=False)[0]) from None
+
+
+def settings_of_ticket(ticket: Ticket) -> dict[str, Any]:
+    """The settings of the file that a Ticket would be read from, without those that have their default.
+
+    `ticket_of_settings` with the same key gives an equal Ticket.
+    """
+    questions = [_settings_of_question(question) for question in ticket.questions]
+    settings = {name: getattr(ticket, name) for name in TicketFile.model_fields}
+    return _without_defaults(TicketFile, {**settings, "questions": questions})
+
+
+def _settings_of_question(question: TicketQuestion) -> dict[str, Any]:
+    settings = {name: getattr(question, name) for name in QuestionEntry.model_fields}
+    lists = {name: list(value) for name, value in settings.items() if isinstance(value, tuple)}
+    return _without_defaults(QuestionEntry, {**settings, **lists})
+
+
+def _without_defaults(model: type[BaseModel], settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in settings.items() if value != model.model_fields[name].default}
+
+
+def _setting_error(error: ErrorDetails) -> SettingError:
+    """The SettingError for one of pydantic's errors: where the setting is, and a sentence about what to write."""
+    kind, path = error["type"], [int(part) if isinstance(part, int) else str(part) for part in error["loc"]]
+    if kind in ("sentence", "setting"):
+        context = error.get("ctx", {})
+        return SettingError(context["sentence"], *path, *([context["setting"]] if kind == "setting" else ()))
+    if kind == "extra_forbidden":
+        known = TicketFile.model_fields if len(path) == 1 else QuestionEntry.model_fields
+        sentence = _("There is no setting “{name}”; there are: {names}.")
+        return SettingError(sentence.format(name=str(path[-1])[:MAX_KEY], names=", ".join(known)), *path)
+    named = [part for part in path if isinstance(part, str)]
+    return SettingError(_SENTENCES[named[-1] if named else "questions"], *(path or ["questions"]))
+
+
+_NEEDED = _("A ticket needs title, instruction and questions with key and text.")
+_SENTENCES = {
+    "title": _NEEDED,
+    "instruction": _NEEDED,
+    "questions": _NEEDED,
+    "text": _NEEDED,
+    "key": _("A key has up to {most} letters without accents, digits, - and _.").format(most=MAX_KEY),
+    "kind": _("The kind is one of: {kinds}.").format(kinds=", ".join(get_args(QuestionKind))),
+    "options": _("Options are a list of texts."),
+    "labels": _("Labels are a list of two texts."),
+    "required": _("Required is true or false."),
+    "anonymous": _("Anonymous is true or false."),
+    "pick_at_least": _("Write a whole number, such as 2, or 0."),
+}
+
+
+def picking_rule(ticket: Ticket) -> str:
+    """How many questions students have to pick, as they are told; empty where the ticket leaves that to them."""
+    if not ticket.pick_at_least:
+        return ""
+    if any(question.required for question in ticket.questions):
+        sentence = ngettext(
+            "Besides the required ones, answer at least {count} question.",
+            "Besides the required ones, answer at least {count} questions.",
+            ticket.pick_at_least,
+        )
+    else:
+        sentence = ngettext(
+            "Answer at least {count} question.", "Answer at least {count} questions.", ticket.pick_at_least
+        )
+    return sentence.format(count=ticket.pick_at_least)
 
 
 def load_tickets(folder: Path) -> Mapping[str, Ticket]:
@@ -50,11 +262,16 @@ def load_tickets(folder: Path) -> Mapping[str, Ticket]:
 def _read_ticket(path: Path) -> Ticket:
     """The Ticket of a TOML file, whose name without .toml is its key; titles and texts that are numbers become texts.
 
-    Raises WorksheetError that names the file if it cannot be read, is not TOML, or lacks a setting.
+    Raises WorksheetError that names the file if it cannot be read, is not TOML, or has a setting that cannot be used.
     """
     try:
-        file = TicketFile.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError):
-        problem = _("exit-tickets/{file} needs title, instruction and questions with key and text.")
-        raise WorksheetError(problem.format(file=path.name)) from None
-    return Ticket(path.stem, file.title, file.instruction, tuple((q.key, q.text) for q in file.questions))
+        settings = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise WorksheetError(
+            _("exit-tickets/{file} cannot be read: {reason}").format(file=path.name, reason=error)
+        ) from None
+    try:
+        return ticket_of_settings(path.stem, settings)
+    except SettingError as error:
+        message, setting = _("exit-tickets/{file}, {setting}: {sentence}"), ".".join(map(str, error.path))
+        raise WorksheetError(message.format(file=path.name, setting=setting, sentence=error)) from None

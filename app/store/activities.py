@@ -148,12 +148,28 @@ class FrozenWorksheet:
 
 @dataclass(frozen=True)
 class FrozenTicket:
-    """The exit ticket of an activity as it was frozen: key and text of each question, in order."""
+    """The exit ticket of an activity: its key and the settings of its file as they were when it was frozen.
 
-    key: str
-    title: str
-    instruction: str
-    questions: tuple[tuple[str, str], ...]
+    A question that is free text and not required is a list of its key and text, as in earlier versions.
+    """
+
+    ticket: Mapping[str, Any]
+
+    @property
+    def key(self) -> str:
+        """The ticket's key among the exit tickets."""
+        return str(self.ticket["key"])
+
+    @property
+    def title(self) -> str:
+        """What stands above its questions."""
+        return str(self.ticket["title"])
+
+    @property
+    def questions(self) -> dict[str, str]:
+        """The text of each question by its key, in order."""
+        pairs = (each if isinstance(each, list) else [each["key"], each["text"]] for each in self.ticket["questions"])
+        return {str(key): str(text) for key, text in pairs}
 
 
 @dataclass(frozen=True)
@@ -198,7 +214,7 @@ class Content:
         """The content as JSON values: "items", "ticket" (None if there is none), "wording" and "models"."""
         return {
             "items": [dict(item.worksheet) for item in self.items],
-            "ticket": asdict(self.ticket) if self.ticket else None,
+            "ticket": dict(self.ticket.ticket) if self.ticket else None,
             "wording": self.wording,
             "models": dict(self.models),
         }
@@ -206,11 +222,9 @@ class Content:
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Content:
         """The content that `as_json` turned into JSON values."""
-        ticket = stored["ticket"]
-        questions = tuple((key, text) for key, text in ticket["questions"]) if ticket else ()
         return cls(
             tuple(FrozenWorksheet(worksheet) for worksheet in stored["items"]),
-            FrozenTicket(ticket["key"], ticket["title"], ticket["instruction"], questions) if ticket else None,
+            FrozenTicket(stored["ticket"]) if stored["ticket"] else None,
             stored["wording"],
             stored.get("models", {}),
         )

@@ -12,7 +12,7 @@
   if (!form) {
     const left = ticket.querySelector("[data-left]");
     if (!left) localStorage.removeItem(key); // the server has it
-    const written = Object.values(stored()).filter(Boolean).join("\n\n");
+    const written = Object.values(stored()).flat().filter(Boolean).join("\n\n");
     if (left && written) {
       left.hidden = false;
       left.querySelector("blockquote").textContent = written;
@@ -20,7 +20,8 @@
     return;
   }
 
-  const texts = [...form.querySelectorAll("textarea")];
+  const fields = [...form.querySelectorAll("[name^=answer-]")];
+  const isText = (field) => field.matches("textarea");
   const output = form.querySelector("output");
   let wait = 1000;
   let timer = 0;
@@ -32,15 +33,19 @@
 
   const keep = () => {
     try {
-      localStorage.setItem(key, JSON.stringify(Object.fromEntries(texts.map((text) => [text.name, text.value]))));
+      const data = new FormData(form);
+      localStorage.setItem(key, JSON.stringify(Object.fromEntries(fields.map(({ name }) => [name, data.getAll(name)]))));
       return true;
     } catch { return false; } // storage is full or forbidden, which is said
   };
 
   const restore = () => {
     const kept = stored();
-    for (const text of texts.filter((one) => one.value === one.defaultValue)) { // else somebody types already
-      text.value = kept[text.name] || text.value;
+    const touched = new Set(fields.filter((one) => (isText(one) ? one.value !== one.defaultValue : one.checked)).map((one) => one.name));
+    for (const field of fields.filter(({ name }) => name in kept && !touched.has(name))) { // else somebody answers already
+      const values = [kept[field.name]].flat();
+      if (isText(field)) field.value = values[0] || field.value;
+      else field.checked = values.includes(field.value);
     }
   };
 

@@ -9,7 +9,7 @@ import pytest
 
 from app.settings import PROJECT
 from app.shapes.table import MATRIX_FIELDS, Blank
-from app.sheets.exit_tickets import Ticket, load_tickets
+from app.sheets.exit_tickets import Ticket, TicketQuestion, load_tickets
 from app.sheets.worksheet import WorksheetError
 from app.sheets.worksheet_files import load_library
 
@@ -128,12 +128,19 @@ def test_a_library_without_wording_is_refused(tmp_path: Path) -> None:
         load_library(folder)
 
 
-@pytest.mark.parametrize("text", ["", 'title = "T"\ninstruction = "I"\nquestions = [{key = "k"}]', "title = "])
-def test_an_exit_ticket_that_cannot_be_used_is_named(tmp_path: Path, text: str) -> None:
-    """Its file, and what every ticket needs."""
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", ", title: A ticket needs title, instruction and questions"),
+        ('title = "T"\ninstruction = "I"\nquestions = [{key = "k"}]', ", questions.0.text: A ticket needs"),
+        ("title = ", " cannot be read: "),
+    ],
+)
+def test_an_exit_ticket_that_cannot_be_used_is_named(tmp_path: Path, text: str, said: str) -> None:
+    """Its file, and what to write."""
     folder = copied(tmp_path)
     (folder / "exit-tickets" / "mine.toml").write_text(text, encoding="utf-8")
-    with pytest.raises(WorksheetError, match=r"^exit-tickets/mine\.toml needs title, instruction and questions"):
+    with pytest.raises(WorksheetError, match=rf"^exit-tickets/mine\.toml{said}"):
         load_tickets(folder)
 
 
@@ -143,4 +150,5 @@ def test_an_exit_ticket_keeps_its_questions_in_order(tmp_path: Path) -> None:
     questions = '[{key = "muddy", text = "What?"}, {key = 2, text = "Why?"}]'
     text = f'title = "T"\ninstruction = "I"\nquestions = {questions}'
     (folder / "exit-tickets" / "mine.toml").write_text(text, encoding="utf-8")
-    assert load_tickets(folder)["mine"] == Ticket("mine", "T", "I", (("muddy", "What?"), ("2", "Why?")))
+    asked = (TicketQuestion("muddy", "What?"), TicketQuestion("2", "Why?"))
+    assert load_tickets(folder)["mine"] == Ticket("mine", "T", "I", asked)

@@ -15,15 +15,16 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from app.models.read_config import read_config
-from app.sheets.exit_tickets import Ticket
+from app.sheets.exit_tickets import Ticket, TicketQuestion, settings_of_ticket
 from app.sheets.library import Library
 from app.sheets.wording import Wording
 from app.sheets.worksheet import Model, Worksheet
-from app.store import Activity, Content, FrozenWorksheet, Policies, Snapshot, Store
+from app.store import Activity, Content, FrozenTicket, FrozenWorksheet, Policies, Snapshot, Store
 
 LIBRARIES_REMEMBERED, WORDINGS_REMEMBERED = 32, 8  # a few of each are in use at a time; each sheet of one is remembered
 _FIELDS = frozenset(field.name for field in fields(Worksheet))
 _WORKSHEETS = TypeAdapter(Worksheet)
+_TICKET_FIELDS, _QUESTION_FIELDS = ({field.name for field in fields(each)} for each in (Ticket, TicketQuestion))
 
 
 @dataclass(frozen=True)
@@ -100,8 +101,24 @@ def frozen_worksheet(item: FrozenWorksheet, policies: Policies) -> Worksheet:
 
 def frozen_ticket(content: Content) -> Ticket | None:
     """The exit ticket of a content, as the files of tickets would give it; None where it has none."""
-    ticket = content.ticket
-    return Ticket(ticket.key, ticket.title, ticket.instruction, ticket.questions) if ticket else None
+    if content.ticket is None:
+        return None
+    stored = {name: value for name, value in content.ticket.ticket.items() if name in _TICKET_FIELDS}
+    return Ticket(**{**stored, "questions": tuple(map(_frozen_question, stored["questions"]))})
+
+
+def _frozen_question(stored: list[str] | Mapping[str, Any]) -> TicketQuestion:
+    """A question of a frozen ticket: a key with a text, or its settings."""
+    settings = dict(zip(("key", "text"), stored, strict=True)) if isinstance(stored, list) else stored
+    values: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in settings.items()}
+    return TicketQuestion(**{name: value for name, value in values.items() if name in _QUESTION_FIELDS})
+
+
+def freeze_ticket(ticket: Ticket) -> FrozenTicket:
+    """An exit ticket as it is stored; `frozen_ticket` reads it back."""
+    settings = settings_of_ticket(ticket)
+    questions = [list(each.values()) if set(each) == {"key", "text"} else each for each in settings["questions"]]
+    return FrozenTicket({"key": ticket.key, **settings, "questions": questions})
 
 
 def model_snapshot(model: Model) -> Snapshot:

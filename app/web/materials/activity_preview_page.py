@@ -18,6 +18,7 @@ from fastapi.responses import RedirectResponse
 from app.classes.frozen.offered_worksheets import content_to_open
 from app.classes.promises import rules_in_words
 from app.classes.student_sheet import stored_marks
+from app.classes.ticket_answers import ticket_problems
 from app.grading.explanations import MAX_ATTEMPTS_EXPLAINED
 from app.grading.grade import grade
 from app.sheets.reading import MAX_BOX_TEXT
@@ -44,7 +45,7 @@ from app.web.student.class_sheet_view import (
     render_class_sheet,
     sheet_figures,
 )
-from app.web.student.exit_ticket_view import make_ticket_page
+from app.web.student.exit_ticket_view import make_ticket_page, read_ticket_form
 from app.web.student.sheet_request import ClassSheetRequest, SheetWork, posted_class_sheet, saved_class_sheet
 
 router = APIRouter(include_in_schema=False)
@@ -199,13 +200,13 @@ def preview_ticket(services: ServicesDep, access: Preview) -> Response:
 
 @router.post("/activities/{activity_id:int}/preview/ticket")
 def press_ticket_in_preview(services: ServicesDep, access: Preview, form: FormDep) -> Response:
-    """What a student sees after handing in; an empty ticket comes back with a sentence (422)."""
+    """What a student sees after handing in; a ticket whose answers do not suffice comes back (422)."""
     page = make_ticket_page(services.store, access, "", False)
-    typed = {name: form.multi_line(name) for name in form.names("answer-")}
-    if any(typed.values()):
-        return render("student/exit_ticket.html", make_ticket_page(services.store, access, "", True))
-    problem = services.library.wording.say("class", "write-something")
-    return render("student/exit_ticket.html", replace(page, problem=problem), 422)
+    typed = read_ticket_form(form, page.ticket)
+    if problems := ticket_problems(page.ticket, typed):
+        page = replace(page, typed=typed, problem=problems.pop(""), problems=problems)
+        return render("student/exit_ticket.html", page, 422)
+    return render("student/exit_ticket.html", make_ticket_page(services.store, access, "", True))
 
 
 def _at_a_time(activity: Activity, *, closed: bool) -> Activity:

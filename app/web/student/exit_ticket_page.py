@@ -8,13 +8,14 @@ from dataclasses import replace
 from fastapi import APIRouter, HTTPException, Response
 from fastapi.responses import RedirectResponse
 
+from app.classes.ticket_answers import answer_texts, ticket_problems
 from app.translation import gettext as _
 from app.web.shared.forms import FormDep, FormReader
 from app.web.shared.permissions import StudentAccessDep
 from app.web.shared.services import StoreDep, WordingDep
 from app.web.shared.templating import render
 from app.web.shared.urls import url_for
-from app.web.student.exit_ticket_view import TicketPage, make_ticket_page
+from app.web.student.exit_ticket_view import TicketPage, make_ticket_page, read_ticket_form
 from app.web.student.sheet_request import promised_otherwise, read_form_id, require_open
 
 router = APIRouter(include_in_schema=False)
@@ -36,28 +37,27 @@ def show_exit_ticket(store: StoreDep, access: StudentAccessDep) -> Response:
 def hand_in_exit_ticket(store: StoreDep, wording: WordingDep, access: StudentAccessDep, form: FormDep) -> Response:
     """Store the answers that are not blank, and redirect to the ticket; a second one of a student changes nothing.
 
-    A ticket without any answer comes back as typed with a sentence (422), as do one from a page that asked or promised
-    something else, and one while the activity is not open (409). Before it opens, a redirect to the activity's own
-    page. Answers are stored without the student where the activity's tickets are anonymous.
+    A ticket whose answers do not suffice comes back as typed with what is missing (422), as do one from a page that
+    asked or promised something else, and one while the activity is not open (409). Before it opens, a redirect to the
+    activity's own page. Answers are stored without the student where the activity's tickets are anonymous.
     """
     activity, form_id = access.activity, read_form_id(form)
     if activity.phase() == "waiting":
         return RedirectResponse(url_for("show_class_activity", activity_id=activity.id), 303)
     ticket_in = store.exit_tickets.is_handed_in(activity.id, access.student.id)
     page = make_ticket_page(store, access, form_id, ticket_in)
-    typed = {key: form.multi_line(f"answer-{key}") for key, _text in page.ticket.questions}
+    typed = read_ticket_form(form, page.ticket)
     try:
         require_open(wording, activity)
     except HTTPException as closed:
         return render("student/exit_ticket.html", replace(page, typed=typed, problem=closed.detail), closed.status_code)
     if not ticket_in and promised_otherwise(form, page.promise):
         return _respond_with_new_promise(form, replace(page, typed=typed))
-    if not any(typed.values()):
-        problem = wording.say("class", "write-something")
-        return render("student/exit_ticket.html", replace(page, typed=typed, problem=problem), 422)
+    if not ticket_in and (problems := ticket_problems(page.ticket, typed)):
+        page = replace(page, typed=typed, problem=problems.pop(""), problems=problems)
+        return render("student/exit_ticket.html", page, 422)
     store.classwork.arrive(activity.id, access.student.id)
-    answers = {key: text for key, text in typed.items() if text}
-    anonymous = activity.policies.ticket_anonymous
+    anonymous, answers = activity.policies.ticket_anonymous, answer_texts(page.ticket, typed)
     store.exit_tickets.hand_in(activity.id, access.student.id, form_id, answers, anonymous=anonymous)
     return RedirectResponse(url_for("show_exit_ticket", activity_id=activity.id), 303)
 
@@ -67,7 +67,7 @@ def _respond_with_new_promise(form: FormReader, page: TicketPage) -> Response:
     problem = _(
         "Your instructor has changed this ticket, so nothing was handed in. Read it again before you hand it in."
     )
-    asked = {f"answer-{key}" for key, _text in page.ticket.questions}
+    asked = {f"answer-{question.key}" for question in page.ticket.questions}
     others = [form.multi_line(name) for name in form.names("answer-") if name not in asked]
     unasked = "\n\n".join(filter(None, others))
     return render("student/exit_ticket.html", replace(page, problem=problem, unasked=unasked), 422)

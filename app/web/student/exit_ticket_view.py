@@ -9,8 +9,11 @@ from typing import Annotated
 from annotated_doc import Doc
 from fastapi import HTTPException
 
+from app.classes.frozen.frozen_library import frozen_ticket
 from app.classes.promises import ticket_promise
-from app.store import FrozenTicket, Store
+from app.classes.ticket_answers import Typed
+from app.sheets.exit_tickets import Ticket, TicketQuestion, picking_rule
+from app.store import Store
 from app.web.shared.activity_steps import (
     ClosingNotice,
     NextStep,
@@ -20,7 +23,7 @@ from app.web.shared.activity_steps import (
     next_step,
     student_progress,
 )
-from app.web.shared.forms import MAX_TEXT
+from app.web.shared.forms import MAX_TEXT, FormReader
 from app.web.shared.permissions import StudentAccess
 
 
@@ -30,7 +33,8 @@ class TicketPage:
 
     access: Annotated[StudentAccess, Doc("The activity, its course and the student.")]
     steps: Annotated[tuple[Step, ...], Doc("The sheets of the activity.")]
-    ticket: Annotated[FrozenTicket, Doc("The exit ticket.")]
+    ticket: Annotated[Ticket, Doc("The exit ticket.")]
+    rule: Annotated[str, Doc("How many questions have to be answered; empty where the ticket leaves that open.")]
     ticket_in: Annotated[bool, Doc("Whether this student has handed it in.")]
     closing: Annotated[ClosingNotice, Doc("When the activity closes, or that it has closed.")]
     writable: Annotated[bool, Doc("Whether it can be filled in now.")]
@@ -38,18 +42,31 @@ class TicketPage:
     promise: Annotated[str, Doc("What this page says becomes of the answers, as its form sends it back.")]
     form_id: Annotated[str, Doc("An id of this form, by which a request that is sent again is known.")]
     longest: Annotated[int, Doc("How many characters an answer may have.")] = MAX_TEXT
-    typed: Annotated[Mapping[str, str], Doc("The answers as typed, by question.")] = field(default_factory=dict)
+    typed: Annotated[Typed, Doc("What was written or chosen, by question.")] = field(default_factory=dict)
+    problems: Annotated[Mapping[str, str], Doc("What is wrong with an answer, by question.")] = field(
+        default_factory=dict
+    )
     problem: Annotated[str, Doc("Why nothing was handed in; empty if there is no problem.")] = ""
     unasked: Annotated[str, Doc("What was typed under questions that are no longer asked.")] = ""
 
 
 def make_ticket_page(store: Store, access: StudentAccess, form_id: str, ticket_in: bool) -> TicketPage:
     """The page with the questions and the activity's sheets, nothing typed; raises 404 without an exit ticket."""
-    ticket = access.activity.content.ticket
+    ticket = frozen_ticket(access.activity.content)
     if ticket is None:
         raise HTTPException(404)
     steps = activity_steps(access, student_progress(store, access))
     onward = next_step(access, steps, ticket_in)
     promise = ticket_promise(access.activity)
-    closing, writable = closing_notice(store, access), access.activity.is_writable()
-    return TicketPage(access, steps, ticket, ticket_in, closing, writable, onward, promise, form_id)
+    closing, writable, rule = closing_notice(store, access), access.activity.is_writable(), picking_rule(ticket)
+    return TicketPage(access, steps, ticket, rule, ticket_in, closing, writable, onward, promise, form_id)
+
+
+def read_ticket_form(form: FormReader, ticket: Ticket) -> dict[str, tuple[str, ...]]:
+    """What a form holds for each question: what was chosen, or the text; nothing where it was left blank."""
+    return {question.key: _typed_answer(form, question) for question in ticket.questions}
+
+
+def _typed_answer(form: FormReader, question: TicketQuestion) -> tuple[str, ...]:
+    name = f"answer-{question.key}"
+    return tuple(filter(None, form.all(name) if question.choices else (form.multi_line(name),)))

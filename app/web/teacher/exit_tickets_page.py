@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
@@ -10,10 +12,12 @@ from fastapi import APIRouter, Depends, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
 
 from app.classes.activity_results import MisconceptionTotal, activity_results, misconception_totals
+from app.classes.frozen.frozen_library import frozen_ticket
 from app.classes.frozen.misconception_words import misconception_words
 from app.classes.roster_lookup import names_with_numbers
-from app.classes.ticket_groups import TicketGroup, group_answers
-from app.store import Activity, Store
+from app.classes.ticket_groups import ChoiceCount, TicketGroup, choice_counts, group_answers, written_answers
+from app.sheets.exit_tickets import SCALE_POINTS, TicketQuestion
+from app.store import Activity, Store, TicketAnswer
 from app.store.exit_tickets import MIN_MIXED, MIXED_FROM, HeldTickets
 from app.web.shared import permissions
 from app.web.shared.forms import FormDep, Pager, cut_page
@@ -24,7 +28,7 @@ from app.web.shared.urls import url_for
 
 router = APIRouter(include_in_schema=False)
 
-MUDDIEST = "muddiest"  # the question whose answers stand beside the misconceptions
+MUDDIEST = "muddiest"  # the question whose answers come first, beside the misconceptions
 MAX_SEARCH_LENGTH = 200  # characters
 TicketMark = Literal["starred", "follow_up", "hidden"]
 TICKET_MARKS: dict[str, TicketMark] = {"starred": "starred", "follow_up": "follow_up", "hidden": "hidden"}
@@ -39,11 +43,24 @@ class TicketGroupView:
 
 
 @dataclass(frozen=True)
+class ChoiceView:
+    """A choice of a question with how many students made it, and their names where the ticket is not anonymous."""
+
+    count: ChoiceCount
+    label: str  # of a point at the end of a scale, else empty
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class TicketQuestionView:
-    """One question of the ticket with those of its answers that are on this page, and how many there are on all."""
+    """One question of the ticket: its choices, and those of its free texts that are on this page.
+
+    `count` is how many answers it has: of free texts those that are asked for, on all pages.
+    """
 
     key: str
     text: str
+    choices: tuple[ChoiceView, ...]
     groups: tuple[TicketGroupView, ...]
     count: int
 
@@ -53,8 +70,7 @@ class ExitTicketsPage:
     """Everything that templates/teacher/exit_tickets.html and its list show."""
 
     access: Annotated[permissions.ActivityAccess, Doc("The activity, its course, and the teacher's role in it.")]
-    muddiest: Annotated[TicketQuestionView | None, Doc("The muddiest points, if the ticket asks for them.")]
-    questions: Annotated[tuple[TicketQuestionView, ...], Doc("The other questions.")]
+    questions: Annotated[tuple[TicketQuestionView, ...], Doc("The questions, the muddiest points first.")]
     misconceptions: Annotated[tuple[MisconceptionTotal, ...], Doc("The misconceptions of everybody's last attempts.")]
     q: Annotated[str, Doc("The words that are searched for, empty for none.")]
     mark: Annotated[TicketMark | None, Doc("The mark that shown answers have; None for all that are not hidden.")]
@@ -148,28 +164,55 @@ def _group_view(store: Store, access: permissions.ActivityAccess, group: TicketG
     return _with_names(group, _student_names(store, access) if has_names else {})
 
 
-def _student_names(store: Store, access: permissions.ActivityAccess) -> dict[int, str]:
+def _student_names(store: Store, access: permissions.ActivityAccess) -> Mapping[int, str]:
     """The names of the course's students by their ids."""
     return names_with_numbers(store.roster.students(access.course))
 
 
-def _with_names(group: TicketGroup, names: dict[int, str]) -> TicketGroupView:
+def _with_names(group: TicketGroup, names: Mapping[int, str]) -> TicketGroupView:
     """A group with those of its students' names that are known."""
-    found = (names.get(answer.student_id or 0, "") for answer in group.answers)
-    return TicketGroupView(group, tuple(sorted(name for name in found if name)))
+    return TicketGroupView(group, _names_of(group.answers, names))
 
 
-def _removed_questions(store: Store, activity: Activity, keys: set[str]) -> dict[str, str]:
-    """The questions of earlier revisions with these keys, as they were asked last, by key."""
-    tickets = [content.ticket for content in store.activities.revisions(activity).values() if content.ticket]
-    asked = {key: text for ticket in tickets for key, text in ticket.questions}
-    return {key: asked.get(key, key) for key in sorted(keys)}
+def _names_of(answers: Iterable[TicketAnswer], names: Mapping[int, str]) -> tuple[str, ...]:
+    found = (names.get(answer.student_id or 0, "") for answer in answers)
+    return tuple(sorted(name for name in found if name))
+
+
+def _asked_questions(store: Store, activity: Activity, answers: Iterable[TicketAnswer]) -> dict[str, TicketQuestion]:
+    """The questions of the ticket by key, and after them those of earlier revisions that have answers still.
+
+    Of the latter each is as it was asked last.
+    """
+    ticket = frozen_ticket(activity.content)
+    asked = {question.key: question for question in ticket.questions} if ticket else {}
+    if removed := sorted({answer.question for answer in answers} - asked.keys()):
+        tickets = filter(None, map(frozen_ticket, store.activities.revisions(activity).values()))
+        earlier = {question.key: question for ticket in tickets for question in ticket.questions}
+        asked |= {key: earlier.get(key, TicketQuestion(key, key)) for key in removed}
+    return asked
+
+
+def _question_view(
+    question: TicketQuestion,
+    answers: Sequence[TicketAnswer],
+    texts: Sequence[TicketGroupView],
+    names: Mapping[int, str],
+) -> TicketQuestionView:
+    """A question with what was chosen, and the free texts of this page; `count` is that of the choices alone."""
+    labels = dict(zip((SCALE_POINTS[0], SCALE_POINTS[-1]), question.labels, strict=False))
+    choices = tuple(
+        ChoiceView(count, labels.get(count.text, ""), _names_of(count.answers, names))
+        for count in choice_counts(question, answers)
+    )
+    groups = tuple(view for view in texts if view.group.question == question.key)
+    return TicketQuestionView(question.key, question.text, choices, groups, choices[0].count.of if choices else 0)
 
 
 def _exit_tickets_page(
     services: Services, access: permissions.ActivityAccess, wanted: TicketFilter, page: str = ""
 ) -> ExitTicketsPage:
-    """The page with the answers that the filter asks for, by question, starred ones first.
+    """The page with how often each choice was made, and the free texts that the filter asks for, starred ones first.
 
     Beside them are the misconceptions that students' last attempts show. Questions of earlier revisions stand
     after this one's. Names are left out where the ticket is anonymous.
@@ -177,28 +220,22 @@ def _exit_tickets_page(
     activity, store = access.activity, services.store
     store.exit_tickets.mix_closed(activity)
     answers, held = store.exit_tickets.answers(activity.id), store.exit_tickets.held(activity.id)
-    names = _student_names(store, access)
-    texts = dict(activity.content.ticket.questions) if activity.content.ticket else {}
-    if removed := {answer.question for answer in answers} - texts.keys():
-        texts |= _removed_questions(store, activity, removed)
-    order = sorted(texts, key=lambda key: key != MUDDIEST)
-    groups = sorted(filter(wanted.matches, group_answers(answers)), key=lambda group: order.index(group.question))
+    names, asked = _student_names(store, access), _asked_questions(store, activity, answers)
+    order = sorted(asked, key=lambda key: key != MUDDIEST)
+    groups = sorted(
+        filter(wanted.matches, group_answers(written_answers(asked, answers))),
+        key=lambda group: order.index(group.question),
+    )
     shown, pager = cut_page(groups, page)
-    questions = [
-        TicketQuestionView(
-            key,
-            text,
-            tuple(_with_names(group, names) for group in shown if group.question == key),
-            sum(len(group.answers) for group in groups if group.question == key),
-        )
-        for key, text in texts.items()
-    ]
+    texts, written = [_with_names(group, names) for group in shown], Counter[str]()
+    for group in groups:
+        written[group.question] += len(group.answers)
+    views = [_question_view(asked[key], answers, texts, names) for key in order]
     words = misconception_words(services.library, store, activity)
     totals = misconception_totals(words, activity_results(services.library, store, activity))
     return ExitTicketsPage(
         access=access,
-        muddiest=next((question for question in questions if question.key == MUDDIEST), None),
-        questions=tuple(question for question in questions if question.key != MUDDIEST),
+        questions=tuple(replace(view, count=view.count + written[view.key]) for view in views),
         misconceptions=tuple(total for total in totals if total.at_last),
         q=wanted.q,
         mark=wanted.mark,

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from app.classes.student_sheet import freeze
+from app.sheets.exit_tickets import TicketQuestion
 from app.store import Activity
 from tests.helpers.anonymous_tickets import close_and_mix
 from tests.helpers.html_page import Page
+from tests.helpers.marked_classroom import table_rows
+from tests.helpers.own_ticket import ANSWERS, OWN_TICKET, open_own_ticket
 from tests.helpers.school import Browser, Classroom
 
 
@@ -78,7 +84,7 @@ def test_an_answer_to_a_question_that_is_no_longer_asked_comes_back(classroom: C
     _, browser = classroom.join()
     form = {**ticket_form(browser, activity), "answer-muddiest": "why √d?"}
     ticket = classroom.school.services.tickets["classic"]
-    other = replace(ticket, questions=(("else", "Anything else?"),))
+    other = replace(ticket, questions=(TicketQuestion("else", "Anything else?"),))
     content = freeze(classroom.school.library, ("llama-7b",), other)
     classroom.store.activities.revise(activity, content)
     back = browser.post(f"/class/{activity.id}/ticket", data=form)
@@ -95,3 +101,78 @@ def test_after_the_ticket_there_is_a_way_on(classroom: Classroom) -> None:
         attrs["href"] for attrs, _ in Page(browser.get(f"/class/{activity.id}/ticket").text).find("a", class_="button")
     ]
     assert links[:2] == [f"/class/{activity.id}/1", "/mine"]
+
+
+@pytest.mark.parametrize("anonymous", [True, False])
+def test_every_kind_of_question_is_handed_in_and_counted(classroom: Classroom, anonymous: bool) -> None:
+    """What students choose is stored exactly, the teacher's page counts it beside the free texts, and so does a CSV."""
+    activity = open_own_ticket(classroom, anonymous=anonymous)
+    for name, answers in (("Kim", ANSWERS), ("Lou", {**ANSWERS, "answer-pace": "5", "answer-clear": "Queries; keys"})):
+        browser = classroom.join(name)[1]
+        done = browser.post(f"/class/{activity.id}/ticket", data={**ticket_form(browser, activity), **answers})
+        assert done.status_code == 303
+    close_and_mix(classroom.store, activity)
+    stored = {(answer.question, answer.text) for answer in classroom.store.exit_tickets.answers(activity.id)}
+    assert {("pace", "4"), ("next", "Masks"), ("clear", "Heads, all of them\n<b>Values</b>")} <= stored
+    page = classroom.page("/tickets")
+    counts = {row[0].split(" too")[0]: row[1] for row in table_rows(page) if len(row) == 2 and " of " in row[1]}
+    names = "" if anonymous else " Kim, Lou"
+    assert counts[f"Masks{names}"] == "2 of 2"
+    assert counts["KV cache"] == "0 of 2"
+    assert ("Kim" in str(counts)) != anonymous
+    assert page.text("ul", class_="ticket-answers").startswith("Because of d_h.")
+    rows = list(csv.DictReader(io.StringIO(classroom.get(f"/courses/{classroom.course.id}/exports/exit-tickets.csv"))))
+    several = {row["answer"] for row in rows if row["question"] == "What is clear now?"}
+    assert several == {"Heads, all of them\n<b>Values</b>", "Queries; keys"}
+    assert {row["student"] for row in rows} == ({""} if anonymous else {"Kim", "Lou"})
+
+
+@pytest.mark.parametrize(
+    ("changes", "marked"),
+    [
+        ({"answer-next": None}, ["next"]),
+        ({"answer-next": ""}, ["next"]),
+        ({"answer-next": "Something else"}, ["next"]),
+        ({"answer-next": ["KV cache", "Masks"]}, ["next"]),
+        ({"answer-pace": "6", "answer-clear": ["Queries; keys", "x" * 1_000_000]}, ["pace", "clear"]),
+        ({"answer-pace": "", "answer-clear": [], "answer-why": "kept \u202e"}, []),
+    ],
+)
+def test_answers_that_do_not_suffice_come_back_as_typed(
+    classroom: Classroom, changes: dict[str, Any], marked: list[str]
+) -> None:
+    """A sentence beside each question that needs one, and above when too few were picked; nothing is stored."""
+    activity = open_own_ticket(classroom)
+    _, browser = classroom.join()
+    answers = {name: value for name, value in {**ANSWERS, **changes}.items() if value is not None}
+    back = browser.post(f"/class/{activity.id}/ticket", data={**ticket_form(browser, activity), **answers})
+    page = Page(back.text)
+    problems = [attrs["id"] for attrs, _ in page.find("p", class_="problem")]
+    assert (back.status_code, problems) == (422, ["problem", *(f"problem-{key}" for key in marked)])
+    described = {attrs.get("aria-describedby") for tag, attrs, _ in page.elements if tag in ("textarea", "fieldset")}
+    assert {f"problem-{key}" for key in marked} <= described
+    assert page.text("textarea").startswith("kept" if "answer-why" in changes else "Because")
+    chosen = {attrs["value"] for attrs, _ in page.find("input") if "checked" in attrs}
+    assert chosen == {
+        value
+        for answer in answers.values()
+        for value in ([answer] if isinstance(answer, str) else answer)
+        if any(value in question.choices for question in OWN_TICKET.questions)
+    }
+    assert not classroom.store.exit_tickets.is_handed_in(
+        activity.id, classroom.store.roster.students(classroom.course)[0].id
+    )
+
+
+def test_a_question_that_changes_its_kind_keeps_earlier_answers(classroom: Classroom) -> None:
+    """Options that the question no longer has are listed as texts, and stay what students chose."""
+    activity = open_own_ticket(classroom)
+    _, browser = classroom.join()
+    browser.post(f"/class/{activity.id}/ticket", data={**ticket_form(browser, activity), **ANSWERS})
+    asked = OWN_TICKET.questions
+    other = replace(OWN_TICKET, questions=(replace(asked[1], options=("KV cache", "RoPE")), *asked[2:]))
+    classroom.store.activities.revise(activity, freeze(classroom.school.library, (), other))
+    page = classroom.page("/tickets")
+    lines = {text.split(" Kim")[0] for _, text in page.find("ul", class_="ticket-answers")}
+    assert lines == {"Masks", "Because of d_h."}
+    assert ["4 Kim", "1 of 1"] in table_rows(page)
