@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from app.figures.draw import draw_figures
 from app.figures.figure_layout import SIGN_PX
 from app.figures.figures import Arc, Box, Edge, Figure, Rectangle
-from app.sheets.exit_tickets import Ticket
+from app.sheets.exit_tickets import SCALE_POINTS, Ticket, picking_rule
 from app.sheets.variant import Row, Variant
 from app.translation import LANGUAGE
 from app.translation import gettext as _
@@ -112,6 +112,7 @@ def _labels() -> dict[str, str]:
         "sheet": _("Sheet"),
         "page": _("page {number} of {count}"),
         "back": _("back"),
+        "required": _("(required)"),
         "key": _("Answer key: {title}"),
         "wrong": _("Common wrong answers, and the misconceptions behind them"),
         "qr": _("QR code that opens {link}"),
@@ -120,9 +121,10 @@ def _labels() -> dict[str, str]:
 
 def _back(ticket: Ticket, options: HandoutOptions) -> TypstData:
     """Return the exit ticket that is printed on the back of every sheet, its questions without their keys."""
-    questions = [question.text for question in ticket.questions]
-    return {"title": ticket.title, "advice": ticket.instruction, "questions": questions,
-            "anonymous": options.anonymous_back}  # fmt: skip
+    questions = [{"text": question.text, "kind": question.kind, "options": question.options, "labels": question.labels,
+                  "points": SCALE_POINTS, "required": question.required} for question in ticket.questions]  # fmt: skip
+    advice = " ".join(filter(None, (ticket.instruction, picking_rule(ticket))))
+    return {"title": ticket.title, "advice": advice, "questions": questions, "anonymous": options.anonymous_back}
 
 
 def _document(

@@ -16,9 +16,10 @@ from app.handout.options import HandoutError, HandoutOptions
 from app.handout.sheet_plan import plan_sheets
 from app.handout.typst_renderer import TypstRenderer, missing_letters_note
 from app.settings import PROJECT
-from app.sheets.exit_tickets import load_tickets
+from app.sheets.exit_tickets import Ticket, load_tickets, ticket_of_settings
 from app.sheets.variant import Variant
 from app.sheets.worksheet_files import load_library
+from tests.helpers.own_ticket import OWN_TICKET
 from tests.helpers.printed import Glyph, Printed, numbers, read_pdf
 
 ADDRESS = "https://shapes.example.org"
@@ -161,6 +162,37 @@ def test_front_and_back_of_a_student_lie_behind_each_other(layout: str, mirrored
             middle, half = front.width / 2, front.height / 2
             assert (y < half) == (y2 < half) or layout != "half"
             assert layout != "pair" or (x < middle) == ((x2 < middle) != mirrored)
+
+
+LONG_TICKET = ticket_of_settings(
+    "long",
+    {
+        "title": "Long " * 30,
+        "instruction": "Words of advice. " * 25,
+        "questions": [
+            {"key": f"q{number}", "text": f"Question {number}? " * 25}
+            | {"kind": kind, "options": [f"{option} #box[$x$] " * 10 for option in range(10)]}
+            for number, kind in enumerate(("choose-several", "choose-one") * 5)
+        ]
+        + [{"key": f"t{number}", "text": f"Words {number}? " * 30, "required": True} for number in range(10)],
+    },
+)
+
+
+@pytest.mark.parametrize(("layout", "large"), [("half", False), ("pair", False), ("full", True)])
+@pytest.mark.parametrize(
+    "ticket", [OWN_TICKET, LONG_TICKET, replace(LONG_TICKET, questions=LONG_TICKET.questions[10:])]
+)
+def test_a_ticket_of_every_kind_fits_its_backs(layout: str, large: bool, ticket: Ticket) -> None:
+    """Each question, option and label is printed, inside the panels, as it is; what is long goes on behind a leaf."""
+    options = HandoutOptions(layout=layout, large=large, back=ticket.key, sheets=1)
+    documents = handout_documents(options, plan_sheets(LIBRARY, options), {ticket.key: ticket}, ADDRESS)
+    pages = read_pdf(RENDERER.render_handout(documents))
+    printed = squeezed("".join(page.text for page in pages))
+    for question in ticket.questions:
+        assert all(squeezed(text) in printed for text in (question.text, *question.options, *question.labels))
+    for page in pages:
+        assert_inside_halves(page, layout)
 
 
 def test_a_long_sheet_goes_on_with_its_heading() -> None:
