@@ -6,6 +6,7 @@ A definition is a content of one worksheet, with the models and the wording that
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -14,7 +15,10 @@ from app.classes.frozen.offered_worksheets import edition_of
 from app.classes.student_sheet import models_of, variant_of
 from app.sheets.library import Library
 from app.sheets.variant import Variant
+from app.sheets.worksheet import Worksheet
 from app.store import Content, FrozenWorksheet, Policies, Store, VariantSizes
+
+_MARKED_BY = ("misconceptions", "row_points")  # fields that decide about marks and diagnoses, and about no question
 
 
 def frozen_definition(content: Content, item: FrozenWorksheet) -> Content:
@@ -44,11 +48,17 @@ def corrected_definition(
     }
     named = {key: snapshot.hash for key, snapshot in snapshots.items()}
     corrected = chosen_form(replace(current, rows=rows), item.chosen)
-    if edition := edition_of(named, content.models):
+    if edition := edition_of(named, content.models) + _marks_edition(current, frozen):
         corrected = FrozenWorksheet({**corrected.worksheet, "edition": edition})
     if corrected.sheet_key == item.sheet_key:
         return frozen_definition(content, item)
     return Content((corrected,), None, content.wording, named, tuple(snapshots.values()))
+
+
+def _marks_edition(current: Worksheet, frozen: Worksheet) -> str:
+    """Tells a worksheet from one whose questions are the same and whose marks or diagnoses are not; '' for the same."""
+    now, before = ([getattr(sheet, name) for name in _MARKED_BY] for sheet in (current, frozen))
+    return "" if now == before else hashlib.sha256(repr(now).encode()).hexdigest()[:12]
 
 
 def defined_variant(

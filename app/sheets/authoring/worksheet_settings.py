@@ -30,6 +30,7 @@ from app.sheets.worksheet import (
     MAX_FORMULA,
     MAX_MARKDOWN,
     MAX_MISCONCEPTION_BOXES,
+    MAX_MISCONCEPTION_KEY,
     MAX_OWN_MISCONCEPTIONS,
     MAX_POINTS,
     MAX_QUESTIONS,
@@ -82,9 +83,9 @@ def _is_unseen(character: str) -> bool:
     return unicodedata.category(character) in _UNSEEN or character in _BIDI_CONTROLS
 
 
-def _checked_key(key: str, prefix: str = "") -> str:
+def _checked_key(key: str, longest: int = MAX_SHORT_TEXT, prefix: str = "") -> str:
     """A key as it is; "" stands for the one that is derived from the text. Raises what becomes a ValidationError."""
-    if key and not (key.startswith(prefix) and len(key) <= MAX_SHORT_TEXT and _KEY.fullmatch(key)):
+    if key and not (key.startswith(prefix) and len(key) <= longest and _KEY.fullmatch(key)):
         raise PydanticCustomError("key", "no key")
     return key
 
@@ -118,8 +119,12 @@ class OwnMisconceptionFile(BaseModel):
 
     model_config = _STRICT
 
-    key: Annotated[str, AfterValidator(partial(_checked_key, prefix=OWN_MISCONCEPTION_PREFIX))] = Field(
-        default="", description=f"“{OWN_MISCONCEPTION_PREFIX}” and lower-case letters and digits with hyphens"
+    key: Annotated[
+        str, AfterValidator(partial(_checked_key, longest=MAX_MISCONCEPTION_KEY, prefix=OWN_MISCONCEPTION_PREFIX))
+    ] = Field(
+        default="",
+        description=f"“{OWN_MISCONCEPTION_PREFIX}” and lower-case letters and digits with hyphens, "
+        f"at most {MAX_MISCONCEPTION_KEY} characters",
     )
     name: _ShortText = Field(description=_SHORT_TEXT)
     boxes: dict[str, Annotated[str, AfterValidator(partial(_checked_text, longest=MAX_FORMULA))]] = Field(

@@ -175,7 +175,7 @@ class HintEntry(BaseModel):
 
 
 class MisconceptionEntry(BaseModel):
-    """A misconception of the catalogue, and the topics of the sheets on which it can show."""
+    """A misconception of the catalogue or of a worksheet, and the topics of the sheets on which it can show."""
 
     key: str
     topics: list[str]
@@ -281,12 +281,20 @@ def draw_variant(services: ServicesDep, body: VariantRequest) -> VariantEntry:
 
 @router.get("/misconceptions")
 def list_misconceptions(services: ServicesDep) -> list[MisconceptionEntry]:
-    """Every misconception that sheets are diagnosed by, in catalogue order, with its topics and its first hint."""
+    """Every misconception that sheets are diagnosed by, with its topics and its first hint.
+
+    First those of the catalogue, in its order, then those that worksheets of the library describe, by worksheet.
+    """
     say = services.library.wording.misconception
-    return [
-        MisconceptionEntry(key=each.key, topics=list(each.topics), nudge=say(each.key, "nudge"))
+    entries = {
+        each.key: MisconceptionEntry(key=each.key, topics=list(each.topics), nudge=say(each.key, "nudge"))
         for each in MISCONCEPTIONS
-    ]
+    }
+    for sheet in services.library.worksheets.values():
+        for own in sheet.misconceptions:
+            entry = entries.setdefault(own.key, MisconceptionEntry(key=own.key, topics=[], nudge=own.question))
+            entry.topics = [*dict.fromkeys((*entry.topics, sheet.topic))]
+    return [*entries.values()]
 
 
 @router.post("/grade", response_model_exclude_unset=True)

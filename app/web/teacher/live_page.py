@@ -13,6 +13,7 @@ from fastapi.responses import RedirectResponse
 from app.classes.frozen.misconception_words import MisconceptionWords
 from app.classes.live_snapshot import LiveProgress, SheetSnapshot, Stage
 from app.classes.roster_lookup import named_apart
+from app.sheets.worksheet import MAX_MISCONCEPTION_KEY
 from app.store import Student
 from app.web.shared import permissions
 from app.web.shared.forms import FormDep, clamped_number
@@ -21,7 +22,6 @@ from app.web.shared.services import Services, ServicesDep
 from app.web.shared.templating import is_htmx, render
 from app.web.shared.urls import url_for
 from app.web.teacher.live_view import (
-    MAX_MISCONCEPTION_KEY,
     ClassPage,
     activity_words,
     change_spotlight,

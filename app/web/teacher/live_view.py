@@ -13,13 +13,12 @@ from app.classes.live_snapshot import LiveSnapshot, SheetSnapshot
 from app.classes.student_sheet import own_variant, worksheet_titles
 from app.figures.figures import Figure
 from app.grading.explanations import explain_misconception
+from app.sheets.worksheet import MAX_MISCONCEPTION_KEY
 from app.store import Activity, Phase, Spotlight
 from app.web.shared.forms import FormReader
 from app.web.shared.permissions import ActivityAccess
 from app.web.shared.services import Services
 from app.web.shared.urls import public_url, url_for
-
-MAX_MISCONCEPTION_KEY = 80  # characters
 
 
 @dataclass(frozen=True)

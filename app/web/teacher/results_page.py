@@ -22,6 +22,7 @@ from app.classes.frozen.misconception_words import misconception_words
 from app.classes.written_answers import OpenQuestionResults, WrittenText, open_questions
 from app.grading.item_analysis import RowState, RowStatistics
 from app.sheets.variant import Row
+from app.sheets.worksheet import MAX_MISCONCEPTION_KEY
 from app.store import Activity, Store, Student
 from app.translation import gettext as _
 from app.web.shared import permissions
@@ -29,7 +30,6 @@ from app.web.shared.forms import Pager, clamped_number, cut_page
 from app.web.shared.permissions import StaffActivity
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.templating import local_time, render
-from app.web.teacher.live_view import MAX_MISCONCEPTION_KEY
 
 router = APIRouter(include_in_schema=False)
 
