@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from app.classes.student_sheet import blank_counts
+from app.classes.student_sheet import best_scores
 from app.exchange.course_files import CourseFiles
 from app.exchange.gradebook import GradebookColumn, total_score
 from app.names import name_key
@@ -48,7 +48,7 @@ class GradebookOrder:
 def course_files(library: Library, store: Store, course: Course) -> CourseFiles:
     """The files of a course, with its activities from the oldest on; they hold its gradebook."""
     activities = store.activities.of_course(course)[::-1]
-    points = {activity.id: blank_counts(library, store, activity.content) for activity in activities}
+    points = {activity.id: best_scores(library, store, activity.content) for activity in activities}
     return CourseFiles(store, course, activities, points)
 
 

@@ -79,6 +79,9 @@ def _freeze_choice(library: Library, choice: ChosenWorksheet) -> FrozenWorksheet
     sheet, chosen = library.worksheet(choice.key), dict[str, Any]()
     if choice.tokens is not None or choice.model not in ("", sheet.model):
         variant = library.variant(choice.key, choice.model or None, choice.tokens)
+        library.max_versions(
+            choice.key, variant.model.key
+        )  # a model that its range of tokens is too long for is refused
         chosen = {"model": variant.model.key, "title": variant.title} if variant.model.key != sheet.model else {}
         chosen |= {"tokens": variant.tokens} if variant.tokens != sheet.tokens else {}
     return chosen_form(sheet, chosen)
@@ -175,11 +178,11 @@ def stored_marks(report: Report) -> Graded:
     return Graded(marks, misconceptions, report.score, report.out_of)
 
 
-def blank_counts(library: Library, store: Store, content: Content) -> tuple[int, ...]:
-    """How many blanks each worksheet of an activity has, in order, with the sizes it is defined with."""
+def best_scores(library: Library, store: Store, content: Content) -> tuple[int, ...]:
+    """The points of each worksheet of an activity, in order, with the sizes it is defined with."""
     library = library_of(library, store, content)
     sheets = [(worksheet_of(item), item_sizes(item)) for item in content.items]
-    return tuple(len(variant_of(library, store, sheet, sizes).blanks) for sheet, sizes in sheets)
+    return tuple(variant_of(library, store, sheet, sizes).best_score for sheet, sizes in sheets)
 
 
 def worksheet_titles(content: Content) -> tuple[str, ...]:

@@ -27,11 +27,17 @@ def draw_figures(
 ) -> tuple[Figure, ...]:
     """The figures of a sheet, in order, drawn from `answers`, what was typed into its boxes, without empty ones.
 
+    None on a worksheet that shows no drawing; on one that shows no mismatches, lengths are drawn and not compared.
+
     On a sheet whose tokens are columns they are mirror images. A sheet that only counts has bars. Unless `names_sizes`,
     nothing says by name or colour which of the model's sizes a number is: only lengths, and what does not fit.
     """
+    sheet = variant.worksheet
+    if not sheet.show_drawing:
+        return ()
     if variant.table.counts:
-        return draw_counts(variant, answers)
+        figures = draw_counts(variant, answers)
+        return figures if sheet.show_mismatches else tuple(replace(figure, mismatches=()) for figure in figures)
     shapes, plans = TypedShapes.of(variant, answers, names_sizes), _plans(variant)
     return _lay_out(shapes, plans, Scale.fitting(scale, shapes, plans))
 

@@ -40,8 +40,9 @@ class TypedShapes:
     table: the sheet's own, or for a sheet that asks for matrices alone the one with the activations between them.
     lengths: what was typed, and for matrices the sheet does not ask for (W_Q) what the typed lengths make them.
     meanings: on a sheet in letters, the expression of each length. compared: numbers that are equal where lengths are;
-    of letters, where they mean the same. mismatches: the sides that should be equal and are
-    not, in the order of computation; on a sheet in letters by their meaning, so that T is not d_h where both are 128.
+    of letters, where they mean the same. mismatches: the sides that should be equal and are not, in the order of
+    computation, if the worksheet shows them; on a sheet in letters by their meaning, so that T is not d_h where both
+    are 128.
     names_sizes: whether the drawing says which of the model's sizes a typed length is, which tells right from wrong.
     facts: sides whose lengths were not typed, but are told by the sheet's text.
     """
@@ -79,7 +80,8 @@ class TypedShapes:
         lengths = {blank: answer.value for blank, answer in known.items()}
         meanings = {blank: answer.meaning for blank, answer in known.items() if answer.meaning is not None}
         compared = _by_meaning(variant, known) if meanings else lengths
-        return cls(variant, table, lengths, meanings, compared, tuple(mismatches(table, compared)), names_sizes)
+        differing = tuple(mismatches(table, compared)) if variant.worksheet.show_mismatches else ()
+        return cls(variant, table, lengths, meanings, compared, differing, names_sizes)
 
     def with_facts(self) -> TypedShapes:
         """The same with the sizes of the inputs that the sheet's text tells in numbers, where they were not typed.
@@ -98,11 +100,15 @@ class TypedShapes:
         inner = [e.operands[1] for e in equations if e.operands[0] in _INPUTS and len(e.operands) > 1]
         told += [Blank(key, "rows") for key in inner if self.table[key].parameter]
         facts = {
-            blank: self.table[blank.tensor].expression(blank.field).size(self.variant.sizes)
+            blank: self._expression(blank).size(self.variant.sizes)
             for blank in told
-            if blank not in self.lengths
+            if blank not in self.lengths and not self._expression(blank).symbols & self.variant.text.unstated
         }
         return replace(self, lengths={**facts, **self.lengths}, facts=frozenset(facts))
+
+    def _expression(self, blank: Blank) -> Expression:
+        """The true length of a side in symbols."""
+        return self.table[blank.tensor].expression(blank.field)
 
     def is_complete(self, tensor: str) -> bool:
         """Whether both rows and columns of a matrix are known."""
@@ -179,7 +185,7 @@ class TypedShapes:
     @cached_property
     def part_mismatches(self) -> tuple[PartMismatch, ...]:
         """Heads that cannot be multiplied, and joined matrices whose widths do not add up."""
-        return tuple(self._part_mismatches())
+        return tuple(self._part_mismatches()) if self.variant.worksheet.show_mismatches else ()
 
     def _part_mismatches(self) -> Iterator[PartMismatch]:
         """Of each equation that works head by head, the matrices whose heads differ; of a cache, parts and whole."""

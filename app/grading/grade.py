@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
 from app.algebra.number_text import format_number
@@ -88,23 +88,33 @@ class Report:
     """The marks of a whole sheet, box by box.
 
     follow_share: what a follow-through mark is worth, as a share of a right box. first_mismatch: None if all typed
-    lengths fit each other, right or wrong. diagnosis: None if no misconception explains the sheet.
+    lengths fit each other, right or wrong. diagnosis: None if no misconception explains the sheet. points: of each box
+    of a row that has other than one, by the row's key.
     """
 
     marks: Mapping[Blank, Mark]
     follow_share: float = 0.5
     first_mismatch: FirstMismatch | None = None
     diagnosis: SheetDiagnosis | None = None
+    points: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def score(self) -> float:
-        """Right boxes plus `follow_share` for each follow-through, out of `out_of`; an int if it is whole."""
-        score = round(self.right + self.follow_share * self.follows, 6)
+        """The points of right boxes, and `follow_share` of those of follow-throughs; an int if it is whole.
+
+        A box has one point unless `points` says otherwise.
+        """
+        score = round(self._points("right") + self.follow_share * self._points("follows"), 6)
         return int(score) if score == int(score) else score
 
     @property
     def out_of(self) -> int:
-        """How many boxes the sheet has, which is the best score."""
+        """The best score: how many boxes the sheet has, where none has other points than one."""
+        return self._points(*MARK_KINDS)
+
+    @property
+    def boxes(self) -> int:
+        """How many boxes the sheet has."""
         return len(self.marks)
 
     @property
@@ -125,7 +135,7 @@ class Report:
     @property
     def complete(self) -> bool:
         """Whether every box is right by the key."""
-        return self.right == self.out_of
+        return self.right == self.boxes
 
     @property
     def has_readable_answer(self) -> bool:
@@ -135,6 +145,10 @@ class Report:
     def _count(self, kind: MarkKind) -> int:
         """How many boxes have a mark of this kind."""
         return sum(mark.kind == kind for mark in self.marks.values())
+
+    def _points(self, *kinds: MarkKind) -> int:
+        """The points of all boxes that have a mark of these kinds."""
+        return sum(self.points.get(blank.tensor, 1) for blank, mark in self.marks.items() if mark.kind in kinds)
 
     def as_json(self) -> dict[str, object]:
         """The report as the API and the terminal give it: score, out_of, marks, first_break and diagnosis.
@@ -154,7 +168,7 @@ class Report:
 
 
 def grade(variant: Variant, answers: Mapping[str, str]) -> Report:
-    """Mark every box of the sheet, and find its first mismatch and the misconception that explains it.
+    """Mark every box of the sheet, and find its first mismatch, if it shows any, and the misconception behind it.
 
     answers: texts by the box's name, such as {'queries.rows': '100'}; a box left out counts as empty. Raises
     AnswersError for a name that is no box of this sheet.
@@ -184,7 +198,8 @@ def grade(variant: Variant, answers: Mapping[str, str]) -> Report:
             marks[blank] = _follow_through_mark(variant, marks[blank], to_table(repeated) if repeated else None)
     following = {blank for blank, repeated in counted_in_part.items() if repeated is None}
     diagnosis = _sheet_diagnosis(variant, diagnose(variant.problem_for_marking, values, following))
-    return Report(marks, variant.worksheet.follow_share, find_first_mismatch(variant, values, texts), diagnosis)
+    mismatch = find_first_mismatch(variant, values, texts) if variant.worksheet.show_mismatches else None
+    return Report(marks, variant.worksheet.follow_share, mismatch, diagnosis, variant.points)
 
 
 def with_kept_marks(variant: Variant, report: Report, kinds: Mapping[str, str]) -> Report:
@@ -198,7 +213,7 @@ def with_kept_marks(variant: Variant, report: Report, kinds: Mapping[str, str]) 
     if earlier_kinds == {blank: mark.kind for blank, mark in report.marks.items()}:
         return report
     marks = {blank: with_kind(variant, blank, report.marks[blank], kind) for blank, kind in earlier_kinds.items()}
-    return Report(marks, report.follow_share)
+    return Report(marks, report.follow_share, points=report.points)
 
 
 def without_help(report: Report) -> Report:
@@ -207,7 +222,7 @@ def without_help(report: Report) -> Report:
     What is said of unreadable boxes and of follow-through stays.
     """
     marks = {blank: replace(mark, message="") if mark.kind == "wrong" else mark for blank, mark in report.marks.items()}
-    return Report(marks, report.follow_share)
+    return Report(marks, report.follow_share, points=report.points)
 
 
 def with_kind(variant: Variant, blank: Blank, mark: Mark, kind: MarkKind) -> Mark:
@@ -232,7 +247,7 @@ def _follow_through_mark(variant: Variant, wrong: Mark, repeats: Blank | None) -
     if repeats is None:
         message = variant.wording.say("marks", "follows")
     else:
-        message = variant.wording.say("marks", "repeats", row=_row_name(variant, repeats))
+        message = variant.wording.say("marks", "repeats", row=variant.row_name(repeats.tensor))
     return replace(wrong, kind="follows", message=message, repeats=repeats)
 
 
@@ -299,11 +314,6 @@ def _side_words(variant: Variant, name: str, blank: Blank, length: str) -> dict[
     """
     plural = "length-one" if length == "1" else "lengths"
     return {
-        name: _row_name(variant, blank),
+        name: variant.row_name(blank.tensor),
         f"{name}_length": variant.wording.say(plural, blank.field, length=length),
     }
-
-
-def _row_name(variant: Variant, blank: Blank) -> str:
-    """The name of a box's row on sheets of this topic: "Queries"."""
-    return str(variant.wording.sections["rows"][variant.worksheet.topic][blank.tensor]["name"])

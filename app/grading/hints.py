@@ -1,9 +1,9 @@
 """Writes hints: each level says a little more, and none ever says a right number of the sheet.
 
-Level 1 asks a question that points to the idea. Level 2 says how the matrix or count is computed, or which sentence of
-the description states its size. Level 3 says which boxes to look at again, and what the first of them must equal. If a
-misconception explains the sheet, levels 1 and 2 are about it; else all levels are about the first box that is not
-right.
+Level 1 asks a question that points to the idea, or says the worksheet's own hint for the row. Level 2 says how the
+matrix or count is computed, or which sentence of the description states its size. Level 3 says which boxes to look at
+again, and what the first of them must equal. If a misconception explains the sheet, levels 1 and 2 are about it; else
+all levels are about the first box that is not right.
 """
 
 from __future__ import annotations
@@ -44,26 +44,45 @@ def write_hint(variant: Variant, report: Report, level: HintLevel) -> Hint | Non
     """The hint of a level on a marked sheet; None if nothing readable was answered, or no box is left to put right.
 
     It is about the diagnosed misconception; without one, about the first box left to put right: a wrong one, else an
-    unreadable one, else an empty one. Follow-throughs are not left to put right.
+    unreadable one, else an empty one. Follow-throughs are not left to put right. Where the worksheet has a hint of its
+    own for the row that it is about, that is level 1. None, too, on a worksheet that gives no hints.
     """
-    unsolved = [blank for kind in ("wrong", "unreadable", "empty") for blank in _marked(report, kind)]
-    if not report.has_readable_answer or not unsolved:
+    unsolved = _left_to_put_right(report)
+    if not report.has_readable_answer or not unsolved or not variant.worksheet.show_hints:
         return None
+    if level == 1 and (own := _own_hint(variant, report)):
+        return own
     writer = HintWriter(variant, report)
     if report.diagnosis:
         return writer.misconception_hint(report.diagnosis.key, report.diagnosis.explains, level)
     return writer.box_hint(unsolved[0], tuple(_marked(report, "wrong")) or (unsolved[0],), level)
 
 
-def next_hint_level(report: Report | None, given: Hint | None) -> HintLevel | None:
+def next_hint_level(variant: Variant, report: Report | None, given: Hint | None) -> HintLevel | None:
     """The level after the last given hint's, None after level 3; 2 if no hint was given so far.
 
-    None also without a report, on a complete sheet, and without any readable answer. It begins at 2 because the marks
-    of a check already show what level 1 would say.
+    None also without a report, on a complete sheet, without any readable answer, and on a worksheet that gives no
+    hints. It begins at 2 because the marks of a check already show what level 1 would say, unless that is a hint of the
+    worksheet's own.
     """
-    if report is None or report.complete or not report.has_readable_answer:
+    if report is None or report.complete or not report.has_readable_answer or not variant.worksheet.show_hints:
         return None
-    return next((level for level in HINT_LEVELS if level > (given.level if given else 1)), None)
+    before = given.level if given else 0 if _own_hint(variant, report) else 1
+    return next((level for level in HINT_LEVELS if level > before), None)
+
+
+def _own_hint(variant: Variant, report: Report) -> Hint | None:
+    """The worksheet's own hint for the row of the box that hints are about, if it has one."""
+    unsolved = _left_to_put_right(report)
+    explained = [blank for blank in unsolved if report.diagnosis and blank in report.diagnosis.explains]
+    about = (explained or unsolved)[:1]
+    own = dict(variant.worksheet.row_hints)
+    return next((Hint(1, own[blank.tensor], (blank,)) for blank in about if blank.tensor in own), None)
+
+
+def _left_to_put_right(report: Report) -> list[Blank]:
+    """The boxes that are wrong, then those that could not be read, then the empty ones."""
+    return [blank for kind in ("wrong", "unreadable", "empty") for blank in _marked(report, kind)]
 
 
 def _marked(report: Report, kind: MarkKind) -> list[Blank]:
@@ -175,11 +194,17 @@ class HintWriter:
 
     def _sizes(self, blank: Blank) -> str:
         """The sizes that the right answer takes, in words: the embedding dimension and the head dimension."""
-        symbols = self.variant.expression(blank).symbols
+        symbols = {stated for symbol in self.variant.expression(blank).symbols for stated in self._stated_for(symbol)}
         named = self.variant.wording.sections["stated-sizes"]
         return self._and(
             list(dict.fromkeys(_size_in_words(self.variant, symbol) for symbol in named if symbol in symbols))
         )
+
+    def _stated_for(self, symbol: str) -> tuple[str, ...]:
+        """The sizes that the description states for one: itself, or for a head dimension that it hides, d and H."""
+        told = {name for fact in self.variant.text.facts if not fact.hidden for name in fact.symbols}
+        is_hidden = symbol in ("d_h", "d_v") and symbol not in told and {"d", "H"} <= told
+        return ("d", "H") if is_hidden else (symbol,)
 
     def _stated_size(self, blank: Blank) -> str:
         """The size that the right answer is, in words; empty if it is a product, a sum or a plain number."""
@@ -206,7 +231,7 @@ class HintWriter:
 
     def _row(self, key: str) -> str:
         """The name that sheets of this topic give a matrix, whether this sheet asks for it or not."""
-        return str(self.variant.wording.sections["rows"][self.variant.worksheet.topic][key]["name"])
+        return self.variant.row_name(key)
 
     def _boxes(self, blanks: Iterable[Blank]) -> str:
         """Boxes in a list, row by row: “Queries” (columns), “Keys” (rows and columns) and “Values” (columns).

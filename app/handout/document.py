@@ -236,7 +236,8 @@ def _rows(variant: Variant, splitter: SymbolSplitter) -> TypstData:
 
 def _row(row: Row, splitter: SymbolSplitter) -> TypstData:
     """Return one row of the table to fill in: letter, name, note, and which fields have a box."""
-    return {"letter": splitter.expression(row.letter), "name": row.name, "note": row.note, "fields": row.fields}
+    names = {"name": row.name, "note": row.note, "points": row.points_in_words}
+    return {"letter": splitter.expression(row.letter), **names, "fields": row.fields}
 
 
 def _task(variant: Variant, splitter: SymbolSplitter) -> list[Piece]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from hashlib import sha256
 
 from app.misconceptions.predictions import cannot_tell_apart
-from app.models.architecture import MAX_TOKENS
+from app.models.architecture import MAX_TOKENS, TokensError
 from app.shapes.topics import possible_tokens
 from app.sheets.variant import Variant
 from app.translation import gettext as _
@@ -77,7 +77,8 @@ def unavoidable_confusions(model: str, make: MakeVariant) -> ConfusedPairs:
     """
     any_sheet = make(model, None, None)
     lengths, decoder_lengths = _possible_lengths(any_sheet), _possible_decoder_lengths(any_sheet)
-    sample = [*lengths[SAMPLE_START :: max(1, len(lengths) // SAMPLE_SIZE)], lengths[-1]]
+    start = SAMPLE_START if any_sheet.worksheet.tokens_from is None else 0  # an author's own range may be short
+    sample = [*lengths[start :: max(1, len(lengths) // SAMPLE_SIZE)], lengths[-1]]
     sheets = (
         make(model, tokens, decoder_lengths[tokens * DECODER_STEP % len(decoder_lengths)] if decoder_lengths else None)
         for tokens in sample
@@ -103,10 +104,25 @@ def _draw_once(models: tuple[str, ...], make: MakeVariant, numbers: Iterator[int
 
 
 def _possible_lengths(sheet: Variant) -> range:
-    """The numbers of tokens that a seed may choose: the sheet's own alone if no blank, or no other length, fits."""
+    """The numbers of tokens that a seed may choose: the sheet's own alone if no blank, or no other length, fits.
+
+    Those of the worksheet's own range, if it has one, that the model can take; raises TokensError if these are none.
+    """
     if not _asks_for("N", sheet) or sheet.tokens == sheet.architecture.fixed_tokens:
         return range(sheet.tokens, sheet.tokens + 1)
-    return _lengths_up_to(possible_tokens(sheet.worksheet.topic, sheet.architecture, MAX_TOKENS) - 1)
+    first, last, longest = sheet.worksheet.tokens_from, sheet.worksheet.tokens_to, _longest_input(sheet)
+    if first is None or last is None:
+        return _lengths_up_to(longest - 1)
+    if first > longest:
+        problem = _("{model} takes at most {most:,} tokens, and “{title}” draws from {first:,} or more.")
+        words = {"model": sheet.model.name, "most": longest, "title": sheet.worksheet.title, "first": first}
+        raise TokensError(problem.format(**words))
+    return range(first, min(last, longest) + 1)
+
+
+def _longest_input(sheet: Variant) -> int:
+    """The most tokens that the model can take in the sheet's topic."""
+    return possible_tokens(sheet.worksheet.topic, sheet.architecture, MAX_TOKENS)
 
 
 def _possible_decoder_lengths(sheet: Variant) -> range:

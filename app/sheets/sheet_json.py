@@ -35,4 +35,7 @@ def variant_json(variant: Variant) -> dict[str, Any]:
 def _row_json(row: Row) -> dict[str, Any]:
     """One row, with its blanks by name: ["queries.rows", "queries.columns"]."""
     boxes = [str(blank) for blank in row.blanks]
-    return {"key": row.key, "letter": row.letter, "name": row.name, "note": row.note, "boxes": boxes}
+    points = 1 if row.points is None else row.points
+    return {
+        "key": row.key, "letter": row.letter, "name": row.name, "note": row.note, "boxes": boxes, "points": points,
+    }  # fmt: skip

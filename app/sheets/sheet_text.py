@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from string import Formatter
 
 from app.algebra.number_text import format_number
 from app.models.architecture import Architecture
@@ -16,7 +18,28 @@ from app.sheets.parameter_sentences import inventory_sentences
 from app.sheets.wording import Wording
 from app.sheets.worksheet import Model, OwnMisconception, Worksheet
 
+# What a part of the description tells in words where its sentence has no {number} for it, such as "a single token".
+_TOLD_IN_WORDS: Mapping[str, frozenset[str]] = {
+    "heads": frozenset({"H", "G"}),
+    "tokens": frozenset({"N"}),
+    "step": frozenset({"N"}),
+}
 
+
+@dataclass(frozen=True)
+class StatedFact:
+    """A part of a topic's description with the sentence that it says of one model, and whether the sheet leaves it out.
+
+    `symbols` are those of the sizes that it states.
+    """
+
+    part: str
+    sentence: str
+    symbols: frozenset[str]
+    hidden: bool
+
+
+# Long because it is every sentence of a sheet, each a short property.
 @dataclass(frozen=True)
 class SheetText:
     """Puts the sentences of one sheet together from the wording, its worksheet, model and problem.
@@ -40,11 +63,44 @@ class SheetText:
 
     @property
     def description(self) -> str:
-        """What the sheet tells about the model: the sentences of its topic that fit the model."""
-        sentences = [*self._sentences("description")]
-        if self.worksheet.topic == "parameter-count":
-            sentences += inventory_sentences(self.wording, self.problem.architecture)
-        return " ".join(sentences)
+        """What the sheet tells about the model: the sentences of its topic that fit the model, and are not hidden."""
+        return " ".join([*(fact.sentence for fact in self.facts if not fact.hidden), *self._inventory])
+
+    @property
+    def _inventory(self) -> tuple[str, ...]:
+        """What a parameter-count sheet tells besides, none of which can be hidden."""
+        is_count = self.worksheet.topic == "parameter-count"
+        return tuple(inventory_sentences(self.wording, self.problem.architecture)) if is_count else ()
+
+    @cached_property
+    def facts(self) -> tuple[StatedFact, ...]:
+        """The parts of the description that concern the model, in their order, hidden ones too."""
+        hidden, templates = self.worksheet.hidden_facts, self.wording.sections["description"]
+        return tuple(
+            StatedFact(
+                part, sentence, _names_in(templates[key]) | _TOLD_IN_WORDS.get(part, frozenset()), part in hidden
+            )
+            for part, key, sentence in self._sentences("description")
+        )
+
+    @cached_property
+    def unstated(self) -> frozenset[str]:
+        """The symbols of the sizes that hidden facts would state, and nothing on the sheet does.
+
+        A size that follows from others is stated: d_h where d is H·d_h, and both of these are. So is one whose number
+        stands in the author's own words.
+        """
+        if not self.worksheet.hidden_facts:
+            return frozenset()
+        visible = frozenset[str]().union(*(fact.symbols for fact in self.facts if not fact.hidden))
+        if self.footnote:
+            visible |= {"H", "G"}
+        hidden = frozenset[str]().union(*(fact.symbols for fact in self.facts if fact.hidden))
+        sheet, sizes = self.worksheet, self.problem.sizes
+        own = " ".join((sheet.introduction, sheet.own_assumptions, sheet.footnote, *self._inventory))
+        numbers = {int(number.replace(",", "")) for number in re.findall(r"\d+(?:,\d{3})*", own)}
+        visible |= {symbol for symbol in hidden if sizes.get(symbol) in numbers}
+        return (hidden & sizes.keys()) - _with_consequences(visible, sizes)
 
     @property
     def task(self) -> str:
@@ -74,7 +130,7 @@ class SheetText:
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What the sheet asks to assume, a sentence each: those of its topic that fit the model."""
-        return tuple(self._sentences("assumption"))
+        return tuple(sentence for _part, _key, sentence in self._sentences("assumption"))
 
     @property
     def footnote(self) -> str | None:
@@ -123,8 +179,8 @@ class SheetText:
         """The worksheet's own misconception of that key, if it has one."""
         return next((own for own in self.worksheet.misconceptions if own.key == key), None)
 
-    def _sentences(self, kind: str) -> Iterator[str]:
-        """The sentences of the topic's "description" or "assumption" parts, without those that don't fit the model."""
+    def _sentences(self, kind: str) -> Iterator[tuple[str, str, str]]:
+        """Part, key and sentence of the topic's "description" or "assumption" parts that fit the model."""
         forms, sections = _forms(self.problem), self.wording.sections
         words = {**_words(self.problem), "model": self.model.name, "layer": self._layer_name}
         section = kind if kind == "description" else f"{kind}s"
@@ -132,7 +188,7 @@ class SheetText:
             # A part without forms is itself the key of its only sentence.
             key = next((key for key, fits in forms.get(part, {part: True}).items() if fits), "")
             if key:
-                yield self.wording.say(section, key, **words)
+                yield part, key, self.wording.say(section, key, **words)
 
     @property
     def _layer_name(self) -> str:
@@ -177,6 +233,23 @@ class _LocalLayers:
             window=min((run.window for run in runs if run.window), default=0),
             chunk=min((run.chunk for run in runs if run.chunk), default=0),
         )
+
+
+def _names_in(template: str) -> frozenset[str]:
+    """The names in braces in a sentence of the wording."""
+    return frozenset(name for _text, name, _spec, _conversion in Formatter().parse(template) if name)
+
+
+def _with_consequences(symbols: frozenset[str], sizes: Mapping[str, int]) -> frozenset[str]:
+    """The symbols with those whose sizes follow from theirs in this model: of d, H and d_h the third, G from H."""
+    known = set(symbols)
+    third = [("d", "H", "d_h")] if sizes["d"] == sizes["H"] * sizes["d_h"] else []
+    equal = [pair for pair in (("H", "G"), ("d_h", "d_v")) if sizes[pair[0]] == sizes[pair[1]]]
+    for _round in range(2):  # what follows from what followed
+        for group in [*third, *equal]:
+            if len(missing := set(group) - known) == 1:
+                known |= missing
+    return frozenset(known)
 
 
 def _words(problem: Problem) -> dict[str, object]:

@@ -17,26 +17,41 @@ from app.sheets.reading import AnswerReader, Typed
 from app.sheets.sheet_text import SheetText
 from app.sheets.wording import Wording
 from app.sheets.worksheet import Model, OwnMisconception, Worksheet
+from app.translation import ngettext
 
 LENGTHS_LIKE_NO_OTHER = {"N": 1_000_003, "M": 1_000_033}  # primes
 
 
 @dataclass(frozen=True)
 class Row:
-    """One line of a sheet: the tensor or count it asks for, its letter in the sheet's notation, name and short note."""
+    """One line of a sheet: the tensor or count it asks for, its letter in the sheet's notation, name and short note.
+
+    `points` are those of each box, None on a sheet on which every box counts the same.
+    """
 
     key: str
     letter: str
     name: str
     note: str
     fields: tuple[BlankField, ...] = MATRIX_FIELDS
+    points: int | None = None
 
     @property
     def blanks(self) -> tuple[Blank, ...]:
         """The row's blanks: rows, columns, and a parameter's count."""
         return tuple(Blank(self.key, field) for field in self.fields)
 
+    @property
+    def points_in_words(self) -> str:
+        """What the row is worth, "2 points each" where it has several boxes; "" where every box counts the same."""
+        if self.points is None:
+            return ""
+        if len(self.fields) == 1 or not self.points:
+            return ngettext("{count} point", "{count} points", self.points).format(count=self.points)
+        return ngettext("{count} point each", "{count} points each", self.points).format(count=self.points)
 
+
+# Long because everything that pages, keys and grading ask of a sheet is a short property here.
 @dataclass(frozen=True)
 class Variant:
     """A worksheet whose sizes are fixed: what a page shows, what a key holds, what answers are graded by.
@@ -105,7 +120,23 @@ class Variant:
         note = words.get(
             "note-if-grouped" if self.architecture.G < self.architecture.H else "note", words.get("note", "")
         )
-        return Row(key, self.notation.letter(key, asked.letter), words["name"], note, asked.fields)
+        points = self.points.get(key, 1) if self.points else None
+        return Row(key, self.notation.letter(key, asked.letter), self.row_name(key), note, asked.fields, points)
+
+    def row_name(self, key: str) -> str:
+        """What this sheet calls a tensor or count, whether it asks for it or not: the worksheet's own name, or ours."""
+        own = dict(self.worksheet.row_names).get(key)
+        return own or str(self.wording.sections["rows"][self.worksheet.topic][key]["name"])
+
+    @cached_property
+    def points(self) -> Mapping[str, int]:
+        """The points for each box of the rows whose points are not 1; empty where every box counts the same."""
+        return dict(self.worksheet.row_points)
+
+    @property
+    def best_score(self) -> int:
+        """The points of a sheet that is all right: a box has one, unless the worksheet says otherwise."""
+        return sum(self.points.get(blank.tensor, 1) for blank in self.blanks)
 
     @property
     def fields(self) -> tuple[BlankField, ...]:

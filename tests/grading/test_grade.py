@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,6 +14,7 @@ from app.shapes.table import Blank
 from app.sheets.library import Library
 from app.sheets.worksheet_files import load_library
 from tests.helpers.answer_keys import KEYS, LLAMA, boxes
+from tests.helpers.own_sheets import own_sheet
 
 LIBRARY = load_library(PROJECT / "worksheets")  # hypothesis draws many examples from one library
 
@@ -144,3 +147,32 @@ def test_marks_that_were_given_stand(library: Library) -> None:
     assert marks["keys.columns"] == ("right", "", "4096")
     assert marks["values.columns"][0] == "follows"
     assert (changed.score, changed.out_of, changed.diagnosis, changed.first_mismatch) == (1.5, 3, None, None)
+
+
+def test_rows_may_have_points_of_their_own(library: Library) -> None:
+    """Of two boxes a row, 3 points each, 0 for the input: a consistent error earns half of its own row's points."""
+    variant = own_sheet(library, rows=["input", "keys", "scores"], row_points={"keys": 3, "input": 0})
+    right = {str(blank): str(number) for blank, number in variant.key.items()}
+    report = grade(variant, right)
+    assert (report.score, report.out_of, report.boxes, variant.best_score) == (8, 8, 6, 8)
+    report = grade(variant, {**right, "keys.rows": "90", "scores.columns": "90", "input.rows": ""})
+    assert report.marks[variant.blanks_by_name["scores.columns"]].kind == "follows"
+    assert (report.score, report.right, report.complete) == (4.5, 3, False)
+    assert grade(library.variant("llama-7b"), {}).out_of == len(library.variant("llama-7b").blanks)
+
+
+def test_a_sheet_that_shows_no_mismatches_says_of_none(library: Library) -> None:
+    """Neither on the page nor in the API; the marks are the same."""
+    answers = {"queries.columns": "128", "keys.columns": "64", "queries.rows": "100", "keys.rows": "100"}
+    shown, quiet = (own_sheet(library, show_mismatches=shows) for shows in (True, False))
+    assert grade(shown, answers).first_mismatch is not None
+    assert replace(grade(shown, answers), first_mismatch=None) == grade(quiet, answers)
+
+
+def test_sentences_call_a_row_by_its_own_name(library: Library) -> None:
+    """As the sheet does: who looks for “Queries” would find nothing."""
+    variant = own_sheet(library, row_names={"keys": "Was wir suchen"})
+    mismatch = grade(variant, {"queries.columns": "128", "keys.columns": "64"}).first_mismatch
+    assert mismatch is not None
+    assert "Was wir suchen" in mismatch.message
+    assert "Keys" not in mismatch.message

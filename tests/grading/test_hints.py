@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.grading.grade import Report, grade
-from app.grading.hints import HINT_LEVELS, Hint, write_hint
+from app.grading.hints import HINT_LEVELS, Hint, next_hint_level, write_hint
 from app.misconceptions.catalogue import MISCONCEPTIONS
 from app.misconceptions.predictions import expectations
 from app.models.architecture import TokensError
@@ -23,6 +23,7 @@ from app.sheets.variant import Variant
 from app.sheets.worksheet_files import load_library
 from simulation.misconception_students import FilledSheet, misconception_sheets
 from tests.helpers.answer_keys import LLAMA
+from tests.helpers.own_sheets import own_sheet
 
 LIBRARY = load_library(PROJECT / "worksheets")
 SHEETS = list(map(LIBRARY.variant, LIBRARY.worksheets))
@@ -296,3 +297,33 @@ def test_whatever_is_typed_no_hint_tells(data: st.DataObject) -> None:
         assert found is None or set(found.boxes) <= set(variant.blanks)
         for box in boxes_to_equal(variant, found.message if found else ""):
             assert report.marks[box].kind == "right"
+
+
+def test_the_worksheets_own_hint_comes_first() -> None:
+    """For the row that hints are about; what it replaces stands beside the box anyway, and the others follow."""
+    variant = own_sheet(LIBRARY, row_hints={"keys": "Think of a dictionary."})
+    right = {str(blank): str(number) for blank, number in variant.key.items()}
+    for answers, level in (({**right, "keys.columns": "5"}, 1), ({**right, "values.columns": "5"}, 2)):
+        report = grade(variant, answers)
+        assert next_hint_level(variant, report, None) == level
+        hint = write_hint(variant, report, 1)
+        assert hint is not None
+        assert (hint.message == "Think of a dictionary.") == (level == 1)
+        assert next_hint_level(variant, report, hint) == 2
+
+
+def test_a_worksheet_may_give_no_hints() -> None:
+    """At no level."""
+    variant = own_sheet(LIBRARY, show_hints=False)
+    report = grade(variant, {"keys.columns": "5"})
+    assert {write_hint(variant, report, level) for level in HINT_LEVELS} == {None}
+    assert next_hint_level(variant, report, None) is None
+
+
+def test_a_hint_points_to_no_fact_that_the_sheet_hides() -> None:
+    """Where it hides the head dimension, the description still states d and H."""
+    variant = own_sheet(LIBRARY, rows=["queries"], hidden_facts=["head-dimension"])
+    hint = write_hint(variant, grade(variant, {"queries.columns": "5", "queries.rows": "100"}), 2)
+    assert hint is not None
+    assert "head dimension" not in hint.message
+    assert "the embedding dimension and the number of heads" in hint.message

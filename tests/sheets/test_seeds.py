@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.models.architecture import TokensError
 from app.settings import PROJECT
 from app.sheets.codes import CODE_LETTERS, read_code
 from app.sheets.library import Library
@@ -18,6 +19,7 @@ from app.sheets.sheet_json import variant_json
 from app.sheets.worksheet import WorksheetError
 from app.sheets.worksheet_files import load_library
 from simulation.misconception_students import misconception_sheets, right_sheet
+from tests.helpers.own_sheets import with_own_worksheet
 
 LIBRARY = load_library(PROJECT / "worksheets")
 SHEETS = sorted(LIBRARY.worksheets)
@@ -134,3 +136,19 @@ def _opens(text: str) -> bool:
         return bool(LIBRARY.variant_from_code(text))
     except WorksheetError:
         return False
+
+
+@given(SEEDS, st.integers(30, 60))
+def test_a_seed_stays_within_the_worksheets_range(seed: int, first: int) -> None:
+    """Also a short one."""
+    library = with_own_worksheet(LIBRARY, tokens_from=first, tokens_to=first + 3, models=["gpt2", "llama-7b"])
+    assert first <= library.seeded("mine", seed).tokens <= first + 3
+    assert library.max_versions("mine") == 8
+
+
+def test_a_model_too_short_for_the_range_is_refused() -> None:
+    """GPT-2 takes 1,024 tokens; nothing else is drawn in place of more."""
+    library = with_own_worksheet(LIBRARY, tokens_from=2000, tokens_to=3000)
+    assert 2000 <= library.seeded("mine", 1).tokens <= 3000
+    with pytest.raises(TokensError, match="1,024"):
+        library.seeded("mine", 1, "gpt2")

@@ -19,6 +19,7 @@ from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.sheets.worksheet import Model, Worksheet
 from tests.helpers.families_cases import CASES, LATENT
+from tests.helpers.own_sheets import own_sheet
 
 LLAMA = {
     "model_type": "llama",
@@ -265,3 +266,32 @@ def test_no_nudge_has_a_digit_or_names_rows_and_columns(library: Library) -> Non
     nudges = [nudge for topic in library.wording.sections["nudges"].values() for nudge in topic.values()]
     assert len(nudges) >= 32
     assert [nudge for nudge in nudges if re.search(r"\d|\brows?\b|\bcolumns?\b", nudge)] == []
+
+
+def test_a_hidden_fact_is_not_said(library: Library) -> None:
+    """The editor lists it with its sentence all the same, and the rest of the description stays."""
+    whole, sheet = library.variant("llama-7b"), own_sheet(library, hidden_facts=["head-dimension", "heads"])
+    assert "4096/32 = 128" in whole.text.description
+    assert "32" not in sheet.text.description
+    assert [fact.part for fact in sheet.text.facts] == ["width", "heads", "head-dimension", "tokens"]
+    assert [fact.part for fact in sheet.text.facts if fact.hidden] == ["heads", "head-dimension"]
+    assert " ".join(fact.sentence for fact in sheet.text.facts) == whole.text.description
+
+
+@pytest.mark.parametrize(
+    ("base", "changes", "unstated"),
+    [
+        ("llama-7b", {"hidden_facts": ["head-dimension"]}, set()),  # 4096 and 32 are enough
+        ("llama-7b", {"hidden_facts": ["heads"]}, set()),  # 4096/32 = 128 says it again
+        ("llama-7b", {"hidden_facts": ["heads", "head-dimension"]}, {"H", "G", "d_h"}),
+        ("llama-7b", {"hidden_facts": ["tokens"]}, {"N"}),
+        ("llama-7b", {"hidden_facts": ["tokens"], "introduction": "It reads 100 tokens."}, set()),
+        ("qwen2.5-0.5b-grouped", {"hidden_facts": ["heads"]}, {"G"}),
+        ("cross-bart-base", {"hidden_facts": ["two-texts"]}, {"N", "M"}),
+    ],
+)
+def test_sizes_that_nothing_states_are_known(
+    library: Library, base: str, changes: Mapping[str, object], unstated: set[str]
+) -> None:
+    """What follows from two others is stated, and what the author says in other words."""
+    assert own_sheet(library, base, **changes).text.unstated & {"N", "M", "d", "H", "G", "d_h"} == unstated

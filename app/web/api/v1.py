@@ -83,6 +83,7 @@ class RowEntry(BaseModel):
     name: str
     note: str
     boxes: list[str] = Field(description="What answers are given by: {key}.rows, {key}.columns, {key}.count.")
+    points: int = Field(description="What each box is worth, 1 unless the worksheet says otherwise.")
 
 
 class WorksheetDetail(WorksheetEntry):

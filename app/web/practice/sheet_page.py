@@ -352,7 +352,7 @@ def _sheet_page(
         mismatch=_first_mismatch(report, hinted) if report else "",
         repeated=repeated_sentence(report),
         hint=hinted,
-        next_hint=None if answers_shown else next_hint_level(report, hinted),
+        next_hint=None if answers_shown else next_hint_level(variant, report, hinted),
         parameters=hint_letters(variant),
         link=sheet_link(variant),
         print_link=sheet_link(variant, "show_handout"),

@@ -91,7 +91,7 @@ def save_class_sheet(request: Request, services: ServicesDep, form: FormDep, act
         if may_draw:
             _drawing_saves.release()
     response = render("shared/_saved.html", SavedFragment(drawing, kept_json(stored, asked.draft.changed)))
-    if not may_draw:
+    if not may_draw and asked.variant.worksheet.show_drawing:
         response.headers.update({"HX-Reswap": "none", "X-Drawing": "later"})
     return response
 

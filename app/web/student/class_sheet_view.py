@@ -165,7 +165,7 @@ def make_class_sheet_page(
         explanation=_explanation(services, asked) if helps and (all_right or (truth and report)) else None,
         repeated=repeated_sentence(report),
         hint=hinted,
-        next_hint=next_hint_level(report, hinted) if _gives_hints(asked) and not locked else None,
+        next_hint=next_hint_level(variant, report, hinted) if _gives_hints(asked) and not locked else None,
         parameters=hint_letters(variant),
         last=last,
         attempts_left=status.attempts_left,
@@ -193,8 +193,9 @@ def _primary(feedback: Feedback, status: _SheetStatus, report: Report | None) ->
 
 
 def _gives_hints(asked: ClassSheetRequest) -> bool:
-    """Whether the activity lets a student ask for hints now."""
-    return asked.activity.policies.hints and asked.activity.policies.gives_help(asked.activity.phase())
+    """Whether the activity and the worksheet let a student ask for hints now."""
+    policies = asked.activity.policies
+    return asked.variant.worksheet.show_hints and policies.hints and policies.gives_help(asked.activity.phase())
 
 
 def hinted_attempt(services: Services, asked: ClassSheetRequest) -> ClassAttempt | None:

@@ -14,7 +14,7 @@ from fastapi.responses import RedirectResponse
 
 from app.classes.activity_results import SheetResults, activity_results
 from app.classes.frozen.misconception_words import MisconceptionWords, misconception_words
-from app.classes.student_sheet import blank_counts
+from app.classes.student_sheet import best_scores
 from app.classes.written_answers import OpenQuestionResults, open_questions
 from app.exchange.gradebook import GradebookColumn, gradebook_column
 from app.grading.item_analysis import RowState
@@ -158,7 +158,7 @@ def _student_results_page(services: Services, access: permissions.StudentResults
     )
     column = None
     if _is_graded(activity):
-        points = blank_counts(services.library, store, activity.content)
+        points = best_scores(services.library, store, activity.content)
         course = access.at.course
         column = gradebook_column(activity, points, store.grades.scores(course), store.grades.overrides(course))
     return StudentResultsPage(access.at, student, histories, column)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from app.classes.frozen.frozen_library import frozen_form, worksheet_of
 from app.classes.frozen.frozen_run import freeze_run
 from app.classes.frozen.offered_worksheets import complete_revisions, offer_of
-from app.classes.student_sheet import blank_counts, freeze, student_sheet
+from app.classes.student_sheet import best_scores, freeze, student_sheet
 from app.exchange.gradebook import gradebook_column
 from app.sheets.authoring.worksheet_settings import read_settings
 from app.sheets.library import Library
@@ -188,7 +188,7 @@ def test_an_attempt_counts_for_its_worksheet_wherever_that_stands_now(library: L
 
     def score() -> float:
         activity = running.activity
-        points, attempts = blank_counts(library, store, activity.content), store.grades.scores(running.course)
+        points, attempts = best_scores(library, store, activity.content), store.grades.scores(running.course)
         return gradebook_column(activity, points, attempts).scores.get(kim.id, 0)
 
     assert score() == 14

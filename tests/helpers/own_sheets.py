@@ -1,0 +1,27 @@
+"""Sheets of worksheets that a test writes, on the models and in the words that are shipped."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from app.sheets.authoring.worksheet_settings import read_settings, settings_of
+from app.sheets.library import Library
+from app.sheets.variant import Variant
+from app.sheets.worksheet import Worksheet
+
+
+def own_worksheet(library: Library, base: str = "llama-7b", **changes: Any) -> Worksheet:
+    """A shipped worksheet with these settings in place of its own, under the key "mine"."""
+    settings = {**settings_of(library.worksheets[base]), **changes}
+    return read_settings("mine", settings, library.models, library.wording)
+
+
+def with_own_worksheet(library: Library, base: str = "llama-7b", **changes: Any) -> Library:
+    """The library with one more worksheet, "mine": a shipped one with these settings in place of its own."""
+    return replace(library, worksheets={**library.worksheets, "mine": own_worksheet(library, base, **changes)})
+
+
+def own_sheet(library: Library, base: str = "llama-7b", **changes: Any) -> Variant:
+    """The sheet of that worksheet, with its own model and tokens."""
+    return with_own_worksheet(library, base, **changes).variant("mine")
