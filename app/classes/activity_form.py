@@ -39,7 +39,7 @@ class ActivityFormError(ValueError):
 
 
 @dataclass(frozen=True)
-class SheetTexts:
+class WorksheetTexts:
     """A chosen worksheet as texts: its key, and its model and number of tokens, which are empty for its own."""
 
     key: str
@@ -52,7 +52,7 @@ class ActivityTexts:
     """The fields of the form as texts, by name, and the worksheets that were chosen, in order."""
 
     fields: Mapping[str, str]
-    worksheets: tuple[SheetTexts, ...]
+    worksheets: tuple[WorksheetTexts, ...]
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -216,7 +216,7 @@ def read_activity_form(offer: Offer, wording: Wording, time_zone: str, texts: Ac
     return form.plan(), offer.freeze([_read_choice(offer.library, sheet) for sheet in texts.worksheets], form.ticket)
 
 
-def _read_choice(library: Library, texts: SheetTexts) -> ChosenWorksheet:
+def _read_choice(library: Library, texts: WorksheetTexts) -> ChosenWorksheet:
     """A worksheet with the model and tokens of its texts; raises ActivityFormError where it cannot have them."""
     try:
         tokens = _whole_number(texts.tokens) if texts.tokens else None
@@ -270,12 +270,12 @@ def texts_of(plan: Plan, content: Content, time_zone: str) -> ActivityTexts:
         "names_listed": "yes" if policies.names_listed else "no",
         "ticket": content.ticket.key if content.ticket else "",
     }
-    return ActivityTexts(fields, tuple(_sheet_texts(choice_of(item)) for item in content.items))
+    return ActivityTexts(fields, tuple(_worksheet_texts(choice_of(item)) for item in content.items))
 
 
-def _sheet_texts(choice: ChosenWorksheet) -> SheetTexts:
+def _worksheet_texts(choice: ChosenWorksheet) -> WorksheetTexts:
     """The texts that show a chosen worksheet in the form."""
-    return SheetTexts(choice.key, choice.model, "" if choice.tokens is None else str(choice.tokens))
+    return WorksheetTexts(choice.key, choice.model, "" if choice.tokens is None else str(choice.tokens))
 
 
 def empty_texts(tickets: Sequence[str], time_zone: str) -> ActivityTexts:

@@ -10,7 +10,7 @@ import pytest
 from app.classes.activity_form import (
     ActivityFormError,
     ActivityTexts,
-    SheetTexts,
+    WorksheetTexts,
     empty_texts,
     read_activity_form,
     texts_of,
@@ -33,7 +33,7 @@ FIELDS = {
 
 
 def read(library: Library, worksheets: tuple[str, ...] = ("llama-7b",), **fields: str) -> tuple[Plan, Content]:
-    texts = ActivityTexts({**FIELDS, **fields}, tuple(map(SheetTexts, worksheets)))
+    texts = ActivityTexts({**FIELDS, **fields}, tuple(map(WorksheetTexts, worksheets)))
     return read_activity_form(Offer(library, TICKETS), library.wording, "Europe/Berlin", texts)
 
 
@@ -104,18 +104,18 @@ def test_the_first_field_that_cannot_be_used_is_named(
 @pytest.mark.parametrize(
     ("sheet", "sizes", "title"),
     [
-        (SheetTexts("llama-7b"), ("llama-7b", 100), "One head of LLaMA 7B"),
-        (SheetTexts("llama-7b", "mistral-7b"), ("mistral-7b", 100), "One head of Mistral 7B"),
-        (SheetTexts("llama-7b", "", "64"), ("llama-7b", 64), "One head of LLaMA 7B"),
-        (SheetTexts("llama-7b", "vit-base", ""), ("vit-base", 197), None),
+        (WorksheetTexts("llama-7b"), ("llama-7b", 100), "One head of LLaMA 7B"),
+        (WorksheetTexts("llama-7b", "mistral-7b"), ("mistral-7b", 100), "One head of Mistral 7B"),
+        (WorksheetTexts("llama-7b", "", "64"), ("llama-7b", 64), "One head of LLaMA 7B"),
+        (WorksheetTexts("llama-7b", "vit-base", ""), ("vit-base", 197), None),
     ],
     ids=["own", "model", "tokens", "fixed-length"],
 )
 def test_a_worksheet_can_have_another_model_and_length(
-    library: Library, sheet: SheetTexts, sizes: tuple[str, int], title: str | None
+    library: Library, sheet: WorksheetTexts, sizes: tuple[str, int], title: str | None
 ) -> None:
     """The title says so; the form filled in with the result chooses the same sheet again."""
-    sheets = (SheetTexts("qwen2.5-0.5b"), sheet)
+    sheets = (WorksheetTexts("qwen2.5-0.5b"), sheet)
     texts = ActivityTexts(FIELDS, sheets)
     plan, content = read_activity_form(Offer(library, TICKETS), library.wording, "UTC", texts)
     item = content.items[1]
@@ -129,16 +129,16 @@ def test_a_worksheet_can_have_another_model_and_length(
 @pytest.mark.parametrize(
     "sheet",
     [
-        SheetTexts("llama-7b", "nope"),
-        SheetTexts("llama-7b", "", "many"),
-        SheetTexts("llama-7b", "", "0"),
-        SheetTexts("qwen2.5-0.5b", "", "9" * 30),
-        SheetTexts("cross-bart-base", "llama-7b"),
+        WorksheetTexts("llama-7b", "nope"),
+        WorksheetTexts("llama-7b", "", "many"),
+        WorksheetTexts("llama-7b", "", "0"),
+        WorksheetTexts("qwen2.5-0.5b", "", "9" * 30),
+        WorksheetTexts("cross-bart-base", "llama-7b"),
     ],
     ids=lambda sheet: f"{sheet.model}-{sheet.tokens[:5]}",
 )
 def test_a_model_or_length_that_a_worksheet_cannot_have_is_refused_beside_it(
-    library: Library, sheet: SheetTexts
+    library: Library, sheet: WorksheetTexts
 ) -> None:
     """The sentence is about that worksheet's fields."""
     with pytest.raises(ActivityFormError) as refused:

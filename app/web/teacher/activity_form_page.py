@@ -15,7 +15,7 @@ from app.classes.activity_form import (
     FIELD_NAMES,
     ActivityFormError,
     ActivityTexts,
-    SheetTexts,
+    WorksheetTexts,
     empty_texts,
     read_activity_form,
     texts_of,
@@ -47,10 +47,10 @@ class FormChoice:
 
 
 @dataclass(frozen=True)
-class ChosenSheet:
+class WorksheetView:
     """A worksheet of the activity: what its fields hold, the models it can have, and what it has without a choice."""
 
-    texts: SheetTexts
+    texts: WorksheetTexts
     title: str
     menu: ModelMenu
     own_model: str
@@ -66,7 +66,7 @@ class ActivityFormPage:
     activity: Annotated[Activity | None, Doc("The activity to be changed; None for a new one.")]
     phase: Annotated[Phase, Doc("Whether the activity is a draft, waiting, open or closed now.")]
     typed: Annotated[Mapping[str, str], Doc("The text of each field, by the field's name.")]
-    chosen: Annotated[tuple[ChosenSheet, ...], Doc("The worksheets of the activity, in order.")]
+    chosen: Annotated[tuple[WorksheetView, ...], Doc("The worksheets of the activity, in order.")]
     worksheets: Annotated[Mapping[str, tuple[FormChoice, ...]], Doc("The worksheets that can be added, by topic.")]
     imported: Annotated[tuple[str, ...], Doc("The keys of imported models that the menus offer.")]
     tickets: Annotated[tuple[FormChoice, ...], Doc("The exit tickets to choose from.")]
@@ -140,7 +140,7 @@ def _form_texts(form: FormReader) -> ActivityTexts:
     fields = {name: form.single_line(name) for name in FIELD_NAMES}
     fields["follow_share"] = fields["follow_share"].removesuffix("%").strip()
     sheets = tuple(
-        SheetTexts(key, form.single_line(f"model.{key}"), form.single_line(f"tokens.{key}"))
+        WorksheetTexts(key, form.single_line(f"model.{key}"), form.single_line(f"tokens.{key}"))
         for key in form.all("worksheet")
         if key
     )
@@ -223,7 +223,7 @@ def _activity_form_page(
         for topic in library.topics
     }
     known = [sheet for sheet in texts.worksheets if sheet.key in library.worksheets]
-    chosen = tuple(_chosen_sheet(library, sheet, sheet.key in services.library.worksheets) for sheet in known)
+    chosen = tuple(_worksheet_view(library, sheet, sheet.key in services.library.worksheets) for sheet in known)
     ticket_key = texts.fields["ticket"]
     tickets = tuple(FormChoice(t.key, t.title, t.key == ticket_key) for t in offer.tickets.values())
     phase = activity.phase() if activity else "draft"
@@ -231,10 +231,10 @@ def _activity_form_page(
     return ActivityFormPage(access, activity, phase, texts.fields, chosen, worksheets, imported, tickets, corrected)
 
 
-def _chosen_sheet(library: Library, texts: SheetTexts, has_preview: bool) -> ChosenSheet:
+def _worksheet_view(library: Library, texts: WorksheetTexts, has_preview: bool) -> WorksheetView:
     """A worksheet as the form shows it."""
     sheet = library.worksheets[texts.key]
     fits = texts.model in library.models and library.refusal(sheet.key, texts.model) is None
     title = library.variant(sheet.key, texts.model).title if fits else sheet.title
     menu = model_menu(library, sheet.key, texts.model)
-    return ChosenSheet(texts, title, menu, library.model(sheet.model).name, sheet.tokens, has_preview)
+    return WorksheetView(texts, title, menu, library.model(sheet.model).name, sheet.tokens, has_preview)
