@@ -27,7 +27,7 @@
     cell.querySelector(".read-as")?.remove();
   };
 
-  const preview = document.querySelector(".preview ~ form.work"); // where nothing is kept
+  const preview = document.querySelector(".preview-bar ~ form.work"); // where nothing is kept
   preview?.addEventListener("input", ({ target }) => { if (target.matches("input[data-blank]")) unmark(target); });
 
   const form = document.querySelector("form[data-keep]");

@@ -8,7 +8,7 @@ teacher asks for the corrected ones. A draft, which nobody has seen, is frozen a
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -26,13 +26,15 @@ T = TypeVar("T")
 class Offer:
     """The library and the exit tickets that an activity's content is frozen from. `activity` is None for a new one.
 
-    `corrected` are the titles of its worksheets that the library defines otherwise now.
+    `corrected` are those of its worksheets, as students have them, that are defined otherwise now, and
+    `ticket_corrected` says the same of its exit ticket.
     """
 
     library: Library
     tickets: Mapping[str, Ticket]
     activity: Activity | None = None
-    corrected: tuple[str, ...] = ()
+    corrected: tuple[Worksheet, ...] = ()
+    ticket_corrected: bool = False
 
     def freeze(self, worksheets: Sequence[ChosenWorksheet | str], ticket: str) -> Content:
         """The content of the activity with these worksheets, and the exit ticket of this key; '' for no ticket.
@@ -53,25 +55,35 @@ def offer_of(
     store: Store,
     activity: Activity | None,
     *,
-    take_corrections: bool = False,
+    corrections: Collection[str] = (),
+    new_ticket: bool = False,
 ) -> Offer:
     """What can be chosen for an activity; `library` and `tickets` are those of now.
 
-    `take_corrections` prefers the files as they are now to what students have, as for a draft.
+    A draft gets everything as it is now. Later, what students have stays, but for the worksheets with the keys
+    `corrections`, with their models and the wording of now, and for the ticket where there is to be a `new_ticket`.
     """
     if activity is None:
         return Offer(library, tickets)
     own, ticket = library_of(library, store, activity.content), frozen_ticket(activity.content)
-    sheets = {sheet.key: sheet for sheet in map(worksheet_of, activity.content.items)}
-    corrected = tuple(sheet.title for sheet in sheets.values() if _is_corrected(library, own, sheet))
+    sheets = {item.key: worksheet_of(item) for item in activity.content.items}
+    corrected = tuple(sheets[item.key] for item in activity.content.items if _is_corrected(library, own, item))
     kept = {ticket.key: ticket} if ticket else {}
-    if activity.state == "draft" or take_corrections:
-        merged = Library(
-            _with_gone(library.worksheets, sheets), _with_gone(library.models, own.models), library.wording
-        )
-        return Offer(merged, _with_gone(tickets, kept), activity, corrected)
-    merged = Library({**library.worksheets, **sheets}, {**library.models, **own.models}, own.wording)
-    return Offer(merged, {**tickets, **kept}, activity, corrected)
+    ticket_corrected = any(tickets.get(key, each) != each for key, each in kept.items())
+    is_draft = activity.state == "draft"
+    taken = {sheet.key for sheet in corrected if is_draft or sheet.key in corrections}
+    newer = [key for item in activity.content.items if item.key in taken for key in _models_now(library, item)]
+    merged = Library(
+        {**library.worksheets, **sheets, **{key: library.worksheets[key] for key in taken}},
+        {
+            **library.models,
+            **own.models,
+            **(library.models if is_draft else {key: library.models[key] for key in newer}),
+        },
+        library.wording if is_draft or taken else own.wording,
+    )
+    offered = _with_gone(tickets, kept) if is_draft or new_ticket else {**tickets, **kept}
+    return Offer(merged, offered, activity, corrected, ticket_corrected)
 
 
 def content_to_open(library: Library, tickets: Mapping[str, Ticket], store: Store, activity: Activity) -> Content:
@@ -97,11 +109,20 @@ def complete_revisions(library: Library, store: Store, activity: Activity) -> Ac
     return store.activities.find(activity.id) or activity
 
 
-def _is_corrected(library: Library, own: Library, sheet: Worksheet) -> bool:
-    """Whether the library has this worksheet of an activity, but defines it, or its model, otherwise now."""
-    if sheet.key not in library.worksheets:
+def _models_now(library: Library, item: FrozenWorksheet) -> tuple[str, ...]:
+    """The keys of the library's models that a worksheet of an activity may have, as it was frozen and as it is now."""
+    sheet = library.worksheets[item.key]
+    return tuple(key for key in (*models_of(item), sheet.model, *sheet.models) if key in library.models)
+
+
+def _is_corrected(library: Library, own: Library, item: FrozenWorksheet) -> bool:
+    """Whether the library has this worksheet of an activity, but defines it, or one of its models, otherwise now."""
+    if item.key not in library.worksheets:
         return False
-    return library.worksheets[sheet.key] != sheet or library.models.get(sheet.model) != own.models.get(sheet.model)
+    models = [key for key in models_of(item) if key in library.models]
+    return library.worksheets[item.key] != worksheet_of(item) or any(
+        library.models[key] != own.models.get(key) for key in models
+    )
 
 
 def _with_gone(today: Mapping[str, T], own: Mapping[str, T]) -> dict[str, T]:

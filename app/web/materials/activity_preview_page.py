@@ -16,6 +16,7 @@ from fastapi import APIRouter, Depends, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
 
 from app.classes.frozen.offered_worksheets import content_to_open
+from app.classes.materials import materials_for_course
 from app.classes.promises import rules_in_words
 from app.classes.student_sheet import stored_marks
 from app.classes.ticket_answers import ticket_problems
@@ -140,7 +141,8 @@ def preview_access(services: ServicesDep, access: StaffActivity, example: str = 
     number = clamped_number(example, MAX_EXAMPLES)
     name = _("Example student {number}") if access.activity.policies.variants == "per_student" else _("Example student")
     student = Student(-number, access.course.id, name.format(number=number), None, None)
-    content = content_to_open(services.library, services.tickets, services.store, access.activity)
+    own = materials_for_course(services.library, services.tickets, services.store, access.course, access.teacher)
+    content = content_to_open(own.library, own.tickets, services.store, access.activity)
     activity = _at_a_time(replace(access.activity, content=content), closed=False)
     return PreviewAccess(activity, access.course, student, number)
 

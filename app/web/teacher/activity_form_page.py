@@ -21,29 +21,64 @@ from app.classes.activity_form import (
     texts_of,
 )
 from app.classes.frozen.offered_worksheets import Offer, complete_revisions, offer_of
+from app.classes.materials import OwnMaterials, materials_for_course
 from app.exchange.imported_models import library_with_model
+from app.models.architecture import TokensError
+from app.shapes.requirements import TopicError
 from app.sheets.library import Library
+from app.sheets.worksheet import WorksheetError
 from app.store import Activity, AuditAction, Phase, Plan
 from app.translation import gettext as _
-from app.web.shared.forms import FormDep, FormReader
+from app.web.shared.forms import FormDep, FormReader, whole_number
 from app.web.shared.model_menu import ModelMenu, model_menu
 from app.web.shared.permissions import CourseAccess, EditableActivity, EditableCourse
 from app.web.shared.services import Services, ServicesDep
+from app.web.shared.sheet_view import length_remark
 from app.web.shared.templating import render
 from app.web.shared.urls import url_for
 
 router = APIRouter(include_in_schema=False)
 
 MAX_IMPORTED = 20  # imported models in the menus of one form
+MAX_REMARKED = 10**9  # tokens
 
 
 @dataclass(frozen=True)
 class FormChoice:
-    """A worksheet or an exit ticket to choose."""
+    """A worksheet or an exit ticket to choose; `words` are what a search finds it by."""
 
     key: str
     title: str
-    chosen: bool
+    words: str
+    link: str  # to look at it; empty for what only the activity has still
+    chosen: bool = False
+    is_found: bool = True  # by the search, if there is one
+
+
+@dataclass(frozen=True)
+class ChoiceGroup:
+    """The worksheets or exit tickets under one heading; an empty one for those that need none."""
+
+    heading: str
+    entries: tuple[FormChoice, ...]
+
+    @property
+    def is_found(self) -> bool:
+        """Whether the search finds any of them."""
+        return any(entry.is_found for entry in self.entries)
+
+
+@dataclass(frozen=True)
+class OwnHeadings:
+    """What stands above the materials of the course, and above the teacher's own."""
+
+    of_course: str
+    mine: str
+
+    def above(self, own: OwnMaterials, access: CourseAccess, key: str) -> str:
+        """The heading for a worksheet or a ticket that a teacher wrote; empty for one of the library."""
+        material = own.by_key.get(key)
+        return "" if material is None else self.of_course if material.course_id == access.course.id else self.mine
 
 
 @dataclass(frozen=True)
@@ -55,7 +90,10 @@ class WorksheetView:
     menu: ModelMenu
     own_model: str
     own_tokens: int
-    has_preview: bool  # False for a worksheet that only the activity has still
+    link: str  # to look at it; empty for one that only the activity has still
+    remark: str  # on its length
+    has_newer: bool  # it is defined otherwise now than students have it
+    takes_newer: bool  # and they are to get it as it is now
 
 
 @dataclass(frozen=True)
@@ -67,12 +105,28 @@ class ActivityFormPage:
     phase: Annotated[Phase, Doc("Whether the activity is a draft, waiting, open or closed now.")]
     typed: Annotated[Mapping[str, str], Doc("The text of each field, by the field's name.")]
     chosen: Annotated[tuple[WorksheetView, ...], Doc("The worksheets of the activity, in order.")]
-    worksheets: Annotated[Mapping[str, tuple[FormChoice, ...]], Doc("The worksheets that can be added, by topic.")]
+    worksheets: Annotated[tuple[ChoiceGroup, ...], Doc("The worksheets that can be added: own ones, then by topic.")]
     imported: Annotated[tuple[str, ...], Doc("The keys of imported models that the menus offer.")]
-    tickets: Annotated[tuple[FormChoice, ...], Doc("The exit tickets to choose from.")]
-    corrected: Annotated[tuple[str, ...], Doc("The titles of worksheets that students have in an earlier form.")]
+    tickets: Annotated[tuple[ChoiceGroup, ...], Doc("The exit tickets to choose from: the library's, then own ones.")]
+    new_ticket: Annotated[str, Doc("'offered' where the exit ticket has a newer version, 'taken' if it is used.")]
+    unusable: Annotated[tuple[str, ...], Doc("Why own worksheets and tickets cannot be chosen, a sentence each.")]
+    search: Annotated[str, Doc("What the lists are narrowed to.")] = ""
+    moved: Annotated[str, Doc("The sentence about a worksheet that was just moved, empty for none.")] = ""
     problem: Annotated[str, Doc("The sentence about what cannot be used, empty where there is none.")] = ""
     field: Annotated[str, Doc("The name of the field that the problem is about.")] = ""
+
+
+@dataclass(frozen=True)
+class FormState:
+    """What a form holds besides its fields: none of it is stored with the activity."""
+
+    imported: tuple[str, ...] = ()  # keys of imported models that the menus offer
+    search: str = ""
+    corrections: tuple[str, ...] = ()  # keys of worksheets to be used as they are now
+    new_ticket: bool = False
+
+
+NEW_FORM = FormState()
 
 
 @router.get("/courses/{course_id:int}/activities/new")
@@ -88,14 +142,15 @@ def add_activity(services: ServicesDep, access: EditableCourse, form: FormDep) -
 
     422 with the form as typed, and a sentence beside the first field that cannot be used.
     """
-    texts, course = _form_texts(form), access.course
-    if form.raw("arrange"):
+    texts, course, state = _form_texts(form), access.course, _form_state(form)
+    if _only_arranges(form):
         return _arrange_form(services, access, None, texts, form)
     try:
-        offer = Offer(_with_models(services, services.library, texts), services.tickets)
+        own = _materials(services, access)
+        offer = Offer(_with_models(services, own.library, texts), own.tickets)
         plan, content = read_activity_form(offer, services.library.wording, course.time_zone, texts)
     except ActivityFormError as error:
-        return _refuse_form(services, access, None, texts, error)
+        return _refuse_form(services, access, None, texts, error, state)
     activity = services.store.activities.add(course, plan, content)
     services.store.audit_log.record(access.teacher, AuditAction.ACTIVITY_CREATED, activity)
     return RedirectResponse(url_for("show_activity", activity_id=activity.id), 303)
@@ -112,20 +167,21 @@ def show_activity_form(services: ServicesDep, access: EditableActivity) -> Respo
 def change_activity(services: ServicesDep, access: EditableActivity, form: FormDep) -> Response:
     """Save the form and go to the activity; 422 with the form as typed where a field cannot be used.
 
-    Other worksheets or another exit ticket make a new revision, unless the activity is still a draft; so do worksheets
-    that were corrected, where the form asks for them. What students answered before stays with the revision they saw.
+    Other worksheets or another exit ticket make a new revision, unless the activity is still a draft; so do newer
+    versions, where the form asks for them. What students answered before stays with the revision they saw.
     """
-    texts, store, wording = _form_texts(form), services.store, services.library.wording
-    if form.raw("arrange"):
+    texts, store, wording, state = _form_texts(form), services.store, services.library.wording, _form_state(form)
+    if _only_arranges(form):
         return _arrange_form(services, access, access.activity, texts, form)
-    activity = complete_revisions(services.library, store, access.activity)
-    corrected = form.raw("corrected") == "yes"
-    offer = offer_of(services.library, services.tickets, store, activity, take_corrections=corrected)
+    activity, own = complete_revisions(services.library, store, access.activity), _materials(services, access)
+    offer = offer_of(
+        own.library, own.tickets, store, activity, corrections=state.corrections, new_ticket=state.new_ticket
+    )
     offer = replace(offer, library=_with_models(services, offer.library, texts))
     try:
         plan, content = read_activity_form(offer, wording, access.course.time_zone, texts)
     except ActivityFormError as error:
-        return _refuse_form(services, access, activity, texts, error)
+        return _refuse_form(services, access, activity, texts, error, state)
     store.activities.change(activity, _with_seconds(plan, activity.plan))
     revision = store.activities.revise(activity, content)
     is_new = revision != activity.revision
@@ -147,6 +203,24 @@ def _form_texts(form: FormReader) -> ActivityTexts:
     return ActivityTexts(fields, sheets)
 
 
+def _form_state(form: FormReader) -> FormState:
+    """What a form holds besides its fields."""
+    imported = tuple(dict.fromkeys(form.all("imported")))[:MAX_IMPORTED]
+    new_ticket = form.raw("new_ticket") == "yes"
+    return FormState(imported, form.single_line("search"), form.all("corrected"), new_ticket)
+
+
+def _only_arranges(form: FormReader) -> bool:
+    """Whether the form is to be shown again and not saved: a button for that, or Enter in the field of the search."""
+    searched = form.raw("by") == "enter" and form.single_line("search") != form.single_line("searched")
+    return bool(form.raw("arrange")) or searched
+
+
+def _materials(services: Services, access: CourseAccess) -> OwnMaterials:
+    """What the teacher may use in the course: the library, and what belongs to the course and to the teacher."""
+    return materials_for_course(services.library, services.tickets, services.store, access.course, access.teacher)
+
+
 def _with_models(services: Services, library: Library, texts: ActivityTexts, imported: Sequence[str] = ()) -> Library:
     """The library with the imported models that the worksheets have, and these ones."""
     for key in (*(sheet.model for sheet in texts.worksheets), *imported):
@@ -159,14 +233,18 @@ def _arrange_form(
 ) -> Response:
     """The form as typed, after what the pressed button asks for; nothing is saved.
 
-    That is "up KEY", "down KEY", "add", or "import": the address or the key of an imported model, for all menus.
+    That is "up KEY", "down KEY", "add", "search", or "import": the address or the key of an imported model, for all
+    menus.
     """
     action, _space, key = form.raw("arrange").partition(" ")
     texts = _moved(texts, key, {"up": -1, "down": 1}.get(action, 0))
     typed = form.single_line("import").rstrip("/").rpartition("/")[2]
-    imported = tuple(dict.fromkeys((*form.all("imported"), typed) if typed else form.all("imported")))
-    known = tuple(each for each in imported[:MAX_IMPORTED] if services.store.find_model(each))
-    page = _activity_form_page(services, access, activity, texts, known)
+    state = _form_state(form)
+    imported = tuple(dict.fromkeys((*state.imported, typed) if typed else state.imported))[:MAX_IMPORTED]
+    known = tuple(each for each in imported if services.store.find_model(each))
+    page = _activity_form_page(services, access, activity, texts, replace(state, imported=known))
+    if action in ("up", "down"):
+        page = replace(page, moved=_place_in_words(page, key))
     if action == "import" and typed not in known:
         problem = _("There is no imported model at “{text}”: import it under Models, then copy its address here.")
         page = replace(page, problem=problem.format(text=form.single_line("import")[:60]), field="import")
@@ -183,6 +261,13 @@ def _moved(texts: ActivityTexts, key: str, steps: int) -> ActivityTexts:
     return replace(texts, worksheets=tuple(sheets))
 
 
+def _place_in_words(page: ActivityFormPage, key: str) -> str:
+    """Where a worksheet stands now: "One head of GPT-2 is number 2 of 3."; empty for a key that is not chosen."""
+    places = [(number, sheet.title) for number, sheet in enumerate(page.chosen, start=1) if sheet.texts.key == key]
+    sentence = _("{title} is number {number} of {count}.")
+    return "".join(sentence.format(title=title, number=number, count=len(page.chosen)) for number, title in places)
+
+
 def _with_seconds(typed: Plan, stored: Plan) -> Plan:
     """The plan that was typed, with the stored times where they were left: the form shows them without seconds."""
 
@@ -194,11 +279,16 @@ def _with_seconds(typed: Plan, stored: Plan) -> Plan:
 
 
 def _refuse_form(
-    services: Services, access: CourseAccess, activity: Activity | None, texts: ActivityTexts, error: ActivityFormError
+    services: Services,
+    access: CourseAccess,
+    activity: Activity | None,
+    texts: ActivityTexts,
+    error: ActivityFormError,
+    state: FormState,
 ) -> Response:
     """The form with 422: everything typed still in it, and the error's sentence beside its field."""
-    page = replace(_activity_form_page(services, access, activity, texts), problem=str(error), field=error.field)
-    return render("teacher/activity_form.html", page, 422)
+    page = _activity_form_page(services, access, activity, texts, state)
+    return render("teacher/activity_form.html", replace(page, problem=str(error), field=error.field), 422)
 
 
 def _activity_form_page(
@@ -206,35 +296,108 @@ def _activity_form_page(
     access: CourseAccess,
     activity: Activity | None,
     texts: ActivityTexts,
-    imported: tuple[str, ...] = (),
+    state: FormState = NEW_FORM,
 ) -> ActivityFormPage:
-    """The form filled in with these texts, with every other worksheet, by topic, and every exit ticket to choose from.
+    """The form filled in with these texts, with every other worksheet and every exit ticket to choose from.
 
-    `activity` is None for a new one; `imported` are the keys of imported models that the menus offer.
+    `activity` is None for a new one.
     """
-    offer = offer_of(services.library, services.tickets, services.store, activity)
-    library = _with_models(services, offer.library, texts, imported)
-    worksheets = {
-        library.wording.say("topics", topic): tuple(
-            FormChoice(sheet.key, sheet.title, chosen=False)
-            for sheet in library.worksheets.values()
-            if sheet.topic == topic and sheet.key not in texts.keys
-        )
-        for topic in library.topics
-    }
-    known = [sheet for sheet in texts.worksheets if sheet.key in library.worksheets]
-    chosen = tuple(_worksheet_view(library, sheet, sheet.key in services.library.worksheets) for sheet in known)
-    ticket_key = texts.fields["ticket"]
-    tickets = tuple(FormChoice(t.key, t.title, t.key == ticket_key) for t in offer.tickets.values())
+    own = _materials(services, access)
+    offer = offer_of(own.library, own.tickets, services.store, activity)
+    library = _with_models(services, offer.library, texts, state.imported)
     phase = activity.phase() if activity else "draft"
-    corrected = offer.corrected if phase != "draft" else ()
-    return ActivityFormPage(access, activity, phase, texts.fields, chosen, worksheets, imported, tickets, corrected)
+    corrected = {sheet.key for sheet in offer.corrected} if phase != "draft" else set()
+    chosen = tuple(
+        _worksheet_view(library, sheet, _sheet_link(own, sheet.key), sheet.key in corrected, state)
+        for sheet in texts.worksheets
+        if sheet.key in library.worksheets
+    )
+    ticket_key = activity.content.ticket.key if activity and activity.content.ticket else ""
+    newer = phase != "draft" and offer.ticket_corrected and texts.fields["ticket"] == ticket_key
+    return ActivityFormPage(
+        access=access,
+        activity=activity,
+        phase=phase,
+        typed=texts.fields,
+        chosen=chosen,
+        worksheets=_worksheet_groups(library, own, access, texts, state),
+        imported=state.imported,
+        tickets=_ticket_groups(offer, own, access, texts, state),
+        new_ticket=("taken" if state.new_ticket else "offered") if newer else "",
+        unusable=_unusable(services, access, own),
+        search=state.search,
+    )
 
 
-def _worksheet_view(library: Library, texts: WorksheetTexts, has_preview: bool) -> WorksheetView:
-    """A worksheet as the form shows it."""
+def _worksheet_groups(
+    library: Library, own: OwnMaterials, access: CourseAccess, texts: ActivityTexts, state: FormState
+) -> tuple[ChoiceGroup, ...]:
+    """The worksheets that are not chosen yet: the course's, the teacher's, then the library's, by topic."""
+    groups = dict[str, list[FormChoice]]()
+    topics = {topic: library.wording.say("topics", topic) for topic in library.topics}
+    own_headings = OwnHeadings(_("This course’s worksheets"), _("My worksheets"))
+    for heading in (own_headings.of_course, own_headings.mine, *topics.values()):
+        groups[heading] = []
+    for sheet in library.worksheets.values():
+        if sheet.key in texts.keys:
+            continue
+        topic = topics[sheet.topic]
+        heading = own_headings.above(own, access, sheet.key) or topic
+        words = f"{sheet.title} {topic} {library.model(sheet.model).name} {heading}"
+        link, is_found = _sheet_link(own, sheet.key), _finds(state.search, words)
+        groups[heading].append(FormChoice(sheet.key, sheet.title, words, link, is_found=is_found))
+    return tuple(ChoiceGroup(heading, tuple(entries)) for heading, entries in groups.items() if entries)
+
+
+def _ticket_groups(
+    offer: Offer, own: OwnMaterials, access: CourseAccess, texts: ActivityTexts, state: FormState
+) -> tuple[ChoiceGroup, ...]:
+    """The exit tickets: the library's, then the course's and the teacher's; the chosen one is always found."""
+    headings = OwnHeadings(_("This course’s exit tickets"), _("My exit tickets"))
+    groups: dict[str, list[FormChoice]] = {heading: [] for heading in ("", headings.of_course, headings.mine)}
+    for ticket in offer.tickets.values():
+        heading, chosen = headings.above(own, access, ticket.key), ticket.key == texts.fields["ticket"]
+        words = f"{ticket.title} {heading}"
+        is_found = chosen or _finds(state.search, words)
+        groups[heading].append(FormChoice(ticket.key, ticket.title, words, "", chosen, is_found))
+    return tuple(ChoiceGroup(heading, tuple(entries)) for heading, entries in groups.items() if entries)
+
+
+def _finds(search: str, words: str) -> bool:
+    """Whether each word of a search is part of these words, in whatever case; an empty search finds all."""
+    return all(word in words.casefold() for word in search.casefold().split())
+
+
+def _unusable(services: Services, access: CourseAccess, own: OwnMaterials) -> tuple[str, ...]:
+    """Why materials that the teacher could choose otherwise cannot be used now, each with its title."""
+    if not own.unusable:
+        return ()
+    materials = services.store.materials.usable_in(access.course, access.teacher)
+    sentence = _("“{title}” can’t be used: {reason}")
+    return tuple(
+        sentence.format(title=material.title, reason=own.unusable[material.id])
+        for material in materials
+        if material.id in own.unusable
+    )
+
+
+def _sheet_link(own: OwnMaterials, key: str) -> str:
+    """Where a worksheet can be looked at; empty for one that only an activity has still."""
+    return url_for("show_sheet", worksheet=key) if key in own.library.worksheets and key not in own.by_key else ""
+
+
+def _worksheet_view(
+    library: Library, texts: WorksheetTexts, link: str, has_newer: bool, state: FormState
+) -> WorksheetView:
+    """A worksheet as the form shows it; a remark on its length where its model and tokens can be used."""
     sheet = library.worksheets[texts.key]
     fits = texts.model in library.models and library.refusal(sheet.key, texts.model) is None
     title = library.variant(sheet.key, texts.model).title if fits else sheet.title
     menu = model_menu(library, sheet.key, texts.model)
-    return WorksheetView(texts, title, menu, library.model(sheet.model).name, sheet.tokens, has_preview)
+    try:
+        tokens = whole_number(texts.tokens, MAX_REMARKED) if texts.tokens else None
+        remark = length_remark(library.variant(sheet.key, texts.model or None, tokens))
+    except (WorksheetError, TokensError, TopicError):
+        remark = ""  # what is wrong is said once the form is saved
+    own_model, takes_newer = library.model(sheet.model).name, has_newer and texts.key in state.corrections
+    return WorksheetView(texts, title, menu, own_model, sheet.tokens, link, remark, has_newer, takes_newer)

@@ -12,6 +12,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 
 from app.classes.frozen.offered_worksheets import content_to_open
+from app.classes.materials import materials_for_course
 from app.classes.student_sheet import worksheet_titles
 from app.store import Activity, AuditAction, Phase, Student
 from app.store.activities import MAX_MINUTES
@@ -78,12 +79,13 @@ def _activity_page(request: Request, services: Services, access: permissions.Act
 def open_activity(services: ServicesDep, access: EditableActivity) -> Response:
     """Set an activity to open, for students to come in from its opening time on, and go to its overview.
 
-    A draft is frozen again first, from the library as it is now; a worksheet or exit ticket that the library has no
-    longer stays as it was frozen when the draft was saved. A closing time in the past is dropped.
+    A draft is frozen again first, from the library and own worksheets as they are now; what is there no longer stays as
+    it was frozen when the draft was saved. A closing time in the past is dropped.
     """
     store, activity = services.store, access.activity
     if activity.state == "draft":
-        content = content_to_open(services.library, services.tickets, store, activity)
+        own = materials_for_course(services.library, services.tickets, store, access.course, access.teacher)
+        content = content_to_open(own.library, own.tickets, store, activity)
         store.activities.revise(activity, content)
     if activity.plan.closes_at and replace(activity, state="open").phase() in ("closing", "closed"):
         store.activities.change(activity, replace(activity.plan, closes_at=None))

@@ -107,6 +107,7 @@ def _regrade_page(services: Services, access: permissions.ActivityAccess, by: Ba
     store, activity = services.store, access.activity
     preview = services.regrading.preview(services.library, store, activity, by)
     corrected = offer_of(services.library, services.tickets, store, activity).corrected
+    titles = tuple(sheet.title for sheet in corrected)
     names = names_with_numbers(store.roster.students(access.course))
     lines = [_score_change(change, names.get(change.attempt.student_id, "")) for change in preview.score_changes]
     lines.sort(key=lambda line: (name_key(line.name), line.student_id))
@@ -115,7 +116,7 @@ def _regrade_page(services: Services, access: permissions.ActivityAccess, by: Ba
         for regrade in store.regrades.of_activity(activity.id)
     )
     return RegradePage(
-        access, preview.attempts, len(preview.changes), tuple(lines), preview.fingerprint, past, by, corrected
+        access, preview.attempts, len(preview.changes), tuple(lines), preview.fingerprint, past, by, titles
     )
 
 

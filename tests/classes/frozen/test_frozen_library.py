@@ -89,9 +89,9 @@ def test_every_page_stays_as_it_was(new_app: FastAPI, change: Change, variants: 
     assert attempt.out_of == 14
 
 
-def refrozen(library: Library, store: Store, activity: Activity, *, take_corrections: bool = False) -> Activity:
+def refrozen(library: Library, store: Store, activity: Activity, *, corrections: tuple[str, ...] = ()) -> Activity:
     """The activity, after it was saved in an app with this library, with the same worksheets."""
-    offer = offer_of(library, {}, store, activity, take_corrections=take_corrections)
+    offer = offer_of(library, {}, store, activity, corrections=corrections)
     keys = [str(item.worksheet["key"]) for item in activity.content.items]
     store.activities.revise(activity, offer.freeze(keys, ""))
     saved = store.activities.find(activity.id)
@@ -129,11 +129,11 @@ def test_saving_an_open_activity_changes_no_worksheet(library: Library, store: S
     """Not unless the teacher asks for what was corrected; then it is another revision with other sheet keys."""
     activity = RunningActivity(library, store).activity
     assert refrozen(change(library), store, activity) == activity
-    corrected = refrozen(change(library), store, activity, take_corrections=True)
+    corrected = refrozen(change(library), store, activity, corrections=("llama-7b",))
     if change is without_anything:
         assert corrected == activity
     else:
-        assert offer_of(change(library), {}, store, activity).corrected == ("One head of LLaMA 7B",)
+        assert [sheet.key for sheet in offer_of(change(library), {}, store, activity).corrected] == ["llama-7b"]
         assert corrected.revision == activity.revision + 1
         assert corrected.content.items[0].sheet_key != activity.content.items[0].sheet_key
 
@@ -145,10 +145,12 @@ def test_a_model_with_another_config_makes_another_sheet(library: Library, store
     larger = library.models["llama-13b"]
     model = replace(library.models["llama-7b"], config=larger.config, architecture=larger.architecture)
     other = replace(library, models={**library.models, "llama-7b": model})
-    after = refrozen(other, store, before, take_corrections=True)
+    after = refrozen(other, store, before, corrections=("llama-7b",))
     assert after.content.items[0].sheet_key != before.content.items[0].sheet_key
     assert student_sheet(other, store, after, running.student(), 1).variant.sizes["d"] == 5120
-    assert refrozen(other, store, after, take_corrections=True) == after  # the edition stays as long as the model does
+    assert (
+        refrozen(other, store, after, corrections=("llama-7b",)) == after
+    )  # the edition stays as long as the model does
 
 
 def test_a_revision_of_an_earlier_version_is_completed_when_its_activity_is_saved(

@@ -95,7 +95,7 @@ def test_all_of_an_activity_can_be_looked_at(classroom: Classroom) -> None:
     assert [link.partition("?")[0].rpartition("/")[2] for link in links] == ["1", "2", "ticket", "1"]
     for link in links:
         page = Page(classroom.get(link))
-        assert page.find("aside", class_="preview")
+        assert page.find("aside", class_="preview-bar")
         assert "data-keep" not in str(page.find("form"))
     ticket = f"/activities/{activity.id}/preview/ticket"
     question = page_of(classroom, ticket).find("textarea")[0][0]["name"]

@@ -119,3 +119,81 @@ def test_an_imported_model_that_is_not_there_is_said(classroom: Classroom, text:
     form = {**FORM, "arrange": "import", "import": text}
     answer = Page(classroom.instructor.post(f"/courses/{classroom.course.id}/activities", data=form).text)
     assert "no imported model" in answer.text("p", class_="problem")
+
+
+def worksheet_material(classroom: Classroom, owner: Any, title: str) -> Any:
+    """A worksheet of a course or a teacher, on one head of LLaMA 7B."""
+    content = {"title": title, "topic": "single-head", "model": "llama-7b", "tokens": 40, "rows": ["queries"]}
+    return classroom.store.materials.add("worksheet", owner, classroom.teacher, content)
+
+
+def offered(page: Page) -> dict[str, list[str]]:
+    """The worksheets that can be added and are not hidden by the search, under their headings."""
+    groups, heading = dict[str, list[str]](), ""
+    for tag, attributes, texts in page.elements:
+        text = " ".join("".join(texts).split())
+        if tag == "summary":
+            heading = text
+        elif tag == "label" and "data-words" in attributes and "hidden" not in attributes and heading:
+            groups.setdefault(heading, []).append(text.removesuffix(" preview"))
+        elif tag == "legend":
+            heading = ""
+    return groups
+
+
+def test_own_worksheets_stand_beside_the_librarys(classroom: Classroom) -> None:
+    """The course's and the teacher's under their headings, nobody else's; students get them, and they stay frozen."""
+    of_course = worksheet_material(classroom, classroom.course, "A head of ours")
+    mine = worksheet_material(classroom, classroom.teacher, "A head of mine")
+    worksheet_material(classroom, classroom.school.teacher(), "Another teacher’s")
+    address = f"/courses/{classroom.course.id}/activities"
+    groups = offered(Page(classroom.get(f"{address}/new")))
+    assert groups["This course’s worksheets"] == ["A head of ours"]
+    assert groups["My worksheets"] == ["A head of mine"]
+    assert not any("Another teacher’s" in titles for titles in groups.values())
+    classroom.instructor.post(address, data={**FORM, "worksheet": [of_course.key, "llama-7b", mine.key]})
+    [activity] = classroom.store.activities.of_course(classroom.course)
+    assert [item.key for item in activity.content.items] == [of_course.key, "llama-7b", mine.key]
+    classroom.instructor.post(f"/activities/{activity.id}/open")
+    _, kim = classroom.join()
+    assert "40 tokens" in kim.get(f"/class/{activity.id}/1").text
+
+
+def test_a_newer_version_is_used_where_the_form_asks_for_it(classroom: Classroom) -> None:
+    """It is said beside the worksheet that changed; a save without the tick leaves what students have."""
+    first, second = (worksheet_material(classroom, classroom.course, title) for title in ("First", "Second"))
+    sheets = {**FORM, "worksheet": [first.key, second.key]}
+    classroom.instructor.post(f"/courses/{classroom.course.id}/activities", data=sheets)
+    [activity] = classroom.store.activities.of_course(classroom.course)
+    classroom.instructor.post(f"/activities/{activity.id}/open")
+    for material in (first, second):
+        classroom.store.materials.save(material, 1, {**material.content, "tokens": 41}, classroom.teacher)
+    form = Page(classroom.get(f"/activities/{activity.id}/edit"))
+    assert [attributes["value"] for attributes, _ in form.find("input", name="corrected")] == [first.key, second.key]
+    classroom.instructor.post(f"/activities/{activity.id}", data=sheets)
+    assert classroom.school.reload(activity).revision == 1
+    classroom.instructor.post(f"/activities/{activity.id}", data={**sheets, "corrected": second.key})
+    tokens = [item.worksheet["tokens"] for item in classroom.school.reload(activity).content.items]
+    assert tokens == [40, 41]
+
+
+def test_the_lists_are_narrowed_by_a_search(classroom: Classroom) -> None:
+    """By a button, or Enter in its field, with everything typed still there; nothing is saved. Case does not matter."""
+    address = f"/courses/{classroom.course.id}/activities"
+    for pressed in ({"arrange": "search"}, {"by": "enter", "searched": ""}):
+        page = Page(classroom.instructor.post(address, data={**FORM, "search": "BERT head", **pressed}).text)
+        assert [*offered(page).values()] == [["One bidirectional head of BERT base"]]
+        assert page.find("input", name="title")[0][0]["value"] == "Week 3"
+    none = Page(classroom.instructor.post(address, data={**FORM, "search": "nonsense", "arrange": "search"}).text)
+    assert offered(none) == {}
+    assert none.text("p", class_="none")
+    assert classroom.store.activities.of_course(classroom.course) == ()
+    saved = classroom.instructor.post(address, data={**FORM, "search": "BERT", "searched": "BERT", "by": "enter"})
+    assert saved.status_code == 303
+
+
+def test_a_length_over_the_context_is_remarked(classroom: Classroom) -> None:
+    """Beside the worksheet, and it is no error: the config of LLaMA 7B states 2048."""
+    form = {**FORM, "tokens.llama-7b": "3000", "arrange": "add"}
+    page = Page(classroom.instructor.post(f"/courses/{classroom.course.id}/activities", data=form).text)
+    assert "2048" in " ".join(text for _, text in page.find("p", class_="remark"))

@@ -1,0 +1,74 @@
+"""The form of an activity in a real browser: its worksheets are put in order by pointer, finger and keyboard."""
+
+from __future__ import annotations
+
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from app.web.shared.cookies import TEACHER_COOKIE
+from simulation.lesson import open_lesson
+from simulation.server import Server
+from tests.helpers.browser import assert_accessible_in_all_looks
+
+SHEETS = ("llama-7b", "qwen2.5-0.5b", "decode-gpt2")
+
+
+def expect_order(page: Page, *keys: str) -> None:
+    """Wait until the worksheets stand in this order."""
+    for place, key in enumerate(keys):
+        expect(page.locator(".chosen-sheets > li").nth(place)).to_have_id(f"sheet-{key}")
+
+
+def centre(line: Locator) -> tuple[float, float]:
+    """Where the grip of a worksheet is."""
+    box = line.locator(".grip").bounding_box()
+    assert box
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+def test_worksheets_are_put_in_order(browser: Browser, shared_app: Server) -> None:
+    """A drag by mouse, one by finger and a press of ↓ by keyboard each move one; what is saved is the order shown."""
+    lesson = open_lesson(shared_app, "Arranging")
+    context = browser.new_context(base_url=shared_app.url, has_touch=True)
+    context.add_cookies([{"name": TEACHER_COOKIE, "value": lesson.session, "url": shared_app.url}])
+    page = context.new_page()
+    page.goto(f"/activities/{lesson.activity.id}/edit")
+    page.get_by_role("searchbox").fill("one head qwen2.5 0.5b")
+    expect(page.locator("input[value='decode-gpt2']")).to_be_hidden()
+    page.locator("input[value='qwen2.5-0.5b']").check()
+    page.get_by_role("searchbox").fill("DECODING gpt-2")
+    page.locator("input[value='decode-gpt2']").check()
+    page.locator("#arrange-add").click()
+    expect_order(page, *SHEETS)
+    assert_accessible_in_all_looks(page)
+    page.set_viewport_size({"width": 1280, "height": 900})
+
+    lines = page.locator(".chosen-sheets > li")
+    lines.first.scroll_into_view_if_needed()
+    page.mouse.move(*centre(lines.nth(2)))
+    page.mouse.down()
+    page.mouse.move(centre(lines.nth(2))[0], centre(lines.nth(0))[1] - 20, steps=8)
+    page.mouse.up()
+    expect_order(page, "decode-gpt2", "llama-7b", "qwen2.5-0.5b")
+    expect(lines.first.get_by_role("button", name="up")).to_be_disabled()
+
+    finger = context.new_cdp_session(page)
+    x, y = centre(lines.first)
+    below = centre(lines.nth(1))[1] + 30
+    finger.send("Input.dispatchTouchEvent", {"type": "touchStart", "touchPoints": [{"x": x, "y": y}]})
+    for step in range(1, 6):
+        point = {"x": x, "y": y + (below - y) * step / 5}
+        finger.send("Input.dispatchTouchEvent", {"type": "touchMove", "touchPoints": [point]})
+    finger.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+    expect_order(page, "llama-7b", "decode-gpt2", "qwen2.5-0.5b")
+
+    down = lines.first.get_by_role("button", name="down")
+    down.press("Enter")
+    expect_order(page, "decode-gpt2", "llama-7b", "qwen2.5-0.5b")
+    expect(page.locator("#arrange-down-llama-7b")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect_order(page, "decode-gpt2", "qwen2.5-0.5b", "llama-7b")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("decod", exact=False).first).to_be_visible()
+    page.goto(f"/activities/{lesson.activity.id}/edit")
+    expect_order(page, "decode-gpt2", "qwen2.5-0.5b", "llama-7b")
+    context.close()
