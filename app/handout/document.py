@@ -113,6 +113,7 @@ def _labels() -> dict[str, str]:
         "page": _("page {number} of {count}"),
         "back": _("back"),
         "required": _("(required)"),
+        "own-words": _("In your own words (not graded)"),
         "key": _("Answer key: {title}"),
         "wrong": _("Common wrong answers, and the misconceptions behind them"),
         "qr": _("QR code that opens {link}"),
@@ -165,7 +166,8 @@ def _with_panel_models(variants: list[TypstData]) -> list[TypstData]:
     """
     model: dict[str, int] = {}
     frames: dict[str, list[tuple[float, float]]] = {}
-    kinds = [json.dumps([v["title"], v["about"], v["footnote"], v["rows"], len(v["figures"])]) for v in variants]
+    shared = ("title", "about", "footnote", "questions", "rows")
+    kinds = [json.dumps([*(v[name] for name in shared), len(v["figures"])]) for v in variants]
     lengths = [len(v["description"]) + len(v["link"]) / 1000 for v in variants]
     for index, kind in enumerate(kinds):
         if kind not in model or lengths[index] > lengths[model[kind]]:
@@ -213,6 +215,7 @@ def _variant(variant: Variant, options: HandoutOptions, base_url: str) -> TypstD
         "task": _task(variant, splitter),
         "assumptions": variant.text.assumptions,
         "footnote": variant.text.footnote,
+        "questions": [question.text for question in variant.worksheet.questions],
         "fields": variant.fields,
         **_rows(variant, splitter),
         "figures": [
