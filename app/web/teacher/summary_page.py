@@ -55,7 +55,7 @@ class HardRow:
 
 @dataclass(frozen=True)
 class AnsweredQuestion:
-    """An open question with every student's last answer, by name; who has none is left out."""
+    """An open question with every student's last answer, in the order of the alphabet, which tells no names."""
 
     question: OpenQuestionResults
     texts: tuple[str, ...]
@@ -109,7 +109,8 @@ def show_summary(services: ServicesDep, access: StaffActivity, answers: str = ""
 
 def _answered(question: OpenQuestionResults, students: Sequence[Student]) -> AnsweredQuestion:
     """An open question with the last answers of these students."""
-    return AnsweredQuestion(question, tuple(last.text for each in students if (last := question.last_of(each))))
+    texts = (last.text for each in students if (last := question.last_of(each)))
+    return AnsweredQuestion(question, tuple(sorted(texts, key=str.casefold)))
 
 
 def _hard_rows(sheets: Sequence[SheetResults]) -> tuple[HardRow, ...]:
