@@ -91,7 +91,8 @@ class Variant:
         problem = problem_for(sheet.topic, self.architecture, sheet.rows, self.tokens, decoder_tokens)
         if not sheet.misconceptions:
             return problem
-        own = {each.key: _predicted_sizes(sheet, problem, each) for each in sheet.misconceptions}
+        reader = AnswerReader(problem, NOTATIONS[sheet.notation].for_sizes(problem.sizes), in_letters=True)
+        own = {each.key: _predicted_sizes(sheet, reader, each) for each in sheet.misconceptions}
         return replace(problem, own_misconceptions=own)
 
     @property
@@ -221,16 +222,15 @@ class Variant:
         return self.text.title
 
 
-def _predicted_sizes(sheet: Worksheet, problem: Problem, own: OwnMisconception) -> Mapping[Blank, Expression]:
-    """What one of the author's misconceptions writes into the blanks of a problem, which has tokens as rows.
+def _predicted_sizes(sheet: Worksheet, reader: AnswerReader, own: OwnMisconception) -> Mapping[Blank, Expression]:
+    """What one of the author's misconceptions writes into the blanks of the reader's problem, with tokens as rows.
 
     Boxes that this model's table lacks are left out. Empty if one of the formulas has no meaning on this sheet.
     """
-    reader = AnswerReader(problem, NOTATIONS[sheet.notation].for_sizes(problem.sizes), in_letters=True)
-    sizes = dict[Blank, Expression]()
+    sizes, blanks = dict[Blank, Expression](), reader.problem.blanks_by_name
     for box, formula in own.boxes:
-        if box in problem.blanks_by_name:
-            size, blank = reader.read_formula(formula), problem.blanks_by_name[box]
+        if box in blanks:
+            size, blank = reader.read_formula(formula), blanks[box]
             if not isinstance(size, Expression):
                 return {}
             sizes[blank.transposed if sheet.tokens_are == "columns" else blank] = size
