@@ -193,6 +193,20 @@ def editable_student_results(services: ServicesDep, access: StaffStudentResults)
 EditableStudentResults = Annotated[StudentResultsAccess, Depends(editable_student_results)]
 
 
+def instructor_activity(services: ServicesDep, access: StaffActivity) -> ActivityAccess:
+    """An activity, of an archived course too, for the instructors of its course; assistants get 403, others 404."""
+    _require_instructor(services, access.role)
+    return access
+
+
+InstructorActivity = Annotated[ActivityAccess, Depends(instructor_activity)]
+
+
+def require_editable_course(services: Services, teacher: Teacher, course_id: int) -> CourseAccess:
+    """A course that a form names, for its instructors, to change it: what EditableCourse is for one in the address."""
+    return editable_course(services, instructor_course(services, staff_course(services, teacher, course_id)))
+
+
 def editable_activity(services: ServicesDep, access: StaffActivity) -> ActivityAccess:
     """An activity for the instructors of its course, to change it; assistants get 403, and 409 if it is archived."""
     _require_instructor(services, access.role)

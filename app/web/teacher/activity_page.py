@@ -14,7 +14,7 @@ from fastapi.responses import RedirectResponse
 from app.classes.frozen.offered_worksheets import content_to_open
 from app.classes.materials import materials_for_course
 from app.classes.student_sheet import worksheet_titles
-from app.store import Activity, AuditAction, Phase, Student
+from app.store import Activity, AuditAction, Course, Phase, Store, Student
 from app.store.activities import MAX_MINUTES
 from app.translation import gettext as _
 from app.web.shared import permissions
@@ -41,6 +41,7 @@ class ActivityPage:
     working: Annotated[int, Doc("How many students have typed on a sheet that they have not handed in.")]
     students: Annotated[tuple[Student, ...], Doc("The students on the roster, by name.")]
     extra_time: Annotated[tuple[tuple[Student, int], ...], Doc("Who has extra time, with the minutes.")]
+    courses: Annotated[tuple[Course, ...], Doc("Where it can be duplicated to: its own course first.")]
     closing_minutes: Annotated[tuple[int, ...], Doc("When it can be closed: so many minutes on.")] = CLOSING_MINUTES
 
     problem: Annotated[str, Doc("Why no extra time was given, empty for none.")] = ""
@@ -72,7 +73,15 @@ def _activity_page(request: Request, services: Services, access: permissions.Act
         store.classwork.count_working(activity.id),
         students,
         tuple((student, extra[student.id]) for student in students if student.id in extra),
+        _courses_to_copy_to(store, access) if access.role == "instructor" else (),
     )
+
+
+def _courses_to_copy_to(store: Store, access: permissions.ActivityAccess) -> tuple[Course, ...]:
+    """The courses, archived ones left out, of which the teacher is an instructor: the activity's own, then by age."""
+    taught = [each for each in store.courses.taught_by(access.teacher) if each.role == "instructor"]
+    open_courses = [each.course for each in taught if each.course.archived_at is None]
+    return tuple(sorted(open_courses, key=lambda course: course.id != access.course.id))
 
 
 @router.post("/activities/{activity_id:int}/open")

@@ -1,4 +1,4 @@
-"""Deleting an activity for good, after saying what goes with it; and duplicating one."""
+"""Deleting an activity for good, after saying what goes with it; and duplicating one, into another course too."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from app.classes.course_settings import duplicate_activity
 from app.store import AuditAction, Store
 from app.translation import gettext as _
 from app.web.shared import permissions
-from app.web.shared.forms import FormDep
-from app.web.shared.permissions import EditableActivity
-from app.web.shared.services import StoreDep, WordingDep
+from app.web.shared.forms import FormDep, whole_number
+from app.web.shared.permissions import LARGEST_ID, EditableActivity, InstructorActivity, require_editable_course
+from app.web.shared.services import ServicesDep, StoreDep, WordingDep
 from app.web.shared.templating import render
 from app.web.shared.urls import url_for
 
@@ -58,10 +58,20 @@ def delete_activity(store: StoreDep, wording: WordingDep, access: EditableActivi
 
 
 @router.post("/activities/{activity_id:int}/duplicate")
-def duplicate(store: StoreDep, access: EditableActivity) -> Response:
-    """Add a draft with the same content and rules, without date and times, and go to its form."""
-    title = _("{title} (copy)").format(title=access.activity.plan.title)
-    copy = duplicate_activity(store, access.activity, access.course, title)
+def duplicate(services: ServicesDep, access: InstructorActivity, form: FormDep) -> Response:
+    """Add a draft with the same content and rules, without date and times, to a course, and go to its form.
+
+    The form names the course; without one, it is the activity's own. Both have to be courses of which the teacher is an
+    instructor, and the one that gets the draft may not be archived. What other teachers wrote goes along as it was
+    frozen, so that the draft needs nothing of the course that it comes from.
+    """
+    store, typed = services.store, form.raw("course")
+    course_id = (whole_number(typed, LARGEST_ID) or 0) if typed else access.course.id
+    course = require_editable_course(services, access.teacher, course_id).course
+    title = access.activity.plan.title
+    if course.id == access.course.id:
+        title = _("{title} (copy)").format(title=title)
+    copy = duplicate_activity(store, access.activity, course, title)
     store.audit_log.record(access.teacher, AuditAction.ACTIVITY_CREATED, copy)
     return RedirectResponse(url_for("show_activity_form", activity_id=copy.id), 303)
 

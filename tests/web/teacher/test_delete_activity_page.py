@@ -6,7 +6,9 @@ import sqlalchemy as sa
 from fastapi import FastAPI
 
 from app.store.tables import activities, class_attempts
+from tests.helpers.activity_form import FORM
 from tests.helpers.marked_classroom import MarkedClassroom, classroom_with_tickets
+from tests.helpers.school import Classroom
 
 
 def test_an_activity_goes_with_its_work_once_its_title_is_typed(app_on_each_database: FastAPI) -> None:
@@ -45,3 +47,37 @@ def test_a_duplicate_is_a_draft_with_another_code(app: FastAPI) -> None:
     assert (copy.state, copy.content, copy.policies) == ("draft", original.content, original.policies)
     assert copy.join_code != original.join_code
     assert classroom.store.classwork.attempts_of_activity(copy.id) == ()
+
+
+def test_a_duplicate_in_another_course_needs_nothing_of_the_first(app: FastAPI) -> None:
+    """It has the chosen model and length and an own sheet, which stays after a save, though the course lacks it."""
+    classroom = Classroom(app, sheets=None)
+    school, ada = classroom.school, classroom.teacher
+    sheet = {"title": "A head of ours", "topic": "single-head", "model": "llama-7b", "tokens": 40, "rows": ["queries"]}
+    own = classroom.store.materials.add("worksheet", classroom.course, ada, sheet)
+    other = school.course("Next term", ada)
+    form = {**FORM, "worksheet": [own.key, "llama-7b"], "model.llama-7b": "llama-13b", "tokens.llama-7b": "7"}
+    classroom.instructor.post(f"/courses/{classroom.course.id}/activities", data=form)
+    [activity] = classroom.store.activities.of_course(classroom.course)
+    classroom.instructor.post(f"/courses/{classroom.course.id}/archive")
+    assert school.course("Third", ada).title in classroom.get(f"/activities/{activity.id}")
+    classroom.instructor.post(f"/activities/{activity.id}/duplicate", data={"course": other.id})
+    [copy] = classroom.store.activities.of_course(other)
+    assert (copy.plan.title, copy.plan.policies) == ("Week 3", activity.plan.policies)
+    classroom.store.courses.delete(classroom.course)
+    assert classroom.instructor.post(f"/activities/{copy.id}", data=form).status_code == 303
+    classroom.instructor.post(f"/activities/{copy.id}/open")
+    opened = school.reload(copy)
+    assert opened.content.items == activity.content.items
+    assert (opened.state, opened.content.items[0].title) == ("open", "A head of ours")
+
+
+def test_a_duplicate_goes_only_where_the_teacher_may_add_activities(classroom: Classroom) -> None:
+    """Not into somebody else's course or none (404), nor into an archived one (409), and into none by an assistant."""
+    school, activity = classroom.school, classroom.open()
+    strange, archived = school.course("Strange", school.teacher()), school.course("Archived", classroom.teacher)
+    school.store.courses.archive(archived)
+    for course, status in ((strange.id, 404), ("x", 404), (archived.id, 409)):
+        answer = classroom.instructor.post(f"/activities/{activity.id}/duplicate", data={"course": course})
+        assert answer.status_code == status
+    assert [classroom.store.activities.of_course(course) for course in (strange, archived)] == [(), ()]
