@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain, count
 from typing import Any
 
 from app.exchange.imported_models import library_with_model
 from app.models.config_fields import ConfigError
-from app.sheets.authoring.worksheet_settings import SettingError, read_settings
+from app.sheets.authoring.worksheet_settings import SettingError, read_settings, settings_of
 from app.sheets.exit_tickets import Ticket, ticket_of_settings
 from app.sheets.library import Library
-from app.sheets.worksheet import Worksheet, WorksheetError
+from app.sheets.worksheet import MAX_SHORT_TEXT, Worksheet, WorksheetError
 from app.store import Content, Course, FrozenTicket, FrozenWorksheet, Material, Store, Teacher
 from app.translation import gettext as _
 
@@ -86,6 +87,31 @@ def library_with_models_of(library: Library, store: Store, content: Mapping[str,
 def ticket_of_material(material: Material) -> Ticket:
     """The exit ticket that a material is, under its key; raises SettingError where its settings make none."""
     return ticket_of_settings(material.key, material.content)
+
+
+def settings_to_copy(
+    library: Library, worksheet: str, model: str = "", tokens: int | None = None, decoder_tokens: int | None = None
+) -> dict[str, Any]:
+    """The settings of a worksheet of the library as it is shown with this model and these lengths, its own if none.
+
+    Raises WorksheetError, TokensError and TopicError as `Library.variant` does.
+    """
+    variant = library.variant(worksheet, model or None, tokens, decoder_tokens)
+    sheet, asked = variant.worksheet, variant.table.asked
+    shown = replace(sheet, tokens=variant.tokens, decoder_tokens=variant.decoder_tokens or sheet.decoder_tokens)
+    if variant.model.key == sheet.model:
+        return settings_of(shown)
+    rows = tuple(row for row in sheet.rows if row in asked)
+    return settings_of(replace(shown, title=variant.title, model=variant.model.key, models=(), rows=rows))
+
+
+def title_of_copy(title: str, taken: Collection[str]) -> str:
+    """A title for a copy, with a number where the same list has that title already.
+
+    Example: title_of_copy("One head", {"One head", "One head 2"}) == "One head 3"
+    """
+    titles = chain([title], (f"{title[: MAX_SHORT_TEXT - 4]} {number}" for number in count(2)))
+    return next(each for each in titles if each not in taken)
 
 
 def copy_materials(store: Store, course: Course, copy: Course, teacher: Teacher) -> dict[str, str]:

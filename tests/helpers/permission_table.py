@@ -7,6 +7,7 @@ from typing import Any
 
 from fastapi import FastAPI
 
+from app.classes.materials import settings_to_copy
 from tests.helpers.school import School
 
 NUMBERS = itertools.count(1)
@@ -145,6 +146,23 @@ TABLE: dict[str, Row] = {
     "POST /activities/{activity_id:int}/tickets/{answer_id}": (401, 401, 401, 403, 404, 404),  # there is no such answer
     "GET /activities/{activity_id:int}/regrade": STAFF_SEES,
     "POST /activities/{activity_id:int}/regrade": (401, 401, 401, 403, 404, 409),  # without what was looked at
+    # Worksheets and exit tickets that teachers write.
+    "GET /worksheets": (303, 303, 303, 200, 200, 200),
+    "GET /worksheets/copy": (303, 303, 303, 404, 404, 404),  # of nothing
+    "POST /worksheets/copy": (401, 401, 401, 404, 404, 404),
+    "GET /worksheets/{material_id:int}": STAFF_SEES,
+    "GET /worksheets/{material_id:int}/file.toml": STAFF_SEES,
+    "GET /worksheets/{material_id:int}/copy": STAFF_SEES,
+    "POST /worksheets/{material_id:int}/copy": (401, 401, 401, 422, 404, 422),  # without a title
+    "POST /worksheets/{material_id:int}/restore": (401, 401, 401, 403, 404, 404),  # no version
+    "POST /worksheets/{material_id:int}/move": (401, 401, 401, 403, 404, 404),  # a course's stays there
+    "POST /worksheets/{material_id:int}/share": INSTRUCTOR_DOES,
+    "POST /worksheets/{material_id:int}/stop-sharing": INSTRUCTOR_DOES,
+    "POST /worksheets/{material_id:int}/remove": INSTRUCTOR_DOES,
+    "POST /worksheets/{material_id:int}/put-back": (401, 401, 401, 404, 404, 404),  # it was not removed
+    "GET /worksheets/shared/{token}": (303, 303, 303, 404, 404, 404),  # there is no such link
+    "GET /worksheets/shared/{token}/copy": (303, 303, 303, 404, 404, 404),
+    "POST /worksheets/shared/{token}/copy": (401, 401, 401, 404, 404, 404),
     # Students.
     "GET /join": ALL_200,
     "POST /join": ALL_404,
@@ -186,12 +204,15 @@ class TwoCourses:
         _, lous = self.school.student(other, "Lou")
         self.kim, self.activity = kim, self.school.activity(course)
         self.school.activity(other)
+        content = settings_to_copy(self.school.library, "llama-7b")
+        material = self.school.store.materials.add("worksheet", course, ada, content)
         self.people: dict[str, dict[str, Any]] = {
             "nobody": {}, "other student": {"visitor": lous}, "student": {"visitor": kims},
             "assistant": {"teacher": bo}, "other instructor": {"teacher": eve}, "instructor": {"teacher": ada},
         }  # fmt: skip
         self.values = {
             "{course_id:int}": course.id, "{student_id:int}": kim.id, "{teacher_id:int}": bo.id, "{number:int}": 1,
+            "{material_id:int}": material.id,
             "{activity_id:int}": self.activity.id, "{code}": self.activity.join_code, "{key}": "gpt2",
             "{answer_id}": "0123abcd", "{file_name}": "answers.csv", "{token}": "no-such-link",
             "{run_id}": "no-such-run", "{page}": 1, "{what}": "check",

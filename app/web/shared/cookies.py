@@ -46,6 +46,7 @@ _PARTS = {
     **dict.fromkeys(("handout", "marking"), "handouts"),
     **dict.fromkeys(("join", "resume"), "join"),
     **dict.fromkeys(("mine", "class"), "class"),
+    **dict.fromkeys(("worksheets", "tickets"), "worksheets"),
     **dict.fromkeys(("courses", "activities", "password", "sign-in", "forgotten-password", "links"), "teach"),
 }
 

@@ -12,6 +12,7 @@ from fastapi import Depends, HTTPException, Request
 from starlette.concurrency import run_in_threadpool
 
 from app.store import Activity, Course, Enrolment, Material, Role, Student, Teacher, Visitor
+from app.translation import gettext as _
 from app.web.shared.cookies import TEACHER_COOKIE, VISITOR_COOKIE
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.urls import StudentLinks
@@ -217,6 +218,15 @@ def editable_activity(services: ServicesDep, access: StaffActivity) -> ActivityA
 EditableActivity = Annotated[ActivityAccess, Depends(editable_activity)]
 
 
+def editable_courses(services: ServicesDep, teacher: SignedIn) -> tuple[Course, ...]:
+    """The courses that the signed-in teacher may change: as an instructor, and not archived. The newest come first."""
+    taught = services.store.courses.taught_by(teacher)
+    return tuple(each.course for each in taught if CourseAccess(each.course, teacher, each.role).can_edit)
+
+
+EditableCourses = Annotated[tuple[Course, ...], Depends(editable_courses)]
+
+
 @dataclass(frozen=True)
 class MaterialAccess:
     """A worksheet or exit ticket that a teacher wrote, the signed-in teacher, and the course if it is a course's.
@@ -261,6 +271,17 @@ def removed_material(services: ServicesDep, teacher: SignedIn, material_id: int)
 
 
 RemovedMaterial = Annotated[MaterialAccess, Depends(removed_material)]
+
+
+def shared_material(services: ServicesDep, _teacher: SignedIn, token: str) -> Material:
+    """The material that a link shares, for every signed-in teacher; 404 where the link was withdrawn."""
+    material = services.store.materials.find_shared(token)
+    if material is None:
+        raise HTTPException(404, _("This link doesn’t work any more: it was withdrawn, or replaced by a newer one."))
+    return material
+
+
+SharedMaterial = Annotated[Material, Depends(shared_material)]
 
 
 def require_student(request: Request, services: ServicesDep, activity_id: int) -> StudentAccess:

@@ -162,7 +162,8 @@ def _export_page(
 
 
 def _log_lines(store: Store, course: Course) -> tuple[LogLine, ...]:
-    """The newest MAX_LOG_LINES entries about the course and its present activities and students, newest first.
+    """The newest MAX_LOG_LINES entries about the course and its present activities, materials and students,
+    newest first.
 
     Times are on the course's clocks. Entries from before the course was made are left out: they are about an earlier
     course that had the same id.
@@ -170,6 +171,7 @@ def _log_lines(store: Store, course: Course) -> tuple[LogLine, ...]:
     names: dict[ObjectKind, dict[int, str]] = {
         "course": {course.id: ""},
         "activity": {activity.id: activity.plan.title for activity in store.activities.of_course(course)},
+        "material": store.materials.titles(course),
         "student": names_with_numbers(store.roster.students(course)),
     }
     staff = {member.teacher_id: member.name or member.email for member in store.courses.staff(course)}

@@ -21,6 +21,9 @@ from app.web.handouts.handout_page import HandoutPage
 from app.web.handouts.mark_paper_page import MarkPaperPage
 from app.web.handouts.print_job_page import PrintJobPage
 from app.web.materials.activity_preview_page import ActivityPreviewPage
+from app.web.materials.copy_page import CopyPage
+from app.web.materials.material_list_page import MaterialListPage
+from app.web.materials.material_page import MaterialPage, SharedMaterialPage
 from app.web.models.model_list_page import ModelsPage
 from app.web.models.model_page import ModelPage
 from app.web.practice.glossary_page import GlossaryPage
@@ -117,6 +120,10 @@ PAGES: dict[str, type[Any]] = {
     "teacher/_exit_tickets.html": ExitTicketsPage,
     "teacher/_exit_ticket.html": ExitTicketFragment,
     "teacher/regrade.html": RegradePage,
+    "materials/copy.html": CopyPage,
+    "materials/material_list.html": MaterialListPage,
+    "materials/material.html": MaterialPage,
+    "materials/shared_material.html": SharedMaterialPage,
 }
 
 

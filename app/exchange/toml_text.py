@@ -1,0 +1,156 @@
+"""Settings as the text of a TOML file and back, and the line that each of them stands in.
+
+>>> text = write_toml({"title": "One head", "row_points": {"queries": 2}})
+>>> print(text, end="")
+title = "One head"
+<BLANKLINE>
+[row_points]
+queries = 2
+>>> lines_of_settings(text)[("row_points", "queries")]
+4
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import tomli_w
+
+from app.sheets.worksheet import WorksheetError
+from app.translation import gettext as _
+
+SettingPath = tuple[str | int, ...]  # such as ("questions", 0, "text")
+
+MAX_TOML_BYTES = 500_000  # a worksheet with the longest texts in every field has less
+_MAX_DOTS = 50  # in a key or value, outside of texts; no setting needs more than three
+_MAX_REPEATED = 60  # characters of a line that a sentence repeats
+_ERROR_LINE = re.compile(r"\(at line (\d+), column \d+\)$")
+_STRINGS = r'"""(?:\\.|[^\\])*?"{3,5}' r"|'''.*?'{3,5}" r'|"(?:\\.|[^"\\\n])*"' r"|'[^'\n]*'"
+_KEY_PART = re.compile(rf"[ \t]*(?:([A-Za-z0-9_-]+)|({_STRINGS}))[ \t]*(\.?)", re.DOTALL)
+_TOKEN = re.compile(rf"{_STRINGS}|\#[^\n]*|[\[{{]|[\]}}]|\n|[^\[\]{{}}\"'#\n]+", re.DOTALL)
+_BETWEEN = re.compile(r"(?:\s|#[^\n]*)*")
+
+
+class TomlError(WorksheetError):
+    """A text that is no TOML; the sentence says in which line and what to write there."""
+
+
+def write_toml(settings: Mapping[str, Any]) -> str:
+    """The settings as the text of a file, texts of several lines as such."""
+    return tomli_w.dumps(settings, multiline_strings=True)
+
+
+def read_toml(text: str) -> dict[str, Any]:
+    """The settings in the text of a TOML file; raises TomlError for any other text, and a long one."""
+    if len(text.encode(errors="replace")) > MAX_TOML_BYTES:
+        raise TomlError(_("The file has more than {most:,} bytes: make it shorter.").format(most=MAX_TOML_BYTES))
+    try:
+        lines_of_settings(text)  # the time that tomllib takes grows with the square of the parts of a key
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise TomlError(_toml_problem(text, str(error))) from None
+
+
+def _toml_problem(text: str, error: str) -> str:
+    """The sentence about a text that is no TOML, which quotes the line that Python's parser stopped in."""
+    lines = text.split("\n")
+    found = _ERROR_LINE.search(error)
+    number = int(found[1]) if found else len(lines)
+    if not found:
+        return _("Line {line}: the file ends too early. Is a closing quote or bracket missing?").format(line=number)
+    problem = _("Line {line}: “{text}” is not TOML. Write “name = value”, with texts between straight quotes.")
+    return problem.format(line=number, text=lines[number - 1].strip()[:_MAX_REPEATED])
+
+
+def line_of(lines: Mapping[SettingPath, int], path: Sequence[str | int]) -> int | None:
+    """The line of a setting, or of what it belongs to where it has none itself; None where nothing of it is there."""
+    known = (tuple(path[:length]) for length in range(len(path), 0, -1))
+    return next((lines[each] for each in known if each in lines), None)
+
+
+def lines_of_settings(text: str) -> dict[SettingPath, int]:
+    """The line, from 1, of every setting and table of a text that is TOML; none for what is inside of a value.
+
+    Of a text that is no TOML it has those before the first mistake. A key or value with very many
+    dots raises ValueError.
+    """
+    lines, tables = dict[SettingPath, int](), Counter[SettingPath]()
+    table: SettingPath = ()
+    position, counted, line = _skip(text, 0), 0, 1
+    while position < len(text):
+        line += text.count("\n", counted, position)
+        counted = position
+        brackets = 2 if text.startswith("[[", position) else int(text.startswith("[", position))
+        try:
+            path, position = _read_key(text, position + brackets)
+        except ValueError:
+            break
+        end = -1 if len(path) > _MAX_DOTS else position + brackets if brackets else _end_of_value(text, position + 1)
+        if end < 0:
+            raise ValueError(f"too many dots (at line {line}, column 1)")
+        if not path:
+            break
+        if brackets:
+            table = _in_last_tables(path, tables)
+            if brackets == 2:
+                tables[table] += 1
+                table = (*table, tables[table] - 1)
+                lines.setdefault(table[:-1], line)
+            lines[table] = line
+        else:
+            for length in range(1, len(path) + 1):
+                lines.setdefault((*table, *path[:length]), line)
+        position = _skip(text, end)
+    return lines
+
+
+def _skip(text: str, position: int) -> int:
+    """Where the next statement begins: after spaces, empty lines and comments."""
+    found = _BETWEEN.match(text, position)
+    return found.end() if found else position
+
+
+def _read_key(text: str, position: int) -> tuple[SettingPath, int]:
+    """The parts of a dotted key that begins there, and where it ends."""
+    parts = list[str | int]()
+    while part := _KEY_PART.match(text, position):
+        bare, quoted, dot = part.groups()
+        parts.append(bare if bare is not None else tomllib.loads(f"key = {quoted}")["key"])
+        position = part.end()
+        if not dot or len(parts) > _MAX_DOTS:
+            break
+    return tuple(parts), position
+
+
+def _in_last_tables(path: SettingPath, tables: Mapping[SettingPath, int]) -> SettingPath:
+    """The path of a table whose name begins with that of a list of tables: it is in the last one of the list."""
+    found: SettingPath = ()
+    for index, part in enumerate(path):
+        found = (*found, part)
+        if index < len(path) - 1 and tables.get(found):
+            found = (*found, tables[found] - 1)
+    return found
+
+
+def _end_of_value(text: str, position: int) -> int:
+    """Where a value ends that begins there: at the end of a line, outside of all brackets and strings.
+
+    -1 where it has more than _MAX_DOTS dots outside of strings.
+    """
+    depth = dots = 0
+    while position < len(text):
+        token = _TOKEN.match(text, position)
+        if token is None:
+            break
+        if token[0] == "\n" and depth == 0:
+            break
+        dots += token[0].count(".") if token[0][0] not in "\"'#" else 0
+        if dots > _MAX_DOTS:
+            return -1
+        depth += (token[0] in ("[", "{")) - (token[0] in ("]", "}"))
+        position = token.end()
+    return position

@@ -1,0 +1,156 @@
+"""Copying a worksheet or an exit ticket, from the library, a course or a shared link: under which title, and where."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from annotated_doc import Doc
+from fastapi import APIRouter, HTTPException, Request, Response
+from fastapi.responses import RedirectResponse
+
+from app.classes.materials import settings_to_copy, title_of_copy
+from app.exchange.imported_models import library_with_model
+from app.models.architecture import TokensError
+from app.models.config_fields import ConfigError
+from app.shapes.requirements import TopicError
+from app.sheets.exit_tickets import settings_of_ticket
+from app.sheets.worksheet import WorksheetError
+from app.store import AuditAction, Course, MaterialKind, Store, Teacher
+from app.translation import gettext as _
+from app.web.handouts.handout_form import MAX_TYPED_TOKENS
+from app.web.shared.forms import FormDep, FormReader, whole_number
+from app.web.shared.permissions import EditableCourses, ReadableMaterial, SharedMaterial, SignedIn
+from app.web.shared.services import Services, ServicesDep, StoreDep
+from app.web.shared.templating import render
+from app.web.shared.urls import url_for
+
+router = APIRouter(include_in_schema=False)
+
+
+@dataclass(frozen=True)
+class CopyPage:
+    """Everything that templates/materials/copy.html shows."""
+
+    teacher: Annotated[Teacher, Doc("The teacher who is signed in.")]
+    kind: Annotated[MaterialKind, Doc("What is copied.")]
+    original: Annotated[str, Doc("The title of what is copied.")]
+    title: Annotated[str, Doc("The title of the copy, as proposed or typed.")]
+    address: Annotated[str, Doc("Where the form is sent to.")]
+    values: Annotated[Mapping[str, str], Doc("What is copied, for the form to send along.")]
+    courses: Annotated[tuple[Course, ...], Doc("The courses that the copy may be put into.")]
+    into: Annotated[str, Doc("Where the copy goes: the id of a course, or empty for the teacher's own.")] = ""
+    problem: Annotated[str, Doc("The sentence about the title, empty where there is none.")] = ""
+
+
+@dataclass(frozen=True)
+class Original:
+    """What is copied: its kind and settings, where the form of the page is sent, and what it sends along."""
+
+    kind: MaterialKind
+    settings: Mapping[str, Any]
+    address: str
+    values: Mapping[str, str]
+
+    @property
+    def title(self) -> str:
+        return str(self.settings["title"])
+
+
+@router.get("/worksheets/copy")
+def show_copy_form(request: Request, services: ServicesDep, teacher: SignedIn, courses: EditableCourses) -> Response:
+    """The form for a copy of what the library has: a `worksheet`, also with a `model` and lengths, or a `ticket`."""
+    return _show_form(services.store, teacher, courses, _original_in_library(services, dict(request.query_params)))
+
+
+@router.post("/worksheets/copy")
+def copy_from_library(services: ServicesDep, teacher: SignedIn, courses: EditableCourses, form: FormDep) -> Response:
+    """Copy what the library has."""
+    names = ("worksheet", "model", "tokens", "decoded", "ticket")
+    original = _original_in_library(services, {name: form.single_line(name) for name in names})
+    return _copy(services.store, teacher, courses, original, form)
+
+
+@router.get("/worksheets/{material_id:int}/copy")
+def show_material_copy_form(store: StoreDep, access: ReadableMaterial, courses: EditableCourses) -> Response:
+    """The form for a copy of what a teacher of this course wrote."""
+    address = url_for("copy_material", material_id=access.material.id)
+    original = Original(access.material.kind, access.material.content, address, {})
+    return _show_form(store, access.teacher, courses, original)
+
+
+@router.post("/worksheets/{material_id:int}/copy")
+def copy_material(store: StoreDep, access: ReadableMaterial, courses: EditableCourses, form: FormDep) -> Response:
+    """Copy what a teacher of this course wrote, as it was saved last."""
+    address = url_for("copy_material", material_id=access.material.id)
+    original = Original(access.material.kind, access.material.content, address, {})
+    return _copy(store, access.teacher, courses, original, form)
+
+
+@router.get("/worksheets/shared/{token}/copy")
+def show_shared_copy_form(
+    store: StoreDep, teacher: SignedIn, material: SharedMaterial, courses: EditableCourses, token: str
+) -> Response:
+    """The form for a copy of what somebody shared by a link."""
+    original = Original(material.kind, material.content, url_for("copy_shared", token=token), {})
+    return _show_form(store, teacher, courses, original)
+
+
+@router.post("/worksheets/shared/{token}/copy")
+def copy_shared(
+    store: StoreDep, teacher: SignedIn, material: SharedMaterial, courses: EditableCourses, form: FormDep, token: str
+) -> Response:
+    """Copy what somebody shared by a link, as it was saved last."""
+    original = Original(material.kind, material.content, url_for("copy_shared", token=token), {})
+    return _copy(store, teacher, courses, original, form)
+
+
+def _original_in_library(services: Services, values: Mapping[str, str]) -> Original:
+    """The worksheet or ticket of the library that these values name; raises 404 where there is none."""
+    address, named = url_for("copy_from_library"), {name: text for name, text in values.items() if text}
+    if ticket := services.tickets.get(values.get("ticket", "")):
+        return Original("ticket", settings_of_ticket(ticket), address, {"ticket": ticket.key})
+    try:
+        library = library_with_model(services.library, services.store, named.get("model"))
+        lengths = (whole_number(named.get(name, ""), MAX_TYPED_TOKENS) for name in ("tokens", "decoded"))
+        settings = settings_to_copy(library, named.get("worksheet", ""), named.get("model", ""), *lengths)
+    except (WorksheetError, TopicError, TokensError, ConfigError) as error:
+        raise HTTPException(404, str(error)) from None
+    return Original("worksheet", settings, address, named)
+
+
+def _show_form(store: Store, teacher: Teacher, courses: tuple[Course, ...], original: Original) -> Response:
+    """The form, with a title that no other worksheet or ticket of the teacher has."""
+    title = title_of_copy(original.title, {material.title for material in store.materials.readable_by(teacher)})
+    page = CopyPage(teacher, original.kind, original.title, title, original.address, original.values, courses)
+    return render("materials/copy.html", page)
+
+
+def _copy(
+    store: Store, teacher: Teacher, courses: tuple[Course, ...], original: Original, form: FormReader
+) -> Response:
+    """Copy the original to where the form says, and go to the copy; 422 with the form without a title.
+
+    404 for a course that the teacher may not change.
+    """
+    title, into = form.single_line("title"), form.single_line("into")
+    owner = next((course for course in courses if str(course.id) == into), None) if into else teacher
+    if owner is None:
+        raise HTTPException(404)
+    if not title:
+        page = CopyPage(
+            teacher,
+            original.kind,
+            original.title,
+            title,
+            original.address,
+            original.values,
+            courses,
+            into,
+            _("Type a title."),
+        )
+        return render("materials/copy.html", page, 422)
+    copy = store.materials.add(original.kind, owner, teacher, {**original.settings, "title": title})
+    store.audit_log.record(teacher, AuditAction.MATERIAL_CREATED, copy)
+    return RedirectResponse(url_for("show_material", material_id=copy.id, done="copied"), 303)

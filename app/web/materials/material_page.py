@@ -1,0 +1,246 @@
+"""/worksheets/ID: a worksheet or exit ticket that a teacher wrote, its versions, its link, and where it belongs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from itertools import chain, pairwise
+from typing import Annotated, Any, Literal
+
+from annotated_doc import Doc
+from fastapi import APIRouter, HTTPException, Request, Response
+from fastapi.responses import RedirectResponse
+
+from app.classes.materials import with_materials
+from app.exchange.toml_text import write_toml
+from app.sheets.exit_tickets import Ticket
+from app.sheets.variant import Variant
+from app.store import AuditAction, Course, Material, MaterialVersion, Store, Teacher
+from app.translation import gettext as _
+from app.web.shared.cookies import SECRET_COOKIE, redirect_with_secret
+from app.web.shared.forms import FormDep, Pager, cut_page, whole_number
+from app.web.shared.permissions import (
+    EditableCourses,
+    EditableMaterial,
+    MaterialAccess,
+    ReadableMaterial,
+    RemovedMaterial,
+    SharedMaterial,
+    SignedIn,
+)
+from app.web.shared.services import Services, ServicesDep, StoreDep
+from app.web.shared.sheet_view import RowView, row_views
+from app.web.shared.templating import render
+from app.web.shared.urls import public_url, url_for
+
+router = APIRouter(include_in_schema=False)
+
+MAX_VERSION = 10**6  # in an address or form
+MAX_FILE_STEM = 60  # characters
+
+
+@dataclass(frozen=True)
+class MaterialContent:
+    """What students would see: a sheet with its empty rows, or an exit ticket; or why neither can be shown."""
+
+    variant: Variant | None = None
+    rows: tuple[RowView, ...] = ()
+    ticket: Ticket | None = None
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class ChangedLine:
+    """A line of the file that one version has and the other has not."""
+
+    kind: Literal["added", "removed"]
+    text: str
+
+
+@dataclass(frozen=True)
+class VersionLine:
+    """A version, and the lines of its file that are not as in the version before."""
+
+    version: MaterialVersion
+    changes: tuple[ChangedLine, ...]
+
+
+@dataclass(frozen=True)
+class MaterialPage:
+    """Everything that templates/materials/material.html shows."""
+
+    access: Annotated[MaterialAccess, Doc("The worksheet or ticket, the teacher, and what they may do with it.")]
+    content: Annotated[MaterialContent, Doc("What students would see of it.")]
+    zone: Annotated[str, Doc("The time zone of the course, UTC for what belongs to no course.")]
+    versions: Annotated[tuple[VersionLine, ...], Doc("Its versions, the newest first, on this page.")]
+    pager: Annotated[Pager, Doc("Which page of the versions this is.")]
+    courses: Annotated[tuple[Course, ...], Doc("The courses that it can be moved into.")]
+    link: Annotated[str, Doc("The link that was just made, which is shown for some minutes; else empty.")] = ""
+    notice: Annotated[str, Doc("The sentence about what was just done, empty for none.")] = ""
+    # What the rows of a sheet need besides.
+    variant: Annotated[Variant | None, Doc("The sheet of a worksheet that can be shown.")] = None
+    rows: Annotated[tuple[RowView, ...], Doc("Its rows.")] = ()
+    locked: Annotated[bool, Doc("Whether nothing can be typed: always.")] = True
+    focused: Annotated[str, Doc("The box with the focus: none.")] = ""
+    repeated: Annotated[str, Doc("The sentence that many boxes share: none.")] = ""
+
+
+@dataclass(frozen=True)
+class SharedMaterialPage:
+    """Everything that templates/materials/shared_material.html shows."""
+
+    teacher: Annotated[Teacher, Doc("The teacher who is signed in.")]
+    material: Annotated[Material, Doc("What somebody shared.")]
+    content: Annotated[MaterialContent, Doc("What students would see of it.")]
+    token: Annotated[str, Doc("The end of the link.")]
+    variant: Annotated[Variant | None, Doc("The sheet of a worksheet that can be shown.")] = None
+    rows: Annotated[tuple[RowView, ...], Doc("Its rows.")] = ()
+    locked: Annotated[bool, Doc("Whether nothing can be typed: always.")] = True
+    focused: Annotated[str, Doc("The box with the focus: none.")] = ""
+    repeated: Annotated[str, Doc("The sentence that many boxes share: none.")] = ""
+
+
+@router.get("/worksheets/{material_id:int}")
+def show_material(
+    request: Request, services: ServicesDep, access: ReadableMaterial, courses: EditableCourses, done: str = ""
+) -> Response:
+    """What students would see, who saved which version when, and what else can be done with it.
+
+    `done` is what was just done, for a sentence. A link that was just made is shown to whoever made it.
+    """
+    notices = {
+        "copied": _("This is your copy."),
+        "imported": _("The file is imported."),
+        "restored": _("The older version is the newest again. The one before is still in the list."),
+        "moved": _("It belongs to the course now."),
+        "unshared": _("The link no longer works."),
+        "put-back": _("It is back."),
+    }
+    material, store = access.material, services.store
+    versions, pager = cut_page(tuple(_with_changes(store, material)), request.query_params.get("page", ""))
+    content, token = _content(services, material), request.cookies.get(SECRET_COOKIE, "")
+    shared = store.materials.find_shared(token) if token and access.can_edit else None
+    is_own_link = shared is not None and shared.id == material.id
+    page = MaterialPage(
+        access,
+        content,
+        access.course.time_zone if access.course else "UTC",
+        versions,
+        pager,
+        courses if access.course is None else (),
+        public_url(request, services.settings) + url_for("show_shared_material", token=token) if is_own_link else "",
+        notices.get(done, ""),
+        content.variant,
+        content.rows,
+    )
+    return render("materials/material.html", page)
+
+
+@router.get("/worksheets/{material_id:int}/file.toml")
+def export_material(access: ReadableMaterial) -> Response:
+    """Its settings as a TOML file, as in worksheets/ or worksheets/exit-tickets/."""
+    stem = re.sub(r"[^a-z0-9]+", "-", access.material.title.lower()).strip("-")[:MAX_FILE_STEM].strip("-")
+    name = f"{stem or access.material.key}.toml"
+    headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"}
+    return Response(write_toml(access.material.content), headers=headers, media_type="application/toml")
+
+
+@router.post("/worksheets/{material_id:int}/restore")
+def restore_version(store: StoreDep, access: EditableMaterial, form: FormDep) -> Response:
+    """Make an older `version` the newest again, as a new one; 404 where there is no such version."""
+    number = whole_number(form.raw("version"), MAX_VERSION) or 0
+    save = store.materials.restore(access.material, number, access.teacher)
+    if save is None:
+        raise HTTPException(404)
+    store.audit_log.record(access.teacher, AuditAction.MATERIAL_RESTORED, access.material, str(number))
+    return _back(access, "restored" if save.is_stored else "")
+
+
+@router.post("/worksheets/{material_id:int}/move")
+def move_material(store: StoreDep, access: EditableMaterial, courses: EditableCourses, form: FormDep) -> Response:
+    """Make a teacher's own material one of a course that they lead; 404 for another course, or one of a course."""
+    course = next((each for each in courses if str(each.id) == form.raw("course")), None)
+    if course is None or access.course is not None:
+        raise HTTPException(404)
+    store.materials.move(access.material, course)
+    store.audit_log.record(access.teacher, AuditAction.MATERIAL_MOVED, access.material)
+    return _back(access, "moved")
+
+
+@router.post("/worksheets/{material_id:int}/share")
+def share_material(request: Request, store: StoreDep, access: EditableMaterial) -> Response:
+    """Make a link by which every teacher who is signed in here sees and copies it; an earlier one stops working."""
+    token = store.materials.share(access.material)
+    store.audit_log.record(access.teacher, AuditAction.MATERIAL_SHARED, access.material)
+    address = url_for("show_material", material_id=access.material.id)
+    return redirect_with_secret(request, f"{address}#share", token, address)
+
+
+@router.post("/worksheets/{material_id:int}/stop-sharing")
+def stop_sharing_material(store: StoreDep, access: EditableMaterial) -> Response:
+    """Withdraw the link."""
+    store.materials.stop_sharing(access.material)
+    store.audit_log.record(access.teacher, AuditAction.MATERIAL_UNSHARED, access.material)
+    return _back(access, "unshared")
+
+
+@router.post("/worksheets/{material_id:int}/remove")
+def remove_material(store: StoreDep, access: EditableMaterial) -> Response:
+    """Remove it: activities keep their copies, and it can be put back for some weeks."""
+    store.materials.remove(access.material)
+    store.audit_log.record(access.teacher, AuditAction.MATERIAL_REMOVED, access.material)
+    return RedirectResponse(url_for("list_materials", done="removed"), 303)
+
+
+@router.post("/worksheets/{material_id:int}/put-back")
+def put_back_material(store: StoreDep, access: RemovedMaterial) -> Response:
+    """Put back what was removed."""
+    store.materials.remove(access.material, removed=False)
+    store.audit_log.record(access.teacher, AuditAction.MATERIAL_PUT_BACK, access.material)
+    return _back(access, "put-back")
+
+
+@router.get("/worksheets/shared/{token}")
+def show_shared_material(services: ServicesDep, teacher: SignedIn, material: SharedMaterial, token: str) -> Response:
+    """What somebody shared by a link, to be copied."""
+    content = _content(services, material)
+    page = SharedMaterialPage(teacher, material, content, token, content.variant, content.rows)
+    return render("materials/shared_material.html", page)
+
+
+def _back(access: MaterialAccess, done: str) -> Response:
+    """Back to the page, with what was just done."""
+    values = {"done": done} if done else {}
+    return RedirectResponse(url_for("show_material", material_id=access.material.id, **values), 303)
+
+
+def _content(services: Services, material: Material) -> MaterialContent:
+    """What students would see of a material, as it was saved last."""
+    own = with_materials(services.library, {}, services.store, [material])
+    if material.id in own.unusable:
+        return MaterialContent(problem=own.unusable[material.id])
+    if material.kind == "ticket":
+        return MaterialContent(ticket=own.tickets[material.key])
+    variant = own.library.variant(material.key)
+    return MaterialContent(variant, row_views(variant, {}, None))
+
+
+def _with_changes(store: Store, material: Material) -> Iterator[VersionLine]:
+    """Every version with what has changed since the one before, the newest first; the first has changed nothing."""
+    versions = store.materials.versions(material)
+    for version, before in pairwise(chain(versions, [None])):
+        if version:
+            yield VersionLine(version, changed_lines(before.content, version.content) if before else ())
+
+
+def changed_lines(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[ChangedLine, ...]:
+    """The lines of the TOML file of some settings that are not in the one of others, in order; empty ones left out."""
+    old, new = (write_toml(settings).splitlines() for settings in (before, after))
+    found = list[ChangedLine]()
+    for kind, old_from, old_to, new_from, new_to in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if kind != "equal":
+            found += [ChangedLine("removed", line) for line in old[old_from:old_to] if line]
+            found += [ChangedLine("added", line) for line in new[new_from:new_to] if line]
+    return tuple(found)

@@ -1,0 +1,72 @@
+"""The page of a worksheet that a teacher wrote: versions, the file, the link, and where it belongs."""
+
+from __future__ import annotations
+
+import tomllib
+
+from fastapi import FastAPI
+
+from app.classes.materials import settings_to_copy
+from app.store import Material
+from tests.helpers.html_page import Page
+from tests.helpers.school import Classroom
+
+
+def written(classroom: Classroom, *, mine: bool = False) -> Material:
+    """A copy of a sheet of the library, saved a second time with other tokens."""
+    settings = settings_to_copy(classroom.school.library, "llama-7b")
+    owner = classroom.teacher if mine else classroom.course
+    material = classroom.store.materials.add("worksheet", owner, classroom.teacher, settings)
+    return classroom.store.materials.save(material, 1, {**settings, "tokens": 60}, classroom.teacher).material
+
+
+def test_the_page_says_what_each_version_changed(app: FastAPI) -> None:
+    """And restoring an older one makes a newest one like it, which the log of the course has."""
+    classroom = Classroom(app, sheets=None)
+    material = written(classroom)
+    page = Page(classroom.get(f"/worksheets/{material.id}"))
+    assert (page.text("del"), page.text("ins")) == ("tokens = 100", "tokens = 60")
+    assert len(page.boxes()) == 14
+    classroom.instructor.post(f"/worksheets/{material.id}/restore", data={"version": "1"})
+    newest = classroom.store.materials.find(material.id)
+    assert newest
+    assert (newest.version, newest.content["tokens"]) == (3, 100)
+    assert "restored 1" in classroom.get(f"/courses/{classroom.course.id}/exports")
+
+
+def test_the_file_has_the_settings(app: FastAPI) -> None:
+    """As TOML, under a name of plain letters; and there is none for a stranger."""
+    classroom = Classroom(app, sheets=None)
+    material = written(classroom)
+    response = classroom.instructor.get(f"/worksheets/{material.id}/file.toml")
+    assert tomllib.loads(response.text) == material.content
+    assert 'filename="one-head-of-llama-7b.toml"' in response.headers["content-disposition"]
+
+
+def test_a_link_shows_it_to_other_teachers_until_it_is_withdrawn(app: FastAPI) -> None:
+    """They copy it into their own; visitors are asked to sign in; the link is shown once, by a cookie."""
+    classroom = Classroom(app, sheets=None)
+    material, eve = written(classroom), classroom.school.browser(teacher=classroom.school.teacher())
+    path = f"/worksheets/{material.id}"
+    classroom.instructor.post(f"{path}/share")
+    link = Page(classroom.get(path)).text("code").partition("testserver")[2]
+    assert eve.get(path).status_code == 404
+    assert "One head of LLaMA 7B" in eve.get(link).text
+    assert classroom.school.browser().get(link).status_code == 303
+    assert eve.post(f"{link}/copy", data={"title": "Mine now"}).status_code == 303
+    assert classroom.instructor.post(f"{path}/stop-sharing").status_code == 303
+    assert eve.get(link).status_code == 404
+
+
+def test_ones_own_moves_into_a_course(app: FastAPI) -> None:
+    """Where other instructors find it; not into a course of somebody else."""
+    classroom = Classroom(app, sheets=None)
+    material, school = written(classroom, mine=True), classroom.school
+    other = school.course("Not ours", school.teacher())
+    path = f"/worksheets/{material.id}/move"
+    assert classroom.instructor.post(path, data={"course": str(other.id)}).status_code == 404
+    assert classroom.instructor.post(path, data={"course": str(classroom.course.id)}).status_code == 303
+    bo = school.browser(teacher=school.teacher("", classroom.course))
+    assert bo.get(f"/worksheets/{material.id}").status_code == 200
+    classroom.instructor.post(f"/courses/{classroom.course.id}/archive")
+    assert bo.post(f"/worksheets/{material.id}/remove").status_code == 409
