@@ -81,7 +81,7 @@ class RegradePreview:
 class _State(NamedTuple):
     """What a preview depends on. Sheets of earlier revisions never change, and attempts do so in a regrade only."""
 
-    library: int  # its id(): one library lives as long as the process
+    library: int  # a hash of its worksheets, own ones too, and of its models
     basis: Basis
     activity_id: int
     follow_share: float
@@ -146,7 +146,9 @@ def _state(library: Library, store: Store, activity: Activity, basis: Basis) -> 
     """The state of the activity now, from two small queries."""
     last = frozenset((whose, attempt.id) for whose, attempt in store.live.last_attempts(activity.id).items())
     regrade = store.live.last_regrade(activity.id)
-    return _State(id(library), basis, activity.id, activity.policies.follow_share, regrade, last)
+    models = tuple((model.key, model.config) for model in library.models.values())
+    defined = hash((tuple(library.worksheets.values()), models, id(library.wording)))
+    return _State(defined, basis, activity.id, activity.policies.follow_share, regrade, last)
 
 
 def _compute_preview(library: Library, store: Store, activity: Activity, basis: Basis) -> RegradePreview:

@@ -10,6 +10,7 @@ from fastapi import APIRouter, Response
 from fastapi.responses import RedirectResponse
 
 from app.classes.frozen.offered_worksheets import offer_of
+from app.classes.materials import OwnMaterials, materials_for_course
 from app.classes.regrade import Basis, MarkChange
 from app.classes.roster_lookup import names_with_numbers
 from app.names import name_key
@@ -84,7 +85,8 @@ def apply_regrade(services: ServicesDep, access: EditableActivity, form: FormDep
     409 with the page, and nothing changes, where a regrade would now change something else.
     """
     fingerprint, basis, activity = form.raw("changes"), _basis(form.raw("by")), access.activity
-    applied = services.regrading.apply(services.library, services.store, activity, access.teacher, fingerprint, basis)
+    library = _materials(services, access).library
+    applied = services.regrading.apply(library, services.store, activity, access.teacher, fingerprint, basis)
     if applied is None:
         notice = services.library.wording.say("live", "regrade-moved")
         return render("teacher/regrade.html", replace(_regrade_page(services, access, basis), notice=notice), 409)
@@ -99,14 +101,20 @@ def _basis(text: str) -> Basis:
     return "library" if text == "library" else "frozen"
 
 
+def _materials(services: Services, access: permissions.ActivityAccess) -> OwnMaterials:
+    """The worksheets that the teacher may use in the course, as they are now."""
+    return materials_for_course(services.library, services.tickets, services.store, access.course, access.teacher)
+
+
 def _regrade_page(services: Services, access: permissions.ActivityAccess, by: Basis) -> RegradePage:
     """The counted scores that a regrade would change now, by the student's name, and the regrades made before.
 
     It also says how many attempts there are, and how many would get other marks, with or without another score.
     """
     store, activity = services.store, access.activity
-    preview = services.regrading.preview(services.library, store, activity, by)
-    corrected = offer_of(services.library, services.tickets, store, activity).corrected
+    own = _materials(services, access)
+    preview = services.regrading.preview(own.library, store, activity, by)
+    corrected = offer_of(own.library, own.tickets, store, activity).corrected
     titles = tuple(sheet.title for sheet in corrected)
     names = names_with_numbers(store.roster.students(access.course))
     lines = [_score_change(change, names.get(change.attempt.student_id, "")) for change in preview.score_changes]

@@ -10,9 +10,11 @@ from fastapi import FastAPI
 from app.sheets.library import Library
 from app.store import Graded, NewMarks, Policies
 from app.store.tables import audit_log
+from tests.helpers.activity_form import FORM
 from tests.helpers.answer_keys import KEY, WIDE
 from tests.helpers.html_page import Page
 from tests.helpers.marked_classroom import MarkedClassroom, table_rows
+from tests.helpers.school import Classroom
 
 FOLLOWING = {**KEY, "input.rows": "99", "queries.rows": "99"}
 
@@ -159,3 +161,25 @@ def test_the_live_view_forgets_marks_that_were_put_right(app: FastAPI) -> None:
     wrong = Graded({**one.marks, "input.rows": "wrong"}, (), 13, 14)
     classroom.store.regrades.apply(classroom.activity.id, classroom.teacher.id, {one.id: NewMarks(wrong, "")})
     assert input_right() == 0
+
+
+def test_an_own_worksheet_is_regraded_as_it_is_now(app: FastAPI) -> None:
+    """With other points for a row: the preview follows each save, and what it shows last is applied."""
+    classroom = Classroom(app, sheets=None)
+    sheet = {"title": "Ours", "topic": "single-head", "model": "llama-7b", "tokens": 40, "rows": ["queries"]}
+    own = classroom.store.materials.add("worksheet", classroom.course, classroom.teacher, sheet)
+    classroom.instructor.post(f"/courses/{classroom.course.id}/activities", data={**FORM, "worksheet": [own.key]})
+    [activity] = classroom.store.activities.of_course(classroom.course)
+    classroom.instructor.post(f"/activities/{activity.id}/open")
+    _, browser = classroom.join("Lou")
+    browser.post(f"/class/{activity.id}/1/hand-in", data={"queries.rows": "41", "queries.columns": "128"})
+    address = f"/activities/{activity.id}/regrade"
+    for version, points in enumerate((2, 3), start=1):
+        changed = {**sheet, "row_points": {"queries": points}}
+        own = classroom.store.materials.save(own, version, changed, classroom.teacher).material
+        page = Page(classroom.get(f"{address}?by=library"))
+        [[name, _, old, new, _]] = table_rows(page)[1:]
+        assert (name, old, new) == ("Lou", "1 of 2", f"{points} of {2 * points}")
+    classroom.instructor.post(address, data={"changes": changes(page), "by": "library"})
+    [attempt] = classroom.store.classwork.attempts_of_activity(activity.id)
+    assert (attempt.score, attempt.out_of) == (3, 6)
