@@ -90,7 +90,7 @@ class WorksheetView:
     menu: ModelMenu
     own_model: str
     own_tokens: int
-    link: str  # to look at it; empty for one that only the activity has still
+    link: str  # to look at it as it is now; empty for one that only the activity has still
     remark: str  # on its length
     has_newer: bool  # it is defined otherwise now than students have it
     takes_newer: bool  # and they are to get it as it is now
@@ -308,7 +308,7 @@ def _activity_form_page(
     phase = activity.phase() if activity else "draft"
     corrected = {sheet.key for sheet in offer.corrected} if phase != "draft" else set()
     chosen = tuple(
-        _worksheet_view(library, sheet, _sheet_link(own, sheet.key), sheet.key in corrected, state)
+        _worksheet_view(library, sheet, _sheet_link(own, sheet.key, sheet), sheet.key in corrected, state)
         for sheet in texts.worksheets
         if sheet.key in library.worksheets
     )
@@ -359,7 +359,8 @@ def _ticket_groups(
         heading, chosen = headings.above(own, access, ticket.key), ticket.key == texts.fields["ticket"]
         words = f"{ticket.title} {heading}"
         is_found = chosen or _finds(state.search, words)
-        groups[heading].append(FormChoice(ticket.key, ticket.title, words, "", chosen, is_found))
+        link = url_for("show_material", material_id=own.by_key[ticket.key].id) if ticket.key in own.by_key else ""
+        groups[heading].append(FormChoice(ticket.key, ticket.title, words, link, chosen, is_found))
     return tuple(ChoiceGroup(heading, tuple(entries)) for heading, entries in groups.items() if entries)
 
 
@@ -381,9 +382,15 @@ def _unusable(services: Services, access: CourseAccess, own: OwnMaterials) -> tu
     )
 
 
-def _sheet_link(own: OwnMaterials, key: str) -> str:
-    """Where a worksheet can be looked at; empty for one that only an activity has still."""
-    return url_for("show_sheet", worksheet=key) if key in own.library.worksheets and key not in own.by_key else ""
+def _sheet_link(own: OwnMaterials, key: str, texts: WorksheetTexts | None = None) -> str:
+    """Where a worksheet can be looked at as it is now; empty for one that only an activity has still.
+
+    One of the library is shown with the model and the length that the texts of its fields choose.
+    """
+    if material := own.by_key.get(key):
+        return url_for("show_material", material_id=material.id)
+    chosen = {"model": texts.model, "tokens": texts.tokens} if texts and (texts.model or texts.tokens) else {}
+    return url_for("show_sheet", worksheet=key, **chosen) if key in own.library.worksheets else ""
 
 
 def _worksheet_view(
