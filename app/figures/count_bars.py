@@ -44,7 +44,8 @@ def count_plans(variant: Variant) -> tuple[CountPlan, ...]:
     if variant.worksheet.topic == "costs":
         keys = [count.key for count in variant.table.counts if count.key in asked]
         flops = tuple(key for key in keys if key.endswith("_flops"))
-        return (CountPlan("operations", flops), CountPlan("bytes", tuple(key for key in keys if key not in flops)))
+        plans = (CountPlan("operations", flops), CountPlan("bytes", tuple(key for key in keys if key not in flops)))
+        return tuple(plan for plan in plans if plan.rows)
     return tuple(_sums(variant.table.counts, asked, variant.sizes))
 
 
@@ -68,7 +69,7 @@ def draw_counts(variant: Variant, answers: Answers, longest: Mapping[str, int] |
         if blank.field == "count"
     }
     scales = longest or longest_bars(variant, answers)
-    return tuple(_figure(variant, plan, numbers, scales[plan.rows[-1]]) for plan in count_plans(variant) if plan.rows)
+    return tuple(_figure(variant, plan, numbers, scales[plan.rows[-1]]) for plan in count_plans(variant))
 
 
 def longest_bars(variant: Variant, answers: Answers) -> dict[str, int]:

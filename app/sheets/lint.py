@@ -36,21 +36,25 @@ class Finding:
 
 
 def findings(library: Library) -> Iterator[Finding]:
-    """Every finding about every worksheet, worksheet by worksheet, each with its own model and length.
-
-    For each worksheet: misconceptions that it cannot show or tell apart, symbols of equal size, misconceptions that its
-    tolerance lets pass, then words about other models or sizes.
-    """
+    """Every finding about every worksheet, worksheet by worksheet, each with its own model and length."""
     for key in library.worksheets:
-        variant = library.variant(key)
-        messages = (
-            *_hidden_misconceptions(library, variant),
-            *_equal_sizes(variant),
-            *_tolerated_misconceptions(variant),
-            *_foreign_words(library, variant),
-        )
-        for kind, message in messages:
-            yield Finding(key, kind, message)
+        yield from findings_on(library, library.variant(key))
+
+
+def findings_on(library: Library, variant: Variant) -> Iterator[Finding]:
+    """Every finding about one sheet of the library.
+
+    These are misconceptions that it cannot show or tell apart, symbols of equal size, misconceptions that its tolerance
+    lets pass, then words about other models or sizes.
+    """
+    messages = (
+        *_hidden_misconceptions(library, variant),
+        *_equal_sizes(variant),
+        *_tolerated_misconceptions(variant),
+        *_foreign_words(library, variant),
+    )
+    for kind, message in messages:
+        yield Finding(variant.worksheet.key, kind, message)
 
 
 def _hidden_misconceptions(library: Library, variant: Variant) -> Iterator[tuple[FindingKind, str]]:

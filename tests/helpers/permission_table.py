@@ -163,6 +163,12 @@ TABLE: dict[str, Row] = {
     "GET /worksheets/shared/{token}": (303, 303, 303, 404, 404, 404),  # there is no such link
     "GET /worksheets/shared/{token}/copy": (303, 303, 303, 404, 404, 404),
     "POST /worksheets/shared/{token}/copy": (401, 401, 401, 404, 404, 404),
+    "GET /worksheets/new": (303, 303, 303, 200, 200, 200),
+    "POST /worksheets": (401, 401, 401, 422, 422, 422),
+    "POST /worksheets/preview": (401, 401, 401, 200, 200, 200),
+    "GET /worksheets/preview/page.svg": (303, 303, 303, 404, 404, 404),  # of no worksheet
+    "GET /worksheets/{material_id:int}/edit": INSTRUCTOR_SEES,
+    "POST /worksheets/{material_id:int}": INSTRUCTOR_IS_TOLD,
     # Students.
     "GET /join": ALL_200,
     "POST /join": ALL_404,
@@ -212,10 +218,9 @@ class TwoCourses:
         }  # fmt: skip
         self.values = {
             "{course_id:int}": course.id, "{student_id:int}": kim.id, "{teacher_id:int}": bo.id, "{number:int}": 1,
-            "{material_id:int}": material.id,
             "{activity_id:int}": self.activity.id, "{code}": self.activity.join_code, "{key}": "gpt2",
             "{answer_id}": "0123abcd", "{file_name}": "answers.csv", "{token}": "no-such-link",
-            "{run_id}": "no-such-run", "{page}": 1, "{what}": "check",
+            "{run_id}": "no-such-run", "{page}": 1, "{what}": "check", "{material_id:int}": material.id,
         }  # fmt: skip
 
     def path(self, route: str) -> str:

@@ -10,6 +10,7 @@ from fastapi import Depends, Request
 from starlette.datastructures import FormData, UploadFile
 
 from app.names import JOINERS, clean_line
+from app.web.shared.request_guard import MAX_BODY
 
 MAX_LINE, MAX_TEXT = 200, 4000  # characters
 MAX_CLAMPED = 999  # a larger number in an address counts as no number
@@ -21,8 +22,8 @@ Line = TypeVar("Line")  # of a list: anything
 class FormReader:
     """The fields of a form that was sent, and the content of the one file that may come along."""
 
-    def __init__(self, form: FormData, file: bytes = b"") -> None:
-        self._form, self.file = form, file
+    def __init__(self, form: FormData, file: bytes = b"", file_name: str = "") -> None:
+        self._form, self.file, self.file_name = form, file, file_name
 
     def single_line(self, name: str, longest: int = MAX_LINE) -> str:
         """A field as `clean_line` keeps it, cut to a length; a field that was not sent is empty."""
@@ -33,12 +34,8 @@ class FormReader:
         return self.typed_lines(name, longest).strip()
 
     def typed_lines(self, name: str, longest: int) -> str:
-        """A field that may still be typed into: its line breaks as \\n, tabs as spaces, cut to a length.
-
-        Unprintable characters are left out, among them those that turn the direction of a line.
-        """
-        lines = self.raw(name).replace("\r\n", "\n").replace("\r", "\n").replace("\t", " ")
-        return "".join(char for char in lines if char.isprintable() or char in f"\n{JOINERS}")[:longest]
+        """A field that may still be typed into, as `clean_lines` keeps it."""
+        return clean_lines(self.raw(name), longest)
 
     def raw(self, name: str) -> str:
         """A field as it was sent, such as a password or what stands in a box; empty where it was not sent.
@@ -62,13 +59,25 @@ class FormReader:
 
 
 async def read_form(request: Request) -> FormReader:
-    """The form of a request, with the content of the first file in it."""
-    async with request.form(max_fields=2000) as form:
+    """The form of a request, with name and content of the first file in it; one field may be as long as a request."""
+    async with request.form(max_fields=2000, max_part_size=MAX_BODY) as form:
         upload = next((value for value in form.values() if isinstance(value, UploadFile) and value.filename), None)
-        return FormReader(form, await upload.read() if upload else b"")
+        return FormReader(form, await upload.read(), upload.filename or "") if upload else FormReader(form)
 
 
 FormDep = Annotated[FormReader, Depends(read_form)]
+
+
+def clean_lines(text: str, longest: int) -> str:
+    """A text of several lines: line breaks as \\n, tabs as spaces, cut to a length.
+
+    Unprintable characters are left out, among them those that turn the direction of a line.
+
+    Example:
+        clean_lines("one\\r\\ntwo\\t2", 100)   "one\\ntwo 2"
+    """
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").replace("\t", " ")
+    return "".join(char for char in lines if char.isprintable() or char in f"\n{JOINERS}")[:longest]
 
 
 def whole_number(text: str, highest: int, *, lowest: int = 0) -> int | None:

@@ -24,6 +24,8 @@ from app.web.materials.activity_preview_page import ActivityPreviewPage
 from app.web.materials.copy_page import CopyPage
 from app.web.materials.material_list_page import MaterialListPage
 from app.web.materials.material_page import MaterialPage, SharedMaterialPage
+from app.web.materials.worksheet_editor_view import WorksheetEditorPage
+from app.web.materials.worksheet_preview import PreviewFragment
 from app.web.models.model_list_page import ModelsPage
 from app.web.models.model_page import ModelPage
 from app.web.practice.glossary_page import GlossaryPage
@@ -95,6 +97,8 @@ PAGES: dict[str, type[Any]] = {
     "teacher/activity_form.html": ActivityFormPage,
     "teacher/activity.html": ActivityPage,
     "materials/activity_preview.html": ActivityPreviewPage,
+    "materials/worksheet_editor.html": WorksheetEditorPage,
+    "materials/_worksheet_preview.html": PreviewFragment,
     "student/join.html": JoinPage,
     "student/join_name.html": NamePage,
     "student/_join_names.html": SuggestedNamesPage,

@@ -1,0 +1,478 @@
+"""The form of a worksheet: texts as they were typed, and the settings of a worksheet file that they mean.
+
+The texts stay as they are, so that the form can be shown again with everything typed still in it. What stands in no
+field of the form, such as the key of a question, is carried along.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any, TypeVar
+
+from app.models.architecture import MAX_TOKENS
+from app.shapes.requirements import TopicError
+from app.shapes.topics import TOPICS
+from app.sheets.authoring.worksheet_settings import MAX_TOLERANCE, SettingError, check_settings, possible_rows
+from app.sheets.library import Library
+from app.sheets.worksheet import (
+    MAX_FORMULA,
+    MAX_MARKDOWN,
+    MAX_MISCONCEPTION_BOXES,
+    MAX_OWN_MISCONCEPTIONS,
+    MAX_POINTS,
+    MAX_QUESTIONS,
+    MAX_SHORT_TEXT,
+    Worksheet,
+)
+from app.translation import gettext as _
+
+T = TypeVar("T")
+LINE_FIELDS = (
+    "title", "model", "topic", "tokens", "tokens_from", "tokens_to", "decoder_tokens", "notation", "answers",
+    "tokens_are", "follow_share", "tolerance",
+)  # fmt: skip
+MARKDOWN_FIELDS = ("introduction", "own_assumptions", "footnote")
+SWITCHES = ("kv_head_per_query_head", "show_hints", "show_drawing", "show_mismatches")  # "yes", or "" for no
+_NUMBERS = {"tokens": 100, "tokens_from": 12, "tokens_to": 200, "decoder_tokens": 60}  # each with an example
+_FIRST_TEXTS = {"questions": "text", "misconceptions": "name"}  # the first field of each entry of a list
+_MAX_DIGITS, _MAX_ECHOED = 9, 40
+_SHARE = re.compile(r"\d{1,3}(?:[.,]\d{1,15})?")
+
+
+class WorksheetFormError(ValueError):
+    """A field that cannot be used: its name in the form, such as "questions.0.text", and the sentence about it."""
+
+    def __init__(self, field: str, sentence: str) -> None:
+        super().__init__(sentence)
+        self.field = field
+
+
+@dataclass(frozen=True)
+class RowTexts:
+    """A row that the sheet can ask for: whether it does, and the points, name and hint that were typed."""
+
+    key: str
+    asked: bool
+    points: str = ""
+    name: str = ""
+    hint: str = ""
+
+
+@dataclass(frozen=True)
+class QuestionTexts:
+    """A free-text question; `key` is empty for a new one."""
+
+    key: str = ""
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class MisconceptionTexts:
+    """An own misconception; `key` is empty for a new one, `boxes` holds a line such as "queries.columns = H*d" each."""
+
+    key: str = ""
+    name: str = ""
+    boxes: str = ""
+    question: str = ""
+    explanation: str = ""
+
+
+@dataclass(frozen=True)
+class EditorTexts:
+    """The form of a worksheet as texts.
+
+    `fields` holds LINE_FIELDS, MARKDOWN_FIELDS and SWITCHES. An empty title stands for the one that `automatic_title`
+    gives; follow-through share and tolerance are in per cent. `rows` are all that the topic has, in order; `rows_of` is
+    the topic they are of.
+    """
+
+    fields: Mapping[str, str]
+    rows: tuple[RowTexts, ...] = ()
+    rows_of: str = ""
+    models: tuple[str, ...] = ()
+    hidden_facts: tuple[str, ...] = ()
+    questions: tuple[QuestionTexts, ...] = ()
+    misconceptions: tuple[MisconceptionTexts, ...] = ()
+
+    def with_fields(self, **changed: str) -> EditorTexts:
+        """The same with other texts in some fields."""
+        return replace(self, fields={**self.fields, **changed})
+
+
+# From texts to a worksheet
+
+
+def read_worksheet_form(library: Library, key: str, texts: EditorTexts) -> Worksheet:
+    """The worksheet that the texts of a form describe, under this key.
+
+    The library must hold the imported models among its own. Raises WorksheetFormError about the first field, from top
+    to bottom, that cannot be used.
+    """
+    settings = _settings(library, texts)
+    worksheet, errors = check_settings(key, settings, library.models, library.wording)
+    if worksheet is None:
+        raise _form_error(errors[0], settings)
+    return worksheet
+
+
+def automatic_title(library: Library, topic: str, model: str) -> str:
+    """The title of a worksheet that was given none, such as "One head of LLaMA 7B"; "" for an unknown name."""
+    titles, known = library.wording.sections["titles"], library.models.get(model)
+    if known is None or topic not in titles:
+        return ""
+    is_of_encoder = known.architecture.encoder_decoder and f"{topic}-encoder" in titles
+    title = library.wording.say("titles", f"{topic}-encoder" if is_of_encoder else topic, model=known.name)
+    return title[:MAX_SHORT_TEXT].strip()
+
+
+def complete_rows(library: Library, texts: EditorTexts) -> EditorTexts:
+    """The texts with the rows that this topic has for this model, after one of the two was changed.
+
+    Rows that were there stay in their order, with what was typed for them; new ones come after the row that they follow
+    in the topic's table, and are asked. Rows of another topic go. Nothing changes where the model has no such topic.
+    """
+    possible = rows_of_topic(library, texts)
+    if not possible:
+        return texts
+    known = {row.key: row for row in texts.rows if row.key in possible}
+    order = list(known) if texts.rows_of == texts.fields["topic"] else list(possible)
+    rows = [known.get(key) or RowTexts(key, asked=True) for key in _with_missing(order, possible)]
+    if texts.rows_of != texts.fields["topic"]:
+        rows = [replace(row, asked=True) for row in rows]
+    return replace(texts, rows=tuple(rows), rows_of=texts.fields["topic"])
+
+
+def rows_of_topic(library: Library, texts: EditorTexts) -> tuple[str, ...]:
+    """The keys of the rows that a sheet of this topic and model can ask for; none where it cannot be made."""
+    topic, model = texts.fields["topic"], library.models.get(texts.fields["model"])
+    if topic not in TOPICS or model is None:
+        return ()
+    tokens = texts.fields["tokens"]
+    length = int(tokens) if _is_whole(tokens) and 0 < int(tokens) <= MAX_TOKENS else _NUMBERS["tokens"]
+    try:
+        return possible_rows(topic, model, length, library.wording)
+    except TopicError:
+        return ()
+
+
+def _with_missing(order: Sequence[str], possible: Sequence[str]) -> list[str]:
+    """The keys in order, and each that is missing after the nearest that stands before it in `possible`.
+
+    >>> _with_missing(["scores", "input"], ["input", "queries", "scores"])
+    ['scores', 'input', 'queries']
+    """
+    complete = list(order)
+    for place, key in enumerate(possible):
+        if key not in complete:
+            before = next((each for each in reversed(possible[:place]) if each in complete), None)
+            complete.insert(complete.index(before) + 1 if before else 0, key)
+    return complete
+
+
+def _settings(library: Library, texts: EditorTexts) -> dict[str, Any]:
+    """The settings that the texts mean, named as in a worksheet file; raises WorksheetFormError.
+
+    What has an empty text is left out, so that it is as by default.
+    """
+    fields = texts.fields
+    title = _short(fields["title"], "title") or automatic_title(library, fields["topic"], fields["model"])
+    settings: dict[str, Any] = {name: fields[name] for name in ("model", "topic", "notation", "answers", "tokens_are")}
+    settings |= {"title": title or _("Worksheet"), **_numbers(fields), **_row_settings(texts)}
+    settings |= {name: fields[name] == "yes" for name in SWITCHES}
+    settings |= {name: _markdown(fields[name], name) for name in MARKDOWN_FIELDS}
+    settings["models"], settings["hidden_facts"] = list(texts.models), list(texts.hidden_facts)
+    settings["questions"] = _questions(texts.questions)
+    settings["misconceptions"] = _misconceptions(texts.misconceptions)
+    return settings
+
+
+def _numbers(fields: Mapping[str, str]) -> dict[str, int | float]:
+    """Tokens, share and tolerance; those with an empty text are left out, but for the tokens, which a sheet needs."""
+    numbers: dict[str, int | float] = {}
+    for name, example in _NUMBERS.items():
+        if fields[name] or name == "tokens":
+            numbers[name] = _whole(fields[name], name, example)
+    if ("tokens_from" in numbers) != ("tokens_to" in numbers):
+        missing = "tokens_to" if "tokens_from" in numbers else "tokens_from"
+        raise WorksheetFormError(missing, _("A range has two ends: fill in both, or neither."))
+    if numbers.get("tokens_from", 0) > numbers.get("tokens_to", 0):
+        raise WorksheetFormError("tokens_to", _("The range ends before it begins: write the smaller number first."))
+    for name, highest in (("follow_share", 1.0), ("tolerance", MAX_TOLERANCE)):
+        if fields[name]:
+            numbers[name] = _share(fields[name], name, highest)
+    return numbers
+
+
+def _row_settings(texts: EditorTexts) -> dict[str, Any]:
+    """The rows that are asked, and what was typed for any row."""
+    rows = [row.key for row in texts.rows if row.asked]
+    if not rows:
+        raise WorksheetFormError("rows", _("A sheet without rows asks nothing: tick at least one."))
+    points = {row.key: _points(row) for row in texts.rows if row.points not in ("", "1")}
+    if not any(points.get(row, 1) for row in rows):
+        raise WorksheetFormError("rows", _("Every row that is asked has 0 points: give at least one of them more."))
+    return {
+        "rows": rows,
+        "row_points": points,
+        "row_names": {row.key: _short(row.name, f"rows.{row.key}.name") for row in texts.rows if row.name},
+        "row_hints": {row.key: _short(row.hint, f"rows.{row.key}.hint") for row in texts.rows if row.hint},
+    }
+
+
+def _points(row: RowTexts) -> int:
+    """The points of each box of a row."""
+    if not _is_whole(row.points) or int(row.points) > MAX_POINTS:
+        sentence = _("Write a whole number of points from 0 to {most}.").format(most=MAX_POINTS)
+        raise WorksheetFormError(f"rows.{row.key}.points", sentence)
+    return int(row.points)
+
+
+def _questions(texts: Sequence[QuestionTexts]) -> list[dict[str, str]]:
+    """The questions that hold a text; an empty field is none."""
+    if len(texts) > MAX_QUESTIONS:
+        sentence = _("A sheet has at most {most} questions: remove some.").format(most=MAX_QUESTIONS)
+        raise WorksheetFormError("questions", sentence)
+    return [
+        {"key": each.key, "text": _short(each.text, f"questions.{at}.text")}
+        for at, each in enumerate(texts)
+        if each.text
+    ]
+
+
+def _misconceptions(texts: Sequence[MisconceptionTexts]) -> list[dict[str, Any]]:
+    """The misconceptions of which anything was typed."""
+    if len(texts) > MAX_OWN_MISCONCEPTIONS:
+        sentence = _("A sheet has at most {most} misconceptions: remove some.").format(most=MAX_OWN_MISCONCEPTIONS)
+        raise WorksheetFormError("misconceptions", sentence)
+    return [
+        _misconception(each, f"misconceptions.{at}")
+        for at, each in enumerate(texts)
+        if not is_empty_misconception(each)
+    ]
+
+
+def is_empty_misconception(texts: MisconceptionTexts) -> bool:
+    """Whether nothing was typed for it, so that it counts as none."""
+    return not (texts.name or texts.boxes or texts.question or texts.explanation)
+
+
+def _misconception(texts: MisconceptionTexts, at: str) -> dict[str, Any]:
+    """The settings of one misconception, every part of which must be there."""
+    boxes = _boxes(texts.boxes, f"{at}.boxes") if texts.boxes else {}
+    needed = (
+        ("name", texts.name, _("Give it a name, as you would to a colleague.")),
+        ("boxes", texts.boxes, _("Write at least one box and what stands in it, such as queries.columns = H*d.")),
+        ("question", texts.question, _("Write the question that a student is asked who seems to hold it.")),
+        ("explanation", texts.explanation, _("Write the explanation that is shown with the answers.")),
+    )
+    for name, text, sentence in needed:
+        if not text:
+            raise WorksheetFormError(f"{at}.{name}", sentence)
+    return {
+        "key": texts.key,
+        "name": _short(texts.name, f"{at}.name"),
+        "boxes": boxes,
+        "question": _short(texts.question, f"{at}.question"),
+        "explanation": _markdown(texts.explanation, f"{at}.explanation"),
+    }
+
+
+def _boxes(text: str, at: str) -> dict[str, str]:
+    """The formula of each box of a text such as "queries.columns = H*d", one a line."""
+    boxes: dict[str, str] = {}
+    for number, line in enumerate(text.split("\n"), 1):
+        box, equals, formula = (part.strip() for part in line.partition("="))
+        if not line.strip():
+            continue
+        if not (box and equals and formula) or len(formula) > MAX_FORMULA:
+            sentence = _("Line {number}: write a box, =, and at most {most} characters, as in queries.columns = H*d.")
+            raise WorksheetFormError(at, sentence.format(number=number, most=MAX_FORMULA))
+        if box in boxes:
+            sentence = _("Line {number}: “{box}” is there twice.")
+            raise WorksheetFormError(at, sentence.format(number=number, box=box[:_MAX_ECHOED]))
+        boxes[box] = formula
+    if len(boxes) > MAX_MISCONCEPTION_BOXES:
+        sentence = _("Write at most {most} boxes.").format(most=MAX_MISCONCEPTION_BOXES)
+        raise WorksheetFormError(at, sentence)
+    return boxes
+
+
+def _short(text: str, name: str) -> str:
+    """A text of one line; raises WorksheetFormError for one that is too long."""
+    return _at_most(text, name, MAX_SHORT_TEXT)
+
+
+def _markdown(text: str, name: str) -> str:
+    """A text of several lines; raises WorksheetFormError for one that is too long."""
+    return _at_most(text, name, MAX_MARKDOWN)
+
+
+def _at_most(text: str, name: str, most: int) -> str:
+    """The text; raises WorksheetFormError where it has more than so many characters."""
+    if len(text) > most:
+        sentence = _("This has {length:,} characters: shorten it to {most:,}.")
+        raise WorksheetFormError(name, sentence.format(length=len(text), most=most))
+    return text
+
+
+def _is_whole(text: str) -> bool:
+    """Whether a text is a whole number of not too many digits."""
+    return text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS
+
+
+def _whole(text: str, name: str, example: int) -> int:
+    """The number of tokens that a text means."""
+    if not _is_whole(text):
+        typed = _("“{text}” is no whole number: write one such as {example}.")
+        empty = _("Write a number of tokens, such as {example}.")
+        raise WorksheetFormError(name, (typed if text else empty).format(text=text[:_MAX_ECHOED], example=example))
+    return int(text)
+
+
+def _share(text: str, name: str, highest: float) -> float:
+    """The share that a text in per cent means: 0.5 for 50 or 50 %."""
+    number = text.removesuffix("%").strip()
+    share = Decimal(number.replace(",", ".")) / 100 if _SHARE.fullmatch(number) else None
+    if share is None or share > Decimal(str(highest)):
+        sentence = _("Write a number of per cent from 0 to {most:g}.").format(most=100 * highest)
+        raise WorksheetFormError(name, sentence)
+    return float(share)
+
+
+def _form_error(error: SettingError, settings: Mapping[str, Any]) -> WorksheetFormError:
+    """The error of a setting as one of the form: beside its field, without the setting's name in a file."""
+    path = error.path
+    if error.setting.startswith("row_"):
+        kind = error.setting.removeprefix("row_").removesuffix("s")
+        name = f"rows.{path[1]}.{'points' if kind == 'point' else kind}" if len(path) > 1 else "rows"
+    elif error.setting == "topic" and settings["topic"] in TOPICS:
+        name = "model"  # which cannot have that topic
+    elif error.setting in _FIRST_TEXTS and len(path) > 1:
+        name = ".".join(map(str, (*path, _FIRST_TEXTS[error.setting])[:3]))
+    else:
+        name = ".".join(map(str, path))
+    written = ".".join(str(part + 1) if isinstance(part, int) else part for part in path)
+    if error.setting == "model":
+        sentence = _("This model is no longer here: choose another one.")
+    else:
+        sentence = str(error).removeprefix(f"{written} ")
+    if sentence.startswith(("is ", "has ", "must ", "cannot ")):
+        sentence = _("This {refusal}").format(refusal=sentence)
+    if error.setting == "misconceptions" and len(path) > 3:
+        written_line = f"{path[3]} = {settings['misconceptions'][int(path[1])]['boxes'].get(path[3], '')}"
+        sentence = f"{written_line[:_MAX_ECHOED]}: {sentence}"
+    return WorksheetFormError(name, sentence)
+
+
+# From a worksheet to texts
+
+
+def texts_of_worksheet(library: Library, worksheet: Worksheet) -> EditorTexts:
+    """The texts that show a worksheet in the form; `read_worksheet_form` reads them back."""
+    title = automatic_title(library, worksheet.topic, worksheet.model)
+    fields = {
+        "title": "" if worksheet.title == title else worksheet.title,
+        "follow_share": _per_cent(worksheet.follow_share),
+        "tolerance": _per_cent(worksheet.tolerance),
+        **{name: _number_text(getattr(worksheet, name)) for name in _NUMBERS},
+        **{name: getattr(worksheet, name) for name in ("model", "topic", "notation", "answers", "tokens_are")},
+        **{name: getattr(worksheet, name) for name in MARKDOWN_FIELDS},
+        **{name: "yes" if getattr(worksheet, name) else "" for name in SWITCHES},
+    }
+    texts = EditorTexts(
+        fields,
+        rows_of=worksheet.topic,
+        models=worksheet.models,
+        hidden_facts=worksheet.hidden_facts,
+        questions=tuple(QuestionTexts(each.key, each.text) for each in worksheet.questions),
+        misconceptions=tuple(
+            MisconceptionTexts(own.key, own.name, _box_lines(own.boxes), own.question, own.explanation)
+            for own in worksheet.misconceptions
+        ),
+    )
+    return replace(texts, rows=_row_texts(library, worksheet, texts))
+
+
+def texts_of_settings(library: Library, key: str, settings: Mapping[str, Any]) -> EditorTexts | None:
+    """The texts of stored settings; None where they cannot be read any more."""
+    worksheet, _errors = check_settings(key, settings, library.models, library.wording)
+    return texts_of_worksheet(library, worksheet) if worksheet else None
+
+
+def _row_texts(library: Library, worksheet: Worksheet, texts: EditorTexts) -> tuple[RowTexts, ...]:
+    """Every row that the worksheet can ask for, those that it asks in its order."""
+    names, hints, points = dict(worksheet.row_names), dict(worksheet.row_hints), dict(worksheet.row_points)
+    keys = _with_missing(worksheet.rows, rows_of_topic(library, texts))
+    return tuple(
+        RowTexts(key, key in worksheet.rows, _number_text(points.get(key)), names.get(key, ""), hints.get(key, ""))
+        for key in keys
+    )
+
+
+def _box_lines(boxes: Iterable[tuple[str, str]]) -> str:
+    """The boxes of a misconception, one a line."""
+    return "\n".join(f"{box} = {formula}" for box, formula in boxes)
+
+
+def _number_text(number: int | None) -> str:
+    """A whole number as a text; "" for None."""
+    return "" if number is None else str(number)
+
+
+def _per_cent(share: float) -> str:
+    """A share in per cent as a text, exactly.
+
+    >>> _per_cent(0.5), _per_cent(0.125), _per_cent(0.0)
+    ('50', '12.5', '0')
+    """
+    text = f"{Decimal(str(share)) * 100:f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+# Buttons that change the texts
+
+
+def arrange(texts: EditorTexts, action: str) -> EditorTexts:
+    """The texts after what a button says, such as "up scores" or "remove-question 2"; unchanged for any other text.
+
+    Rows go "up" and "down" by key. Questions and misconceptions are added, removed and moved by their place from 0.
+    "set tokens 70" writes into a field, "state heads" no longer hides a fact.
+    """
+    verb, _space, argument = action.partition(" ")
+    if verb == "set":
+        name, _space, text = argument.partition(" ")
+        return texts.with_fields(**{name: text}) if name in LINE_FIELDS else texts
+    if verb == "state":
+        return replace(texts, hidden_facts=tuple(fact for fact in texts.hidden_facts if fact != argument))
+    if verb in ("up", "down"):
+        place = next((at for at, row in enumerate(texts.rows) if row.key == argument), -1)
+        return replace(texts, rows=_moved(texts.rows, place, -1 if verb == "up" else 1))
+    act, _dash, kind = verb.partition("-")
+    place = int(argument) if _is_whole(argument) else -1
+    if kind == "question":
+        return replace(texts, questions=_changed(texts.questions, act, place, QuestionTexts, MAX_QUESTIONS))
+    if kind == "misconception":
+        changed = _changed(texts.misconceptions, act, place, MisconceptionTexts, MAX_OWN_MISCONCEPTIONS)
+        return replace(texts, misconceptions=changed)
+    return texts
+
+
+def _changed(entries: tuple[T, ...], act: str, place: int, new: Callable[[], T], most: int) -> tuple[T, ...]:
+    """The entries of a list after "add", "remove", "up" or "down"; as they are for anything else."""
+    if act == "add":
+        return (*entries, new()) if len(entries) < most else entries
+    if act == "remove":
+        return tuple(entry for at, entry in enumerate(entries) if at != place)
+    return _moved(entries, place, {"up": -1, "down": 1}.get(act, 0))
+
+
+def _moved(entries: tuple[T, ...], place: int, steps: int) -> tuple[T, ...]:
+    """The entries with the one at `place` so many places further down; as they are where that is out of the list."""
+    if not (0 <= place < len(entries) and 0 <= place + steps < len(entries)):
+        return entries
+    order = list(entries)
+    order.insert(place + steps, order.pop(place))
+    return tuple(order)

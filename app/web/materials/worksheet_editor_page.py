@@ -1,0 +1,327 @@
+"""The editor of a worksheet, new or stored, with a preview and what the checker finds beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from fastapi import APIRouter, HTTPException, Request, Response
+from fastapi.responses import RedirectResponse
+from pydantic import ValidationError
+
+from app.classes.authoring.worksheet_form import (
+    LINE_FIELDS,
+    MARKDOWN_FIELDS,
+    SWITCHES,
+    EditorTexts,
+    MisconceptionTexts,
+    QuestionTexts,
+    RowTexts,
+    arrange,
+    texts_of_worksheet,
+)
+from app.classes.materials import library_with_models_of
+from app.exchange import hub
+from app.models.config_fields import ConfigError
+from app.names import clean_line
+from app.sheets.authoring.worksheet_settings import WorksheetFile, settings_of
+from app.sheets.library import Library
+from app.sheets.worksheet import Worksheet
+from app.store import AuditAction, Course, Material, Teacher
+from app.translation import gettext as _
+from app.web.handouts.handout_form import handout_base_url
+from app.web.materials.worksheet_editor_view import (
+    Conflict,
+    Difference,
+    Draft,
+    EditorPlace,
+    WorksheetEditorPage,
+    editor_page,
+    make_draft,
+    render_editor,
+)
+from app.web.materials.worksheet_preview import paper_response, unpack_settings
+from app.web.models.import_form import IMPORT_WAYS, ImportForm, import_model_by, is_filled
+from app.web.practice.sheet_request import FIRST_WORKSHEET
+from app.web.shared.forms import MAX_LINE, FormDep, FormReader, clean_lines, whole_number
+from app.web.shared.permissions import (
+    LARGEST_ID,
+    EditableMaterial,
+    SignedIn,
+    editable_course,
+    instructor_course,
+    staff_course,
+)
+from app.web.shared.rate_limits import BYTES_OF_MODEL
+from app.web.shared.request_guard import MAX_BODY
+from app.web.shared.services import Services, ServicesDep
+from app.web.shared.urls import client_network, url_for
+
+router = APIRouter(include_in_schema=False)
+
+Entry = TypeVar("Entry", QuestionTexts, MisconceptionTexts)
+FIRST_TOPIC = "single-head"
+MAX_TOLD = 200  # characters of a setting in the list of differences
+
+
+@router.get("/worksheets/new")
+def show_new_worksheet(
+    services: ServicesDep, teacher: SignedIn, topic: str = FIRST_TOPIC, model: str = "", course: str = ""
+) -> Response:
+    """The editor with a new worksheet on a topic and a model: every row, and everything else as usual."""
+    owner = _owner(services, teacher, course)
+    page = editor_page(services, EditorPlace(course), make_draft(services, _new_texts(services.library, topic, model)))
+    return render_editor(_with_course(page, owner))
+
+
+@router.post("/worksheets")
+def add_worksheet(request: Request, services: ServicesDep, teacher: SignedIn, form: FormDep) -> Response:
+    """Store a new worksheet and go on editing it; 422 with everything typed where a field cannot be used.
+
+    So too where the checker finds something that the form has not shown yet.
+    """
+    place = _place(form)
+    owner = _owner(services, teacher, place.course_id)
+    if form.raw("arrange"):
+        return _arranged(request, services, place, form)
+    draft = _draft(services, form)
+    if refused := _refusal(services, place, draft, form):
+        return render_editor(_with_course(refused, owner), 422)
+    assert draft.worksheet is not None  # noqa: S101 - it was refused otherwise
+    material = services.store.materials.add("worksheet", owner, teacher, settings_of(draft.worksheet))
+    services.store.audit_log.record(teacher, AuditAction.MATERIAL_CREATED, material)
+    return RedirectResponse(url_for("show_worksheet_editor", material_id=material.id, saved=material.version), 303)
+
+
+@router.get("/worksheets/{material_id:int}/edit")
+def show_worksheet_editor(services: ServicesDep, access: EditableMaterial, saved: str = "") -> Response:
+    """The editor with the newest version of a worksheet."""
+    material = _worksheet_only(access.material)
+    draft = make_draft(services, _stored_texts(services, material))
+    page = editor_page(services, _place_of(material), draft)
+    just_saved = material.version if whole_number(saved, LARGEST_ID) == material.version else 0
+    return render_editor(replace(page, course=access.course, saved=just_saved))
+
+
+@router.post("/worksheets/{material_id:int}")
+def save_worksheet(request: Request, services: ServicesDep, access: EditableMaterial, form: FormDep) -> Response:
+    """Save another version and go on editing; 422 with everything typed where a field cannot be used.
+
+    409 where somebody saved a version after the one that was opened: nothing is stored, and the page shows both.
+    """
+    material, store = _worksheet_only(access.material), services.store
+    place = replace(_place_of(material), version=whole_number(form.raw("version"), LARGEST_ID) or 0)
+    if form.raw("arrange"):
+        return _arranged(request, services, place, form)
+    draft = _draft(services, form)
+    if refused := _refusal(services, place, draft, form):
+        return render_editor(replace(refused, course=access.course), 422)
+    assert draft.worksheet is not None  # noqa: S101 - it was refused otherwise
+    based_on = whole_number(form.raw("overwrite"), LARGEST_ID) or place.version
+    save = store.materials.save(material, based_on, settings_of(draft.worksheet), access.teacher)
+    if not save.is_stored:
+        page = editor_page(services, place, draft, form.raw("view"))
+        conflict = Conflict(save.material, _differences(services, save.material, draft.worksheet))
+        return render_editor(replace(page, course=access.course, conflict=conflict), 409)
+    if save.material.version != material.version:
+        store.audit_log.record(access.teacher, AuditAction.MATERIAL_SAVED, material, str(save.material.version))
+    return RedirectResponse(url_for("show_worksheet_editor", material_id=material.id, saved=save.material.version), 303)
+
+
+@router.post("/worksheets/preview")
+def preview_worksheet(request: Request, services: ServicesDep, _teacher: SignedIn, form: FormDep) -> Response:
+    """The editor as typed, after what the pressed button asks for, with its preview; nothing is saved."""
+    return _arranged(request, services, _place(form), form)
+
+
+@router.get("/worksheets/preview/page.svg")
+def show_worksheet_paper(request: Request, services: ServicesDep, _teacher: SignedIn, sheet: str = "") -> Response:
+    """The first page of a handout of the settings that the address holds, as SVG; 404 for what is no worksheet."""
+    settings = unpack_settings(sheet)
+    library = library_with_models_of(services.library, services.store, settings)
+    return paper_response(services, library, settings, handout_base_url(request, services.settings))
+
+
+# From the form to a draft
+
+
+def _draft(services: Services, form: FormReader) -> Draft:
+    """The draft that a form describes."""
+    return make_draft(services, _form_texts(form), _keys(form, "imported"))
+
+
+def _form_texts(form: FormReader) -> EditorTexts:
+    """The fields of a form, without what cannot be seen; their lengths are for the form's rules to judge."""
+    lines = {name: form.single_line(name, MAX_BODY) for name in LINE_FIELDS}
+    texts = {name: form.multi_line(name, MAX_BODY) for name in MARKDOWN_FIELDS}
+    asked, stated = set(_keys(form, "asked")), set(_keys(form, "stated"))
+    return EditorTexts(
+        {**lines, **texts, **{name: form.raw(name) for name in SWITCHES}},
+        rows=tuple(_row_texts(form, key, key in asked) for key in _keys(form, "row")),
+        rows_of=form.single_line("rows_of"),
+        models=_keys(form, "models"),
+        hidden_facts=tuple(fact for fact in _keys(form, "fact") if fact not in stated),
+        questions=_entries(form, QuestionTexts, {"key": "question_key", "text": "question"}),
+        misconceptions=_entries(
+            form,
+            MisconceptionTexts,
+            {name: f"misconception_{name}" for name in ("key", "name", "boxes", "question", "explanation")},
+        ),
+    )
+
+
+def _keys(form: FormReader, name: str) -> tuple[str, ...]:
+    """The values of hidden fields and checkboxes of one name, each once."""
+    return tuple(dict.fromkeys(clean_line(key, MAX_LINE) for key in form.all(name)))
+
+
+def _row_texts(form: FormReader, key: str, asked: bool) -> RowTexts:
+    """What was typed for one row."""
+    points, name, hint = (form.single_line(f"{field}.{key}", MAX_BODY) for field in ("points", "name", "hint"))
+    return RowTexts(key, asked, points, name, hint)
+
+
+def _entries(form: FormReader, make: Callable[..., Entry], names: Mapping[str, str]) -> tuple[Entry, ...]:
+    """The entries of a list, each of whose fields was sent once for every entry; `names` are those in the form."""
+    columns = [
+        [
+            clean_lines(text, MAX_BODY).strip() if field in ("boxes", "explanation") else clean_line(text)
+            for text in form.all(name)
+        ]
+        for field, name in names.items()
+    ]
+    return tuple(make(**dict(zip(names, values, strict=True))) for values in zip(*columns, strict=False))
+
+
+def _new_texts(library: Library, topic: str, model: str) -> EditorTexts:
+    """The form of a new worksheet; without a model it has that of the library's first worksheet on the topic."""
+    sheets = (library.worksheets.get(FIRST_WORKSHEET), *library.worksheets.values())
+    first = next((sheet for sheet in sheets if sheet and sheet.topic == topic), None)
+    usual = Worksheet("", "", model or (first.model if first else ""), topic, first.tokens if first else 100, ())
+    return replace(texts_of_worksheet(library, usual), rows=(), rows_of="")
+
+
+def _stored_texts(services: Services, material: Material) -> EditorTexts:
+    """The texts of the newest version of a worksheet, even where its model is gone; 404 for what cannot be read."""
+    library = library_with_models_of(services.library, services.store, material.content)
+    try:
+        worksheet = WorksheetFile.model_validate(dict(material.content)).as_worksheet(material.key)
+    except ValidationError:
+        raise HTTPException(404) from None
+    return texts_of_worksheet(library, worksheet)
+
+
+# Buttons
+
+
+def _arranged(request: Request, services: Services, place: EditorPlace, form: FormReader) -> Response:
+    """The editor as typed, after what a button asks for: a change of `arrange`, or "import-hub", "-file" or "-text"."""
+    action = form.raw("arrange")
+    texts = arrange(_form_texts(form), action)
+    verb, _dash, way = action.partition("-")
+    if verb == "import" and way in IMPORT_WAYS:
+        return _imported(request, services, place, form, texts, way)
+    page = editor_page(services, place, make_draft(services, texts, _keys(form, "imported")), form.raw("view"))
+    return render_editor(replace(page, focus=_focus_after(action, texts)))
+
+
+def _focus_after(action: str, texts: EditorTexts) -> str:
+    """The id of what has the focus after a button was pressed: the button where it is now, or what it has added."""
+    verb, _space, argument = action.partition(" ")
+    act, _dash, kind = verb.partition("-")
+    if act == "add" and kind in ("question", "misconception"):
+        entries = texts.questions if kind == "question" else texts.misconceptions
+        return f"{kind}-{len(entries) - 1}"
+    if act == "remove":
+        return f"do-add-{kind}"
+    if kind in ("question", "misconception") and argument.isdecimal():
+        last = len(texts.questions if kind == "question" else texts.misconceptions) - 1
+        place = min(max(int(argument[:4]) + {"up": -1, "down": 1}.get(act, 0), 0), max(last, 0))
+        return f"do-{verb}-{place}"
+    if verb == "set":
+        return f"field-{argument.partition(' ')[0]}"
+    return f"fact-{argument}" if verb == "state" else f"do-{action.replace(' ', '-')}"
+
+
+def _imported(
+    request: Request, services: Services, place: EditorPlace, form: FormReader, texts: EditorTexts, way: str
+) -> Response:
+    """The editor with a model imported and chosen; a model that cannot be is said beside the fields."""
+    typed = ImportForm(
+        way, form.raw("import_hub"), form.raw("import_text"), form.single_line("import_name"), form.file, form.file_name
+    )
+    imported, problem = _keys(form, "imported"), ""
+    try:
+        if not is_filled(typed, way):
+            problem = services.library.wording.say("import", f"{way}-empty")
+        else:
+            services.storage.charge(client_network(request), BYTES_OF_MODEL)
+            model = import_model_by(services, typed, way)
+            texts, imported, typed = texts.with_fields(model=model.key), (model.key, *imported), ImportForm()
+    except (hub.HubError, ConfigError) as error:
+        problem = str(error).encode(errors="replace").decode()  # half a character from JSON cannot be shown
+    page = editor_page(services, place, make_draft(services, texts, imported), form.raw("view"))
+    page = replace(page, typed_import=replace(typed, file=b""), focus=f"do-import-{way}" if problem else "field-model")
+    return render_editor(replace(page, field="import", problem=problem) if problem else page)
+
+
+# Saving
+
+
+def _refusal(services: Services, place: EditorPlace, draft: Draft, form: FormReader) -> WorksheetEditorPage | None:
+    """The page that says why nothing is saved: a field that cannot be used, or remarks that were not shown before."""
+    page = editor_page(services, place, draft, form.raw("view"))
+    if draft.error:
+        return replace(page, focus="problem")
+    return replace(page, asked_anyway=True, focus="save") if page.told and page.told != form.raw("told") else None
+
+
+def _owner(services: Services, teacher: Teacher, course: str) -> Course | Teacher:
+    """Whose a new worksheet is: the course's, if one is given and they may edit it, else the teacher's."""
+    if not course:
+        return teacher
+    access = staff_course(services, teacher, whole_number(course, LARGEST_ID) or 0)
+    return editable_course(services, instructor_course(services, access)).course
+
+
+def _with_course(page: WorksheetEditorPage, owner: Course | Teacher) -> WorksheetEditorPage:
+    """The page with the course that the worksheet is for, if it is for one."""
+    return replace(page, course=owner) if isinstance(owner, Course) else page
+
+
+def _worksheet_only(material: Material) -> Material:
+    """The material, if it is a worksheet; raises 404 for a ticket."""
+    if material.kind != "worksheet":
+        raise HTTPException(404)
+    return material
+
+
+def _place(form: FormReader) -> EditorPlace:
+    """What a form says it is of. It decides only where the form is sent next, which has its own check."""
+    material_id = whole_number(form.raw("material"), LARGEST_ID) or 0
+    return EditorPlace(form.single_line("course"), material_id, whole_number(form.raw("version"), LARGEST_ID) or 0)
+
+
+def _place_of(material: Material) -> EditorPlace:
+    """Where a stored worksheet is edited."""
+    return EditorPlace("", material.id, material.version)
+
+
+def _differences(services: Services, newest: Material, typed: Worksheet) -> tuple[Difference, ...]:
+    """Every setting in which the newest version differs from what was typed."""
+    theirs, own = newest.content, settings_of(typed)
+    names = [name for name in WorksheetFile.model_fields if theirs.get(name) != own.get(name)]
+    return tuple(Difference(name, _told(theirs.get(name)), _told(own.get(name))) for name in names)
+
+
+def _told(value: Any) -> str:
+    """A setting in words: "–" for one that is as usual."""
+    if value in (None, "", [], {}):
+        return "–"
+    if isinstance(value, bool):
+        return _("yes") if value else _("no")
+    if isinstance(value, dict):
+        value = [f"{name}: {_told(each)}" for name, each in value.items()]
+    text = "; ".join(_told(each) for each in value) if isinstance(value, list) else str(value)
+    return text if len(text) <= MAX_TOLD else f"{text[:MAX_TOLD]}…"

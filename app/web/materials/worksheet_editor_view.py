@@ -1,0 +1,259 @@
+"""The worksheet editor as its page shows it: the form as typed, its menus and rows, the checker and the preview."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from annotated_doc import Doc
+from fastapi import Response
+from markupsafe import Markup
+
+from app.classes.authoring.remarks import Remark, remarks_on
+from app.classes.authoring.worksheet_form import (
+    EditorTexts,
+    RowTexts,
+    WorksheetFormError,
+    automatic_title,
+    complete_rows,
+    read_worksheet_form,
+)
+from app.exchange import hub
+from app.exchange.imported_models import library_with_model
+from app.shapes.topics import TOPICS
+from app.sheets.library import Library
+from app.sheets.notation import NOTATIONS
+from app.sheets.variant import Variant
+from app.sheets.worksheet import Model, Worksheet
+from app.store import Course, Material
+from app.web.materials.worksheet_preview import (
+    PREVIEW_KEY,
+    PREVIEW_VIEWS,
+    PreviewView,
+    make_preview,
+)
+from app.web.models.import_form import ImportForm
+from app.web.shared.model_menu import ModelMenu, model_menu
+from app.web.shared.services import Services
+from app.web.shared.templating import render, render_text
+from app.web.shared.urls import url_for
+
+MAX_EDITOR_MODELS = 20  # imported models in the menus of one form
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A worksheet in the editor: its texts, the worksheet they describe or why they describe none.
+
+    `library` has the imported models that the form names; `imported` are the keys of those that its menus offer.
+    """
+
+    library: Library
+    texts: EditorTexts
+    imported: tuple[str, ...]
+    worksheet: Worksheet | None
+    error: WorksheetFormError | None
+
+
+@dataclass(frozen=True)
+class EditorPlace:
+    """What the form is of: a stored worksheet in the version that was opened, or a new one, and the course it is for.
+
+    `course_id` is empty for a teacher's own; `material_id` and `version` are 0 for a new worksheet.
+    """
+
+    course_id: str = ""
+    material_id: int = 0
+    version: int = 0
+
+    @property
+    def save_address(self) -> str:
+        """Where the form is sent to be saved."""
+        if self.material_id:
+            return url_for("save_worksheet", material_id=self.material_id)
+        return url_for("add_worksheet")
+
+
+@dataclass(frozen=True)
+class EditorRow:
+    """A row of the form: its texts, what the sheet calls it, and its letter."""
+
+    texts: RowTexts
+    name: str
+    note: str
+    letter: str
+
+
+@dataclass(frozen=True)
+class EditorFact:
+    """A part of the description: its sentence for this model, "" where it has none, and whether the sheet says it."""
+
+    key: str
+    sentence: str
+    stated: bool
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A setting that two versions have otherwise: its name, and what the other one and the typed one say."""
+
+    setting: str
+    theirs: str
+    typed: str
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """A save that was refused: the newest version, and where what was typed differs from it."""
+
+    newest: Material
+    differences: tuple[Difference, ...]
+
+
+@dataclass(frozen=True)
+class WorksheetEditorPage:
+    """Everything that templates/materials/worksheet_editor.html shows."""
+
+    place: Annotated[EditorPlace, Doc("Which worksheet is edited, and in which version.")]
+    course: Annotated[Course | None, Doc("The course of the worksheet, where it is one's and known here.")]
+    texts: Annotated[EditorTexts, Doc("Everything typed and chosen.")]
+    automatic: Annotated[str, Doc("The title that the sheet has where none is typed.")]
+    topics: Annotated[Mapping[str, str], Doc("The names of all topics, by key.")]
+    notations: Annotated[tuple[str, ...], Doc("The keys of all notations.")]
+    model_menu: Annotated[ModelMenu, Doc("The models that the topic can have.")]
+    unlisted: Annotated[Model | None, Doc("The chosen model, where the menu does not have it.")]
+    drawn_models: Annotated[tuple[Model, ...], Doc("The models that a seed may draw.")]
+    imported: Annotated[tuple[str, ...], Doc("The keys of imported models that the menus offer.")]
+    typed_import: Annotated[ImportForm, Doc("What stands in the fields that import a model.")]
+    hub_host: Annotated[str, Doc("Where models are fetched from; empty where that is switched off.")]
+    reads_two_texts: Annotated[bool, Doc("Whether the topic has decoder tokens beside the tokens.")]
+    rows: Annotated[tuple[EditorRow, ...], Doc("The rows that the topic has, in the order of the sheet.")]
+    facts: Annotated[tuple[EditorFact, ...], Doc("The parts of the topic's description.")]
+    boxes: Annotated[tuple[str, ...], Doc("The boxes that a misconception can write into.")]
+    symbols: Annotated[tuple[str, ...], Doc("The symbols of its formulas.")]
+    views: Annotated[tuple[PreviewView, ...], Doc("The views of the preview.")]
+    view: Annotated[PreviewView, Doc("The view that is chosen.")]
+    preview: Annotated[Markup, Doc("The preview as HTML; empty while a field cannot be used.")]
+    remarks: Annotated[tuple[Remark, ...], Doc("What the checker finds.")]
+    told: Annotated[str, Doc("Stands for the remarks that are shown, so that a save knows they were.")]
+    asked_anyway: Annotated[bool, Doc("Whether a save waits for the remarks to be read.")] = False
+    saved: Annotated[int, Doc("The version that was just saved, or 0.")] = 0
+    conflict: Annotated[Conflict | None, Doc("Somebody else's save that came first.")] = None
+    field: Annotated[str, Doc("The name of the field that the problem is about.")] = ""
+    problem: Annotated[str, Doc("The sentence about what cannot be used, or empty.")] = ""
+    focus: Annotated[str, Doc("The id of what has the focus; “problem” for the field it is about, or empty.")] = ""
+
+
+def make_draft(services: Services, texts: EditorTexts, imported: Sequence[str] = ()) -> Draft:
+    """The draft of these texts, its rows made those of its topic and model."""
+    library, known = services.library, list[str]()
+    for key in dict.fromkeys((texts.fields["model"], *texts.models, *imported)):
+        if key and key not in library.models and len(known) < MAX_EDITOR_MODELS:
+            library = library_with_model(library, services.store, key)
+            known += [key] if key in library.models else []
+    texts = complete_rows(library, texts)
+    try:
+        worksheet = read_worksheet_form(library, PREVIEW_KEY, texts)
+    except WorksheetFormError as error:
+        return Draft(library, texts, tuple(known), None, error)
+    return Draft(library, texts, tuple(known), worksheet, None)
+
+
+def editor_page(services: Services, place: EditorPlace, draft: Draft, view: str = "") -> WorksheetEditorPage:
+    """The page of a draft, with its preview and the checker's remarks where it can be used."""
+    library, texts, worksheet = draft.library, draft.texts, draft.worksheet
+    topic, model = texts.fields["topic"], library.models.get(texts.fields["model"])
+    menu = _menu(library, texts, worksheet)
+    variant = _variant(library, texts, worksheet)
+    shown: PreviewView = next((each for each in PREVIEW_VIEWS if each == view), "empty")
+    remarks = remarks_on(library, worksheet) if worksheet else ()
+    return WorksheetEditorPage(
+        place=place,
+        course=None,
+        texts=texts,
+        automatic=automatic_title(library, topic, texts.fields["model"]),
+        topics={key: library.wording.say("topics", key) for key in TOPICS},
+        notations=tuple(NOTATIONS),
+        model_menu=menu,
+        unlisted=None if any(model in group.models for group in menu.groups) else model,
+        drawn_models=tuple(library.models[key] for key in texts.models if key in library.models),
+        imported=draft.imported,
+        typed_import=ImportForm(),
+        hub_host=hub.hub_host() if services.settings.hub else "",
+        reads_two_texts=topic in TOPICS and TOPICS[topic].reads_two_texts,
+        rows=_editor_rows(library, texts, variant),
+        facts=_editor_facts(library, texts, variant),
+        boxes=tuple(variant.blanks_by_name) if variant else (),
+        symbols=tuple(variant.reader.written_symbols) if variant else (),
+        views=PREVIEW_VIEWS,
+        view=shown,
+        preview=_preview(library, worksheet, shown) if worksheet else Markup(""),
+        remarks=remarks,
+        told=told_token(remarks),
+        field=draft.error.field if draft.error else "",
+        problem=str(draft.error) if draft.error else "",
+    )
+
+
+def render_editor(page: WorksheetEditorPage, status: int = 200) -> Response:
+    """The editor as a page."""
+    return render("materials/worksheet_editor.html", page, status)
+
+
+def _preview(library: Library, worksheet: Worksheet, view: PreviewView) -> Markup:
+    """One view of a worksheet as HTML."""
+    return render_text("materials/_worksheet_preview.html", make_preview(library, worksheet, view))
+
+
+def told_token(remarks: Sequence[Remark]) -> str:
+    """Stands for the remarks that matter, in a form; empty where there are none."""
+    messages = [remark.message for remark in remarks if remark.matters]
+    return hashlib.sha256("\n".join(messages).encode()).hexdigest()[:16] if messages else ""
+
+
+def _menu(library: Library, texts: EditorTexts, worksheet: Worksheet | None) -> ModelMenu:
+    """The models for the worksheet; for its topic alone where it cannot be used; all for an unknown topic."""
+    topic, chosen = texts.fields["topic"], texts.fields["model"]
+    if worksheet is None and topic in TOPICS:
+        rows = tuple(library.wording.sections["rows"].get(topic, {}))
+        worksheet = Worksheet(PREVIEW_KEY, texts.fields["title"], chosen, topic, 100, rows)
+    sheets = {PREVIEW_KEY: worksheet} if worksheet else {}
+    return model_menu(Library(sheets, library.models, library.wording), PREVIEW_KEY, chosen)
+
+
+def _variant(library: Library, texts: EditorTexts, worksheet: Worksheet | None) -> Variant | None:
+    """A sheet with all rows that the form has, for their names and sentences; None where the topic has none.
+
+    Its tokens are those of the worksheet, else a usual number.
+    """
+    model, fields = library.models.get(texts.fields["model"]), texts.fields
+    if model is None or not texts.rows or texts.rows_of != fields["topic"]:
+        return None
+    notation = fields["notation"] if fields["notation"] in NOTATIONS else "classic"
+    own = model.architecture
+    tokens = worksheet.tokens if worksheet else own.fixed_tokens or min(100, own.max_tokens)
+    rows, simplified = tuple(row.key for row in texts.rows), fields["kv_head_per_query_head"] == "yes"
+    decoder_tokens = worksheet.decoder_tokens if worksheet else None
+    sheet = Worksheet(PREVIEW_KEY, "", model.key, fields["topic"], tokens, rows, notation, simplified, decoder_tokens)
+    return Variant(sheet, model, tokens, library.wording)
+
+
+def _editor_rows(library: Library, texts: EditorTexts, variant: Variant | None) -> tuple[EditorRow, ...]:
+    """The rows of the form with their names; by key alone where the model has no such topic."""
+    known = {row.key: row for row in variant.rows} if variant else {}
+    words = library.wording.sections["rows"].get(texts.rows_of, {})
+    return tuple(
+        EditorRow(row, known[row.key].name, known[row.key].note, known[row.key].letter)
+        if row.key in known
+        else EditorRow(row, words.get(row.key, {}).get("name", row.key), "", "")
+        for row in texts.rows
+    )
+
+
+def _editor_facts(library: Library, texts: EditorTexts, variant: Variant | None) -> tuple[EditorFact, ...]:
+    """The parts of the topic's description in order, those that this model has no sentence for among them."""
+    parts = library.wording.sections["description-parts"].get(texts.fields["topic"], ())
+    sentences = {fact.part: fact.sentence for fact in variant.text.facts} if variant else {}
+    return tuple(EditorFact(part, sentences.get(part, ""), part not in texts.hidden_facts) for part in parts)

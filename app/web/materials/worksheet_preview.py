@@ -1,0 +1,153 @@
+"""The preview of a worksheet beside its editor: what students see, empty, wrong and right, the key, and the paper."""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Literal, get_args
+
+from annotated_doc import Doc
+from fastapi import HTTPException, Response
+
+from app.figures.figures import Figure
+from app.figures.scale import ScaleName
+from app.grading.grade import Report, grade
+from app.handout.options import HandoutOptions
+from app.misconceptions.predictions import expectations
+from app.shapes.table import Blank
+from app.sheets.authoring.worksheet_settings import check_settings, settings_of
+from app.sheets.library import Library
+from app.sheets.variant import Variant
+from app.sheets.worksheet import Worksheet
+from app.web.shared.services import Services
+from app.web.shared.sheet_view import RowView, draw_typed, repeated_sentence, row_views
+from app.web.shared.urls import url_for
+
+PreviewView = Literal["empty", "wrong", "right", "key", "paper"]
+PREVIEW_VIEWS: tuple[PreviewView, ...] = get_args(PreviewView)
+PREVIEW_KEY = "own-preview"  # of the worksheet that is shown
+MAX_PACKED = 30_000  # characters of an address
+MAX_UNPACKED = 100_000  # bytes of settings
+
+
+@dataclass(frozen=True)
+class PreviewFragment:
+    """Everything that templates/materials/_worksheet_preview.html shows."""
+
+    view: Annotated[PreviewView, Doc("What is shown: the sheet empty, wrong or right, the key, or the paper.")]
+    variant: Annotated[Variant, Doc("The sheet.")]
+    rows: Annotated[tuple[RowView, ...], Doc("Its rows.")] = ()
+    figures: Annotated[tuple[Figure, ...], Doc("What stands in the boxes, drawn.")] = ()
+    report: Annotated[Report | None, Doc("The marks; none on an empty sheet.")] = None
+    held: Annotated[str, Doc("The misconception that has filled in a wrong sheet; empty where none shows.")] = ""
+    paper: Annotated[str, Doc("The address of the picture of the handout, or empty.")] = ""
+    locked: Annotated[bool, Doc("Whether nothing can be typed: always.")] = True
+    focused: Annotated[str, Doc("The box with the focus: none.")] = ""
+    repeated: Annotated[str, Doc("The sentence that many boxes share, or nothing.")] = ""
+    scale: Annotated[ScaleName, Doc("How lengths are drawn.")] = "root"
+
+
+def make_preview(library: Library, worksheet: Worksheet, view: PreviewView) -> PreviewFragment:
+    """One view of a worksheet with its own model and length; the library must hold its models.
+
+    Raises TopicError and TokensError, where `check_settings` has not seen the worksheet.
+    """
+    variant = Variant(worksheet, library.model(worksheet.model), worksheet.tokens, library.wording)
+    if view == "paper":
+        return PreviewFragment(view, variant, paper=_paper_address(worksheet))
+    answers, held = _attempt(variant, view)
+    report = grade(variant, answers) if answers else None
+    truth = variant if view == "key" else None
+    return PreviewFragment(
+        view,
+        variant,
+        rows=row_views(variant, answers, report, truth=truth),
+        figures=draw_typed(variant, answers, "root") if worksheet.show_drawing and view != "key" else (),
+        report=report,
+        held=held,
+        repeated=repeated_sentence(report),
+    )
+
+
+def _attempt(variant: Variant, view: PreviewView) -> tuple[Mapping[str, str], str]:
+    """What stands in the boxes in a view, by their names, and the name of the misconception that has written it."""
+    if view == "right":
+        return {str(blank): _right_text(variant, blank) for blank in variant.blanks}, ""
+    if view == "wrong":
+        return next(_wrong_attempts(variant), ({}, ""))
+    return {}, ""
+
+
+def _right_text(variant: Variant, blank: Blank) -> str:
+    """The right answer to a box, as a student would type it."""
+    if variant.worksheet.answers == "letters":
+        return variant.notation.write(variant.expression(blank))
+    return str(variant.key[blank])
+
+
+def _wrong_attempts(variant: Variant) -> Iterator[tuple[Mapping[str, str], str]]:
+    """The sheet as each misconception that shows on it fills it in, with its name; the author's own ones first."""
+    for expected in expectations(variant.problem):
+        wrong = {variant.in_table_orientation(blank): number for blank, number in expected.wrong_answers.items()}
+        texts = {blank: _wrong_text(variant, number) for blank, number in wrong.items()}
+        if all(texts.values()):
+            answers = {str(blank): texts.get(blank) or _right_text(variant, blank) for blank in variant.blanks}
+            yield answers, variant.text.misconception_name(expected.misconception)
+
+
+def _wrong_text(variant: Variant, number: int) -> str:
+    """A wrong number as a student would type it; on a sheet in letters "" where nothing on the sheet is as long."""
+    if variant.worksheet.answers != "letters":
+        return str(number)
+    answers = (variant.expression(blank) for blank in variant.blanks)
+    return next((variant.notation.write(each) for each in answers if each.size(variant.sizes) == number), "")
+
+
+# The page on paper
+
+
+def _paper_address(worksheet: Worksheet) -> str:
+    """The address of the picture of a handout; "" for a worksheet that is too long for one.
+
+    The address holds the settings themselves, since nothing is stored before the author saves. What is not printed is
+    left out.
+    """
+    settings = settings_of(replace(worksheet, misconceptions=(), row_hints=()))
+    packed = base64.urlsafe_b64encode(zlib.compress(json.dumps(settings).encode(), 9)).decode().rstrip("=")
+    return url_for("show_worksheet_paper", sheet=packed) if len(packed) <= MAX_PACKED else ""
+
+
+def unpack_settings(packed: str) -> dict[str, Any]:
+    """The settings that an address holds; raises 404 for what is none."""
+    try:
+        data = base64.urlsafe_b64decode(packed[:MAX_PACKED] + "=" * (-len(packed) % 4))
+        unpacked = zlib.decompressobj().decompress(data, MAX_UNPACKED)
+        settings = json.loads(unpacked)
+    except (ValueError, zlib.error, RecursionError):
+        raise HTTPException(404) from None
+    if not isinstance(settings, dict):
+        raise HTTPException(404)
+    return settings
+
+
+def models_of_settings(settings: Mapping[str, Any]) -> Iterable[str]:
+    """The keys of the models that settings name, whatever else they are."""
+    several = settings.get("models")
+    models = [settings.get("model"), *(several if isinstance(several, list) else [])]
+    return [model for model in models if isinstance(model, str)]
+
+
+def paper_response(services: Services, library: Library, settings: Mapping[str, Any], base_url: str) -> Response:
+    """The first page of a handout of these settings, as SVG; 404 where they are none of a worksheet.
+
+    The library must hold the imported models that they name.
+    """
+    worksheet, _errors = check_settings(PREVIEW_KEY, settings, library.models, library.wording)
+    if worksheet is None:
+        raise HTTPException(404)
+    alone = Library({PREVIEW_KEY: worksheet}, library.models, library.wording)
+    pages = services.printer.preview(alone, HandoutOptions(PREVIEW_KEY, sheets=1, layout="full"), base_url)
+    return Response(pages[0], media_type="image/svg+xml", headers={"Cache-Control": "private, max-age=600"})

@@ -1,0 +1,86 @@
+"""The form that imports a model from the Hub, a file or a text, which stands on the page of models and in an editor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fastapi import Request
+from starlette.datastructures import FormData, UploadFile
+
+from app.exchange.imported_models import import_from_hub, import_text, model_name_from_path
+from app.sheets.worksheet import Model
+from app.web.shared.request_guard import MAX_BODY
+from app.web.shared.services import Services
+
+IMPORT_WAYS = ("hub", "file", "text")
+
+
+@dataclass(frozen=True)
+class ImportForm:
+    """The import form as sent: the button that was pressed, the texts of its fields, and the file that came along."""
+
+    way: str = ""
+    hub: str = ""
+    text: str = ""
+    name: str = ""
+    file: bytes = b""
+    file_name: str = ""
+
+
+async def read_import_form(request: Request) -> ImportForm:
+    """The import form as sent, with name and content of its file; a field that was not sent is empty.
+
+    A pasted config may be as long as the whole request (MAX_BODY).
+    """
+    async with request.form(max_part_size=MAX_BODY) as form:
+        upload = form.get("file")
+        chosen = upload if isinstance(upload, UploadFile) and upload.filename else None
+        return ImportForm(
+            _text(form, "way"),
+            _text(form, "hub"),
+            _text(form, "text"),
+            _text(form, "name"),
+            file=await chosen.read() if chosen else b"",
+            file_name=(chosen.filename or "") if chosen else "",
+        )
+
+
+def _text(form: FormData, field: str) -> str:
+    """A field as it was sent; empty where it was not, or where it is a file."""
+    value = form.get(field)
+    return value if isinstance(value, str) else ""
+
+
+def is_filled(typed: ImportForm, way: str) -> bool:
+    """Whether the field of a way to import, 'hub', 'file' or 'text', holds anything."""
+    return bool(typed.file_name if way == "file" else getattr(typed, way).strip())
+
+
+def import_way(typed: ImportForm) -> str:
+    """The way to import: 'file' or 'text' where that button was pressed; else that of the one field that is filled.
+
+    'hub' where no field or several are filled. Its button says little, because Enter in any field presses it too.
+    """
+    if typed.way in IMPORT_WAYS[1:]:
+        return typed.way
+    filled = [way for way in IMPORT_WAYS if is_filled(typed, way)]
+    return filled[0] if len(filled) == 1 else IMPORT_WAYS[0]
+
+
+def import_model_by(services: Services, typed: ImportForm, way: str) -> Model:
+    """Import the model of the form by that way: 'hub', 'file', or else the pasted text.
+
+    It is called by the name that was typed, else by that of the file, the Hub or the config. Raises HubError or
+    ConfigError with a sentence for people.
+    """
+    if way == "hub":
+        return import_from_hub(services.store, services.library.wording, services.settings, typed.hub, typed.name)
+    if way == "file":
+        return import_text(
+            services.store,
+            services.library.wording,
+            typed.file,
+            "file",
+            typed.name or model_name_from_path(typed.file_name),
+        )
+    return import_text(services.store, services.library.wording, typed.text.strip(), "pasted", typed.name)

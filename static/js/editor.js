@@ -1,0 +1,35 @@
+// An editor's form after the server has sent it again: what was typed meanwhile stays, and what the server has changed
+// (a checkbox, a menu, the focus after a button) is as it says. What is not saved is not left without being asked.
+(() => {
+  const form = document.getElementById("editor");
+  if (!form) return;
+  const touched = new Set(); // fields that were changed since the last request was sent
+  let unsaved = form.hasAttribute("data-unsaved");
+
+  form.addEventListener("input", ({ target }) => { touched.add(target); unsaved = true; });
+  form.addEventListener("submit", () => { unsaved = false; });
+  addEventListener("beforeunload", (event) => { if (unsaved) event.preventDefault(); });
+
+  document.addEventListener("htmx:before:request", () => touched.clear());
+  document.addEventListener("htmx:before:morph:node", (event) => {
+    const { oldNode, newNode } = event.detail;
+    const stays = touched.has(oldNode) || newNode.matches?.("[data-stale]"); // an older preview rather than none
+    if (stays) event.preventDefault();
+  });
+  document.addEventListener("htmx:before:morph:attr", (event) => {
+    const { attrName, newValue } = event.detail;
+    if (attrName === "open" && newValue === null) event.preventDefault(); // a part that was opened stays open
+  });
+  // Attributes are what the server says; properties are what the browser shows once a field was touched.
+  document.addEventListener("htmx:after:swap", ({ detail: { ctx } }) => {
+    for (const field of form.elements) {
+      if (touched.has(field)) continue;
+      if (field.type === "checkbox" || field.type === "radio") field.checked = field.defaultChecked;
+      else if (field.tagName === "SELECT") for (const option of field.options) option.selected = option.defaultSelected;
+      else if (field !== document.activeElement && "defaultValue" in field && field.type !== "file") field.value = field.defaultValue;
+    }
+    if (ctx?.sourceElement?.name !== "arrange") return;
+    unsaved = true;
+    form.querySelector("[autofocus]")?.focus();
+  });
+})();

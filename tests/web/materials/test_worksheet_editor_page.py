@@ -1,0 +1,183 @@
+"""The worksheet editor: what it makes and saves, what it refuses, and what its preview shows."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from app.sheets.authoring.worksheet_settings import read_settings, settings_of
+from app.store import Material
+from tests.helpers.html_page import Page
+from tests.helpers.random_worksheets import HOSTILE_TEXTS, random_settings
+from tests.helpers.school import Classroom
+from tests.helpers.sent_form import SentForm
+
+PREVIEW = "/worksheets/preview"
+
+
+def new_form(classroom: Classroom, **changes: Any) -> dict[str, Any]:
+    """The form of a new worksheet as it is sent, with some fields otherwise."""
+    return {**SentForm(classroom.get("/worksheets/new")).values, **changes}
+
+
+def stored(classroom: Classroom, content: dict[str, Any] | None = None) -> Material:
+    """A worksheet of the course: the one on LLaMA 7B unless other settings are given."""
+    sheet = settings_of(classroom.school.library.worksheet("llama-7b"))
+    return classroom.store.materials.add("worksheet", classroom.course, classroom.teacher, content or sheet)
+
+
+def post(classroom: Classroom, address: str, form: dict[str, Any]) -> Any:
+    """The answer to a form that the instructor sends."""
+    return classroom.instructor.post(address, data=form)
+
+
+def test_a_new_worksheet_is_made_and_changed(classroom: Classroom) -> None:
+    """For the course it was begun in; the editor opens again with what was saved, and each save is a version."""
+    form = SentForm(classroom.get(f"/worksheets/new?course={classroom.course.id}&topic=costs")).values
+    made = post(classroom, "/worksheets", {**form, "tokens": "90"})
+    assert made.status_code == 303
+    [material] = classroom.store.materials.of_course(classroom.course)
+    assert (material.topic, material.content["tokens"], material.version) == ("costs", 90, 1)
+    form = SentForm(classroom.get(made.headers["location"])).values
+    assert post(classroom, f"/worksheets/{material.id}", {**form, "title": "Mine"}).status_code == 303
+    saved = classroom.store.materials.find(material.id)
+    assert saved
+    assert (saved.title, saved.version, saved.content["tokens"]) == ("Mine", 2, 90)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_stored_worksheet_is_saved_as_it_was(classroom: Classroom, seed: int) -> None:
+    """Through the page's own form, whatever its settings are, and hostile texts stay texts on it."""
+    library = classroom.school.library
+    worksheet = read_settings("own-1", random_settings(library, seed), library.models, library.wording)
+    material = stored(classroom, settings_of(worksheet))
+    page = classroom.get(f"/worksheets/{material.id}/edit")
+    assert "<script>alert" not in page
+    assert not re.search(r'href="javascript:|<img[^>]+src="http', page)
+    form = SentForm(page).values
+    assert post(classroom, f"/worksheets/{material.id}", form).status_code == 303
+    kept = classroom.store.materials.find(material.id)
+    assert kept
+    cleaned = json.loads(json.dumps(kept.content).replace("\\u200f", ""))
+    assert cleaned == json.loads(json.dumps(settings_of(worksheet)).replace("\\u200f", ""))
+
+
+@pytest.mark.parametrize(
+    "field",
+    ["title", "tokens", "introduction", "footnote", "name.queries", "hint.queries", "points.queries", "question"],
+)
+def test_a_megabyte_is_refused_beside_its_field(classroom: Classroom, field: str) -> None:
+    """With everything typed still there; nothing is stored."""
+    form = new_form(classroom, question_key="", **{field: "x" * 1_000_000})
+    answer = post(classroom, "/worksheets", form)
+    assert answer.status_code == 422
+    page = Page(answer.text)
+    [(attributes, _)] = page.find("input", aria_invalid="true") or page.find("textarea", aria_invalid="true")
+    assert attributes["name"] == field
+    assert page.text("p", id="problem")
+    assert classroom.store.materials.of_teacher(classroom.teacher) == ()
+
+
+@pytest.mark.parametrize("text", [*HOSTILE_TEXTS, "#let x = 1; *bold*", "\u202eevil\u2066", "a\x00b", "{{ 7 * 7 }}"])
+def test_hostile_texts_are_harmless_in_every_field(classroom: Classroom, text: str) -> None:
+    """The preview answers, shows them as text or says what is wrong, and runs none of it."""
+    own = {f"misconception_{name}": text for name in ("key", "name", "boxes", "question", "explanation")}
+    texts = dict.fromkeys(
+        ("title", "introduction", "own_assumptions", "footnote", "name.queries", "hint.keys", "question", "tokens",
+         "model", "topic", "notation", "rows_of", "row", "fact", "models", "imported", "view", "arrange"),
+        text,
+    )  # fmt: skip
+    form = new_form(classroom, question_key="", misconception_key="")
+    for changes in (texts, own, {name: texts[name] for name in ("title", "introduction", "footnote", "question")}):
+        answer = post(classroom, PREVIEW, {**form, **changes})
+        assert answer.status_code == 200
+        assert "<script>alert" not in answer.text
+        assert "\u202e" not in answer.text
+
+
+def test_what_is_ambiguous_is_saved_once_it_was_shown(classroom: Classroom) -> None:
+    """128 tokens are as many as a head is wide: the first press says so and proposes another length; the next saves."""
+    first = post(classroom, "/worksheets", new_form(classroom, tokens="128"))
+    assert first.status_code == 422
+    page = Page(first.text)
+    [proposal] = [button for button, _ in page.find("button", name="arrange") if button["value"] == "set tokens 130"]
+    mended = post(classroom, proposal["formaction"], {**SentForm(first.text).values, "arrange": proposal["value"]})
+    assert SentForm(mended.text).values["tokens"] == ["130"]
+    assert post(classroom, "/worksheets", SentForm(first.text).values).status_code == 303
+
+
+def test_a_save_against_an_older_version_keeps_both(classroom: Classroom) -> None:
+    """409 with what differs; the other's version stays until it is overwritten knowingly."""
+    material = stored(classroom)
+    address = f"/worksheets/{material.id}"
+    mine = {**SentForm(classroom.get(f"{address}/edit")).values, "tokens": "70", "introduction": "Mine"}
+    theirs = {**material.content, "title": "Theirs"}
+    classroom.store.materials.save(material, 1, theirs, classroom.teacher)
+    refused = post(classroom, address, mine)
+    assert refused.status_code == 409
+    page = Page(refused.text)
+    rows = {text for _, text in page.find("th", scope="row")}
+    assert {"title", "tokens", "introduction"} <= rows
+    assert SentForm(refused.text).values["introduction"] == ["Mine"]
+    newest = classroom.store.materials.find(material.id)
+    assert newest
+    assert newest.content == theirs
+    assert post(classroom, address, SentForm(refused.text).values).status_code == 409
+    [(button, _)] = page.find("button", name="overwrite")
+    overwritten = post(classroom, address, {**SentForm(refused.text).values, "overwrite": button["value"]})
+    assert overwritten.status_code == 303
+    newest = classroom.store.materials.find(material.id)
+    assert newest
+    assert (newest.version, newest.content["introduction"]) == (3, "Mine")
+
+
+def boxes(text: str) -> dict[str, str]:
+    """What stands in the boxes of a preview."""
+    return {attrs["data-blank"]: attrs["value"] for attrs, _ in Page(text).find("input") if "data-blank" in attrs}
+
+
+@pytest.mark.parametrize(("answers", "tokens_are"), [("numbers", "rows"), ("letters", "rows"), ("numbers", "columns")])
+def test_the_preview_shows_a_wrong_and_a_right_attempt(classroom: Classroom, answers: str, tokens_are: str) -> None:
+    """The wrong one is the author's own misconception; nothing in the preview is sent."""
+    own = {
+        "misconception_key": "", "misconception_name": "Side by side", "misconception_boxes": "queries.columns = H*d",
+        "misconception_question": "How many heads?", "misconception_explanation": "One head has d_h columns.",
+    }  # fmt: skip
+    if answers == "letters":
+        own["misconception_boxes"] = "queries.columns = d"
+    form = new_form(classroom, answers=answers, tokens_are=tokens_are, **own)
+    right = post(classroom, PREVIEW, {**form, "view": "right"})
+    assert set(Page(right.text).marks().values()) == {"right"}
+    wrong = post(classroom, PREVIEW, {**form, "view": "wrong"})
+    assert "Side by side" in Page(wrong.text).text("p", class_="held")
+    changed = {box for box, text in boxes(wrong.text).items() if boxes(right.text)[box] != text}
+    assert changed
+    assert {box.partition(".")[0] for box in changed} == {"queries"}
+    assert not set(SentForm(wrong.text).values) & {"queries.rows", "queries.columns"}
+
+
+def test_a_hidden_fact_leaves_the_description_and_the_page_on_paper(classroom: Classroom) -> None:
+    """Where nothing else tells it, the checker says so and proposes to state it."""
+    form = new_form(classroom)
+    page = post(classroom, PREVIEW, {**form, "view": "paper"}).text
+    [(picture, _)] = Page(page).find("img", class_="paper")
+    assert classroom.instructor.get(picture["src"]).headers["content-type"] == "image/svg+xml"
+    assert classroom.instructor.get(f"{PREVIEW}/page.svg?sheet=eJwDAAAAAAE").status_code == 404
+
+
+def test_a_model_is_imported_and_chosen(classroom: Classroom) -> None:
+    """As text; what cannot be read is said beside the fields, with the text still there."""
+    config = {"model_type": "llama", "hidden_size": 512, "num_attention_heads": 8, "num_hidden_layers": 2,
+              "intermediate_size": 1024, "vocab_size": 1000}  # fmt: skip
+    form = new_form(classroom, arrange="import-text", import_text="{", import_name="Small")
+    refused = post(classroom, PREVIEW, form)
+    assert Page(refused.text).text("p", id="problem")
+    assert SentForm(refused.text).values["import_text"] == ["{"]
+    imported = post(classroom, PREVIEW, {**form, "import_text": json.dumps(config)})
+    [key] = SentForm(imported.text).values["model"]
+    assert SentForm(imported.text).values["imported"] == [key]
+    assert any("Small" in heading for _, heading in Page(imported.text).find("h1"))
+    assert post(classroom, "/worksheets", SentForm(imported.text).values).status_code == 303
