@@ -1,6 +1,7 @@
 # make serve · make test · make check · make bench · make bench-class · make soak · make fuzz · make messages · make screenshots: each does all its set-up in .venv on first use.
 PYTHON ?= python3
 BIN := .venv/bin
+export PYTHONDONTWRITEBYTECODE = # modules are compiled once, whatever this machine says, and not by each process
 
 .PHONY: serve test check messages screenshots bench bench-class soak fuzz install clean
 

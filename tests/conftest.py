@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import shutil
@@ -45,6 +46,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for item in items:
             folder = item.path.parent.name
             item.add_marker(pytest.mark.xdist_group(folder if folder == "browser" else item.path.stem))
+
+
+def pytest_collection_finish() -> None:
+    """Leave what was imported and collected out of every later search for garbage: none of it goes before the end."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

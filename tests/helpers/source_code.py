@@ -12,14 +12,15 @@ from pathlib import Path
 from app.settings import PROJECT
 
 
+def dotted_name(path: Path) -> str:
+    """A module by the name under which it is imported."""
+    return ".".join(path.relative_to(PROJECT).with_suffix("").parts).removesuffix(".__init__")
+
+
 def modules_in(folder: str) -> dict[str, ast.Module]:
     """Every module under a top-level folder by its dotted name, parsed."""
-    return {
-        ".".join(path.relative_to(PROJECT).with_suffix("").parts).removesuffix(".__init__"): ast.parse(
-            path.read_text(encoding="utf-8")
-        )
-        for path in sorted((PROJECT / folder).rglob("*.py"))
-    }
+    paths = sorted((PROJECT / folder).rglob("*.py"))
+    return {dotted_name(path): ast.parse(path.read_text(encoding="utf-8")) for path in paths}
 
 
 @cache

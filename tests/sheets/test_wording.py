@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from app.misconceptions.catalogue import MISCONCEPTIONS
@@ -13,21 +14,30 @@ from app.shapes import tables
 from app.shapes.table import TensorTable
 from app.shapes.topics import TOPICS
 from app.sheets.library import Library
+from tests.helpers.source_code import app_modules, package_of
 
-SOURCES = sorted((PROJECT / "app").rglob("*.py"))
-TREES = [ast.parse(path.read_text(encoding="utf-8")) for path in SOURCES]
-TEMPLATES = "\n".join(path.read_text(encoding="utf-8") for path in (PROJECT / "templates").rglob("*.html"))
 # Sections whose keys come from the code's own tables: topics, the topics' rows, or misconceptions.
 BY_TOPIC = ("titles", "topics", "tasks", "description-parts", "assumption-parts", "rows", "nudges")
 BY_MISCONCEPTION = ("misconceptions", "misconception-names")
 
 
-TABLE_TEXTS = [
-    node.value
-    for path in sorted((PROJECT / "app" / "shapes").glob("*.py"))
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-    if isinstance(node, ast.Constant) and isinstance(node.value, str)
-]
+@cache
+def templates() -> str:
+    """Every template, one after the other."""
+    return "\n".join(path.read_text(encoding="utf-8") for path in (PROJECT / "templates").rglob("*.html"))
+
+
+@cache
+def written_in_code() -> re.Pattern[str]:
+    """What fits every text that the code may look up."""
+    return re.compile("|".join(sorted({each for tree in app_modules().values() for each in literals(tree)})))
+
+
+def table_texts() -> Iterator[str]:
+    """Every text in the modules of the tables."""
+    for name, tree in app_modules().items():
+        if package_of(name) == "shapes":
+            yield from (n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str))
 
 
 def literals(tree: ast.AST) -> Iterator[str]:
@@ -69,16 +79,13 @@ def looked_up(section: str, wording: Mapping[str, Any]) -> Sequence[str]:
         named = [table for table in vars(tables).values() if isinstance(table, TensorTable)]
         return [str(length) for table in named for tensor in table.tensors for length in tensor.shape]
     if section == "formulas":  # phrases, which the tables name in braces
-        return [name for text in TABLE_TEXTS for name in re.findall(r"\{([\w-]+)\}", text)]
+        return [name for text in table_texts() for name in re.findall(r"\{([\w-]+)\}", text)]
     return ()
 
 
 def written(key: str) -> bool:
     """Whether the code has that key as a text or as an f-string that fits, or a template has it in quotes."""
-    return bool(WRITTEN.fullmatch(key) or re.search(rf"[\"']{re.escape(key)}[\"']", TEMPLATES))
-
-
-WRITTEN = re.compile("|".join(sorted({each for tree in TREES for each in literals(tree)})))
+    return bool(written_in_code().fullmatch(key) or re.search(rf"[\"']{re.escape(key)}[\"']", templates()))
 
 
 def test_every_sentence_is_used(library: Library) -> None:
@@ -97,7 +104,7 @@ def test_every_sentence_is_used(library: Library) -> None:
 
 def test_every_sentence_that_the_code_names_is_there(library: Library) -> None:
     """Each call of `say` with a section and a key written out finds its sentence."""
-    said = {pair for tree in TREES for pair in said_with_literals(tree)}
+    said = {pair for tree in app_modules().values() for pair in said_with_literals(tree)}
     assert len(said) > 20
     sections = library.wording.sections
     assert [(section, key) for section, key in sorted(said) if key not in sections.get(section, {})] == []
