@@ -57,6 +57,7 @@ MAY_IMPORT: Mapping[str, set[str]] = {
     "main": {*CORE, "store", "exchange", "handout", "classes", "settings", "web"},
     "cli": {*CORE, "store", "exchange", "handout", "classes", "settings", "secret_key", "web", "main"},
 }
+MARKDOWN = {"markdown_it", "mdurl"}
 PYDANTIC = {"pydantic", "pydantic_core", "annotated_types", "typing_extensions", "typing_inspection"}
 TORCH_MODULES = {"app.forward.run", "app.forward.devices", "app.forward.process"}
 EVALUATING_MODULES = {"app.forward.run"}  # runs the program that it has written itself
@@ -158,7 +159,7 @@ def test_the_core_loads_nothing_but_the_standard_library_and_pydantic() -> None:
     assert "app.forward.run" in loaded
     # _sysconfigdata__… is the standard library's, under a name that differs from one platform to the next.
     roots = {name.partition(".")[0] for name in loaded if not name.startswith("_sysconfigdata_")}
-    assert roots - set(sys.stdlib_module_names) - {"app", "__mp_main__"} <= PYDANTIC
+    assert roots - set(sys.stdlib_module_names) - {"app", "__mp_main__"} <= PYDANTIC | MARKDOWN
     assert {package_of(name) for name in loaded if name.startswith("app.")} - SHARED == CORE
 
 

@@ -12,6 +12,15 @@ from typing import Any, TypeVar
 from app.figures.draw import draw_figures
 from app.figures.figure_layout import SIGN_PX
 from app.figures.figures import Arc, Box, Edge, Figure, Rectangle
+from app.sheets.authoring.markdown import (
+    FormulaNode,
+    FormulaRoot,
+    MarkdownBlock,
+    MarkdownList,
+    MarkdownSpan,
+    markdown_items,
+    read_markdown,
+)
 from app.sheets.exit_tickets import SCALE_POINTS, Ticket, picking_rule
 from app.sheets.variant import Row, Variant
 from app.translation import LANGUAGE
@@ -216,6 +225,9 @@ def _variant(variant: Variant, options: HandoutOptions, base_url: str) -> TypstD
         "assumptions": variant.text.assumptions,
         "footnote": variant.text.footnote,
         "questions": [question.text for question in variant.worksheet.questions],
+        "introduction": _markdown(variant.worksheet.introduction),
+        "own-assumptions": [[*map(_block, item)] for item in markdown_items(variant.worksheet.own_assumptions)],
+        "own-footnote": _markdown(variant.worksheet.footnote),
         "fields": variant.fields,
         **_rows(variant, splitter),
         "figures": [
@@ -223,6 +235,31 @@ def _variant(variant: Variant, options: HandoutOptions, base_url: str) -> TypstD
             for figure in _drawn_figures(variant, options)
         ],
     }
+
+
+def _markdown(text: str) -> list[TypstData]:
+    """Return what an author wrote in Markdown as blocks of texts and pieces, never as markup of Typst."""
+    return [_block(block) for block in read_markdown(text)]
+
+
+def _block(block: MarkdownBlock) -> TypstData:
+    """Return a paragraph as its spans, or a list as the blocks of its items; without numbers, `start` is None."""
+    if isinstance(block, MarkdownList):
+        return {"items": [[_block(each) for each in item] for item in block.items], "start": block.start}
+    return {"spans": [_span(span) for span in block.spans]}
+
+
+def _span(span: MarkdownSpan) -> TypstData:
+    """Return a run of text, or the pieces of a formula, with its style."""
+    style = {"strong": span.strong, "emphasis": span.emphasis, "code": span.code}
+    return {**style, "text": span.text, "formula": [_formula_piece(node) for node in span.formula]}
+
+
+def _formula_piece(node: FormulaNode) -> TypstData:
+    """Return one node of a formula: a root with what it is taken of, or a symbol, which is a letter or not."""
+    if isinstance(node, FormulaRoot):
+        return {"root": [_formula_piece(each) for each in node.under]}
+    return {"base": node.base, "below": node.below, "above": node.above, "letter": node.is_letter}
 
 
 def _drawn_figures(variant: Variant, options: HandoutOptions) -> tuple[Figure, ...]:

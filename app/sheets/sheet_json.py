@@ -12,7 +12,8 @@ from app.sheets.variant import Row, Variant
 def variant_json(variant: Variant) -> dict[str, Any]:
     """A sheet without its answers: code, keys, tokens, prose, rows, and misconceptions that it cannot tell apart.
 
-    "decoder_tokens" is None unless the topic reads two texts; "cannot_tell_apart" holds pairs of keys.
+    "decoder_tokens" is None unless the topic reads two texts; "cannot_tell_apart" holds pairs of keys;
+    "introduction", "own_assumptions" and "own_footnote" are the author's Markdown.
     """
     sheet = variant.worksheet
     return {
@@ -27,6 +28,9 @@ def variant_json(variant: Variant) -> dict[str, Any]:
         "task": variant.text.task,
         "assumptions": list(variant.text.assumptions),
         "footnote": variant.text.footnote,
+        "introduction": sheet.introduction,
+        "own_assumptions": sheet.own_assumptions,
+        "own_footnote": sheet.footnote,
         "rows": [_row_json(row) for row in variant.rows],
         "cannot_tell_apart": [list(pair) for pair in cannot_tell_apart(variant.problem)],
     }

@@ -16,12 +16,15 @@ from app.handout.options import HandoutError, HandoutOptions
 from app.handout.sheet_plan import plan_sheets
 from app.handout.typst_renderer import TypstRenderer, missing_letters_note
 from app.settings import PROJECT
+from app.sheets.authoring.worksheet_settings import read_settings
 from app.sheets.exit_tickets import Ticket, load_tickets, ticket_of_settings
 from app.sheets.variant import Variant
 from app.sheets.worksheet_files import load_library
 from tests.helpers.own_ticket import OWN_TICKET
 from tests.helpers.printed import Glyph, Printed, numbers, read_pdf
+from tests.helpers.random_worksheets import random_settings
 
+OWN_TEXTS = ("introduction", "own_assumptions", "footnote")
 ADDRESS = "https://shapes.example.org"
 LIBRARY = load_library(PROJECT / "worksheets")
 TICKETS = load_tickets(PROJECT / "worksheets")
@@ -506,3 +509,16 @@ def test_a_course_that_is_too_long_is_told() -> None:
     """It would run over the page."""
     with pytest.raises(HandoutError, match="121 characters"):
         handout_pdf(HandoutOptions(course="x" * 121))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_an_author_writes_is_printed_as_text(seed: int) -> None:
+    """Whatever markup it looks like: introduction, own assumptions, footnote, names and points, letter for letter."""
+    settings = {**random_settings(LIBRARY, seed), **dict.fromkeys(OWN_TEXTS, '#eval("1") <b> $W_Q$')}
+    worksheet = read_settings("mine", settings, LIBRARY.models, LIBRARY.wording)
+    library = replace(LIBRARY, worksheets={"mine": worksheet})
+    options = HandoutOptions(worksheet="mine", sheets=1, layout="full", key="with", figures="aid")
+    pdf = RENDERER.render_handout(handout_documents(options, plan_sheets(library, options), {}, ADDRESS))
+    text = squeezed(" ".join(page.text for page in read_pdf(pdf)))
+    assert text.count('#eval("1")<b>WQ') >= len(OWN_TEXTS)
+    assert all(row.points_in_words.replace(" ", "") in text for row in library.variant("mine").rows)

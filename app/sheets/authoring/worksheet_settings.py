@@ -22,6 +22,7 @@ from app.models.architecture import TokensError
 from app.shapes.requirements import TopicError
 from app.shapes.table import MATRIX_FIELDS
 from app.shapes.topics import TOPICS, check_decoder_tokens, check_topic_tokens, topic_for
+from app.sheets.authoring.markdown import check_markdown
 from app.sheets.authoring.own_misconceptions import box_problem
 from app.sheets.notation import NOTATIONS
 from app.sheets.variant import Variant
@@ -382,6 +383,10 @@ def _own_errors(sheet: Worksheet, models: Mapping[str, Model], wording: Wording)
     if not all(part in parts and sheet.hidden_facts.count(part) == 1 for part in sheet.hidden_facts):
         problem = _("hidden_facts must be some of {parts}, each once.")
         yield SettingError(problem.format(parts=", ".join(parts)), "hidden_facts")
+    for setting in ("introduction", "own_assumptions", "footnote"):
+        yield from _unreadable_markdown(getattr(sheet, setting), setting)
+    for number, own in enumerate(sheet.misconceptions):
+        yield from _unreadable_markdown(own.explanation, "misconceptions", number, "explanation")
     yield from _repeated_keys("questions", [question.key for question in sheet.questions])
     yield from _repeated_keys("misconceptions", [own.key for own in sheet.misconceptions])
     variant = Variant(sheet, models[sheet.model], sheet.tokens, wording)
@@ -389,6 +394,14 @@ def _own_errors(sheet: Worksheet, models: Mapping[str, Model], wording: Wording)
         for box, formula in own.boxes:
             if problem := box_problem(variant, box, formula):
                 yield SettingError(problem, "misconceptions", number, "boxes", box)
+
+
+def _unreadable_markdown(text: str, *path: str | int) -> Iterator[SettingError]:
+    """An error if a formula in a text in Markdown cannot be read."""
+    try:
+        check_markdown(text)
+    except WorksheetError as error:
+        yield SettingError(str(error), *path)
 
 
 def _repeated_keys(setting: str, keys: Sequence[str]) -> Iterator[SettingError]:

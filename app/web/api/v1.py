@@ -93,6 +93,9 @@ class WorksheetDetail(WorksheetEntry):
     task: str
     assumptions: list[str]
     footnote: str | None
+    introduction: str = Field(description="The author's own words above the description, in Markdown.")
+    own_assumptions: str = Field(description="What the author asks to assume besides, in Markdown.")
+    own_footnote: str = Field(description="The author's own words below the boxes, in Markdown.")
     rows: list[RowEntry]
     cannot_tell_apart: list[tuple[str, str]] = Field(description="Misconceptions that look alike here, or like right.")
 
@@ -122,6 +125,9 @@ class VariantEntry(BaseModel):
     task: str
     assumptions: list[str]
     footnote: str | None
+    introduction: str = Field(description="The author's own words above the description, in Markdown.")
+    own_assumptions: str = Field(description="What the author asks to assume besides, in Markdown.")
+    own_footnote: str = Field(description="The author's own words below the boxes, in Markdown.")
     rows: list[RowEntry]
     cannot_tell_apart: list[tuple[str, str]] = Field(description="Misconceptions that look alike here, or like right.")
 
@@ -371,8 +377,8 @@ def _model_detail(model: Model) -> ModelDetail:
 
 def _sheet_text(variant: Variant) -> dict[str, Any]:
     """What a sheet says and asks, without its answers: the fields that a WorksheetDetail adds to its entry."""
-    sheet = variant_json(variant)
-    return {key: sheet[key] for key in ("description", "task", "assumptions", "footnote", "rows", "cannot_tell_apart")}
+    added = WorksheetDetail.model_fields.keys() - WorksheetEntry.model_fields.keys()
+    return {key: value for key, value in variant_json(variant).items() if key in added}
 
 
 def _worksheet_entry(variant: Variant) -> dict[str, Any]:

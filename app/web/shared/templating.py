@@ -17,6 +17,15 @@ from markupsafe import Markup, escape
 
 from app.algebra.number_text import format_number
 from app.settings import PROJECT
+from app.sheets.authoring.markdown import (
+    FormulaNode,
+    FormulaRoot,
+    MarkdownBlock,
+    MarkdownList,
+    MarkdownSpan,
+    markdown_items,
+    read_markdown,
+)
 from app.sheets.formulas import FormulaPiece
 from app.translation import LANGUAGE, gettext, ngettext
 from app.web.shared.cookies import who_asks
@@ -52,6 +61,8 @@ def template_environment() -> Environment:
         svg_expression=svg_expression,
         expression=expression,
         formula=formula,
+        markdown=markdown,
+        markdown_items=markdown_list,
         local_time=local_time,
         clock_time=clock_time,
         long_date=long_date,
@@ -145,6 +156,65 @@ def expression(text: str, known: Collection[str] | None = None) -> Markup:
     """
     pieces = re.split(r"((?<![\w’])[A-Za-zθ][\w']*)", text)  # not the s of "model’s"
     return Markup("").join(_symbol(piece) if known is None or piece in known else escape(piece) for piece in pieces)
+
+
+@lru_cache(500)
+def markdown(text: str) -> Markup:
+    """What an author wrote in Markdown, as HTML: only what `read_markdown` knows becomes an element."""
+    return _blocks(read_markdown(text))
+
+
+@lru_cache(500)
+def markdown_list(text: str) -> tuple[Markup, ...]:
+    """The same as items of one list, each without a paragraph around it where it is only one."""
+    items = markdown_items(text)
+    return tuple(
+        _spans(item[0].spans) if len(item) == 1 and not isinstance(item[0], MarkdownList) else _blocks(item)
+        for item in items
+    )
+
+
+def _blocks(blocks: Iterable[MarkdownBlock]) -> Markup:
+    """Paragraphs and lists, one after the other."""
+    written = Markup("")
+    for block in blocks:
+        if isinstance(block, MarkdownList):
+            tag, start = (
+                ("ul", Markup("")) if block.start is None else ("ol", Markup(' start="{}"').format(block.start))
+            )
+            items = Markup("").join(Markup("<li>{}</li>").format(_blocks(item)) for item in block.items)
+            written += Markup("<{}{}>{}</{}>").format(tag, start, items, tag)
+        else:
+            written += Markup("<p>{}</p>").format(_spans(block.spans))
+    return written
+
+
+def _spans(spans: Iterable[MarkdownSpan]) -> Markup:
+    """The runs of text of a paragraph, each in its style."""
+    written = Markup("")
+    for span in spans:
+        if span.formula:
+            part = Markup('<span class="formula">{}</span>').format(_formula_nodes(span.formula))
+        elif span.text == "\n":
+            part = Markup("<br>")
+        else:
+            part = Markup("<code>{}</code>").format(span.text) if span.code else escape(span.text)
+        part = Markup("<em>{}</em>").format(part) if span.emphasis else part
+        written += Markup("<strong>{}</strong>").format(part) if span.strong else part
+    return written
+
+
+def _formula_nodes(nodes: Iterable[FormulaNode]) -> Markup:
+    """A formula in the same letters as everywhere: letters in italics, subscripts, raised letters, and roots."""
+    written = Markup("")
+    for node in nodes:
+        if isinstance(node, FormulaRoot):
+            written += Markup('√<span class="root">{}</span>').format(_formula_nodes(node.under))
+            continue
+        written += Markup("<i>{}</i>").format(node.base) if node.is_letter else escape(node.base)
+        written += Markup("<sub>{}</sub>").format(node.below) if node.below else Markup("")
+        written += Markup("<sup>{}</sup>").format(node.above) if node.above else Markup("")
+    return written
 
 
 def _symbol(text: str) -> Markup:

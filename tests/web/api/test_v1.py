@@ -105,12 +105,12 @@ def test_a_worksheet_has_no_answers_in_it(client: TestClient, library: Library, 
         "weights",
         "output",
     ]
-    assert {tuple(row) for row in shown["rows"]} == {("key", "letter", "name", "note", "boxes")}
+    assert {tuple(row) for row in shown["rows"]} == {("key", "letter", "name", "note", "boxes", "points")}
     variant = library.variant(sheet, model or None)
     key = {str(variant.answer(blank)) for blank in variant.blanks}
     for path, value in values(shown):
         assert not re.search(r"answer|shape|size|solution|correct", path)
-        assert not isinstance(value, int) or path == ".tokens"
+        assert not isinstance(value, int) or path.endswith((".tokens", ".points"))
         if path not in (".description", ".title", ".footnote", ".model", ".tokens"):
             assert not key & set(re.findall(r"\d+", str(value or ""))), path
 

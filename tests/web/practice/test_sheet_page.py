@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import re
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from app.sheets.reading import MAX_BOX_TEXT
 from tests.helpers.answer_keys import KEY
 from tests.helpers.html_page import Page, kept_in
+from tests.helpers.own_sheets import with_own_worksheet
 from tests.helpers.school import SCRIPT
 from tests.helpers.sheet_form import LLAMA_FORM, filled
 
@@ -427,3 +430,41 @@ def test_one_sentence_is_said_once_for_many_boxes(client: TestClient) -> None:
     assert all("asks for symbols" not in page.text("p", id=f"says-{box}") for box in boxes)
     page = Page(client.post("/sheet/check", data=filled(queries__rows="a hundred")).text)
     assert "“a hundred”" in page.text("p", id="says-queries.rows")
+
+
+# What an author writes and switches off
+
+
+def own_page(app: FastAPI, **settings: Any) -> tuple[Page, Page]:
+    """The page of a worksheet with these settings in place of those of LLaMA 7B, as it opens and after a check."""
+    services = app.state.services
+    app.state.services = replace(services, library=with_own_worksheet(services.library, **settings))
+    browser = TestClient(app)
+    opened = browser.get("/sheet?worksheet=mine")
+    answers = {"queries.columns": "128", "keys.columns": "64"}
+    checked = browser.post("/sheet/check", data={**LLAMA_FORM, "worksheet": "mine", **answers}, headers=SCRIPT)
+    assert (opened.status_code, checked.status_code) == (200, 200)
+    return Page(opened.text), Page(checked.text)
+
+
+def test_a_sheet_says_what_its_author_wrote(new_app: FastAPI) -> None:
+    """Above the boxes, below them and in the rows, and nothing of it as markup of ours."""
+    words = {"introduction": "In **front** <i>", "own_assumptions": "- Own one\n- Own $d_h$", "footnote": "Own note"}
+    names, points = {"keys": "<b>Keyring</b>"}, {"keys": 3}
+    page, checked = own_page(new_app, **words, row_names=names, row_points=points, hidden_facts=["heads"])
+    assert page.text("div", class_="own-words") == "In front <i>"
+    assert [item for _, item in page.find("li") if item.startswith("Own")] == ["Own one", "Own dh"]
+    assert page.text("div", class_="footnote") == "Own note"
+    assert "<b>Keyring</b>, rows" in [attrs.get("aria-label") for attrs, _ in page.find("input")]
+    assert "before transposing, 3 points each" in [text for _, text in page.find("small")]
+    assert "32 heads" not in page.text("div", class_="intro")
+    assert "1 of 18 points" in checked.text("p", class_="result")
+
+
+@pytest.mark.parametrize("shown", [True, False])
+def test_hints_drawing_and_mismatches_can_be_off(new_app: FastAPI, shown: bool) -> None:
+    """Then the page has no place for them, and a check says nothing of what does not fit."""
+    page, checked = own_page(new_app, **dict.fromkeys(("show_hints", "show_drawing", "show_mismatches"), shown))
+    assert bool(page.find("svg")) is shown
+    assert bool(checked.find("button", id="hint")) is shown
+    assert ("128" in " ".join(text for _, text in checked.find("p", class_="diagnosis"))) is shown

@@ -8,7 +8,7 @@ from app.settings import PROJECT
 from app.sheets.formulas import formula_pieces
 from app.sheets.library import Library
 from app.web.shared.sheet_view import hint_letters
-from app.web.shared.templating import expression, formula
+from app.web.shared.templating import expression, formula, markdown, markdown_list
 
 
 def test_a_formula_has_its_symbols_in_italics_and_its_functions_upright(library: Library) -> None:
@@ -32,3 +32,14 @@ def test_no_template_turns_escaping_off() -> None:
     """Jinja keeps that switch in an object that all threads share: turned off in one, it would be off in others."""
     for path in (PROJECT / "templates").rglob("*.html"):
         assert "autoescape" not in path.read_text(encoding="utf-8"), path.name
+
+
+def test_markdown_of_an_author_becomes_only_elements_that_it_may_be() -> None:
+    """Everything else is escaped."""
+    text = "A **b** *c* `<d>` $W_Q·x^2/sqrt(d)$ <img src=x>\n\n2. [e](javascript:f)"
+    assert markdown(text) == (
+        "<p>A <strong>b</strong> <em>c</em> <code>&lt;d&gt;</code> "
+        '<span class="formula"><i>W</i><sub>Q</sub>·<i>x</i><sup>2</sup>/√<span class="root"><i>d</i></span>'
+        '</span> &lt;img src=x&gt;</p><ol start="2"><li><p>[e](javascript:f)</p></li></ol>'
+    )
+    assert markdown_list("- a\n- b") == ("a", "b")

@@ -128,6 +128,22 @@ def test_what_does_not_fit_is_said_where_there_are_hints(classroom: Classroom, h
     assert Page(browser.get(f"/class/{activity.id}/1").text).find("p", class_="mismatch")
 
 
+@pytest.mark.parametrize("shown", [True, False])
+def test_a_worksheet_may_have_no_hints_drawing_or_mismatches(classroom: Classroom, shown: bool) -> None:
+    """Whatever the activity gives; a save then answers with no drawing either."""
+    content, answers = classroom.open().content, {**KEY, "keys.columns": "4096"}
+    item = content.items[0]
+    quiet = replace(item, worksheet={**item.worksheet, **dict.fromkeys(("show_hints", "show_drawing"), shown)})
+    activity = classroom.open()
+    classroom.store.activities.revise(activity, replace(content, items=(quiet,)))
+    _, browser = classroom.join()
+    assert ("<figure" in press(browser, activity, "save", answers).text) is shown
+    page = Page(press(browser, activity, "check", answers).text)
+    assert bool(page.find("aside", class_="drawing")) is shown
+    assert ("Hint" in [text for _, text in page.find("button")]) is shown
+    assert (press(browser, activity, "hint", answers).status_code == 200) is shown
+
+
 def test_nothing_typed_is_no_attempt(classroom: Classroom) -> None:
     """Check of an empty sheet says so and costs nothing."""
     activity = classroom.open(max_attempts=1)

@@ -1,0 +1,237 @@
+"""What an author writes in Markdown: paragraphs, lists, emphasis and code, with formulas between dollar signs.
+
+It is read once into values, which pages and paper set each in their own way, so that no markup of an author is ever
+evaluated. Headings, links, pictures and HTML are no markup here: they stay the text that was typed.
+
+>>> [(span.text, span.strong) for span in read_markdown("A **single** <b>head</b>")[0].spans]
+[('A ', False), ('single', True), (' <b>head</b>', False)]
+>>> read_formula_text("d/H = d_h")[-1]
+FormulaSymbol(base='d', below='h', above='')
+
+A formula is written as sheets write theirs:
+
+    formula = { symbol | number | sign | "(" | ")" | "," | "sqrt(" formula ")" }
+    symbol  = letters and digits, "_" with what stands below, "^" with what stands above: W_Q, d_model, K^T, x^{n+1}
+    sign    = "+" | "-" | "×" | "·" | "*" | "/" | "=" | "≈" | "<" | ">" | "≤" | "≥"
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
+
+from markdown_it import MarkdownIt
+from markdown_it.rules_inline import StateInline
+from markdown_it.token import Token
+
+from app.sheets.worksheet import WorksheetError
+from app.translation import gettext as _
+
+MAX_ROOTS = 10  # within each other
+_SYMBOL = r"[A-Za-z\u0370-\u03ff][A-Za-z0-9\u0370-\u03ff]*[′']*"
+_LOWERED, _RAISED = r"(?:\{[\w +−-]+\}|\w+)", r"(?:\{[\w +−-]+\}|[0-9]+|[A-Za-z]+|⊤)"
+_TOKEN = re.compile(
+    rf"(?P<root>sqrt\s*\()|(?P<base>{_SYMBOL}|\d+(?:[.,]\d+)*|\))(?:_(?P<below>{_LOWERED}))?"
+    rf"(?:\^(?P<above>{_RAISED})|(?P<raised>[ᵀ²³]))?|(?P<sign>[+−×·*/=≈<>≤≥(,-])"
+)
+_FORMULA = re.compile(r"\$(?=[^\s$])([^$\n]*[^\s$\\])\$(?!\d)")
+_RAISED_LETTERS = {"ᵀ": "T", "²": "2", "³": "3", "⊤": "T"}
+_WRITTEN_SIGNS = {"*": "·", "-": "−"}
+_SPACED_SIGNS = frozenset("+−×=≈<>≤≥")
+
+
+@dataclass(frozen=True)
+class FormulaSymbol:
+    """A letter, word, number or sign of a formula, with what stands below and above it."""
+
+    base: str
+    below: str = ""
+    above: str = ""
+
+    @property
+    def is_letter(self) -> bool:
+        """Whether it is one letter, which is set in italics; words such as softmax are not."""
+        return len(self.base.rstrip("′")) == 1 and self.base[0].isalpha()
+
+
+@dataclass(frozen=True)
+class FormulaRoot:
+    """A square root, and what it is taken of."""
+
+    under: tuple[FormulaNode, ...]
+
+
+FormulaNode = FormulaSymbol | FormulaRoot
+
+
+@dataclass(frozen=True)
+class MarkdownSpan:
+    """A run of text in one style, or a formula, whose text is its source; a line break is the text "\\n"."""
+
+    text: str
+    strong: bool = False
+    emphasis: bool = False
+    code: bool = False
+    formula: tuple[FormulaNode, ...] = ()
+
+
+@dataclass(frozen=True)
+class MarkdownParagraph:
+    """A paragraph."""
+
+    spans: tuple[MarkdownSpan, ...]
+
+
+@dataclass(frozen=True)
+class MarkdownList:
+    """A list: the blocks of each item. `start` is the first number, None without numbers."""
+
+    items: tuple[tuple[MarkdownBlock, ...], ...]
+    start: int | None = None
+
+
+MarkdownBlock = MarkdownParagraph | MarkdownList
+
+
+@lru_cache(500)
+def read_markdown(text: str) -> tuple[MarkdownBlock, ...]:
+    """The blocks of a text; a formula that cannot be read stays the text that was typed, dollar signs included."""
+    return tuple(_blocks(iter(_parser().parse(text))))
+
+
+def markdown_items(text: str) -> tuple[tuple[MarkdownBlock, ...], ...]:
+    """The text as the items of one list: those of its lists, and each paragraph between them."""
+    items = (block.items if isinstance(block, MarkdownList) else ((block,),) for block in read_markdown(text))
+    return tuple(item for several in items for item in several)
+
+
+def check_markdown(text: str) -> None:
+    """Raise WorksheetError for the first formula that cannot be read, with what a formula may hold."""
+    for token in _parser().parse(text):
+        for child in token.children or ():
+            if child.type == "formula":
+                read_formula_text(child.content)
+
+
+def read_formula_text(text: str) -> tuple[FormulaNode, ...]:
+    """The nodes of a formula, without its dollar signs; raises WorksheetError for one that cannot be read."""
+    nodes, end = _read_nodes(text, 0, 0)
+    if end < len(text):
+        raise _unreadable(text)
+    return nodes
+
+
+def _read_nodes(text: str, position: int, roots: int) -> tuple[tuple[FormulaNode, ...], int]:
+    """The nodes from a position on, up to the bracket that closes the root around them, and where they end."""
+    nodes, depth = list[FormulaNode](), 0
+    while position < len(text):
+        if text[position] == " ":
+            position += 1
+            continue
+        token = _TOKEN.match(text, position)
+        if token is None or roots > MAX_ROOTS:
+            raise _unreadable(text)
+        if token["base"] == ")" and depth == 0:
+            if roots and token[0] == ")":
+                return tuple(nodes), position
+            raise _unreadable(text)
+        position = token.end()
+        if token["root"]:
+            under, end = _read_nodes(text, position, roots + 1)
+            if end >= len(text) or not under:
+                raise _unreadable(text)
+            nodes.append(FormulaRoot(under))
+            position = end + 1
+            continue
+        depth += (token["sign"] == "(") - (token["base"] == ")")
+        nodes.append(_sign(token["sign"], nodes) if token["sign"] else _symbol(token))
+    if depth:
+        raise _unreadable(text)
+    return tuple(nodes), position
+
+
+def _symbol(token: re.Match[str]) -> FormulaSymbol:
+    """A symbol with what stands below and above it, braces taken away."""
+    above = _RAISED_LETTERS.get(token["raised"] or token["above"] or "", token["above"] or "")
+    return FormulaSymbol(token["base"].replace("'", "′"), (token["below"] or "").strip("{}"), above.strip("{}"))
+
+
+def _sign(sign: str, before: Sequence[FormulaNode]) -> FormulaSymbol:
+    """A sign as it is set: with space around it, unless it multiplies or divides, or stands before what it negates."""
+    sign = _WRITTEN_SIGNS.get(sign, sign)
+    last = before[-1] if before else FormulaSymbol("(")
+    negates = sign in "+−" and isinstance(last, FormulaSymbol) and last.base.strip() in {"(", ",", *_SPACED_SIGNS}
+    if sign == ",":
+        return FormulaSymbol(", ")
+    return FormulaSymbol(f" {sign} " if sign in _SPACED_SIGNS and not negates else sign)
+
+
+def _unreadable(text: str) -> WorksheetError:
+    problem = _("${formula}$ cannot be read as a formula: use letters, digits, _ and ^, + − × · / = ( ) , and sqrt( ).")
+    return WorksheetError(problem.format(formula=text[:60]))
+
+
+@cache
+def _parser() -> MarkdownIt:
+    """The parser with nothing switched on but what is listed here."""
+    parser = MarkdownIt("zero").enable(["emphasis", "list", "backticks", "escape", "newline"])
+    parser.inline.ruler.before("escape", "formula", _formula_rule)
+    return parser
+
+
+def _formula_rule(state: StateInline, silent: bool) -> bool:
+    """Take $…$ for a formula, on one line and with no space inside the dollar signs; $5 and $6 are prices."""
+    formula = _FORMULA.match(state.src, state.pos)
+    if formula is None:
+        return False
+    if not silent:
+        state.push("formula", "", 0).content = formula[1]
+    state.pos = formula.end()
+    return True
+
+
+def _blocks(tokens: Iterator[Token], closing: str = "") -> Iterator[MarkdownBlock]:
+    """The blocks up to the token that closes what they stand in."""
+    for token in tokens:
+        if token.type == closing:
+            return
+        if token.type == "inline":
+            yield MarkdownParagraph(tuple(_spans(token.children or ())))
+        elif token.type in ("bullet_list_open", "ordered_list_open"):
+            closes = token.type.replace("open", "close")
+            start = int(token.attrs.get("start", 1)) if token.type == "ordered_list_open" else None
+            yield MarkdownList(tuple(_items(tokens, closes)), start)
+
+
+def _items(tokens: Iterator[Token], closing: str) -> Iterator[tuple[MarkdownBlock, ...]]:
+    """The blocks of each item of a list, up to the token that closes the list."""
+    for token in tokens:
+        if token.type == closing:
+            return
+        yield tuple(_blocks(tokens, "list_item_close"))
+
+
+def _spans(tokens: Sequence[Token]) -> Iterator[MarkdownSpan]:
+    """The spans of a paragraph."""
+    style = MarkdownSpan("")
+    for token in tokens:
+        if token.type in ("strong_open", "strong_close"):
+            style = replace(style, strong=token.nesting > 0)
+        elif token.type in ("em_open", "em_close"):
+            style = replace(style, emphasis=token.nesting > 0)
+        elif token.type == "formula":
+            yield _formula_span(token.content, style)
+        else:
+            text = {"softbreak": " ", "hardbreak": "\n"}.get(token.type, token.content)
+            if text:
+                yield replace(style, text=text, code=token.type == "code_inline")
+
+
+def _formula_span(text: str, style: MarkdownSpan) -> MarkdownSpan:
+    """A formula; what cannot be read is the text that was typed."""
+    try:
+        return replace(style, text=text, formula=read_formula_text(text))
+    except WorksheetError:
+        return replace(style, text=f"${text}$")
