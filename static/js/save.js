@@ -110,6 +110,11 @@
     formData.set("stamps", [...changed].map(([name, stamp]) => `${name}:${stamp.page}:${stamp.number}`).join(" "));
   });
 
+  // A swap leaves what is typed into alone, and so has to be told what is locked since the last attempt.
+  document.addEventListener("htmx:after:swap", () => {
+    for (const box of boxes()) box.readOnly = form.dataset.locked === "all" || (form.dataset.locked === "boxes" && box.matches("[data-blank]"));
+  });
+
   const onlyChanges = (data) => {
     for (const box of boxes()) if (!changed.has(box.name)) data.delete(box.name);
     return data;

@@ -6,7 +6,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from app.settings import PROJECT
 from app.sheets.worksheet_files import load_library
-from app.store import Plan, Store
+from app.store import Plan, Policies, Store
 from app.web.shared.cookies import VISITOR_COOKIE
 from simulation.lesson import add_teacher
 from simulation.server import Server
@@ -21,11 +21,14 @@ def saved(page: Page) -> None:
 
 def test_an_answer_is_written_on_a_phone_seen_on_a_laptop_and_kept(browser: Browser, shared_app: Server) -> None:
     """Enter begins a line and hands nothing in; the keys for numbers stay away; "Saved" comes once it is; a laptop has
-    it, spaces and all, and a sheet that has closed shows what could not be saved.
+    it, spaces and all. The last check locks the boxes and no question; a sheet that has closed shows what could not be
+    saved.
     """
     store = Store(shared_app.database, shared_app.folder)
     course = store.courses.add("Words", "UTC", add_teacher(store, "words@example.org", "Ada"))
-    activity = store.activities.add(course, Plan("Words"), asking_content(load_library(PROJECT / "worksheets")))
+    activity = store.activities.add(
+        course, Plan("Words", None, Policies(max_attempts=1)), asking_content(load_library(PROJECT / "worksheets"))
+    )
     store.activities.set_state(activity, "open")
     visitor = store.add_visitor()
     store.roster.enrol_new_student(course, "Kim", visitor.id)
@@ -55,14 +58,23 @@ def test_an_answer_is_written_on_a_phone_seen_on_a_laptop_and_kept(browser: Brow
     expect(page.locator(".elsewhere")).to_be_empty()
     assert_accessible_in_all_looks(other)
 
+    page.get_by_label("Queries, rows").fill("7")
+    saved(page)
+    page.get_by_role("button", name="Check").click()
+    expect(page.locator(".result")).to_contain_text("0 of 14")
+    expect(page.get_by_label("Queries, rows")).to_have_js_property("readOnly", True)
+    expect(why).to_have_js_property("readOnly", False)
+    why.press_sequentially("more ")
+    saved(page)
+
     page.route("**/save", lambda route: route.abort())
     why.press_sequentially("unsaved")
     expect(page.locator("output.saved")).to_have_attribute("data-state", "waiting")
     end_activity(store, activity.id)
     page.unroute("**/save")
     page.reload()
-    expect(page.locator("aside.unsaved")).to_contain_text("and unsaved")
-    expect(page.get_by_label(WHY.text)).to_have_value("One row\nper token \nand ")
+    expect(page.locator("aside.unsaved")).to_contain_text("and more unsaved")
+    expect(page.get_by_label(WHY.text)).to_have_value("One row\nper token \nand more ")
     assert_accessible_in_all_looks(page)
     store.close()
     phone.close()
