@@ -21,7 +21,14 @@ from app.store import Store
 from app.web.account import account_link_page, forgotten_password_page, password_page, sign_in_page
 from app.web.api import health, v1
 from app.web.handouts import handout_page, mark_paper_page, print_job_page
-from app.web.materials import activity_preview_page, copy_page, material_list_page, material_page, worksheet_editor_page
+from app.web.materials import (
+    activity_preview_page,
+    copy_page,
+    material_list_page,
+    material_page,
+    ticket_editor_page,
+    worksheet_editor_page,
+)
 from app.web.models import model_list_page, model_page
 from app.web.practice import glossary_page, landing_page, next_sheet_page, sheet_page
 from app.web.roster import roster_import_page, roster_student_page
@@ -73,6 +80,7 @@ CLASS_PAGES = (
     *(course_list_page, course_page, gradebook_page, export_page, sample_course_page),
     *(roster_import_page, roster_student_page),
     *(activity_page, activity_form_page, activity_preview_page, delete_activity_page),
+    ticket_editor_page,
     *(print_class_page, enter_paper_page),
     *(live_page, present_page),
     *(material_list_page, material_page, copy_page),

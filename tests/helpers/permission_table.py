@@ -114,6 +114,11 @@ TABLE: dict[str, Row] = {
     "GET /activities/{activity_id:int}": STAFF_SEES,
     "GET /activities/{activity_id:int}/edit": INSTRUCTOR_SEES,
     "POST /activities/{activity_id:int}": INSTRUCTOR_IS_TOLD,
+    "GET /tickets/new": (303, 303, 303, 200, 200, 200),
+    "POST /tickets": (401, 401, 401, 422, 422, 422),
+    "POST /tickets/preview": (401, 401, 401, 200, 200, 200),
+    "GET /tickets/{material_id:int}/edit": (303, 303, 303, 403, 404, 404),  # a worksheet
+    "POST /tickets/{material_id:int}": (401, 401, 401, 403, 404, 404),
     "GET /activities/{activity_id:int}/preview": STAFF_SEES,
     "GET /activities/{activity_id:int}/preview/{number:int}": STAFF_SEES,
     "POST /activities/{activity_id:int}/preview/{number:int}/{what}": (401, 401, 401, 200, 404, 200),

@@ -24,6 +24,7 @@ from app.web.materials.activity_preview_page import ActivityPreviewPage
 from app.web.materials.copy_page import CopyPage
 from app.web.materials.material_list_page import MaterialListPage
 from app.web.materials.material_page import MaterialPage, SharedMaterialPage
+from app.web.materials.ticket_editor_page import TicketEditorPage
 from app.web.materials.worksheet_editor_view import WorksheetEditorPage
 from app.web.materials.worksheet_preview import PreviewFragment
 from app.web.models.model_list_page import ModelsPage
@@ -99,6 +100,7 @@ PAGES: dict[str, type[Any]] = {
     "materials/activity_preview.html": ActivityPreviewPage,
     "materials/worksheet_editor.html": WorksheetEditorPage,
     "materials/_worksheet_preview.html": PreviewFragment,
+    "materials/ticket_editor.html": TicketEditorPage,
     "student/join.html": JoinPage,
     "student/join_name.html": NamePage,
     "student/_join_names.html": SuggestedNamesPage,

@@ -116,10 +116,8 @@ def test_every_kind_of_question_is_handed_in_and_counted(classroom: Classroom, a
     assert {("pace", "4"), ("next", "Masks"), ("clear", "Heads, all of them\n<b>Values</b>")} <= stored
     page = classroom.page("/tickets")
     counts = {row[0].split(" too")[0]: row[1] for row in table_rows(page) if len(row) == 2 and " of " in row[1]}
-    names = "" if anonymous else " Kim, Lou"
-    assert counts[f"Masks{names}"] == "2 of 2"
-    assert counts["KV cache"] == "0 of 2"
-    assert ("Kim" in str(counts)) != anonymous
+    assert (counts["Masks"], counts["KV cache"]) == ("2 of 2", "0 of 2")
+    assert (["Kim, Lou"] in table_rows(page)) != anonymous
     assert page.text("ul", class_="ticket-answers").startswith("Because of d_h.")
     rows = list(csv.DictReader(io.StringIO(classroom.get(f"/courses/{classroom.course.id}/exports/exit-tickets.csv"))))
     several = {row["answer"] for row in rows if row["question"] == "What is clear now?"}
@@ -175,4 +173,4 @@ def test_a_question_that_changes_its_kind_keeps_earlier_answers(classroom: Class
     page = classroom.page("/tickets")
     lines = {text.split(" Kim")[0] for _, text in page.find("ul", class_="ticket-answers")}
     assert lines == {"Masks", "Because of d_h."}
-    assert ["4 Kim", "1 of 1"] in table_rows(page)
+    assert ["4", "1 of 1"] in table_rows(page)

@@ -1,0 +1,171 @@
+"""The form of an exit ticket: its settings as texts, which stay as typed while questions are added and moved.
+
+ticket_settings(texts)   the settings of a ticket file, which `ticket_of_settings` checks
+draft_ticket(texts)      what students would see of it, however much is missing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, cast, get_args
+
+from app.sheets.authoring.worksheet_settings import SettingError, derived_key
+from app.sheets.exit_tickets import (
+    MAX_LABEL,
+    MAX_OPTION,
+    MAX_OPTIONS,
+    MAX_QUESTION_TEXT,
+    MAX_TICKET_QUESTIONS,
+    QuestionKind,
+    Ticket,
+    TicketQuestion,
+    picking_rule,
+)
+from app.translation import gettext as _
+
+NEW_QUESTION = "__"  # what the name of a question begins with that has no key yet; no key that is derived does
+QUESTION_KINDS: Mapping[QuestionKind, str] = {
+    "text": _("free text"),
+    "choose-one": _("choose one"),
+    "choose-several": _("choose several"),
+    "scale": _("scale of five points"),
+}
+_FIELDS = {"text": "text", "key": "text", "options": "options", "kind": "kind", "labels": "first"}
+
+
+@dataclass(frozen=True)
+class QuestionFields:
+    """One question of the form as texts. `name` is its key, or begins with NEW_QUESTION; options are one a line.
+
+    What another kind asks for is kept, so that it is there again when the kind is changed back.
+    """
+
+    name: str
+    text: str = ""
+    kind: str = "text"
+    options: str = ""
+    first: str = ""  # label of a scale
+    last: str = ""
+    required: bool = False
+
+    @property
+    def option_lines(self) -> list[str]:
+        """The options that are not blank."""
+        return [line.strip() for line in self.options.splitlines() if line.strip()]
+
+
+@dataclass(frozen=True)
+class TicketTexts:
+    """The form of an exit ticket as texts."""
+
+    title: str = ""
+    instruction: str = ""
+    pick_at_least: str = ""
+    anonymous: bool = True
+    questions: tuple[QuestionFields, ...] = field(default=(QuestionFields(f"{NEW_QUESTION}1"),))
+
+
+def texts_of_ticket(ticket: Ticket) -> TicketTexts:
+    """The texts that show a ticket in the form; `ticket_settings` gives its settings back."""
+    questions = tuple(map(_fields_of_question, ticket.questions))
+    pick = str(ticket.pick_at_least or "")
+    return TicketTexts(ticket.title, ticket.instruction, pick, ticket.anonymous, questions)
+
+
+def _fields_of_question(question: TicketQuestion) -> QuestionFields:
+    first, last = question.labels or ("", "")
+    options = "\n".join(question.options)
+    return QuestionFields(question.key, question.text, question.kind, options, first, last, question.required)
+
+
+def ticket_settings(texts: TicketTexts) -> dict[str, Any]:
+    """The settings of a ticket file; a new question gets a key by its text, which it keeps when the text changes."""
+    keys = {question.name for question in texts.questions if not question.name.startswith(NEW_QUESTION)}
+    questions = list[dict[str, Any]]()
+    for question in texts.questions:
+        key = question.name
+        if key.startswith(NEW_QUESTION):
+            key = _free_key(derived_key(question.text), keys)
+            keys.add(key)
+        questions.append({"key": key, **_question_settings(question)})
+    return {
+        "title": texts.title,
+        "instruction": texts.instruction,
+        "questions": questions,
+        "pick_at_least": texts.pick_at_least or 0,
+        "anonymous": texts.anonymous,
+    }
+
+
+def _free_key(key: str, taken: set[str]) -> str:
+    """The key, with a number where it is taken."""
+    return next(each for each in (key, *(f"{key}-{number}" for number in range(2, 999))) if each not in taken)
+
+
+def _question_settings(question: QuestionFields) -> dict[str, Any]:
+    """What a question's kind asks for."""
+    settings: dict[str, Any] = {"text": question.text, "kind": question.kind, "required": question.required}
+    if question.kind == "scale":
+        settings["labels"] = [question.first, question.last]
+    if question.kind in ("choose-one", "choose-several"):
+        settings["options"] = question.option_lines
+    return settings
+
+
+def field_of_error(texts: TicketTexts, error: SettingError) -> str:
+    """The name of the form's field that an error of `ticket_of_settings` is about, such as "options.why"."""
+    setting, *path = error.path
+    if setting != "questions" or not path:
+        return str(setting)
+    question, name = texts.questions[cast(int, path[0])].name, str(path[1]) if len(path) > 1 else "text"
+    return f"last.{question}" if path[1:] == ["labels", 1] else f"{_FIELDS.get(name, 'text')}.{question}"
+
+
+def draft_ticket(texts: TicketTexts) -> Ticket:
+    """The ticket of a form as far as it is written, to be looked at; it need not be one that can be saved."""
+    pick = texts.pick_at_least.strip()
+    number = int(pick) if pick.isascii() and pick.isdigit() and len(pick) <= 2 else 0
+    questions = tuple(map(_draft_question, texts.questions[:MAX_TICKET_QUESTIONS]))
+    return Ticket("", texts.title, texts.instruction, questions, number, texts.anonymous)
+
+
+def _draft_question(question: QuestionFields) -> TicketQuestion:
+    kind = cast(QuestionKind, question.kind if question.kind in get_args(QuestionKind) else "text")
+    options = [line[:MAX_OPTION] for line in question.option_lines[:MAX_OPTIONS]] if kind.startswith("choose") else []
+    labels = (question.first[:MAX_LABEL], question.last[:MAX_LABEL]) if kind == "scale" else ()
+    text = question.text[:MAX_QUESTION_TEXT] or "…"
+    return TicketQuestion(question.name, text, kind, tuple(options), labels, question.required)
+
+
+def arranged_ticket(texts: TicketTexts, action: str) -> tuple[TicketTexts, str]:
+    """The texts after "add", "up NAME", "down NAME" or "remove NAME", and the id of the field that gets the focus.
+
+    Any other action changes nothing, as does moving the first question up.
+    """
+    verb, _space, name = action.partition(" ")
+    questions, names = list(texts.questions), [question.name for question in texts.questions]
+    focus = f"do-{verb}-{name}"
+    if verb == "add" and len(questions) < MAX_TICKET_QUESTIONS:
+        number = next(number for number in range(1, 999) if f"{NEW_QUESTION}{number}" not in names)
+        questions.append(QuestionFields(f"{NEW_QUESTION}{number}"))
+        focus = f"text-{questions[-1].name}"
+    elif name in names and verb in ("up", "down", "remove"):
+        place = names.index(name)
+        question = questions.pop(place)
+        if verb == "remove":
+            focus = f"text-{questions[max(place - 1, 0)].name}" if questions else "do-add"
+        else:
+            questions.insert(max(place + (-1 if verb == "up" else 1), 0), question)
+    return replace(texts, questions=tuple(questions)), focus
+
+
+def ticket_lines(ticket: Ticket) -> list[str]:
+    """What a ticket holds in lines of text, by which two versions are compared."""
+    rule, names = picking_rule(ticket), _("anonymous") if ticket.anonymous else _("with names")
+    lines = [ticket.title, ticket.instruction, *([rule] if rule else []), names]
+    for number, question in enumerate(ticket.questions, 1):
+        parts = (QUESTION_KINDS[question.kind], *question.options, *question.labels)
+        required = (_("required"),) if question.required else ()
+        lines.append(f"{number}. {question.text} ({', '.join((*parts, *required))})")
+    return lines

@@ -1,0 +1,222 @@
+"""The editor of an exit ticket, new or stored, with what students will see beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated
+
+from annotated_doc import Doc
+from fastapi import APIRouter, HTTPException, Response
+from fastapi.responses import RedirectResponse
+
+from app.classes.authoring.ticket_form import (
+    QUESTION_KINDS,
+    QuestionFields,
+    TicketTexts,
+    arranged_ticket,
+    draft_ticket,
+    field_of_error,
+    texts_of_ticket,
+    ticket_lines,
+    ticket_settings,
+)
+from app.classes.materials import ticket_of_material
+from app.sheets.authoring.worksheet_settings import SettingError
+from app.sheets.exit_tickets import (
+    MAX_INSTRUCTION,
+    MAX_LABEL,
+    MAX_OPTIONS,
+    MAX_QUESTION_TEXT,
+    MAX_TICKET_QUESTIONS,
+    MAX_TITLE,
+    QuestionKind,
+    Ticket,
+    picking_rule,
+    settings_of_ticket,
+    ticket_of_settings,
+)
+from app.store import AuditAction, Course, Material, Teacher
+from app.web.shared.forms import FormDep, FormReader, whole_number
+from app.web.shared.permissions import (
+    LARGEST_ID,
+    EditableMaterial,
+    SignedIn,
+    editable_course,
+    instructor_course,
+    staff_course,
+)
+from app.web.shared.services import Services, ServicesDep
+from app.web.shared.templating import render
+from app.web.shared.urls import url_for
+
+router = APIRouter(include_in_schema=False)
+
+LIMITS = {
+    "title": MAX_TITLE,
+    "instruction": MAX_INSTRUCTION,
+    "question": MAX_QUESTION_TEXT,
+    "label": MAX_LABEL,
+    "options": MAX_OPTIONS,
+    "questions": MAX_TICKET_QUESTIONS,
+}
+
+
+@dataclass(frozen=True)
+class TicketConflict:
+    """A save that was refused: the newest version, its lines that the typed ticket lacks, and those only that has."""
+
+    newest: Material
+    theirs: tuple[str, ...]
+    typed: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class TicketEditorPage:
+    """Everything that templates/materials/ticket_editor.html shows."""
+
+    texts: Annotated[TicketTexts, Doc("What the fields hold.")]
+    ticket: Annotated[Ticket, Doc("What students would see of it.")]
+    rule: Annotated[str, Doc("How many questions they would have to answer; empty where that is open.")]
+    kinds: Annotated[Mapping[QuestionKind, str], Doc("The names of the kinds of questions.")]
+    limits: Annotated[Mapping[str, int], Doc("How many characters and lines the fields may hold.")]
+    material_id: Annotated[int, Doc("The ticket that is edited; 0 for a new one.")] = 0
+    course: Annotated[Course | None, Doc("The course that it belongs to; None where it is the teacher's own.")] = None
+    version: Annotated[int, Doc("The version that the form was opened with; 0 for a new ticket.")] = 0
+    problem: Annotated[str, Doc("The sentence about what cannot be used, empty where there is none.")] = ""
+    field: Annotated[str, Doc("The name of the field that the problem is about.")] = ""
+    focus: Annotated[str, Doc("The id of the field that gets the focus; empty for none.")] = ""
+    saved: Annotated[bool, Doc("Whether it has just been saved.")] = False
+    conflict: Annotated[TicketConflict | None, Doc("A newer version that somebody else saved.")] = None
+
+
+@router.get("/tickets/new")
+def show_new_ticket(services: ServicesDep, teacher: SignedIn, course: str = "") -> Response:
+    """The editor with an empty ticket, for the teacher's own or for a course."""
+    owner = _owner(services, teacher, course)
+    return _render_editor(replace(_editor_page(TicketTexts()), course=_course_of(owner)))
+
+
+@router.post("/tickets")
+def add_ticket(services: ServicesDep, teacher: SignedIn, form: FormDep) -> Response:
+    """Store a new ticket and go on editing it; 422 with everything typed where a field cannot be used."""
+    texts, owner = _form_texts(form), _owner(services, teacher, form.raw("course"))
+    try:
+        settings = _checked_settings(texts)
+    except SettingError as error:
+        return _refuse(replace(_editor_page(texts), course=_course_of(owner)), error)
+    material = services.store.materials.add("ticket", owner, teacher, settings)
+    services.store.audit_log.record(teacher, AuditAction.MATERIAL_CREATED, material)
+    return RedirectResponse(url_for("show_ticket_editor", material_id=material.id, done="saved"), 303)
+
+
+@router.get("/tickets/{material_id:int}/edit")
+def show_ticket_editor(access: EditableMaterial, done: str = "") -> Response:
+    """The editor with the newest version of a ticket; 404 for a worksheet."""
+    material = _ticket_only(access.material)
+    page = _editor_page(texts_of_ticket(ticket_of_material(material)), material, access.course)
+    return _render_editor(replace(page, saved=done == "saved"))
+
+
+@router.post("/tickets/{material_id:int}")
+def save_ticket(services: ServicesDep, access: EditableMaterial, form: FormDep) -> Response:
+    """Save another version and go on editing; 422 with everything typed where a field cannot be used.
+
+    409 where somebody saved a version after the one that was opened: nothing is stored, and the page shows both.
+    """
+    material, texts = _ticket_only(access.material), _form_texts(form)
+    version = whole_number(form.raw("version"), LARGEST_ID) or 0
+    page = replace(_editor_page(texts, material, access.course), version=version)
+    try:
+        settings = _checked_settings(texts)
+    except SettingError as error:
+        return _refuse(page, error)
+    based_on = whole_number(form.raw("overwrite"), LARGEST_ID) or version
+    save = services.store.materials.save(material, based_on, settings, access.teacher)
+    if not save.is_stored:
+        return _render_editor(replace(page, conflict=_conflict(save.material, settings)), 409)
+    if save.material.version != material.version:
+        version_saved = str(save.material.version)
+        services.store.audit_log.record(access.teacher, AuditAction.MATERIAL_SAVED, material, version_saved)
+    return RedirectResponse(url_for("show_ticket_editor", material_id=material.id, done="saved"), 303)
+
+
+@router.post("/tickets/preview")
+def preview_ticket_form(services: ServicesDep, teacher: SignedIn, form: FormDep) -> Response:
+    """The editor as typed, after what the pressed button asks for, with its preview; nothing is saved."""
+    texts, focus = arranged_ticket(_form_texts(form), form.raw("arrange"))
+    owner = _owner(services, teacher, form.raw("course"))
+    material_id, version = (whole_number(form.raw(name), LARGEST_ID) or 0 for name in ("material", "version"))
+    page = replace(_editor_page(texts), course=_course_of(owner), focus=focus)
+    return _render_editor(replace(page, material_id=material_id, version=version))
+
+
+def _owner(services: Services, teacher: Teacher, course: str) -> Course | Teacher:
+    """Whose a ticket is: the course's, if one is given and they may edit it, else the teacher's."""
+    if not course:
+        return teacher
+    access = staff_course(services, teacher, whole_number(course, LARGEST_ID) or 0)
+    return editable_course(services, instructor_course(services, access)).course
+
+
+def _course_of(owner: Course | Teacher) -> Course | None:
+    return owner if isinstance(owner, Course) else None
+
+
+def _ticket_only(material: Material) -> Material:
+    """The material, if it is a ticket; raises 404 for a worksheet."""
+    if material.kind != "ticket":
+        raise HTTPException(404)
+    return material
+
+
+def _form_texts(form: FormReader) -> TicketTexts:
+    """The fields of the form as they were typed."""
+    questions = tuple(
+        QuestionFields(
+            name,
+            form.raw(f"text.{name}"),
+            form.raw(f"kind.{name}"),
+            form.raw(f"options.{name}").replace("\r\n", "\n"),
+            form.raw(f"first.{name}"),
+            form.raw(f"last.{name}"),
+            required=form.raw(f"required.{name}") == "yes",
+        )
+        for name in form.all("question")
+    )
+    title, instruction, pick = (form.raw(name) for name in ("title", "instruction", "pick_at_least"))
+    return TicketTexts(title, instruction, pick.strip(), form.raw("anonymous") != "no", questions)
+
+
+def _checked_settings(texts: TicketTexts) -> dict[str, object]:
+    """The settings of a form as they are stored; raises SettingError for the first that cannot be used."""
+    return settings_of_ticket(ticket_of_settings("", ticket_settings(texts)))
+
+
+def _conflict(newest: Material, settings: Mapping[str, object]) -> TicketConflict:
+    """What the newest version holds that the typed settings lack, and the other way round."""
+    theirs, typed = ticket_lines(ticket_of_material(newest)), ticket_lines(ticket_of_settings("", settings))
+    return TicketConflict(
+        newest,
+        tuple(line for line in theirs if line not in typed),
+        tuple(line for line in typed if line not in theirs),
+    )
+
+
+def _editor_page(
+    texts: TicketTexts, material: Material | None = None, course: Course | None = None
+) -> TicketEditorPage:
+    """The editor with these texts, and their preview."""
+    ticket = draft_ticket(texts)
+    place = (material.id, course, material.version) if material else (0, course, 0)
+    return TicketEditorPage(texts, ticket, picking_rule(ticket), QUESTION_KINDS, LIMITS, *place)
+
+
+def _refuse(page: TicketEditorPage, error: SettingError) -> Response:
+    """The editor with 422, and the error's sentence beside its field."""
+    name = field_of_error(page.texts, error)
+    return _render_editor(replace(page, problem=str(error), field=name, focus=name.replace(".", "-", 1)), 422)
+
+
+def _render_editor(page: TicketEditorPage, status: int = 200) -> Response:
+    return render("materials/ticket_editor.html", page, status)
