@@ -5,17 +5,21 @@ from __future__ import annotations
 import csv
 import html
 import io
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 from fastapi import FastAPI
 
 from app.classes.student_sheet import freeze
+from app.practice.record import sheet_result
 from app.sheets.library import Library
 from app.sheets.worksheet import OwnMisconception
-from tests.helpers.answer_keys import KEY
+from app.web.shared.services import Services
+from tests.helpers.answer_keys import KEY, boxes
 from tests.helpers.html_page import Page
 from tests.helpers.marked_classroom import MarkedClassroom, table_rows
-from tests.helpers.school import ONE_SHEET
+from tests.helpers.school import ONE_SHEET, TWO_SHEETS, School
 
 NAME = '<script>alert("1")</script> =HYPERLINK("x") {7*7}'
 OWN = OwnMisconception(
@@ -28,10 +32,21 @@ OWN = OwnMisconception(
 BESIDE = {**KEY, "queries.columns": "131072", "values.columns": "64"}
 
 
-def with_own_misconception(library: Library) -> Library:
-    """The library, had the author of the first sheet described a misconception."""
-    sheets = {key: replace(library.worksheets[key], misconceptions=(OWN,)) for key in ONE_SHEET}
+def with_own_misconception(library: Library, keys: tuple[str, ...] = ONE_SHEET) -> Library:
+    """The library, had the author of these sheets described a misconception."""
+    sheets = {key: replace(library.worksheets[key], misconceptions=(OWN,)) for key in keys}
     return replace(library, worksheets={**library.worksheets, **sheets})
+
+
+@contextmanager
+def describing_it(app: FastAPI) -> Iterator[Library]:
+    """The app with that library."""
+    services: Services = app.state.services
+    app.state.services = replace(services, library=with_own_misconception(services.library))
+    try:
+        yield app.state.services.library
+    finally:
+        app.state.services = services
 
 
 def classroom_with_own_misconception(app: FastAPI) -> MarkedClassroom:
@@ -98,18 +113,45 @@ def test_a_student_reads_the_teachers_words_and_no_others(app: FastAPI) -> None:
 def test_a_regrade_by_a_sheet_that_describes_it_names_it(app: FastAPI) -> None:
     """The frozen sheet has no such misconception: its name is found in what the regrade marked by."""
     classroom = MarkedClassroom(app)
-    services, kim = classroom.school.services, classroom.student("Kim")
+    kim = classroom.student("Kim")
     before = classroom.hand_in(kim, BESIDE)
     assert OWN.key not in before.misconceptions
-    try:
-        app.state.services = replace(services, library=with_own_misconception(services.library))
+    with describing_it(app):
         dry = classroom.page("/regrade?by=library")
         changes = dry.find("input", name="changes")[0][0]["value"]
         assert classroom.regrade({"changes": changes, "by": "library"}) == 303
-    finally:
-        app.state.services = services
     [after] = classroom.store.classwork.attempts_of_activity(classroom.activity.id)
     assert (after.misconceptions, after.score) == ((OWN.key,), before.score)
     assert NAME in {row[0] for row in table_rows(classroom.page("/results"))}
     line = classroom.page("/live").find("tr", id=f"misconception-{OWN.key}")
     assert line[0][1].startswith(NAME)
+
+
+def test_the_same_one_on_two_sheets_is_counted_together(app: FastAPI) -> None:
+    """Kim shows it on the first sheet and Lou on the second; Mo, who shows it on both, counts once."""
+    classroom = MarkedClassroom(app, sheets=TWO_SHEETS)
+    library = with_own_misconception(classroom.school.library, TWO_SHEETS)
+    classroom.store.activities.revise(classroom.activity, freeze(library, TWO_SHEETS, None))
+    qwen = {box: str(size) for box, size in boxes(TWO_SHEETS[1]).items()}
+    qwen |= {"queries.columns": "12544", "values.columns": "32"}  # 14 heads of 64
+    for name, numbers in (("Kim", (0,)), ("Lou", (1,)), ("Mo", (0, 1))):
+        student = classroom.student(name)
+        for number in numbers:
+            attempt = classroom.hand_in(student, (BESIDE, qwen)[number], number)
+            assert attempt.misconceptions == (OWN.key,)
+    assert "3 of 3 students" in classroom.get(f"{classroom.path}/summary")
+
+
+def test_programs_and_practice_have_it_with_its_own_sheet_alone(app: FastAPI) -> None:
+    """A file of the library that describes it: the API lists and names it there; a record of practice never does."""
+    client = School(app).browser()
+    with describing_it(app) as library:
+        listed = {entry["key"]: entry for entry in client.get("/api/v1/misconceptions").json()}
+        assert listed[OWN.key] == {"key": OWN.key, "topics": ["single-head"], "nudge": OWN.question}
+        graded = client.post("/api/v1/grade", json={"worksheet": "llama-7b", "answers": BESIDE, "hint": 2}).json()
+        assert (graded["diagnosis"]["key"], graded["diagnosis"]["message"]) == (OWN.key, OWN.question)
+        assert "queries.columns" in graded["hint"]["boxes"]
+        result = sheet_result(library.variant("llama-7b"), BESIDE)
+        assert result is not None
+        assert (result.right, result.held) == (False, ())
+    assert OWN.key not in {entry["key"] for entry in client.get("/api/v1/misconceptions").json()}
