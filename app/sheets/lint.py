@@ -14,11 +14,13 @@ from typing import Literal
 
 from app.misconceptions.predictions import expectations
 from app.shapes.parameter_inventory import parameter_inventory
+from app.sheets.authoring.own_misconceptions import own_findings
 from app.sheets.library import Library
 from app.sheets.seeds import confusable_misconceptions
 from app.sheets.variant import Variant
+from app.sheets.worksheet import OWN_MISCONCEPTION_PREFIX
 
-FindingKind = Literal["hides", "must-hide", "coincides", "must-coincide", "tolerates", "wording"]
+FindingKind = Literal["hides", "must-hide", "own", "must-own", "coincides", "must-coincide", "tolerates", "wording"]
 
 
 @dataclass(frozen=True)
@@ -44,11 +46,12 @@ def findings(library: Library) -> Iterator[Finding]:
 def findings_on(library: Library, variant: Variant) -> Iterator[Finding]:
     """Every finding about one sheet of the library.
 
-    These are misconceptions that it cannot show or tell apart, symbols of equal size, misconceptions that its tolerance
-    lets pass, then words about other models or sizes.
+    These are misconceptions that it cannot show or tell apart, the author's own among them, symbols of equal size,
+    misconceptions that its tolerance lets pass, then words about other models or sizes.
     """
     messages = (
         *_hidden_misconceptions(library, variant),
+        *_own_misconceptions(library, variant),
         *_equal_sizes(variant),
         *_tolerated_misconceptions(variant),
         *_foreign_words(library, variant),
@@ -61,14 +64,35 @@ def _hidden_misconceptions(library: Library, variant: Variant) -> Iterator[tuple
     """(kind, sentence) for the misconceptions that the sheet cannot show or tell apart from each other.
 
     The kind is "hides" for those that another number of tokens would show, which come first, and "must-hide" for those
-    that this model hides whatever the tokens.
+    that this model hides whatever the tokens. These say nothing of the author's own ones; see `_own_misconceptions`.
     """
     here = confusable_misconceptions(variant)
     unavoidable = library.unavoidable_confusions(variant.worksheet.key, variant.model.key)
+    of_model = {pair for pair in here & unavoidable if not any(map(_is_own, pair))}
     yield from (("hides", sentence) for sentence in _confusion_sentences(variant, "hides", sorted(here - unavoidable)))
-    yield from (
-        ("must-hide", sentence) for sentence in _confusion_sentences(variant, "must-hide", sorted(here & unavoidable))
+    yield from (("must-hide", sentence) for sentence in _confusion_sentences(variant, "must-hide", sorted(of_model)))
+
+
+def _own_misconceptions(library: Library, variant: Variant) -> Iterator[tuple[FindingKind, str]]:
+    """(kind, sentence) for what this model hides of the author's own misconceptions, whatever the tokens.
+
+    The kind is "own" for one that doesn't show, and "must-own" for one that shows and hides another. What another
+    number of tokens or no tolerance would mend is said with the others.
+    """
+    avoidable = confusable_misconceptions(variant) - library.unavoidable_confusions(
+        variant.worksheet.key, variant.model.key
     )
+    changes_numbers = {expected.misconception for expected in expectations(variant.problem)}
+    for finding in own_findings(variant):
+        pairs = {(finding.key, finding.other or "right"), (finding.other, finding.key)}
+        is_tolerated = finding.kind == "right" and finding.key in changes_numbers
+        if not is_tolerated and (finding.kind == "formula" or pairs.isdisjoint(avoidable)):
+            yield "must-own" if finding.shows else "own", finding.message
+
+
+def _is_own(misconception: str) -> bool:
+    """Whether the key is one of an author's own misconception."""
+    return misconception.startswith(OWN_MISCONCEPTION_PREFIX)
 
 
 def _confusion_sentences(variant: Variant, kind: FindingKind, pairs: list[tuple[str, str]]) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import combinations
 
 from app.algebra.expression import Expression
@@ -17,6 +17,7 @@ from app.sheets.symbols import read_symbols
 MAX_BOX_TEXT = 200  # characters of one box that are stored, twice as many as can be read
 # What an author's formula may use besides sizes: the box's right number, and that of the other side of its matrix.
 BOX_SYMBOLS = ("right", "other_side")
+FORMULAS_REMEMBERED = 1024
 
 
 @dataclass(frozen=True)
@@ -75,17 +76,17 @@ class AnswerReader:
 
         It may also use every other size of the model, BOX_SYMBOLS, and numbers alone: "H*d", "right + 1", "2".
         """
-        meaning = read_symbols(text, self._symbol_in_formulas, number_alone=True)
+        meaning = _read_formula(text, self._symbol_in_formulas)
         if isinstance(meaning, Unreadable) and meaning.reason == "unknown-letter":
             return replace(meaning, symbols=", ".join((*self.written_symbols, *BOX_SYMBOLS)))
         return meaning
 
     @cached_property
-    def _symbol_in_formulas(self) -> Mapping[str, str]:
-        """The symbol of every name that may stand in an author's formula; those that students may write come first."""
+    def _symbol_in_formulas(self) -> tuple[tuple[str, str], ...]:
+        """Every name that may stand in an author's formula with its symbol; students' meaning of a name goes first."""
         sizes = self.problem.sizes
         others = {**{symbol: symbol for symbol in sizes}, **{self.notation.symbol(symbol): symbol for symbol in sizes}}
-        return {**others, **self.symbol_by_name, **{name: name for name in BOX_SYMBOLS}}
+        return tuple({**others, **self.symbol_by_name, **{name: name for name in BOX_SYMBOLS}}.items())
 
     def means(self, typed: Typed, length: Expression) -> bool:
         """Whether an answer equals a length: one in numbers by its size, one in letters by its meaning in this model.
@@ -179,3 +180,9 @@ class AnswerReader:
             "d_v": (sizes["d_v"] == sizes["d_h"], symbol("d_h")),
         }
         return {name: meaning for name, (holds, meaning) in identities.items() if holds}
+
+
+@lru_cache(FORMULAS_REMEMBERED)
+def _read_formula(text: str, names: tuple[tuple[str, str], ...]) -> Expression | Unreadable | None:
+    """What an author's formula means with these names; remembered, since every student's sheet has the same."""
+    return read_symbols(text, dict(names), number_alone=True)

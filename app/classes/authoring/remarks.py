@@ -90,7 +90,17 @@ class _Structure:
 def _findings(library: Library, worksheet: Worksheet) -> list[Finding]:
     """What the checker finds on a worksheet; raises TokensError and TopicError for a length that it cannot have."""
     model = library.model(worksheet.model)
-    bare = replace(worksheet, title="", tokens=100, introduction="", own_assumptions="", footnote="", questions=())
+    own = tuple(replace(each, name="", question="", explanation="") for each in worksheet.misconceptions)
+    bare = replace(
+        worksheet,
+        title="",
+        tokens=100,
+        introduction="",
+        own_assumptions="",
+        footnote="",
+        questions=(),
+        misconceptions=own,
+    )
     alone = _alone(_Structure(bare, model.config, library))
     alone.variant(worksheet.key, None, worksheet.tokens)
     return list(findings_on(alone, Variant(worksheet, model, worksheet.tokens, library.wording)))

@@ -27,6 +27,7 @@ from app.sheets.authoring.markdown import (
     read_markdown,
 )
 from app.sheets.formulas import FormulaPiece
+from app.sheets.worksheet import OWN_MISCONCEPTION_PREFIX
 from app.translation import LANGUAGE, gettext, ngettext
 from app.web.shared.cookies import who_asks
 from app.web.shared.glossary_links import linked_sheet
@@ -63,6 +64,7 @@ def template_environment() -> Environment:
         formula=formula,
         markdown=markdown,
         markdown_items=markdown_list,
+        explanation_of=explanation_of,
         local_time=local_time,
         clock_time=clock_time,
         long_date=long_date,
@@ -162,6 +164,13 @@ def expression(text: str, known: Collection[str] | None = None) -> Markup:
 def markdown(text: str) -> Markup:
     """What an author wrote in Markdown, as HTML: only what `read_markdown` knows becomes an element."""
     return _blocks(read_markdown(text))
+
+
+def explanation_of(text: str, misconception: str) -> Markup:
+    """The text that explains the misconception of that key: a paragraph, or an author's own words in Markdown."""
+    if misconception.startswith(OWN_MISCONCEPTION_PREFIX):
+        return Markup('<div class="own-words">{}</div>').format(markdown(text))
+    return Markup("<p>{}</p>").format(text)
 
 
 @lru_cache(500)

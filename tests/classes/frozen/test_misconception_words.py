@@ -27,8 +27,9 @@ OWN = OwnMisconception(
     NAME,
     (("queries.columns", "H*d"), ("values.columns", "d_head/2")),
     'Whose <b>columns</b> are these, "{0}"?',
-    "Every head has its own columns.",
+    "Every head has **its own** $d_h$ columns, <i>n</i>.",
 )
+EXPLAINED = "Every head has <strong>its own</strong>"  # of its Markdown, whose HTML is none
 BESIDE = {**KEY, "queries.columns": "131072", "values.columns": "64"}
 
 
@@ -75,7 +76,8 @@ def test_teachers_see_it_by_its_name(app: FastAPI) -> None:
     assert [NAME] in [row[1:] for row in table_rows(classroom.page(f"/results/{kim.id}"))]
     summary = classroom.get(f"{classroom.path}/summary")
     assert html.escape(NAME, quote=False) in summary.replace("&#34;", '"')
-    assert OWN.explanation in summary
+    assert EXPLAINED in summary
+    assert "&lt;i&gt;n&lt;/i&gt;" in summary
     exported = classroom.get(f"/courses/{classroom.course.id}/exports/attempts.csv")
     assert [row["misconceptions"] for row in csv.DictReader(io.StringIO(exported))] == [OWN.key, ""]
 
@@ -89,9 +91,10 @@ def test_it_is_explained_with_a_drawing_of_what_it_predicts(app: FastAPI) -> Non
             action = f"{classroom.path}/{page}/explain?sheet=1"
             assert browser.post(action, data={"misconception": "own-nothing"}).status_code == 422
             browser.post(action, data={"misconception": OWN.key, "drawn": "yes"})
-            shown = Page(browser.get(f"{classroom.path}/{page}").text)
+            text = browser.get(f"{classroom.path}/{page}").text
+            shown = Page(text)
             assert f"“{NAME}”?" in shown.text("h2", id="explained")
-            assert OWN.explanation in str(shown.find("p"))
+            assert EXPLAINED in text
             assert len(shown.find("figure")) == 2
             browser.post(action, data={"misconception": ""})
 
@@ -106,7 +109,7 @@ def test_a_student_reads_the_teachers_words_and_no_others(app: FastAPI) -> None:
     classroom.send(kim, "hand-in", KEY, 2)
     with classroom.browser_of(kim) as browser:
         text = browser.get(classroom.sheet_path).text
-    assert OWN.explanation in text
+    assert EXPLAINED in text
     assert len(Page(text[text.index('id="earlier"') :]).find("figure")) >= 2
 
 
