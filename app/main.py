@@ -24,6 +24,7 @@ from app.web.handouts import handout_page, mark_paper_page, print_job_page
 from app.web.materials import (
     activity_preview_page,
     copy_page,
+    import_page,
     material_list_page,
     material_page,
     ticket_editor_page,
@@ -83,7 +84,7 @@ CLASS_PAGES = (
     ticket_editor_page,
     *(print_class_page, enter_paper_page),
     *(live_page, present_page),
-    *(material_list_page, material_page, copy_page),
+    *(material_list_page, material_page, copy_page, import_page),
     *(results_page, student_results_page, summary_page, exit_tickets_page, regrade_page),
     health,
 )

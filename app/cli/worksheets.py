@@ -8,9 +8,11 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from app.algebra.number_text import format_number
+from app.exchange.material_file import MaterialFileError, decode_file, read_material_file
 from app.figures.draw import draw_figures
 from app.grading.grade import Report, grade
 from app.grading.hints import HINT_LEVELS, Hint, write_hint
@@ -24,6 +26,7 @@ from app.sheets.library import Library
 from app.sheets.lint import findings
 from app.sheets.sheet_json import variant_json
 from app.sheets.variant import Variant
+from app.sheets.worksheet import Worksheet
 from app.translation import gettext as _
 from app.translation import ngettext
 
@@ -51,9 +54,9 @@ def add_to(commands: Commands) -> None:
     check = commands.add("check-worksheets", _check_worksheets, check_help)
     check.add_argument(
         "folder",
-        metavar="FOLDER",
+        metavar="FOLDER_OR_FILE",
         nargs="?",
-        help=_("folder with worksheets, models/ and wording/ (default: the app’s own)"),
+        help=_("folder with worksheets, models/ and wording/, or one file (default: the app’s own folder)"),
     )
     check.add_argument("--sentences", action="store_true", help=_("print every sentence of the sheets instead"))
 
@@ -163,11 +166,19 @@ def _print_report(report: Report, hint: Hint | None) -> None:
 def _check_worksheets(parsed: argparse.Namespace) -> None:
     """Print every finding about the worksheets of a folder, by default the app's own; then how many need mending.
 
+    Of one file, a worksheet or an exit ticket, print what is wrong with it by line, or else what is found about it.
     With --sentences every sentence of its sheets instead. With --json only the findings, as one line. Exits with
     status 1 if an author should mend any of them.
     Raises InputError for a folder without worksheets, WorksheetError for a file that cannot be read.
     """
-    library = open_library(Path(parsed.folder)) if parsed.folder else open_library()
+    path = Path(parsed.folder) if parsed.folder else None
+    if path and path.is_file():
+        library = _library_of_file(path, as_json=parsed.json)
+    else:
+        library = open_library(path) if path else open_library()
+    if path and path.is_file() and not library.worksheets:  # an exit ticket, which has nothing else to be found
+        print_json([]) if parsed.json else print(_("{file}: nothing to fix.").format(file=path.name))
+        return
     if not library.worksheets:
         raise InputError(_("There is no worksheet (*.toml) in {folder}.").format(folder=str(parsed.folder)[:60]))
     if parsed.sentences:
@@ -187,6 +198,25 @@ def _check_worksheets(parsed: argparse.Namespace) -> None:
         print(summary.format(count=len(library.worksheets), to_fix=to_mend))
     if any(finding.to_mend for finding in all_findings):
         sys.exit(1)
+
+
+def _library_of_file(path: Path, *, as_json: bool) -> Library:
+    """The app's library with the worksheet of a file as its only one, with none for an exit ticket.
+
+    A file that cannot be used ends the process with status 1, after every problem was printed as on the page for
+    importing it.
+    """
+    library = open_library()
+    try:
+        read = read_material_file(path.stem, decode_file(read_file(path)), library)
+    except MaterialFileError as error:
+        if as_json:
+            print_json([{"worksheet": path.stem, "kind": "file", "message": problem} for problem in error.problems])
+        else:
+            print("\n".join(f"{path.name}: {problem}" for problem in error.problems))
+        sys.exit(1)
+    worksheets = {read.read.key: read.read} if isinstance(read.read, Worksheet) else {}
+    return replace(library, worksheets=worksheets)
 
 
 def _print_sentences(library: Library, *, as_json: bool) -> None:

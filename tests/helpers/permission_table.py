@@ -153,6 +153,8 @@ TABLE: dict[str, Row] = {
     "POST /activities/{activity_id:int}/regrade": (401, 401, 401, 403, 404, 409),  # without what was looked at
     # Worksheets and exit tickets that teachers write.
     "GET /worksheets": (303, 303, 303, 200, 200, 200),
+    "GET /worksheets/import": (303, 303, 303, 200, 200, 200),
+    "POST /worksheets/import": (401, 401, 401, 422, 422, 422),  # nothing
     "GET /worksheets/copy": (303, 303, 303, 404, 404, 404),  # of nothing
     "POST /worksheets/copy": (401, 401, 401, 404, 404, 404),
     "GET /worksheets/{material_id:int}": STAFF_SEES,

@@ -97,6 +97,26 @@ def test_a_folder_that_cannot_be_used_is_refused_in_one_line(
         assert capsys.readouterr().err.count("\n") == 1
 
 
+@pytest.mark.parametrize("line", ["tokens = 128", "tokens = many", "tokens = 0", ""])
+def test_one_file_is_checked_as_its_import_is(tmp_path: Path, capsys: pytest.CaptureFixture[str], line: str) -> None:
+    """Findings for a worksheet that can be used; else what is wrong, by line."""
+    shipped = (PROJECT / "worksheets" / "llama-7b.toml").read_text(encoding="utf-8")
+    (tmp_path / "mine.toml").write_text(shipped.replace("tokens = 100", line), encoding="utf-8")
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["check-worksheets", str(tmp_path / "mine.toml")])
+    assert ended.value.code == 1
+    out = capsys.readouterr().out
+    assert ("Line 4" in out) == (line in ("tokens = many", "tokens = 0"))
+    assert out.startswith("mine")
+
+
+def test_a_good_file_ends_well(capsys: pytest.CaptureFixture[str]) -> None:
+    """A worksheet and an exit ticket."""
+    for name in ("llama-7b.toml", "exit-tickets/classic.toml"):
+        cli.main(["check-worksheets", str(PROJECT / "worksheets" / name)])
+    assert capsys.readouterr().out == "Checked 1 worksheet; to fix: 0.\nclassic.toml: nothing to fix.\n"
+
+
 def test_every_sentence_of_the_sheets_can_be_printed(capsys: pytest.CaptureFixture[str]) -> None:
     """With its numbers, once each, below where it stands: descriptions, rows, nudges, captions."""
     cli.main(["check-worksheets", "--sentences", "--json"])

@@ -1,0 +1,91 @@
+"""A worksheet or exit ticket as one TOML file: what is in it, or everything that is wrong with it, by line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from app.exchange.toml_text import TomlError, line_of, lines_of_settings, read_toml
+from app.sheets.authoring.worksheet_settings import SettingError, check_settings, settings_of
+from app.sheets.exit_tickets import Ticket, settings_of_ticket, ticket_of_settings
+from app.sheets.library import Library
+from app.sheets.worksheet import Worksheet
+from app.translation import gettext as _
+
+
+class MaterialFileError(ValueError):
+    """A file that is no worksheet and no exit ticket; `problems` are sentences that say in which line, and why."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        super().__init__(" ".join(problems))
+        self.problems = tuple(problems)
+
+
+@dataclass(frozen=True)
+class MaterialFile:
+    """What a file holds: a worksheet or an exit ticket, and its settings in their usual form."""
+
+    kind: Literal["worksheet", "ticket"]
+    read: Worksheet | Ticket
+    settings: Mapping[str, Any]
+
+
+def decode_file(content: bytes) -> str:
+    """The text of a file in UTF-8; raises MaterialFileError for any other."""
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        problem = _("Line {line} is not in UTF-8: save the file in that encoding.")
+        raise MaterialFileError([problem.format(line=line)]) from None
+
+
+def settings_in_file(text: str) -> dict[str, Any]:
+    """The settings that a file has, whether or not they can be used; raises MaterialFileError where it is no TOML."""
+    try:
+        return read_toml(text)
+    except TomlError as error:
+        raise MaterialFileError([str(error)]) from None
+
+
+def read_material_file(key: str, text: str, library: Library) -> MaterialFile:
+    """The worksheet or exit ticket that a file holds, under this key; the library has the models that it may name.
+
+    A file with an instruction and no topic is an exit ticket. Raises MaterialFileError, which has every problem of a
+    worksheet and the first one of a ticket.
+    """
+    settings = settings_in_file(text)
+    if "instruction" in settings and "topic" not in settings:
+        try:
+            ticket = ticket_of_settings(key, settings)
+        except SettingError as error:
+            raise MaterialFileError(_with_lines(text, [error], names_setting=True)) from None
+        return MaterialFile("ticket", ticket, settings_of_ticket(ticket))
+    sheet, errors = check_settings(key, settings, library.models, library.wording)
+    if sheet is None:
+        raise MaterialFileError(_with_lines(text, [_about_imported(settings, error) for error in errors]))
+    return MaterialFile("worksheet", sheet, settings_of(sheet))
+
+
+def _about_imported(settings: Mapping[str, Any], error: SettingError) -> SettingError:
+    """The error, or one that says where an imported model that is not here comes from."""
+    name = settings.get(error.setting)
+    if error.setting != "model" or not isinstance(name, str) or not name.startswith("cfg-"):
+        return error
+    problem = _("There is no imported model “{name}” here: import it under Models, and write the end of its address.")
+    return SettingError(problem.format(name=name[:30]), "model")
+
+
+def _with_lines(text: str, errors: Sequence[SettingError], *, names_setting: bool = False) -> list[str]:
+    """The sentences of some errors behind the lines that they are about, by line."""
+    lines, found = lines_of_settings(text), list[tuple[int, str]]()
+    for error in errors:
+        name = ".".join(str(part + 1 if isinstance(part, int) else part) for part in error.path)
+        sentence = f"{name}: {error}" if names_setting else str(error)
+        line = line_of(lines, error.path)
+        # A setting that is missing stands in no line.
+        found.append(
+            (line or 0, _("Line {line}: {sentence}").format(line=line, sentence=sentence) if line else sentence)
+        )
+    return [sentence for _line, sentence in sorted(found, key=lambda each: each[0])]

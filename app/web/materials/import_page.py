@@ -1,0 +1,81 @@
+"""/worksheets/import: a worksheet or exit ticket from a TOML file, uploaded or pasted, with problems by line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Annotated
+
+from annotated_doc import Doc
+from fastapi import APIRouter, HTTPException, Response
+from fastapi.responses import RedirectResponse
+
+from app.classes.materials import library_with_models_of
+from app.exchange.material_file import (
+    MaterialFile,
+    MaterialFileError,
+    decode_file,
+    read_material_file,
+    settings_in_file,
+)
+from app.models.config_fields import ConfigError
+from app.store import AuditAction, Course, Teacher
+from app.translation import gettext as _
+from app.web.shared.forms import FormDep
+from app.web.shared.permissions import EditableCourses, SignedIn
+from app.web.shared.services import Services, ServicesDep
+from app.web.shared.templating import render
+from app.web.shared.urls import url_for
+
+router = APIRouter(include_in_schema=False)
+
+MAX_SHOWN_PROBLEMS = 50
+
+
+@dataclass(frozen=True)
+class ImportPage:
+    """Everything that templates/materials/import.html shows."""
+
+    teacher: Annotated[Teacher, Doc("The teacher who is signed in.")]
+    courses: Annotated[tuple[Course, ...], Doc("The courses that it may be put into.")]
+    into: Annotated[str, Doc("Where it goes: the id of a course, or empty for the teacher's own.")] = ""
+    text: Annotated[str, Doc("The text of the file, to be corrected.")] = ""
+    problems: Annotated[tuple[str, ...], Doc("What is wrong with it, by line.")] = ()
+
+
+@router.get("/worksheets/import")
+def show_import_form(teacher: SignedIn, courses: EditableCourses) -> Response:
+    """The form for a file or its text."""
+    return render("materials/import.html", ImportPage(teacher, courses))
+
+
+@router.post("/worksheets/import")
+def import_file(services: ServicesDep, teacher: SignedIn, courses: EditableCourses, form: FormDep) -> Response:
+    """Add what the file holds, else the text, and go to it; 422 with the text and its problems where it is unusable.
+
+    404 for a course that the teacher may not change.
+    """
+    page = ImportPage(teacher, courses, form.single_line("into"), form.raw("text"))
+    owner = next((each for each in courses if str(each.id) == page.into), None) if page.into else teacher
+    if owner is None:
+        raise HTTPException(404)
+    try:
+        if form.file:
+            page = replace(page, text=decode_file(form.file))
+        read = _read(services, page.text)
+    except MaterialFileError as error:
+        page = replace(page, problems=error.problems[:MAX_SHOWN_PROBLEMS])
+        return render("materials/import.html", page, 422)
+    material = services.store.materials.add(read.kind, owner, teacher, read.settings)
+    services.store.audit_log.record(teacher, AuditAction.MATERIAL_CREATED, material)
+    return RedirectResponse(url_for("show_material", material_id=material.id, done="imported"), 303)
+
+
+def _read(services: Services, text: str) -> MaterialFile:
+    """What a text holds, with any imported model that it names; raises MaterialFileError."""
+    if not text.strip():
+        raise MaterialFileError([_("Choose a file, or paste its text.")])
+    try:
+        library = library_with_models_of(services.library, services.store, settings_in_file(text))
+    except ConfigError as error:
+        raise MaterialFileError([str(error)]) from None
+    return read_material_file("imported", text, library)
