@@ -130,7 +130,7 @@ def _show_form(store: Store, teacher: Teacher, courses: tuple[Course, ...], orig
 def _copy(
     store: Store, teacher: Teacher, courses: tuple[Course, ...], original: Original, form: FormReader
 ) -> Response:
-    """Copy the original to where the form says, and go to the copy; 422 with the form without a title.
+    """Copy the original to where the form says, and go on to edit the copy; 422 with the form without a title.
 
     404 for a course that the teacher may not change.
     """
@@ -153,4 +153,5 @@ def _copy(
         return render("materials/copy.html", page, 422)
     copy = store.materials.add(original.kind, owner, teacher, {**original.settings, "title": title})
     store.audit_log.record(teacher, AuditAction.MATERIAL_CREATED, copy)
-    return RedirectResponse(url_for("show_material", material_id=copy.id, done="copied"), 303)
+    editor = "show_ticket_editor" if copy.kind == "ticket" else "show_worksheet_editor"
+    return RedirectResponse(url_for(editor, material_id=copy.id), 303)

@@ -17,11 +17,14 @@ from app.store import Material, TaughtCourse, Teacher
 from app.translation import gettext as _
 from app.translation import ngettext
 from app.web.shared.forms import MAX_LINE, Pager, cut_page
+from app.web.shared.model_menu import ModelMenu, model_menu
 from app.web.shared.permissions import SignedIn
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.templating import render
 
 router = APIRouter(include_in_schema=False)
+
+FIRST_MODEL = "llama-7b"
 
 
 @dataclass(frozen=True)
@@ -85,6 +88,7 @@ class MaterialListPage:
     pager: Annotated[Pager, Doc("Which page of the list this is.")]
     topics: Annotated[Mapping[str, str], Doc("The names of all topics, by key.")]
     models: Annotated[Mapping[str, str], Doc("The names of the models that something in the list has, by key.")]
+    model_menu: Annotated[ModelMenu, Doc("The models that a new worksheet can be about.")]
     removed: Annotated[tuple[Material, ...], Doc("What was removed and can be put back.")]
     notice: Annotated[str, Doc("The sentence about what was just done, empty for none.")] = ""
 
@@ -108,6 +112,7 @@ def list_materials(request: Request, services: ServicesDep, teacher: SignedIn) -
         pager,
         {topic: services.library.wording.say("topics", topic) for topic in TOPICS},
         dict(sorted(models.items(), key=lambda item: item[1].casefold())),
+        model_menu(services.library, "", query.model or FIRST_MODEL),
         services.store.materials.removed(teacher),
         {"removed": _("It is removed. You can put it back within 30 days, at the end of this page.")}.get(
             values.get("done", ""), ""
@@ -123,12 +128,17 @@ def _all_lines(services: Services, teacher: Teacher, taught: Mapping[str, Taught
     for key in ("mine", *taught):
         for material in materials:
             if key == str(material.course_id or "mine"):
-                may_edit = key == "mine" or (taught[key].role == "instructor" and not taught[key].course.archived_at)
+                may_edit = key == "mine" or _may_edit(taught[key])
                 yield _own_line(usable.library, key, material, may_edit, usable.unusable.get(material.id, ""))
     for sheet in library.worksheets.values():
         yield _sheet_line(library, "library", sheet)
     for ticket in services.tickets.values():
         yield MaterialLine("library", ticket.key, ticket.title, "ticket", size=_questions(len(ticket.questions)))
+
+
+def _may_edit(taught: TaughtCourse) -> bool:
+    """Whether the teacher may change what belongs to a course of theirs."""
+    return taught.role == "instructor" and taught.course.archived_at is None
 
 
 def _own_line(library: Library, group: str, material: Material, can_edit: bool, problem: str) -> MaterialLine:

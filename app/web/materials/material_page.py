@@ -111,7 +111,6 @@ def show_material(
     `done` is what was just done, for a sentence. A link that was just made is shown to whoever made it.
     """
     notices = {
-        "copied": _("This is your copy."),
         "imported": _("The file is imported."),
         "restored": _("The older version is the newest again. The one before is still in the list."),
         "moved": _("It belongs to the course now."),
