@@ -6,14 +6,14 @@ the activity froze.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 
 from app.classes.frozen.frozen_library import library_of, worksheet_of
 from app.sheets.library import Library
 from app.sheets.wording import Wording
-from app.sheets.worksheet import OWN_MISCONCEPTION_PREFIX, OwnMisconception, Worksheet
+from app.sheets.worksheet import OWN_MISCONCEPTION_PREFIX, OwnMisconception
 from app.store import Activity, Content, Store
 
 
@@ -21,11 +21,11 @@ from app.store import Activity, Content, Store
 class MisconceptionWords:
     """The names and explanations of misconceptions by their keys.
 
-    `contents` are what has a teacher's own ones: the first with a key decides. They are only read for such a key.
+    `own` finds a teacher's own misconception; None for a key that is none, or that no sheet has.
     """
 
     wording: Wording
-    contents: Callable[[], Iterable[Content]]
+    own: Callable[[str], OwnMisconception | None]
 
     def name(self, key: str) -> str:
         """A misconception in a few words, such as 'Head as wide as the model'; its key where it has no name."""
@@ -41,30 +41,28 @@ class MisconceptionWords:
         except KeyError:
             return ""
 
-    def own(self, key: str) -> OwnMisconception | None:
-        """The teacher's own misconception of that key; None if it is none, or no sheet has it."""
-        if not key.startswith(OWN_MISCONCEPTION_PREFIX):
-            return None
-        sheets: Iterable[Worksheet] = (worksheet_of(item) for content in self.contents() for item in content.items)
-        return next((own for sheet in sheets for own in sheet.misconceptions if own.key == key), None)
-
 
 def misconception_words(
     library: Library, store: Store, activity: Activity, wording: Wording | None = None
 ) -> MisconceptionWords:
     """The words of an activity as its newest revision has them; `wording` is that of another one of its revisions.
 
-    A teacher's own misconception that this lacks is looked up in what attempts were marked by: corrected definitions
-    and earlier revisions, the newest first.
+    A teacher's own misconception that the newest revision lacks is looked up in what attempts were marked by: corrected
+    definitions and earlier revisions, the newest first.
     """
 
     @cache
-    def earlier() -> tuple[Content, ...]:
-        definitions, revisions = store.regrades.definitions(activity.id), store.activities.revisions(activity)
-        return (*reversed(definitions.values()), *reversed(revisions.values()))
+    def own(key: str) -> OwnMisconception | None:
+        if not key.startswith(OWN_MISCONCEPTION_PREFIX):
+            return None
+        sheets = (worksheet_of(item) for content in _contents(store, activity) for item in content.items)
+        return next((own for sheet in sheets for own in sheet.misconceptions if own.key == key), None)
 
-    def contents() -> Iterable[Content]:
-        yield activity.content
-        yield from earlier()
+    return MisconceptionWords(wording or library_of(library, store, activity.content).wording, own)
 
-    return MisconceptionWords(wording or library_of(library, store, activity.content).wording, contents)
+
+def _contents(store: Store, activity: Activity) -> Iterator[Content]:
+    """What attempts of an activity are or were marked by, the newest first; only the newest revision is at hand."""
+    yield activity.content
+    yield from reversed(store.regrades.definitions(activity.id).values())
+    yield from reversed(store.activities.revisions(activity).values())
