@@ -24,7 +24,7 @@ class SentForm(HTMLParser):
             self._menu = name
         elif tag == "option" and self._menu and "selected" in known:
             self._add(self._menu, known.get("value", ""))
-        elif tag == "textarea" and name:
+        elif tag == "textarea" and name and "data-question" not in known:
             self._area = name
             self._add(name, "")
 

@@ -96,6 +96,7 @@ class WorksheetDetail(WorksheetEntry):
     introduction: str = Field(description="The author's own words above the description, in Markdown.")
     own_assumptions: str = Field(description="What the author asks to assume besides, in Markdown.")
     own_footnote: str = Field(description="The author's own words below the boxes, in Markdown.")
+    questions: list[str] = Field(description="Questions to answer in words, which are not graded.")
     rows: list[RowEntry]
     cannot_tell_apart: list[tuple[str, str]] = Field(description="Misconceptions that look alike here, or like right.")
 

@@ -23,7 +23,7 @@ from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.sheets.worksheet import Worksheet
 from app.web.shared.services import Services
-from app.web.shared.sheet_view import RowView, draw_typed, repeated_sentence, row_views
+from app.web.shared.sheet_view import QuestionView, RowView, draw_typed, question_views, repeated_sentence, row_views
 from app.web.shared.urls import url_for
 
 PreviewView = Literal["empty", "wrong", "right", "key", "paper"]
@@ -40,6 +40,7 @@ class PreviewFragment:
     view: Annotated[PreviewView, Doc("What is shown: the sheet empty, wrong or right, the key, or the paper.")]
     variant: Annotated[Variant, Doc("The sheet.")]
     rows: Annotated[tuple[RowView, ...], Doc("Its rows.")] = ()
+    questions: Annotated[tuple[QuestionView, ...], Doc("Its open questions.")] = ()
     figures: Annotated[tuple[Figure, ...], Doc("What stands in the boxes, drawn.")] = ()
     report: Annotated[Report | None, Doc("The marks; none on an empty sheet.")] = None
     held: Annotated[str, Doc("The misconception that has filled in a wrong sheet; empty where none shows.")] = ""
@@ -65,6 +66,7 @@ def make_preview(library: Library, worksheet: Worksheet, view: PreviewView) -> P
         view,
         variant,
         rows=row_views(variant, answers, report, truth=truth),
+        questions=question_views(variant, {}, locked=True),
         figures=draw_typed(variant, answers, "root") if worksheet.show_drawing and view != "key" else (),
         report=report,
         held=held,

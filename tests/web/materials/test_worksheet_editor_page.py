@@ -145,12 +145,14 @@ def test_the_preview_shows_a_wrong_and_a_right_attempt(classroom: Classroom, ans
     own = {
         "misconception_key": "", "misconception_name": "Side by side", "misconception_boxes": "queries.columns = H*d",
         "misconception_question": "How many heads?", "misconception_explanation": "One head has d_h columns.",
+        "question_key": "why-k", "question": "Why does K have this shape?",
     }  # fmt: skip
     if answers == "letters":
         own["misconception_boxes"] = "queries.columns = d"
     form = new_form(classroom, answers=answers, tokens_are=tokens_are, **own)
     right = post(classroom, PREVIEW, {**form, "view": "right"})
     assert set(Page(right.text).marks().values()) == {"right"}
+    assert Page(right.text).text("label", for_="question.why-k") == own["question"]
     wrong = post(classroom, PREVIEW, {**form, "view": "wrong"})
     assert "Side by side" in Page(wrong.text).text("p", class_="held")
     changed = {box for box, text in boxes(wrong.text).items() if boxes(right.text)[box] != text}
