@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from app.algebra.number_text import format_number
@@ -186,10 +186,12 @@ def _check_worksheets(parsed: argparse.Namespace) -> None:
         return
     all_findings = list(findings(library))
     if parsed.json:
-        print_json([{"worksheet": f.worksheet, "kind": f.kind, "message": f.message} for f in all_findings])
+        print_json([asdict(finding) for finding in all_findings])
     else:
         for finding in all_findings:
-            print(f"{finding.worksheet}: {finding.message}")
+            tokens = finding.proposed_tokens
+            proposal = " " + library.wording.say("lint", "proposal", tokens=tokens) if tokens else ""
+            print(f"{finding.worksheet}: {finding.message}{proposal}")
         to_mend = len({finding.worksheet for finding in all_findings if finding.to_mend})
         summary = ngettext(
             "Checked {count} worksheet; to fix: {to_fix}.", "Checked {count} worksheets; to fix: {to_fix}.",

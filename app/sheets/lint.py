@@ -7,29 +7,53 @@ numbers in its words that are none of its sizes.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import combinations
 from typing import Literal
 
-from app.misconceptions.predictions import expectations
+from app.algebra.expression import Expression
+from app.algebra.number_text import format_number
+from app.misconceptions.predictions import cannot_tell_apart, expectations
+from app.models.architecture import TokensError
 from app.shapes.parameter_inventory import parameter_inventory
+from app.shapes.topics import check_topic_tokens, possible_tokens
 from app.sheets.authoring.own_misconceptions import own_findings
 from app.sheets.library import Library
-from app.sheets.seeds import confusable_misconceptions
-from app.sheets.variant import Variant
-from app.sheets.worksheet import OWN_MISCONCEPTION_PREFIX
+from app.sheets.seeds import ConfusedPairs, possible_lengths, unavoidable_confusions
+from app.sheets.variant import Row, Variant
+from app.sheets.worksheet import OWN_MISCONCEPTION_PREFIX, Model, Worksheet
 
-FindingKind = Literal["hides", "must-hide", "own", "must-own", "coincides", "must-coincide", "tolerates", "wording"]
+FindingKind = Literal[
+    "hides", "must-hide", "range-hides", "own", "must-own", "coincides", "must-coincide", "same-answer",
+    "must-have-same-answer", "tolerates", "unstated", "wording",
+]  # fmt: skip
+FARTHEST_PROPOSED = 60  # tokens away that another length may be
+ANY_TOKENS = 100  # where the number plays no part
+SHORTEST_PROPOSED = 3  # tokens; with fewer, most sizes coincide
+CONFUSIONS_KEPT = 512
+TRIED_OF_RANGE = 16  # lengths of an author's own range
+_MENDED_BY_TOKENS: frozenset[FindingKind] = frozenset({"hides", "coincides", "same-answer"})
+# Parts of a description that decide what is counted, whether or not they state a size.
+_DECIDING_PARTS = frozenset({"work", "cached", "dropped"})
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing about one worksheet; a kind with "must" comes from its model, and no other length would mend it."""
+    """One thing about one worksheet; a kind with "must" comes from its model, and no other length would mend it.
+
+    `proposed_tokens` is a number of tokens near the sheet's own that would mend it, and all else that other tokens can
+    mend: the nearest multiple of ten, else the nearest. None where there is none. `part` is the hidden fact that the
+    sheet needs, "" for other kinds.
+    """
 
     worksheet: str
     kind: FindingKind
     message: str
+    proposed_tokens: int | None = None
+    part: str = ""
 
     @property
     def to_mend(self) -> bool:
@@ -43,45 +67,145 @@ def findings(library: Library) -> Iterator[Finding]:
         yield from findings_on(library, library.variant(key))
 
 
-def findings_on(library: Library, variant: Variant) -> Iterator[Finding]:
-    """Every finding about one sheet of the library.
+def findings_on(library: Library, variant: Variant) -> tuple[Finding, ...]:
+    """Every finding about one sheet; the library has the models that its words may name, or that seeds may draw.
 
-    These are misconceptions that it cannot show or tell apart, the author's own among them, symbols of equal size,
-    misconceptions that its tolerance lets pass, then words about other models or sizes.
+    Misconceptions that it cannot show or tell apart, the author's own among them, symbols of equal size and rows with
+    one answer, misconceptions that its tolerance lets pass, facts that it needs and hides, then words about other
+    models or sizes. What takes time is remembered for as long as the questions stay, so that an author can be told at
+    each pause in typing.
     """
+    key, proposed = variant.worksheet.key, _confusions(_Questions.of(variant)).proposed_tokens
     messages = (
-        *_hidden_misconceptions(library, variant),
-        *_own_misconceptions(library, variant),
+        *_hidden_misconceptions(variant),
+        *_own_misconceptions(variant),
         *_equal_sizes(variant),
-        *_tolerated_misconceptions(variant),
-        *_foreign_words(library, variant),
+        *_rows_with_one_answer(variant),
     )
-    for kind, message in messages:
-        yield Finding(variant.worksheet.key, kind, message)
+    return (
+        *(Finding(key, kind, text, proposed if kind in _MENDED_BY_TOKENS else None) for kind, text in messages),
+        *(Finding(key, kind, message) for kind, message in _hidden_in_range(variant, library.models)),
+        *(Finding(key, kind, message) for kind, message in _tolerated_misconceptions(variant)),
+        *_unstated_facts(variant),
+        *(Finding(key, kind, message) for kind, message in _foreign_words(library.models, variant)),
+    )
 
 
-def _hidden_misconceptions(library: Library, variant: Variant) -> Iterator[tuple[FindingKind, str]]:
+@dataclass(frozen=True)
+class _Questions:
+    """What the confusions on a sheet depend on; equal where they are the same, whatever the sheet's words are."""
+
+    worksheet: Worksheet
+    config: str
+    tokens: int
+    variant: Variant = field(compare=False)
+
+    @classmethod
+    def of(cls, variant: Variant) -> _Questions:
+        """Those of a sheet, whose own range of tokens plays no part in them."""
+        sheet = variant.worksheet
+        bare = Worksheet(
+            "", "", variant.model.key, sheet.topic, sheet.tokens, sheet.rows,
+            kv_head_per_query_head=sheet.kv_head_per_query_head,
+            decoder_tokens=variant.decoder_tokens or sheet.decoder_tokens,
+            notation=sheet.notation, answers=sheet.answers, tokens_are=sheet.tokens_are,
+            misconceptions=tuple(replace(own, name="", question="", explanation="") for own in sheet.misconceptions),
+        )  # fmt: skip
+        return cls(bare, variant.model.config, variant.tokens, replace(variant, worksheet=bare, decoder_tokens=None))
+
+    def with_tokens(self, _model: str, tokens: int | None, decoder_tokens: int | None) -> Variant:
+        """The sheet with other lengths; None for its own."""
+        return replace(self.variant, tokens=tokens or self.tokens, decoder_tokens=decoder_tokens)
+
+
+@dataclass(frozen=True)
+class _Confusions:
+    """The misconceptions that a sheet cannot tell apart: `here`, at its own length, and whatever the length.
+
+    `proposed_tokens` is a length near it at which nothing is confused that need not be, None if there is none.
+    """
+
+    here: ConfusedPairs
+    unavoidable: ConfusedPairs
+    proposed_tokens: int | None
+
+
+@lru_cache(CONFUSIONS_KEPT)
+def _confusions(questions: _Questions) -> _Confusions:
+    """Those of a sheet."""
+    here, variant = _confused_in_marking(questions.variant), questions.variant
+    asks_for_tokens = any("N" in variant.expression(blank).symbols for blank in variant.blanks)
+    any_tokens = possible_tokens(variant.worksheet.topic, variant.architecture, ANY_TOKENS)
+    unavoidable = _unavoidable(replace(questions, tokens=any_tokens) if asks_for_tokens else questions)
+    is_fine = here <= unavoidable and not _mendable_equalities(variant)
+    return _Confusions(here, unavoidable, None if is_fine else _proposed_tokens(questions, unavoidable))
+
+
+@lru_cache(CONFUSIONS_KEPT)
+def _unavoidable(questions: _Questions) -> ConfusedPairs:
+    """What sheets with these questions cannot tell apart, whatever the tokens."""
+    return unavoidable_confusions(questions.variant.model.key, questions.with_tokens)
+
+
+def _confused_in_marking(variant: Variant) -> ConfusedPairs:
+    """The misconceptions that the marks of a sheet cannot tell apart: in letters, lengths never coincide with sizes."""
+    return frozenset(cannot_tell_apart(variant.problem_for_marking))
+
+
+def _proposed_tokens(questions: _Questions, unavoidable: ConfusedPairs) -> int | None:
+    """A number of tokens near the sheet's own at which it confuses no more than it must; None if there is none."""
+    variant = questions.variant
+    for tokens in _lengths_around(questions.tokens):
+        try:
+            check_topic_tokens(variant.worksheet.topic, variant.architecture, tokens)
+        except TokensError:
+            continue
+        other = questions.with_tokens(variant.model.key, tokens, None)
+        if not _mendable_equalities(other) and _confused_in_marking(other) <= unavoidable:
+            return tokens
+    return None
+
+
+def _lengths_around(tokens: int) -> Iterator[int]:
+    """The lengths around a length: multiples of ten first, nearer ones first, of two the shorter; not itself.
+
+    >>> [*_lengths_around(32)][:4]
+    [30, 40, 20, 50]
+    """
+    around = (tokens + step * sign for step in range(1, FARTHEST_PROPOSED + 1) for sign in (-1, 1))
+    possible = [length for length in around if length >= SHORTEST_PROPOSED]
+    yield from sorted(possible, key=lambda length: length % 10 != 0)
+
+
+def _mendable_equalities(variant: Variant) -> list[str]:
+    """What is equal by chance on a sheet, and would not be at another length."""
+    equalities = (*_equal_sizes(variant), *_rows_with_one_answer(variant))
+    return [message for kind, message in equalities if kind in ("coincides", "same-answer")]
+
+
+def _hidden_misconceptions(variant: Variant) -> Iterator[tuple[FindingKind, str]]:
     """(kind, sentence) for the misconceptions that the sheet cannot show or tell apart from each other.
 
     The kind is "hides" for those that another number of tokens would show, which come first, and "must-hide" for those
     that this model hides whatever the tokens. These say nothing of the author's own ones; see `_own_misconceptions`.
     """
-    here = confusable_misconceptions(variant)
-    unavoidable = library.unavoidable_confusions(variant.worksheet.key, variant.model.key)
+    confusions = _confusions(_Questions.of(variant))
+    here, unavoidable = confusions.here, confusions.unavoidable
     of_model = {pair for pair in here & unavoidable if not any(map(_is_own, pair))}
     yield from (("hides", sentence) for sentence in _confusion_sentences(variant, "hides", sorted(here - unavoidable)))
     yield from (("must-hide", sentence) for sentence in _confusion_sentences(variant, "must-hide", sorted(of_model)))
 
 
-def _own_misconceptions(library: Library, variant: Variant) -> Iterator[tuple[FindingKind, str]]:
+def _own_misconceptions(variant: Variant) -> Iterator[tuple[FindingKind, str]]:
     """(kind, sentence) for what this model hides of the author's own misconceptions, whatever the tokens.
 
     The kind is "own" for one that doesn't show, and "must-own" for one that shows and hides another. What another
     number of tokens or no tolerance would mend is said with the others.
     """
-    avoidable = confusable_misconceptions(variant) - library.unavoidable_confusions(
-        variant.worksheet.key, variant.model.key
-    )
+    if not variant.worksheet.misconceptions:
+        return
+    confusions = _confusions(_Questions.of(variant))
+    avoidable = confusions.here - confusions.unavoidable
     changes_numbers = {expected.misconception for expected in expectations(variant.problem)}
     for finding in own_findings(variant):
         pairs = {(finding.key, finding.other or "right"), (finding.other, finding.key)}
@@ -93,6 +217,26 @@ def _own_misconceptions(library: Library, variant: Variant) -> Iterator[tuple[Fi
 def _is_own(misconception: str) -> bool:
     """Whether the key is one of an author's own misconception."""
     return misconception.startswith(OWN_MISCONCEPTION_PREFIX)
+
+
+def _hidden_in_range(variant: Variant, models: Mapping[str, Model]) -> Iterator[tuple[FindingKind, str]]:
+    """("range-hides", sentence) for each model with which the worksheet's own range of tokens has no good length."""
+    sheet = variant.worksheet
+    if sheet.tokens_from is None:
+        return
+    for model in sheet.models or (sheet.model,):
+        drawn = replace(variant, model=models.get(model, variant.model), decoder_tokens=None)
+        try:
+            lengths = possible_lengths(drawn)
+        except TokensError:
+            continue
+        questions = _Questions.of(drawn)
+        unavoidable = _confusions(questions).unavoidable
+        tried = lengths[:: max(1, len(lengths) // TRIED_OF_RANGE)]
+        sheets = (questions.with_tokens(model, tokens, None) for tokens in tried)
+        if not any(_confused_in_marking(each) <= unavoidable for each in sheets):
+            words = {"first": sheet.tokens_from, "last": sheet.tokens_to, "model": drawn.model.name}
+            yield "range-hides", variant.wording.say("lint", "range-hides", **words)
 
 
 def _confusion_sentences(variant: Variant, kind: FindingKind, pairs: list[tuple[str, str]]) -> Iterator[str]:
@@ -116,6 +260,8 @@ def _equal_sizes(variant: Variant) -> Iterator[tuple[FindingKind, str]]:
     The kind is "coincides" if one of the two is N or M, since other tokens would mend it, else "must-coincide". Symbols
     that are equal by the making of the model, such as G and H without grouped queries, count as one.
     """
+    if variant.worksheet.answers == "letters":  # which are compared by what they mean
+        return
     asked = sorted(frozenset[str]().union(*(variant.expression(blank).symbols for blank in variant.blanks)))
     is_same = variant.reader.are_identical
     distinct = [symbol for at, symbol in enumerate(asked) if not any(is_same(symbol, before) for before in asked[:at])]
@@ -125,6 +271,49 @@ def _equal_sizes(variant: Variant) -> Iterator[tuple[FindingKind, str]]:
             kind: FindingKind = "coincides" if {first, second} & {"N", "M"} else "must-coincide"
             words = {"one": first, "other": second, "size": size, "model": variant.model.name}
             yield kind, variant.wording.say("lint", kind, **words)
+
+
+def _rows_with_one_answer(variant: Variant) -> Iterator[tuple[FindingKind, str]]:
+    """(kind, sentence) for each group of rows that have the same numbers only by chance, as scores and queries may.
+
+    The kind is "same-answer" where another number of tokens would tell two of them apart, else "must-have-same-answer".
+    Rows that mean the same, as queries and keys do, are no such group.
+    """
+    if variant.worksheet.answers == "letters":
+        return
+    rows_by_numbers = defaultdict[tuple[int, ...], list[Row]](list)
+    for row in variant.rows:
+        rows_by_numbers[tuple(variant.key[blank] for blank in row.blanks)].append(row)
+    for numbers, rows in rows_by_numbers.items():
+        meanings = [*dict.fromkeys(_meanings(variant, row) for row in rows)]
+        if len(meanings) == 1:
+            continue
+        pairs = (pair for one, other in combinations(meanings, 2) for pair in zip(one, other, strict=True))
+        by_length = any({"N", "M"} & (one.symbols ^ other.symbols) for one, other in pairs)
+        names, size = ", ".join(f"“{row.name}”" for row in rows), " × ".join(map(format_number, numbers[:2]))
+        kind: FindingKind = "same-answer" if by_length else "must-have-same-answer"
+        yield kind, variant.wording.say("lint", kind, model=variant.model.name, rows=names, size=size)
+
+
+def _meanings(variant: Variant, row: Row) -> tuple[Expression, ...]:
+    """The right answers of a row in symbols that the model does not make equal."""
+    return tuple(variant.reader.canonical(variant.expression(blank)) for blank in row.blanks)
+
+
+def _unstated_facts(variant: Variant) -> Iterator[Finding]:
+    """A finding for each hidden fact that states a size which an answer needs, and nothing else on the sheet states.
+
+    So is one that decides what is counted.
+    """
+    key, say = variant.worksheet.key, variant.wording.say
+    needed = frozenset[str]().union(*(variant.expression(blank).symbols for blank in variant.blanks))
+    missing = needed & variant.text.unstated if variant.worksheet.answers == "numbers" else frozenset[str]()
+    names = variant.wording.sections["stated-sizes"]
+    for fact in variant.text.facts:
+        if fact.hidden and (sizes := [names.get(symbol, symbol) for symbol in sorted(fact.symbols & missing)]):
+            yield Finding(key, "unstated", say("lint", "unstated", sizes=", ".join(sizes)), part=fact.part)
+        elif fact.hidden and fact.part in _DECIDING_PARTS:
+            yield Finding(key, "unstated", say("lint", "undecided", sentence=fact.sentence), part=fact.part)
 
 
 def _tolerated_misconceptions(variant: Variant) -> Iterator[tuple[FindingKind, str]]:
@@ -145,7 +334,7 @@ def _tolerated_misconceptions(variant: Variant) -> Iterator[tuple[FindingKind, s
         yield "tolerates", variant.wording.say("lint", "tolerates", **words)
 
 
-def _foreign_words(library: Library, variant: Variant) -> Iterator[tuple[FindingKind, str]]:
+def _foreign_words(models: Mapping[str, Model], variant: Variant) -> Iterator[tuple[FindingKind, str]]:
     """("wording", sentence) for each other model that the sheet's words name, and each number that is no size of it.
 
     The words are its title, description and footnote. A name within the own model's name is no mention of another; the
@@ -155,7 +344,7 @@ def _foreign_words(library: Library, variant: Variant) -> Iterator[tuple[Finding
     say = variant.wording.say
     text = " ".join((variant.worksheet.title, variant.text.description, variant.text.footnote or ""))
     # Longest names first, each cut out once it is checked: “GPT-2” is no mention of a model within “GPT-2 medium”.
-    for name in sorted((model.name for model in library.models.values()), key=len, reverse=True):
+    for name in sorted((model.name for model in models.values()), key=len, reverse=True):
         if name in text and name != variant.model.name and name not in variant.model.name:
             yield "wording", say("lint", "other-model", name=name, model=variant.model.name)
         text = text.replace(name, "")

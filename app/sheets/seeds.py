@@ -67,7 +67,7 @@ def draw_variant(
 def max_versions(models: tuple[str, ...], make: MakeVariant) -> int:
     """How many sheets seeds can draw at most: the lengths that may be drawn, of every model that may be drawn."""
     sheets = [make(model, None, None) for model in models]
-    return sum(len(_possible_lengths(sheet)) * max(1, len(_possible_decoder_lengths(sheet))) for sheet in sheets)
+    return sum(len(possible_lengths(sheet)) * max(1, len(_possible_decoder_lengths(sheet))) for sheet in sheets)
 
 
 def unavoidable_confusions(model: str, make: MakeVariant) -> ConfusedPairs:
@@ -76,7 +76,7 @@ def unavoidable_confusions(model: str, make: MakeVariant) -> ConfusedPairs:
     They are the pairs that a sample of about sixteen lengths, from short to the longest that may be drawn, all confuse.
     """
     any_sheet = make(model, None, None)
-    lengths, decoder_lengths = _possible_lengths(any_sheet), _possible_decoder_lengths(any_sheet)
+    lengths, decoder_lengths = possible_lengths(any_sheet), _possible_decoder_lengths(any_sheet)
     start = SAMPLE_START if any_sheet.worksheet.tokens_from is None else 0  # an author's own range may be short
     sample = [*lengths[start :: max(1, len(lengths) // SAMPLE_SIZE)], lengths[-1]]
     sheets = (
@@ -98,12 +98,12 @@ def _draw_once(models: tuple[str, ...], make: MakeVariant, numbers: Iterator[int
     """
     model = models[next(numbers) % len(models)]
     any_sheet = make(model, None, None)
-    lengths, decoder_lengths = _possible_lengths(any_sheet), _possible_decoder_lengths(any_sheet)
+    lengths, decoder_lengths = possible_lengths(any_sheet), _possible_decoder_lengths(any_sheet)
     tokens = lengths[next(numbers) % len(lengths)]
     return make(model, tokens, decoder_lengths[next(numbers) % len(decoder_lengths)] if decoder_lengths else None)
 
 
-def _possible_lengths(sheet: Variant) -> range:
+def possible_lengths(sheet: Variant) -> range:
     """The numbers of tokens that a seed may choose: the sheet's own alone if no blank, or no other length, fits.
 
     Those of the worksheet's own range, if it has one, that the model can take; raises TokensError if these are none.

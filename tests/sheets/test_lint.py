@@ -5,19 +5,21 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from app import cli
 from app.settings import PROJECT
 from app.sheets.library import Library
-from app.sheets.lint import Finding, findings
+from app.sheets.lint import Finding, findings, findings_on
 from app.sheets.worksheet_files import load_library
+from tests.helpers.own_sheets import own_sheet
 
 
 def lint_findings(folder: Path, text: str) -> list[Finding]:
     """What is to be mended in a worksheet of this text, beside the shipped models and wording."""
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(exist_ok=True, parents=True)
     shutil.copytree(PROJECT / "worksheets" / "models", folder / "models")
     shutil.copytree(PROJECT / "worksheets" / "wording", folder / "wording")
     (folder / "mine.toml").write_text(text, encoding="utf-8")
@@ -40,7 +42,58 @@ def test_tokens_as_many_as_a_head_is_wide_are_reported(tmp_path: Path) -> None:
     told = lint_findings(tmp_path, sheet(tokens=128))
     assert "“transposed-product”" in told[0].message
     assert told[0].kind == "hides"
-    assert told[-1].message.startswith("N and d_h are both 128")
+    assert any(finding.message.startswith("N and d_h are both 128") for finding in told)
+
+
+def test_the_proposed_number_of_tokens_mends_all_that_tokens_can(tmp_path: Path) -> None:
+    """At 128 tokens, sizes coincide and rows have one answer; at the number that is proposed, nothing is left."""
+    told = lint_findings(tmp_path / "128", sheet(tokens=128))
+    assert {finding.kind for finding in told} == {"hides", "coincides", "same-answer"}
+    assert "“Queries”, “Keys”, “Values”, “Attention scores”, “Attention weights”" in told[-1].message
+    (proposed,) = {finding.proposed_tokens for finding in told}
+    assert proposed == 130
+    assert lint_findings(tmp_path / "130", sheet(tokens=proposed)) == []
+
+
+def test_rows_that_mean_the_same_may_have_one_answer(library: Library) -> None:
+    """Queries and keys always have; input and values of a latent layer have by the chance of the model."""
+    kinds = {finding.worksheet: finding.kind for finding in findings(library) if "answer" in finding.kind}
+    assert kinds == {"latent-deepseek-v2-lite": "must-have-same-answer"}
+
+
+@pytest.mark.parametrize(
+    ("base", "hidden", "parts"),
+    [
+        ("llama-7b", ["head-dimension"], []),
+        ("llama-7b", ["heads", "head-dimension"], ["head-dimension"]),
+        ("llama-7b", ["tokens"], ["tokens"]),
+        ("llama-7b", ["width", "heads"], []),  # 4096/32 = 128 says both
+        ("letters-llama-7b", ["width", "heads", "tokens"], []),  # symbols need no numbers
+        ("costs-mistral-7b", ["work"], ["work"]),
+        ("decode-gpt2", ["heads"], []),
+    ],
+)
+def test_a_fact_that_the_answers_need_is_reported(
+    library: Library, base: str, hidden: list[str], parts: list[str]
+) -> None:
+    """Unless other facts say as much, or the author does."""
+    told = findings_on(library, own_sheet(library, base, hidden_facts=hidden))
+    assert [finding.part for finding in told if finding.kind == "unstated"] == parts
+
+
+def test_a_range_without_a_good_number_is_reported(library: Library) -> None:
+    """Its numbers are all as wide as a head, or so short that a single one is a slip away."""
+    for first, last, is_reported in ((128, 128, True), (100, 140, False)):
+        told = findings_on(library, own_sheet(library, tokens_from=first, tokens_to=last))
+        assert [finding.kind for finding in told if finding.to_mend] == ["range-hides"] * is_reported
+
+
+def test_words_cost_no_second_look(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The checker is asked at each pause in typing; only the questions decide what misconceptions hide."""
+    first = findings_on(library, own_sheet(library, tokens=128))
+    monkeypatch.setattr("app.sheets.lint.cannot_tell_apart", lambda _problem: pytest.fail("looked again"))
+    words: dict[str, Any] = {"title": "Other", "introduction": "Hi", "row_points": {"keys": 2}, "footnote": "$d$"}
+    assert findings_on(library, own_sheet(library, tokens=128, **words)) == first
 
 
 def test_a_tolerance_that_lets_a_misconception_pass_is_reported(tmp_path: Path) -> None:
