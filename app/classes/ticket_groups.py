@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from app.classes.ticket_answers import chosen_in
-from app.sheets.exit_tickets import TicketQuestion
+from app.sheets.exit_tickets import SCALE_POINTS, TicketQuestion
 from app.store import TicketAnswer
 
 _UNSAID = re.compile(r"[\s.,;:!?…'\"’‘“”„«»()]+|(?<=[^\W\d_])[-‐–—](?=[^\W\d_])")
@@ -52,9 +52,13 @@ class TicketGroup:
 
 @dataclass(frozen=True)
 class ChoiceCount:
-    """An option or a point of a scale, with the answers that chose it, of so many to its question."""
+    """An option or a point of a scale, with the answers that chose it, of so many to its question.
+
+    `label` is that of a point at the end of a scale, else empty.
+    """
 
     text: str
+    label: str
     answers: tuple[TicketAnswer, ...]
     of: int
 
@@ -68,10 +72,12 @@ def choice_counts(question: TicketQuestion, answers: Iterable[TicketAnswer]) -> 
     """Each choice of a question with the answers that chose it, in the question's order; none for free text."""
     chosen = [(answer, chosen_in(question, answer.text)) for answer in answers if answer.question == question.key]
     valid = [(answer, choices) for answer, choices in chosen if choices]
-    return tuple(
-        ChoiceCount(choice, tuple(answer for answer, choices in valid if choice in choices), len(valid))
-        for choice in question.choices
-    )
+    labels = dict(zip((SCALE_POINTS[0], SCALE_POINTS[-1]), question.labels, strict=False))
+    counts = list[ChoiceCount]()
+    for choice in question.choices:
+        made = tuple(answer for answer, choices in valid if choice in choices)
+        counts.append(ChoiceCount(choice, labels.get(choice, ""), made, len(valid)))
+    return tuple(counts)
 
 
 def written_answers(

@@ -1,5 +1,5 @@
-// The form of an activity: worksheets are dragged into order, and one field narrows the lists of what can be chosen.
-// Both only save a trip to the server: the buttons ↑ ↓ and Search do the same, and the order of the boxes is what is sent.
+// The form of an activity: worksheets are dragged into order, one field narrows the lists of what can be chosen, and an
+// exit ticket brings its proposal with it. The first two only save a trip to the server: the buttons ↑ ↓ and Search do the same, and the order of the boxes is what is sent.
 (() => {
   const form = document.querySelector("#activity-form");
   const status = () => form.querySelector("[role=status]");
@@ -74,6 +74,12 @@
   form.addEventListener("input", ({ target }) => { if (target.matches("[data-narrows]")) narrow(target); });
   form.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && event.target.matches("[data-narrows]")) event.preventDefault();
+  });
+
+  // An exit ticket that is chosen proposes whether it has names.
+  form.addEventListener("change", ({ target }) => {
+    const { anonymous } = target.dataset;
+    if (anonymous) form.querySelector(`[name=ticket_anonymous][value=${anonymous}]`).checked = true;
   });
 
   document.addEventListener("htmx:after:swap", arm);

@@ -53,6 +53,7 @@ class FormChoice:
     link: str  # to look at it; empty for what only the activity has still
     chosen: bool = False
     is_found: bool = True  # by the search, if there is one
+    is_anonymous: bool | None = None  # what a ticket proposes
 
 
 @dataclass(frozen=True)
@@ -360,7 +361,8 @@ def _ticket_groups(
         words = f"{ticket.title} {heading}"
         is_found = chosen or _finds(state.search, words)
         link = url_for("show_material", material_id=own.by_key[ticket.key].id) if ticket.key in own.by_key else ""
-        groups[heading].append(FormChoice(ticket.key, ticket.title, words, link, chosen, is_found))
+        choice = FormChoice(ticket.key, ticket.title, words, link, chosen, is_found, ticket.anonymous)
+        groups[heading].append(choice)
     return tuple(ChoiceGroup(heading, tuple(entries)) for heading, entries in groups.items() if entries)
 
 

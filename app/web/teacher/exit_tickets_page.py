@@ -16,7 +16,7 @@ from app.classes.frozen.frozen_library import frozen_ticket
 from app.classes.frozen.misconception_words import misconception_words
 from app.classes.roster_lookup import names_with_numbers
 from app.classes.ticket_groups import ChoiceCount, TicketGroup, choice_counts, group_answers, written_answers
-from app.sheets.exit_tickets import SCALE_POINTS, TicketQuestion
+from app.sheets.exit_tickets import TicketQuestion
 from app.store import Activity, Store, TicketAnswer
 from app.store.exit_tickets import MIN_MIXED, MIXED_FROM, HeldTickets
 from app.web.shared import permissions
@@ -43,24 +43,17 @@ class TicketGroupView:
 
 
 @dataclass(frozen=True)
-class ChoiceView:
-    """A choice of a question with how many students made it, and their names where the ticket is not anonymous."""
-
-    count: ChoiceCount
-    label: str  # of a point at the end of a scale, else empty
-    names: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class TicketQuestionView:
     """One question of the ticket: its choices, and those of its free texts that are on this page.
 
-    `count` is how many answers it has: of free texts those that are asked for, on all pages.
+    `names` are those of the students who made each choice, where the ticket is not anonymous. `count` is how many
+    answers it has: of free texts those that are asked for, on all pages.
     """
 
     key: str
     text: str
-    choices: tuple[ChoiceView, ...]
+    choices: tuple[ChoiceCount, ...]
+    names: tuple[tuple[str, ...], ...]
     groups: tuple[TicketGroupView, ...]
     count: int
 
@@ -200,13 +193,10 @@ def _question_view(
     names: Mapping[int, str],
 ) -> TicketQuestionView:
     """A question with what was chosen, and the free texts of this page; `count` is that of the choices alone."""
-    labels = dict(zip((SCALE_POINTS[0], SCALE_POINTS[-1]), question.labels, strict=False))
-    choices = tuple(
-        ChoiceView(count, labels.get(count.text, ""), _names_of(count.answers, names))
-        for count in choice_counts(question, answers)
-    )
+    choices = choice_counts(question, answers)
+    chosen_by = tuple(_names_of(choice.answers, names) for choice in choices)
     groups = tuple(view for view in texts if view.group.question == question.key)
-    return TicketQuestionView(question.key, question.text, choices, groups, choices[0].count.of if choices else 0)
+    return TicketQuestionView(question.key, question.text, choices, chosen_by, groups, choices[0].of if choices else 0)
 
 
 def _exit_tickets_page(

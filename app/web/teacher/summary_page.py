@@ -16,11 +16,12 @@ from app.classes.activity_results import (
     misconception_totals,
     participants,
 )
+from app.classes.frozen.frozen_library import frozen_ticket
 from app.classes.frozen.misconception_words import misconception_words
-from app.classes.ticket_groups import group_answers
+from app.classes.ticket_groups import ChoiceCount, choice_counts, group_answers
 from app.classes.written_answers import OpenQuestionResults, open_questions
 from app.sheets.variant import Row
-from app.store import Student
+from app.store import Activity, Student, TicketAnswer
 from app.web.shared import permissions
 from app.web.shared.permissions import StaffActivity
 from app.web.shared.services import ServicesDep
@@ -28,7 +29,7 @@ from app.web.shared.templating import render
 
 router = APIRouter(include_in_schema=False)
 
-MAX_MISCONCEPTIONS_SHOWN, MAX_ROWS_SHOWN, MAX_SENTENCES_SHOWN = 3, 3, 6
+MAX_MISCONCEPTIONS_SHOWN, MAX_ROWS_SHOWN, MAX_CHOICES_SHOWN, MAX_SENTENCES_SHOWN = 3, 3, 3, 6
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,14 @@ class AnsweredQuestion:
 
 
 @dataclass(frozen=True)
+class ChosenQuestion:
+    """A question of the exit ticket with how often each choice was made."""
+
+    text: str
+    choices: tuple[ChoiceCount, ...]
+
+
+@dataclass(frozen=True)
 class SummaryPage:
     """Everything that templates/teacher/summary.html shows."""
 
@@ -71,6 +80,7 @@ class SummaryPage:
         tuple[ExplainedMisconception, ...], Doc("The most frequent misconceptions of the last attempts.")
     ]
     rows: Annotated[tuple[HardRow, ...], Doc("The rows that fewest had right at first, the lowest first.")]
+    chosen: Annotated[tuple[ChosenQuestion, ...], Doc("The first questions of the exit ticket that were chosen from.")]
     sentences: Annotated[tuple[str, ...], Doc("Starred sentences of exit tickets.")]
     more: Annotated[int, Doc("How many starred sentences did not fit on the page.")]
     questions: Annotated[tuple[AnsweredQuestion, ...], Doc("The open questions of the sheets.")]
@@ -79,18 +89,19 @@ class SummaryPage:
 
 @router.get("/activities/{activity_id:int}/summary")
 def show_summary(services: ServicesDep, access: StaffActivity, answers: str = "") -> Response:
-    """The misconceptions that last attempts still show, the hardest rows, starred exit-ticket answers, open questions.
+    """The misconceptions that last attempts still show, the hardest rows, exit tickets, open questions.
 
-    Of each of the first three only a few: MAX_MISCONCEPTIONS_SHOWN, MAX_ROWS_SHOWN and MAX_SENTENCES_SHOWN. Hidden
-    answers are left out. With `answers`, whatever its value, what students wrote to the open questions is there too.
+    Of misconceptions, rows, and questions and starred answers of the ticket only the first few:
+    MAX_MISCONCEPTIONS_SHOWN, MAX_ROWS_SHOWN, MAX_CHOICES_SHOWN and MAX_SENTENCES_SHOWN. Hidden answers are left out.
+    With `answers`, whatever its value, what students wrote to the open questions is there too.
     """
     store, activity = services.store, access.activity
     words = misconception_words(services.library, store, activity)
     store.exit_tickets.mix_closed(activity)
     sheets = activity_results(services.library, store, activity)
     left = [total for total in misconception_totals(words, sheets) if total.at_last]
-    groups = group_answers(store.exit_tickets.answers(activity.id))
-    starred = [group.text for group in groups if group.starred and not group.hidden]
+    on_tickets = store.exit_tickets.answers(activity.id)
+    starred = [group.text for group in group_answers(on_tickets) if group.starred and not group.hidden]
     students = participants(store, activity, access.course, sheets)
     page = SummaryPage(
         access=access,
@@ -99,6 +110,7 @@ def show_summary(services: ServicesDep, access: StaffActivity, answers: str = ""
             ExplainedMisconception(total, words.explanation(total.key)) for total in left[:MAX_MISCONCEPTIONS_SHOWN]
         ),
         rows=_hard_rows(sheets)[:MAX_ROWS_SHOWN],
+        chosen=_chosen_questions(activity, on_tickets)[:MAX_CHOICES_SHOWN],
         sentences=tuple(starred[:MAX_SENTENCES_SHOWN]),
         more=max(len(starred) - MAX_SENTENCES_SHOWN, 0),
         questions=tuple(_answered(each, students) for each in open_questions(store, activity, sheets)),
@@ -111,6 +123,13 @@ def _answered(question: OpenQuestionResults, students: Sequence[Student]) -> Ans
     """An open question with the last answers of these students."""
     texts = (last.text for each in students if (last := question.last_of(each)))
     return AnsweredQuestion(question, tuple(sorted(texts, key=str.casefold)))
+
+
+def _chosen_questions(activity: Activity, answers: Sequence[TicketAnswer]) -> tuple[ChosenQuestion, ...]:
+    """The questions of the exit ticket with choices that somebody has made."""
+    ticket = frozen_ticket(activity.content)
+    counted = ((question, choice_counts(question, answers)) for question in ticket.questions) if ticket else ()
+    return tuple(ChosenQuestion(question.text, choices) for question, choices in counted if choices and choices[0].of)
 
 
 def _hard_rows(sheets: Sequence[SheetResults]) -> tuple[HardRow, ...]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from fastapi import FastAPI
 
 from tests.helpers.answer_keys import KEY, WIDE
-from tests.helpers.marked_classroom import classroom_with_tickets
+from tests.helpers.marked_classroom import MarkedClassroom, classroom_with_tickets, table_rows
+from tests.helpers.own_ticket import open_own_ticket
 
 NO_PROJECTION = {**KEY, "output.columns": "128"}
 
@@ -29,3 +30,17 @@ def test_one_page_for_the_next_meeting(app: FastAPI) -> None:
     lowest = next(text for _, text in page.find("li") if "% correct" in text)
     assert lowest == "Queries Q One head of LLaMA 7B: 33% correct"
     assert sorted(text for _, text in page.find("blockquote")) == ["Mo is curious", "The output PROJECTION"]
+
+
+def test_what_was_chosen_on_tickets_is_counted_without_names(app: FastAPI) -> None:
+    """The first questions with choices that somebody made; of free text only what is starred."""
+    classroom = MarkedClassroom(app)
+    activity = open_own_ticket(classroom)
+    for name, choice in (("Kim", "Masks"), ("Lou", "Masks"), ("Mo", "KV cache")):
+        answers = {"next": choice, "why": f"{name} wonders"}
+        student, form_id = classroom.student(name), f"{activity.id} {name}"
+        classroom.store.exit_tickets.hand_in(activity.id, student.id, form_id, answers, anonymous=False)
+    page = classroom.page("/summary")
+    assert {("KV cache", "1 of 3"), ("Masks", "2 of 3")} <= {tuple(row) for row in table_rows(page)}
+    assert [text for _, text in page.find("h3", id="chosen-1")] == ["Next time?"]
+    assert "Kim" not in page.text("article")
