@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import chain, count
 from typing import Any
 
@@ -15,6 +17,8 @@ from app.sheets.library import Library
 from app.sheets.worksheet import MAX_SHORT_TEXT, Worksheet, WorksheetError
 from app.store import Content, Course, FrozenTicket, FrozenWorksheet, Material, Store, Teacher
 from app.translation import gettext as _
+
+READ_WORKSHEETS_REMEMBERED = 1000
 
 
 @dataclass(frozen=True)
@@ -68,20 +72,43 @@ def worksheet_of_material(library: Library, material: Material) -> Worksheet:
 
     The library is one with the model that it needs, such as `library_with_models_of` gives.
     """
+    models = tuple(library.models[key].config for key in _models_named(material.content) if key in library.models)
     try:
-        return read_settings(material.key, material.content, library.models, library.wording)
+        return _read(_Reading(material.key, json.dumps(material.content), models, id(library.wording), library))
     except SettingError as error:
         if error.setting == "model":  # its sentence lists every model there is
             raise WorksheetError(_("Its model is no longer here. Edit it to choose another one.")) from None
         raise
 
 
+@dataclass(frozen=True)
+class _Reading:
+    """A worksheet's key, its settings as JSON, and the configs of its models; from equal ones the same is read."""
+
+    key: str
+    content: str
+    models: tuple[str, ...]
+    wording_id: int
+    library: Library = field(compare=False)
+
+
+@lru_cache(READ_WORKSHEETS_REMEMBERED)
+def _read(reading: _Reading) -> Worksheet:
+    """Read a worksheet; those that can be used are remembered, since each look at a list reads them all."""
+    return read_settings(reading.key, json.loads(reading.content), reading.library.models, reading.library.wording)
+
+
 def library_with_models_of(library: Library, store: Store, content: Mapping[str, Any]) -> Library:
     """The library with the imported models that the settings of a worksheet name, as far as they are still there."""
-    names = content.get("models")
-    for key in (content.get("model"), *(names if isinstance(names, list) else ())):
-        library = library_with_model(library, store, key if isinstance(key, str) else None)
+    for key in _models_named(content):
+        library = library_with_model(library, store, key)
     return library
+
+
+def _models_named(content: Mapping[str, Any]) -> list[str]:
+    """The keys of models that some settings name, whatever else these may hold."""
+    names = content.get("models")
+    return [key for key in (content.get("model"), *(names if isinstance(names, list) else ())) if isinstance(key, str)]
 
 
 def ticket_of_material(material: Material) -> Ticket:

@@ -28,6 +28,7 @@ from app.store import (
 
 from .gradebook import GradebookColumn, canvas_csv, gradebook_column, gradebook_rows, moodle_csv
 from .spreadsheet import Cell, csv_lines
+from .toml_text import write_toml
 
 CsvRow = Sequence[Cell]
 # The header of each table; README.txt in the ZIP explains the columns.
@@ -138,8 +139,8 @@ class CourseFiles:
     def write_zip(self, file: IO[bytes], readme: str) -> None:
         """Write everything about the course into one ZIP, except what grants access: join codes, tokens and hashes.
 
-        It holds README.txt with the text `readme`, the tables and the gradebooks as CSV, course.json, and a JSON
-        file for each activity.
+        It holds README.txt with the text `readme`, the tables and the gradebooks as CSV, course.json, a JSON file for
+        each activity, and the course's own worksheets and exit tickets as TOML files.
         """
         tables = {"answers": self.answer_rows(), "attempts": self.attempt_rows(),
                   "written-answers": self.written_rows(), "exit-tickets": self.ticket_rows(),
@@ -158,6 +159,9 @@ class CourseFiles:
             archive.writestr("course.json", _json(self._course_json()))
             for activity in self.activities:
                 archive.writestr(f"activities/{activity.id}.json", _json(self._activity_json(activity)))
+            for material in self.store.materials.of_course(self.course):
+                folder = "exit-tickets" if material.kind == "ticket" else "worksheets"
+                archive.writestr(f"{folder}/{material.id}.toml", write_toml(material.content))
 
     def _course_json(self) -> dict[str, Any]:
         """Return course.json: the course, its staff, its students, and id, title and state of its activities."""

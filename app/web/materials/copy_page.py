@@ -37,6 +37,7 @@ class CopyPage:
     kind: Annotated[MaterialKind, Doc("What is copied.")]
     original: Annotated[str, Doc("The title of what is copied.")]
     title: Annotated[str, Doc("The title of the copy, as proposed or typed.")]
+    questions: Annotated[tuple[str, ...], Doc("What an exit ticket asks; nothing for a worksheet.")]
     address: Annotated[str, Doc("Where the form is sent to.")]
     values: Annotated[Mapping[str, str], Doc("What is copied, for the form to send along.")]
     courses: Annotated[tuple[Course, ...], Doc("The courses that the copy may be put into.")]
@@ -56,6 +57,11 @@ class Original:
     @property
     def title(self) -> str:
         return str(self.settings["title"])
+
+    @property
+    def questions(self) -> tuple[str, ...]:
+        """What an exit ticket asks; nothing for a worksheet, which has a page of its own."""
+        return tuple(str(each["text"]) for each in self.settings["questions"]) if self.kind == "ticket" else ()
 
 
 @router.get("/worksheets/copy")
@@ -123,7 +129,9 @@ def _original_in_library(services: Services, values: Mapping[str, str]) -> Origi
 def _show_form(store: Store, teacher: Teacher, courses: tuple[Course, ...], original: Original) -> Response:
     """The form, with a title that no other worksheet or ticket of the teacher has."""
     title = title_of_copy(original.title, {material.title for material in store.materials.readable_by(teacher)})
-    page = CopyPage(teacher, original.kind, original.title, title, original.address, original.values, courses)
+    page = CopyPage(
+        teacher, original.kind, original.title, title, original.questions, original.address, original.values, courses
+    )
     return render("materials/copy.html", page)
 
 
@@ -144,6 +152,7 @@ def _copy(
             original.kind,
             original.title,
             title,
+            original.questions,
             original.address,
             original.values,
             courses,

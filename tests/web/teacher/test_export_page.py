@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+import tomllib
 import zipfile
 from dataclasses import replace
 from datetime import date
@@ -187,10 +188,13 @@ def test_anonymous_tickets_come_in_a_new_order_each_time(taught: Taught) -> None
 
 def test_the_zip_holds_the_course_and_nothing_that_lets_people_in(taught: Taught) -> None:
     """Each file the README names is there; every attempt and revision is in the JSON; no code and no hash is."""
+    ticket = {"title": "Bye", "instruction": "Pick.", "questions": [{"key": "q", "text": "Why?"}]}
+    material = taught.school.store.materials.add("ticket", taught.course, taught.ada, ticket)
     archive = zipfile.ZipFile(io.BytesIO(taught.get("course.zip").content))
     readme = archive.read("README.txt").decode()
     for name in set(archive.namelist()) - {"README.txt"}:
         assert re.sub(r"/\d+\.", "/ID.", name) in readme
+    assert tomllib.loads(archive.read(f"exit-tickets/{material.id}.toml").decode()) == ticket
     course = json.loads(archive.read("course.json"))
     assert [s["name"] for s in course["students"]] == [EVIL, "Kim Secretname"]
     kept = json.loads(archive.read(f"activities/{taught.activity.id}.json"))
