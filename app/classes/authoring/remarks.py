@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from app.classes.authoring.worksheet_form import automatic_title
 from app.sheets.library import Library
 from app.sheets.lint import Finding, findings_on
 from app.sheets.variant import Variant
@@ -41,7 +42,11 @@ def remarks_on(library: Library, worksheet: Worksheet) -> tuple[Remark, ...]:
         **{own.key: own.name for own in worksheet.misconceptions},
     }
     remarks = [
-        Remark(_with_names(finding.message, names), tuple(_proposals(finding)), finding.to_mend)
+        Remark(
+            _with_names(finding.message, names),
+            tuple(_proposals(library, variant, finding)),
+            finding.to_mend or finding.kind == "must-own",  # its author can describe it otherwise
+        )
         for finding in findings_on(library, variant)
     ]
     return _proposed_once(sorted(remarks, key=lambda remark: not remark.matters))
@@ -56,16 +61,23 @@ def _proposed_once(remarks: Sequence[Remark]) -> tuple[Remark, ...]:
     )
 
 
-def _proposals(finding: Finding) -> Iterator[Proposal]:
-    """What would mend a finding."""
+def _proposals(library: Library, variant: Variant, finding: Finding) -> Iterator[Proposal]:
+    """What would mend a finding on a sheet."""
+    sheet = variant.worksheet
     if tokens := finding.proposed_tokens:
         yield Proposal(_("{tokens} tokens would tell them apart").format(tokens=tokens), f"set tokens {tokens}")
     elif finding.part:
         yield Proposal(_("State it again"), f"state {finding.part}")
     elif finding.kind == "tolerates":
         yield Proposal(_("Allow no rounding"), "set tolerance 0")
+    elif finding.kind in ("own", "must-own"):
+        held = [own.name for own in sheet.misconceptions if f"“{own.name}”" in finding.message]
+        yield from (Proposal(_("Remove “{name}”").format(name=name), f"forget {name}") for name in held[:1])
     elif finding.kind == "wording":
-        yield Proposal(_("Use the automatic title"), "set title")
+        title = automatic_title(library, sheet.topic, sheet.model)
+        renamed = replace(variant, worksheet=replace(sheet, title=title))
+        if all(other.message != finding.message for other in findings_on(library, renamed)):
+            yield Proposal(_("Call it “{title}”").format(title=title), "set title")
 
 
 def _with_names(message: str, names: Mapping[str, str]) -> str:

@@ -439,7 +439,7 @@ def arrange(texts: EditorTexts, action: str) -> EditorTexts:
     """The texts after what a button says, such as "up scores" or "remove-question 2"; unchanged for any other text.
 
     Rows go "up" and "down" by key. Questions and misconceptions are added, removed and moved by their place from 0.
-    "set tokens 70" writes into a field, "state heads" no longer hides a fact.
+    "set tokens 70" writes into a field, "state heads" no longer hides a fact, "forget NAME" removes a misconception.
     """
     verb, _space, argument = action.partition(" ")
     if verb == "set":
@@ -450,6 +450,9 @@ def arrange(texts: EditorTexts, action: str) -> EditorTexts:
     if verb in ("up", "down"):
         place = next((at for at, row in enumerate(texts.rows) if row.key == argument), -1)
         return replace(texts, rows=_moved(texts.rows, place, -1 if verb == "up" else 1))
+    if verb == "forget":
+        kept = tuple(own for own in texts.misconceptions if own.name != argument)
+        return replace(texts, misconceptions=kept)
     act, _dash, kind = verb.partition("-")
     place = int(argument) if _is_whole(argument) else -1
     if kind == "question":

@@ -241,6 +241,8 @@ def _focus_after(action: str, texts: EditorTexts) -> str:
         return f"do-{verb}-{place}"
     if verb == "set":
         return f"field-{argument.partition(' ')[0]}"
+    if verb == "forget":
+        return "do-add-misconception"
     return f"fact-{argument}" if verb == "state" else f"do-{action.replace(' ', '-')}"
 
 

@@ -1,0 +1,52 @@
+"""What the checker says of a worksheet in the editor, and that each proposal mends what it stands beside."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from app.classes.authoring.remarks import remarks_on
+from app.classes.authoring.worksheet_form import arrange, read_worksheet_form, texts_of_worksheet
+from app.sheets.library import Library
+from app.sheets.worksheet import OwnMisconception
+
+
+def own(key: str, *boxes: tuple[str, str]) -> tuple[OwnMisconception, ...]:
+    """One misconception that writes into these boxes."""
+    return (OwnMisconception(f"own-{key}", key.title(), boxes, "Really?", "No."),)
+
+
+WIDE = tuple((f"{row}.columns", "d") for row in ("queries", "keys", "values"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"tokens": 128}, "N and d_h are both 128"),
+        ({"title": "One head of GPT-2"}, "GPT-2"),
+        ({"hidden_facts": ("tokens",)}, "N"),
+        ({"hidden_facts": ("head-dimension", "heads")}, "d_h"),
+        ({"misconceptions": own("wide", *WIDE)}, "“Wide”"),
+        ({"misconceptions": own("right", ("queries.columns", "d_h"))}, "“Right”"),
+    ],
+)
+def test_a_proposal_mends_what_it_stands_beside(library: Library, changes: dict[str, Any], said: str) -> None:
+    """Every remark that matters has one, or shares the one of a later remark."""
+    sheet = replace(library.worksheet("llama-7b"), **changes)
+    remarks = [remark for remark in remarks_on(library, sheet) if remark.matters]
+    assert any(said in remark.message for remark in remarks)
+    texts = texts_of_worksheet(library, sheet)
+    for proposal in (proposal for remark in remarks for proposal in remark.proposals):
+        texts = arrange(texts, proposal.action)
+    mended = read_worksheet_form(library, sheet.key, texts)
+    assert [remark for remark in remarks_on(library, mended) if remark.matters] == []
+
+
+def test_what_can_be_worked_out_needs_not_be_told(library: Library) -> None:
+    """The head dimension, where the width and the number of heads are; and nothing matters on shipped sheets."""
+    hidden = replace(library.worksheet("llama-7b"), hidden_facts=("head-dimension",))
+    assert not any(remark.matters for remark in remarks_on(library, hidden))
+    for sheet in library.worksheets.values():
+        assert not any(remark.matters for remark in remarks_on(library, sheet)), sheet.key
