@@ -40,9 +40,10 @@ class PreviewFragment:
     view: Annotated[PreviewView, Doc("What is shown: the sheet empty, wrong or right, the key, or the paper.")]
     variant: Annotated[Variant, Doc("The sheet.")]
     rows: Annotated[tuple[RowView, ...], Doc("Its rows.")] = ()
-    questions: Annotated[tuple[QuestionView, ...], Doc("Its open questions.")] = ()
     figures: Annotated[tuple[Figure, ...], Doc("What stands in the boxes, drawn.")] = ()
+    questions: Annotated[tuple[QuestionView, ...], Doc("The open questions under the rows.")] = ()
     report: Annotated[Report | None, Doc("The marks; none on an empty sheet.")] = None
+    mismatch: Annotated[str, Doc("Which sides should be equal and are not, if nothing else says so.")] = ""
     held: Annotated[str, Doc("The misconception that has filled in a wrong sheet; empty where none shows.")] = ""
     paper: Annotated[str, Doc("The address of the picture of the handout, or empty.")] = ""
     locked: Annotated[bool, Doc("Whether nothing can be typed: always.")] = True
@@ -66,9 +67,10 @@ def make_preview(library: Library, worksheet: Worksheet, view: PreviewView) -> P
         view,
         variant,
         rows=row_views(variant, answers, report, truth=truth),
+        figures=draw_typed(variant, answers, "root") if view != "key" else (),
         questions=question_views(variant, {}, locked=True),
-        figures=draw_typed(variant, answers, "root") if worksheet.show_drawing and view != "key" else (),
         report=report,
+        mismatch=report.first_mismatch.message if report and report.first_mismatch and not report.diagnosis else "",
         held=held,
         repeated=repeated_sentence(report),
     )
