@@ -11,14 +11,9 @@
   addEventListener("beforeunload", (event) => { if (unsaved) event.preventDefault(); });
 
   document.addEventListener("htmx:before:request", () => touched.clear());
-  document.addEventListener("htmx:before:morph:node", (event) => {
-    const { oldNode, newNode } = event.detail;
-    const stays = touched.has(oldNode) || newNode.matches?.("[data-stale]"); // an older preview rather than none
-    if (stays) event.preventDefault();
-  });
-  document.addEventListener("htmx:before:morph:attr", (event) => {
-    const { attrName, newValue } = event.detail;
-    if (attrName === "open" && newValue === null) event.preventDefault(); // a part that was opened stays open
+  htmx.registerExtension("editor", { // what returns false stays as it is
+    htmx_before_morph_node: (_, { oldNode, newNode }) => !touched.has(oldNode) && !newNode.matches?.("[data-stale]"),
+    htmx_before_morph_attr: (_, { attrName, newValue }) => attrName !== "open" || newValue !== null,
   });
   // Attributes are what the server says; properties are what the browser shows once a field was touched.
   document.addEventListener("htmx:after:swap", ({ detail: { ctx } }) => {
