@@ -26,8 +26,8 @@ WIDE = tuple((f"{row}.columns", "d") for row in ("queries", "keys", "values"))
     [
         ({"tokens": 128}, "N and d_h are both 128"),
         ({"title": "One head of GPT-2"}, "GPT-2"),
-        ({"hidden_facts": ("tokens",)}, "N"),
-        ({"hidden_facts": ("head-dimension", "heads")}, "d_h"),
+        ({"hidden_facts": ("tokens",)}, "number of tokens"),
+        ({"hidden_facts": ("head-dimension", "heads")}, "head dimension"),
         ({"misconceptions": own("wide", *WIDE)}, "“Wide”"),
         ({"misconceptions": own("right", ("queries.columns", "d_h"))}, "“Right”"),
     ],
