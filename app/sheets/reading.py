@@ -185,4 +185,4 @@ class AnswerReader:
 @lru_cache(FORMULAS_REMEMBERED)
 def _read_formula(text: str, names: tuple[tuple[str, str], ...]) -> Expression | Unreadable | None:
     """What an author's formula means with these names; remembered, since every student's sheet has the same."""
-    return read_symbols(text, dict(names), number_alone=True)
+    return read_symbols(text, dict(names), of_author=True)

@@ -17,32 +17,34 @@ from app.sheets.answer_tokens import answer_tokens, number_value, tidy_answer
 
 MAX_CHARACTERS = 2000  # the parameters of a mixture of experts, as a sum of products, are up to 1,100
 MAX_TERMS, MAX_DEGREE = 50, 50
+MAX_FORMULA_STEPS = 500
 _ONE = Expression.number(1)
 
 
-def read_symbols(text: str, names: Mapping[str, str], *, number_alone: bool = False) -> Expression | Unreadable | None:
+def read_symbols(text: str, names: Mapping[str, str], *, of_author: bool = False) -> Expression | Unreadable | None:
     """The expression that a typed text means; None for an empty box, Unreadable if it is no length in symbols.
 
     `names` gives the symbol that each name stands for on this sheet: {"T": "N"}. Two side by side are a product: hd_h.
     Refused are other names, other characters than arithmetic has, texts of more than MAX_CHARACTERS, sums of more than
     MAX_TERMS products, products of more than MAX_DEGREE symbols, division by a sum, and numbers without a symbol,
-    except 1 or where `number_alone` is set.
+    except 1. A formula `of_author` may be a number; a worksheet has hundreds, so none may take more steps than
+    MAX_FORMULA_STEPS.
     """
     try:
-        meaning = _read_expression(text, names)
+        meaning = _read_expression(text, names, MAX_FORMULA_STEPS if of_author else None)
     except CannotReadError as error:
         reason = error.unreadable
         return Unreadable("unknown-letter", reason.detail) if reason.reason == "letters" else reason
-    if meaning is None or meaning.symbols or meaning == _ONE or number_alone:
+    if meaning is None or meaning.symbols or meaning == _ONE or of_author:
         return meaning
     return Unreadable("numbers")
 
 
-def _read_expression(text: str, names: Mapping[str, str]) -> Expression | None:
+def _read_expression(text: str, names: Mapping[str, str], max_steps: int | None) -> Expression | None:
     """The expression that a typed text means, with `names` as the symbol of each name; None for a blank text.
 
     Raises CannotReadError for other names or characters, broken arithmetic, division by a sum, and a text or sum that
-    is too long.
+    is too long, or takes more than `max_steps` to work out.
     """
     if not text.strip():
         return None
@@ -53,9 +55,18 @@ def _read_expression(text: str, names: Mapping[str, str]) -> Expression | None:
         number = number_value(token)
         return None if number is None else Expression.number(number)
 
+    steps = 0  # a step is a product of any sum on the way
+
+    def check(meaning: Expression) -> Expression:
+        nonlocal steps
+        steps += len(meaning.terms)
+        if max_steps is not None and steps > max_steps:
+            raise CannotReadError("too-long")
+        return _check_terms(meaning)
+
     tokens = answer_tokens(tidy_answer(text, MAX_CHARACTERS), names)
     try:
-        return ExpressionParser(tokens, atom, _check_terms).value()
+        return ExpressionParser(tokens, atom, check).value()
     except ExpressionError:  # what is divided by a sum is no length of a matrix
         raise CannotReadError("incomplete") from None
 

@@ -118,6 +118,7 @@ def test_a_setting_that_cannot_be_used_is_named(changes: dict[str, Any], path: s
         ("queries.columns", "__import__('os')", "not a"),
         ("queries.columns", "d/N", "whole number"),
         ("queries.columns", "*".join("d" * 60), "not a formula"),
+        ("queries.columns", "-".join(["(d+1)^49"] * 12), "not a formula"),
         ("queries.columns", "(" * 100 + "d" + ")" * 99, "not a formula"),
         ("queries.columns", "d" * 10_000, "at most 200 characters"),
     ],
