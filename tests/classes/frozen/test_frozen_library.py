@@ -14,19 +14,22 @@ from fastapi import FastAPI
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.classes.frozen.frozen_library import frozen_form, worksheet_of
+from app.classes.frozen.frozen_library import freeze_ticket, frozen_form, frozen_ticket, worksheet_of
 from app.classes.frozen.frozen_run import freeze_run
 from app.classes.frozen.offered_worksheets import complete_revisions, offer_of
 from app.classes.student_sheet import best_scores, freeze, student_sheet
 from app.exchange.gradebook import gradebook_column
+from app.settings import PROJECT
 from app.sheets.authoring.worksheet_settings import read_settings
+from app.sheets.exit_tickets import load_tickets
 from app.sheets.library import Library
-from app.store import Activity, FrozenWorksheet, Policies, Store
+from app.store import Activity, Content, FrozenWorksheet, Policies, Store
 from app.store.tables import snapshots
 from app.store.upkeep.housekeeping import delete_expired
 from tests.helpers.answer_keys import KEY, WIDE
 from tests.helpers.changed_library import Change, with_everything_changed, without_anything
 from tests.helpers.marked_classroom import MarkedClassroom
+from tests.helpers.own_ticket import OWN_TICKET
 from tests.helpers.random_worksheets import random_settings
 from tests.helpers.running_activity import RunningActivity, counted_statements
 from tests.helpers.school import Browser
@@ -219,3 +222,17 @@ def test_snapshots_that_nothing_names_are_deleted_after_some_days(library: Libra
     assert store.activities.snapshots([*kept.activity.content.models.values(), run.snapshot.hash, *gone]).keys() == {
         *kept.activity.content.models.values(), run.snapshot.hash
     }  # fmt: skip
+
+
+def test_a_ticket_of_an_earlier_version_is_the_same_ticket() -> None:
+    """It was stored with keys and texts alone, as one of free text alone still is; no save changes it."""
+    classic = load_tickets(PROJECT / "worksheets")["classic"]
+    asked = [[question.key, question.text] for question in classic.questions]
+    stored = {"key": "classic", "title": classic.title, "instruction": classic.instruction, "questions": asked}
+    earlier = Content.from_json({"items": [], "ticket": stored, "wording": "w1"})
+    assert frozen_ticket(earlier) == classic
+    assert earlier.as_json() == Content((), freeze_ticket(classic), "w1").as_json()
+    for ticket in (classic, OWN_TICKET):
+        restored = Content.from_json(json.loads(json.dumps(Content((), freeze_ticket(ticket), "w1").as_json())))
+        assert frozen_ticket(restored) == ticket
+        assert restored.as_json() == Content((), freeze_ticket(ticket), "w1").as_json()
