@@ -101,7 +101,9 @@ def _print_variant(variant: Variant, key: bool) -> None:
 
     Then a line for each pair of misconceptions that it cannot tell apart.
     """
-    print(f"{variant.title}   {variant.code}\n\n{variant.text.description}\n{variant.text.task}\n")
+    sheet = variant.worksheet
+    words = (sheet.introduction, variant.text.description, variant.text.task, sheet.own_assumptions)
+    print(f"{variant.title}   {variant.code}\n\n" + "\n".join(filter(None, words)) + "\n")
     rows = [("", *variant.fields)]
     for row in variant.rows:
         boxes = [
@@ -110,9 +112,11 @@ def _print_variant(variant: Variant, key: bool) -> None:
             else "____"
             for blank in row.blanks
         ]
-        note = f" ({row.note})" if row.note else ""
-        rows.append((f"{row.letter}  {row.name}{note}", *boxes))
+        note = ", ".join(filter(None, (row.note, row.points_in_words)))
+        rows.append((f"{row.letter}  {row.name}{f' ({note})' if note else ''}", *boxes))
     print_table([[*row, *[""] * (len(variant.fields) + 1 - len(row))] for row in rows])
+    if sheet.footnote:
+        print(sheet.footnote)
     for first, second in cannot_tell_apart(variant.problem):
         print(_("cannot tell apart: {first}, {second}").format(first=first, second=second))
 

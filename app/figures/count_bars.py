@@ -126,22 +126,17 @@ def _labels(
     right, bottom = box.x + box.width, box.y + BAR_PX
     shift = max(0.0, outline_px - right)
     return (
-        Edge(None, "left", 0.0, box.y, 0.0, bottom, "", "unknown", _name(variant, box.tensor) + times),
+        Edge(None, "left", 0.0, box.y, 0.0, bottom, "", "unknown", variant.row_name(box.tensor) + times),
         Edge(Blank(box.tensor, "count"), "right", right, box.y, right, bottom, number, kind, shift=shift),
     )
 
 
-def _name(variant: Variant, key: str) -> str:
-    """The name of a row."""
-    return str(variant.wording.sections["rows"][variant.worksheet.topic][key]["name"])
-
-
 def _framed(variant: Variant, plan: CountPlan, sketch: Sketch, numbers: Mapping[str, int], *, differs: bool) -> Figure:
     """The figure with its texts."""
-    say, whole = variant.wording.say, _name(variant, plan.rows[-1])
+    say, whole = variant.wording.say, variant.row_name(plan.rows[-1])
     title = say("drawing-titles", plan.key, whole=whole)
     rows = ", ".join(
-        f"{_name(variant, key)} {format_number(numbers[key]) if key in numbers else '?'}" for key in plan.rows
+        f"{variant.row_name(key)} {format_number(numbers[key]) if key in numbers else '?'}" for key in plan.rows
     )
     x, y, width, height = frame_of(sketch)
     return Figure(

@@ -74,9 +74,9 @@ def _named(variant: Variant, name: str) -> FormulaPiece:
     if letter := variant.letters.get(name):
         return FormulaPiece(letter, is_symbol=True)
     if name in variant.table.asked:
-        row: str = variant.wording.sections["rows"][variant.worksheet.topic][name]["name"]
-        starts_with_abbreviation = row[1:2].isupper()  # "LM head"
-        return FormulaPiece(row if starts_with_abbreviation else row[:1].lower() + row[1:], is_symbol=False)
+        row = variant.row_name(name)
+        stays = row[1:2].isupper() or name in dict(variant.worksheet.row_names)  # "LM head", and an author's own name
+        return FormulaPiece(row if stays else row[:1].lower() + row[1:], is_symbol=False)
     return FormulaPiece(variant.notation.symbol(name), is_symbol=True)
 
 

@@ -64,7 +64,10 @@ class SheetText:
     @property
     def description(self) -> str:
         """What the sheet tells about the model: the sentences of its topic that fit the model, and are not hidden."""
-        return " ".join([*(fact.sentence for fact in self.facts if not fact.hidden), *self._inventory])
+        stated = [fact.sentence for fact in self.facts if not fact.hidden]
+        if self.facts and self.facts[0].hidden:  # which names the model; later sentences say "it"
+            stated.insert(0, self.wording.say("description", "model", model=self.model.name))
+        return " ".join([*stated, *self._inventory])
 
     @property
     def _inventory(self) -> tuple[str, ...]:

@@ -5,16 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from app.figures.draw import draw_figures
 from app.grading.grade import AnswersError, grade, with_kept_marks
+from app.handout.answer_key import answer_text
 from app.settings import PROJECT
 from app.shapes.table import Blank
+from app.sheets.authoring.worksheet_settings import read_settings
 from app.sheets.library import Library
 from app.sheets.worksheet_files import load_library
 from tests.helpers.answer_keys import KEYS, LLAMA, boxes
 from tests.helpers.own_sheets import own_sheet
+from tests.helpers.random_worksheets import random_settings
 
 LIBRARY = load_library(PROJECT / "worksheets")  # hypothesis draws many examples from one library
 
@@ -176,3 +180,17 @@ def test_sentences_call_a_row_by_its_own_name(library: Library) -> None:
     assert mismatch is not None
     assert "Was wir suchen" in mismatch.message
     assert "Keys" not in mismatch.message
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_whatever_an_author_sets_the_own_key_is_all_right(seed: int) -> None:
+    """With every point that there is; it can be drawn, and is not where the drawing is off."""
+    worksheet = read_settings("mine", random_settings(LIBRARY, seed), LIBRARY.models, LIBRARY.wording)
+    variant = replace(LIBRARY, worksheets={"mine": worksheet}).variant("mine")
+    report = grade(variant, {str(blank): answer_text(variant, blank) for blank in variant.blanks})
+    assert report.complete
+    assert report.score == report.out_of == variant.best_score > 0
+    assert (report.diagnosis, report.first_mismatch) == (None, None)
+    figures = draw_figures(variant, variant.key)
+    assert worksheet.show_drawing or not figures

@@ -273,6 +273,8 @@ def test_a_hidden_fact_is_not_said(library: Library) -> None:
     whole, sheet = library.variant("llama-7b"), own_sheet(library, hidden_facts=["head-dimension", "heads"])
     assert "4096/32 = 128" in whole.text.description
     assert "32" not in sheet.text.description
+    without_width = own_sheet(library, hidden_facts=["width"]).text.description
+    assert without_width.startswith("This sheet is about LLaMA 7B. It uses multi-head attention")
     assert [fact.part for fact in sheet.text.facts] == ["width", "heads", "head-dimension", "tokens"]
     assert [fact.part for fact in sheet.text.facts if fact.hidden] == ["heads", "head-dimension"]
     assert " ".join(fact.sentence for fact in sheet.text.facts) == whole.text.description
