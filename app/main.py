@@ -24,6 +24,7 @@ from app.web.handouts import handout_page, mark_paper_page, print_job_page
 from app.web.materials import (
     activity_preview_page,
     copy_page,
+    course_practice_page,
     import_page,
     material_list_page,
     material_page,
@@ -80,7 +81,7 @@ CLASS_PAGES = (
     worksheet_editor_page,
     *(course_list_page, course_page, gradebook_page, export_page, sample_course_page),
     *(roster_import_page, roster_student_page),
-    *(activity_page, activity_form_page, activity_preview_page, delete_activity_page),
+    *(activity_page, activity_form_page, activity_preview_page, delete_activity_page, course_practice_page),
     ticket_editor_page,
     *(print_class_page, enter_paper_page),
     *(live_page, present_page),

@@ -1,15 +1,23 @@
-"""The settings of a course, its title and its time zone, and copies of a course and of an activity."""
+"""The settings of a course: its title, its time zone and what it practises; and copies of a course and an activity.
+
+The record of a student who practises for a course is stored with the student, and not in the browser's cookie.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 from zoneinfo import available_timezones
 
-from app.classes.materials import copy_materials, with_new_keys
+from app.classes.materials import copy_materials, library_with_materials, with_new_keys
+from app.sheets.library import Library
 from app.sheets.wording import Wording
-from app.store import Activity, Course, Store, Teacher
+from app.store import Activity, Course, Enrolment, Material, Store, Student, Teacher
 
 MAX_TIME_ZONE_LENGTH, MAX_TITLE_LENGTH = 64, 200  # characters
+MAX_PRACTICE_SHEETS = 20  # own worksheets in the practice of a course
 _OBSOLETE_AREAS = ("Etc/", "SystemV/", "US/")
 
 
@@ -48,3 +56,63 @@ def time_zone_names() -> tuple[str, ...]:
     """
     places = (name for name in available_timezones() if "/" in name and not name.startswith(_OBSOLETE_AREAS))
     return ("UTC", *sorted(places))
+
+
+# Practice for a course
+
+
+@dataclass(frozen=True)
+class CoursePractice:
+    """What a course practises: topics of the library, and own worksheets by their keys, such as "own-12"."""
+
+    topics: tuple[str, ...]
+    worksheets: tuple[str, ...] = ()
+
+    @property
+    def as_json(self) -> dict[str, Any]:
+        """The values as they are stored."""
+        return {"topics": list(self.topics), "worksheets": list(self.worksheets)}
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> CoursePractice:
+        """What `as_json` turned into values."""
+        return cls(tuple(stored["topics"]), tuple(stored["worksheets"]))
+
+
+def practice_of(store: Store, course: Course) -> CoursePractice | None:
+    """What a course practises; None where it has not switched that on."""
+    stored = store.courses.practice(course)
+    return None if stored is None else CoursePractice.from_json(stored)
+
+
+def practising_enrolment(store: Store, visitor_id: int) -> Enrolment | None:
+    """The enrolment for which a browser practises: the newest in a course, not archived, that has switched it on."""
+    enrolments = store.roster.enrolments(visitor_id)
+    return next((each for each in enrolments if _practises(store, each.course)), None)
+
+
+def _practises(store: Store, course: Course) -> bool:
+    return course.archived_at is None and store.courses.practice(course) is not None
+
+
+def practice_library(library: Library, store: Store, course: Course, practice: CoursePractice) -> Library:
+    """The library that a course practises with: the worksheets of its topics, and its own ones as they are now.
+
+    Own ones that were removed, or that cannot be used any more, are left out.
+    """
+    own = [material for material in own_worksheets(store, course) if material.key in practice.worksheets]
+    whole = library_with_materials(library, store, own)
+    keys = {material.key for material in own}
+    chosen = {key: sheet for key, sheet in whole.worksheets.items() if key in keys or sheet.topic in practice.topics}
+    return Library(chosen, whole.models, whole.wording)
+
+
+def own_worksheets(store: Store, course: Course) -> tuple[Material, ...]:
+    """The worksheets that belong to a course, by title: those that it can practise with."""
+    return tuple(material for material in store.materials.of_course(course) if material.kind == "worksheet")
+
+
+def first_draw(student: Student, below: int) -> int:
+    """The random number that a student's practice begins with: the same until something of it is stored."""
+    digest = hashlib.sha256(f"practice of student {student.id}".encode()).digest()
+    return int.from_bytes(digest[:6]) % below

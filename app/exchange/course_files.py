@@ -42,7 +42,7 @@ WRITTEN_HEADER = (*ATTEMPT_HEADER, "question", "answer")
 TICKETS_HEADER = (
     "activity", "date", "question", "answer", "student", "number", "starred", "follow up", "hidden",
 )  # fmt: skip
-STUDENTS_HEADER = ("student", "number", "joined")
+STUDENTS_HEADER = ("student", "number", "joined", "practice level", "practice sheets", "practice sheets right")
 OVERRIDES_HEADER = ("activity", "student", "number", "points", "excused", "reason", "by", "time")
 
 
@@ -121,8 +121,10 @@ class CourseFiles:
     def student_rows(self) -> Iterator[CsvRow]:
         """Yield a header, then one row for each student on the roster, joined or not."""
         yield STUDENTS_HEADER
+        records = self.store.roster.practice_records(self.course)
         for student in self.students.values():
-            yield (student.name, student.roster_key, student.joined_at is not None)
+            practised = _practised(records.get(student.id))
+            yield (student.name, student.roster_key, student.joined_at is not None, *practised)
 
     def gradebook_rows(self) -> Iterator[CsvRow]:
         """Yield the gradebook: a header, then one row for each student, with each worksheet's points."""
@@ -231,6 +233,14 @@ class CourseFiles:
                 title = revisions[attempt.revision].items[attempt.sheet_number - 1].title
                 student, counts = self.students[attempt.student_id], attempt.id == last[key]
                 yield _attempt_columns(activity, title, student, attempt, numbers[key], counts, zone), attempt
+
+
+def _practised(record: str | None) -> CsvRow:
+    """Return the practice columns of STUDENTS_HEADER for a stored record; empty for one who has not practised."""
+    if record is None:
+        return (None, None, None)
+    _start, _drawn, level, _streak, results = json.loads(record)
+    return (level, len(results), sum(isinstance(result, str) for result in results))
 
 
 def _override_rows(files: CourseFiles) -> Iterator[CsvRow]:

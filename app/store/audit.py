@@ -34,6 +34,8 @@ _KINDS: dict[type, ObjectKind] = {
 class AuditAction(StrEnum):
     """What can be done; the value is stored, and is what the course's page shows."""
 
+    PRACTICE_SET = "practice set"
+    PRACTICE_ENDED = "practice ended"
     ACTIVITY_CREATED = "activity created"
     ACTIVITY_SAVED = "activity saved"
     ACTIVITY_REVISED = "activity revised"

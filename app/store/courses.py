@@ -1,9 +1,11 @@
-"""Courses and their staff."""
+"""Courses, their staff, and what they practise."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -87,6 +89,19 @@ class Courses(QueryBase):
     def delete(self, course: Course) -> None:
         """Delete a course for good with its staff list, students, activities and all that students did in them."""
         self._execute(sa.delete(courses).where(courses.c.id == course.id))
+
+    def practice(self, course: Course) -> Mapping[str, Any] | None:
+        """What a course practises, as it was set; None where practice for the course is not switched on."""
+        row = self._fetch_one(sa.select(courses.c.practice).where(courses.c.id == course.id))
+        return row.practice if row else None
+
+    def set_practice(self, course: Course, practice: Mapping[str, Any] | None) -> None:
+        """Set what a course practises; None switches that off, and deletes how far its students were."""
+        with self.transaction():
+            self._execute(sa.update(courses).where(courses.c.id == course.id).values(practice=practice))
+            if practice is None:
+                of_course = students.c.course_id == course.id
+                self._execute(sa.update(students).where(of_course).values(practice_record=None))
 
     def taught_by(self, teacher: Teacher) -> tuple[TaughtCourse, ...]:
         """The courses where a teacher is instructor or assistant, archived ones included, newest first.

@@ -269,6 +269,23 @@ class Roster(QueryBase):
         rows = self._fetch_all(query)
         return tuple(Enrolment(from_row(Student, row, "student__"), from_row(Course, row, "course__")) for row in rows)
 
+    def practice_record(self, student: Student) -> str | None:
+        """How far a student is with the practice of the course; None before anything of it was stored."""
+        row = self._fetch_one(sa.select(students.c.practice_record).where(students.c.id == student.id))
+        return row.practice_record if row else None
+
+    def keep_practice_record(self, student: Student, record: str | None) -> None:
+        """Store how far a student is with the practice of the course; None deletes it."""
+        self._execute(sa.update(students).where(students.c.id == student.id).values(practice_record=record))
+
+    def practice_records(self, course: Course) -> dict[int, str]:
+        """The record of every student of a course who has practised for it, by the student's id."""
+        this = (students.c.course_id == course.id, students.c.practice_record.is_not(None))
+        return {
+            row.id: row.practice_record
+            for row in self._fetch_all(sa.select(students.c.id, students.c.practice_record).where(*this))
+        }
+
     def leave(self, student: Student, visitor_id: int) -> None:
         """End one browser's enrolment as a student; the student and their work stay."""
         this = (enrolments.c.student_id == student.id, enrolments.c.visitor_id == visitor_id)

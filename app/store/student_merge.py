@@ -97,7 +97,9 @@ class StudentMerge(QueryBase):
 def _merged_student(stays: Any, goes: Any) -> dict[str, Any]:
     """The values of the roster's row of the student who stays: what it lacks comes from the other."""
     joined = [row.joined_at for row in (stays, goes) if row.joined_at]
-    filled = {name: getattr(stays, name) or getattr(goes, name) for name in ("roster_key", "resume_hash")}
+    filled = {
+        name: getattr(stays, name) or getattr(goes, name) for name in ("roster_key", "resume_hash", "practice_record")
+    }
     return {**filled, "joined_at": min(joined, default=None)}
 
 

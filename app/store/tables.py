@@ -154,6 +154,7 @@ courses = Table(
     Column("sample", Boolean, nullable=False),  # its students are simulated
     Column("created_at", UtcDateTime, nullable=False),
     Column("archived_at", UtcDateTime),
+    Column("practice", JSON(none_as_null=True)),  # topics and own worksheets; null where it is not switched on
 )
 
 staff = Table(
@@ -188,6 +189,7 @@ students = Table(
     Column("joined_at", UtcDateTime),  # null until somebody has claimed the name
     Column("created_at", UtcDateTime, nullable=False),
     Column("import_key", String(32)),  # of the roster import that added the name, which can be undone
+    Column("practice_record", Text),  # of practice for the course, as app/practice/record.py writes it
     UniqueConstraint("course_id", "roster_key"),
 )
 

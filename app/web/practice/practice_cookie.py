@@ -70,6 +70,7 @@ class PracticePanel:
     reached: str  # the level that this sheet leads up to, empty where it does not
     groups: tuple[MisconceptionGroupView, ...]
     sheets_to_solid: int = SHEETS_TO_SOLID
+    course: str = ""  # whose teachers see how far the student is; empty for practice of one's own
 
 
 def read_record_cookie(request: Request) -> PracticeRecord:
@@ -114,11 +115,11 @@ def practice_panel(
     )
     coming = next_sheet(library, record)
     return PracticePanel(
-        levels=tuple(LevelChoice(each.key, _level_name(wording, each), each == current) for each in levels),
+        levels=tuple(LevelChoice(each.key, level_name(wording, each), each == current) for each in levels),
         why=_why_this_sheet(wording, coming) if coming.variant == variant else "",
         perfect=min(after.streak, needed) if reached == current else needed,
         needed=0 if current == levels[-1] else needed,
-        reached="" if reached == current else _level_name(wording, reached),
+        reached="" if reached == current else level_name(wording, reached),
         groups=tuple(groups),
     )
 
@@ -138,7 +139,7 @@ def record_with_sheet(
     return record_result(library, record, result) if result else record.after_skipping()
 
 
-def _level_name(wording: Wording, level: PracticeLevel) -> str:
+def level_name(wording: Wording, level: PracticeLevel) -> str:
     """The name of a level: that of its topic, and that it asks for letters where it does."""
     name = wording.say("topics", level.topic)
     if level.about_latent_attention:
@@ -154,4 +155,4 @@ def _why_this_sheet(wording: Wording, coming: NextSheet) -> str:
     if coming.reason not in wording.sections["practice"]:
         return ""
     groups = ", ".join(wording.say("misconception-groups", group) for group in coming.groups)
-    return wording.say("practice", coming.reason, groups=groups, level=_level_name(wording, coming.level))
+    return wording.say("practice", coming.reason, groups=groups, level=level_name(wording, coming.level))

@@ -28,14 +28,15 @@ from app.translation import gettext as _
 from app.web.practice.practice_cookie import (
     PracticePanel,
     practice_panel,
-    read_record_cookie,
     record_with_sheet,
 )
+from app.web.practice.practice_place import practice_place
 from app.web.practice.sheet_request import (
     FIRST_WORKSHEET,
     PostedSheet,
     SheetRequest,
     find_variant,
+    library_for,
     sheet_key,
     sheet_link,
     store_attempt,
@@ -164,7 +165,8 @@ def show_sheet(
     A check that got all of it right also shows the explanation of an earlier misconception. `practice` adds the panel
     of practice. A choice that cannot be used is shown again with a sentence (404 or 422).
     """
-    library, store = library_with_model(services.library, services.store, model), services.store
+    own, store = library_for(services, visitor, worksheet), services.store
+    library = library_with_model(own, store, model)
     try:
         variant = find_variant(library, worksheet, model, tokens, decoded)
     except (WorksheetError, TokensError, TopicError) as error:
@@ -296,13 +298,15 @@ def _with_practice_panel(request: Request, services: Services, visitor: Visitor 
 
     A sheet that is all right counts there at once; the cookie gets it when the next sheet is asked for.
     """
-    variant, library = page.variant, services.library
+    variant = page.variant
     if variant is None or not page.practising:
         return page
-    record = after = read_record_cookie(request)
+    place = practice_place(request, services, visitor)
+    library, record = place.library, place.record
+    after = record
     if page.all_right and next_sheet(library, record).variant == variant:
         after = record_with_sheet(library, services.store, visitor, record, variant)
-    return replace(page, practice=practice_panel(library, record, after, variant))
+    return replace(page, practice=replace(practice_panel(library, record, after, variant), course=place.course))
 
 
 def _with_explanation(store: Store, owner: Visitor, page: SheetPage) -> SheetPage:

@@ -8,6 +8,7 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
+from app.classes.course_settings import practice_library, practice_of, practising_enrolment
 from app.exchange.imported_models import library_with_model
 from app.figures.scale import ScaleName
 from app.grading.grade import Report
@@ -17,9 +18,10 @@ from app.sheets.variant import Variant, box_texts
 from app.store import PracticeAttempt, PracticeDraft, Store, Visitor
 from app.web.shared.cookies import VISITOR_COOKIE
 from app.web.shared.forms import FormDep
-from app.web.shared.services import ServicesDep
+from app.web.shared.services import Services, ServicesDep
 from app.web.shared.sheet_form import read_answers, read_changed, read_scale
 from app.web.shared.urls import client_network, url_for
+from app.web.shared.visitor import visitor_of
 
 FIRST_WORKSHEET = "llama-7b"  # shown where a request names none
 
@@ -46,13 +48,14 @@ def read_sheet_form(request: Request, services: ServicesDep, form: FormDep) -> S
     WorksheetError, TokensError or TopicError for a sheet that does not exist, and BudgetSpentError.
     """
     model = form.raw("model")
-    models = library_with_model(services.library, services.store, model)
     worksheet = form.optional("worksheet") or FIRST_WORKSHEET
+    visitor = visitor_of(request, services.store)
+    models = library_with_model(library_for(services, visitor, worksheet), services.store, model)
     variant = find_variant(models, worksheet, model, form.optional("tokens"), form.raw("decoded"))
     draft = PracticeDraft(read_answers(form, variant), 0, read_changed(form, variant))
     practising = form.optional("practice") is not None
-    visitor, again = request.cookies.get(VISITOR_COOKIE, ""), request.url.path != url_for("save_sheet")
-    services.storage.charge_sheet(client_network(request), visitor, sheet_key(variant), draft.answers, again=again)
+    token, again = request.cookies.get(VISITOR_COOKIE, ""), request.url.path != url_for("save_sheet")
+    services.storage.charge_sheet(client_network(request), token, sheet_key(variant), draft.answers, again=again)
     return SheetRequest(variant, draft, read_scale(form.raw("scale")), practising)
 
 
@@ -73,6 +76,20 @@ def store_new_attempt(store: Store, owner: Visitor, asked: SheetRequest, report:
     if last is None or dict(last.answers) != dict(asked.answers):
         store_attempt(store, owner, asked, report)
     return last
+
+
+def library_for(services: Services, visitor: Visitor | None, worksheet: str) -> Library:
+    """The library for a worksheet of this key: the app's, or that of the course for which this browser practises.
+
+    So a worksheet that a teacher wrote is there for the students of her course, as long as it is practised.
+    """
+    if worksheet in services.library.worksheets or visitor is None:
+        return services.library
+    enrolment = practising_enrolment(services.store, visitor.id)
+    practice = practice_of(services.store, enrolment.course) if enrolment else None
+    if enrolment is None or practice is None:
+        return services.library
+    return practice_library(services.library, services.store, enrolment.course, practice)
 
 
 def find_variant(

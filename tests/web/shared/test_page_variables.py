@@ -22,6 +22,7 @@ from app.web.handouts.mark_paper_page import MarkPaperPage
 from app.web.handouts.print_job_page import PrintJobPage
 from app.web.materials.activity_preview_page import ActivityPreviewPage
 from app.web.materials.copy_page import CopyPage
+from app.web.materials.course_practice_page import CoursePracticePage
 from app.web.materials.import_page import ImportPage
 from app.web.materials.material_list_page import MaterialListPage
 from app.web.materials.material_page import MaterialPage, SharedMaterialPage
@@ -129,6 +130,7 @@ PAGES: dict[str, type[Any]] = {
     "teacher/regrade.html": RegradePage,
     "materials/copy.html": CopyPage,
     "materials/import.html": ImportPage,
+    "materials/course_practice.html": CoursePracticePage,
     "materials/material_list.html": MaterialListPage,
     "materials/material.html": MaterialPage,
     "materials/shared_material.html": SharedMaterialPage,

@@ -1,0 +1,154 @@
+"""/courses/C/practice: what the students of a course practise with, and how far each of them is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Annotated
+
+from annotated_doc import Doc
+from fastapi import APIRouter, Response
+from fastapi.responses import RedirectResponse
+
+from app.classes.course_settings import (
+    MAX_PRACTICE_SHEETS,
+    CoursePractice,
+    own_worksheets,
+    practice_library,
+    practice_of,
+)
+from app.practice.record import RecordError, read_record
+from app.practice.scheduler import current_level, group_states, practice_levels
+from app.sheets.library import Library
+from app.store import AuditAction, Course, Student
+from app.translation import gettext as _
+from app.web.practice.practice_cookie import level_name
+from app.web.shared import permissions
+from app.web.shared.forms import FormDep
+from app.web.shared.permissions import EditableCourse, StaffCourse
+from app.web.shared.services import Services, ServicesDep
+from app.web.shared.templating import render
+from app.web.shared.urls import url_for
+
+router = APIRouter(include_in_schema=False)
+
+
+@dataclass(frozen=True)
+class PracticeChoice:
+    """A topic or an own worksheet that can be practised."""
+
+    key: str
+    name: str
+    chosen: bool
+
+
+@dataclass(frozen=True)
+class StudentPractice:
+    """How far a student is: the level, how many sheets, how many of them were right, and what to look at again."""
+
+    name: str
+    number: str
+    level: str
+    sheets: int
+    right: int
+    again: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class CoursePracticePage:
+    """Everything that templates/materials/course_practice.html shows."""
+
+    access: Annotated[permissions.CourseAccess, Doc("The course, the signed-in teacher and their role in it.")]
+    is_on: Annotated[bool, Doc("Whether the course has practice of its own.")]
+    topics: Annotated[tuple[PracticeChoice, ...], Doc("The topics to draw sheets from.")]
+    worksheets: Annotated[tuple[PracticeChoice, ...], Doc("The course's own worksheets to draw from.")]
+    students: Annotated[tuple[StudentPractice, ...], Doc("Those who have practised, by name.")]
+    unbegun: Annotated[int, Doc("How many others are on the roster.")]
+    notice: Annotated[str, Doc("The sentence about what was just done, empty for none.")] = ""
+    problem: Annotated[str, Doc("Why nothing was saved, empty where there is no problem.")] = ""
+
+
+@router.get("/courses/{course_id:int}/practice")
+def show_course_practice(services: ServicesDep, access: StaffCourse, done: str = "") -> Response:
+    """What is practised and how far everybody is; `done` is 'saved' or 'ended', for a sentence about that."""
+    notices = {
+        "saved": _("Saved. Students who practise in the browser with which they joined are told that you see this."),
+        "ended": _("Practice of this course has ended. How far students were is deleted."),
+    }
+    page = _practice_page(services, access, practice_of(services.store, access.course))
+    return render("materials/course_practice.html", replace(page, notice=notices.get(done, "")))
+
+
+@router.post("/courses/{course_id:int}/practice")
+def save_course_practice(services: ServicesDep, access: EditableCourse, form: FormDep) -> Response:
+    """Save what is practised, or end it, which deletes how far students were; 422 where nothing was chosen."""
+    store, course = services.store, access.course
+    if form.raw("end"):
+        store.courses.set_practice(course, None)
+        store.audit_log.record(access.teacher, AuditAction.PRACTICE_ENDED, course)
+        return RedirectResponse(url_for("show_course_practice", course_id=course.id, done="ended"), 303)
+    ticked, own = form.all("topic"), {material.key for material in own_worksheets(store, course)}
+    topics = tuple(topic for topic in services.library.topics if topic in ticked)
+    worksheets = tuple(dict.fromkeys(key for key in form.all("worksheet") if key in own))
+    practice = CoursePractice(topics, worksheets)
+    if problem := _problem(practice_library(services.library, store, course, practice), practice):
+        page = _practice_page(services, access, practice_of(store, course), typed=practice)
+        return render("materials/course_practice.html", replace(page, problem=problem), 422)
+    store.courses.set_practice(course, practice.as_json)
+    store.audit_log.record(access.teacher, AuditAction.PRACTICE_SET, course)
+    return RedirectResponse(url_for("show_course_practice", course_id=course.id, done="saved"), 303)
+
+
+def _problem(library: Library, practice: CoursePractice) -> str:
+    """The sentence about what cannot be practised; empty where it can."""
+    if len(practice.worksheets) > MAX_PRACTICE_SHEETS:
+        return _("Choose at most {most} own worksheets.").format(most=MAX_PRACTICE_SHEETS)
+    in_rows = {key for level in practice_levels(library) for key in level.worksheets}
+    if left_out := [key for key in practice.worksheets if key not in in_rows]:
+        titles = ", ".join(library.worksheets[key].title if key in library.worksheets else key for key in left_out)
+        return _("Practice has tokens as rows, so these can’t be practised: {titles}.").format(titles=titles)
+    return "" if in_rows else _("Tick at least one topic or worksheet.")
+
+
+def _practice_page(
+    services: Services,
+    access: permissions.CourseAccess,
+    practice: CoursePractice | None,
+    typed: CoursePractice | None = None,
+) -> CoursePracticePage:
+    """The page of a course that practises this, None for nothing; `typed` are ticks that could not be saved."""
+    store, course, library = services.store, access.course, services.library
+    ticked = typed or practice or CoursePractice(library.topics)
+    topics = [PracticeChoice(key, library.wording.say("topics", key), key in ticked.topics) for key in library.topics]
+    own = [
+        PracticeChoice(each.key, each.title, each.key in ticked.worksheets) for each in own_worksheets(store, course)
+    ]
+    roster = store.roster.students(course)
+    students = _students(services, course, practice, roster) if practice else ()
+    return CoursePracticePage(
+        access, practice is not None, tuple(topics), tuple(own), students, len(roster) - len(students)
+    )
+
+
+def _students(
+    services: Services, course: Course, practice: CoursePractice, roster: tuple[Student, ...]
+) -> tuple[StudentPractice, ...]:
+    """How far each student is who has practised."""
+    records = services.store.roster.practice_records(course)
+    library = practice_library(services.library, services.store, course, practice)
+    if not practice_levels(library):
+        return ()
+    return tuple(_student(library, each, records[each.id]) for each in roster if each.id in records)
+
+
+def _student(library: Library, student: Student, text: str) -> StudentPractice:
+    """How far one student is; one whose record can no longer be read is at the beginning."""
+    number, name = student.roster_key or "", student.name
+    try:
+        record = read_record(text)
+    except RecordError:
+        return StudentPractice(name, number, "", 0, 0, ())
+    states = group_states(library, record)
+    again = tuple(library.wording.say("misconception-groups", key) for key, state in states.items() if state == "again")
+    level = level_name(library.wording, current_level(library, record))
+    right = sum(result.right for result in record.results)
+    return StudentPractice(name, number, level, len(record.results), right, again)
