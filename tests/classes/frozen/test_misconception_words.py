@@ -11,15 +11,19 @@ from dataclasses import replace
 
 from fastapi import FastAPI
 
+from app.classes.materials import library_with_materials
 from app.classes.student_sheet import freeze
 from app.practice.record import sheet_result
+from app.sheets.authoring.worksheet_settings import settings_of
 from app.sheets.library import Library
 from app.sheets.worksheet import OwnMisconception
+from app.store import Plan
 from app.web.shared.services import Services
 from tests.helpers.answer_keys import KEY, boxes
 from tests.helpers.html_page import Page
 from tests.helpers.marked_classroom import MarkedClassroom, table_rows
 from tests.helpers.school import ONE_SHEET, TWO_SHEETS, School
+from tests.helpers.sent_form import SentForm
 
 NAME = '<script>alert("1")</script> =HYPERLINK("x") {7*7}'
 OWN = OwnMisconception(
@@ -113,21 +117,35 @@ def test_a_student_reads_the_teachers_words_and_no_others(app: FastAPI) -> None:
     assert len(Page(text[text.index('id="earlier"') :]).find("figure")) >= 2
 
 
-def test_a_regrade_by_a_sheet_that_describes_it_names_it(app: FastAPI) -> None:
-    """The frozen sheet has no such misconception: its name is found in what the regrade marked by."""
-    classroom = MarkedClassroom(app)
-    kim = classroom.student("Kim")
-    before = classroom.hand_in(kim, BESIDE)
-    assert OWN.key not in before.misconceptions
-    with describing_it(app):
-        dry = classroom.page("/regrade?by=library")
-        changes = dry.find("input", name="changes")[0][0]["value"]
-        assert classroom.regrade({"changes": changes, "by": "library"}) == 303
-    [after] = classroom.store.classwork.attempts_of_activity(classroom.activity.id)
+def test_one_that_is_described_later_is_found_by_a_regrade(app: FastAPI) -> None:
+    """In the editor, while the activity is open: its name is found in what the regrade marked by."""
+    classroom = MarkedClassroom(app, sheets=None)
+    store, library = classroom.store, classroom.school.library
+    settings = settings_of(library.worksheet("llama-7b"))
+    material = store.materials.add("worksheet", classroom.course, classroom.teacher, settings)
+    offered = library_with_materials(library, store, [material])
+    activity = store.activities.add(classroom.course, Plan("Week 3"), freeze(offered, (f"own-{material.id}",), None))
+    store.activities.set_state(activity, "open")
+    classroom.activity = classroom.school.reload(activity)
+    before = classroom.hand_in(classroom.student("Kim"), BESIDE)
+    assert before.misconceptions == ()
+    described = {
+        "misconception_key": OWN.key,
+        "misconception_name": NAME,
+        "misconception_boxes": "\n".join(f"{box} = {formula}" for box, formula in OWN.boxes),
+        "misconception_question": OWN.question,
+        "misconception_explanation": OWN.explanation,
+    }
+    form = SentForm(classroom.get(f"/worksheets/{material.id}/edit")).values
+    with classroom.instructor as browser:
+        assert browser.post(f"/worksheets/{material.id}", data={**form, **described}).status_code == 303
+    changes = classroom.page("/regrade?by=library").find("input", name="changes")[0][0]["value"]
+    assert classroom.regrade({"changes": changes, "by": "library"}) == 303
+    [after] = store.classwork.attempts_of_activity(activity.id)
     assert (after.misconceptions, after.score) == ((OWN.key,), before.score)
     assert NAME in {row[0] for row in table_rows(classroom.page("/results"))}
-    line = classroom.page("/live").find("tr", id=f"misconception-{OWN.key}")
-    assert line[0][1].startswith(NAME)
+    [(_, line)] = classroom.page("/live").find("tr", id=f"misconception-{OWN.key}")
+    assert line.startswith(NAME)
 
 
 def test_the_same_one_on_two_sheets_is_counted_together(app: FastAPI) -> None:
