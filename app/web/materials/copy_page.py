@@ -14,13 +14,14 @@ from app.classes.materials import settings_to_copy, title_of_copy
 from app.exchange.imported_models import library_with_model
 from app.models.architecture import TokensError
 from app.models.config_fields import ConfigError
+from app.names import clean_line
 from app.shapes.requirements import TopicError
 from app.sheets.exit_tickets import settings_of_ticket
 from app.sheets.worksheet import WorksheetError
 from app.store import AuditAction, Course, MaterialKind, Store, Teacher
 from app.translation import gettext as _
 from app.web.handouts.handout_form import MAX_TYPED_TOKENS
-from app.web.shared.forms import FormDep, FormReader, whole_number
+from app.web.shared.forms import MAX_LINE, FormDep, FormReader, whole_number
 from app.web.shared.permissions import EditableCourses, ReadableMaterial, SharedMaterial, SignedIn
 from app.web.shared.services import Services, ServicesDep, StoreDep
 from app.web.shared.templating import render
@@ -56,12 +57,13 @@ class Original:
 
     @property
     def title(self) -> str:
-        return str(self.settings["title"])
+        return clean_line(str(self.settings.get("title", "")), MAX_LINE)
 
     @property
     def questions(self) -> tuple[str, ...]:
         """What an exit ticket asks; nothing for a worksheet, which has a page of its own."""
-        return tuple(str(each["text"]) for each in self.settings["questions"]) if self.kind == "ticket" else ()
+        asked = self.settings.get("questions") if self.kind == "ticket" else ()
+        return tuple(str(each.get("text", "")) for each in asked or () if isinstance(each, dict))
 
 
 @router.get("/worksheets/copy")

@@ -25,6 +25,7 @@ from app.classes.materials import library_with_models_of
 from app.exchange import hub
 from app.models.config_fields import ConfigError
 from app.names import clean_line
+from app.shapes.topics import TOPICS
 from app.sheets.authoring.worksheet_settings import WorksheetFile, settings_of
 from app.sheets.library import Library
 from app.sheets.worksheet import Worksheet
@@ -209,6 +210,8 @@ def _stored_texts(services: Services, material: Material) -> EditorTexts:
         worksheet = WorksheetFile.model_validate(dict(material.content)).as_worksheet(material.key)
     except ValidationError:
         raise HTTPException(404) from None
+    if worksheet.topic not in TOPICS:  # one of another version of the app
+        raise HTTPException(404)
     return texts_of_worksheet(library, worksheet)
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import tomllib
+from typing import Any
 
+import pytest
 from fastapi import FastAPI
 
 from app.classes.materials import settings_to_copy
-from app.store import Material
+from app.store import Material, MaterialKind
 from tests.helpers.html_page import Page
 from tests.helpers.school import Classroom
 
@@ -70,3 +72,20 @@ def test_ones_own_moves_into_a_course(app: FastAPI) -> None:
     assert bo.get(f"/worksheets/{material.id}").status_code == 200
     classroom.instructor.post(f"/courses/{classroom.course.id}/archive")
     assert bo.post(f"/worksheets/{material.id}/remove").status_code == 409
+
+
+@pytest.mark.parametrize("kind", ["worksheet", "ticket"])
+@pytest.mark.parametrize(
+    "content", [{}, {"title": 5, "model": [1], "models": [{}]}, {"topic": "alchemy", "model": "x"}]
+)
+def test_what_can_no_longer_be_read_breaks_no_page(app: FastAPI, kind: MaterialKind, content: dict[str, Any]) -> None:
+    """Its page says so, and it can be copied, downloaded and removed."""
+    classroom = Classroom(app, sheets=None)
+    material = classroom.store.materials.add(kind, classroom.course, classroom.teacher, content)
+    path = f"/worksheets/{material.id}"
+    assert Page(classroom.get(path)).find("p", class_="problem")
+    for address in (f"{path}/copy", f"{path}/file.toml", "/worksheets"):
+        assert classroom.instructor.get(address).status_code == 200
+    editor = "tickets" if kind == "ticket" else "worksheets"
+    assert classroom.instructor.get(f"/{editor}/{material.id}/edit").status_code in (200, 404)
+    assert classroom.instructor.post(f"{path}/remove").status_code == 303
