@@ -19,6 +19,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from app.models.architecture import TokensError
+from app.names import clean_line
 from app.shapes.requirements import TopicError
 from app.shapes.table import MATRIX_FIELDS
 from app.shapes.topics import TOPICS, check_decoder_tokens, check_topic_tokens, topic_for
@@ -48,6 +49,7 @@ from app.translation import gettext as _
 ANSWERS = ("numbers", "letters")
 MAX_TOLERANCE = 0.1  # with more, the number of a mistake could count as right
 _MAX_SLUG = 40
+_MAX_NAMES = 500  # of rows, models or facts, more than there are
 _REPEATED_CHARACTERS = 60  # of an unknown name, in the sentence that refuses it
 # They change the order of the letters around them, and so what a reader sees.
 _BIDI_CONTROLS = frozenset(map(chr, (*range(0x202A, 0x202F), *range(0x2066, 0x206A))))
@@ -71,11 +73,11 @@ class SettingError(WorksheetError):
 def _checked_text(text: str, longest: int, *, shortest: int = 1, lines: bool = False) -> str:
     """The text without space around it, with one kind of line break; raises what pydantic makes a ValidationError."""
     text = text.replace("\r\n", "\n").strip()
+    if not shortest <= len(text) <= longest:
+        raise PydanticCustomError("length", "too short or too long")
     for character in text:
         if _is_unseen(character) and not (lines and character in "\n\t"):
             raise PydanticCustomError("unseen", "{code}", {"code": f"U+{ord(character):04X}"})
-    if not shortest <= len(text) <= longest:
-        raise PydanticCustomError("length", "too short or too long")
     return text
 
 
@@ -93,6 +95,7 @@ def _checked_key(key: str, longest: int = MAX_SHORT_TEXT, prefix: str = "") -> s
 
 _ShortText = Annotated[str, AfterValidator(partial(_checked_text, longest=MAX_SHORT_TEXT))]
 _Markdown = Annotated[str, AfterValidator(partial(_checked_text, longest=MAX_MARKDOWN, shortest=0, lines=True))]
+_Names = Annotated[list[str], Field(max_length=_MAX_NAMES)]
 _Points = Annotated[int, Field(ge=0, le=MAX_POINTS)]
 _SHORT_TEXT = f"a text of 1 to {MAX_SHORT_TEXT} characters on one line"
 _MARKDOWN = f"a text of at most {MAX_MARKDOWN:,} characters"
@@ -154,18 +157,18 @@ class WorksheetFile(BaseModel):
     model: str = Field(description="a text")
     topic: str = Field(description="a text")
     tokens: int = Field(description=_WHOLE_NUMBER)
-    rows: list[str] = Field(description=_TEXTS)
+    rows: _Names = Field(description=_TEXTS)
     notation: str = Field(default="classic", description="a text")
     kv_head_per_query_head: bool = Field(default=False, description=_BOOLEAN)
     decoder_tokens: int | None = Field(default=None, description=_WHOLE_NUMBER)
-    models: list[str] = Field(default_factory=list, description=_TEXTS)
+    models: _Names = Field(default_factory=list, description=_TEXTS)
     answers: str = Field(default="numbers", description="a text")
     tokens_are: str = Field(default="rows", description="a text")
     follow_share: float = Field(default=0.5, ge=0, le=1, description="a number from 0 to 1")
     tolerance: float = Field(default=0.0, ge=0, le=MAX_TOLERANCE, description=f"a number from 0 to {MAX_TOLERANCE}")
     tokens_from: int | None = Field(default=None, description=_WHOLE_NUMBER)
     tokens_to: int | None = Field(default=None, description=_WHOLE_NUMBER)
-    hidden_facts: list[str] = Field(default_factory=list, description=_TEXTS)
+    hidden_facts: _Names = Field(default_factory=list, description=_TEXTS)
     introduction: _Markdown = Field(default="", description=_MARKDOWN)
     own_assumptions: _Markdown = Field(default="", description=_MARKDOWN)
     footnote: _Markdown = Field(default="", description=_MARKDOWN)
@@ -285,7 +288,7 @@ def _setting_message(problem: ErrorDetails) -> str:
     known = (_NESTED[str(path[0])] if is_nested else WorksheetFile).model_fields
     if problem["type"] == "extra_forbidden":
         sentence = _("there is no setting “{setting}”; there are: {known}.")
-        return sentence.format(setting=name[:_REPEATED_CHARACTERS], known=", ".join(known))
+        return sentence.format(setting=clean_line(name, _REPEATED_CHARACTERS), known=", ".join(known))
     if problem["type"] == "missing" and not is_nested:
         return _("{setting} is missing: a worksheet needs title, model, topic, tokens and rows.").format(setting=name)
     if problem["type"] == "unseen":
@@ -314,7 +317,7 @@ def _unknown(setting: str, known: Iterable[str], name: str, path: str = "") -> I
     names = list(known)
     if name not in names:
         problem = _("{setting} cannot be “{name}”: use one of {names}.")
-        words = {"name": name[:_REPEATED_CHARACTERS], "setting": setting, "names": ", ".join(names)}
+        words = {"name": clean_line(name, _REPEATED_CHARACTERS), "setting": setting, "names": ", ".join(names)}
         yield SettingError(problem.format(**words), path or setting)
 
 
@@ -364,7 +367,7 @@ def _row_errors(sheet: Worksheet, models: Mapping[str, Model], wording: Wording)
         for row in dict(getattr(sheet, setting)):
             if row not in possible:
                 problem = _("{setting} has no row “{row}”: use some of {rows}.")
-                words = {"setting": setting, "row": row[:_REPEATED_CHARACTERS], "rows": ", ".join(possible)}
+                words = {"setting": setting, "row": clean_line(row, _REPEATED_CHARACTERS), "rows": ", ".join(possible)}
                 yield SettingError(problem.format(**words), setting, row)
     points = dict(sheet.row_points)
     if sheet.rows and not any(points.get(row, 1) for row in sheet.rows):

@@ -162,3 +162,35 @@ def test_a_formula_may_be_written_in_the_notation() -> None:
     variant = LIBRARY.variant("llama-7b")
     for formula in ("H*d", "H·d_model", "h d", "d*d/d_head"):
         assert read_formula(variant, formula).size(variant.sizes) == 131_072
+
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers(-(10**20), 10**20) | st.floats() | st.text(max_size=30) | st.sampled_from(
+        ["input", "queries", "queries.columns", "H*d", "gpt2", "costs", "heads", "$x$", "own-x", "a\nb\0", "d**99999"]
+    ),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=9) | st.sampled_from(
+        ["input", "queries", "text", "key", "name", "boxes", "question", "explanation", "queries.columns"]
+    ), inner, max_size=5),
+    max_leaves=12,
+)  # fmt: skip
+
+
+@settings(max_examples=150, deadline=None)
+@given(changes=st.dictionaries(st.sampled_from(list(WorksheetFile.model_fields)), ANYTHING, max_size=4))
+def test_whatever_stands_in_a_file_is_read_or_refused(changes: dict[str, Any]) -> None:
+    """Each refusal names a setting, in one line that is not as long as what was typed may be."""
+    sheet, errors = check_settings("mine", {**GOOD, **changes}, LIBRARY.models, LIBRARY.wording)
+    assert (sheet is None) == bool(errors)
+    for error in errors:
+        assert error.setting in WorksheetFile.model_fields
+        assert "\n" not in str(error)
+
+
+def test_a_megabyte_is_refused_at_once() -> None:
+    """Before any of it is looked at."""
+    long = "d*" * 500_000
+    own = {**OWN, "boxes": {"queries.columns": long}, "explanation": long}
+    values = {**GOOD, "title": long, "introduction": long, "topic": long, "rows": [long] * 2, "misconceptions": [own]}
+    errors = check_settings("mine", values, LIBRARY.models, LIBRARY.wording)[1]
+    assert {"title", "introduction", "misconceptions"} <= {error.setting for error in errors}
+    assert max(len(str(error)) for error in errors) < 500
