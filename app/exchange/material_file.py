@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from app.exchange.toml_text import TomlError, line_of, lines_of_settings, read_toml
 from app.sheets.authoring.worksheet_settings import SettingError, check_settings, settings_of
-from app.sheets.exit_tickets import Ticket, settings_of_ticket, ticket_of_settings
+from app.sheets.exit_tickets import Ticket, check_ticket, settings_of_ticket
 from app.sheets.library import Library
 from app.sheets.worksheet import Worksheet
 from app.translation import gettext as _
@@ -52,15 +52,13 @@ def settings_in_file(text: str) -> dict[str, Any]:
 def read_material_file(key: str, text: str, library: Library) -> MaterialFile:
     """The worksheet or exit ticket that a file holds, under this key; the library has the models that it may name.
 
-    A file with an instruction and no topic is an exit ticket. Raises MaterialFileError, which has every problem of a
-    worksheet and the first one of a ticket.
+    A file with an instruction and no topic is an exit ticket. Raises MaterialFileError, which has every problem.
     """
     settings = settings_in_file(text)
     if "instruction" in settings and "topic" not in settings:
-        try:
-            ticket = ticket_of_settings(key, settings)
-        except SettingError as error:
-            raise MaterialFileError(_with_lines(text, [error], names_setting=True)) from None
+        ticket, problems = check_ticket(key, settings)
+        if ticket is None:
+            raise MaterialFileError(_with_lines(text, problems, names_setting=True))
         return MaterialFile("ticket", ticket, settings_of_ticket(ticket))
     sheet, errors = check_settings(key, settings, library.models, library.wording)
     if sheet is None:

@@ -181,10 +181,21 @@ class TicketFile(BaseModel):
 
 def ticket_of_settings(key: str, settings: Mapping[str, Any]) -> Ticket:
     """The Ticket with the settings of a ticket file; raises SettingError for the first that cannot be used."""
+    ticket, errors = check_ticket(key, settings)
+    if ticket is None:
+        raise errors[0]
+    return ticket
+
+
+def check_ticket(key: str, settings: Mapping[str, Any]) -> tuple[Ticket | None, tuple[SettingError, ...]]:
+    """The Ticket with these settings, or None and a SettingError for every setting that cannot stay as it is.
+
+    Settings that depend on others, as options do on the kind, are checked only once those are right.
+    """
     try:
-        return TicketFile.model_validate(settings).as_ticket(key)
+        return TicketFile.model_validate(settings).as_ticket(key), ()
     except ValidationError as error:
-        raise _setting_error(error.errors(include_url=False)[0]) from None
+        return None, tuple(map(_setting_error, error.errors(include_url=False)))
 
 
 def settings_of_ticket(ticket: Ticket) -> dict[str, Any]:

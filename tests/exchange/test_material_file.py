@@ -56,7 +56,7 @@ def test_the_files_of_the_library_can_be_imported(library: Library) -> None:
         (SHEET.replace('"One head"', "1") + '[[questions]]\nkey = "A B"\ntext = "\\u202E"', [1, 7, 8]),
         (SHEET.replace("tokens = 100\n", ""), [0]), (SHEET.replace("=", ":"), [1]),
         (TICKET.replace('"Why?"', '""'), [5]), (TICKET + "colour = 1", [6]), (TICKET.replace('text = "Why?"', ""), [3]),
-        ("", [0] * 5), ("instruction = 1\nquestions = [[1]]", [0]),
+        ("", [0] * 5), ("instruction = 1\nquestions = [[1]]", [0, 2]),
     ],
 )  # fmt: skip
 def test_problems_are_told_by_line(library: Library, text: str, lines: list[int]) -> None:

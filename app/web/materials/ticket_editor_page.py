@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Annotated
 
 from annotated_doc import Doc
@@ -32,9 +32,9 @@ from app.sheets.exit_tickets import (
     MAX_TITLE,
     QuestionKind,
     Ticket,
+    check_ticket,
     picking_rule,
     settings_of_ticket,
-    ticket_of_settings,
 )
 from app.store import AuditAction, Course, Material, Teacher
 from app.web.shared.forms import FormDep, FormReader, whole_number
@@ -83,8 +83,9 @@ class TicketEditorPage:
     material_id: Annotated[int, Doc("The ticket that is edited; 0 for a new one.")] = 0
     course: Annotated[Course | None, Doc("The course that it belongs to; None where it is the teacher's own.")] = None
     version: Annotated[int, Doc("The version that the form was opened with; 0 for a new ticket.")] = 0
-    problem: Annotated[str, Doc("The sentence about what cannot be used, empty where there is none.")] = ""
-    field: Annotated[str, Doc("The name of the field that the problem is about.")] = ""
+    problems: Annotated[Mapping[str, str], Doc("What cannot be used, by the name of the field.")] = field(
+        default_factory=dict
+    )
     focus: Annotated[str, Doc("The id of the field that gets the focus; empty for none.")] = ""
     saved: Annotated[bool, Doc("Whether it has just been saved.")] = False
     conflict: Annotated[TicketConflict | None, Doc("A newer version that somebody else saved.")] = None
@@ -101,11 +102,10 @@ def show_new_ticket(services: ServicesDep, teacher: SignedIn, course: str = "") 
 def add_ticket(services: ServicesDep, teacher: SignedIn, form: FormDep) -> Response:
     """Store a new ticket and go on editing it; 422 with everything typed where a field cannot be used."""
     texts, owner = _form_texts(form), _owner(services, teacher, form.raw("course"))
-    try:
-        settings = _checked_settings(texts)
-    except SettingError as error:
-        return _refuse(replace(_editor_page(texts), course=_course_of(owner)), error)
-    material = services.store.materials.add("ticket", owner, teacher, settings)
+    ticket, errors = check_ticket("", ticket_settings(texts))
+    if ticket is None:
+        return _refuse(replace(_editor_page(texts), course=_course_of(owner)), errors)
+    material = services.store.materials.add("ticket", owner, teacher, settings_of_ticket(ticket))
     services.store.audit_log.record(teacher, AuditAction.MATERIAL_CREATED, material)
     return RedirectResponse(url_for("show_ticket_editor", material_id=material.id, done="saved"), 303)
 
@@ -127,14 +127,13 @@ def save_ticket(services: ServicesDep, access: EditableMaterial, form: FormDep) 
     material, texts = _ticket_only(access.material), _form_texts(form)
     version = whole_number(form.raw("version"), LARGEST_ID) or 0
     page = replace(_editor_page(texts, material, access.course), version=version)
-    try:
-        settings = _checked_settings(texts)
-    except SettingError as error:
-        return _refuse(page, error)
+    ticket, errors = check_ticket("", ticket_settings(texts))
+    if ticket is None:
+        return _refuse(page, errors)
     based_on = whole_number(form.raw("overwrite"), LARGEST_ID) or version
-    save = services.store.materials.save(material, based_on, settings, access.teacher)
+    save = services.store.materials.save(material, based_on, settings_of_ticket(ticket), access.teacher)
     if not save.is_stored:
-        return _render_editor(replace(page, conflict=_conflict(save.material, settings)), 409)
+        return _render_editor(replace(page, conflict=_conflict(save.material, ticket)), 409)
     if save.material.version != material.version:
         version_saved = str(save.material.version)
         services.store.audit_log.record(access.teacher, AuditAction.MATERIAL_SAVED, material, version_saved)
@@ -188,14 +187,9 @@ def _form_texts(form: FormReader) -> TicketTexts:
     return TicketTexts(title, instruction, pick.strip(), form.raw("anonymous") != "no", questions)
 
 
-def _checked_settings(texts: TicketTexts) -> dict[str, object]:
-    """The settings of a form as they are stored; raises SettingError for the first that cannot be used."""
-    return settings_of_ticket(ticket_of_settings("", ticket_settings(texts)))
-
-
-def _conflict(newest: Material, settings: Mapping[str, object]) -> TicketConflict:
-    """What the newest version holds that the typed settings lack, and the other way round."""
-    theirs, typed = ticket_lines(ticket_of_material(newest)), ticket_lines(ticket_of_settings("", settings))
+def _conflict(newest: Material, ticket: Ticket) -> TicketConflict:
+    """What the newest version holds that the typed ticket lacks, and the other way round."""
+    theirs, typed = ticket_lines(ticket_of_material(newest)), ticket_lines(ticket)
     return TicketConflict(
         newest,
         tuple(line for line in theirs if line not in typed),
@@ -212,10 +206,13 @@ def _editor_page(
     return TicketEditorPage(texts, ticket, picking_rule(ticket), QUESTION_KINDS, LIMITS, *place)
 
 
-def _refuse(page: TicketEditorPage, error: SettingError) -> Response:
-    """The editor with 422, and the error's sentence beside its field."""
-    name = field_of_error(page.texts, error)
-    return _render_editor(replace(page, problem=str(error), field=name, focus=name.replace(".", "-", 1)), 422)
+def _refuse(page: TicketEditorPage, errors: Sequence[SettingError]) -> Response:
+    """The editor with 422, each error's sentence beside its field, and the focus on the first of them."""
+    problems = dict[str, str]()
+    for error in errors:
+        problems.setdefault(field_of_error(page.texts, error), str(error))
+    first = next(iter(problems)).replace(".", "-", 1)
+    return _render_editor(replace(page, problems=problems, focus=first), 422)
 
 
 def _render_editor(page: TicketEditorPage, status: int = 200) -> Response:

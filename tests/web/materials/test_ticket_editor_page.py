@@ -101,10 +101,21 @@ def test_what_cannot_be_used_is_said_beside_its_field(classroom: Classroom, chan
     back = classroom.instructor.post("/tickets", data={**NEW, **change})
     page = Page(back.text)
     [marked] = [attrs for _tag, attrs, _ in page.elements if attrs.get("aria-invalid") == "true"]
-    assert (back.status_code, marked["id"], "problem" in marked["aria-describedby"]) == (422, field, True)
-    assert len(page.text("p", id="problem")) < 200
+    assert (back.status_code, marked["id"], "autofocus" in marked) == (422, field, True)
+    assert marked["aria-describedby"].endswith(f"problem-{field}")
+    assert len(page.text("p", id=f"problem-{field}")) < 200
     assert page.find("input", value="slow")
     assert classroom.store.materials.of_teacher(classroom.teacher) == ()
+
+
+def test_everything_that_is_wrong_is_said_at_once(classroom: Classroom) -> None:
+    """Each beside its field; the first has the focus."""
+    wrong = {"title": "", "text.__1": "", "options.__2": "one"}
+    page = Page(classroom.instructor.post("/tickets", data={**NEW, **wrong}).text)
+    marked = [attrs["id"] for _tag, attrs, _ in page.elements if attrs.get("aria-invalid") == "true"]
+    assert marked == ["title", "text-__1", "options-__2"]
+    assert [attrs["id"] for _tag, attrs, _ in page.elements if "autofocus" in attrs] == ["title"]
+    assert len({text for _, text in page.find("p", class_="problem")}) == 2  # two are empty
 
 
 def test_markup_is_text_in_the_form_and_the_preview(classroom: Classroom) -> None:
