@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
+from functools import cache
 
 from app.algebra.expression import ZERO, Expression
 from app.models.architecture import Architecture
@@ -47,6 +48,7 @@ def _is_product(equation: Equation) -> bool:
     return len(left & right) == 1 and left ^ right == set(equation.result_labels)
 
 
+@cache
 def layer_costs(gated: bool) -> tuple[Count, ...]:
     """Counts of the FLOPs of one layer for N tokens: of each attention product, then of the feed-forward block as one.
 

@@ -136,7 +136,8 @@ def _confusions(questions: _Questions) -> _Confusions:
     here, variant = _confused_in_marking(questions.variant), questions.variant
     asks_for_tokens = any("N" in variant.expression(blank).symbols for blank in variant.blanks)
     any_tokens = possible_tokens(variant.worksheet.topic, variant.architecture, ANY_TOKENS)
-    unavoidable = _unavoidable(replace(questions, tokens=any_tokens) if asks_for_tokens else questions)
+    at_any_length = replace(questions, tokens=any_tokens, worksheet=replace(questions.worksheet, tokens=any_tokens))
+    unavoidable = _unavoidable(at_any_length if asks_for_tokens else questions)
     is_fine = here <= unavoidable and not _mendable_equalities(variant)
     return _Confusions(here, unavoidable, None if is_fine else _proposed_tokens(questions, unavoidable))
 

@@ -41,6 +41,7 @@ from app.web.materials.worksheet_editor_view import (
     editor_page,
     make_draft,
     render_editor,
+    setting_labels,
 )
 from app.web.materials.worksheet_preview import paper_response, unpack_settings
 from app.web.models.import_form import IMPORT_WAYS, ImportForm, import_model_by, is_filled
@@ -123,7 +124,7 @@ def save_worksheet(request: Request, services: ServicesDep, access: EditableMate
     save = store.materials.save(material, based_on, settings_of(draft.worksheet), access.teacher)
     if not save.is_stored:
         page = editor_page(services, place, draft, form.raw("view"))
-        conflict = Conflict(save.material, _differences(services, save.material, draft.worksheet))
+        conflict = Conflict(save.material, _differences(save.material, draft.worksheet))
         return render_editor(replace(page, course=access.course, conflict=conflict), 409)
     if save.material.version != material.version:
         store.audit_log.record(access.teacher, AuditAction.MATERIAL_SAVED, material, str(save.material.version))
@@ -204,15 +205,20 @@ def _new_texts(library: Library, topic: str, model: str) -> EditorTexts:
 
 
 def _stored_texts(services: Services, material: Material) -> EditorTexts:
-    """The texts of the newest version of a worksheet, even where its model is gone; 404 for what cannot be read."""
+    """The texts of the newest version of a worksheet, even where its model is gone; raises 404."""
     library = library_with_models_of(services.library, services.store, material.content)
+    return texts_of_worksheet(library, _stored_worksheet(material))
+
+
+def _stored_worksheet(material: Material) -> Worksheet:
+    """The newest version of a worksheet, unchecked; raises 404 for what cannot be read."""
     try:
         worksheet = WorksheetFile.model_validate(dict(material.content)).as_worksheet(material.key)
     except ValidationError:
         raise HTTPException(404) from None
     if worksheet.topic not in TOPICS:  # one of another version of the app
         raise HTTPException(404)
-    return texts_of_worksheet(library, worksheet)
+    return worksheet
 
 
 # Buttons
@@ -313,11 +319,12 @@ def _place_of(material: Material) -> EditorPlace:
     return EditorPlace("", material.id, material.version)
 
 
-def _differences(services: Services, newest: Material, typed: Worksheet) -> tuple[Difference, ...]:
+def _differences(newest: Material, typed: Worksheet) -> tuple[Difference, ...]:
     """Every setting in which the newest version differs from what was typed."""
-    theirs, own = newest.content, settings_of(typed)
+    theirs, own = settings_of(_stored_worksheet(newest)), settings_of(typed)
     names = [name for name in WorksheetFile.model_fields if theirs.get(name) != own.get(name)]
-    return tuple(Difference(name, _told(theirs.get(name)), _told(own.get(name))) for name in names)
+    labels = setting_labels()
+    return tuple(Difference(labels[name], _told(theirs.get(name)), _told(own.get(name))) for name in names)
 
 
 def _told(value: Any) -> str:
@@ -327,6 +334,6 @@ def _told(value: Any) -> str:
     if isinstance(value, bool):
         return _("yes") if value else _("no")
     if isinstance(value, dict):
-        value = [f"{name}: {_told(each)}" for name, each in value.items()]
-    text = "; ".join(_told(each) for each in value) if isinstance(value, list) else str(value)
+        value = [f"{name}: {_told(each)}" for name, each in value.items() if name != "key"]
+    text = ", ".join(_told(each) for each in value) if isinstance(value, list) else str(value)
     return text if len(text) <= MAX_TOLD else f"{text[:MAX_TOLD]}…"

@@ -28,6 +28,7 @@ from app.sheets.notation import NOTATIONS
 from app.sheets.variant import Variant
 from app.sheets.worksheet import Model, Worksheet
 from app.store import Course, Material
+from app.translation import gettext as _
 from app.web.materials.worksheet_preview import (
     PREVIEW_KEY,
     PREVIEW_VIEWS,
@@ -205,6 +206,22 @@ def render_editor(page: WorksheetEditorPage, status: int = 200) -> Response:
 def _preview(library: Library, worksheet: Worksheet, view: PreviewView) -> Markup:
     """One view of a worksheet as HTML."""
     return render_text("materials/_worksheet_preview.html", make_preview(library, worksheet, view))
+
+
+def setting_labels() -> dict[str, str]:
+    """What the form calls each setting of a worksheet."""
+    return {
+        "title": _("Title"), "model": _("Model"), "topic": _("Topic"), "tokens": _("Tokens"), "rows": _("Rows"),
+        "notation": _("Notation"), "kv_head_per_query_head": _("A key/value head for every query head"),
+        "decoder_tokens": _("Decoder tokens"), "models": _("Models to draw from"), "answers": _("Students write"),
+        "tokens_are": _("Tokens are"), "follow_share": _("Credit for consistent answers"),
+        "tolerance": _("Counts may be off by"), "tokens_from": _("Tokens from"), "tokens_to": _("Tokens to"),
+        "hidden_facts": _("Not told"), "introduction": _("Introduction"), "own_assumptions": _("More assumptions"),
+        "footnote": _("Footnote"), "row_names": _("Names of rows"), "row_hints": _("Hints of rows"),
+        "row_points": _("Points of rows"), "show_hints": _("Hints"), "show_drawing": _("Drawing"),
+        "show_mismatches": _("Sides that don’t meet"), "questions": _("Open questions"),
+        "misconceptions": _("Own misconceptions"),
+    }  # fmt: skip
 
 
 def told_token(remarks: Sequence[Remark]) -> str:

@@ -24,7 +24,10 @@ HEADERS = {
 
 
 # Below these, a page shows names or somebody's work: no browser keeps it, so that Back after signing out shows nothing.
-PRIVATE_PATHS = ("/courses", "/activities", "/class/", "/mine", "/join/", "/resume", "/links/", "/handout/jobs/")
+PRIVATE_PATHS = (
+    "/courses", "/activities", "/worksheets", "/tickets", "/class/", "/mine", "/join/", "/resume", "/links/",
+    "/handout/jobs/",
+)  # fmt: skip
 
 
 class _TooLargeError(Exception):
